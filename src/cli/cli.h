@@ -102,6 +102,7 @@ extern const struct as_command as_command_reload;
 extern const struct as_command as_command_replay;
 extern const struct as_command as_command_resume;
 extern const struct as_command as_command_scale;
+extern const struct as_command as_command_schema;
 extern const struct as_command as_command_serve;
 extern const struct as_command as_command_status;
 extern const struct as_command as_command_test;

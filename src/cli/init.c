@@ -14,6 +14,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/config/json_schema.h>
 
 #include "cli.h"
 
@@ -97,10 +98,27 @@ static int write_token(const char *folder, struct as_error *error)
     return write_file(folder, "token", 0600, text.data, error);
 }
 
+/* For editors: the first line of each file names its schema. */
+static int write_schemas(const char *folder, struct as_error *error)
+{
+    int status = 0;
+    for (size_t kind = 0; status == 0 && as_json_schema_words[kind]; kind++) {
+        AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_JSON_SCHEMA_MAX);
+        AS_CLEANUP(as_free_p)
+        char *name = as_xasprintf("schema/%s.json", as_json_schema_words[kind]);
+        as_json_schema_append(kind, &text);
+        as_buf_append_char(&text, '\n');
+        status = write_file(folder, name, 0666, text.data, error);
+    }
+    return status;
+}
+
 static void print_next(const char *folder)
 {
     printf("%s: alertscaler.yaml, rules/checkout.yaml and their tests, alertmanager.yml, a token,\n"
-           "and practice.py, something to scale until the rules name your own targets. Next:\n\n"
+           "practice.py, something to scale until the rules name your own targets, and schema/ for "
+           "editors.\n"
+           "Next:\n\n"
            "    cd %s\n"
            "    alertscaler check\n"
            "    alertscaler test tests/*.yaml\n"
@@ -118,6 +136,8 @@ static int run(const struct as_args *args)
     int status = make_folder(folder, &error);
     for (const struct init_file *file = init_files; status == 0 && file->name; file++)
         status = write_file(folder, file->name, 0666, file->text, &error);
+    if (status == 0)
+        status = write_schemas(folder, &error);
     if (status == 0)
         status = write_token(folder, &error);
     if (status)

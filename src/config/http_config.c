@@ -16,13 +16,6 @@ static const struct schema_field basic_auth_fields[] = {
     {0},
 };
 
-static void finish_basic_auth(struct loader *loader, const struct as_yaml_node *node,
-                              const struct as_yaml_node *at, void *object)
-{
-    schema_check_one_of(loader, node, at, (const char *const[]){"username", "username_file", NULL},
-                        true);
-}
-
 static const struct schema basic_auth = {
     .name = "basic_auth",
     .size = sizeof(struct as_http_settings),
@@ -32,7 +25,8 @@ static const struct schema basic_auth = {
             {"password", "a password does not stand in this file: use `password_file`", true},
             {0},
         },
-    .finish = finish_basic_auth,
+    .choices =
+        (const struct schema_choice[]){{SCHEMA_ONE_OF("username", "username_file"), false}, {0}},
 };
 
 static const struct schema_field authorization_fields[] = {
@@ -159,13 +153,6 @@ static const struct schema_field http_fields[] = {
     {0},
 };
 
-static void finish_http(struct loader *loader, const struct as_yaml_node *node,
-                        const struct as_yaml_node *at, void *object)
-{
-    schema_check_one_of(loader, node, at,
-                        (const char *const[]){"basic_auth", "authorization", NULL}, false);
-}
-
 const struct schema schema_http_config = {
     .name = "http_config",
     .size = sizeof(struct as_http_settings),
@@ -180,7 +167,8 @@ const struct schema schema_http_config = {
             {"oauth2", "`oauth2` is not supported: use `authorization` or `basic_auth`", false},
             {0},
         },
-    .finish = finish_http,
+    .choices =
+        (const struct schema_choice[]){{SCHEMA_ONE_OF("basic_auth", "authorization"), true}, {0}},
 };
 
 const struct schema *const schema_http_parts[] = {&basic_auth, &authorization, &tls_config,

@@ -8,6 +8,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/base/url.h>
 
+#include "yaml/json_schema.h"
 #include "yaml/tables.h"
 
 static void parse_type(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -50,7 +51,7 @@ static bool check_privacy(struct loader *loader, const struct as_provider_key *k
     return !key->is_private;
 }
 
-static const char *const usual_keys[] = {"type", "timeout", "http_config", NULL};
+const char *const provider_usual_keys[] = {"type", "timeout", "http_config", NULL};
 
 static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_pair *pair, void *object)
@@ -69,7 +70,7 @@ static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
     if (!kind) /* reported elsewhere */
         return true;
     if (!provider_key_find(kind->account_keys, pair->key->text, &key)) {
-        provider_key_report(loader, kind, kind->account_keys, usual_keys, pair->key);
+        provider_key_report(loader, kind, kind->account_keys, provider_usual_keys, pair->key);
         return true;
     }
     if (!provider->options)
@@ -98,19 +99,21 @@ static const struct schema_field provider_fields[] = {
     {0},
 };
 
+const char *const provider_login_keys[] = {"basic_auth", "authorization", "http_headers", NULL};
+
 /* Reports login keys that would be ignored. */
 static void refuse_logins(struct loader *loader, const struct as_provider_kind *kind,
                           const struct as_yaml_node *node)
 {
-    static const char *const keys[] = {"basic_auth", "authorization", "http_headers"};
     const struct as_yaml_node *http = as_yaml_find(node, "http_config");
-    for (size_t i = 0; http && http->kind == AS_YAML_MAP && i < AS_ARRAY_SIZE(keys); i++) {
-        const struct as_yaml_node *value = as_yaml_find(http, keys[i]);
+    for (size_t i = 0; http && http->kind == AS_YAML_MAP && provider_login_keys[i]; i++) {
+        const char *key = provider_login_keys[i];
+        const struct as_yaml_node *value = as_yaml_find(http, key);
         if (value)
             loader_report(loader, value,
                           "`%s` is not for a provider of type %s: its page says where its "
                           "credentials are found",
-                          keys[i], kind->type);
+                          key, kind->type);
     }
 }
 
@@ -141,5 +144,7 @@ const struct schema schema_provider = {
             {0},
         },
     .other = parse_option,
+    .describe_keys = json_schema_describe_provider_type,
+    .describe_map = json_schema_describe_providers,
     .finish = finish_provider,
 };

@@ -31,14 +31,18 @@ static bool parse_permission(struct loader *loader, const struct as_yaml_node *n
     return true;
 }
 
+static const struct schema_field permission_list[] = {
+    SCHEMA_FORM(WORDS, .words = as_permission_words,
+                .when_empty = "expected at least one of notify, read and admin"),
+    {0}};
+
 static void parse_permissions(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     struct as_access_settings *settings = object;
     unsigned permissions = 0;
     if (!schema_is_kind(loader, value, AS_YAML_LIST))
         return;
-    if (value->count == 0)
-        loader_report(loader, value, "expected at least one of notify, read and admin");
+    (void)schema_check_count(loader, permission_list, value);
     for (uint32_t i = 0; i < value->count; i++)
         (void)parse_permission(loader, value->items[i], &permissions);
     settings->permissions = permissions;
@@ -54,6 +58,7 @@ static const struct schema_field access_fields[] = {
     {.key = "permissions",
      .type = SCHEMA_CUSTOM,
      .parse = parse_permissions,
+     .forms = permission_list,
      .expected = "list of permissions"},
     SCHEMA_FIELD("rules", STRINGS, as_access_settings, rules,
                  .count_offset = IN(as_access_settings, rule_count), .max = 1000),
@@ -184,16 +189,10 @@ static const struct schema_field review_fields[] = {
     {0},
 };
 
-static void finish_review(struct loader *loader, const struct as_yaml_node *node,
-                          const struct as_yaml_node *at, void *object)
-{
-    finish_credential(loader, node, at, object);
-    schema_check_one_of(loader, node, at, (const char *const[]){"user", "group", NULL}, true);
-}
+static const struct schema_choice review_choices[] = {{SCHEMA_ONE_OF("user", "group"), false}, {0}};
 
-static const struct schema review =
-    SCHEMA("token_review.allow", as_review_settings, review_fields, .base = &access,
-           .base_offset = IN(as_review_settings, access), .finish = finish_review);
+static const struct schema review = SCHEMA("token_review.allow", as_review_settings, review_fields,
+                                           ACCESS(as_review_settings), .choices = review_choices);
 
 static const struct schema_field token_review_fields[] = {
     SCHEMA_FIELD("cluster", NAME, as_token_review_settings, cluster, .is_required = true),
@@ -225,6 +224,7 @@ static const struct schema_field watchdog_fields[] = {
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_watchdog_match,
+     .forms = schema_matcher_list,
      .expected = "list of matchers"},
     SCHEMA_FIELD("within", DURATION, as_receiver_settings, watchdog_within_us, .min = AS_US_PER_S,
                  .fallback = "10m"),

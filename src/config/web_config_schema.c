@@ -12,7 +12,9 @@
 #include "yaml/tables.h"
 
 #define IN_TLS(member) offsetof(struct as_web_tls_settings, member)
-#define COST_HIGH      14 /* above it a login takes a second or more */
+/* crypt(5)'s form, as find_cost reads it */
+#define BCRYPT    "^\\$2[aby]\\$(0[4-9]|[12][0-9]|3[01])\\$[./A-Za-z0-9]{53}$"
+#define COST_HIGH 14 /* above it a login takes a second or more */
 
 const char *const as_web_client_auth_words[] = {
     "NoClientCert",
@@ -93,10 +95,12 @@ static const struct schema_field tls_fields[] = {
     {.key = "cipher_suites",
      .type = SCHEMA_CUSTOM,
      .parse = parse_ciphers,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(WORDS, .words = as_web_cipher_words)),
      .expected = "list of cipher suites"},
     {.key = "curve_preferences",
      .type = SCHEMA_CUSTOM,
      .parse = parse_curves,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(WORDS, .words = as_web_curve_words)),
      .expected = "list of curves"},
     SCHEMA_FIELD("prefer_server_cipher_suites", BOOL, as_web_tls_settings,
                  prefer_server_cipher_suites, .fallback = "true"),
@@ -215,8 +219,16 @@ static void parse_http2(struct loader *loader, const struct as_yaml_node *value,
 }
 
 static const struct schema_field http_fields[] = {
-    {.key = "http2", .type = SCHEMA_CUSTOM, .parse = parse_http2, .expected = "true or false"},
-    {.key = "headers", .type = SCHEMA_CUSTOM, .parse = parse_headers, .expected = "map of headers"},
+    {.key = "http2",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_http2,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(BOOL)),
+     .expected = "true or false"},
+    {.key = "headers",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_headers,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(TABLE, .forms = SCHEMA_FORMS(SCHEMA_FORM(STRING)))),
+     .expected = "map of headers"},
     {0},
 };
 
@@ -284,6 +296,9 @@ static const struct schema_field web_fields[] = {
     {.key = "basic_auth_users",
      .type = SCHEMA_CUSTOM,
      .parse = parse_users,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(
+         TABLE, .forms = SCHEMA_FORMS(SCHEMA_FORM(SCALAR, .pattern = BCRYPT),
+                                      SCHEMA_FORM(SCALAR, .pattern = "^[^:*\\t\\r\\n]{1,200}$")))),
      .expected = "map of users"},
     {0},
 };

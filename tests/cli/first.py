@@ -17,7 +17,8 @@ import unittest
 import yaml
 
 PROGRAM, ROOT = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
-FILES = ["alertmanager.yml", "alertscaler.yaml", "practice.py", "rules/checkout.yaml", "tests/checkout.yaml", "token"]
+SCHEMAS = [f"schema/{kind}.json" for kind in ("config", "rules", "tests", "web")]
+FILES = ["alertmanager.yml", "alertscaler.yaml", "practice.py", "rules/checkout.yaml", *SCHEMAS, "tests/checkout.yaml", "token"]
 
 
 def run(*arguments, **more):
@@ -94,9 +95,15 @@ class Init(Folder):
 
     def test_every_file_is_explained(self):
         for name in FILES:
-            if name != "token":
+            if name not in ("token", *SCHEMAS):
                 self.assertRegex((self.folder / name).read_text(), r"\A(#|#!.*\n\"\"\")", name)
         self.assertEqual(len(yaml.safe_load((self.folder / "rules/checkout.yaml").read_text())["rules"]), 2)
+
+    def test_editors_find_the_schema_of_each_file(self):
+        for name, kind in (("alertscaler.yaml", "config"), ("rules/checkout.yaml", "rules"), ("tests/checkout.yaml", "tests")):
+            first = (self.folder / name).read_text().splitlines()[0]
+            path = (self.folder / name).parent / re.fullmatch(r"# yaml-language-server: \$schema=(\S+)", first)[1]
+            self.assertEqual(json.loads(path.read_text()), json.loads(run("schema", kind).stdout))
 
     def test_nothing_is_written_over(self):
         before = {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}

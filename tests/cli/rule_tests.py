@@ -476,7 +476,7 @@ class Wrong(Case):
             ("{query: up}", "one of `value`, `pods` and `error` is needed"),
             ("{query: up, value: 1, error: x}", "only one of `value`, `pods` and `error` may be given"),
             ("{query: up, value: NaN}", "expected a number"),
-            ("{query: up, pods: {}}", "expected from 1 to 20000 pods"),
+            ("{query: up, pods: {}}", "expected at least one pod"),
             ("{value: 1}", "key `query` is missing"),
         ):
             with self.subTest(line=line):

@@ -55,9 +55,9 @@ def test_the_program_accepts_the_configuration(example, tmp_path):
 @pytest.fixture
 def operator(control_plane):
     """The kinds of the Prometheus Operator."""
-    folder = peers.find("prometheus-operator")
+    folder = peers.find("amconfig")
     if not folder:
-        pytest.skip(peers.how_to_build("prometheus-operator"))
+        pytest.skip(peers.how_to_build("amconfig"))
     kinds = [folder / f"monitoring.coreos.com_{kind}.yaml" for kind in ("servicemonitors", "prometheusrules")]
     for path in kinds:
         control_plane.kubectl("apply", "--server-side", "-f", str(path))

@@ -9,6 +9,7 @@ from harness import alertmanager as alertmanagers, kwok, prometheus as prometheu
 from harness.alertmanager import Alertmanager
 from harness.auto_scaling import REGION, AutoScaling
 from harness.control_plane import ControlPlane
+from harness.dashboards import read_queries, wait_for_data
 from harness.deploy import install
 from harness.fleet import Fleet
 from harness.notification import alert, notification
@@ -160,11 +161,12 @@ def test_load_comes_and_goes(cluster, started, make, plane, tmp_path):
     pods = started(PodMetrics(plane))
     repeats = {"receiver": "alertscaler", "matchers": ['alertname="Watchdog"'], "repeat_interval": "5s"}
     manager = started(Alertmanager(tmp_path / "alertmanager", daemon.url + "/webhook", route={"routes": [repeats]}).start())
-    started(Prometheus(tmp_path / "prometheus", [pods.address], [manager.url], [PODS_ALERT, WATCHDOG]).start())
+    prometheus = started(Prometheus(tmp_path / "prometheus", [pods.address, daemon.address], [manager.url], [PODS_ALERT, WATCHDOG]).start())
     left_on_nodes = []
     dear.on_ask = lambda action: left_on_nodes.extend(cluster.pods_on_marked_nodes() if action.startswith("Terminate") else [])
     eventually(lambda: daemon.records("incident", event="opened"), 60, what="the Watchdog's alert is here")
     steadily(lambda: not dear.removed, 3, what="the node that is needed stays")
+    wait_for_data(prometheus, read_queries("target.json", "dear", rows=lambda row: row.startswith("Nodes")))
     cluster.resize(10)
     cluster.wait_running(10, 120)
     assert cheap.sizes == [2], "the cheaper one was asked, once"

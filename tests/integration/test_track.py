@@ -134,6 +134,12 @@ def pods_of_test(pods, unready=()):
 
 
 @pytest.mark.seconds(300)
+def seen(world, rule):
+    """The rule's value and goal, as /metrics shows them."""
+    metrics = world.daemon.metrics()
+    return tuple(metrics.value(f"alertscaler_rule_{word}", rule=rule) for word in ("value", "goal"))
+
+
 def test_memory_over_limits_with_missing_and_unready_pods(world, tmp_path):
     ready = lambda count: lambda: len(world.pods("memory")) == count and world.plane.admin.get(
         path_of("apps/v1", "Deployment", NAMESPACE, "memory"))["status"].get("readyReplicas") == count
@@ -154,6 +160,7 @@ def test_memory_over_limits_with_missing_and_unready_pods(world, tmp_path):
     check_test(tmp_path, "memory", {"replicas": 3, "pods": pods_of_test(first)}, dict(zip(first, [x * MEBI for x in (80, 80, 65)])), 5)
     eventually(lambda: len(world.pods("memory")) == 5)
     steadily(lambda: world.size("memory") == 5, 4, what="missing pods hold it where it is")
+    eventually(lambda: seen(world, "memory") == (75, 50), what="the percentage of the pods with samples is shown")
 
     # All have samples; 80, 80, 65, 60 and 60 of 100: 69 %: ceil(1.38 x 5) = 7. Memory does not care for readiness.
     five = world.pods("memory")
@@ -189,6 +196,7 @@ def test_requests_a_second(world, tmp_path):
     world.fire()
     # 350 at 100 each: 4.
     eventually(lambda: world.size("rate") == 4, what="4")
+    eventually(lambda: seen(world, "rate") == (87.5, 100), what="350 over 4 pods is shown")
     check_test(tmp_path, "rate", {"replicas": 2}, 350, 4)
     world.exporter.set("rps", 1100, namespace=NAMESPACE)
     eventually(lambda: world.size("rate") == 11, what="11")

@@ -105,6 +105,8 @@ struct as_proposal_result {
     enum as_reason reason; /* when !has_size */
     bool has_value;        /* `nodes` of the proposal gave it */
     double value;
+    bool has_average; /* samples per pod: what the ready pods use, in the unit of the goal */
+    double average;
 };
 
 enum as_limit { /* bits, in the order of listing */

@@ -236,6 +236,17 @@ struct as_target_view {
 typedef void as_target_visit_fn(void *context, const struct as_target_view *view);
 void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                              as_target_visit_fn *visit, void *context);
+/* What a rule with an open incident saw at the last decision about its target. */
+struct as_rule_view {
+    const struct as_target_ref *ref;
+    const struct as_target_config *target;
+    const struct as_rule *rule;
+    bool has_value;
+    double value; /* as the rule compares it: with a goal per pod, of a pod; of several incidents
+                     the highest */
+};
+typedef void as_rule_visit_fn(void *context, const struct as_rule_view *view);
+void as_engine_visit_rules(const struct as_engine *engine, as_rule_visit_fn *visit, void *context);
 /* For each locked target, ascending by its key (core/target.h). */
 typedef void as_lock_visit_fn(void *context, const struct as_lock *lock);
 void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,

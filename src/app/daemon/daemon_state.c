@@ -91,7 +91,7 @@ static void on_committed(void *context, int64_t duration_us, size_t batches, siz
                          size_t log_bytes)
 {
     as_metrics_on_commit(((struct daemon *)context)->metrics, duration_us, batches, records,
-                         log_bytes);
+                         log_bytes, as_system_clock.get_wall(&as_system_clock));
 }
 
 /* Called within the storage, so everything is freed in a later turn. */

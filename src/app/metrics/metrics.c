@@ -185,11 +185,14 @@ void as_metrics_on_told(struct as_metrics *metrics, const char *receiver, enum a
 }
 
 void as_metrics_on_commit(struct as_metrics *metrics, int64_t duration_us, size_t batches,
-                          size_t records, size_t log_bytes)
+                          size_t records, size_t log_bytes, as_wall_time now)
 {
     add(metrics, METRIC_STORE_COMMITS, NULL, 1);
     observe(metrics, METRIC_STORE_COMMIT_DURATION, NULL, duration_us);
     add(metrics, METRIC_ACTION_LOG_RECORDS, NULL, (double)records);
+    if (records > 0)
+        series_get(metrics, METRIC_ACTION_LOG_LAST, NULL)->value =
+            (double)now.us / (double)AS_US_PER_S;
 }
 
 void as_metrics_on_reload(struct as_metrics *metrics, bool ok, as_wall_time now)

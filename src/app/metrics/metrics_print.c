@@ -251,6 +251,28 @@ static void print_targets(struct printing *p)
                                 &targets);
 }
 
+static void print_rule(void *context, const struct as_rule_view *view)
+{
+    struct target_printing *rules = context;
+    const bool is_templated = view->target->is_templated;
+    const struct as_action *action = &view->rule->action;
+    const struct label labels[] = {{"rule", view->rule->name},
+                                   {"target", is_templated ? view->ref->id : view->target->name}};
+    if (is_templated && rules->templated++ >= TEMPLATED_TARGETS_MAX)
+        return;
+    if (rules->p->metric == METRIC_RULE_VALUE && view->has_value)
+        print_sample(rules->p, "", labels, AS_ARRAY_SIZE(labels), view->value);
+    else if (rules->p->metric == METRIC_RULE_GOAL && action->kind == AS_ACTION_TRACK)
+        print_sample(rules->p, "", labels, AS_ARRAY_SIZE(labels), action->track.value);
+}
+
+static void print_rules(struct printing *p)
+{
+    struct target_printing rules = {.p = p};
+    if (p->view->engine)
+        as_engine_visit_rules(p->view->engine, print_rule, &rules);
+}
+
 static void print_incidents_open(struct printing *p)
 {
     if (p->view->engine)
@@ -402,6 +424,8 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_TARGET_MIN] = print_targets,
     [METRIC_TARGET_MAX] = print_targets,
     [METRIC_TARGET_LOCKED_UNTIL] = print_targets,
+    [METRIC_RULE_VALUE] = print_rules,
+    [METRIC_RULE_GOAL] = print_rules,
     [METRIC_GROUP_NODES] = print_targets,
     [METRIC_GROUP_REQUESTED] = print_targets,
     [METRIC_GROUP_CLOSED] = print_targets,

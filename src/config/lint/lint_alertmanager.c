@@ -56,7 +56,8 @@ static void add_secret(struct lint_alertmanager *out, const struct as_yaml_node 
 static void find_secrets(struct lint_alertmanager *out, const struct as_yaml_node *node,
                          const char *key, bool is_in_secret)
 {
-    is_in_secret = is_in_secret || strcmp(key, "http_config") == 0;
+    is_in_secret =
+        is_in_secret || strcmp(key, "http_config") == 0 || strcmp(key, "httpConfig") == 0;
     if (node->kind == AS_YAML_SCALAR && (is_in_secret || is_secret_key(key, node->text)))
         add_secret(out, node);
     for (uint32_t i = 0; node->kind == AS_YAML_LIST && i < node->count; i++)
@@ -94,13 +95,14 @@ static void read_webhooks(struct lint_alertmanager *out, struct lint_receiver *r
     receiver->webhooks = as_arena_alloc(&out->arena, list->count, sizeof(*receiver->webhooks));
     for (uint32_t i = 0; i < list->count; i++) {
         const struct as_yaml_node *url = as_yaml_find(list->items[i], "url");
-        const struct as_yaml_node *file = as_yaml_find(list->items[i], "url_file");
+        const struct as_yaml_node *file =
+            as_yaml_find(list->items[i], out->object_name ? "urlSecret" : "url_file");
         enum lint_url kind = get_text(url) ? classify_url(url->text) : LINT_URL_OTHER;
         if (kind == LINT_URL_OURS)
             receiver->webhooks[receiver->webhook_count++] = list->items[i];
         else if (kind == LINT_URL_UNKNOWN)
             receiver->unknown = url;
-        else if (!get_text(url) && get_text(file))
+        else if (!get_text(url) && (get_text(file) || (file && out->object_name)))
             receiver->unknown = file;
     }
 }
@@ -111,7 +113,8 @@ static bool has_others(const struct lint_receiver *receiver, const struct as_yam
     size_t count = 0;
     for (uint32_t i = 0; i < map->count; i++) {
         const struct as_yaml_node *list = map->pairs[i].value;
-        if (strstr(map->pairs[i].key->text, "_configs") && list->kind == AS_YAML_LIST)
+        const char *key = map->pairs[i].key->text;
+        if ((strstr(key, "_configs") || strstr(key, "Configs")) && list->kind == AS_YAML_LIST)
             count += list->count;
     }
     return count > receiver->webhook_count;
@@ -121,12 +124,13 @@ static void read_receivers(struct lint_alertmanager *out, const struct as_yaml_n
 {
     for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
         const struct as_yaml_node *name = as_yaml_find(list->items[i], "name");
-        if (!get_text(name) || lint_find_receiver(out, name->text))
+        const char *whole = get_text(name) ? lint_name_receiver(out, name->text) : NULL;
+        if (!whole || lint_find_receiver(out, whole))
             continue;
         struct lint_receiver *receiver = as_arena_alloc(&out->arena, 1, sizeof(*receiver));
-        receiver->name = name->text;
+        receiver->name = whole;
         receiver->name_node = name;
-        read_webhooks(out, receiver, as_yaml_find(list->items[i], "webhook_configs"));
+        read_webhooks(out, receiver, lint_find(out, list->items[i], "webhook_configs"));
         receiver->has_others = has_others(receiver, list->items[i]);
         HASH_ADD_KEYPTR(hh, out->receivers, receiver->name, strlen(receiver->name), receiver);
     }
@@ -156,7 +160,8 @@ static void add_matcher(struct lint_route *route, size_t *capacity_io, const cha
                         const char *value, enum as_matcher_op op)
 {
     struct as_matcher matcher = {.op = op};
-    if (op == AS_MATCHER_REGEX && as_regex_new(value, &matcher.regex, NULL) < 0) {
+    const bool is_regex = op == AS_MATCHER_REGEX || op == AS_MATCHER_NOT_REGEX;
+    if (is_regex && as_regex_new(value, &matcher.regex, NULL) < 0) {
         route->is_unclear = true;
         return;
     }
@@ -181,14 +186,42 @@ static void read_matcher_map(struct lint_route *route, size_t *capacity_io, cons
     route->is_unclear = route->is_unclear || (map && map->kind == AS_YAML_LIST);
 }
 
+/* One of an AlertmanagerConfig: {name: ..., value: ..., matchType: =~}, formerly regex: true. */
+static void read_object_matcher(struct lint_route *route, size_t *capacity_io,
+                                const struct as_yaml_node *item)
+{
+    static const struct {
+        const char *word;
+        enum as_matcher_op op;
+    } rows[] = {{"=", AS_MATCHER_EQUAL},
+                {"!=", AS_MATCHER_NOT_EQUAL},
+                {"=~", AS_MATCHER_REGEX},
+                {"!~", AS_MATCHER_NOT_REGEX}};
+    const char *name = get_text(as_yaml_find(item, "name"));
+    const struct as_yaml_node *value = as_yaml_find(item, "value");
+    const char *type = get_text(as_yaml_find(item, "matchType"));
+    if (!type)
+        type = is_true(as_yaml_find(item, "regex")) ? "=~" : "=";
+    for (size_t i = 0; name && i < AS_ARRAY_SIZE(rows); i++) {
+        if (strcmp(rows[i].word, type) == 0) {
+            add_matcher(route, capacity_io, name, get_text(value) ? value->text : "", rows[i].op);
+            return;
+        }
+    }
+    route->is_unclear = true;
+}
+
 static void read_matchers(struct lint_route *route)
 {
     const struct as_yaml_node *list = as_yaml_find(route->node, "matchers");
     size_t capacity = 0;
     for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
         const struct as_yaml_node *item = list->items[i];
-        if (item->kind != AS_YAML_SCALAR ||
-            !lint_parse_matchers(item->text, &route->matchers, &route->matcher_count, &capacity))
+        if (item->kind == AS_YAML_MAP)
+            read_object_matcher(route, &capacity, item);
+        else if (item->kind != AS_YAML_SCALAR ||
+                 !lint_parse_matchers(item->text, &route->matchers, &route->matcher_count,
+                                      &capacity))
             route->is_unclear = true;
     }
     if (list && list->kind != AS_YAML_LIST && !as_yaml_is_null(list))
@@ -197,23 +230,24 @@ static void read_matchers(struct lint_route *route)
     read_matcher_map(route, &capacity, "match_re", AS_MATCHER_REGEX);
 }
 
-static void read_interval(const struct lint_route *route, const char *key,
-                          struct lint_interval *interval)
+static void read_interval(const struct lint_alertmanager *out, const struct lint_route *route,
+                          const char *key, struct lint_interval *interval)
 {
-    const struct as_yaml_node *node = as_yaml_find(route->node, key);
+    const struct as_yaml_node *node = lint_find(out, route->node, key);
     int64_t us = 0;
     if (get_text(node) && as_duration_parse(node->text, &us, NULL) == 0)
         *interval = (struct lint_interval){us, node};
 }
 
 /* An empty list counts as absent, as in Alertmanager. */
-static void read_group_by(struct lint_route *route)
+static void read_group_by(const struct lint_alertmanager *out, struct lint_route *route)
 {
-    const struct as_yaml_node *list = as_yaml_find(route->node, "group_by");
+    const char *key = out->object_name ? "groupBy" : "group_by";
+    const struct as_yaml_node *list = as_yaml_find(route->node, key);
     if (!list || list->kind != AS_YAML_LIST || list->count == 0)
         return;
     route->group_list = list;
-    route->group_key = schema_find_key(route->node, "group_by");
+    route->group_key = schema_find_key(route->node, key);
 }
 
 static struct lint_route *add_route(struct lint_alertmanager *out, const struct as_yaml_node *node,
@@ -238,12 +272,12 @@ static struct lint_route *add_route(struct lint_alertmanager *out, const struct 
     route->node = node;
     route->place = get_text(receiver) ? receiver : node;
     if (get_text(receiver))
-        route->receiver = lint_find_receiver(out, receiver->text);
+        route->receiver = lint_find_receiver(out, lint_name_receiver(out, receiver->text));
     route->continues = is_true(as_yaml_find(node, "continue"));
     read_matchers(route);
-    read_group_by(route);
-    read_interval(route, "group_interval", &route->group_interval);
-    read_interval(route, "repeat_interval", &route->repeat_interval);
+    read_group_by(out, route);
+    read_interval(out, route, "group_interval", &route->group_interval);
+    read_interval(out, route, "repeat_interval", &route->repeat_interval);
     out->routes = as_xgrow(out->routes, out->route_count, &out->route_capacity, sizeof(route));
     out->routes[out->route_count++] = route;
     return route;
@@ -266,6 +300,23 @@ static struct lint_route *read_routes(struct lint_alertmanager *out,
     return route;
 }
 
+/* The operator's root route is not in the object, and takes no alert from us. */
+static void read_object_routes(struct lint_alertmanager *out, const struct as_yaml_node *node)
+{
+    struct lint_route *root = as_arena_alloc(&out->arena, 1, sizeof(*root));
+    *root = (struct lint_route){.node = as_yaml_get_root(out->tree),
+                                .place = node,
+                                .group_interval = {GROUP_INTERVAL_DEFAULT, NULL},
+                                .repeat_interval = {REPEAT_INTERVAL_DEFAULT, NULL}};
+    out->routes = as_xgrow(out->routes, out->route_count, &out->route_capacity, sizeof(root));
+    out->routes[out->route_count++] = root;
+    struct lint_route *route = read_routes(out, node, root);
+    size_t capacity = route->matcher_count;
+    route->continues = true;
+    add_matcher(route, &capacity, "namespace", out->object_namespace, AS_MATCHER_EQUAL);
+    root->youngest = route;
+}
+
 int lint_alertmanager_load(const char *path, struct as_diagnostics *diagnostics,
                            struct lint_alertmanager *out)
 {
@@ -273,7 +324,9 @@ int lint_alertmanager_load(const char *path, struct as_diagnostics *diagnostics,
     int status = as_yaml_load_foreign(path, diagnostics, &out->tree);
     if (status < 0)
         return status;
-    const struct as_yaml_node *root = as_yaml_get_root(out->tree);
+    const struct as_yaml_node *root = lint_find_spec(out, diagnostics);
+    if (!root)
+        return -EINVAL;
     const struct as_yaml_node *route = as_yaml_find(root, "route");
     const struct as_yaml_node *receivers = as_yaml_find(root, "receivers");
     if (status == AS_YAML_OK && (!route || route->kind != AS_YAML_MAP))
@@ -285,7 +338,11 @@ int lint_alertmanager_load(const char *path, struct as_diagnostics *diagnostics,
     if (!route || route->kind != AS_YAML_MAP || !receivers || receivers->kind != AS_YAML_LIST)
         return -EINVAL;
     read_receivers(out, receivers);
-    read_routes(out, route, NULL);
+    out->receivers_key = schema_find_key(root, "receivers");
+    if (out->object_name)
+        read_object_routes(out, route);
+    else
+        read_routes(out, route, NULL);
     find_secrets(out, root, "", false);
     if (out->secret_count > 0)
         qsort(out->secret_lines, out->secret_count, sizeof(*out->secret_lines), compare_lines);

@@ -1,6 +1,6 @@
 /*
- * What a webhook receiver needs of alertmanager.yml: receivers, and the tree of routes with
- * inherited settings.
+ * What a webhook receiver needs of alertmanager.yml, or of an AlertmanagerConfig of Prometheus'
+ * operator: receivers, and the tree of routes with inherited settings.
  */
 #ifndef ALERTSCALER_SRC_CONFIG_LINT_LINT_ALERTMANAGER_H
 #define ALERTSCALER_SRC_CONFIG_LINT_LINT_ALERTMANAGER_H
@@ -54,6 +54,9 @@ struct lint_route {
 struct lint_alertmanager {
     struct as_yaml_tree *tree;
     struct as_arena arena;
+    /* Of an AlertmanagerConfig (lint_operator.c): its object; NULL: a configuration. */
+    const char *object_namespace, *object_name;
+    const struct as_yaml_node *receivers_key;
     struct lint_receiver *receivers; /* a hash table, in the file's order */
     struct lint_route **routes;      /* parents before children */
     size_t route_count, route_capacity;
@@ -65,6 +68,18 @@ struct lint_alertmanager {
 int lint_alertmanager_load(const char *path, struct as_diagnostics *diagnostics,
                            struct lint_alertmanager *out) AS_MUST_USE;
 void lint_alertmanager_deinit(struct lint_alertmanager *alertmanager);
+
+/* The value under a key of alertmanager.yml, which an AlertmanagerConfig has in camelCase; NULL:
+ * none. */
+const struct as_yaml_node *lint_find(const struct lint_alertmanager *alertmanager,
+                                     const struct as_yaml_node *map, const char *key);
+
+/* The name that Alertmanager knows a receiver by, in the arena. */
+const char *lint_name_receiver(struct lint_alertmanager *alertmanager, const char *name);
+
+/* The map with `route` and `receivers`; NULL: an error was reported. Notes the object. */
+const struct as_yaml_node *lint_find_spec(struct lint_alertmanager *alertmanager,
+                                          struct as_diagnostics *diagnostics);
 
 struct lint_receiver *lint_find_receiver(const struct lint_alertmanager *alertmanager,
                                          const char *name);

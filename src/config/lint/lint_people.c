@@ -68,7 +68,9 @@ void lint_check_people(struct lint_run *run, const struct lint_route *route)
     AS_CLEANUP(matcher_list_deinit) struct matcher_list list = {.items = NULL};
     const struct lint_receiver *people = find_people(route);
     const char *name = people ? people->name : "people";
-    if (!is_only_ours(route->receiver) || is_dedicated(run->lint->alertmanager))
+    /* Around an AlertmanagerConfig there are routes that are not known. */
+    if (!is_only_ours(route->receiver) || is_dedicated(run->lint->alertmanager) ||
+        run->lint->alertmanager->object_name)
         return;
     for (const struct lint_route *at = route; at; at = at->parent)
         matcher_list_add(&list, at->matchers, at->matcher_count);

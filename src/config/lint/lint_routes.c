@@ -91,8 +91,7 @@ static void report_no_webhook(struct lint_run *run)
                                "does not stand here");
     }
     if (!is_unknown)
-        lint_warn_alertmanager(run,
-                               schema_find_key(as_yaml_get_root(alertmanager->tree), "receivers"),
+        lint_warn_alertmanager(run, alertmanager->receivers_key,
                                "no receiver has a webhook to alertscaler: add one with a "
                                "webhook_configs url such as http://alertscaler:9096/webhook, and a "
                                "route to it");
@@ -364,6 +363,21 @@ static const struct lint_route *find_fastest(struct lint_run *run, const struct 
     return best;
 }
 
+/* A Watchdog usually is `vector(1)`, without the label that the operator asks for. With Prometheus'
+ * files it is known whether it has the label: check_rule_reached. */
+static void check_watchdog_namespace(struct lint_run *run)
+{
+    const struct lint_alertmanager *alertmanager = run->lint->alertmanager;
+    if (!alertmanager->object_name || run->lint->prometheus.alert_count > 0 ||
+        knows_label(&run->watchdog, "namespace"))
+        return;
+    lint_hint(run, run->watchdog.tree, lint_get_match(&run->watchdog),
+              "the operator lets only alerts with namespace=\"%s\" into the route of %s: give the "
+              "watchdog this label, unless Alertmanager's object says "
+              "`alertmanagerConfigMatcherStrategy: {type: None}`",
+              alertmanager->object_namespace, as_yaml_get_file(alertmanager->tree));
+}
+
 /* The watchdog must reach us, and be repeated in time. */
 static void check_watchdog(struct lint_run *run, const struct ways *ways)
 {
@@ -371,6 +385,7 @@ static void check_watchdog(struct lint_run *run, const struct ways *ways)
     const struct lint_route *route = find_fastest(run, ways, &run->watchdog);
     char repeat[AS_DURATION_SIZE], within[AS_DURATION_SIZE];
     check_rule_reached(run, ways, &run->watchdog);
+    check_watchdog_namespace(run);
     if (!route || settings->alertmanager.url_count > 0 || !lint_is_ours(route->receiver) ||
         lint_get_repeat(route) < settings->receiver.watchdog_within_us)
         return;
@@ -461,7 +476,8 @@ static void report_grouping(const struct grouping *grouping)
     const struct as_yaml_node *max_alerts = NULL;
     char place[LINT_PLACE_SIZE], interval[AS_DURATION_SIZE];
     for (size_t i = 0; i < receiver->webhook_count && lint_is_zero(max_alerts); i++)
-        max_alerts = as_yaml_find(receiver->webhooks[i], "max_alerts");
+        max_alerts =
+            lint_find(grouping->run->lint->alertmanager, receiver->webhooks[i], "max_alerts");
     as_duration_print(route->group_interval.us, interval);
     lint_warn_alertmanager(
         grouping->run, route->group_key ? route->group_key : route->place,

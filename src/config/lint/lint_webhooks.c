@@ -36,7 +36,7 @@ static void check_send_resolved(struct lint_run *run, const struct lint_receiver
 {
     static const char *const no[] = {"false", "False", "FALSE", "no", "No", "NO",
                                      "off",   "Off",   "OFF",   "n",  "N",  NULL};
-    const struct as_yaml_node *value = as_yaml_find(webhook, "send_resolved");
+    const struct as_yaml_node *value = lint_find(run->lint->alertmanager, webhook, "send_resolved");
     const struct lint_rule *rule = find_ending(run, receiver->name);
     const char *resync = run->config->settings.alertmanager.url_count > 0
                              ? ", and finds out only by `alertmanager.urls`"
@@ -77,13 +77,15 @@ static void check_scheme(struct lint_run *run, const struct as_yaml_node *webhoo
 }
 
 /* Whether an http_config sends a credential. */
-static bool has_credential(const struct as_yaml_node *http)
+static bool has_credential(const struct lint_alertmanager *alertmanager,
+                           const struct as_yaml_node *http)
 {
-    static const char *const keys[] = {"authorization", "basic_auth",   "bearer_token",
-                                       "oauth2",        "http_headers", "bearer_token_file"};
-    const struct as_yaml_node *tls = as_yaml_find(http, "tls_config");
+    static const char *const keys[] = {
+        "authorization", "basic_auth",        "bearer_token",       "oauth2",
+        "http_headers",  "bearer_token_file", "bearer_token_secret"};
+    const struct as_yaml_node *tls = lint_find(alertmanager, http, "tls_config");
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
-        if (as_yaml_find(http, keys[i]))
+        if (lint_find(alertmanager, http, keys[i]))
             return true;
     }
     return as_yaml_find(tls, "cert_file") || as_yaml_find(tls, "cert");
@@ -91,21 +93,28 @@ static bool has_credential(const struct as_yaml_node *http)
 
 static void check_authorization(struct lint_run *run, const struct as_yaml_node *webhook)
 {
-    const struct as_yaml_node *root = as_yaml_get_root(run->lint->alertmanager->tree);
-    const struct as_yaml_node *http = as_yaml_find(webhook, "http_config");
+    const struct lint_alertmanager *alertmanager = run->lint->alertmanager;
+    const struct as_yaml_node *root = as_yaml_get_root(alertmanager->tree);
+    const struct as_yaml_node *http = lint_find(alertmanager, webhook, "http_config");
     const struct as_yaml_node *url = as_yaml_find(webhook, "url");
     if (!http)
         http = as_yaml_find(as_yaml_find(root, "global"), "http_config");
-    if (lint_asks_for_credential(run) && !has_credential(http) && !strchr(url->text, '@'))
-        lint_warn_alertmanager(run, url,
-                               "this shows no credential, and alertscaler asks for one and answers "
-                               "401: add `http_config: {authorization: {credentials_file: ...}}`");
+    if (lint_asks_for_credential(run) && !has_credential(alertmanager, http) &&
+        !strchr(url->text, '@'))
+        lint_warn_alertmanager(
+            run, url,
+            "this shows no credential, and alertscaler asks for one and answers "
+            "401: add `%s`",
+            alertmanager->object_name
+                ? "httpConfig: {authorization: {credentials: {name: ..., key: ...}}}"
+                : "http_config: {authorization: {credentials_file: ...}}");
 }
 
 static void check_webhook(struct lint_run *run, const struct lint_receiver *receiver,
                           const struct as_yaml_node *webhook)
 {
-    const struct as_yaml_node *max_alerts = as_yaml_find(webhook, "max_alerts");
+    const struct as_yaml_node *max_alerts =
+        lint_find(run->lint->alertmanager, webhook, "max_alerts");
     const struct as_yaml_node *payload = as_yaml_find(webhook, "payload");
     check_send_resolved(run, receiver, webhook);
     check_scheme(run, webhook);

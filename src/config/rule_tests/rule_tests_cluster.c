@@ -46,9 +46,21 @@ static void parse_select(struct loader *loader, const struct as_yaml_node *value
 
 static const struct schema_field pods_fields[] = {
     SCHEMA_FIELD("count", INT, raw_cluster_pods, count, .min = 1, .max = PODS_MAX, .fallback = "1"),
-    {.key = "cpu", .type = SCHEMA_CUSTOM, .parse = parse_cpu, .expected = "quantity"},
-    {.key = "memory", .type = SCHEMA_CUSTOM, .parse = parse_memory, .expected = "quantity"},
-    {.key = "select", .type = SCHEMA_CUSTOM, .parse = parse_select, .expected = "map of labels"},
+    {.key = "cpu",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_cpu,
+     .forms = SCHEMA_QUANTITY_FORMS,
+     .expected = "quantity"},
+    {.key = "memory",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_memory,
+     .forms = SCHEMA_QUANTITY_FORMS,
+     .expected = "quantity"},
+    {.key = "select",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_select,
+     .forms = rule_test_label_forms,
+     .expected = "map of labels"},
     SCHEMA_FIELD("on", STRING, raw_cluster_pods, on),
     SCHEMA_FIELD("keep", BOOL, raw_cluster_pods, keep, .fallback = "false"),
     {0},
@@ -96,7 +108,12 @@ static const struct schema_field cluster_fields[] = {
     SCHEMA_FIELD("pods", MAPS, raw_cluster, pods,
                  .count_offset = offsetof(struct raw_cluster, pod_count),
                  .map = &schema_test_cluster_pods),
-    {.key = "nodes", .type = SCHEMA_CUSTOM, .parse = parse_nodes, .expected = "map of node groups"},
+    {.key = "nodes",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_nodes,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(
+         TABLE, .forms = SCHEMA_FORMS(SCHEMA_FORM(MAP, .map = &schema_test_cluster_nodes)))),
+     .expected = "map of node groups"},
     {0},
 };
 

@@ -45,8 +45,16 @@ static void init_resources(struct loader *loader, void *object)
 }
 
 static const struct schema_field resource_fields[] = {
-    {.key = "cpu", .type = SCHEMA_CUSTOM, .parse = parse_cpu, .expected = "quantity"},
-    {.key = "memory", .type = SCHEMA_CUSTOM, .parse = parse_memory, .expected = "quantity"},
+    {.key = "cpu",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_cpu,
+     .forms = SCHEMA_QUANTITY_FORMS,
+     .expected = "quantity"},
+    {.key = "memory",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_memory,
+     .forms = SCHEMA_QUANTITY_FORMS,
+     .expected = "quantity"},
     {0},
 };
 
@@ -211,6 +219,9 @@ const struct schema schema_test_state =
 
 /* --- labels --- */
 
+const struct schema_field rule_test_label_forms[] = {
+    SCHEMA_FORM(TABLE, .forms = SCHEMA_FORMS(SCHEMA_FORM(TEXT))), {0}};
+
 /* Values that look like numbers are still text. */
 void rule_test_parse_labels(struct loader *loader, const struct as_yaml_node *map,
                             struct raw_labels *labels)
@@ -261,11 +272,20 @@ static void parse_alert(struct loader *loader, const struct as_yaml_node *value,
 
 static const struct schema_field input_fields[] = {
     AT_FIELD(raw_input),
-    {.key = "fire", .type = SCHEMA_CUSTOM, .parse = parse_fire, .expected = "map of labels"},
-    {.key = "resolve", .type = SCHEMA_CUSTOM, .parse = parse_resolve, .expected = "map of labels"},
+    {.key = "fire",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_fire,
+     .forms = rule_test_label_forms,
+     .expected = "map of labels"},
+    {.key = "resolve",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_resolve,
+     .forms = rule_test_label_forms,
+     .expected = "map of labels"},
     {.key = "annotations",
      .type = SCHEMA_CUSTOM,
      .parse = parse_annotations,
+     .forms = rule_test_label_forms,
      .expected = "map of annotations"},
     SCHEMA_FIELD("starts", DURATION, raw_input, starts_us, .max = AS_RULE_TEST_TIME_MAX),
     SCHEMA_FIELD("every", DURATION, raw_input, every_us, .min = AS_US_PER_S),
@@ -312,17 +332,19 @@ static void check_repeats(struct loader *loader, const struct as_yaml_node *node
         loader_report(loader, as_yaml_find(node, "every"), "more than %d repeats", REPEATS_MAX);
 }
 
+static const struct schema_choice input_choices[] = {
+    {SCHEMA_ONE_OF("fire", "resolve", "target", "cluster"), false}, {0}};
+
 static void finish_input(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, void *object)
 {
-    static const char *const kinds[] = {"fire", "resolve", "target", "cluster", NULL};
     static const char *const of_alerts[] = {"annotations", "starts", "receiver", NULL};
     static const char *const of_targets[] = {"replicas", "pods", "nodes", NULL};
     struct raw_input *input = object;
     const bool is_target = as_yaml_find(node, "target") != NULL;
     input->node = node;
     take_state(loader, node, &input->state);
-    if (!schema_check_one_of(loader, node, at, kinds, true))
+    if (!schema_has_one_of(node, input_choices->keys))
         return;
     check_companions(loader, node, of_alerts, !is_target && !input->cluster.node,
                      "`fire` or `resolve`");
@@ -336,7 +358,8 @@ static void finish_input(struct loader *loader, const struct as_yaml_node *node,
 }
 
 const struct schema schema_test_input =
-    SCHEMA("tests.input", raw_input, input_fields, .init = init_input, .finish = finish_input);
+    SCHEMA("tests.input", raw_input, input_fields, .choices = input_choices, .init = init_input,
+           .finish = finish_input);
 
 /* --- queries --- */
 
@@ -345,13 +368,16 @@ static void parse_value(struct loader *loader, const struct as_yaml_node *value,
     (void)schema_parse_number(loader, value, &((struct raw_query *)object)->value);
 }
 
+static const struct schema_field sample_forms[] = {
+    SCHEMA_FORM(TABLE, .max = AS_SAMPLES_MAX, .when_empty = "expected at least one pod",
+                .forms = SCHEMA_FORMS(SCHEMA_FORM(NUMBER))),
+    {0}};
+
 static void parse_samples(struct loader *loader, const struct as_yaml_node *map, void *object)
 {
     struct raw_query *query = object;
-    if (!schema_is_kind(loader, map, AS_YAML_MAP))
+    if (!schema_is_kind(loader, map, AS_YAML_MAP) || !schema_check_count(loader, sample_forms, map))
         return;
-    if (map->count == 0 || map->count > AS_SAMPLES_MAX)
-        loader_report(loader, map, "expected from 1 to %d pods", AS_SAMPLES_MAX);
     struct as_sample *samples = as_arena_alloc(loader->arena, map->count, sizeof(*samples));
     for (uint32_t i = 0; i < map->count; i++) {
         samples[i].pod = as_arena_strdup(loader->arena, map->pairs[i].key->text);
@@ -364,8 +390,16 @@ static void parse_samples(struct loader *loader, const struct as_yaml_node *map,
 static const struct schema_field query_fields[] = {
     SCHEMA_FIELD("query", TEXT, raw_query, query, .is_required = true),
     SCHEMA_FIELD("at", DURATION, raw_query, at_us, .max = AS_RULE_TEST_TIME_MAX, .fallback = "0s"),
-    {.key = "value", .type = SCHEMA_CUSTOM, .parse = parse_value, .expected = "number"},
-    {.key = "pods", .type = SCHEMA_CUSTOM, .parse = parse_samples, .expected = "map of numbers"},
+    {.key = "value",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_value,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(NUMBER)),
+     .expected = "number"},
+    {.key = "pods",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_samples,
+     .forms = sample_forms,
+     .expected = "map of numbers"},
     SCHEMA_FIELD("error", STRING, raw_query, error),
     {0},
 };
@@ -373,13 +407,14 @@ static const struct schema_field query_fields[] = {
 static void finish_query(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, void *object)
 {
-    static const char *const kinds[] = {"value", "pods", "error", NULL};
     ((struct raw_query *)object)->node = node;
-    (void)schema_check_one_of(loader, node, at, kinds, true);
 }
 
-const struct schema schema_test_query =
-    SCHEMA("tests.queries", raw_query, query_fields, .finish = finish_query);
+static const struct schema_choice query_choices[] = {
+    {SCHEMA_ONE_OF("value", "pods", "error"), false}, {0}};
+
+const struct schema schema_test_query = SCHEMA("tests.queries", raw_query, query_fields,
+                                               .choices = query_choices, .finish = finish_query);
 
 /* --- what is expected --- */
 
@@ -407,10 +442,18 @@ static const struct schema_field expect_fields[] = {
     AT_FIELD(raw_expect),
     SCHEMA_FIELD("target", STRING, raw_expect, target),
     SCHEMA_FIELD("replicas", INT, raw_expect, expected.replicas, .min = 0, .max = AS_SIZE_MAX),
-    {.key = "reason", .type = SCHEMA_CUSTOM, .parse = parse_reason, .expected = "reason code"},
+    {.key = "reason",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_reason,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(REASON)),
+     .expected = "reason code"},
     SCHEMA_FIELD("rule", STRING, raw_expect, expected.rule),
     SCHEMA_FIELD("desired", INT, raw_expect, expected.desired, .min = 0, .max = AS_SIZE_MAX),
-    {.key = "alert", .type = SCHEMA_CUSTOM, .parse = parse_alert, .expected = "map of labels"},
+    {.key = "alert",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_alert,
+     .forms = rule_test_label_forms,
+     .expected = "map of labels"},
     SCHEMA_FIELD("outcome", WORD, raw_expect, outcome, .words = test_outcomes),
     {0},
 };
@@ -421,16 +464,18 @@ static void init_expect(struct loader *loader, void *object)
     expect->expected.replicas = expect->expected.desired = -1;
 }
 
+static const struct schema_choice expect_choices[] = {{SCHEMA_ONE_OF("target", "alert"), false},
+                                                      {0}};
+
 static void finish_expect(struct loader *loader, const struct as_yaml_node *node,
                           const struct as_yaml_node *at, void *object)
 {
-    static const char *const kinds[] = {"target", "alert", NULL};
     static const char *const of_targets[] = {"replicas", "reason", "rule", "desired", NULL};
     static const char *const of_alerts[] = {"outcome", NULL};
     struct raw_expect *expect = object;
     const bool is_target = as_yaml_find(node, "target") != NULL;
     expect->node = node;
-    if (!schema_check_one_of(loader, node, at, kinds, true))
+    if (!schema_has_one_of(node, expect_choices->keys))
         return;
     check_companions(loader, node, of_targets, is_target, "`target`");
     check_companions(loader, node, of_alerts, !is_target, "`alert`");
@@ -444,7 +489,8 @@ static void finish_expect(struct loader *loader, const struct as_yaml_node *node
 }
 
 const struct schema schema_test_expect =
-    SCHEMA("tests.expect", raw_expect, expect_fields, .init = init_expect, .finish = finish_expect);
+    SCHEMA("tests.expect", raw_expect, expect_fields, .choices = expect_choices,
+           .init = init_expect, .finish = finish_expect);
 
 /* --- tests and their file --- */
 
@@ -481,12 +527,15 @@ static const struct schema_field test_fields[] = {
     {.key = "start",
      .type = SCHEMA_CUSTOM,
      .parse = parse_start,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(TIME)),
      .expected = "time",
      .fallback = "2020-01-01T00:00:00Z"},
     {.key = "targets",
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_targets,
+     .forms = SCHEMA_FORMS(
+         SCHEMA_FORM(TABLE, .forms = SCHEMA_FORMS(SCHEMA_FORM(MAP, .map = &schema_test_state)))),
      .expected = "map of targets"},
     SCHEMA_FIELD("cluster", MAP, raw_test, cluster, .map = &schema_test_cluster),
     SCHEMA_FIELD("input", MAPS, raw_test, input, .count_offset = IN_TEST(input_count),
@@ -494,7 +543,8 @@ static const struct schema_field test_fields[] = {
     SCHEMA_FIELD("queries", MAPS, raw_test, queries, .count_offset = IN_TEST(query_count),
                  .map = &schema_test_query),
     SCHEMA_FIELD("expect", MAPS, raw_test, expect, .is_required = true,
-                 .count_offset = IN_TEST(expect_count), .map = &schema_test_expect),
+                 .count_offset = IN_TEST(expect_count), .map = &schema_test_expect,
+                 .when_empty = "a test that expects nothing cannot fail"),
     {0},
 };
 
@@ -503,16 +553,14 @@ static void finish_test(struct loader *loader, const struct as_yaml_node *node,
 {
     struct raw_test *test = object;
     test->node = at;
-    const struct as_yaml_node *expect = as_yaml_find(node, "expect");
-    if (expect && expect->kind == AS_YAML_LIST && expect->count == 0)
-        loader_report(loader, expect, "a test that expects nothing cannot fail");
 }
 
 const struct schema schema_test = SCHEMA("tests", raw_test, test_fields, .finish = finish_test);
 
 static const struct schema_field file_fields[] = {
     SCHEMA_FIELD("rule_files", PATHS, raw_test_file, rule_files,
-                 .count_offset = IN_FILE(rule_file_count)),
+                 .count_offset = IN_FILE(rule_file_count),
+                 .when_empty = "expected at least one file, found an empty list"),
     SCHEMA_FIELD("config_file", PATH, raw_test_file, config_file),
     SCHEMA_FIELD("tests", MAPS, raw_test_file, tests, .is_required = true,
                  .count_offset = IN_FILE(test_count), .map = &schema_test),
@@ -523,8 +571,6 @@ static void finish_file(struct loader *loader, const struct as_yaml_node *node,
                         const struct as_yaml_node *at, void *object)
 {
     const struct as_yaml_node *files = as_yaml_find(node, "rule_files");
-    if (files && files->kind == AS_YAML_LIST && files->count == 0)
-        loader_report(loader, files, "expected at least one file, found an empty list");
     if (!files && !as_yaml_find(node, "config_file"))
         loader_report(loader, at, "`rule_files` or `config_file` is needed");
 }

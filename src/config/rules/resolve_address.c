@@ -157,6 +157,41 @@ static bool check_http_group(struct resolver *resolver, const struct raw_target 
     return url && check_group_url(resolver, url) && is_good;
 }
 
+static bool is_group_key(const char *key, struct suggestion *suggestion)
+{
+    static const char *const others[] = {"provider", "url", NULL};
+    bool is_known = false;
+    for (size_t i = 0; others[i]; i++) {
+        suggestion_offer(suggestion, others[i]);
+        is_known = is_known || strcmp(others[i], key) == 0;
+    }
+    for (size_t i = 0; as_provider_kinds[i]; i++) {
+        for (const struct as_provider_key *row = as_provider_kinds[i]->group_keys; row->key;
+             row++) {
+            suggestion_offer(suggestion, row->key);
+            is_known = is_known || strcmp(row->key, key) == 0;
+        }
+    }
+    return is_known;
+}
+
+/* Without a configuration: the keys of all types are valid. */
+static bool check_group_keys(struct resolver *resolver, const struct as_yaml_node *map)
+{
+    char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE];
+    bool is_good = true;
+    for (uint32_t i = 0; i < map->count; i++) {
+        const struct as_yaml_node *key = map->pairs[i].key;
+        struct suggestion suggestion = suggestion_start(key->text);
+        if (is_group_key(key->text, &suggestion))
+            continue;
+        loader_report(&resolver->loader, key, "unknown key %s%s", as_yaml_describe(key, found),
+                      suggestion_print(&suggestion, hint));
+        is_good = false;
+    }
+    return is_good;
+}
+
 /* What the target needs of its provider. */
 static bool check_provider(struct resolver *resolver, const struct raw_target *raw)
 {
@@ -168,7 +203,7 @@ static bool check_provider(struct resolver *resolver, const struct raw_target *r
         return false;
     }
     if (!settings)
-        return true;
+        return check_group_keys(resolver, raw->address);
     const struct as_provider_settings *provider = as_settings_find_provider(settings, node->text);
     if (!provider) {
         struct suggestion suggestion = suggestion_start(node->text);

@@ -53,6 +53,7 @@ static void check_at_most_all(struct loader *loader, const struct as_yaml_node *
      .type = SCHEMA_CUSTOM,                                                                        \
      .is_required = (is_needed),                                                                   \
      .parse = parse_by,                                                                            \
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 1, .max = AS_SIZE_MAX), SCHEMA_FORM(PERCENT)),  \
      .expected = "integer or percentage"},                                                         \
     {                                                                                              \
         .key = "at_least", .type = SCHEMA_INT, .offset = offsetof(struct raw_amount, at_least),    \
@@ -75,6 +76,7 @@ static const struct schema_field source_fields[] = {
     {.key = "nodes",
      .type = SCHEMA_CUSTOM,
      .parse = parse_nodes,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(WORD, .words = as_nodes_words)),
      .expected = "utilization, count or cores"},
     SCHEMA_FIELD("query", QUERY, raw_source, query),
     {0},
@@ -82,14 +84,10 @@ static const struct schema_field source_fields[] = {
 
 const char *const rule_source_keys[] = {"annotation", "label", "nodes", "query", NULL};
 
-static void finish_source(struct loader *loader, const struct as_yaml_node *node,
-                          const struct as_yaml_node *at, void *object)
-{
-    schema_check_one_of(loader, node, at, rule_source_keys, true);
-}
+static const struct schema_choice source_choices[] = {{rule_source_keys, false}, {0}};
 
 const struct schema rule_source =
-    SCHEMA("source", raw_source, source_fields, .finish = finish_source);
+    SCHEMA("source", raw_source, source_fields, .choices = source_choices);
 
 /* `scale_up`, `scale_down` */
 
@@ -127,10 +125,22 @@ static void parse_step_to(struct loader *loader, const struct as_yaml_node *valu
 }
 
 static const struct schema_field step_fields[] = {
-    {.key = "above", .type = SCHEMA_CUSTOM, .parse = parse_above, .expected = "number"},
-    {.key = "below", .type = SCHEMA_CUSTOM, .parse = parse_below, .expected = "number"},
+    {.key = "above",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_above,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(NUMBER)),
+     .expected = "number"},
+    {.key = "below",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_below,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(NUMBER)),
+     .expected = "number"},
     AMOUNT_FIELDS(false),
-    {.key = "to", .type = SCHEMA_CUSTOM, .parse = parse_step_to, .expected = "number"},
+    {.key = "to",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_step_to,
+     .forms = RULE_GOAL_FORMS,
+     .expected = "number"},
     {0},
 };
 
@@ -138,18 +148,23 @@ static void finish_step(struct loader *loader, const struct as_yaml_node *node,
                         const struct as_yaml_node *at, void *object)
 {
     struct raw_step *step = object;
-    schema_check_one_of(loader, node, at, (const char *const[]){"above", "below", NULL}, true);
-    schema_check_one_of(loader, node, at, (const char *const[]){"by", "to", NULL}, true);
     finish_amount(loader, node, &step->amount);
 }
 
-static const struct schema steps = SCHEMA("steps", raw_step, step_fields, .finish = finish_step);
+static const struct schema_choice step_choices[] = {
+    {SCHEMA_ONE_OF("above", "below"), false}, {SCHEMA_ONE_OF("by", "to"), false}, {0}};
+
+static const struct schema steps =
+    SCHEMA("steps", raw_step, step_fields, .choices = step_choices, .finish = finish_step);
+
+#define STEP_COUNT                                                                                 \
+    .max = AS_STEPS_MAX, .when_empty = "expected at least one step, found an empty list"
 
 static const struct schema_field scale_fields[] = {
     AMOUNT_FIELDS(false),
     SCHEMA_FIELD("value", MAP, raw_scale, value, .map = &rule_source),
     SCHEMA_FIELD("steps", MAPS, raw_scale, steps,
-                 .count_offset = offsetof(struct raw_scale, step_count), .map = &steps),
+                 .count_offset = offsetof(struct raw_scale, step_count), .map = &steps, STEP_COUNT),
     SCHEMA_FIELD("to", INT, raw_scale, to, .min = 0, .max = AS_SIZE_MAX),
     SCHEMA_FIELD("fit", WORD, raw_scale, fit, .words = (const char *const[]){"pending_pods", NULL}),
     SCHEMA_FIELD("take", WORD, raw_scale, take,
@@ -177,22 +192,11 @@ static void check_step_order(struct loader *loader, const struct as_yaml_node *l
     }
 }
 
-static void check_step_count(struct loader *loader, const struct as_yaml_node *list,
-                             const struct raw_scale *scale)
-{
-    if (list->kind == AS_YAML_LIST && list->count == 0)
-        loader_report(loader, list, "expected at least one step, found an empty list");
-    if (scale->step_count > AS_STEPS_MAX)
-        loader_report(loader, list, "at most %d steps are possible", AS_STEPS_MAX);
-}
-
 static void finish_scale(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, void *object)
 {
     struct raw_scale *scale = object;
     const struct as_yaml_node *list = as_yaml_find(node, "steps");
-    schema_check_one_of(loader, node, at,
-                        (const char *const[]){"by", "to", "value", "fit", "take", NULL}, true);
     finish_amount(loader, node, &scale->amount);
     if (as_yaml_find(node, "value") && !list)
         loader_report(loader, at, "key `steps` is missing");
@@ -200,11 +204,14 @@ static void finish_scale(struct loader *loader, const struct as_yaml_node *node,
         return;
     if (!as_yaml_find(node, "value"))
         loader_report(loader, schema_find_key(node, "steps"), "`steps` go with a `value`");
-    check_step_count(loader, list, scale);
     check_step_order(loader, list, scale);
 }
 
-static const struct schema scale = SCHEMA("scale", raw_scale, scale_fields, .finish = finish_scale);
+static const struct schema_choice scale_choices[] = {
+    {SCHEMA_ONE_OF("by", "to", "value", "fit", "take"), false}, {0}};
+
+static const struct schema scale =
+    SCHEMA("scale", raw_scale, scale_fields, .choices = scale_choices, .finish = finish_scale);
 
 static const struct as_step *convert_steps(struct loader *loader, const struct raw_scale *raw)
 {
@@ -269,6 +276,8 @@ static void parse_scale(struct loader *loader, const struct as_yaml_node *value,
     }
 }
 
+const struct schema_field schema_scale_forms[] = {SCHEMA_FORM(MAP, .map = &scale), {0}};
+
 void parse_scale_up(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     parse_scale(loader, value, AS_ACTION_SCALE_UP, object);
@@ -291,6 +300,7 @@ static const struct schema_field rung_fields[] = {
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_from,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(NUMBER)),
      .expected = "number"},
     SCHEMA_FIELD("size", INT, raw_step, size, .is_required = true, .min = 0, .max = AS_SIZE_MAX),
     {0},
@@ -301,7 +311,7 @@ static const struct schema rungs = SCHEMA("scale_to.steps", raw_step, rung_field
 static const struct schema_field ladder_fields[] = {
     SCHEMA_FIELD("value", MAP, raw_scale, value, .is_required = true, .map = &rule_source),
     SCHEMA_FIELD("steps", MAPS, raw_scale, steps, .is_required = true,
-                 .count_offset = offsetof(struct raw_scale, step_count), .map = &rungs),
+                 .count_offset = offsetof(struct raw_scale, step_count), .map = &rungs, STEP_COUNT),
     {0},
 };
 
@@ -312,7 +322,6 @@ static void finish_ladder(struct loader *loader, const struct as_yaml_node *node
     const struct as_yaml_node *list = as_yaml_find(node, "steps");
     if (!list)
         return;
-    check_step_count(loader, list, ladder);
     for (size_t i = 1; i < ladder->step_count; i++) {
         if (as_yaml_find(list->items[i], "from") && as_yaml_find(list->items[i - 1], "from") &&
             ladder->steps[i].bound <= ladder->steps[i - 1].bound)
@@ -323,6 +332,9 @@ static void finish_ladder(struct loader *loader, const struct as_yaml_node *node
 
 static const struct schema ladder =
     SCHEMA("scale_to", raw_scale, ladder_fields, .finish = finish_ladder);
+
+const struct schema_field schema_scale_to_forms[] = {
+    SCHEMA_FORM(INT, .min = 0, .max = AS_SIZE_MAX), SCHEMA_FORM(MAP, .map = &ladder), {0}};
 
 void parse_scale_to(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
@@ -342,6 +354,9 @@ void parse_scale_to(struct loader *loader, const struct as_yaml_node *value, voi
 }
 
 /* `pass_through` */
+
+const struct schema_field schema_pass_through_forms[] = {SCHEMA_FORM(MAP, .map = &rule_source),
+                                                         {0}};
 
 void parse_pass_through(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
@@ -395,15 +410,11 @@ static const struct schema_field on_resolved_fields[] = {
     {0},
 };
 
-static void finish_on_resolved(struct loader *loader, const struct as_yaml_node *node,
-                               const struct as_yaml_node *at, void *object)
-{
-    schema_check_one_of(loader, node, at,
-                        (const char *const[]){"give_back", "scale_down", "scale_to", NULL}, true);
-}
+static const struct schema_choice ending_choices[] = {
+    {SCHEMA_ONE_OF("give_back", "scale_down", "scale_to"), false}, {0}};
 
 static const struct schema on_resolved =
-    SCHEMA("on_resolved", raw_ending, on_resolved_fields, .finish = finish_on_resolved);
+    SCHEMA("on_resolved", raw_ending, on_resolved_fields, .choices = ending_choices);
 
 static struct as_ending convert_ending(const struct as_yaml_node *map, const struct raw_ending *raw)
 {
@@ -419,6 +430,11 @@ static struct as_ending convert_ending(const struct as_yaml_node *map, const str
     }
     return ending;
 }
+
+const struct schema_field schema_on_resolved_forms[] = {
+    SCHEMA_FORM(WORD, .words = (const char *const[]){"nothing", "give_back", NULL}),
+    SCHEMA_FORM(MAP, .map = &on_resolved),
+    {0}};
 
 /* The word `give_back` means the map with its defaults. */
 void parse_on_resolved(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -447,6 +463,11 @@ static const struct schema_field guard_fields[] = {
 };
 
 static const struct schema guard = SCHEMA("guard", raw_rule, guard_fields);
+
+const struct schema_field schema_guard_forms[] = {
+    SCHEMA_FORM(WORD, .words = (const char *const[]){"none", NULL}),
+    SCHEMA_FORM(MAP, .map = &guard),
+    {0}};
 
 void parse_guard(struct loader *loader, const struct as_yaml_node *value, void *object)
 {

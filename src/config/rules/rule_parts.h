@@ -9,6 +9,7 @@
 /* `nodes` of a target (target_nodes.c) */
 extern const struct schema target_nodes, nodes_template, nodes_taints, nodes_unneeded, nodes_health;
 void parse_nodes_keep(struct loader *loader, const struct as_yaml_node *value, void *object);
+extern const struct schema_field schema_price_forms[], schema_keep_forms[];
 void parse_nodes_price(struct loader *loader, const struct as_yaml_node *value, void *object);
 
 /* `pool` of a target (target_pool.c) */
@@ -27,6 +28,7 @@ extern const struct schema rule_source, rule_track;
 extern const char *const rule_source_keys[]; /* one is required; ends with NULL */
 
 /* A goal: a number to divide by. */
+#define RULE_GOAL_FORMS SCHEMA_FORMS(SCHEMA_FORM(NUMBER, .min = 1))
 void rule_parse_goal(struct loader *loader, const struct as_yaml_node *value, double *out);
 
 #endif

@@ -38,10 +38,15 @@ static const char *const resource_words[] = {
     [AS_RESOURCE_CPU] = "cpu", [AS_RESOURCE_MEMORY] = "memory", [AS_RESOURCE_COUNT] = NULL};
 
 static const struct schema_field track_fields[] = {
-    {.key = "value", .type = SCHEMA_CUSTOM, .parse = parse_value, .expected = "number"},
+    {.key = "value",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_value,
+     .forms = RULE_GOAL_FORMS,
+     .expected = "number"},
     {.key = "average_value",
      .type = SCHEMA_CUSTOM,
      .parse = parse_average_value,
+     .forms = RULE_GOAL_FORMS,
      .expected = "number"},
     SCHEMA_FIELD("utilization", PERCENT, raw_track, utilization, .min = 1000,
                  .max = INT64_C(1000000) * 1000),
@@ -61,9 +66,6 @@ static void finish_track(struct loader *loader, const struct as_yaml_node *node,
     const struct as_yaml_node *utilization = schema_find_key(node, "utilization");
     const struct as_yaml_node *per_pod = schema_find_key(node, "per_pod");
     const struct as_yaml_node *pod_label = schema_find_key(node, "pod_label");
-    schema_check_one_of(loader, node, at,
-                        (const char *const[]){"value", "average_value", "utilization", NULL}, true);
-    schema_check_one_of(loader, node, at, rule_source_keys, true);
     if (utilization && !of)
         loader_report(loader, utilization, "`utilization` needs `of`, such as `of: cpu_requests`");
     if (of && !utilization)
@@ -80,9 +82,14 @@ static void finish_track(struct loader *loader, const struct as_yaml_node *node,
         loader_report(loader, pod_label, "`pod_label` goes with `per_pod: true`");
 }
 
-const struct schema rule_track =
-    SCHEMA("track", raw_track, track_fields, .base = &rule_source,
-           .base_offset = offsetof(struct raw_track, source), .finish = finish_track);
+static const struct schema_choice track_choices[] = {
+    {SCHEMA_ONE_OF("value", "average_value", "utilization"), false},
+    {rule_source_keys, false},
+    {0}};
+
+const struct schema rule_track = SCHEMA("track", raw_track, track_fields, .base = &rule_source,
+                                        .base_offset = offsetof(struct raw_track, source),
+                                        .choices = track_choices, .finish = finish_track);
 
 static enum as_goal get_goal(const struct raw_track *raw)
 {
@@ -90,6 +97,8 @@ static enum as_goal get_goal(const struct raw_track *raw)
            : raw->average_value > 0 ? AS_GOAL_AVERAGE_VALUE
                                     : AS_GOAL_VALUE;
 }
+
+const struct schema_field schema_track_forms[] = {SCHEMA_FORM(MAP, .map = &rule_track), {0}};
 
 void parse_track(struct loader *loader, const struct as_yaml_node *value, void *object)
 {

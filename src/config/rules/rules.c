@@ -9,13 +9,13 @@
 #define IN_RULE(member) offsetof(struct raw_rule, member)
 #define IN_FILE(member) offsetof(struct raw_rule_file, member)
 
+const struct schema_field schema_matcher_list[] = {
+    SCHEMA_FORM(STRINGS, .when_empty = "expected at least one matcher, found an empty list"), {0}};
+
 bool check_matcher_list(struct loader *loader, const struct as_yaml_node *value)
 {
-    if (!schema_is_kind(loader, value, AS_YAML_LIST))
-        return false;
-    if (value->count == 0)
-        loader_report(loader, value, "expected at least one matcher, found an empty list");
-    return value->count > 0;
+    return schema_is_kind(loader, value, AS_YAML_LIST) &&
+           schema_check_count(loader, schema_matcher_list, value) && value->count > 0;
 }
 
 static void parse_match(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -31,27 +31,50 @@ static const struct schema_field rule_fields[] = {
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_match,
+     .forms = schema_matcher_list,
      .expected = "list of matchers"},
     SCHEMA_FIELD("receivers", STRINGS, raw_rule, receivers,
                  .count_offset = IN_RULE(receiver_count)),
     SCHEMA_FIELD("target", STRING, raw_rule, target, .is_required = true),
-    {.key = "scale_up", .type = SCHEMA_CUSTOM, .parse = parse_scale_up, .expected = "map"},
-    {.key = "scale_down", .type = SCHEMA_CUSTOM, .parse = parse_scale_down, .expected = "map"},
+    {.key = "scale_up",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_scale_up,
+     .forms = schema_scale_forms,
+     .expected = "map"},
+    {.key = "scale_down",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_scale_down,
+     .forms = schema_scale_forms,
+     .expected = "map"},
     {.key = "scale_to",
      .type = SCHEMA_CUSTOM,
      .parse = parse_scale_to,
+     .forms = schema_scale_to_forms,
      .expected = "integer or map"},
-    {.key = "track", .type = SCHEMA_CUSTOM, .parse = parse_track, .expected = "map"},
-    {.key = "pass_through", .type = SCHEMA_CUSTOM, .parse = parse_pass_through, .expected = "map"},
+    {.key = "track",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_track,
+     .forms = schema_track_forms,
+     .expected = "map"},
+    {.key = "pass_through",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_pass_through,
+     .forms = schema_pass_through_forms,
+     .expected = "map"},
     {.key = "on_resolved",
      .type = SCHEMA_CUSTOM,
      .parse = parse_on_resolved,
+     .forms = schema_on_resolved_forms,
      .expected = "word or map",
      .fallback = "nothing"},
     SCHEMA_FIELD("every", DURATION, raw_rule, every_us, .min = AS_US_PER_S),
     SCHEMA_FIELD("max_steps", INT, raw_rule, max_steps, .min = 1, .max = AS_SIZE_MAX),
     SCHEMA_FIELD("once", BOOL, raw_rule, once, .fallback = "false"),
-    {.key = "guard", .type = SCHEMA_CUSTOM, .parse = parse_guard, .expected = "map or `none`"},
+    {.key = "guard",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_guard,
+     .forms = schema_guard_forms,
+     .expected = "map or `none`"},
     SCHEMA_FIELD("dry_run", BOOL, raw_rule, dry_run, .fallback = "false"),
     SCHEMA_FIELD("enabled", BOOL, raw_rule, enabled, .fallback = "true"),
     {0},
@@ -71,12 +94,9 @@ static void check_guard(struct loader *loader, const struct as_yaml_node *node,
 static void finish_rule(struct loader *loader, const struct as_yaml_node *node,
                         const struct as_yaml_node *at, void *object)
 {
-    static const char *const actions[] = {"scale_up", "scale_down",   "scale_to",
-                                          "track",    "pass_through", NULL};
     struct raw_rule *rule = object;
     rule->tree = loader->tree;
     rule->node = node;
-    schema_check_one_of(loader, node, at, actions, true);
     if (rule->once && rule->max_steps > 1)
         loader_report(loader, schema_find_key(node, "once"),
                       "`once` is the same as `max_steps: 1`, but `max_steps` is %d",
@@ -89,7 +109,11 @@ static void finish_rule(struct loader *loader, const struct as_yaml_node *node,
     check_guard(loader, node, rule);
 }
 
-const struct schema schema_rule = SCHEMA("rule", raw_rule, rule_fields, .finish = finish_rule);
+static const struct schema_choice rule_choices[] = {
+    {SCHEMA_ONE_OF("scale_up", "scale_down", "scale_to", "track", "pass_through"), false}, {0}};
+
+const struct schema schema_rule =
+    SCHEMA("rule", raw_rule, rule_fields, .choices = rule_choices, .finish = finish_rule);
 
 static const struct schema_field file_fields[] = {
     SCHEMA_FIELD("targets", NAMED, raw_rule_file, targets, .count_offset = IN_FILE(target_count),

@@ -10,6 +10,7 @@
 #include <alertscaler/base/time.h>
 
 #include "rule_parts.h"
+#include "yaml/json_schema.h"
 
 #define TAINTS_MAX 64
 #define LABELS_MAX 256
@@ -137,12 +138,13 @@ static void parse_taint_value(struct loader *loader, const struct as_yaml_node *
     parse_label_value(loader, value, &((struct as_taint *)object)->value);
 }
 
+static const char *const effect_words[] = {"NoSchedule", "PreferNoSchedule", "NoExecute", NULL};
+
 static void parse_effect(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
-    static const char *const words[] = {"NoSchedule", "PreferNoSchedule", "NoExecute", NULL};
     static const enum as_taint_effect effects[] = {
         AS_TAINT_NO_SCHEDULE, AS_TAINT_PREFER_NO_SCHEDULE, AS_TAINT_NO_EXECUTE};
-    const struct schema_field field = {.type = SCHEMA_WORD, .words = words};
+    const struct schema_field field = {.type = SCHEMA_WORD, .words = effect_words};
     unsigned word = 0;
     if (schema_parse_scalar(loader, &field, value, &word))
         ((struct as_taint *)object)->effect = effects[word];
@@ -153,12 +155,18 @@ static const struct schema_field taint_fields[] = {
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_taint_key,
+     .forms = SCHEMA_FORMS(SCHEMA_LABEL_KEY),
      .expected = "text"},
-    {.key = "value", .type = SCHEMA_CUSTOM, .parse = parse_taint_value, .expected = "text"},
+    {.key = "value",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_taint_value,
+     .forms = SCHEMA_FORMS(SCHEMA_LABEL_VALUE),
+     .expected = "text"},
     {.key = "effect",
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_effect,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(WORD, .words = effect_words)),
      .expected = "NoSchedule, PreferNoSchedule or NoExecute"},
     {0},
 };
@@ -179,22 +187,31 @@ static const struct schema_field template_fields[] = {
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_cpu,
+     .forms = SCHEMA_QUANTITY_FORMS,
      .expected = "quantity"},
     {.key = "memory",
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_memory,
+     .forms = SCHEMA_QUANTITY_FORMS,
      .expected = "quantity"},
     {.key = "ephemeral-storage",
      .type = SCHEMA_CUSTOM,
      .parse = parse_ephemeral,
+     .forms = SCHEMA_QUANTITY_FORMS,
      .expected = "quantity"},
     {.key = "pods",
      .type = SCHEMA_CUSTOM,
      .parse = parse_pods,
+     .forms = SCHEMA_QUANTITY_FORMS,
      .expected = "quantity",
      .fallback = "110"},
-    {.key = "labels", .type = SCHEMA_CUSTOM, .parse = parse_labels, .expected = "map"},
+    {.key = "labels",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_labels,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(
+         TABLE, .max = LABELS_MAX, .forms = SCHEMA_FORMS(SCHEMA_LABEL_VALUE, SCHEMA_LABEL_KEY))),
+     .expected = "map"},
     {.key = "taints",
      .type = SCHEMA_MAPS,
      .offset = offsetof(struct as_node_template_config, taints),
@@ -254,7 +271,8 @@ static void finish_template(struct loader *loader, const struct as_yaml_node *no
 
 const struct schema nodes_template =
     SCHEMA("nodes.template", as_node_template_config, template_fields, .other = take_named,
-           .init = init_template, .finish = finish_template);
+           .describe_map = json_schema_describe_resources, .init = init_template,
+           .finish = finish_template);
 
 /* `health` */
 
@@ -294,7 +312,8 @@ static const struct schema_field nodes_fields[] = {
                  .fallback = "15m"),
     SCHEMA_FIELD("template", MAP, raw_nodes, template_, .map = &nodes_template),
     SCHEMA_FIELD("startup_taints", STRINGS, raw_nodes, startup_taints,
-                 .count_offset = offsetof(struct raw_nodes, startup_taint_count)),
+                 .count_offset = offsetof(struct raw_nodes, startup_taint_count),
+                 .max = TAINTS_MAX),
     SCHEMA_FIELD(
         "pending", WORD, raw_nodes, pending,
         .words =
@@ -302,11 +321,16 @@ static const struct schema_field nodes_fields[] = {
                 [AS_NODES_PENDING_SELECTING] = "selecting", [AS_NODES_PENDING_ANY] = "any", NULL},
         .fallback = "selecting"),
     SCHEMA_FIELD("priority", INT, raw_nodes, priority, .min = INT32_MIN, .max = INT32_MAX),
-    {.key = "price", .type = SCHEMA_CUSTOM, .parse = parse_nodes_price, .expected = "number"},
+    {.key = "price",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_nodes_price,
+     .forms = schema_price_forms,
+     .expected = "number"},
     SCHEMA_FIELD("unneeded", MAP, raw_nodes, unneeded, .map = &nodes_unneeded),
     {.key = "keep",
      .type = SCHEMA_CUSTOM,
      .parse = parse_nodes_keep,
+     .forms = schema_keep_forms,
      .expected = "list of system_pods, local_storage and unreplicated"},
     SCHEMA_FIELD("health", MAP, raw_nodes, health, .map = &nodes_health),
     {0},
@@ -326,8 +350,6 @@ static void finish_nodes(struct loader *loader, const struct as_yaml_node *node,
     const struct as_yaml_node *list = as_yaml_find(node, "startup_taints");
     if (!list || list->kind != AS_YAML_LIST)
         return;
-    if (list->count > TAINTS_MAX)
-        loader_report(loader, list, "at most %d are possible here", TAINTS_MAX);
     for (uint32_t i = 0; i < list->count && list->count <= TAINTS_MAX; i++)
         if (list->items[i]->kind == AS_YAML_SCALAR && list->items[i]->size > 0 &&
             !as_yaml_is_null(list->items[i]))

@@ -10,7 +10,10 @@
 #include "rule_parts.h"
 
 #define NODES_MAX 1000000 /* of what leaves at a time */
-#define PRICE_MAX 1e9
+#define PRICE_MAX 1000000000
+
+const struct schema_field schema_price_forms[] = {
+    SCHEMA_FORM(NUMBER, .max = INT64_C(1000) * PRICE_MAX), {0}};
 
 /* Words in a list, each once */
 
@@ -87,16 +90,21 @@ static const struct schema_field unneeded_fields[] = {
     {.key = "unready_for",
      .type = SCHEMA_CUSTOM,
      .parse = parse_unready_for,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(DURATION),
+                           SCHEMA_FORM(WORD, .words = (const char *const[]){"never", NULL})),
      .expected = "duration or never",
      .fallback = "20m"},
     {.key = "ignore",
      .type = SCHEMA_CUSTOM,
      .parse = parse_ignore,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(WORDS, .words = ignored)),
      .expected = "list of daemonsets and mirror"},
     {0},
 };
 
 const struct schema nodes_unneeded = SCHEMA("nodes.unneeded", raw_unneeded, unneeded_fields);
+
+const struct schema_field schema_keep_forms[] = {SCHEMA_FORM(WORDS, .words = kept), {0}};
 
 void parse_nodes_keep(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
@@ -147,10 +155,15 @@ PARSE_RANGE(max_memory, max, memory_range)
 
 #define RANGE_FIELDS(word)                                                                         \
     {                                                                                              \
-        {.key = "min", .type = SCHEMA_CUSTOM, .parse = parse_min_##word, .expected = "quantity"},  \
+        {.key = "min",                                                                             \
+         .type = SCHEMA_CUSTOM,                                                                    \
+         .parse = parse_min_##word,                                                                \
+         .forms = SCHEMA_QUANTITY_FORMS,                                                           \
+         .expected = "quantity"},                                                                  \
             {.key = "max",                                                                         \
              .type = SCHEMA_CUSTOM,                                                                \
              .parse = parse_max_##word,                                                            \
+             .forms = SCHEMA_QUANTITY_FORMS,                                                       \
              .expected = "quantity"},                                                              \
             {0},                                                                                   \
     }
@@ -183,8 +196,16 @@ static void parse_memory_price(struct loader *loader, const struct as_yaml_node 
 }
 
 static const struct schema_field price_fields[] = {
-    {.key = "cpu", .type = SCHEMA_CUSTOM, .parse = parse_cpu_price, .expected = "number"},
-    {.key = "memory", .type = SCHEMA_CUSTOM, .parse = parse_memory_price, .expected = "number"},
+    {.key = "cpu",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_cpu_price,
+     .forms = schema_price_forms,
+     .expected = "number"},
+    {.key = "memory",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_memory_price,
+     .forms = schema_price_forms,
+     .expected = "number"},
     {0},
 };
 
@@ -200,14 +221,17 @@ const struct schema pool_at_once = SCHEMA("pool.at_once", raw_at_once, at_once_f
 
 static const struct schema_field pool_fields[] = {
     SCHEMA_FIELD("groups", STRINGS, raw_pool, groups, .is_required = true,
-                 .count_offset = offsetof(struct raw_pool, group_count)),
+                 .count_offset = offsetof(struct raw_pool, group_count), .max = AS_POOL_GROUPS_MAX,
+                 .when_empty = "expected at least one node group"),
     {.key = "choose",
      .type = SCHEMA_CUSTOM,
      .parse = parse_choose,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(WORDS, .words = filters)),
      .expected = "list of least_waste, most_pods, least_nodes, priority, price and random"},
     SCHEMA_FIELD("balance", BOOL, raw_pool, of.balance, .fallback = "false"),
     SCHEMA_FIELD("ignore_labels", STRINGS, raw_pool, ignore_labels,
-                 .count_offset = offsetof(struct raw_pool, ignore_label_count)),
+                 .count_offset = offsetof(struct raw_pool, ignore_label_count),
+                 .max = AS_POOL_LABELS_MAX),
     SCHEMA_FIELD("cpu", MAP, raw_pool, of.cpu, .map = &pool_cpu),
     SCHEMA_FIELD("memory", MAP, raw_pool, of.memory, .map = &pool_memory),
     SCHEMA_FIELD("pod_price", MAP, raw_pool, pod_price, .map = &pool_pod_price),
@@ -220,18 +244,4 @@ static void init_pool(struct loader *loader, void *object)
     ((struct raw_pool *)object)->of = as_pool_config_default;
 }
 
-static void finish_pool(struct loader *loader, const struct as_yaml_node *node,
-                        const struct as_yaml_node *at, void *object)
-{
-    const struct raw_pool *pool = object;
-    const struct as_yaml_node *groups = as_yaml_find(node, "groups");
-    if (groups && groups->kind == AS_YAML_LIST &&
-        (groups->count == 0 || groups->count > AS_POOL_GROUPS_MAX))
-        loader_report(loader, groups, "expected from 1 to %d node groups", AS_POOL_GROUPS_MAX);
-    if (pool->ignore_label_count > AS_POOL_LABELS_MAX)
-        loader_report(loader, as_yaml_find(node, "ignore_labels"), "at most %d are possible here",
-                      AS_POOL_LABELS_MAX);
-}
-
-const struct schema target_pool =
-    SCHEMA("pool", raw_pool, pool_fields, .init = init_pool, .finish = finish_pool);
+const struct schema target_pool = SCHEMA("pool", raw_pool, pool_fields, .init = init_pool);

@@ -6,6 +6,7 @@
 #include <alertscaler/base/time.h>
 
 #include "rule_parts.h"
+#include "yaml/json_schema.h"
 
 #define IN_TARGET(member) offsetof(struct raw_target, member)
 
@@ -25,6 +26,7 @@ static const struct schema_field cooldown_fields[] = {
     {.key = "down_after_down",
      .type = SCHEMA_CUSTOM,
      .parse = parse_down_after_down,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(DURATION)),
      .expected = "duration"},
     {0},
 };
@@ -78,22 +80,11 @@ static const struct schema policies = SCHEMA("behavior.policies", raw_policy, po
              .type = SCHEMA_MAPS,                                                                  \
              .offset = offsetof(struct raw_direction, policies),                                   \
              .count_offset = offsetof(struct raw_direction, policy_count),                         \
+             .max = AS_POLICIES_MAX,                                                               \
+             .when_empty = "expected at least one policy, found an empty list",                    \
              .map = &policies},                                                                    \
             {0},                                                                                   \
     }
-
-static void finish_direction(struct loader *loader, const struct as_yaml_node *node,
-                             const struct as_yaml_node *at, void *object)
-{
-    struct raw_direction *direction = object;
-    const struct as_yaml_node *list = as_yaml_find(node, "policies");
-    if (list && list->kind == AS_YAML_LIST && list->count == 0)
-        loader_report(loader, list, "expected at least one policy, found an empty list");
-    if (direction->policy_count > AS_POLICIES_MAX) {
-        loader_report(loader, list, "at most %d policies are possible", AS_POLICIES_MAX);
-        direction->policy_count = AS_POLICIES_MAX;
-    }
-}
 
 static const struct schema_refusal direction_refusals[] = {
     {"tolerance", "the target's own key `tolerance` takes the place of this one", false},
@@ -104,12 +95,10 @@ static const struct schema_field up_fields[] = DIRECTION_FIELDS("0");
 static const struct schema_field down_fields[] = DIRECTION_FIELDS("300");
 
 static const struct schema scale_up =
-    SCHEMA("behavior.scaleUp", raw_direction, up_fields, .refusals = direction_refusals,
-           .finish = finish_direction);
+    SCHEMA("behavior.scaleUp", raw_direction, up_fields, .refusals = direction_refusals);
 
 static const struct schema scale_down =
-    SCHEMA("behavior.scaleDown", raw_direction, down_fields, .refusals = direction_refusals,
-           .finish = finish_direction);
+    SCHEMA("behavior.scaleDown", raw_direction, down_fields, .refusals = direction_refusals);
 
 static const struct schema_field behavior_fields[] = {
     SCHEMA_FIELD("scaleUp", MAP, raw_behavior, up, .map = &scale_up),
@@ -182,12 +171,18 @@ static const struct schema_field shared_fields[] = {
     SCHEMA_FIELD("min", INT, as_target_defaults, bounds.min, .min = 0, .max = AS_SIZE_MAX,
                  .fallback = "1"),
     SCHEMA_FIELD("cooldown", MAP, as_target_defaults, bounds.cooldown, .map = &cooldown),
-    {.key = "behavior", .type = SCHEMA_CUSTOM, .parse = parse_behavior, .expected = "map"},
+    {.key = "behavior",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_behavior,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(MAP, .map = &behavior)),
+     .expected = "map"},
     SCHEMA_FIELD("enforce_bounds", BOOL, as_target_defaults, bounds.enforce_bounds,
                  .fallback = "false"),
     {.key = "tolerance",
      .type = SCHEMA_CUSTOM,
      .parse = parse_tolerance,
+     .forms =
+         SCHEMA_FORMS(SCHEMA_FORM(PERCENT, .max = 100000), SCHEMA_FORM(MAP, .map = &tolerance)),
      .expected = "percentage or map",
      .fallback = "10%"},
     SCHEMA_FIELD("cpu_initialization", DURATION, as_target_defaults, bounds.cpu_initialization_us,
@@ -249,7 +244,7 @@ static void finish_target(struct loader *loader, const struct as_yaml_node *node
     const char *words[AS_TARGET_KINDS_MAX + 1] = {NULL};
     for (size_t i = 0; as_target_kinds[i]; i++)
         words[i] = as_target_kinds[i]->word;
-    schema_check_one_of(loader, node, at, words, true);
+    (void)schema_check_choice(loader, node, at, &(struct schema_choice){words, false});
     if (!target->kind && as_yaml_find(node, "pool"))
         target->kind = &as_target_kind_pool;
     if (!as_target_kind_has_groups(target->kind) && bounds->max > 0 && bounds->min > bounds->max)
@@ -336,7 +331,9 @@ static const struct schema_refusal target_refusals[] = {
 const struct schema schema_target =
     SCHEMA("target", raw_target, target_fields, .base = &schema_policy,
            .base_offset = IN_TARGET(policy), .refusals = target_refusals, .other = take_address,
-           .offer_other = offer_kinds, .init = init_target, .finish = finish_target);
+           .describe_keys = json_schema_describe_addresses,
+           .describe_map = json_schema_describe_address_choice, .offer_other = offer_kinds,
+           .init = init_target, .finish = finish_target);
 
 const struct schema *const schema_target_parts[] = {
     &cooldown,     &behavior,       &scale_up,     &scale_down,     &policies,    &tolerance,

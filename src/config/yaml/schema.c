@@ -148,6 +148,8 @@ void schema_parse(struct loader *loader, const struct schema *schema,
             report_unknown(loader, schema, pair->key);
     }
     check_required(loader, schema, node, at);
+    for (const struct schema_choice *choice = schema->choices; choice && choice->keys; choice++)
+        (void)schema_check_choice(loader, node, at, choice);
     if (schema->finish)
         schema->finish(loader, node, at, object);
 }
@@ -165,10 +167,12 @@ static char *make_elements(struct loader *loader, const struct schema_field *fie
     return elements;
 }
 
-static bool check_count(struct loader *loader, const struct schema_field *field,
+bool schema_check_count(struct loader *loader, const struct schema_field *field,
                         const struct as_yaml_node *node)
 {
     int64_t max = field->max ? field->max : SCHEMA_COUNT_MAX;
+    if (node->count == 0 && field->when_empty)
+        loader_report(loader, node, "%s", field->when_empty);
     if (node->count > max)
         loader_report(loader, node, "at most %" PRId64 " are possible here", max);
     return node->count <= max;
@@ -177,7 +181,7 @@ static bool check_count(struct loader *loader, const struct schema_field *field,
 static bool parse_maps(struct loader *loader, const struct schema_field *field,
                        const struct as_yaml_node *list, void *object)
 {
-    if (!schema_is_kind(loader, list, AS_YAML_LIST) || !check_count(loader, field, list))
+    if (!schema_is_kind(loader, list, AS_YAML_LIST) || !schema_check_count(loader, field, list))
         return false;
     char *elements = make_elements(loader, field, list->count, object);
     for (uint32_t i = 0; i < list->count; i++)
@@ -189,7 +193,7 @@ static bool parse_maps(struct loader *loader, const struct schema_field *field,
 static bool parse_named(struct loader *loader, const struct schema_field *field,
                         const struct as_yaml_node *map, void *object)
 {
-    if (!schema_is_kind(loader, map, AS_YAML_MAP) || !check_count(loader, field, map))
+    if (!schema_is_kind(loader, map, AS_YAML_MAP) || !schema_check_count(loader, field, map))
         return false;
     char *elements = make_elements(loader, field, map->count, object);
     for (uint32_t i = 0; i < map->count; i++) {
@@ -228,6 +232,13 @@ bool schema_parse_value(struct loader *loader, const struct schema_field *field,
     case SCHEMA_MAPS: return parse_maps(loader, field, value, object);
     case SCHEMA_NAMED: return parse_named(loader, field, value, object);
     case SCHEMA_CUSTOM: field->parse(loader, value, object); return true;
+    case SCHEMA_SCALAR:
+    case SCHEMA_NUMBER:
+    case SCHEMA_QUANTITY:
+    case SCHEMA_TIME:
+    case SCHEMA_REASON:
+    case SCHEMA_WORDS:
+    case SCHEMA_TABLE: break;
     }
     return false;
 }
@@ -252,18 +263,27 @@ static const char *print_keys(const char *const *keys, char *text, size_t size)
     return text;
 }
 
-bool schema_check_one_of(struct loader *loader, const struct as_yaml_node *node,
-                         const struct as_yaml_node *at, const char *const *keys, bool is_required)
+bool schema_check_choice(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_node *at, const struct schema_choice *choice)
 {
     char list[256];
     unsigned given = 0;
-    for (const char *const *key = keys; *key; key++) {
+    for (const char *const *key = choice->keys; *key; key++) {
         const struct as_yaml_node *found = schema_find_key(node, *key);
         if (found && ++given == 2)
             loader_report(loader, found, "only one of %s may be given",
-                          print_keys(keys, list, sizeof(list)));
+                          print_keys(choice->keys, list, sizeof(list)));
     }
-    if (given == 0 && is_required)
-        loader_report(loader, at, "one of %s is needed", print_keys(keys, list, sizeof(list)));
-    return given == 1 || (given == 0 && !is_required);
+    if (given == 0 && !choice->is_optional)
+        loader_report(loader, at, "one of %s is needed",
+                      print_keys(choice->keys, list, sizeof(list)));
+    return given == 1 || (given == 0 && choice->is_optional);
+}
+
+bool schema_has_one_of(const struct as_yaml_node *node, const char *const *keys)
+{
+    unsigned given = 0;
+    for (; *keys; keys++)
+        given += schema_find_key(node, *keys) != NULL;
+    return given == 1;
 }

@@ -44,10 +44,30 @@ enum schema_type {
     SCHEMA_MAP,      /* the struct of `map` */
     SCHEMA_MAPS,     /* a list of maps: array of structs of `map`, and a size_t at count_offset */
     SCHEMA_NAMED,    /* a map of names to maps: as SCHEMA_MAPS; each name goes to offset 0 */
-    SCHEMA_CUSTOM    /* read by `parse` */
+    SCHEMA_CUSTOM,   /* read by `parse`, which accepts `forms` */
+    /* Only in `forms`: */
+    SCHEMA_SCALAR, /* a single value that matches `pattern` */
+    SCHEMA_NUMBER, /* min to max in thousandths */
+    SCHEMA_QUANTITY,
+    SCHEMA_TIME,
+    SCHEMA_REASON, /* a reason code */
+    SCHEMA_WORDS,  /* a list of `words` */
+    SCHEMA_TABLE   /* a map with any keys: forms[0] are its values, forms[1] its keys if not any */
 };
 
+/* At most one of these keys (up to a NULL) may be in a map; one is needed unless is_optional. */
+struct schema_choice {
+    const char *const *keys; /* NULL: end of the list */
+    bool is_optional;
+};
+#define SCHEMA_ONE_OF(...)                                                                         \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
+
 struct schema;
+struct schema_writer;
 struct suggestion;
 
 struct schema_field {
@@ -60,7 +80,12 @@ struct schema_field {
     const char *const *words;    /* up to a NULL */
     const struct schema *map;
     void (*parse)(struct loader *loader, const struct as_yaml_node *value, void *object);
-    const char *expected; /* what SCHEMA_CUSTOM accepts, for the documentation's test */
+    const char *expected;   /* what SCHEMA_CUSTOM accepts, for the documentation's test */
+    const char *when_empty; /* the error for a list without elements; NULL: it may be empty */
+    /* For JSON Schemas (json_schema.c): what SCHEMA_CUSTOM accepts, any of these, up to a row
+     * without key; and a regular expression of ECMA 262 for SCHEMA_SCALAR. */
+    const struct schema_field *forms;
+    const char *pattern;
 };
 
 /* A row of a table: the key, the end of the type's name, and the member of the struct that the map
@@ -70,6 +95,28 @@ struct schema_field {
     {                                                                                              \
         .key = word, .type = SCHEMA_##kind, .offset = offsetof(struct owner, member), __VA_ARGS__  \
     }
+
+/* `forms` of a row: SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 1), SCHEMA_FORM(PERCENT)) */
+#define SCHEMA_FORM(kind, ...)                                                                     \
+    {                                                                                              \
+        .key = "", .type = SCHEMA_##kind, __VA_ARGS__                                              \
+    }
+#define SCHEMA_FORMS(...)                                                                          \
+    (const struct schema_field[])                                                                  \
+    {                                                                                              \
+        __VA_ARGS__,                                                                               \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
+/* Kubernetes' quantities, and the keys and values of its labels and taints. */
+#define SCHEMA_QUANTITY_FORMS SCHEMA_FORMS(SCHEMA_FORM(QUANTITY))
+#define SCHEMA_LABEL_KEY                                                                           \
+    SCHEMA_FORM(SCALAR, .pattern = "^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]"                             \
+                                   "([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$")
+#define SCHEMA_LABEL_VALUE                                                                         \
+    SCHEMA_FORM(SCALAR, .pattern = "^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")
 
 /* A key that is refused on purpose, and the error for users who try it. */
 struct schema_refusal {
@@ -85,11 +132,16 @@ struct schema {
     const struct schema *base;         /* more keys, filled in at base_offset */
     size_t base_offset;
     const struct schema_refusal *refusals; /* ends with one without key; NULL: none */
+    const struct schema_choice *choices;   /* checked before `finish`; NULL: none */
     /* Takes a key that is not in the table; false: unknown key. NULL: all are unknown. */
     bool (*other)(struct loader *loader, const struct as_yaml_node *node,
                   const struct as_yaml_pair *pair, void *object);
     /* Offers the keys that `other` takes as suggestions; NULL: none. */
     void (*offer_other)(struct suggestion *suggestion);
+    /* For JSON Schemas: writes the properties that `other` takes, and what else holds for the map,
+     * as members of their objects. NULL: none. */
+    void (*describe_keys)(struct schema_writer *to);
+    void (*describe_map)(struct schema_writer *to);
     /* More default values, before a map is read; NULL: none. */
     void (*init)(struct loader *loader, void *object);
     /* Checks over several keys, after all were read. Errors go to `at`. */
@@ -124,9 +176,10 @@ bool schema_parse_string(struct loader *loader, const struct as_yaml_node *node,
 bool schema_parse_percent(struct loader *loader, const struct as_yaml_node *node, int64_t min,
                           int64_t max, int64_t *milli_percent_out);
 
-/* Exactly one of these keys (or at most one) must be in the map; else reports an error. */
-bool schema_check_one_of(struct loader *loader, const struct as_yaml_node *node,
-                         const struct as_yaml_node *at, const char *const *keys, bool is_required);
+/* Whether the choice is kept; else reports an error. */
+bool schema_check_choice(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_node *at, const struct schema_choice *choice);
+bool schema_has_one_of(const struct as_yaml_node *node, const char *const *keys); /* exactly one */
 
 /* The key's own node; NULL: the map has no such key. */
 const struct as_yaml_node *schema_find_key(const struct as_yaml_node *map, const char *key);
@@ -139,6 +192,8 @@ bool schema_is_name(const char *text);
 /* schema_parse_value without maps, in two parts. */
 bool schema_parse_scalar(struct loader *loader, const struct schema_field *field,
                          const struct as_yaml_node *node, void *object);
+bool schema_check_count(struct loader *loader, const struct schema_field *field,
+                        const struct as_yaml_node *node); /* of a list or map */
 bool schema_parse_strings(struct loader *loader, const struct schema_field *field,
                           const struct as_yaml_node *list, void *object);
 

@@ -297,7 +297,14 @@ bool schema_parse_scalar(struct loader *loader, const struct schema_field *field
     case SCHEMA_MAP:
     case SCHEMA_MAPS:
     case SCHEMA_NAMED:
-    case SCHEMA_CUSTOM: break;
+    case SCHEMA_CUSTOM:
+    case SCHEMA_SCALAR:
+    case SCHEMA_NUMBER:
+    case SCHEMA_QUANTITY:
+    case SCHEMA_TIME:
+    case SCHEMA_REASON:
+    case SCHEMA_WORDS:
+    case SCHEMA_TABLE: break;
     }
     abort();
 }
@@ -305,7 +312,7 @@ bool schema_parse_scalar(struct loader *loader, const struct schema_field *field
 bool schema_parse_strings(struct loader *loader, const struct schema_field *field,
                           const struct as_yaml_node *list, void *object)
 {
-    if (!schema_is_kind(loader, list, AS_YAML_LIST))
+    if (!schema_is_kind(loader, list, AS_YAML_LIST) || !schema_check_count(loader, field, list))
         return false;
     const char **strings = as_arena_alloc(loader->arena, list->count, sizeof(*strings));
     size_t count = 0;

@@ -133,6 +133,11 @@ void parse_pass_through(struct loader *loader, const struct as_yaml_node *value,
 void parse_on_resolved(struct loader *loader, const struct as_yaml_node *value, void *object);
 void parse_guard(struct loader *loader, const struct as_yaml_node *value, void *object);
 
+/* Forms of values, for keys that several tables have. */
+extern const struct schema_field schema_matcher_list[], schema_scale_forms[],
+    schema_scale_to_forms[], schema_track_forms[], schema_pass_through_forms[],
+    schema_on_resolved_forms[], schema_guard_forms[];
+
 /* A list of matchers, not empty; their texts are checked when they are compiled. */
 bool check_matcher_list(struct loader *loader, const struct as_yaml_node *value);
 
@@ -142,6 +147,10 @@ bool compile_matcher(struct loader *loader, const struct as_yaml_node *node,
 
 /* As loader_report, for an error text that may begin with "offset N: ": this becomes the place. */
 void report_in_text(struct loader *loader, const struct as_yaml_node *node, const char *text);
+
+/* The keys of an account of any type, and those of `http_config` that most types refuse; end with
+ * NULL. */
+extern const char *const provider_usual_keys[], *const provider_login_keys[];
 
 /* All provider types that a file may use, in order; a NULL at the end. */
 #define PROVIDER_TYPES_MAX 64

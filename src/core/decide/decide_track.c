@@ -239,9 +239,9 @@ static struct as_proposal_result track_filled_in(const struct as_decide_input *i
     return propose(size, false);
 }
 
-/* HPA's Resource and Pods metrics. */
+/* HPA's Resource and Pods metrics. `average_out`: what ready pods use, in the unit of the goal. */
 static struct as_proposal_result track_pods(const struct as_decide_input *input,
-                                            const struct as_proposal *proposal)
+                                            const struct as_proposal *proposal, double *average_out)
 {
     const struct as_track *track = &proposal->action.track;
     struct per_pod sums = {
@@ -254,11 +254,22 @@ static struct as_proposal_result track_pods(const struct as_decide_input *input,
     if (!(sums.goal > 0) || !sum_pods(input, proposal, &sums) || ready->count == 0 ||
         !compute_ratio(&sums, ready, &ratio))
         return unavailable();
+    *average_out = ratio * (double)sums.goal / 1000;
     if (sums.sums[POD_MISSING].count > 0 || (sums.sums[POD_UNREADY].count > 0 && ratio > 1))
         return track_filled_in(input, &sums, ratio);
     if (is_within(input, ratio))
         return propose(input->replicas, true);
     return propose(as_decide_saturate_ceil(ratio * (double)ready->count), false);
+}
+
+static struct as_proposal_result track_samples(const struct as_decide_input *input,
+                                               const struct as_proposal *proposal)
+{
+    double average = (double)NAN;
+    struct as_proposal_result result = track_pods(input, proposal, &average);
+    result.has_average = isfinite(average);
+    result.average = average;
+    return result;
 }
 
 struct as_proposal_result as_decide_track(const struct as_decide_input *input,
@@ -267,7 +278,7 @@ struct as_proposal_result as_decide_track(const struct as_decide_input *input,
     const struct as_track *track = &proposal->action.track;
 
     if (proposal->samples || track->goal == AS_GOAL_UTILIZATION)
-        return track_pods(input, proposal);
+        return track_samples(input, proposal);
     double goal = as_decide_to_milli(track->value);
     if (!proposal->has_value || !isfinite(proposal->value) || !(goal > 0))
         return unavailable();

@@ -129,6 +129,33 @@ void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, a
     }
 }
 
+static bool has_open_incident(const struct group *group)
+{
+    const struct binding *binding;
+    TAILQ_FOREACH (binding, &group->bindings, in_group) {
+        if (binding->incident->is_open)
+            return true;
+    }
+    return false;
+}
+
+void as_engine_visit_rules(const struct as_engine *engine, as_rule_visit_fn *visit, void *context)
+{
+    struct target *target;
+    struct group *group;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        RB_FOREACH (group, group_tree, &target->groups) {
+            const struct as_rule_view view = {.ref = target->ref,
+                                              .target = target->config,
+                                              .rule = group->rule,
+                                              .has_value = group->has_value,
+                                              .value = group->value};
+            if (target->config && has_open_incident(group))
+                visit(context, &view);
+        }
+    }
+}
+
 static const char *find_text(const char *text)
 {
     return text && *text ? text : NULL;

@@ -274,8 +274,9 @@ Test(metrics, count_clients_commits_and_reloads)
     as_metrics_on_source(world.metrics, "prometheus", "ok", 10000);
     as_metrics_on_source(world.metrics, "prometheus", "no_data", 10000);
     as_metrics_on_source(world.metrics, "alertmanager", "timeout", 10000000);
-    as_metrics_on_commit(world.metrics, 3000, 10, 12, 4096);
-    as_metrics_on_commit(world.metrics, 3000, 1, 2, 512);
+    as_metrics_on_commit(world.metrics, 3000, 10, 12, 4096, (as_wall_time){500000});
+    as_metrics_on_commit(world.metrics, 3000, 1, 2, 512, (as_wall_time){3500000});
+    as_metrics_on_commit(world.metrics, 3000, 1, 0, 512, (as_wall_time){4500000});
     as_metrics_on_reload(world.metrics, true, (as_wall_time){1500000});
     as_metrics_on_reload(world.metrics, false, (as_wall_time){2500000});
     as_metrics_on_notification(world.metrics, AS_NOTIFICATION_DENIED);
@@ -289,9 +290,10 @@ Test(metrics, count_clients_commits_and_reloads)
         "alertscaler_source_requests_total{source=\"alertmanager\",outcome=\"timeout\"} 1",
         "alertscaler_source_duration_seconds_count{source=\"prometheus\"} 2",
         "alertscaler_source_duration_seconds_sum{source=\"alertmanager\"} 10",
-        "alertscaler_store_commits_total 2",
-        "alertscaler_store_commit_duration_seconds_sum 0.006",
+        "alertscaler_store_commits_total 3",
+        "alertscaler_store_commit_duration_seconds_sum 0.009",
         "alertscaler_action_log_records_total 14",
+        "alertscaler_action_log_last_record_timestamp_seconds 3.5",
         "alertscaler_config_last_reload_successful 0",
         "alertscaler_config_last_reload_success_timestamp_seconds 1.5",
         "alertscaler_notifications_total{result=\"denied\"} 1",
@@ -396,7 +398,7 @@ Test(metrics, satisfy_promtool)
     world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
     world_notify(&world, AS_ALERT_RESOLVED, "Slow", NULL);
     as_metrics_on_client(world.metrics, "kubernetes", "get_scale", "200", 20000);
-    as_metrics_on_commit(world.metrics, 3000, 10, 12, 4096);
+    as_metrics_on_commit(world.metrics, 3000, 10, 12, 4096, (as_wall_time){500000});
     as_metrics_on_reload(world.metrics, true, (as_wall_time){1500000});
     as_metrics_on_http(world.metrics, "webhook", 200, 100);
     count_truncated("a\\b\"c\nd{}=,");
@@ -492,4 +494,68 @@ Test(metrics, count_without_new_series)
     cr_assert_eq(world.metrics->families[METRIC_NOTIFICATIONS].count, AS_NOTIFICATION_RESULT_COUNT);
     print(AS_METRICS_TEXT);
     expect_line("alertscaler_notifications_total{result=\"ok\"} 100000");
+}
+
+/* `each` reads its value from the label that also names the object. */
+static void track_label(enum as_goal goal)
+{
+    struct as_rule *rule = &world.ruleset->rules[1];
+    rule->source.kind = AS_SOURCE_LABEL;
+    rule->source.name = as_xstrdup("app");
+    rule->action = (struct as_action){.kind = AS_ACTION_TRACK, .track = {goal, .value = 30}};
+}
+
+Test(metrics, show_value_and_goal_of_a_rule_while_its_alert_fires)
+{
+    track_label(AS_GOAL_VALUE);
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    print(AS_METRICS_TEXT);
+    expect_none("alertscaler_rule_");
+    world_notify(&world, AS_ALERT_FIRING, "Each", "31");
+    world_notify(&world, AS_ALERT_FIRING, "Slow", NULL); /* needs no value */
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_rule_value{rule=\"each\","
+                "target=\"kubernetes/default/apps/v1/Deployment/shop/31\"} 31");
+    expect_line("alertscaler_rule_goal{rule=\"each\","
+                "target=\"kubernetes/default/apps/v1/Deployment/shop/31\"} 30");
+    expect_none("rule=\"slow\",target");
+    world_notify(&world, AS_ALERT_RESOLVED, "Each", "31");
+    print(AS_METRICS_TEXT);
+    expect_none("alertscaler_rule_");
+}
+
+Test(metrics, show_the_value_per_pod_where_the_goal_is_per_pod)
+{
+    track_label(AS_GOAL_AVERAGE_VALUE);
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    world_notify(&world, AS_ALERT_FIRING, "Each", "124"); /* 4 replicas */
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_rule_value{rule=\"each\","
+                "target=\"kubernetes/default/apps/v1/Deployment/shop/124\"} 31");
+}
+
+Test(metrics, show_the_goal_without_a_value_where_there_is_none)
+{
+    track_label(AS_GOAL_VALUE);
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    world_notify(&world, AS_ALERT_FIRING, "Each", "cart");
+    print(AS_METRICS_TEXT);
+    expect_none("alertscaler_rule_value");
+    expect_line("alertscaler_rule_goal{rule=\"each\","
+                "target=\"kubernetes/default/apps/v1/Deployment/shop/cart\"} 30");
+}
+
+Test(metrics, bound_the_rules_of_templates)
+{
+    track_label(AS_GOAL_VALUE);
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    for (int i = 1000; i < 1150; i++) {
+        AS_CLEANUP(as_free_p) char *name = as_xasprintf("%d", i);
+        world_notify(&world, AS_ALERT_FIRING, "Each", name);
+    }
+    print(AS_METRICS_TEXT);
+    size_t count = 0;
+    for (const char *at = out.data; (at = strstr(at, "\nalertscaler_rule_goal{")); at++)
+        count++;
+    cr_assert_eq(count, 100, "%zu", count);
 }

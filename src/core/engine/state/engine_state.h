@@ -41,7 +41,9 @@ struct group { /* the open incidents of one rule on one target */
     const struct as_rule *rule;
     struct binding_list bindings; /* by the serials of their incidents */
     size_t count;
-    bool wants_up; /* in the last decision */
+    bool wants_up;  /* in the last decision */
+    bool has_value; /* in the last decision */
+    double value;   /* as in struct as_rule_view */
 };
 RB_HEAD(group_tree, group);
 

@@ -11,6 +11,7 @@
  */
 #include "engine_proposals.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "engine/incidents/engine_news.h"
@@ -307,6 +308,42 @@ void proposals_note_wishes(const struct proposals *proposals,
     for (size_t i = 0; i < proposals->count; i++) {
         if (proposals->origins[i].group && results[i].has_size && results[i].desired > replicas)
             proposals->origins[i].group->wants_up = true;
+    }
+}
+
+/* False: there was none. Of a total with a goal per pod, the average. */
+static bool find_measure(const struct as_proposal *proposal,
+                         const struct as_proposal_result *result, int32_t replicas,
+                         double *value_out)
+{
+    const bool is_average = proposal->action.kind == AS_ACTION_TRACK &&
+                            proposal->action.track.goal == AS_GOAL_AVERAGE_VALUE;
+    double value = result->has_average ? result->average
+                   : result->has_value ? result->value
+                                       : proposal->value;
+    if (!result->has_average && !result->has_value && !proposal->has_value)
+        return false;
+    if (is_average && !result->has_average && replicas > 0)
+        value /= replicas;
+    *value_out = value;
+    return isfinite(value);
+}
+
+/* Notes the value that each rule saw, of several incidents the highest one. */
+void proposals_note_values(const struct proposals *proposals,
+                           const struct as_proposal_result *results, int32_t replicas)
+{
+    for (size_t i = 0; i < proposals->count; i++) {
+        if (proposals->origins[i].group)
+            proposals->origins[i].group->has_value = false;
+    }
+    for (size_t i = 0; i < proposals->count; i++) {
+        struct group *group = proposals->origins[i].group;
+        double value = 0;
+        if (!group || !find_measure(&proposals->items[i], &results[i], replicas, &value))
+            continue;
+        group->value = group->has_value && group->value > value ? group->value : value;
+        group->has_value = true;
     }
 }
 

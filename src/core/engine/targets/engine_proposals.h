@@ -30,6 +30,8 @@ bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
                           const struct as_decision *decision);
 void proposals_note_wishes(const struct proposals *proposals,
                            const struct as_proposal_result *results, int32_t replicas);
+void proposals_note_values(const struct proposals *proposals,
+                           const struct as_proposal_result *results, int32_t replicas);
 void proposals_check_pods(struct as_engine *engine, const struct as_observation *observation,
                           struct proposals *proposals);
 
