@@ -9,8 +9,8 @@
 
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/log.h>
-#include <alertscaler/config/external_url.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/config/external_url.h>
 
 #include "check/config_option.h"
 #include "cli.h"
@@ -42,7 +42,6 @@ static int run(const struct as_args *args)
     }
     struct as_external_url external_url;
     const char *url = as_args_get(args, "web.external-url");
-    struct as_error error = AS_ERROR_INIT;
     if (url && as_external_url_parse(url, &external_url, &error) != 0)
         return as_cli_fail(args, "--web.external-url: %s", error.text);
     as_log_configure(level, format, STDERR_FILENO);

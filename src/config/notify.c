@@ -66,9 +66,8 @@ static const struct schema_field notify_fields[] = {
 static void finish_notify(struct loader *loader, const struct as_yaml_node *node,
                           const struct as_yaml_node *at, void *object)
 {
-    static const char *const keys[] = {"alertmanager", "webhook", NULL};
     struct as_notify_settings *settings = object;
-    if (!schema_check_one_of(loader, node, at, keys, true) || !settings->url)
+    if (!settings->url)
         return;
     settings->is_webhook = true;
     settings->urls = as_arena_alloc(loader->arena, 1, sizeof(*settings->urls));
@@ -76,8 +75,10 @@ static void finish_notify(struct loader *loader, const struct as_yaml_node *node
     settings->url_count = 1;
 }
 
-const struct schema schema_notify =
-    SCHEMA("notify", as_notify_settings, notify_fields, .finish = finish_notify);
+static const struct schema_choice notify_choices[] = {
+    {SCHEMA_ONE_OF("alertmanager", "webhook"), false}, {0}};
+const struct schema schema_notify = SCHEMA("notify", as_notify_settings, notify_fields,
+                                           .choices = notify_choices, .finish = finish_notify);
 
 const struct schema *const schema_notify_parts[] = {&alertmanager, &webhook, NULL};
 

@@ -110,12 +110,12 @@ static void read_notice(struct as_reader *reader, struct as_arena *arena, struct
 int as_notice_decode(const char *json, size_t size, struct as_arena *arena,
                      struct as_notice *notice_out, struct as_error *error)
 {
-    AS_CLEANUP(as_json_free_p) json_t *root = NULL;
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     struct as_notice notice = {.kind = AS_NOTICE_SCALED};
     struct as_reader reader;
-    if (as_json_load_object(json, size, &root, error) != 0)
+    if (tree_load_object(&tree, json, size, error) != 0)
         return -EBADMSG;
-    as_read_lenient(&reader, root, error);
+    as_read_lenient(&reader, tree.root, error);
     read_notice(&reader, arena, &notice);
     if (as_read_result(&reader) != 0)
         return -EBADMSG;
