@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <alertscaler/base/log.h>
+#include <alertscaler/config/external_url.h>
 
 #include "check/config_option.h"
 #include "cli.h"
@@ -27,6 +28,11 @@ static int run(const struct as_args *args)
         if (strcmp(as_args_get(args, "sandbox"), word) == 0)
             break; /* one of the choices */
     }
+    struct as_external_url external_url;
+    const char *url = as_args_get(args, "web.external-url");
+    struct as_error error = AS_ERROR_INIT;
+    if (url && as_external_url_parse(url, &external_url, &error) != 0)
+        return as_cli_fail(args, "--web.external-url: %s", error.text);
     as_log_configure(level, format, STDERR_FILENO);
     const char *config_file = config_option_find(args);
     if (!as_args_has(args, "config.file"))
@@ -35,6 +41,7 @@ static int run(const struct as_args *args)
         .adapters = args->adapters,
         .config_file = config_file,
         .listen_address = as_args_get(args, "web.listen-address"),
+        .external_url = url ? &external_url : NULL,
         .web_config_file = as_args_get(args, "web.config.file"),
         .enable_admin_api = as_args_has(args, "web.enable-admin-api"),
         .sandbox = sandbox,
@@ -52,6 +59,10 @@ static const struct as_option options[] = {
      .value = "ADDRESS",
      .fallback = ":9096",
      .help = "Where to listen, as HOST:PORT or :PORT; port 0: any free port."},
+    {.name = "web.external-url",
+     .value = "URL",
+     .help = "The address of this daemon for browsers, maybe through a proxy: base of all links "
+             "that are sent out (default: http://HOSTNAME:PORT/, or https with TLS)"},
     {.name = "web.config.file",
      .value = "FILE",
      .help = "TLS, users and passwords: Prometheus' web configuration file."},

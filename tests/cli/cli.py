@@ -157,6 +157,27 @@ class Check(unittest.TestCase):
         self.assertNotIn(hash_, said)
 
 
+class ExternalUrl(unittest.TestCase):
+    """--web.external-url, of the daemon and of check."""
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (self.folder / "alertscaler.yaml").write_text("rule_files: []\n", encoding="utf-8")
+
+    def test_what_cannot_be_used_is_told_by_both(self):
+        for url, why in (("https://me:secret@ops.example.org/", "no user name"), ("ops.example.org", "expected http:// or https://")):
+            check = run("check", f"--web.external-url={url}", cwd=self.folder)
+            self.assertEqual(check.returncode, 1)
+            self.assertIn(f'--web.external-url: error: "{url}" cannot be used: ', check.stderr.decode())
+            self.assertIn(why, check.stderr.decode())
+            serve = run("serve", f"--web.external-url={url}", cwd=self.folder)
+            self.assertEqual(serve.returncode, 2)
+            self.assertIn(why, serve.stderr.decode())
+
+    def test_check_accepts_an_address(self):
+        done = run("check", "--web.external-url=https://ops.example.org/scaler/", cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
 class Decide(unittest.TestCase):
     def test_one_answer_a_line_and_status_0(self):
         line = json.dumps(VALID)

@@ -1,7 +1,7 @@
 /*
  * Any text as each of the small values in files, answers and options: times, durations, numbers,
- * sizes, percentages, quantities. A value that was read and printed reads back as the same; nothing
- * is accepted that libc or strict rules refuse.
+ * sizes, percentages, quantities, external URLs. A value that was read and printed reads back as
+ * the same; nothing is accepted that libc or strict rules refuse.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,6 +12,7 @@
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/config/external_url.h>
 
 #include "fuzz.h"
 
@@ -89,6 +90,21 @@ static void check_units(const char *text, size_t size)
         FUZZ_CHECK(size <= AS_QUANTITY_MAX && quantity >= 0 && quantity <= 0x1p63);
 }
 
+static void check_external_url(const char *text)
+{
+    struct as_external_url url, again;
+    struct as_error error = AS_ERROR_INIT;
+
+    if (as_external_url_parse(text, &url, &error) != 0) {
+        FUZZ_CHECK(*error.text);
+        return;
+    }
+    FUZZ_CHECK(as_str_starts_with(url.base, url.origin));
+    FUZZ_CHECK(as_str_is_visible(url.base, strlen(url.base)) && !strpbrk(url.base, "\"'<>@%?#"));
+    FUZZ_CHECK(as_external_url_parse(url.base, &again, &error) == 0);
+    FUZZ_CHECK(strcmp(again.base, url.base) == 0 && strcmp(again.origin, url.origin) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AS_CLEANUP(as_free_p) char *text = as_xstrndup((const char *)data, size);
@@ -99,6 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_integer(text, length);
     check_double(text, length);
     check_units(text, length);
+    check_external_url(text);
     FUZZ_CHECK(as_str_cut_utf8(text, length, 7) <= 7);
     return 0;
 }

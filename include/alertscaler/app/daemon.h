@@ -9,6 +9,7 @@
 #include <alertscaler/base/attr.h>
 
 struct as_adapters;
+struct as_external_url;
 
 enum as_sandbox_mode {
     AS_SANDBOX_AUTO,     /* what the kernel supports */
@@ -20,7 +21,8 @@ struct as_daemon_options {
     const struct as_adapters *adapters;
     const char *config_file;
     const char *listen_address;
-    const char *web_config_file; /* NULL: none */
+    const char *web_config_file;                /* NULL: none */
+    const struct as_external_url *external_url; /* NULL: made from the listen address */
     bool enable_admin_api;
     enum as_sandbox_mode sandbox;
     bool dry_run; /* overrides the configuration */

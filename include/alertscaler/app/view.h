@@ -18,6 +18,8 @@
 #include <alertscaler/port/leader.h>
 #include <alertscaler/port/target.h>
 
+struct as_external_url;
+
 struct as_view {
     as_mono_time mono;
     as_wall_time wall, started;
@@ -27,8 +29,9 @@ struct as_view {
     const struct as_scope *scopes; /* of all credentials */
     size_t scope_count;
     const char *config_digest;
-    const char *action_log_path; /* NULL: no such file */
-    const char *not_ready;       /* why requests are refused, in short; NULL: ready */
+    const struct as_external_url *external_url; /* base of all links that are sent out */
+    const char *action_log_path;                /* NULL: no such file */
+    const char *not_ready; /* why requests are refused, in short; NULL: ready */
     int64_t incident_expiry_us;
     bool dry_run;
     struct as_leader_view leader;

@@ -42,6 +42,7 @@ void daemon_look(void *context, struct as_view *view_out)
         .scopes = scopes,
         .scope_count = scope_count,
         .config_digest = daemon->config->digest,
+        .external_url = &daemon->external_url,
         .action_log_path = daemon->config->settings.action_log.path,
         .not_ready = find_not_ready(daemon),
         .incident_expiry_us = daemon->config->settings.receiver.incident_expiry_us,
@@ -106,6 +107,17 @@ void daemon_on_look_timer(evutil_socket_t fd, short what, void *context)
     daemon_arm(daemon->look_timer, LOOK_EVERY_US);
 }
 
+static void set_external_url(struct daemon *daemon)
+{
+    const struct as_daemon_options *options = daemon->options;
+    if (options->external_url)
+        daemon->external_url = *options->external_url;
+    else
+        as_external_url_make_default(options->listen_address,
+                                     as_http_server_get_port(daemon->server),
+                                     daemon->web.file.tls != NULL, &daemon->external_url);
+}
+
 static void explain_not_listening(int code, struct as_error *error)
 {
     AS_CLEANUP(as_free_p) char *why = as_xstrdup(error->text);
@@ -134,16 +146,19 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     const int status = daemon->options->adapters->new_server(daemon->base, &config, &handler,
                                                              &daemon->server, error);
     free(headers);
-    if (status == 0)
-        daemon_arm(daemon->look_timer, LOOK_EVERY_US);
-    else
+    if (status != 0) {
         explain_not_listening(status, error);
-    return status;
+        return status;
+    }
+    set_external_url(daemon);
+    daemon_arm(daemon->look_timer, LOOK_EVERY_US);
+    return 0;
 }
 
 void daemon_tell_address(const struct daemon *daemon)
 {
     as_log(AS_LOG_INFO, "listening", AS_F("address", daemon->options->listen_address),
            AS_FI("port", as_http_server_get_port(daemon->server)),
-           AS_F("tls", daemon->web.file.tls ? "yes" : "no"));
+           AS_F("tls", daemon->web.file.tls ? "yes" : "no"),
+           AS_F("external_url", daemon->external_url.base));
 }

@@ -28,6 +28,7 @@
 #include <alertscaler/app/storage.h>
 #include <alertscaler/base/file_stamp.h>
 #include <alertscaler/config/config.h>
+#include <alertscaler/config/external_url.h>
 #include <alertscaler/config/web_config.h>
 #include <alertscaler/net/tls_server.h>
 
@@ -105,6 +106,7 @@ struct daemon {
     struct as_api *api;
     struct as_routes routes;
     struct as_http_server *server;
+    struct as_external_url external_url; /* known as soon as the server listens */
     struct as_sandbox *sandbox;
     as_wall_time started;
     bool failed;                /* the storage failed and is not recovered yet */

@@ -12,6 +12,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/config.h>
+#include <alertscaler/config/external_url.h>
 #include <alertscaler/config/lint.h>
 #include <alertscaler/config/web_config.h>
 #include <alertscaler/wire/json_writer.h>
@@ -144,6 +145,16 @@ static void check_web(struct check *check, const char *path)
                            &(struct as_diagnostic){.file = path, .message = error.text});
 }
 
+static void check_external_url(struct check *check, const char *text)
+{
+    struct as_external_url url;
+    struct as_error error = AS_ERROR_INIT;
+    if (as_external_url_parse(text, &url, &error) != 0)
+        as_diagnostics_add(
+            &check->diagnostics,
+            &(struct as_diagnostic){.file = "--web.external-url", .message = error.text});
+}
+
 static bool has_warning(const struct as_diagnostics *diagnostics)
 {
     for (size_t i = 0; i < diagnostics->count; i++) {
@@ -194,6 +205,8 @@ static int run(const struct as_args *args)
     bool is_json = as_str_equal(as_args_get(args, "format"), "json");
     if (as_args_has(args, "web.config.file"))
         check_web(&check, as_args_get(args, "web.config.file"));
+    if (as_args_has(args, "web.external-url"))
+        check_external_url(&check, as_args_get(args, "web.external-url"));
     open_lint(&check, args);
     if (args->operand_count > 0)
         check_operands(&check, args);
@@ -221,6 +234,9 @@ static const struct as_option options[] = {
     {.name = "web.config.file",
      .value = "FILE",
      .help = "the web configuration (TLS, users) to check too, or alone"},
+    {.name = "web.external-url",
+     .value = "URL",
+     .help = "the daemon's option of this name, to check too"},
     {.name = "format",
      .value = "FORMAT",
      .fallback = "text",
