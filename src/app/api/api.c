@@ -28,7 +28,7 @@ void api_answer_metrics(struct api_request *request)
     const enum as_metrics_format format =
         as_metrics_choose_format(as_http_exchange_find_header(request->exchange, "Accept"));
     as_metrics_print(request->api->config.metrics, &request->view, format, &request->api->body);
-    api_reply_body(request, as_metrics_get_content_type(format), NULL);
+    api_reply_body(request, 200, as_metrics_get_content_type(format), NULL);
 }
 
 void api_answer_unknown(struct api_request *request)

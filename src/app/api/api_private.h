@@ -9,7 +9,6 @@
  *   api_incidents.c  incidents
  *   api_decisions.c  decisions: kept and answered
  *   api_failures.c   why targets failed: kept
- *   api_page.c       the page for people
  */
 #ifndef ALERTSCALER_SRC_APP_API_API_PRIVATE_H
 #define ALERTSCALER_SRC_APP_API_API_PRIVATE_H
@@ -75,6 +74,7 @@ struct api_request {
     struct as_view view;
     struct evkeyvalq parameters;
     struct as_json_writer json;
+    bool has_form; /* of a page: it must not refresh */
 };
 
 /* api_reply.c */
@@ -82,7 +82,8 @@ struct api_request {
 /* Writes {"status":"success","data": and the caller then writes the value to request->json. */
 void api_begin(struct api_request *request);
 void api_end(struct api_request *request); /* sends it too */
-void api_reply_body(struct api_request *request, const char *content_type, const char *headers);
+void api_reply_body(struct api_request *request, int status, const char *content_type,
+                    const char *headers);
 
 /* A list as `data`: at its limit, or if the answer would be too long, it ends with a warning. */
 struct api_list {
@@ -103,6 +104,11 @@ void api_write_moment(struct api_request *request, const char *key, struct as_mo
 void api_write_pause(struct api_request *request, const struct as_pause_view *pause);
 void api_write_size(struct api_request *request, const char *key, bool has_size, int32_t size);
 void api_write_text(struct api_request *request, const char *key, const char *text); /* or null */
+
+/* api_targets.c: calls `each` for the target with this name, or with this id in any spelling;
+ * false: there is none. Targets of one template have no name of their own. */
+bool api_visit_target(const struct api_request *request, const char *wanted,
+                      as_target_visit_fn *each, void *context) AS_MUST_USE;
 
 /* api_parameters.c: 0, or -EINVAL with an error for the client. */
 int api_parameters_parse(struct api_request *request, struct as_error *error) AS_MUST_USE;
