@@ -54,6 +54,7 @@ struct as_api *as_api_new(const struct as_api_config *config)
     api->config = *config;
     api->config.instance = api->instance = as_xstrdup(config->instance);
     api->body = AS_BUF_INIT_OPEN(API_BODY_MAX);
+    api->history = as_history_new(AS_HISTORY_BYTES_MAX);
     TAILQ_INIT(&api->decisions);
     return api;
 }
@@ -68,14 +69,26 @@ struct as_api *as_api_free(struct as_api *api)
         api_decision_free(decision);
     }
     api_free_failures(api);
+    as_history_free(api->history);
     as_buf_deinit(&api->body);
     free(api->instance);
     free(api);
     return NULL;
 }
 
-void as_api_on_effect(struct as_api *api, const struct as_effect *effect)
+void as_api_on_end(struct as_api *api, as_wall_time now)
 {
+    as_history_interrupt(api->history, now);
+}
+
+struct as_history *as_api_get_history(struct as_api *api)
+{
+    return api->history;
+}
+
+void as_api_on_effect(struct as_api *api, const struct as_effect *effect, as_wall_time now)
+{
+    as_history_on_effect(api->history, effect, now);
     if (effect->kind == AS_EFFECT_RECORD_DECISION)
         api_keep_decision(api, effect->decision);
     else if (effect->kind == AS_EFFECT_RECORD_ACTION)

@@ -24,6 +24,7 @@
 #include <alertscaler/wire/json_writer.h>
 
 #include "api_answers.h"
+#include "history/history.h"
 #include "http/reply.h"
 
 #define API_BODY_MAX  ((size_t)16 * 1024 * 1024)
@@ -63,7 +64,8 @@ struct as_api {
     struct kept_decision_list decisions; /* the newest first */
     size_t decision_count, decision_bytes;
     struct kept_failure *failures; /* by target; oldest first */
-    struct as_buf body;            /* of the present answer */
+    struct as_history *history;
+    struct as_buf body; /* of the present answer */
 };
 
 struct api_request {

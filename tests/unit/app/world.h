@@ -100,7 +100,8 @@ static inline void world_carry_out(struct world *world, struct as_event *next, s
         const struct as_effect *effect = &effects->items[i];
         as_metrics_on_effect(world->metrics, effect);
         if (world->api)
-            as_api_on_effect(world->api, effect);
+            as_api_on_effect(world->api, effect,
+                             (as_wall_time){WORLD_START_US + world->mono.us});
         static struct as_observation observation;
         static struct as_scale_result result;
         observation = (struct as_observation){.outcome = AS_REASON_APPLIED,
