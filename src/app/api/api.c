@@ -91,8 +91,10 @@ void as_api_on_effect(struct as_api *api, const struct as_effect *effect, as_wal
     as_history_on_effect(api->history, effect, now);
     if (effect->kind == AS_EFFECT_RECORD_DECISION)
         api_keep_decision(api, effect->decision);
-    else if (effect->kind == AS_EFFECT_RECORD_ACTION)
-        api_keep_failure(api, effect->action);
+    if (effect->kind != AS_EFFECT_RECORD_ACTION)
+        return;
+    api_keep_failure(api, effect->action);
+    api_keep_action(api, effect->action, now);
 }
 
 void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,

@@ -30,9 +30,10 @@
 #define API_BODY_MAX  ((size_t)16 * 1024 * 1024)
 #define API_LIMIT_MAX 1000000
 
-#define DECISIONS_MAX       1000
-#define DECISIONS_BYTES_MAX ((size_t)16 * 1024 * 1024) /* of their records */
-#define DECISION_BYTES_MAX  ((size_t)1024 * 1024)      /* a longer record is not kept */
+#define DECISIONS_MAX        1000
+#define DECISIONS_BYTES_MAX  ((size_t)16 * 1024 * 1024) /* of their records */
+#define DECISION_BYTES_MAX   ((size_t)1024 * 1024)      /* a longer record is not kept */
+#define DECISION_ACTIONS_MAX ((size_t)8 * 1024)         /* bytes of the actions after it */
 
 struct kept_decision {
     TAILQ_ENTRY(kept_decision) next;
@@ -47,6 +48,8 @@ struct kept_decision {
     int32_t would;
     char *record; /* JSON, as in the action log; NULL: too long */
     size_t record_size;
+    char pool_decision[AS_ULID_SIZE]; /* that it carries out; or "" */
+    struct as_buf actions;            /* records of what followed, a line each; the first ones */
 };
 TAILQ_HEAD(kept_decision_list, kept_decision);
 
@@ -112,6 +115,10 @@ void api_write_text(struct api_request *request, const char *key, const char *te
 bool api_visit_target(const struct api_request *request, const char *wanted,
                       as_target_visit_fn *each, void *context) AS_MUST_USE;
 
+/* api_rules.c: as in the rule file, but for the order. */
+void api_print_matcher(const struct as_matcher *matcher, struct as_buf *out);
+void api_write_action(struct as_json_writer *json, const struct as_rule *rule);
+
 /* api_parameters.c: 0, or -EINVAL with an error for the client. */
 int api_parameters_parse(struct api_request *request, struct as_error *error) AS_MUST_USE;
 void api_parameters_deinit(struct api_request *request);
@@ -124,6 +131,7 @@ int api_parameter_get_time(const struct api_request *request, const char *name,
 char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
 
 void api_keep_decision(struct as_api *api, const struct as_decision_record *record);
+void api_keep_action(struct as_api *api, const struct as_action_record *record, as_wall_time now);
 struct kept_decision *api_decision_free(struct kept_decision *decision);
 
 const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */

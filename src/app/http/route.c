@@ -118,6 +118,10 @@ static const struct as_route table[] = {
     /* true: a follower cannot answer it */
     {"/", &reading, "page", READ, ask, .api = {page_answer_home, false}},
     {"/targets/*", &reading, "page", READ, ask, .api = {page_answer_target, false}},
+    {"/decisions/*", &reading, "page", READ, ask, .api = {page_answer_decision, false}},
+    {"/groups/*", &reading, "page", READ, ask, .api = {page_answer_group, false}},
+    {"/incidents", &reading, "page", READ, ask, .api = {page_answer_incidents, false}},
+    {"/rules", &reading, "page", READ, ask, .api = {page_answer_rules, false}},
     {"/metrics", &reading, "metrics", READ, ask, .api = {api_answer_metrics, false}},
     {"/api/v1/status", &reading, "api", READ, ask, .api = {api_answer_status, false}},
     {"/api/v1/targets", &reading, "api", READ, ask, .api = {api_answer_targets, true}},

@@ -16,7 +16,6 @@
 #define PAGE_TYPE     "text/html; charset=utf-8"
 #define HEADERS_MAX   ((size_t)1024)
 #define SENTENCE_SIZE 1024
-#define URL_MAX       ((size_t)64 * 1024)
 #define REFRESH_S     15
 #define REFRESH_MAX_S 3600
 
@@ -124,15 +123,11 @@ void page_begin(struct api_request *request, const struct page_head *head)
 static void print_refresh(const struct api_request *request)
 {
     struct as_buf *out = page_get_out(request);
-    AS_CLEANUP(as_buf_deinit) struct as_buf url = AS_BUF_INIT(URL_MAX);
-    const struct evkeyval *parameter;
+    AS_CLEANUP(as_buf_deinit) struct as_buf url = AS_BUF_INIT(PAGE_URL_MAX);
     if (request->has_form)
         return;
-    as_buf_append_str(&url, "?");
-    TAILQ_FOREACH (parameter, &request->parameters, next) {
-        if (strcmp(parameter->key, "refresh") != 0)
-            html_query(&url, parameter->key, parameter->value);
-    }
+    as_buf_append_char(&url, '?');
+    page_append_query(request, "refresh", &url);
     const bool is_on = get_refresh(request) > 0;
     if (!is_on)
         as_buf_printf(&url, "refresh=%d", REFRESH_S);

@@ -59,5 +59,26 @@ void page_print_time(const struct api_request *request,
                      as_wall_time at);                             /* "2026-11-20 14:03:12" */
 void page_print_reason(struct as_buf *out, enum as_reason reason); /* its word and its meaning */
 void page_print_pause(const struct api_request *request, const struct as_pause_view *pause);
+void page_print_pill(struct as_buf *out, const char *class, const char *text); /* good, warn, bad */
+void page_link_target(struct as_buf *out, const char *id, const char *name);
+void page_link_rule(struct as_buf *out, const char *rule);
+/* The latest decisions as a table; `target`: of this id; NULL: of all. */
+void page_print_decisions(const struct api_request *request, const char *target, size_t limit);
+
+/* Of a long list, the rows that the parameter `page` asks for. */
+struct page_slice {
+    size_t from, to; /* rows, from 0; `to` is behind the last */
+    size_t total, size;
+};
+struct page_slice page_slice_get(const struct api_request *request, size_t total, size_t size);
+/* Links to the rows before and behind. */
+void page_slice_print(const struct api_request *request, const struct page_slice *slice,
+                      const char *path);
+#define PAGE_URL_MAX ((size_t)64 * 1024)
+/* Appends the present parameters, each with `&` behind it, without `page` and `without`. */
+void page_append_query(const struct api_request *request, const char *without, struct as_buf *url);
+
+/* spark.c: a small picture of a target's last hour. */
+void page_print_spark(const struct api_request *request, const char *target);
 
 #endif

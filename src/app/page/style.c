@@ -4,11 +4,13 @@
  */
 #include "style.h"
 
-#include <string.h>
-
 #include <openssl/sha.h>
 
+#include <alertscaler/app/chart.h>
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/encode.h>
+
+#define STYLE_MAX ((size_t)64 * 1024)
 
 static const char sheet[] =
     ":root{color-scheme:light dark;--page:#fff;--soft:#f6f8fa;--line:#d1d9e0;--text:#1f2328;"
@@ -53,6 +55,8 @@ static const char sheet[] =
     "th.number,td.number{text-align:right;font-variant-numeric:tabular-nums}"
     "tbody tr:hover{background:var(--soft)}"
     "ul.plain{list-style:none;margin:0;padding:0}ul.plain li{padding:.15rem 0}"
+    "li.set-in{margin-left:1.4rem;color:var(--dim)}"
+    "textarea{width:100%;font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,monospace}"
     "form.filter{display:flex;flex-wrap:wrap;gap:.5rem;align-items:end;margin:.6rem 0}"
     "form.filter label{font-size:13px;color:var(--dim)}"
     "input,select,button,textarea{font:inherit;color:var(--text);background:var(--page);"
@@ -79,13 +83,17 @@ void style_print(struct as_buf *out)
 {
     as_buf_append_str(out, "<style>");
     as_buf_append_str(out, sheet);
+    as_buf_append_str(out, as_chart_dark_style);
     as_buf_append_str(out, "</style>");
 }
 
 void style_print_policy(struct as_buf *headers)
 {
     unsigned char digest[SHA256_DIGEST_LENGTH];
-    SHA256((const unsigned char *)sheet, strlen(sheet), digest);
+    AS_CLEANUP(as_buf_deinit) struct as_buf style = AS_BUF_INIT(STYLE_MAX);
+    as_buf_append_str(&style, sheet);
+    as_buf_append_str(&style, as_chart_dark_style);
+    SHA256((const unsigned char *)style.data, style.size, digest);
     as_buf_append_str(headers, "Content-Security-Policy: default-src 'none'; style-src 'sha256-");
     as_encode_base64(headers, digest, sizeof(digest));
     as_buf_append_str(headers,

@@ -1,0 +1,15 @@
+/*
+ * The table of open incidents, the newest first.
+ */
+#ifndef ALERTSCALER_SRC_APP_PAGE_INCIDENT_ROWS_H
+#define ALERTSCALER_SRC_APP_PAGE_INCIDENT_ROWS_H
+
+#include <stddef.h>
+
+struct api_request;
+
+/* Of those that the asking credential may see, prints the rows `from` to `to`, and returns how many
+ * there are. The engine must be there. */
+size_t incident_rows_print(struct api_request *request, size_t from, size_t to);
+
+#endif
