@@ -1,10 +1,8 @@
 /*
  * The page of one decision: how it was made, and its document.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/wire/decision.h>
 
 #include "page.h"
 #include "page_answers.h"
@@ -17,19 +15,25 @@ static void print_document(const struct api_request *request, const struct as_ex
                            const char *id)
 {
     struct as_buf *out = page_get_out(request);
-    char *text =
-        json_dumps(json_object_get(told->decision, "input"), JSON_COMPACT | JSON_SORT_KEYS);
+    struct as_decide_document *document = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(DOCUMENT_MAX);
+    const int status =
+        as_decision_decode_input_value(json_object_get(told->decision, "input"), &document, &error);
+    if (status == 0)
+        as_decision_encode_input(&document->input, &text);
+    as_decide_document_free(document);
+
     page_part(request, "The document");
     as_buf_append_str(out, "<p>Everything that this decision depends on. <code>alertscaler decide"
                            "</code> computes it again. The whole record is at ");
     html_link(out, "/api/v1/decisions/", id, "the API");
     as_buf_append_str(out, ".</p>\n");
-    if (text && strlen(text) <= DOCUMENT_MAX) {
+    if (status == 0 && as_buf_check(&text) == 0) {
         as_buf_append_str(out, "<textarea readonly rows=\"8\" aria-label=\"The document\">");
-        html_text(out, text);
+        html_text(out, text.data);
         as_buf_append_str(out, "</textarea>\n");
     }
-    free(text);
 }
 
 static void print_decision(struct api_request *request, const struct kept_decision *decision,

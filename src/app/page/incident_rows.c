@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
 
 #include "page.h"
 #include "page_answers.h"
@@ -15,6 +16,7 @@
 #define ROWS_SHOWN    50 /* below 255: `ranks` */
 #define ROW_BYTES_MAX ((size_t)64 * 1024)
 #define LABELS_SHOWN  12
+#define VALUE_SHOWN   160 /* bytes of a label's value */
 #define TARGETS_SHOWN 5
 
 struct place {
@@ -71,6 +73,15 @@ static int compare_places(const void *left, const void *right)
     return a->number < b->number ? -1 : 1;
 }
 
+static void print_cut(struct as_buf *out, const char *text)
+{
+    const size_t size = strlen(text);
+    const size_t shown = as_str_cut_utf8(text, size, VALUE_SHOWN);
+    AS_CLEANUP(as_free_p) char *start = as_xstrndup(text, shown);
+    html_text(out, start);
+    as_buf_append_str(out, shown < size ? "..." : "");
+}
+
 static void print_labels(struct as_buf *out, const struct as_labels *labels)
 {
     uint32_t shown = 0;
@@ -85,7 +96,7 @@ static void print_labels(struct as_buf *out, const struct as_labels *labels)
         as_buf_append_str(out, "<code>");
         html_text(out, labels->items[i].name);
         as_buf_append_str(out, "=");
-        html_text(out, labels->items[i].value);
+        print_cut(out, labels->items[i].value);
         as_buf_append_str(out, "</code> ");
     }
 }
@@ -156,7 +167,7 @@ static void print_row(struct listing *listing, struct as_buf *row,
     page_print_span(row, now.us - state->opened.mono.us);
     html_cell(&table);
     page_print_span(row, now.us - state->seen.mono.us);
-    as_buf_append_str(row, " ago");
+    as_buf_append_str(row, "\u00a0ago");
     html_cell(&table);
     print_targets(request, row, targets, count);
     html_row_end(&table);

@@ -82,9 +82,15 @@ static void take_action(void *context, const struct as_history_action *action)
 
 /* --- rows --- */
 
-static const struct html_column columns[] = {{.title = "Rule"},        {.title = "Matches"},
-                                             {.title = "Does"},        {.title = "Target"},
-                                             {.title = "Last action"}, {.title = "Last day"}};
+static const struct html_column columns[] = {
+    {.title = "Rule"},   {.title = "Matches"},     {.title = "Does"},
+    {.title = "Target"}, {.title = "Last action"}, {.title = "Last day"},
+};
+static const struct html_column own_columns[] = {
+    /* on the target's page */
+    {.title = "Rule"},        {.title = "Matches"},  {.title = "Does"},
+    {.title = "Last action"}, {.title = "Last day"},
+};
 
 static void print_matchers(struct as_buf *out, const struct as_rule *rule)
 {
@@ -123,7 +129,7 @@ static void print_action(struct as_buf *out, const struct as_rule *rule)
     json_decref(action);
 }
 
-static void print_last(const struct api_request *request, const struct deeds *deeds)
+static void print_last(const struct api_request *request, const struct deeds *deeds, bool is_own)
 {
     struct as_buf *out = page_get_out(request);
     if (!deeds->is_set) {
@@ -133,7 +139,7 @@ static void print_last(const struct api_request *request, const struct deeds *de
     page_print_ago(request, deeds->last.at);
     as_buf_printf(out, ": %" PRId32 " \u2192 %" PRId32 ", ", deeds->last.from, deeds->last.to);
     html_element(out, "code", NULL, as_reason_get_word(deeds->last.outcome));
-    if (page_may_see_target(request, NULL, deeds->target)) {
+    if (!is_own && page_may_see_target(request, NULL, deeds->target)) {
         as_buf_append_str(out, " on ");
         page_link_target(out, deeds->target,
                          as_engine_find_name(request->view.engine, deeds->target));
@@ -143,6 +149,8 @@ static void print_last(const struct api_request *request, const struct deeds *de
 static void print_row(struct html_table *table, const struct api_request *request,
                       const struct as_rule *rule, const struct deeds *deeds)
 {
+    const char *target = request->view.ruleset->targets[rule->target].name;
+    const bool is_own = table->columns == own_columns;
     struct as_buf *out = table->out;
     html_row_begin(table);
     html_cell(table);
@@ -156,11 +164,12 @@ static void print_row(struct html_table *table, const struct api_request *reques
     print_matchers(out, rule);
     html_cell(table);
     print_action(out, rule);
+    if (!is_own) {
+        html_cell(table);
+        html_link(out, "/?q=", target, target);
+    }
     html_cell(table);
-    html_link(out, "/?q=", request->view.ruleset->targets[rule->target].name,
-              request->view.ruleset->targets[rule->target].name);
-    html_cell(table);
-    print_last(request, deeds);
+    print_last(request, deeds, is_own);
     html_cell(table);
     as_buf_printf(out, "%zu action%s", deeds->applied, deeds->applied == 1 ? "" : "s");
     if (deeds->failed > 0)
@@ -168,7 +177,6 @@ static void print_row(struct html_table *table, const struct api_request *reques
     html_row_end(table);
 }
 
-/* Returns how many there are. */
 static void print_rows(struct listing *listing, const char *path)
 {
     struct as_buf *out = page_get_out(listing->request);
@@ -180,7 +188,9 @@ static void print_rows(struct listing *listing, const char *path)
         .slice = page_slice_get(listing->request, listing->count, ROWS_SHOWN),
     };
     as_history_visit_actions(listing->request->api->history, take_action, &search);
-    if (listing->count > 0)
+    if (listing->count > 0 && listing->target)
+        html_table_begin(&table, out, "Rules", own_columns, AS_ARRAY_SIZE(own_columns));
+    else if (listing->count > 0)
         html_table_begin(&table, out, "Rules", columns, AS_ARRAY_SIZE(columns));
     else
         html_element(out, "p", "dim", "There is no such rule.");

@@ -56,11 +56,12 @@ static const char sheet[] =
     "tbody tr:hover{background:var(--soft)}"
     "ul.plain{list-style:none;margin:0;padding:0}ul.plain li{padding:.15rem 0}"
     "li.set-in{margin-left:1.4rem;color:var(--dim)}"
-    "textarea{width:100%;font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,monospace}"
     "form.filter{display:flex;flex-wrap:wrap;gap:.5rem;align-items:end;margin:.6rem 0}"
     "form.filter label{font-size:13px;color:var(--dim)}"
     "input,select,button,textarea{font:inherit;color:var(--text);background:var(--page);"
     "border:1px solid var(--dim);border-radius:6px;padding:.25rem .6rem;max-width:100%}"
+    "textarea{width:100%;font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,monospace}"
+    "time{white-space:nowrap}td>div{min-width:4.5rem}"
     "label input,label select{display:block;margin-top:.1rem}"
     "button{background:var(--soft);cursor:pointer}"
     ".pages{display:flex;gap:1.2rem;margin:.8rem 0}"
@@ -79,11 +80,16 @@ static const char sheet[] =
     "td::before{content:attr(data-title);flex:0 0 6.5rem;color:var(--dim);font-size:13px}"
     "td>div{flex:1;min-width:0}}\n";
 
+static void print_sheet(struct as_buf *out)
+{
+    as_buf_append_str(out, sheet);
+    as_buf_append_str(out, as_chart_dark_style);
+}
+
 void style_print(struct as_buf *out)
 {
     as_buf_append_str(out, "<style>");
-    as_buf_append_str(out, sheet);
-    as_buf_append_str(out, as_chart_dark_style);
+    print_sheet(out);
     as_buf_append_str(out, "</style>");
 }
 
@@ -91,8 +97,7 @@ void style_print_policy(struct as_buf *headers)
 {
     unsigned char digest[SHA256_DIGEST_LENGTH];
     AS_CLEANUP(as_buf_deinit) struct as_buf style = AS_BUF_INIT(STYLE_MAX);
-    as_buf_append_str(&style, sheet);
-    as_buf_append_str(&style, as_chart_dark_style);
+    print_sheet(&style);
     SHA256((const unsigned char *)style.data, style.size, digest);
     as_buf_append_str(headers, "Content-Security-Policy: default-src 'none'; style-src 'sha256-");
     as_encode_base64(headers, digest, sizeof(digest));

@@ -15,7 +15,7 @@
 #include "target_rows.h"
 
 #define DECISIONS_SHOWN 20
-#define ACTIONS_SHOWN   20
+#define ACTIONS_SHOWN   10
 #define WIDE            1160 /* pixels of a chart */
 #define SMALL           360
 

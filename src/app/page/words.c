@@ -156,6 +156,8 @@ void page_print_decisions(const struct api_request *request, const char *target,
 {
     static const struct html_column columns[] = {
         {.title = "When"}, {.title = "Target"}, {.title = "Size"}, {.title = "Why"}};
+    static const struct html_column own_columns[] = {
+        {.title = "When"}, {.title = "Size"}, {.title = "Why"}};
     struct as_buf *out = page_get_out(request);
     const struct kept_decision *decision;
     struct html_table table;
@@ -167,14 +169,17 @@ void page_print_decisions(const struct api_request *request, const char *target,
         if (count++ == limit)
             break;
         if (count == 1)
-            html_table_begin(&table, out, "Decisions", columns, AS_ARRAY_SIZE(columns));
+            html_table_begin(&table, out, "Decisions", target ? own_columns : columns,
+                             target ? AS_ARRAY_SIZE(own_columns) : AS_ARRAY_SIZE(columns));
         html_row_begin(&table);
         html_cell(&table);
         as_buf_printf(out, "<a href=\"/decisions/%s\">", decision->id);
         page_print_time(request, decision->at);
         as_buf_append_str(out, "</a>");
-        html_cell(&table);
-        page_link_target(out, decision->target, decision->target_name);
+        if (!target) {
+            html_cell(&table);
+            page_link_target(out, decision->target, decision->target_name);
+        }
         html_cell(&table);
         print_change(out, decision);
         html_cell(&table);
