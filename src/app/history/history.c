@@ -239,7 +239,10 @@ void history_add(struct as_history *history, struct history_line *line,
 void as_history_interrupt(struct as_history *history, as_wall_time at)
 {
     const struct history_event event = {
-        .at = at.us, .kind = HISTORY_SIZE, .value = AS_TIMELINE_UNKNOWN};
+        .at = at.us + 1, /* the size that was found at this moment still counts */
+        .kind = HISTORY_SIZE,
+        .value = AS_TIMELINE_UNKNOWN,
+    };
     struct history_line *line, *next;
     HASH_ITER (hh, history->lines, line, next) {
         /* nothing may be forgotten while this goes from line to line */

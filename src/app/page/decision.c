@@ -46,7 +46,7 @@ static void print_decision(struct api_request *request, const struct kept_decisi
     as_buf_append_str(out, "<p>");
     page_print_time(request, decision->at);
     as_buf_append_str(out, " \u00b7 ");
-    page_link_target(out, decision->target, decision->target);
+    page_link_target(request, out, decision->target, decision->target);
     as_buf_append_str(out, "</p>\n");
     told_print(request, told, NULL);
     print_document(request, told, decision->id);

@@ -149,7 +149,7 @@ static void print_group(void *context, const struct as_target_view *target)
     const struct kept_decision *decision = find_last(request, target->id);
     page_begin(request, &(struct page_head){.title = title, .place = PAGE_TARGETS});
     as_buf_append_str(page_get_out(request), "<p>");
-    page_link_target(page_get_out(request), target->id, target->id);
+    page_link_target(request, page_get_out(request), target->id, target->id);
     as_buf_append_str(page_get_out(request), "</p>\n");
     if (decision && told_init(request, decision, &told)) {
         print_seen(request, decision, &told);

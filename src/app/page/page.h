@@ -60,7 +60,9 @@ void page_print_time(const struct api_request *request,
 void page_print_reason(struct as_buf *out, enum as_reason reason); /* its word and its meaning */
 void page_print_pause(const struct api_request *request, const struct as_pause_view *pause);
 void page_print_pill(struct as_buf *out, const char *class, const char *text); /* good, warn, bad */
-void page_link_target(struct as_buf *out, const char *id, const char *name);
+/* The name, and the end of the id where it is of a template. */
+void page_link_target(const struct api_request *request, struct as_buf *out, const char *id,
+                      const char *name);
 void page_link_rule(struct as_buf *out, const char *rule);
 /* The latest decisions as a table; `target`: of this id; NULL: of all. */
 void page_print_decisions(const struct api_request *request, const char *target, size_t limit);

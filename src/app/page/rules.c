@@ -141,7 +141,7 @@ static void print_last(const struct api_request *request, const struct deeds *de
     html_element(out, "code", NULL, as_reason_get_word(deeds->last.outcome));
     if (!is_own && page_may_see_target(request, NULL, deeds->target)) {
         as_buf_append_str(out, " on ");
-        page_link_target(out, deeds->target,
+        page_link_target(request, out, deeds->target,
                          as_engine_find_name(request->view.engine, deeds->target));
     }
 }

@@ -241,7 +241,7 @@ static void print_row(struct html_table *table, const struct api_request *reques
     struct as_buf *out = table->out;
     html_row_begin(table);
     html_cell(table);
-    page_link_target(out, target->id, target->name);
+    page_link_target(request, out, target->id, target->name);
     as_buf_append_str(out, "<br>");
     html_element(out, "span", "id", target->id);
     html_cell(table);

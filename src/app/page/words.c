@@ -72,9 +72,24 @@ void page_print_pill(struct as_buf *out, const char *class, const char *text)
     as_buf_append_str(out, "</span> ");
 }
 
-void page_link_target(struct as_buf *out, const char *id, const char *name)
+/* Whether several targets may have this name. */
+static bool is_shared(const struct api_request *request, const char *name)
+{
+    const struct as_ruleset *ruleset = request->view.ruleset;
+    size_t i = 0;
+    while (i < ruleset->target_count && strcmp(ruleset->targets[i].name, name) != 0)
+        i++;
+    return i < ruleset->target_count && ruleset->targets[i].is_templated;
+}
+
+void page_link_target(const struct api_request *request, struct as_buf *out, const char *id,
+                      const char *name)
 {
     html_link(out, "/targets/", id, *name ? name : id);
+    if (!is_shared(request, name))
+        return;
+    as_buf_append_char(out, ' ');
+    html_element(out, "span", "id", strrchr(id, '/') ? strrchr(id, '/') + 1 : id);
 }
 
 void page_link_rule(struct as_buf *out, const char *rule)
@@ -178,7 +193,7 @@ void page_print_decisions(const struct api_request *request, const char *target,
         as_buf_append_str(out, "</a>");
         if (!target) {
             html_cell(&table);
-            page_link_target(out, decision->target, decision->target_name);
+            page_link_target(request, out, decision->target, decision->target_name);
         }
         html_cell(&table);
         print_change(out, decision);
