@@ -87,7 +87,7 @@ void page_answer_home(struct api_request *request)
     }
     target_rows_print(request);
     page_part(request, "Open incidents");
-    if (incident_rows_print(request, 0, INCIDENTS_SHOWN) > INCIDENTS_SHOWN)
+    if (incident_rows_print(request, INCIDENTS_SHOWN, NULL) > INCIDENTS_SHOWN)
         as_buf_append_str(out, "<p><a href=\"/incidents\">All open incidents</a></p>\n");
     page_part(request, "Latest decisions");
     page_print_decisions(request, NULL, DECISIONS_SHOWN);

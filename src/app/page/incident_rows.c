@@ -29,8 +29,9 @@ struct listing {
     struct place *places;
     size_t count, capacity;
     size_t number; /* of the present incident, among those that may be seen */
-    size_t from, to;
-    struct as_buf *rows; /* one for each place from `from` to `to` */
+    bool sees_all; /* the asking credential */
+    struct page_slice slice;
+    struct as_buf *rows; /* one for each place of the slice */
     uint8_t *ranks;      /* by number: which of the rows, from 1; 0: none */
 };
 
@@ -39,25 +40,22 @@ static const char *find_name(const struct api_request *request, const char *targ
     return as_engine_find_name(request->view.engine, target);
 }
 
-static bool may_see(const struct api_request *request, const struct as_incident_target *targets,
+static bool may_see(const struct listing *listing, const struct as_incident_target *targets,
                     size_t count)
 {
-    const struct as_view *view = &request->view;
-    if (as_scope_is_whole(view->scopes, view->scope_count, request->who))
-        return true;
-    for (size_t i = 0; i < count; i++) {
-        if (page_may_see_rule(request, targets[i].rule, find_name(request, targets[i].target),
-                              targets[i].target))
+    for (size_t i = 0; i < count && !listing->sees_all; i++) {
+        if (page_may_see_rule(listing->request, targets[i].rule,
+                              find_name(listing->request, targets[i].target), targets[i].target))
             return true;
     }
-    return false;
+    return listing->sees_all;
 }
 
 static void find_place(void *context, const struct as_incident_state *state,
                        const struct as_incident_target *targets, size_t count)
 {
     struct listing *listing = context;
-    if (!state->is_open || !may_see(listing->request, targets, count))
+    if (!state->is_open || !may_see(listing, targets, count))
         return;
     listing->places =
         as_xgrow(listing->places, listing->count, &listing->capacity, sizeof(*listing->places));
@@ -177,7 +175,7 @@ static void print_if_shown(void *context, const struct as_incident_state *state,
                            const struct as_incident_target *targets, size_t count)
 {
     struct listing *listing = context;
-    if (!state->is_open || !may_see(listing->request, targets, count))
+    if (!state->is_open || !may_see(listing, targets, count))
         return;
     const uint8_t rank = listing->ranks[listing->number++];
     if (rank > 0)
@@ -187,13 +185,13 @@ static void print_if_shown(void *context, const struct as_incident_state *state,
 static void print_rows(struct listing *listing)
 {
     struct as_buf *out = page_get_out(listing->request);
-    const size_t count = listing->to - listing->from;
+    const size_t count = listing->slice.to - listing->slice.from;
     struct html_table table;
     listing->rows = as_xcalloc(count, sizeof(*listing->rows));
     listing->ranks = as_xcalloc(listing->count, sizeof(*listing->ranks));
     for (size_t i = 0; i < count; i++) {
         listing->rows[i] = AS_BUF_INIT_OPEN(ROW_BYTES_MAX);
-        listing->ranks[listing->places[listing->from + i].number] = (uint8_t)(i + 1);
+        listing->ranks[listing->places[listing->slice.from + i].number] = (uint8_t)(i + 1);
     }
     as_engine_visit_incidents(listing->request->view.engine, print_if_shown, listing);
     html_table_begin(&table, out, "Open incidents", columns, AS_ARRAY_SIZE(columns));
@@ -210,37 +208,33 @@ static void print_rows(struct listing *listing)
     free(listing->ranks);
 }
 
-size_t incident_rows_print(struct api_request *request, size_t from, size_t to)
+size_t incident_rows_print(struct api_request *request, size_t size, const char *path)
 {
-    struct listing listing = {.request = request, .from = from};
-    as_engine_visit_incidents(request->view.engine, find_place, &listing);
+    const struct as_view *view = &request->view;
+    struct listing listing = {
+        .request = request,
+        .sees_all = as_scope_is_whole(view->scopes, view->scope_count, request->who),
+    };
+    as_engine_visit_incidents(view->engine, find_place, &listing);
     if (listing.count > 1)
         qsort(listing.places, listing.count, sizeof(*listing.places), compare_places);
-    listing.to = to < listing.count ? to : listing.count;
-    if (listing.from < listing.to)
+    listing.slice = path ? page_slice_get(request, listing.count, size)
+                         : (struct page_slice){.to = listing.count < size ? listing.count : size};
+    if (listing.count > 0)
         print_rows(&listing);
     else
         html_element(page_get_out(request), "p", "dim", "No alert that a rule matches is firing.");
+    if (path)
+        page_slice_print(request, &listing.slice, path);
     free(listing.places);
     return listing.count;
 }
 
-static void count_one(void *context, const struct as_incident_state *state,
-                      const struct as_incident_target *targets, size_t count)
-{
-    struct listing *listing = context;
-    listing->count += state->is_open && may_see(listing->request, targets, count);
-}
-
 void page_answer_incidents(struct api_request *request)
 {
-    struct listing listing = {.request = request};
     if (!page_has_engine(request))
         return;
     page_begin(request, &(struct page_head){.title = "Open incidents", .place = PAGE_INCIDENTS});
-    as_engine_visit_incidents(request->view.engine, count_one, &listing);
-    const struct page_slice slice = page_slice_get(request, listing.count, ROWS_SHOWN);
-    (void)incident_rows_print(request, slice.from, slice.to);
-    page_slice_print(request, &slice, "/incidents");
+    (void)incident_rows_print(request, ROWS_SHOWN, "/incidents");
     page_end(request, 200);
 }

@@ -8,8 +8,9 @@
 
 struct api_request;
 
-/* Of those that the asking credential may see, prints the rows `from` to `to`, and returns how many
- * there are. The engine must be there. */
-size_t incident_rows_print(struct api_request *request, size_t from, size_t to);
+/* Of those that the asking credential may see, prints `size` rows, and returns how many there are.
+ * `path`: of the page, which then has links to the other rows; NULL: the first rows only. The
+ * engine must be there. */
+size_t incident_rows_print(struct api_request *request, size_t size, const char *path);
 
 #endif
