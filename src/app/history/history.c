@@ -42,14 +42,12 @@ static void forget_line(struct as_history *history, struct history_line *line)
 
 struct as_history *as_history_free(struct as_history *history)
 {
-    struct history_line *line, *next_line;
-    struct history_name *name, *next_name;
     if (!history)
         return NULL;
-    HASH_ITER (hh, history->lines, line, next_line) {
-        forget_line(history, line);
-    }
-    HASH_ITER (hh, history->names, name, next_name) {
+    while (history->lines)
+        forget_line(history, history->lines);
+    while (history->names) {
+        struct history_name *name = history->names;
         HASH_DELETE(hh, history->names, name);
         free(name->text);
         free(name);
@@ -163,8 +161,8 @@ static void forget_some(struct as_history *history)
 static void make_room(struct as_history *history)
 {
     while (history->bytes > history->bytes_max && history->lines) {
-        struct history_line *line, *next, *longest = history->lines;
-        HASH_ITER (hh, history->lines, line, next) {
+        struct history_line *longest = history->lines;
+        for (struct history_line *line = longest; line; line = line->hh.next) {
             if (line->capacity > longest->capacity)
                 longest = line;
         }
@@ -243,8 +241,9 @@ void as_history_interrupt(struct as_history *history, as_wall_time at)
         .kind = HISTORY_SIZE,
         .value = AS_TIMELINE_UNKNOWN,
     };
-    struct history_line *line, *next;
-    HASH_ITER (hh, history->lines, line, next) {
+    struct history_line *next;
+    for (struct history_line *line = history->lines; line; line = next) {
+        next = line->hh.next;
         /* nothing may be forgotten while this goes from line to line */
         const size_t growth = 2 * (line->capacity + 1) * FEW_EVENTS * sizeof(event);
         if (history->bytes + growth < history->bytes_max)

@@ -160,8 +160,7 @@ void as_history_chart_deinit(struct as_history_chart *chart)
 void as_history_visit_actions(const struct as_history *history, as_history_action_fn *visit,
                               void *context)
 {
-    const struct history_line *line, *next;
-    HASH_ITER (hh, history->lines, line, next) {
+    for (const struct history_line *line = history->lines; line; line = line->hh.next) {
         for (size_t i = 0; i < line->count; i++) {
             const struct history_event *event = &line->events[i];
             if (event->kind != HISTORY_ACTION)

@@ -141,7 +141,8 @@ static void print_group(void *context, const struct as_target_view *target)
 {
     struct api_request *request = context;
     struct as_explanation told;
-    const char *title = *target->name ? target->name : target->id;
+    AS_CLEANUP(as_free_p)
+    char *title = as_xasprintf("Nodes of %s", *target->name ? target->name : target->id);
     if (!page_may_see_target(request, target->name, target->id)) {
         page_refuse(request, 404, "No such group", "There is no pool or group of this name or id.");
         return;

@@ -12,32 +12,20 @@
 #define DECISIONS_SHOWN 20
 #define INCIDENTS_SHOWN 10
 
-static void begin_fact(struct as_buf *out, const char *title)
-{
-    as_buf_append_str(out, "<div>");
-    html_element(out, "dt", NULL, title);
-    as_buf_append_str(out, "<dd>");
-}
-
-static void end_fact(struct as_buf *out)
-{
-    as_buf_append_str(out, "</dd></div>\n");
-}
-
 static void print_leader(const struct api_request *request)
 {
     const struct as_leader_view *leader = &request->view.leader;
     struct as_buf *out = page_get_out(request);
-    begin_fact(out, "Leader");
+    page_fact_begin(out, "Leader");
     html_text(out, leader->is_leader ? "this replica"
                    : *leader->holder ? leader->holder
                                      : "nobody");
-    end_fact(out);
+    page_fact_end(out);
     if (!leader->problem)
         return;
-    begin_fact(out, "Lease");
+    page_fact_begin(out, "Lease");
     html_text(out, leader->problem);
-    end_fact(out);
+    page_fact_end(out);
 }
 
 static void print_state(const struct api_request *request)
@@ -45,31 +33,31 @@ static void print_state(const struct api_request *request)
     const struct as_view *view = &request->view;
     struct as_buf *out = page_get_out(request);
     as_buf_append_str(out, "<dl class=\"facts\">");
-    begin_fact(out, "State");
+    page_fact_begin(out, "State");
     page_print_pill(out, view->not_ready ? "bad" : "good", view->not_ready ? "not ready" : "ready");
-    end_fact(out);
+    page_fact_end(out);
     print_leader(request);
-    begin_fact(out, "Changes");
+    page_fact_begin(out, "Changes");
     page_print_pill(out, view->dry_run ? "warn" : "good",
                     view->dry_run ? "dry run: none is made" : "are made");
-    end_fact(out);
+    page_fact_end(out);
     if (*request->who == '\0') {
-        begin_fact(out, "Access");
+        page_fact_begin(out, "Access");
         page_print_pill(out, "warn", "no credential is asked for");
-        end_fact(out);
+        page_fact_end(out);
     }
     if (view->engine) {
         const struct as_engine_counts counts = as_engine_get_counts(view->engine);
-        begin_fact(out, "Targets");
+        page_fact_begin(out, "Targets");
         as_buf_printf(out, "%zu", counts.targets);
-        end_fact(out);
-        begin_fact(out, "Open incidents");
+        page_fact_end(out);
+        page_fact_begin(out, "Open incidents");
         as_buf_printf(out, "%zu", counts.incidents_open);
-        end_fact(out);
+        page_fact_end(out);
     }
-    begin_fact(out, "Rules");
+    page_fact_begin(out, "Rules");
     as_buf_printf(out, "%zu", view->ruleset->rule_count);
-    end_fact(out);
+    page_fact_end(out);
     as_buf_append_str(out, "</dl>\n");
 }
 

@@ -59,6 +59,9 @@ void page_print_time(const struct api_request *request,
                      as_wall_time at);                             /* "2026-11-20 14:03:12" */
 void page_print_reason(struct as_buf *out, enum as_reason reason); /* its word and its meaning */
 void page_print_pause(const struct api_request *request, const struct as_pause_view *pause);
+/* One of the facts in <dl class="facts">: a title, then what the caller writes. */
+void page_fact_begin(struct as_buf *out, const char *title);
+void page_fact_end(struct as_buf *out);
 void page_print_pill(struct as_buf *out, const char *class, const char *text); /* good, warn, bad */
 /* The name, and the end of the id where it is of a template. */
 void page_link_target(const struct api_request *request, struct as_buf *out, const char *id,

@@ -19,39 +19,27 @@
 #define WIDE            1160 /* pixels of a chart */
 #define SMALL           360
 
-static void begin_fact(struct as_buf *out, const char *title)
-{
-    as_buf_append_str(out, "<div>");
-    html_element(out, "dt", NULL, title);
-    as_buf_append_str(out, "<dd>");
-}
-
-static void end_fact(struct as_buf *out)
-{
-    as_buf_append_str(out, "</dd></div>\n");
-}
-
 static void print_facts(const struct api_request *request, const struct as_target_view *target)
 {
     struct as_buf *out = page_get_out(request);
     as_buf_append_str(out, "<dl class=\"facts\">");
-    begin_fact(out, "Size");
+    page_fact_begin(out, "Size");
     target_print_size(out, target);
-    end_fact(out);
+    page_fact_end(out);
     if (target->config) {
-        begin_fact(out, "Bounds");
+        page_fact_begin(out, "Bounds");
         as_buf_printf(out, "%" PRId32 " to %" PRId32, target->config->bounds.min,
                       target->config->bounds.max);
-        end_fact(out);
+        page_fact_end(out);
     }
     if (as_moment_is_set(target->seen)) {
-        begin_fact(out, "Seen");
+        page_fact_begin(out, "Seen");
         page_print_ago(request, target->seen.wall);
-        end_fact(out);
+        page_fact_end(out);
     }
-    begin_fact(out, "Open incidents");
+    page_fact_begin(out, "Open incidents");
     as_buf_printf(out, "%zu", target->open_incidents);
-    end_fact(out);
+    page_fact_end(out);
     as_buf_append_str(out, "</dl>\n<p>");
     target_print_signs(request, target);
     as_buf_append_str(out, "</p>\n");

@@ -65,6 +65,18 @@ void page_print_pause(const struct api_request *request, const struct as_pause_v
     html_text(out, pause->reason);
 }
 
+void page_fact_begin(struct as_buf *out, const char *title)
+{
+    as_buf_append_str(out, "<div>");
+    html_element(out, "dt", NULL, title);
+    as_buf_append_str(out, "<dd>");
+}
+
+void page_fact_end(struct as_buf *out)
+{
+    as_buf_append_str(out, "</dd></div>\n");
+}
+
 void page_print_pill(struct as_buf *out, const char *class, const char *text)
 {
     as_buf_printf(out, "<span class=\"pill %s\">", class);
