@@ -181,18 +181,13 @@ def test_a_person_finds_the_reason_by_links_alone(world, browser):
     field = browser.find("input[name=q]")[0]
     field.send_keys("check")
     field.submit()
-    eventually(lambda: "q=check" in browser.driver.current_url)
-    rows = browser.find("table[aria-label=Targets] tbody tr")
-    assert len(rows) == 1
-    browser.driver.find_element("link text", "Size").click()
-    eventually(lambda: "sort=size" in browser.driver.current_url and "q=check" in browser.driver.current_url)
-    browser.driver.find_element("link text", "checkout").click()
-    eventually(lambda: "The last day" in browser.text())
-    browser.find("table[aria-label=Decisions] a")[0].click()
-    eventually(lambda: "Gates" in browser.text())
-    assert "the highest size that a rule wants" in browser.text()
-    browser.driver.find_element("link text", "alertscaler").click()
-    eventually(lambda: "Latest decisions" in browser.text())
+    eventually(lambda: len(browser.find("table[aria-label=Targets] tbody tr")) == 1)
+    browser.follow("Size", "Size \u2191")
+    assert "sort=size" in browser.driver.current_url and "q=check" in browser.driver.current_url
+    browser.follow("checkout", "The last day")
+    [time] = [link.text for link in browser.find("table[aria-label=Decisions] a")][:1]
+    browser.follow(time, "the highest size that a rule wants")
+    browser.follow("alertscaler", "Latest decisions")
 
 
 def test_a_page_that_is_read_by_nobody_holds_nothing(world):

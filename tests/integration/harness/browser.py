@@ -6,6 +6,7 @@ import pathlib
 import shutil
 
 from . import npm
+from .wait import eventually
 
 AXE = "axe-core@4.10.3"
 NARROW, WIDE = 360, 1280
@@ -65,8 +66,19 @@ class Browser:
         """All elements of a CSS selector."""
         return self.driver.find_elements("css selector", selector)
 
-    def text(self):
-        return self.driver.find_element("css selector", "body").text
+    def has(self, text):
+        """Whether the page shows it now; False also while the next page comes."""
+        from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+        try:
+            return text in self.driver.find_element("css selector", "body").text
+        except (NoSuchElementException, StaleElementReferenceException):
+            return False
+
+    def follow(self, text, shows):
+        """Clicks the first link with this text, and waits for a page that shows this."""
+        eventually(lambda: self.driver.find_elements("link text", text), what=f"a link {text}")
+        self.driver.find_elements("link text", text)[0].click()
+        eventually(lambda: self.has(shows), what=f"{shows} behind the link {text}")
 
     def overflow(self):
         """How many pixels the page is wider than the window."""
