@@ -5,6 +5,7 @@
 #ifndef TESTS_UNIT_APP_EXCHANGE_H
 #define TESTS_UNIT_APP_EXCHANGE_H
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
@@ -98,6 +99,14 @@ void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_h
     exchange->headers = as_xstrdup(answer->headers ? answer->headers : "");
     exchange->body = as_xstrndup(answer->body_size > 0 ? answer->body : "", answer->body_size);
     exchange->body_size = answer->body_size;
+}
+
+static inline void exchange_forget(struct as_http_exchange *exchange)
+{
+    free(exchange->content_type);
+    free(exchange->headers);
+    free(exchange->body);
+    *exchange = (struct as_http_exchange){0};
 }
 
 #endif

@@ -29,12 +29,9 @@ static void look(void *context, struct as_view *view_out)
 
 static void forget(void)
 {
-    free(exchange.content_type);
-    free(exchange.headers);
-    free(exchange.body);
     json_decref(json);
     json = NULL;
-    exchange = (struct as_http_exchange){0};
+    exchange_forget(&exchange);
 }
 
 static const char *who = "";

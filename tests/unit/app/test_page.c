@@ -36,14 +36,6 @@ static void look(void *context, struct as_view *view_out)
             (struct as_leader_view){.identity = "two", .holder = "one<b>", .problem = NULL};
 }
 
-static void forget(void)
-{
-    free(exchange.content_type);
-    free(exchange.headers);
-    free(exchange.body);
-    exchange = (struct as_http_exchange){0};
-}
-
 static void setup(void)
 {
     world_open(&world);
@@ -57,7 +49,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    forget();
+    exchange_forget(&exchange);
     world_close(&world);
 }
 
@@ -66,7 +58,7 @@ TestSuite(page, .init = setup, .fini = teardown);
 static const char *ask(const char *path, const char *query, int status)
 {
     struct as_routes routes = {.api = world.api};
-    forget();
+    exchange_forget(&exchange);
     exchange = (struct as_http_exchange){.method = "GET", .path = path, .query = query};
     as_route_answer(as_route_find("GET", path), &routes, &exchange, who);
     cr_assert_eq(exchange.replies, 1);
@@ -128,6 +120,30 @@ Test(page, the_first_page_says_what_matters)
     who = "whole";
     expect_none(ask("/", "", 200), "no credential");
     who = "";
+}
+
+static void order_pause(const char *target, int64_t for_us)
+{
+    const struct as_order order = {.kind = AS_ORDER_PAUSE,
+                                   .target = target,
+                                   .who = "ann<b>",
+                                   .remote = "",
+                                   .reason = "load <test>",
+                                   .for_us = for_us};
+    world_step(&world, (struct as_event){
+                           .kind = AS_EVENT_ORDER, .ticket = ++world.requests, .order = &order});
+}
+
+Test(page, pauses_are_said_with_who_and_why)
+{
+    order_pause("checkout", 0);
+    expect(ask("/", "state=paused", 200), ">checkout</a>");
+    expect(ask("/targets/checkout", "", 200),
+           "This target is paused by ann&lt;b&gt;: load &lt;test&gt;");
+    expect_none(ask("/", "", 200), "Everything is paused");
+    order_pause(NULL, AS_US_PER_H);
+    expect(ask("/rules", "", 200),
+           "Everything is paused by ann&lt;b&gt; for another 60 min: load &lt;test&gt;");
 }
 
 /* No script, no style but ours by its digest, nothing from elsewhere, no frame. */

@@ -132,6 +132,46 @@ Test(timeline, a_chart_has_both_lines_the_bounds_and_the_alerts)
     as_timeline_deinit(&after);
 }
 
+/* A part of a page: no heading and style of its own, any width, one line with its gaps. */
+Test(timeline, a_part_shows_actions_locks_and_gaps)
+{
+    struct as_timeline size = {0};
+    as_timeline_add(&size, 0, AS_TIMELINE_UNKNOWN);
+    as_timeline_add(&size, AS_US_PER_H, 4);
+    as_timeline_add(&size, 2 * AS_US_PER_H, AS_TIMELINE_UNKNOWN);
+    as_timeline_add(&size, 3 * AS_US_PER_H, 6);
+    struct as_timeline_interval interval = {AS_US_PER_H, 2 * AS_US_PER_H};
+    struct as_timeline_band lock = {.name = (char[]){"locked"}, .intervals = &interval, .count = 1};
+    const struct as_chart_mark marks[] = {
+        {.at = AS_US_PER_H, .size = 4, .text = "2 to 4: applied"},
+        {.at = 3 * AS_US_PER_H, .size = 6, .is_failed = true, .text = "<6> to 9: timeout"},
+    };
+    const struct as_chart chart = {.title = "t",
+                                   .unit = "nodes",
+                                   .width = 400,
+                                   .is_part = true,
+                                   .to = 4 * AS_US_PER_H,
+                                   .after = &size,
+                                   .locks = &lock,
+                                   .lock_count = 1,
+                                   .marks = marks,
+                                   .mark_count = 2};
+    char *svg = draw(&chart);
+    cr_expect_eq(strncmp(svg, "<svg ", 5), 0);
+    cr_expect_null(strstr(svg, "<style"));
+    cr_expect_null(strstr(svg, "size before"));
+    cr_expect(strstr(svg, "viewBox=\"0 0 400 "));
+    /* from 40 to 364: an hour is 81 wide; the pen is lifted between */
+    cr_expect(strstr(svg, "<path class=\"after\" d=\"M121.0 "));
+    cr_expect(strstr(svg, "H202.0M283.0 "));
+    cr_expect(strstr(svg, "<rect class=\"unknown\" x=\"202.0\""));
+    cr_expect(strstr(svg, "<rect class=\"lock\" x=\"121.0\""));
+    cr_expect(strstr(svg, "<title>2 to 4: applied</title><circle class=\"done\" cx=\"121.0\""));
+    cr_expect(strstr(svg, "<title>&lt;6&gt; to 9: timeout</title><path class=\"failed\""));
+    free(svg);
+    as_timeline_deinit(&size);
+}
+
 /* Ticks below a minute apart show seconds, also where the day stands before the time. */
 Test(timeline, times_of_a_short_chart_have_seconds)
 {
