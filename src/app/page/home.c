@@ -46,7 +46,9 @@ static void print_state(const struct api_request *request)
         page_print_pill(out, "warn", "no credential is asked for");
         page_fact_end(out);
     }
-    if (view->engine) {
+    /* of all, so not for a credential that sees a part */
+    const bool sees_all = as_scope_is_whole(view->scopes, view->scope_count, request->who);
+    if (view->engine && sees_all) {
         const struct as_engine_counts counts = as_engine_get_counts(view->engine);
         page_fact_begin(out, "Targets");
         as_buf_printf(out, "%zu", counts.targets);
@@ -55,9 +57,11 @@ static void print_state(const struct api_request *request)
         as_buf_printf(out, "%zu", counts.incidents_open);
         page_fact_end(out);
     }
-    page_fact_begin(out, "Rules");
-    as_buf_printf(out, "%zu", view->ruleset->rule_count);
-    page_fact_end(out);
+    if (sees_all) {
+        page_fact_begin(out, "Rules");
+        as_buf_printf(out, "%zu", view->ruleset->rule_count);
+        page_fact_end(out);
+    }
     as_buf_append_str(out, "</dl>\n");
 }
 

@@ -94,6 +94,8 @@ bool told_init(const struct api_request *request, const struct kept_decision *de
     json_t *record = load(decision->record, decision->record_size);
     const struct kept_decision *next = find_next(decision);
     const struct kept_decision *pool = api_find_decision(request->api, decision->pool_decision);
+    if (pool && !page_may_see_target(request, pool->target_name, pool->target))
+        pool = NULL;
     if (!record)
         return false;
     *told_out = (struct as_explanation){

@@ -101,6 +101,7 @@ Test(page, the_first_page_says_what_matters)
     notify("Slow", NULL);
     const char *body = ask("/", "", 200);
     expect(body, ">ready<");
+    expect(body, "<dt>Targets</dt><dd>1</dd>");
     expect(body, "this replica");
     expect(body, "no credential is asked for");
     expect(body, ">checkout</a>");
@@ -270,6 +271,7 @@ Test(page, a_narrow_credential_sees_its_own)
     who = "shop";
     const char *body = ask("/", "", 200);
     expect(body, "Deployment/shop/cart");
+    expect_none(body, "<dt>Targets</dt>");
     expect_none(body, "checkout");
     expect_none(body, "Slow");
     body = ask("/incidents", "", 200);
