@@ -1,9 +1,14 @@
 """The pages for people, through the built binary; then in Debian's Chromium: no script, nothing wider than the window, nothing that
 axe-core complains of, in two widths, light and dark. PAGE_PICTURES=DIR in the environment keeps a picture of each."""
+import html
+import html.parser
+import json
 import os
 import pathlib
 import re
 import socket
+import subprocess
+import urllib.parse
 
 import pytest
 
@@ -75,10 +80,47 @@ def test_each_page_has_what_it_promises(world):
     assert "no rule with fit or take" in page(world, "/groups/checkout")
 
 
+class Parser(html.parser.HTMLParser):
+    VOID = ("meta", "br", "input")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.links = [], []
+
+    def handle_starttag(self, tag, attrs):
+        assert tag not in ("script", "link", "img", "iframe")
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.links += [value for name, value in attrs if name == "href"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_all_pages_are_whole_and_all_links_lead_somewhere(world):
+    """From the first page on, every link of ours; sorting, filters and refreshing are links too."""
+    todo, seen = ["/"], set()
+    while todo:
+        path = todo.pop()
+        seen.add(path)
+        answer = world.get(path)
+        assert answer.ok, path
+        if not answer.headers["Content-Type"].startswith("text/html"):
+            continue
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        parser = Parser()
+        parser.feed(answer.text)
+        parser.close()
+        assert not parser.open, path
+        for link in parser.links:
+            there = urllib.parse.urljoin(world.url + path, link)
+            if there.startswith(world.url) and there.count("?") <= 1 and "refresh" not in path:
+                todo += {there.removeprefix(world.url)} - seen - set(todo)
+    assert len(seen) > 20 and {"/incidents", "/rules"} < seen
+    assert any(path.startswith("/groups/") for path in seen) and any(path.startswith("/decisions/") for path in seen)
+
+
 def test_the_document_of_a_decision_decides_the_same(world, tmp_path):
-    import html
-    import json
-    import subprocess
     text = page(world, f"/decisions/{last_decision(world, 'checkout')}")
     document = html.unescape(re.search(r"<textarea[^>]*>(.*?)</textarea>", text, re.S)[1])
     done = subprocess.run([world.binary, "decide"], input=document, capture_output=True, text=True, check=True, timeout=60)
@@ -168,7 +210,7 @@ def test_pages_are_for_everyone(world, browser, axe, deep):
 
 def test_the_test_itself_would_find_what_is_wrong(world, browser, axe):
     browser.show(world.url + "/")
-    browser.run("document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=\"data:,\"><input><p id=pale>pale</p>');"
+    browser.run("document.querySelector('main').insertAdjacentHTML('beforeend', '<img><input><p id=pale>pale</p>');"
                 "document.getElementById('pale').style.color = '#ccc'; document.body.style.minWidth = '3000px'")
     found = {complaint.partition(" ")[0] for complaint in browser.complaints(axe)}
     assert found >= {"image-alt", "label", "color-contrast"}

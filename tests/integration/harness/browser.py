@@ -54,6 +54,7 @@ class Browser:
             "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
             "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500})
+        self.driver.get_log("browser")      # of pages before
         self.driver.get(url)
         said = [entry["message"] for entry in self.driver.get_log("browser")]
         assert not said, f"{url}: {said}"
