@@ -161,8 +161,12 @@ static int start(struct daemon *daemon, struct as_error *error)
         status = daemon_open_server(daemon, error);
     if (status == 0)
         status = daemon_enter_sandbox(daemon, error); /* before other threads start */
-    if (status == 0)
+    if (status == 0) {
+        daemon->fill =
+            as_history_fill_new(as_api_get_history(daemon->api), daemon->base,
+                                daemon->config->settings.action_log.path, AS_HISTORY_FILL_MAX);
         daemon_start_leader(daemon);
+    }
     if (status == 0)
         daemon_web_watch(daemon);
     if (status != 0 || daemon->is_alone)
@@ -185,6 +189,7 @@ static void release(struct daemon *daemon)
     if (daemon->leader)
         daemon->leader->close(daemon->leader);
     daemon->options->adapters->free_outside(daemon->outside);
+    as_history_fill_free(daemon->fill);
     as_api_free(daemon->api);
     as_metrics_free(daemon->metrics);
     (void)daemon_web_free(daemon->web.file);

@@ -33,6 +33,7 @@
 #include <alertscaler/net/tls_server.h>
 
 #include "auth/auth.h"
+#include "history/history_fill.h"
 #include "http/route.h"
 #include "kill_switch.h"
 #include "process/instance.h"
@@ -104,6 +105,7 @@ struct daemon {
     struct daemon_halt halt;
     struct as_metrics *metrics;
     struct as_api *api;
+    struct as_history_fill *fill;
     struct as_routes routes;
     struct as_http_server *server;
     struct as_external_url external_url; /* known as soon as the server listens */

@@ -11,6 +11,7 @@
 
 #include "api/api_answers.h"
 #include "auth/auth.h"
+#include "page/page_answers.h"
 #include "receive/receiver.h"
 #include "reply.h"
 
@@ -115,7 +116,12 @@ static const struct as_route table[] = {
     {"/api/v2/alerts", &sending, "unknown", NOTIFY, .answer = misdirect},
 
     /* true: a follower cannot answer it */
-    {"/", &reading, "page", READ, ask, .api = {api_answer_page, false}},
+    {"/", &reading, "page", READ, ask, .api = {page_answer_home, false}},
+    {"/targets/*", &reading, "page", READ, ask, .api = {page_answer_target, false}},
+    {"/decisions/*", &reading, "page", READ, ask, .api = {page_answer_decision, false}},
+    {"/groups/*", &reading, "page", READ, ask, .api = {page_answer_group, false}},
+    {"/incidents", &reading, "page", READ, ask, .api = {page_answer_incidents, false}},
+    {"/rules", &reading, "page", READ, ask, .api = {page_answer_rules, false}},
     {"/metrics", &reading, "metrics", READ, ask, .api = {api_answer_metrics, false}},
     {"/api/v1/status", &reading, "api", READ, ask, .api = {api_answer_status, false}},
     {"/api/v1/targets", &reading, "api", READ, ask, .api = {api_answer_targets, true}},

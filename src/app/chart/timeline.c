@@ -2,7 +2,7 @@
  * Thinning out bounds the memory: when it is full, points closer than a chart can show are merged.
  * Until then all points are exact.
  */
-#include "timeline.h"
+#include <alertscaler/app/timeline.h>
 
 #include <assert.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/time.h>
 
-#define STRETCHES (TIMELINE_MAX / 8) /* each keeps at most four points: half of the room */
+#define STRETCHES (AS_TIMELINE_MAX / 8) /* each keeps at most four points: half of the room */
 
 struct stretch { /* indices of points */
     size_t first, least, largest, last;
 };
 
-static size_t keep_stretch(struct timeline *line, size_t kept, const struct stretch *stretch)
+static size_t keep_stretch(struct as_timeline *line, size_t kept, const struct stretch *stretch)
 {
     /* ascending: least and largest are between first and last */
     const bool least_first = stretch->least < stretch->largest;
@@ -29,7 +29,7 @@ static size_t keep_stretch(struct timeline *line, size_t kept, const struct stre
     return kept;
 }
 
-static void thin_out(struct timeline *line)
+static void thin_out(struct as_timeline *line)
 {
     assert(line->points);
     const int64_t start = line->points[0].at;
@@ -38,7 +38,7 @@ static void thin_out(struct timeline *line)
     size_t kept = 0;
 
     for (size_t i = 1; i < line->count; i++) {
-        const struct timeline_point *points = line->points;
+        const struct as_timeline_point *points = line->points;
         if ((points[i].at - start) / width != (points[stretch.first].at - start) / width) {
             kept = keep_stretch(line, kept, &stretch); /* never writes beyond `last` */
             stretch = (struct stretch){i, i, i, i};
@@ -53,9 +53,9 @@ static void thin_out(struct timeline *line)
     line->count = keep_stretch(line, kept, &stretch);
 }
 
-void timeline_add(struct timeline *line, int64_t at, int32_t size)
+void as_timeline_add(struct as_timeline *line, int64_t at, int32_t size)
 {
-    struct timeline_point *last = line->count > 0 ? &line->points[line->count - 1] : NULL;
+    struct as_timeline_point *last = line->count > 0 ? &line->points[line->count - 1] : NULL;
 
     if (last && last->size == size)
         return;
@@ -63,20 +63,20 @@ void timeline_add(struct timeline *line, int64_t at, int32_t size)
         last->size = size;
         return;
     }
-    if (line->count == TIMELINE_MAX)
+    if (line->count == AS_TIMELINE_MAX)
         thin_out(line);
     line->points = as_xgrow(line->points, line->count, &line->capacity, sizeof(*line->points));
-    line->points[line->count++] = (struct timeline_point){at, size};
+    line->points[line->count++] = (struct as_timeline_point){at, size};
 }
 
-void timeline_deinit(struct timeline *line)
+void as_timeline_deinit(struct as_timeline *line)
 {
     free(line->points);
-    *line = (struct timeline){0};
+    *line = (struct as_timeline){0};
 }
 
 /* Merges neighbours with gaps up to `width`. */
-static size_t join(struct timeline_band *band, int64_t width)
+static size_t join(struct as_timeline_band *band, int64_t width)
 {
     size_t kept = 0;
 
@@ -89,77 +89,42 @@ static size_t join(struct timeline_band *band, int64_t width)
     return kept + 1;
 }
 
-static void add_interval(struct timeline_band *band, int64_t from, int64_t to)
+static void add_interval(struct as_timeline_band *band, int64_t from, int64_t to)
 {
-    if (band->count == TIMELINE_MAX) {
-        int64_t width = (to - band->intervals[0].from) / TIMELINE_MAX + 1;
-        while (band->count > TIMELINE_MAX / 2) {
+    if (band->count == AS_TIMELINE_MAX) {
+        int64_t width = (to - band->intervals[0].from) / AS_TIMELINE_MAX + 1;
+        while (band->count > AS_TIMELINE_MAX / 2) {
             band->count = join(band, width);
             width *= 2;
         }
     }
     band->intervals =
         as_xgrow(band->intervals, band->count, &band->capacity, sizeof(*band->intervals));
-    band->intervals[band->count++] = (struct timeline_interval){from, to};
+    band->intervals[band->count++] = (struct as_timeline_interval){from, to};
 }
 
-void timeline_band_begin(struct timeline_band *band, int64_t at)
+void as_timeline_band_begin(struct as_timeline_band *band, int64_t at)
 {
     if (band->open++ == 0)
         band->since = at;
 }
 
-void timeline_band_end(struct timeline_band *band, int64_t at)
+void as_timeline_band_end(struct as_timeline_band *band, int64_t at)
 {
     if (band->open > 0 && --band->open == 0)
         add_interval(band, band->since, at);
 }
 
-void timeline_band_close(struct timeline_band *band, int64_t at)
+void as_timeline_band_close(struct as_timeline_band *band, int64_t at)
 {
     if (band->open > 0)
         add_interval(band, band->since, at);
     band->open = 0;
 }
 
-void timeline_band_deinit(struct timeline_band *band)
+void as_timeline_band_deinit(struct as_timeline_band *band)
 {
     free(band->name);
     free(band->intervals);
-    *band = (struct timeline_band){0};
-}
-
-void size_figures_end(struct size_figures *figures, int64_t at)
-{
-    if (!figures->is_set || at <= figures->at)
-        return;
-    figures->replica_us += (double)figures->size * (double)(at - figures->at);
-    if (figures->size >= figures->limit)
-        figures->at_limit_us += at - figures->at;
-    figures->at = at;
-}
-
-void size_figures_set(struct size_figures *figures, int64_t at, int32_t size, int32_t limit)
-{
-    size_figures_end(figures, at);
-    if (!figures->is_set) {
-        figures->is_set = true;
-        figures->min = figures->max = size;
-        figures->from = figures->at = at;
-    }
-    figures->size = size;
-    figures->limit = limit;
-    figures->min = size < figures->min ? size : figures->min;
-    figures->max = size > figures->max ? size : figures->max;
-}
-
-double size_figures_get_mean(const struct size_figures *figures)
-{
-    const int64_t span = figures->at - figures->from;
-    return span > 0 ? figures->replica_us / (double)span : figures->size;
-}
-
-double size_figures_get_replica_hours(const struct size_figures *figures)
-{
-    return figures->replica_us / (double)AS_US_PER_H;
+    *band = (struct as_timeline_band){0};
 }

@@ -1,12 +1,12 @@
 /*
  * C0, DEL, and C1 in UTF-8 may be terminal commands.
  */
-#include "safe_text.h"
+#include <alertscaler/app/safe_text.h>
 
 #include <stdbool.h>
 #include <stdlib.h>
 
-void safe_text_put(FILE *out, const char *text)
+void as_safe_text_put(FILE *out, const char *text)
 {
     for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
         bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
@@ -17,14 +17,14 @@ void safe_text_put(FILE *out, const char *text)
     }
 }
 
-char *safe_text_take(char *text)
+char *as_safe_text_take(char *text)
 {
     char *safe = NULL;
     size_t size;
     FILE *out = open_memstream(&safe, &size);
     if (!out)
         abort(); /* only without memory */
-    safe_text_put(out, text);
+    as_safe_text_put(out, text);
     if (fclose(out) != 0)
         abort();
     free(text);

@@ -7,12 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/app/record_text.h>
+#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/reason.h>
-
-#include "log_filter.h"
-#include "log_walk.h"
-#include "safe_text.h"
 
 #define NAMES_MAX 10 /* of the nodes that stay for one reason */
 #define MIB       ((int64_t)1 << 20)
@@ -59,19 +57,19 @@ static void put_pod(const struct telling *telling, const struct as_pod_shape *po
         if (amount[i] == 0)
             continue;
         fprintf(out, ", %" PRId64 " ", amount[i]);
-        safe_text_put(out, names->name[i]);
+        as_safe_text_put(out, names->name[i]);
     }
     for (uint32_t i = 0; pod->selector && i < pod->selector->count; i++) {
         fputs(i == 0 ? ", only where " : " and ", out);
-        safe_text_put(out, pod->selector->items[i].name);
+        as_safe_text_put(out, pod->selector->items[i].name);
         fputc('=', out);
-        safe_text_put(out, pod->selector->items[i].value);
+        as_safe_text_put(out, pod->selector->items[i].value);
     }
     if (pod->has_affinity)
         fputs(", with node affinity", out);
     if (pod->zone) {
         fputs(", only in zone ", out);
-        safe_text_put(out, pod->zone);
+        as_safe_text_put(out, pod->zone);
     }
     if (pod->unchecked)
         fputs(", with something that is not checked", out);
@@ -122,7 +120,7 @@ static void print_verdict(const struct telling *telling, const struct pair *pair
         if (judge(group, &pairs[i], &why) != wanted)
             continue;
         fputs(separator, telling->out);
-        safe_text_put(telling->out, group->name);
+        as_safe_text_put(telling->out, group->name);
         if (why)
             fprintf(telling->out, " (%s)", why);
         separator = ", ";
@@ -202,7 +200,6 @@ static void print_pods(const struct telling *telling)
 
     for (size_t i = 0; i < survey->pending_count; i++)
         without_room += survey->pending[i].count;
-    fputs("\nPods that wait\n", telling->out);
     fprintf(telling->out, "  %" PRIu64 " wait%s", survey->pending_pods,
             survey->pending_pods == 1 ? "s" : "");
     if (survey->pending_pods > 0)
@@ -227,7 +224,7 @@ static bool has_out_by(const json_t *options, const char *filter)
 
     json_array_foreach(options, i, option)
     {
-        if (strcmp(log_get_text(option, "out_by"), filter) == 0)
+        if (strcmp(as_record_get_text(option, "out_by"), filter) == 0)
             return true;
     }
     return false;
@@ -249,17 +246,17 @@ static const char *find_last_filter(const struct telling *telling, const json_t 
 
 static void put_choice(const struct telling *telling, const json_t *options, const json_t *option)
 {
-    const char *dropped = log_get_text(option, "out_by");
+    const char *dropped = as_record_get_text(option, "out_by");
     const char *filter = find_last_filter(telling, options);
 
     if (*dropped) {
         fputs(": dropped by ", telling->out);
-        safe_text_put(telling->out, dropped);
+        as_safe_text_put(telling->out, dropped);
     } else if (!json_is_true(json_object_get(option, "chosen"))) {
         fputs(": as good as the chosen one, and later in `groups`", telling->out);
     } else if (filter) {
         fputs(": chosen by ", telling->out);
-        safe_text_put(telling->out, filter);
+        as_safe_text_put(telling->out, filter);
     } else {
         fputs(json_array_size(options) == 1 ? ": chosen, there is no other"
                                             : ": chosen, the first in `groups`",
@@ -275,14 +272,14 @@ static void print_option(const struct telling *telling, const json_t *options, j
     json_t *score;
 
     fputs("  ", telling->out);
-    safe_text_put(telling->out, log_get_text(option, "group"));
+    as_safe_text_put(telling->out, as_record_get_text(option, "group"));
     fprintf(telling->out,
             ": %" JSON_INTEGER_FORMAT " new node%s for %" JSON_INTEGER_FORMAT " pod%s", nodes,
             get_plural((uint64_t)nodes), pods, get_plural((uint64_t)pods));
     json_object_foreach(json_object_get(option, "scores"), filter, score)
     {
         fputs(", ", telling->out);
-        safe_text_put(telling->out, filter);
+        as_safe_text_put(telling->out, filter);
         fprintf(telling->out, " %.4g", json_number_value(score));
     }
     put_choice(telling, options, option);
@@ -298,24 +295,22 @@ static void print_groups(const struct telling *telling)
     json_t *option;
     size_t i;
 
-    if (json_array_size(options) + json_array_size(skipped) + json_array_size(groups) > 0)
-        fputs("\nNode groups\n", telling->out);
     json_array_foreach(options, i, option) print_option(telling, options, option);
     json_array_foreach(skipped, i, group)
     {
-        const char *why = log_get_text(group, "why");
+        const char *why = as_record_get_text(group, "why");
         fputs("  ", telling->out);
-        safe_text_put(telling->out, log_get_text(group, "group"));
+        as_safe_text_put(telling->out, as_record_get_text(group, "group"));
         fputs(" does not grow: ", telling->out);
-        safe_text_put(telling->out, why);
+        as_safe_text_put(telling->out, why);
         fprintf(telling->out, ". %s\n", get_meaning(why));
     }
     json_array_foreach(groups, i, group)
     {
-        if (!log_get_size(group, "from", &from) || !log_get_size(group, "to", &to))
+        if (!as_record_get_size(group, "from", &from) || !as_record_get_size(group, "to", &to))
             continue;
         fputs("  ", telling->out);
-        safe_text_put(telling->out, log_get_text(group, "name"));
+        as_safe_text_put(telling->out, as_record_get_text(group, "name"));
         fprintf(telling->out, " goes from %" PRId32 " to %" PRId32 "\n", from, to);
     }
 }
@@ -366,7 +361,7 @@ static void put_names(const struct telling *telling, enum as_stay stay, uint64_t
         if (stays[i] != stay)
             continue;
         fputs(told++ == 0 ? ": " : ", ", telling->out);
-        safe_text_put(telling->out, survey->nodes[i].node.name);
+        as_safe_text_put(telling->out, survey->nodes[i].node.name);
     }
     if (told > 0 && told < count)
         fprintf(telling->out, " and %" PRIu64 " more", count - told);
@@ -383,7 +378,7 @@ static void print_kept(const struct telling *telling)
         const enum as_stay stay = find_stay(word);
 
         fprintf(telling->out, "  %" PRIu64 " stay%s, ", count, count == 1 ? "s" : "");
-        safe_text_put(telling->out, word);
+        as_safe_text_put(telling->out, word);
         fprintf(telling->out, " (%s)", get_stay_meaning(stay));
         if (stay < AS_STAY_COUNT && telling->known && telling->known->plan->stays)
             put_names(telling, stay, count);
@@ -431,14 +426,15 @@ static void print_unneeded(const struct telling *telling)
 
     json_array_foreach(json_object_get(telling->output, "unneeded"), i, item)
     {
-        const char *node = log_get_text(item, "node"), *since = log_get_text(item, "since");
+        const char *node = as_record_get_text(item, "node"),
+                   *since = as_record_get_text(item, "since");
         if (!*since)
             continue;
         fputs("  ", telling->out);
-        safe_text_put(telling->out, node);
+        as_safe_text_put(telling->out, node);
         fputs(is_taken(take, node) ? " leaves: unneeded since " : " is unneeded since ",
               telling->out);
-        safe_text_put(telling->out, since);
+        as_safe_text_put(telling->out, since);
         if (telling->known && telling->known->plan->stays &&
             i < telling->known->plan->unneeded_count &&
             strcmp(telling->known->plan->unneeded[i].node, node) == 0)
@@ -454,38 +450,70 @@ static bool asks(const json_t *input, const char *direction, const char *key)
 
     json_array_foreach(json_object_get(input, "proposals"), i, proposal)
     {
-        if (*log_get_text(json_object_get(json_object_get(proposal, "action"), direction), key))
+        if (*as_record_get_text(json_object_get(json_object_get(proposal, "action"), direction),
+                                key))
             return true;
     }
     return false;
 }
 
-void explain_pool_print(const json_t *decision, struct as_decide_document *document, FILE *out)
+static const json_t *get_observed(const json_t *decision)
 {
-    struct telling telling = {.input = json_object_get(decision, "input"),
-                              .output = json_object_get(decision, "output"),
-                              .out = out};
-    const json_t *observed = json_object_get(telling.input, "observed");
-    const char *error = log_get_text(observed, "pool_error");
-    struct as_decision unused;
+    return json_object_get(json_object_get(decision, "input"), "observed");
+}
 
-    if (*error) {
-        fputs("\nNodes\n  nothing is known of them: ", out);
-        safe_text_put(out, error);
-        fputc('\n', out);
-    }
-    if (!json_object_get(observed, "groups"))
+void explain_pool_print_error(const json_t *decision, FILE *out)
+{
+    const char *error = as_record_get_text(get_observed(decision), "pool_error");
+    if (!*error)
         return;
-    if (document && document->input.survey && !document->input.survey->error) {
-        as_decide_document_decide(document, &unused);
-        telling.known = &document->input;
-    }
-    if (telling.known && asks(telling.input, "scale_up", "fit"))
+    fputs("  nothing is known of them: ", out);
+    as_safe_text_put(out, error);
+    fputc('\n', out);
+}
+
+const struct as_decide_input *explain_pool_decide(struct as_decide_document *document)
+{
+    struct as_decision unused;
+    if (!document->input.survey || document->input.survey->error)
+        return NULL;
+    as_decide_document_decide(document, &unused);
+    return &document->input;
+}
+
+/* False: the decision saw no groups. */
+static bool begin(struct telling *telling, const json_t *decision,
+                  const struct as_decide_input *decided, FILE *out)
+{
+    *telling = (struct telling){.input = json_object_get(decision, "input"),
+                                .output = json_object_get(decision, "output"),
+                                .known = decided,
+                                .out = out};
+    return json_object_get(get_observed(decision), "groups") != NULL;
+}
+
+void explain_pool_print_pods(const json_t *decision, const struct as_decide_input *decided,
+                             FILE *out)
+{
+    struct telling telling;
+    if (begin(&telling, decision, decided, out) && decided &&
+        asks(telling.input, "scale_up", "fit"))
         print_pods(&telling);
-    print_groups(&telling);
-    if (!asks(telling.input, "scale_down", "take"))
+}
+
+void explain_pool_print_groups(const json_t *decision, FILE *out)
+{
+    struct telling telling;
+    if (begin(&telling, decision, NULL, out))
+        print_groups(&telling);
+}
+
+void explain_pool_print_nodes(const json_t *decision, const struct as_decide_input *decided,
+                              FILE *out)
+{
+    struct telling telling;
+    if (!begin(&telling, decision, decided, out) || !asks(telling.input, "scale_down", "take"))
         return;
-    fputs("\nNodes\n", out);
     print_unneeded(&telling);
     print_kept(&telling);
 }
