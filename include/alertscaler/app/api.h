@@ -51,6 +51,15 @@ struct as_api_endpoint { /* one of api/api_answers.h */
 void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,
                    const struct as_api_endpoint *endpoint, const char *rest, const char *who);
 
+/* As as_api_answer, for a page that shows more: what a form led to. */
+struct as_api_note {
+    int status;
+    const char *text, *to;
+};
+void as_api_answer_with(struct as_api *api, struct as_http_exchange *exchange,
+                        const struct as_api_endpoint *endpoint, const char *rest, const char *who,
+                        const struct as_api_note *note);
+
 AS_DEFINE_CLEANUP(struct as_api *, as_api_free)
 
 #endif

@@ -100,7 +100,15 @@ void as_api_on_effect(struct as_api *api, const struct as_effect *effect, as_wal
 void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,
                    const struct as_api_endpoint *endpoint, const char *rest, const char *who)
 {
-    struct api_request request = {.api = api, .exchange = exchange, .who = who, .rest = rest};
+    as_api_answer_with(api, exchange, endpoint, rest, who, NULL);
+}
+
+void as_api_answer_with(struct as_api *api, struct as_http_exchange *exchange,
+                        const struct as_api_endpoint *endpoint, const char *rest, const char *who,
+                        const struct as_api_note *note)
+{
+    struct api_request request = {
+        .api = api, .exchange = exchange, .who = who, .rest = rest, .note = note};
     struct as_error error = AS_ERROR_INIT;
     if (api_parameters_parse(&request, &error) == 0) {
         api->config.view(api->config.context, &request.view);

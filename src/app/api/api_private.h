@@ -74,12 +74,15 @@ struct as_api {
 struct api_request {
     struct as_api *api;
     struct as_http_exchange *exchange;
-    const char *who;  /* the asking credential's name */
-    const char *rest; /* the path's part that matched `*` */
+    const char *who;                /* the asking credential's name */
+    const char *rest;               /* the path's part that matched `*` */
+    const struct as_api_note *note; /* of a form; NULL: none */
     struct as_view view;
     struct evkeyvalq parameters;
     struct as_json_writer json;
     bool has_form; /* of a page: it must not refresh */
+    bool is_open;  /* of a page: for everybody */
+    bool stays;    /* of a page: offers no refreshing */
 };
 
 /* api_reply.c */

@@ -183,6 +183,7 @@ static void release(struct daemon *daemon)
     as_http_server_free(daemon->server);
     as_receiver_free(daemon->receiver);
     as_auth_free(daemon->auth); /* it uses `outside` */
+    as_forms_free(daemon->forms);
     as_operators_free(daemon->operators);
     as_waiting_free(daemon->waiting);
     as_kill_switch_free(daemon->halt.kill_switch);
@@ -198,6 +199,11 @@ static void release(struct daemon *daemon)
     free_events(daemon);
     if (daemon->notify >= 0)
         close(daemon->notify);
+}
+
+static bool offer_login(void *context, struct as_http_exchange *exchange)
+{
+    return as_forms_offer_login(((struct daemon *)context)->forms, exchange);
 }
 
 int as_daemon_run(const struct as_daemon_options *options)
@@ -222,9 +228,16 @@ int as_daemon_run(const struct as_daemon_options *options)
                                              .base = daemon.base,
                                              .enable_admin_api = options->enable_admin_api,
                                              .denied = daemon_on_denied,
+                                             .offer_login = offer_login,
                                              .context = &daemon});
     daemon.waiting = as_waiting_new();
     daemon.operators = as_operators_new(daemon.waiting);
+    daemon.forms = as_forms_new(&(struct as_forms_config){.auth = daemon.auth,
+                                                          .api = daemon.api,
+                                                          .external_url = &daemon.external_url,
+                                                          .order = daemon_on_order,
+                                                          .context = &daemon});
+    as_operators_set_form(daemon.operators, as_forms_answer_order, daemon.forms);
     daemon.halt.kill_switch = as_kill_switch_new();
     daemon.receiver = as_receiver_new(&(struct as_receiver_config){.clock = &as_system_clock,
                                                                    .metrics = daemon.metrics,

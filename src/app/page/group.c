@@ -34,7 +34,7 @@ static void print_groups(const struct api_request *request, const struct as_surv
             continue;
         html_row_begin(&table);
         html_cell(&table);
-        html_link(out, "/targets/", group->name, group->name);
+        page_link(request, "/targets/", group->name, group->name);
         html_cell(&table);
         if (group->size >= 0)
             as_buf_printf(out, "%" PRId32, group->size);
@@ -118,8 +118,8 @@ static void print_seen(struct api_request *request, const struct kept_decision *
     struct as_decide_document *document = NULL;
     struct as_error error = AS_ERROR_INIT;
     struct as_buf *out = page_get_out(request);
-    as_buf_append_str(out, "<p>As the <a href=\"/decisions/");
-    as_buf_printf(out, "%s\">decision of ", decision->id);
+    as_buf_printf(out, "<p>As the <a href=\"%s/decisions/%s\">decision of ", page_root(request),
+                  decision->id);
     page_print_time(request, decision->at);
     as_buf_append_str(out, "</a> saw it.</p>\n");
     const int status =

@@ -68,7 +68,9 @@ static void print_state(const struct api_request *request)
 void page_answer_home(struct api_request *request)
 {
     struct as_buf *out = page_get_out(request);
-    page_begin(request, &(struct page_head){.title = "Targets", .place = PAGE_TARGETS});
+    page_begin(request, &(struct page_head){.title = "Targets",
+                                            .place = PAGE_TARGETS,
+                                            .has_form = page_has_orders(request, NULL)});
     print_state(request);
     if (!request->view.engine) {
         html_element(out, "p", NULL,
@@ -79,9 +81,13 @@ void page_answer_home(struct api_request *request)
     }
     target_rows_print(request);
     page_part(request, "Open incidents");
-    if (incident_rows_print(request, INCIDENTS_SHOWN, NULL) > INCIDENTS_SHOWN)
-        as_buf_append_str(out, "<p><a href=\"/incidents\">All open incidents</a></p>\n");
+    if (incident_rows_print(request, INCIDENTS_SHOWN, NULL) > INCIDENTS_SHOWN) {
+        as_buf_append_str(page_get_out(request), "<p>");
+        page_link(request, "/incidents", "", "All open incidents");
+        as_buf_append_str(page_get_out(request), "</p>\n");
+    }
     page_part(request, "Latest decisions");
     page_print_decisions(request, NULL, DECISIONS_SHOWN);
+    page_print_orders(request, NULL);
     page_end(request, 200);
 }

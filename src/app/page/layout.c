@@ -10,6 +10,8 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
+#include "auth/auth.h"
+#include "http/browser.h"
 #include "page.h"
 #include "style.h"
 
@@ -29,7 +31,7 @@ static int64_t get_refresh(const struct api_request *request)
     return seconds < 5 ? 0 : seconds > REFRESH_MAX_S ? REFRESH_MAX_S : seconds;
 }
 
-static void print_menu(struct as_buf *out, enum page_place place)
+static void print_menu(const struct api_request *request, enum page_place place)
 {
     static const struct {
         enum page_place place;
@@ -39,22 +41,38 @@ static void print_menu(struct as_buf *out, enum page_place place)
         {PAGE_INCIDENTS, "/incidents", "Incidents"},
         {PAGE_RULES, "/rules", "Rules"},
     };
+    struct as_buf *out = page_get_out(request);
     as_buf_append_str(out, "<nav aria-label=\"Pages\"><ul>");
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
-        as_buf_printf(out, "<li><a href=\"%s\"%s>%s</a></li>", rows[i].path,
+        as_buf_printf(out, "<li><a href=\"%s%s\"%s>%s</a></li>", page_root(request), rows[i].path,
                       rows[i].place == place ? " aria-current=\"page\"" : "", rows[i].title);
     as_buf_append_str(out, "</ul></nav>");
 }
 
-static void print_bar(const struct api_request *request, enum page_place place)
+/* Who reads this page, or how to log in. */
+static void print_login(const struct api_request *request)
+{
+    const struct as_view *view = &request->view;
+    if (as_auth_has_session(request->exchange))
+        page_link(request, "/account", "", request->who);
+    else if ((view->has_passwords || view->has_tokens) &&
+             as_browser_may_log_in(request->exchange, view->external_url))
+        page_link(request, "/login", "", "Log in");
+}
+
+static void print_bar(const struct api_request *request, const struct page_head *head)
 {
     struct as_buf *out = page_get_out(request);
-    as_buf_append_str(out, "<div class=\"bar\"><header><a class=\"brand\" href=\"/\">alertscaler"
-                           "</a>");
-    print_menu(out, place);
-    as_buf_append_str(out, "<span class=\"where\">");
-    html_text(out, request->api->instance);
-    as_buf_append_str(out, "</span></header></div>\n");
+    as_buf_printf(out, "<div class=\"bar\"><header><a class=\"brand\" href=\"%s/\">alertscaler</a>",
+                  page_root(request));
+    if (!head->is_open) {
+        print_menu(request, head->place);
+        as_buf_append_str(out, "<span class=\"where\">");
+        html_text(out, request->api->instance);
+        as_buf_append_str(out, "</span>");
+        print_login(request);
+    }
+    as_buf_append_str(out, "</header></div>\n");
 }
 
 static void begin_note(struct as_buf *out, const char *class)
@@ -99,7 +117,9 @@ static void print_notes(const struct api_request *request)
 void page_begin(struct api_request *request, const struct page_head *head)
 {
     struct as_buf *out = page_get_out(request);
-    request->has_form = head->has_form;
+    request->has_form = head->has_form || head->is_open;
+    request->is_open = head->is_open;
+    request->stays = head->stays;
     const int64_t refresh = get_refresh(request);
     as_buf_append_str(out,
                       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -107,16 +127,24 @@ void page_begin(struct api_request *request, const struct page_head *head)
                       "initial-scale=1\">\n<meta name=\"referrer\" content=\"same-origin\">\n");
     if (refresh > 0)
         as_buf_printf(out, "<meta http-equiv=\"refresh\" content=\"%d\">\n", (int)refresh);
+    if (head->leads_to) {
+        as_buf_append_str(out, "<meta http-equiv=\"refresh\" content=\"0;url=");
+        html_text(out, head->leads_to);
+        as_buf_append_str(out, "\">\n");
+    }
     as_buf_append_str(out, "<title>");
     html_text(out, head->title);
     as_buf_append_str(out, " \u00b7 alertscaler</title>\n");
     style_print(out);
     as_buf_append_str(out, "</head>\n<body>\n");
-    print_bar(request, head->place);
+    print_bar(request, head);
     as_buf_append_str(out, "<main>\n");
     html_element(out, "h1", NULL, head->title);
     as_buf_append_char(out, '\n');
+    if (head->is_open)
+        return;
     print_notes(request);
+    page_print_result(request);
 }
 
 /* The reader turns refreshing on: a page that reloads by itself would interrupt a screen reader. */
@@ -124,7 +152,7 @@ static void print_refresh(const struct api_request *request)
 {
     struct as_buf *out = page_get_out(request);
     AS_CLEANUP(as_buf_deinit) struct as_buf url = AS_BUF_INIT(PAGE_URL_MAX);
-    if (request->has_form)
+    if (request->stays)
         return;
     as_buf_append_char(&url, '?');
     page_append_query(request, "refresh", &url);
@@ -133,25 +161,34 @@ static void print_refresh(const struct api_request *request)
         as_buf_printf(&url, "refresh=%d", REFRESH_S);
     if (as_buf_check(&url) != 0)
         return;
-    html_link(out, url.data, "", is_on ? "Stop refreshing" : "Refresh every 15 seconds");
+    html_link(out, url.data, "",
+              is_on               ? "Stop refreshing"
+              : request->has_form ? "Refresh every 15 seconds, without forms"
+                                  : "Refresh every 15 seconds");
 }
 
 static void print_foot(const struct api_request *request)
 {
+    static const char *const documents[][2] = {
+        {"/api/v1/status", "status"},       {"/api/v1/targets", "targets"},
+        {"/api/v1/incidents", "incidents"}, {"/api/v1/rules", "rules"},
+        {"/api/v1/decisions", "decisions"}, {"/metrics", "metrics"},
+    };
     struct as_buf *out = page_get_out(request);
+    if (request->is_open) {
+        as_buf_append_str(out, "</main>\n</body></html>\n");
+        return;
+    }
     as_buf_append_str(out, "</main>\n<footer><p><span>");
     html_text(out, as_version_get());
     as_buf_append_str(out, "</span><span>up for ");
     page_print_span(out, request->view.wall.us - request->view.started.us);
     as_buf_append_str(out, "</span><span>all times are UTC</span>");
     print_refresh(request);
-    as_buf_append_str(out, "</p>\n<p><a href=\"/api/v1/status\">status</a>"
-                           "<a href=\"/api/v1/targets\">targets</a>"
-                           "<a href=\"/api/v1/incidents\">incidents</a>"
-                           "<a href=\"/api/v1/rules\">rules</a>"
-                           "<a href=\"/api/v1/decisions\">decisions</a>"
-                           "<a href=\"/metrics\">metrics</a> <span>as the API has them</span>"
-                           "</p></footer>\n</body></html>\n");
+    as_buf_append_str(out, "</p>\n<p>");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(documents); i++)
+        page_link(request, documents[i][0], "", documents[i][1]);
+    as_buf_append_str(out, " <span>as the API has them</span></p></footer>\n</body></html>\n");
 }
 
 void page_end(struct api_request *request, int status)

@@ -28,6 +28,9 @@ struct page_head {
     const char *title; /* from anywhere */
     enum page_place place;
     bool has_form;
+    bool stays;           /* offers no refreshing */
+    bool is_open;         /* for everybody: nothing of the replica is in it */
+    const char *leads_to; /* goes on to this path at once; NULL: stays */
 };
 
 /* Up to the page's heading, with the replica's state and the pause of all targets. */
@@ -52,6 +55,17 @@ bool page_may_see_target(const struct api_request *request, const char *name, co
 bool page_may_see_rule(const struct api_request *request, const char *rule, const char *target_name,
                        const char *target_id);
 
+/* orders.c: the forms of orders, for who may give them; target NULL: on all targets at once. A page
+ * that refreshes has none of them; others have `has_form`. */
+bool page_has_orders(const struct api_request *request, const struct as_target_view *target);
+void page_print_orders(const struct api_request *request, const struct as_target_view *target);
+/* Begins a form to a path of ours, with the seal that it needs. */
+void page_begin_form(const struct api_request *request, const char *path);
+/* Appends the query string that lets a page show the result of an order, and shows it. */
+void page_append_result(const struct as_http_exchange *exchange, bool is_done, const char *text,
+                        struct as_buf *url);
+void page_print_result(const struct api_request *request);
+
 /* words.c: in the words of people */
 void page_print_span(struct as_buf *out, int64_t us); /* "12 s", "5 min", "3 h", "2 d" */
 void page_print_ago(const struct api_request *request, as_wall_time at); /* with the time itself */
@@ -63,10 +77,15 @@ void page_print_pause(const struct api_request *request, const struct as_pause_v
 void page_fact_begin(struct as_buf *out, const char *title);
 void page_fact_end(struct as_buf *out);
 void page_print_pill(struct as_buf *out, const char *class, const char *text); /* good, warn, bad */
+/* What stands before each path of ours: "", or the path of --web.external-url. */
+const char *page_root(const struct api_request *request);
+/* html_link to a path of ours. */
+void page_link(const struct api_request *request, const char *path, const char *rest,
+               const char *text);
 /* The name, and the end of the id where it is of a template. */
 void page_link_target(const struct api_request *request, struct as_buf *out, const char *id,
                       const char *name);
-void page_link_rule(struct as_buf *out, const char *rule);
+void page_link_rule(const struct api_request *request, const char *rule);
 /* The latest decisions as a table; `target`: of this id; NULL: of all. */
 void page_print_decisions(const struct api_request *request, const char *target, size_t limit);
 

@@ -166,7 +166,7 @@ static void print_row(struct html_table *table, const struct api_request *reques
     print_action(out, rule);
     if (!is_own) {
         html_cell(table);
-        html_link(out, "/?q=", target, target);
+        page_link(request, "/?q=", target, target);
     }
     html_cell(table);
     print_last(request, deeds, is_own);
@@ -217,8 +217,10 @@ void page_answer_rules(struct api_request *request)
     struct listing listing = {.request = request, .text = api_parameter_find(request, "q")};
     struct as_buf *out = page_get_out(request);
     page_begin(request, &(struct page_head){.title = "Rules", .place = PAGE_RULES});
-    as_buf_append_str(out, "<form class=\"filter\" method=\"get\" action=\"/rules\">"
-                           "<label>Name of rule or target<input name=\"q\" type=\"search\"");
+    as_buf_printf(out,
+                  "<form class=\"filter\" method=\"get\" action=\"%s/rules\">"
+                  "<label>Name of rule or target<input name=\"q\" type=\"search\"",
+                  page_root(request));
     html_attribute(out, "value", listing.text ? listing.text : "");
     as_buf_append_str(out, "></label><button>Show</button></form>\n");
     print_rows(&listing, "/rules");

@@ -66,11 +66,6 @@ static void print_notes(const struct api_request *request, const struct as_targe
     }
 }
 
-/* The place of what an operator may order here: forms, if the page has some. */
-static void print_actions(const struct api_request *request, const struct as_target_view *target)
-{
-}
-
 static void print_chart(const struct api_request *request, const struct as_target_view *target)
 {
     static const struct {
@@ -150,7 +145,7 @@ static void print_deeds(const struct api_request *request, const struct as_targe
         page_print_reason(out, action->outcome);
         html_cell(&table);
         if (*deeds.rules[place])
-            page_link_rule(out, deeds.rules[place]);
+            page_link_rule(request, deeds.rules[place]);
         html_row_end(&table);
     }
     html_table_end(&table);
@@ -158,14 +153,15 @@ static void print_deeds(const struct api_request *request, const struct as_targe
         as_free_p(&deeds.rules[i]);
 }
 
-static void print_group_link(struct as_buf *out, const struct as_target_view *target)
+static void print_group_link(const struct api_request *request, const struct as_target_view *target)
 {
+    struct as_buf *out = page_get_out(request);
     const bool has_nodes =
         as_str_starts_with(target->id, "pool/") || as_str_starts_with(target->id, "node_group/");
     if (!has_nodes)
         return;
     as_buf_append_str(out, "<p>");
-    html_link(out, "/groups/", target->id, "Its nodes, and pods that wait");
+    page_link(request, "/groups/", target->id, "Its nodes, and pods that wait");
     as_buf_append_str(out, "</p>\n");
 }
 
@@ -178,12 +174,14 @@ static void print_target(void *context, const struct as_target_view *target)
         page_refuse(request, 404, "No such target", "There is no target of this name or id.");
         return;
     }
-    page_begin(request, &(struct page_head){.title = title, .place = PAGE_TARGETS});
+    page_begin(request, &(struct page_head){.title = title,
+                                            .place = PAGE_TARGETS,
+                                            .has_form = page_has_orders(request, target)});
     html_element(out, "p", "id", target->id);
     print_notes(request, target);
     print_facts(request, target);
-    print_group_link(out, target);
-    print_actions(request, target);
+    print_group_link(request, target);
+    page_print_orders(request, target);
     page_part(request, "The last day");
     print_chart(request, target);
     page_part(request, "Actions");

@@ -217,8 +217,10 @@ static int compare(const void *left, const void *right, void *context)
 static void print_form(const struct wanted *wanted)
 {
     struct as_buf *out = page_get_out(wanted->request);
-    as_buf_append_str(out, "<form class=\"filter\" method=\"get\" action=\"/\">"
-                           "<label>Name or id<input name=\"q\" type=\"search\"");
+    as_buf_printf(out,
+                  "<form class=\"filter\" method=\"get\" action=\"%s/\">"
+                  "<label>Name or id<input name=\"q\" type=\"search\"",
+                  page_root(wanted->request));
     html_attribute(out, "value", wanted->text ? wanted->text : "");
     as_buf_append_str(out, "></label><label>State<select name=\"state\">");
     for (size_t i = 0; i < AS_ARRAY_SIZE(states); i++)
@@ -256,7 +258,8 @@ static void print_row(struct html_table *table, const struct api_request *reques
     target_print_signs(request, target);
     html_cell(table);
     if (target->last_decision) {
-        as_buf_printf(out, "<a href=\"/decisions/%s\">", target->last_decision);
+        as_buf_printf(out, "<a href=\"%s/decisions/%s\">", page_root(request),
+                      target->last_decision);
         page_print_ago(request, target->last_at);
         as_buf_append_str(out, "</a> ");
         html_element(out, "code", NULL, as_reason_get_word(target->last_reason));
@@ -279,7 +282,7 @@ static void print_rows(struct wanted *wanted, const struct page_slice *slice)
         struct html_column *column = &columns[sortings[i].column];
         const bool is_sorted = &sortings[i] == wanted->sorting;
         urls[i] = AS_BUF_INIT(PAGE_URL_MAX);
-        as_buf_append_str(&urls[i], "/?");
+        as_buf_printf(&urls[i], "%s/?", page_root(wanted->request));
         if (wanted->text)
             html_query(&urls[i], "q", wanted->text);
         html_query(&urls[i], "state", wanted->state->word);

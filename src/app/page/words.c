@@ -4,8 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/config/external_url.h>
 
 #include "page.h"
 
@@ -84,6 +86,19 @@ void page_print_pill(struct as_buf *out, const char *class, const char *text)
     as_buf_append_str(out, "</span> ");
 }
 
+const char *page_root(const struct api_request *request)
+{
+    const struct as_external_url *url = request->view.external_url;
+    return url ? as_external_url_get_path(url) : "";
+}
+
+void page_link(const struct api_request *request, const char *path, const char *rest,
+               const char *text)
+{
+    AS_CLEANUP(as_free_p) char *base = as_xasprintf("%s%s", page_root(request), path);
+    html_link(page_get_out(request), base, rest, text);
+}
+
 /* Whether several targets may have this name. */
 static bool is_shared(const struct api_request *request, const char *name)
 {
@@ -97,16 +112,16 @@ static bool is_shared(const struct api_request *request, const char *name)
 void page_link_target(const struct api_request *request, struct as_buf *out, const char *id,
                       const char *name)
 {
-    html_link(out, "/targets/", id, *name ? name : id);
+    page_link(request, "/targets/", id, *name ? name : id);
     if (!is_shared(request, name))
         return;
     as_buf_append_char(out, ' ');
     html_element(out, "span", "id", strrchr(id, '/') ? strrchr(id, '/') + 1 : id);
 }
 
-void page_link_rule(struct as_buf *out, const char *rule)
+void page_link_rule(const struct api_request *request, const char *rule)
 {
-    html_link(out, "/rules?q=", rule, rule);
+    page_link(request, "/rules?q=", rule, rule);
 }
 
 /* --- lists in pages --- */
@@ -132,8 +147,7 @@ static void link_to(const struct api_request *request, const char *path, size_t 
 {
     struct as_buf *out = page_get_out(request);
     AS_CLEANUP(as_buf_deinit) struct as_buf url = AS_BUF_INIT(PAGE_URL_MAX);
-    as_buf_append_str(&url, path);
-    as_buf_append_char(&url, '?');
+    as_buf_printf(&url, "%s%s?", page_root(request), path);
     page_append_query(request, "page", &url);
     as_buf_printf(&url, "page=%zu", page);
     if (as_buf_check(&url) == 0)
@@ -200,7 +214,7 @@ void page_print_decisions(const struct api_request *request, const char *target,
                              target ? AS_ARRAY_SIZE(own_columns) : AS_ARRAY_SIZE(columns));
         html_row_begin(&table);
         html_cell(&table);
-        as_buf_printf(out, "<a href=\"/decisions/%s\">", decision->id);
+        as_buf_printf(out, "<a href=\"%s/decisions/%s\">", page_root(request), decision->id);
         page_print_time(request, decision->at);
         as_buf_append_str(out, "</a>");
         if (!target) {
@@ -213,7 +227,7 @@ void page_print_decisions(const struct api_request *request, const char *target,
         page_print_reason(out, decision->reason);
         if (decision->rule) {
             as_buf_append_str(out, " Rule ");
-            page_link_rule(out, decision->rule);
+            page_link_rule(request, decision->rule);
         }
         html_row_end(&table);
     }

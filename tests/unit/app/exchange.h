@@ -29,6 +29,11 @@ const char *as_http_exchange_get_path(const struct as_http_exchange *exchange)
     return exchange->path;
 }
 
+void as_http_exchange_cut_path(struct as_http_exchange *exchange, size_t size)
+{
+    exchange->path += size;
+}
+
 const char *as_http_exchange_get_query(const struct as_http_exchange *exchange)
 {
     return exchange->query;

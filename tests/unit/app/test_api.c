@@ -57,7 +57,7 @@ TestSuite(api, .init = setup, .fini = teardown);
 /* With the row of those who read. */
 static void ask_exchange(void)
 {
-    struct as_routes routes = {.api = world.api};
+    struct as_routes routes = {.api = world.api, .prefix = ""};
     as_route_answer(as_route_find("GET", exchange.path), &routes, &exchange, who);
 }
 

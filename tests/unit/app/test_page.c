@@ -57,7 +57,7 @@ TestSuite(page, .init = setup, .fini = teardown);
 
 static const char *ask(const char *path, const char *query, int status)
 {
-    struct as_routes routes = {.api = world.api};
+    struct as_routes routes = {.api = world.api, .prefix = ""};
     exchange_forget(&exchange);
     exchange = (struct as_http_exchange){.method = "GET", .path = path, .query = query};
     as_route_answer(as_route_find("GET", path), &routes, &exchange, who);
