@@ -32,14 +32,14 @@ def find_axe():
 
 
 class Browser:
-    """`directory` is for its profile: a new one for each browser."""
+    """`directory` is for its profile: a new one for each browser. `flags`: more of the command line."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, *flags):
         from selenium import webdriver
         from selenium.webdriver.chrome.service import Service
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium")
-        for flag in FLAGS + (["--no-sandbox"] if os.geteuid() == 0 else []):
+        for flag in FLAGS + list(flags) + (["--no-sandbox"] if os.geteuid() == 0 else []):
             options.add_argument(flag)
         options.add_argument(f"--user-data-dir={pathlib.Path(directory) / 'profile'}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
