@@ -41,9 +41,13 @@ static int run(const struct as_args *args)
             break; /* one of the choices */
     }
     struct as_external_url external_url;
+    char route_prefix[AS_EXTERNAL_URL_SIZE];
     const char *url = as_args_get(args, "web.external-url");
+    const char *prefix = as_args_get(args, "web.route-prefix");
     if (url && as_external_url_parse(url, &external_url, &error) != 0)
         return as_cli_fail(args, "--web.external-url: %s", error.text);
+    if (prefix && as_route_prefix_parse(prefix, route_prefix, &error) != 0)
+        return as_cli_fail(args, "--web.route-prefix: %s", error.text);
     as_log_configure(level, format, STDERR_FILENO);
     const char *config_file = config_option_find(args);
     if (!as_args_has(args, "config.file"))
@@ -53,6 +57,7 @@ static int run(const struct as_args *args)
         .config_file = config_file,
         .listen_address = as_args_get(args, "web.listen-address"),
         .external_url = url ? &external_url : NULL,
+        .route_prefix = prefix ? route_prefix : NULL,
         .web_config_file = as_args_get(args, "web.config.file"),
         .enable_admin_api = as_args_has(args, "web.enable-admin-api"),
         .auto_reload_interval_us = auto_reload_interval,
@@ -80,6 +85,10 @@ static const struct as_option options[] = {
      .value = "URL",
      .help = "The address of this daemon for browsers, maybe through a proxy: base of all links "
              "that are sent out (default: http://HOSTNAME:PORT/, or https with TLS)"},
+    {.name = "web.route-prefix",
+     .value = "PATH",
+     .help = "What stands before the paths of requests (default: the path of --web.external-url). "
+             "/ for a proxy that removes that path."},
     {.name = "web.config.file",
      .value = "FILE",
      .help = "TLS, users and passwords: Prometheus' web configuration file."},

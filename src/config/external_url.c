@@ -73,6 +73,23 @@ int as_external_url_parse(const char *text, struct as_external_url *url_out, str
     return 0;
 }
 
+int as_route_prefix_parse(const char *text, char prefix_out[AS_EXTERNAL_URL_SIZE],
+                          struct as_error *error)
+{
+    struct as_external_url url;
+    char whole[AS_EXTERNAL_URL_SIZE];
+    const int size = snprintf(whole, sizeof(whole), "http://a/%s", text + strspn(text, "/"));
+    if (size < 0 || (size_t)size >= sizeof(whole) ||
+        as_external_url_parse(whole, &url, NULL) != 0) {
+        as_error_set(error, "\"%s\" cannot be used: expected a path of letters, digits and -._~/",
+                     text);
+        return -EINVAL;
+    }
+    const char *path = as_external_url_get_path(&url);
+    memcpy(prefix_out, path, strlen(path) + 1);
+    return 0;
+}
+
 static bool make(bool is_https, const char *host, size_t size, uint16_t port,
                  struct as_external_url *url_out)
 {

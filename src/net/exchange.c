@@ -23,6 +23,7 @@ static const struct status_phrase {
     {200, "OK"},
     {202, "Accepted"},
     {204, "No Content"},
+    {303, "See Other"},
     {400, "Bad Request"},
     {401, "Unauthorized"},
     {403, "Forbidden"},
@@ -30,6 +31,7 @@ static const struct status_phrase {
     {405, "Method Not Allowed"},
     {408, "Request Timeout"},
     {409, "Conflict"},
+    {411, "Length Required"},
     {413, "Content Too Large"},
     {414, "URI Too Long"},
     {415, "Unsupported Media Type"},
@@ -63,6 +65,13 @@ const char *as_http_exchange_get_method(const struct as_http_exchange *exchange)
 const char *as_http_exchange_get_path(const struct as_http_exchange *exchange)
 {
     return exchange->head.path.size > 0 ? get_string(exchange, exchange->head.path) : "/";
+}
+
+void as_http_exchange_cut_path(struct as_http_exchange *exchange, size_t size)
+{
+    assert(size <= exchange->head.path.size);
+    exchange->head.path.at += (uint32_t)size;
+    exchange->head.path.size -= (uint32_t)size;
 }
 
 const char *as_http_exchange_get_query(const struct as_http_exchange *exchange)
@@ -158,10 +167,13 @@ void as_http_exchange_begin(struct as_http_exchange *exchange, const char *head_
     exchange->is_head_request = strcmp(as_http_exchange_get_method(exchange), "HEAD") == 0;
 }
 
+/* Wipes it: credentials were in it, or a login. */
 static void empty(struct as_buf *buf)
 {
     if (buf->capacity > KEEP_MEMORY)
         as_buf_deinit(buf);
+    else if (buf->size > 0)
+        explicit_bzero(buf->data, buf->size);
     as_buf_clear(buf);
 }
 
@@ -269,6 +281,7 @@ void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_h
         struct iovec parts[] = {{server->out.data, server->out.size},
                                 {(void *)(uintptr_t)answer->body, answer->body_size}};
         sent = send_answer(connection, parts, has_body ? 2 : 1);
+        explicit_bzero(server->out.data, server->out.size); /* a session's id may be in it */
     }
     const char *name = exchange->handler_name;
     int64_t duration_us = as_http_server_now() - exchange->started_us;

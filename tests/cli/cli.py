@@ -173,6 +173,19 @@ class ExternalUrl(unittest.TestCase):
             self.assertEqual(serve.returncode, 2)
             self.assertIn(why, serve.stderr.decode())
 
+    def test_check_knows_the_prefix_in_alertmanagers_configuration(self):
+        (self.folder / "am.yml").write_text(
+            "route: {receiver: scaler}\nreceivers: [{name: scaler, webhook_configs: [{url: 'http://scaler:9096/scaler/webhook'}]}]\n",
+            encoding="utf-8")
+        for flags, is_ours in (([], False), (["--web.external-url=https://ops.example.org/scaler/"], True),
+                               (["--web.route-prefix=scaler"], True),
+                               (["--web.external-url=https://ops.example.org/scaler/", "--web.route-prefix=/"], False)):
+            done = run("check", "--alertmanager=am.yml", *flags, cwd=self.folder)
+            self.assertEqual(b"no receiver has a webhook" not in done.stderr, is_ours, (flags, done.stderr))
+        done = run("check", "--web.route-prefix=/a b", cwd=self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"--web.route-prefix: error: ", done.stderr)
+
     def test_check_accepts_an_address(self):
         done = run("check", "--web.external-url=https://ops.example.org/scaler/", cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -21,6 +21,7 @@ from harness.files import replace
 from harness.http import request
 from harness.notification import alert, notification
 from harness.protection import BCRYPT, PASSWORD, USER
+from harness.visitor import Visitor
 from harness.wait import eventually
 
 OTHER_BCRYPT = "$2y$04$ABpxdbZS3aRuCeVrPHD29.h35Bh9KqToLEkb0Fty3MlWusHsMbV.G"      # the same password: $2y$ is $2b$
@@ -384,6 +385,36 @@ def test_service_accounts_of_a_cluster(make, group, control_plane, namespace, ma
     admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/alertmanager")
     daemon.headers = {"Authorization": f"Bearer {token}"}
     eventually(lambda: daemon.post("/webhook", busy()).status == 401, what="the account is gone")
+
+
+def test_a_service_account_logs_in(make, control_plane, namespace):
+    """Its token is asked about again at each request of the session, so that it ends with the account."""
+    admin = control_plane.admin
+    for account in ("alertscaler", "operator"):
+        admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}})
+    kubeconfig = control_plane.write_kubeconfig("reviewer", token=control_plane.account_token(namespace, "alertscaler"))
+    control_plane.grant(namespace, "alertscaler", [
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}], cluster_wide=True)
+    clusters = {"clusters": {"default": {"kubeconfig": str(kubeconfig)}}}
+    allow = [{"name": "people", "user": f"system:serviceaccount:{namespace}:operator", "permissions": ["read", "admin"]}]
+    daemon = make({**clusters, "receiver": {"token_review": {"cluster": "default", "allow": allow}}}, flags=["--web.enable-admin-api"])
+    token = control_plane.account_token(namespace, "operator")
+    visitor = Visitor(daemon)
+    assert eventually(lambda: visitor.log_in(token=token).status == 303, what="its account may ask")
+    assert visitor.order("/targets/workers", "pause", reason="test") == [("good", "workers is paused until it is resumed.")]
+    assert daemon.wait_record("command")["who"] == "people"
+    assert Visitor(daemon).log_in(token="nobodys").status == 401
+    assert Visitor(daemon).log_in(token=control_plane.account_token(namespace, "alertscaler")).status == 401
+    admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/operator")
+    eventually(lambda: visitor.get("/").headers.get("Location") == "/login?to=/", what="the account is gone")
+    other = Visitor(daemon)
+    admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "operator", "namespace": namespace}})
+    assert other.log_in(token=control_plane.account_token(namespace, "operator")).status == 303
+    daemon.write_config({"providers": {"mine": {"type": "http"}}, **clusters, "receiver": {"token_review": {
+        "cluster": "default", "allow": [{"name": "others", "user": "somebody"}]}}})
+    daemon.reload()
+    eventually(lambda: other.get("/").status == 303, what="it is no longer allowed")
+    assert token not in daemon.log_file.read_text() + daemon.process.log_text()
 
 
 # An alert is its labels, whatever its sender says that its fingerprint is

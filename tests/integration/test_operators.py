@@ -90,7 +90,7 @@ def test_all_are_paused_until_resumed(make, group):
     assert order(daemon, "pause").status == 200
     assert daemon.get("/api/v1/status").json["data"]["paused"]["who"] == "ada"
     assert daemon.metrics().value("alertscaler_paused") == 1
-    assert "everything is" in daemon.get("/").text
+    assert "Everything is paused by ada" in daemon.get("/").text
     daemon.restart()
     fire(daemon)
     assert daemon.wait_record("decision")["pause"]["all"] is True

@@ -15,6 +15,7 @@ from harness.daemon import has_sanitizers
 from harness.files import replace
 from harness.http import Server, request
 from harness.notification import alert, notification
+from harness.visitor import Visitor
 from harness.wait import eventually
 
 needs_release = pytest.mark.skipif(has_sanitizers(), reason="a sanitizer keeps what is freed, to see who uses it still")
@@ -131,6 +132,11 @@ class Setup:
         basic = base64.b64encode(f"me:{secrets['basic']}".encode()).decode()
         assert request("GET", daemon.url + "/api/v1/targets", None, {"Authorization": f"Basic {basic}"}).status == 401
         assert request("GET", daemon.url + f"/metrics?token={secrets['query']}").status in (401, 200, 400)
+        visitor = Visitor(daemon)
+        assert visitor.log_in(token=secrets["login"]).status == 401 and visitor.log_in("me", secrets["password"]).status == 401
+        assert visitor.log_in(token=secrets["receiver"]).status == 303
+        secrets[f"session-{n}"], = visitor.cookies.values()
+        assert visitor.get("/").status == 200
         eventually(lambda: self.group.saw("authorization", f"Bearer {secrets['group']}"), timeout=SEEN_WITHIN)
         eventually(lambda: self.group.saw("x-key", secrets["header"]), timeout=SEEN_WITHIN)
         eventually(lambda: self.first.saw("authorization", f"Bearer {secrets['first']}"), timeout=SEEN_WITHIN)
@@ -199,7 +205,8 @@ def test_memory_holds_no_secret_that_is_not_needed(setup):
         secrets[name] = secrets[f"new-{name}"]
         replace(setup.folder / name, secrets[name] + "\n")
     setup.use_everything(2)
-    gone = {**old, **{name: secrets[name] for name in ("receiver", "wrong", "basic", "query")}}
+    gone = {**old, **{name: secrets[name] for name in (
+        "receiver", "wrong", "basic", "query", "login", "password", "session-1", "session-2")}}
     left = []
 
     def is_gone():

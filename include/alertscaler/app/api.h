@@ -28,8 +28,13 @@ struct as_api_config {
 struct as_api *as_api_new(const struct as_api_config *config) AS_MUST_USE;
 struct as_api *as_api_free(struct as_api *api);
 
-/* Stores decisions, and why targets failed. Other effects are ignored. */
-void as_api_on_effect(struct as_api *api, const struct as_effect *effect);
+/* Stores decisions, why targets failed, and the sizes of the last day. Other effects are ignored.
+ */
+void as_api_on_effect(struct as_api *api, const struct as_effect *effect, as_wall_time now);
+/* The engine is gone: sizes are not known until the next one has looked. */
+void as_api_on_end(struct as_api *api, as_wall_time now);
+struct as_history;
+struct as_history *as_api_get_history(struct as_api *api);
 
 struct api_request;
 
@@ -45,6 +50,15 @@ struct as_api_endpoint { /* one of api/api_answers.h */
  */
 void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,
                    const struct as_api_endpoint *endpoint, const char *rest, const char *who);
+
+/* As as_api_answer, for a page that shows more: what a form led to. */
+struct as_api_note {
+    int status;
+    const char *text, *to;
+};
+void as_api_answer_with(struct as_api *api, struct as_http_exchange *exchange,
+                        const struct as_api_endpoint *endpoint, const char *rest, const char *who,
+                        const struct as_api_note *note);
 
 AS_DEFINE_CLEANUP(struct as_api *, as_api_free)
 

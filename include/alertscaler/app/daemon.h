@@ -24,6 +24,7 @@ struct as_daemon_options {
     const char *listen_address;
     const char *web_config_file;                /* NULL: none */
     const struct as_external_url *external_url; /* NULL: made from the listen address */
+    const char *route_prefix;                   /* NULL: the path of external_url */
     bool enable_admin_api;
     int64_t auto_reload_interval_us; /* how often changed files are looked for; 0: never */
     enum as_sandbox_mode sandbox;

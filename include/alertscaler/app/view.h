@@ -20,8 +20,6 @@
 
 struct as_external_url;
 
-struct as_shell;
-
 struct as_view {
     as_mono_time mono;
     as_wall_time wall, started;
@@ -31,6 +29,7 @@ struct as_view {
     const struct as_ruleset *ruleset;
     const struct as_scope *scopes; /* of all credentials */
     size_t scope_count;
+    bool has_passwords, has_tokens; /* with which a browser can log in */
     const char *config_digest;
     const struct as_external_url *external_url; /* base of all links that are sent out */
     const char *action_log_path;                /* NULL: no such file */

@@ -36,6 +36,10 @@ static inline const char *as_external_url_get_path(const struct as_external_url 
 int as_external_url_parse(const char *text, struct as_external_url *url_out,
                           struct as_error *error) AS_MUST_USE;
 
+/* --web.route-prefix: as the path above; "/" gives "". 0; or -EINVAL with an error. */
+int as_route_prefix_parse(const char *text, char prefix_out[AS_EXTERNAL_URL_SIZE],
+                          struct as_error *error) AS_MUST_USE;
+
 /* Without the option: "http://HOST:PORT". HOST is the one of --web.listen-address, or this host's
  * name if alertscaler listens on all addresses. */
 void as_external_url_make_default(const char *listen_address, uint16_t port, bool is_https,

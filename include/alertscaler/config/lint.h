@@ -24,6 +24,7 @@ struct as_lint_sources {
     const char *const *prometheus_rules; /* paths and globs; files found by a glob are skipped if
                                             they have no `groups` */
     size_t prometheus_rule_count;
+    const char *route_prefix;          /* before the path /webhook; NULL: none; borrowed */
     const char *web_config_file;       /* NULL: not given; the daemon may still use one */
     const struct as_web_settings *web; /* its content, borrowed; NULL: none, or invalid */
 };

@@ -78,7 +78,9 @@ struct as_http_handler {
 
 /* The request; its texts are valid until the reply. */
 const char *as_http_exchange_get_method(const struct as_http_exchange *exchange);
-const char *as_http_exchange_get_path(const struct as_http_exchange *exchange);  /* without query */
+const char *as_http_exchange_get_path(const struct as_http_exchange *exchange); /* without query */
+/* Cuts bytes from the path's start: from then on it is as if they had not been sent. */
+void as_http_exchange_cut_path(struct as_http_exchange *exchange, size_t size);
 const char *as_http_exchange_get_query(const struct as_http_exchange *exchange); /* "" where none */
 const char *as_http_exchange_find_header(const struct as_http_exchange *exchange, const char *name);
 const char *as_http_exchange_get_body(const struct as_http_exchange *exchange, size_t *size_out);

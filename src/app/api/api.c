@@ -28,7 +28,7 @@ void api_answer_metrics(struct api_request *request)
     const enum as_metrics_format format =
         as_metrics_choose_format(as_http_exchange_find_header(request->exchange, "Accept"));
     as_metrics_print(request->api->config.metrics, &request->view, format, &request->api->body);
-    api_reply_body(request, as_metrics_get_content_type(format), NULL);
+    api_reply_body(request, 200, as_metrics_get_content_type(format), NULL);
 }
 
 void api_answer_unknown(struct api_request *request)
@@ -54,6 +54,7 @@ struct as_api *as_api_new(const struct as_api_config *config)
     api->config = *config;
     api->config.instance = api->instance = as_xstrdup(config->instance);
     api->body = AS_BUF_INIT_OPEN(API_BODY_MAX);
+    api->history = as_history_new(AS_HISTORY_BYTES_MAX);
     TAILQ_INIT(&api->decisions);
     return api;
 }
@@ -68,24 +69,46 @@ struct as_api *as_api_free(struct as_api *api)
         api_decision_free(decision);
     }
     api_free_failures(api);
+    as_history_free(api->history);
     as_buf_deinit(&api->body);
     free(api->instance);
     free(api);
     return NULL;
 }
 
-void as_api_on_effect(struct as_api *api, const struct as_effect *effect)
+void as_api_on_end(struct as_api *api, as_wall_time now)
 {
+    as_history_interrupt(api->history, now);
+}
+
+struct as_history *as_api_get_history(struct as_api *api)
+{
+    return api->history;
+}
+
+void as_api_on_effect(struct as_api *api, const struct as_effect *effect, as_wall_time now)
+{
+    as_history_on_effect(api->history, effect, now);
     if (effect->kind == AS_EFFECT_RECORD_DECISION)
         api_keep_decision(api, effect->decision);
-    else if (effect->kind == AS_EFFECT_RECORD_ACTION)
-        api_keep_failure(api, effect->action);
+    if (effect->kind != AS_EFFECT_RECORD_ACTION)
+        return;
+    api_keep_failure(api, effect->action);
+    api_keep_action(api, effect->action, now);
 }
 
 void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,
                    const struct as_api_endpoint *endpoint, const char *rest, const char *who)
 {
-    struct api_request request = {.api = api, .exchange = exchange, .who = who, .rest = rest};
+    as_api_answer_with(api, exchange, endpoint, rest, who, NULL);
+}
+
+void as_api_answer_with(struct as_api *api, struct as_http_exchange *exchange,
+                        const struct as_api_endpoint *endpoint, const char *rest, const char *who,
+                        const struct as_api_note *note)
+{
+    struct api_request request = {
+        .api = api, .exchange = exchange, .who = who, .rest = rest, .note = note};
     struct as_error error = AS_ERROR_INIT;
     if (api_parameters_parse(&request, &error) == 0) {
         api->config.view(api->config.context, &request.view);

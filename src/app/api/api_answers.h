@@ -16,7 +16,6 @@ void api_answer_incidents(struct api_request *request);
 void api_answer_rules(struct api_request *request);
 void api_answer_decisions(struct api_request *request);
 void api_answer_decision(struct api_request *request);
-void api_answer_page(struct api_request *request);
 void api_answer_unknown(struct api_request *request); /* 404 */
 
 #endif

@@ -23,6 +23,7 @@ struct kept_decision *api_decision_free(struct kept_decision *decision)
     free(decision->target_name);
     free(decision->rule);
     free(decision->record);
+    as_buf_deinit(&decision->actions);
     free(decision);
     return NULL;
 }
@@ -45,7 +46,7 @@ static void forget_oldest(struct as_api *api)
     struct kept_decision *oldest = TAILQ_LAST(&api->decisions, kept_decision_list);
     TAILQ_REMOVE(&api->decisions, oldest, next);
     api->decision_count--;
-    api->decision_bytes -= oldest->record_size;
+    api->decision_bytes -= oldest->record_size + oldest->actions.size;
     api_decision_free(oldest);
 }
 
@@ -64,12 +65,32 @@ void api_keep_decision(struct as_api *api, const struct as_decision_record *reco
     decision->desired = output->desired;
     decision->has_would = output->has_would;
     decision->would = output->would;
+    (void)snprintf(decision->pool_decision, sizeof(decision->pool_decision), "%s",
+                   record->pool_decision ? record->pool_decision : "");
+    decision->actions = AS_BUF_INIT(DECISION_ACTIONS_MAX);
     keep_record(api, decision, record);
     TAILQ_INSERT_HEAD(&api->decisions, decision, next);
     api->decision_count++;
     api->decision_bytes += decision->record_size;
     while (api->decision_count > DECISIONS_MAX || api->decision_bytes > DECISIONS_BYTES_MAX)
         forget_oldest(api);
+}
+
+void api_keep_action(struct as_api *api, const struct as_action_record *record, as_wall_time now)
+{
+    struct kept_decision *decision = TAILQ_FIRST(&api->decisions);
+    struct as_record_places places;
+    AS_CLEANUP(as_buf_deinit) struct as_buf json = AS_BUF_INIT(DECISION_ACTIONS_MAX);
+    while (decision && !as_str_equal(decision->id, record->decision))
+        decision = TAILQ_NEXT(decision, next);
+    if (!decision)
+        return;
+    as_record_encode_action(&(struct as_record_header){now, api->instance}, record, &json, &places);
+    as_buf_append_char(&json, '\n');
+    if (as_buf_check(&json) != 0 || json.size > DECISION_ACTIONS_MAX - decision->actions.size)
+        return;
+    as_buf_append(&decision->actions, json.data, json.size);
+    api->decision_bytes += json.size;
 }
 
 static void write_decision(struct api_request *request, const struct kept_decision *decision)

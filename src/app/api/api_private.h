@@ -9,7 +9,6 @@
  *   api_incidents.c  incidents
  *   api_decisions.c  decisions: kept and answered
  *   api_failures.c   why targets failed: kept
- *   api_page.c       the page for people
  */
 #ifndef ALERTSCALER_SRC_APP_API_API_PRIVATE_H
 #define ALERTSCALER_SRC_APP_API_API_PRIVATE_H
@@ -25,14 +24,16 @@
 #include <alertscaler/wire/json_writer.h>
 
 #include "api_answers.h"
+#include "history/history.h"
 #include "http/reply.h"
 
 #define API_BODY_MAX  ((size_t)16 * 1024 * 1024)
 #define API_LIMIT_MAX 1000000
 
-#define DECISIONS_MAX       1000
-#define DECISIONS_BYTES_MAX ((size_t)16 * 1024 * 1024) /* of their records */
-#define DECISION_BYTES_MAX  ((size_t)1024 * 1024)      /* a longer record is not kept */
+#define DECISIONS_MAX        1000
+#define DECISIONS_BYTES_MAX  ((size_t)16 * 1024 * 1024) /* of their records */
+#define DECISION_BYTES_MAX   ((size_t)1024 * 1024)      /* a longer record is not kept */
+#define DECISION_ACTIONS_MAX ((size_t)8 * 1024)         /* bytes of the actions after it */
 
 struct kept_decision {
     TAILQ_ENTRY(kept_decision) next;
@@ -47,6 +48,8 @@ struct kept_decision {
     int32_t would;
     char *record; /* JSON, as in the action log; NULL: too long */
     size_t record_size;
+    char pool_decision[AS_ULID_SIZE]; /* that it carries out; or "" */
+    struct as_buf actions;            /* records of what followed, a line each; the first ones */
 };
 TAILQ_HEAD(kept_decision_list, kept_decision);
 
@@ -64,17 +67,22 @@ struct as_api {
     struct kept_decision_list decisions; /* the newest first */
     size_t decision_count, decision_bytes;
     struct kept_failure *failures; /* by target; oldest first */
-    struct as_buf body;            /* of the present answer */
+    struct as_history *history;
+    struct as_buf body; /* of the present answer */
 };
 
 struct api_request {
     struct as_api *api;
     struct as_http_exchange *exchange;
-    const char *who;  /* the asking credential's name */
-    const char *rest; /* the path's part that matched `*` */
+    const char *who;                /* the asking credential's name */
+    const char *rest;               /* the path's part that matched `*` */
+    const struct as_api_note *note; /* of a form; NULL: none */
     struct as_view view;
     struct evkeyvalq parameters;
     struct as_json_writer json;
+    bool has_form; /* of a page: it must not refresh */
+    bool is_open;  /* of a page: for everybody */
+    bool stays;    /* of a page: offers no refreshing */
 };
 
 /* api_reply.c */
@@ -82,7 +90,8 @@ struct api_request {
 /* Writes {"status":"success","data": and the caller then writes the value to request->json. */
 void api_begin(struct api_request *request);
 void api_end(struct api_request *request); /* sends it too */
-void api_reply_body(struct api_request *request, const char *content_type, const char *headers);
+void api_reply_body(struct api_request *request, int status, const char *content_type,
+                    const char *headers);
 
 /* A list as `data`: at its limit, or if the answer would be too long, it ends with a warning. */
 struct api_list {
@@ -104,6 +113,15 @@ void api_write_pause(struct api_request *request, const struct as_pause_view *pa
 void api_write_size(struct api_request *request, const char *key, bool has_size, int32_t size);
 void api_write_text(struct api_request *request, const char *key, const char *text); /* or null */
 
+/* api_targets.c: calls `each` for the target with this name, or with this id in any spelling;
+ * false: there is none. Targets of one template have no name of their own. */
+bool api_visit_target(const struct api_request *request, const char *wanted,
+                      as_target_visit_fn *each, void *context) AS_MUST_USE;
+
+/* api_rules.c: as in the rule file, but for the order. */
+void api_print_matcher(const struct as_matcher *matcher, struct as_buf *out);
+void api_write_action(struct as_json_writer *json, const struct as_rule *rule);
+
 /* api_parameters.c: 0, or -EINVAL with an error for the client. */
 int api_parameters_parse(struct api_request *request, struct as_error *error) AS_MUST_USE;
 void api_parameters_deinit(struct api_request *request);
@@ -116,6 +134,7 @@ int api_parameter_get_time(const struct api_request *request, const char *name,
 char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
 
 void api_keep_decision(struct as_api *api, const struct as_decision_record *record);
+void api_keep_action(struct as_api *api, const struct as_action_record *record, as_wall_time now);
 struct kept_decision *api_decision_free(struct kept_decision *decision);
 
 const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */

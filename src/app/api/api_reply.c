@@ -8,7 +8,8 @@
 #define TAIL_MAX  ((size_t)4096) /* reserved for the end of the answer after a truncated list */
 #define JSON_TYPE "application/json"
 
-void api_reply_body(struct api_request *request, const char *content_type, const char *headers)
+void api_reply_body(struct api_request *request, int status, const char *content_type,
+                    const char *headers)
 {
     struct as_buf *body = &request->api->body;
     if (as_buf_check(body) != 0)
@@ -16,7 +17,7 @@ void api_reply_body(struct api_request *request, const char *content_type, const
                        API_BODY_MAX);
     else
         as_http_exchange_reply(request->exchange, &(struct as_http_answer){
-                                                      .status = 200,
+                                                      .status = status,
                                                       .content_type = content_type,
                                                       .headers = headers,
                                                       .body = body->data,
@@ -41,7 +42,7 @@ void api_end(struct api_request *request)
 {
     as_json_end_object(&request->json);
     as_buf_append_char(&request->api->body, '\n');
-    api_reply_body(request, JSON_TYPE, AS_REPLY_NO_STORE);
+    api_reply_body(request, 200, JSON_TYPE, AS_REPLY_NO_STORE);
 }
 
 void api_list_begin(struct api_list *list, struct api_request *request, size_t limit)

@@ -31,7 +31,7 @@ static void print_quoted(struct as_buf *out, const char *text)
     as_buf_append_char(out, '"');
 }
 
-static void write_matcher(struct as_json_writer *json, const struct as_matcher *matcher)
+void api_print_matcher(const struct as_matcher *matcher, struct as_buf *out)
 {
     static const char *const words[] = {
         [AS_MATCHER_EQUAL] = "=",
@@ -39,13 +39,18 @@ static void write_matcher(struct as_json_writer *json, const struct as_matcher *
         [AS_MATCHER_REGEX] = "=~",
         [AS_MATCHER_NOT_REGEX] = "!~",
     };
-    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(MATCHER_MAX);
     if (is_plain_name(matcher->name))
-        as_buf_append_str(&text, matcher->name);
+        as_buf_append_str(out, matcher->name);
     else
-        print_quoted(&text, matcher->name);
-    as_buf_append_str(&text, words[matcher->op]);
-    print_quoted(&text, matcher->value);
+        print_quoted(out, matcher->name);
+    as_buf_append_str(out, words[matcher->op]);
+    print_quoted(out, matcher->value);
+}
+
+static void write_matcher(struct as_json_writer *json, const struct as_matcher *matcher)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(MATCHER_MAX);
+    api_print_matcher(matcher, &text);
     as_json_write_string_size(json, text.data, text.size);
 }
 
@@ -163,6 +168,11 @@ static void write_action(struct as_json_writer *json, const struct as_action *ac
         as_json_end_object(json);
     }
     as_json_end_object(json);
+}
+
+void api_write_action(struct as_json_writer *json, const struct as_rule *rule)
+{
+    write_action(json, &rule->action, &rule->source);
 }
 
 static void write_ending(struct as_json_writer *json, const struct as_ending *ending)

@@ -184,13 +184,14 @@ void api_answer_targets(struct api_request *request)
 }
 
 struct target_search {
-    struct api_request *request;
     const char *wanted; /* name, or the key of an id */
     bool by_name, is_found;
+    as_target_visit_fn *each;
+    void *context;
 };
 
-/* The first match only. Targets from one template cannot be found by their common name. */
-static void write_if_wanted(void *context, const struct as_target_view *target)
+/* The first match only. */
+static void visit_if_wanted(void *context, const struct as_target_view *target)
 {
     struct target_search *search = context;
     const bool has_own_name = target->config && !target->config->is_templated;
@@ -198,25 +199,35 @@ static void write_if_wanted(void *context, const struct as_target_view *target)
     if (search->is_found || strcmp(own, search->wanted) != 0)
         return;
     search->is_found = true;
-    api_begin(search->request);
-    write_target(search->request, target);
-    api_end(search->request);
+    search->each(search->context, target);
+}
+
+bool api_visit_target(const struct api_request *request, const char *wanted,
+                      as_target_visit_fn *each, void *context)
+{
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(wanted);
+    struct target_search search = {.wanted = key, .each = each, .context = context};
+    visit(request, visit_if_wanted, &search);
+    search.wanted = wanted;
+    search.by_name = true;
+    if (!search.is_found)
+        visit(request, visit_if_wanted, &search);
+    return search.is_found;
+}
+
+static void answer_with_target(void *context, const struct as_target_view *target)
+{
+    struct api_request *request = context;
+    api_begin(request);
+    write_target(request, target);
+    api_end(request);
 }
 
 void api_answer_target(struct api_request *request)
 {
     AS_CLEANUP(as_free_p) char *wanted = api_decode_rest(request);
-    if (as_str_is_empty(wanted)) {
+    if (as_str_is_empty(wanted))
         as_reply_error(request->exchange, 400, NULL, "expected a target's name or id");
-        return;
-    }
-    AS_CLEANUP(as_free_p) char *key = as_target_key_make(wanted);
-    struct target_search search = {.request = request, .wanted = key};
-    visit(request, write_if_wanted, &search);
-    search.wanted = wanted;
-    search.by_name = true;
-    if (!search.is_found)
-        visit(request, write_if_wanted, &search);
-    if (!search.is_found)
+    else if (!api_visit_target(request, wanted, answer_with_target, request))
         as_reply_error(request->exchange, 404, NULL, "no such target: %s", wanted);
 }

@@ -2,63 +2,25 @@
  * The gate: finds the credential, at once or later, explains what is wrong if there is none, and
  * stores its name with the exchange.
  *
- * A given credential decides: with a wrong token a valid certificate does not help. Expensive
- * checks are limited per address (auth_limit.h); each counts as a failure from its start until it
- * succeeds, so that many at once cannot bypass the limit. Cheap checks (comparing a token, a
- * malformed header) do not count: that would only block others at the address. Credentials that
- * were right lately are not delayed either.
+ * A given credential decides: with a wrong token neither a session nor a valid certificate helps.
  */
-#include "auth.h"
+#include "auth_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/base/throttle.h>
 
-#include "auth_limit.h"
-#include "auth_passwords.h"
-#include "auth_review.h"
 #include "auth_signature.h"
-#include "auth_trust.h"
 #include "http/reply.h"
 
 #define HEADERS_MAX 256
-#define BASIC_MAX   ((size_t)4 * (AS_PASSWORD_MAX + 512) / 3) /* of the base64 */
-
-struct admission { /* stored with an exchange */
-    struct as_auth *auth;
-    struct as_http_exchange *exchange;
-    const char *handler;
-    enum as_permission permission;
-    char *credential; /* "" until known */
-    bool needs_signature;
-    char *user, *hash; /* password's owner, and the hash it is checked against */
-    struct as_password_wait *wait;
-    struct as_review_wait *review;
-    struct as_auth_digest digest; /* of the token that is being reviewed */
-    bool has_cost;                /* an expensive check ran only for it, */
-    bool is_counted;              /* and counts as a failure until it succeeds */
-};
-
-struct as_auth {
-    struct as_auth_config config;
-    struct as_credentials *credentials;
-    struct as_auth_limit *limit;
-    struct as_auth_trust *trust;
-    struct as_reviewer *reviewer;
-    struct as_passwords *passwords; /* created for the first check */
-    /* refusals: a wrong password in a loop must fill neither log nor disk */
-    struct as_throttle denied_log, denied_record;
-    const char *denied_handler; /* of the last refusal */
-    int denied_status;
-};
 
 static bool log_denied(const void *context, const struct as_throttle *denied)
 {
@@ -82,7 +44,7 @@ static bool record_denied(const void *context, const struct as_throttle *denied)
     return auth->config.denied(auth->config.context, &record);
 }
 
-static as_mono_time get_now(const struct as_auth *auth)
+as_mono_time auth_now(const struct as_auth *auth)
 {
     return auth->config.clock->get_mono(auth->config.clock);
 }
@@ -93,6 +55,8 @@ struct as_auth *as_auth_new(const struct as_auth_config *config)
     auth->config = *config;
     auth->limit = as_auth_limit_new();
     auth->trust = as_auth_trust_new();
+    auth->sessions = as_sessions_new();
+    as_form_key_init(&auth->form_key);
     auth->denied_log = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, log_denied, auth);
     auth->denied_record = AS_THROTTLE_INIT(AS_THROTTLE_EVERY_US, record_denied, auth);
     return auth;
@@ -102,11 +66,13 @@ struct as_auth *as_auth_free(struct as_auth *auth)
 {
     if (!auth)
         return NULL;
-    as_throttle_end(&auth->denied_log, get_now(auth));
+    as_throttle_end(&auth->denied_log, auth_now(auth));
     as_reviewer_free(auth->reviewer);
     as_passwords_free(auth->passwords);
     as_auth_limit_free(auth->limit);
     as_auth_trust_free(auth->trust);
+    as_sessions_free(auth->sessions);
+    explicit_bzero(&auth->form_key, sizeof(auth->form_key));
     as_credentials_free(auth->credentials);
     free(auth);
     return NULL;
@@ -117,6 +83,7 @@ struct as_credentials *as_auth_swap_credentials(struct as_auth *auth,
 {
     struct as_credentials *old = auth->credentials;
     auth->credentials = credentials;
+    auth_end_sessions(auth);
     return old;
 }
 
@@ -124,6 +91,7 @@ struct as_reviewer *as_auth_swap_reviewer(struct as_auth *auth, struct as_review
 {
     struct as_reviewer *old = auth->reviewer;
     auth->reviewer = reviewer;
+    auth_end_sessions(auth);
     return old;
 }
 
@@ -145,7 +113,23 @@ static void admission_free(void *data)
     if (admission->hash)
         explicit_bzero(admission->hash, strlen(admission->hash));
     free(admission->hash);
+    as_wipe_free(admission->login.token);
+    free(admission->login.to);
+    explicit_bzero(&admission->identity, sizeof(admission->identity));
     free(admission);
+}
+
+struct admission *auth_admission_new(struct as_auth *auth, struct as_http_exchange *exchange,
+                                     const char *handler, enum as_permission permission)
+{
+    struct admission *admission = as_xcalloc(1, sizeof(*admission));
+    *admission = (struct admission){.auth = auth,
+                                    .exchange = exchange,
+                                    .handler = handler,
+                                    .permission = permission,
+                                    .credential = as_xstrdup("")};
+    as_http_exchange_set_data(exchange, admission, admission_free);
+    return admission;
 }
 
 const char *as_auth_get_credential(const struct as_http_exchange *exchange)
@@ -154,67 +138,84 @@ const char *as_auth_get_credential(const struct as_http_exchange *exchange)
     return admission ? admission->credential : "";
 }
 
-static void deny(struct admission *admission, int status, const char *problem)
+void as_auth_note_refusal(struct as_auth *auth, const struct as_http_exchange *exchange,
+                          const char *handler, int status, const char *problem)
 {
-    struct as_auth *auth = admission->auth;
-    const char *remote = as_http_exchange_get_remote(admission->exchange);
-    auth->denied_handler = admission->handler;
+    const char *remote = as_http_exchange_get_remote(exchange);
+    auth->denied_handler = handler;
     auth->denied_status = status;
-    as_throttle_add(&auth->denied_log, remote, problem, get_now(auth));
-    as_throttle_add(&auth->denied_record, remote, problem, get_now(auth));
+    as_throttle_add(&auth->denied_log, remote, problem, auth_now(auth));
+    as_throttle_add(&auth->denied_record, remote, problem, auth_now(auth));
+}
+
+static void deny(const struct admission *admission, int status, const char *problem)
+{
+    as_auth_note_refusal(admission->auth, admission->exchange, admission->handler, status, problem);
 }
 
 void as_auth_look(struct as_auth *auth)
 {
-    as_throttle_look(&auth->denied_log, get_now(auth));
-    as_throttle_look(&auth->denied_record, get_now(auth));
+    as_throttle_look(&auth->denied_log, auth_now(auth));
+    as_throttle_look(&auth->denied_record, auth_now(auth));
+    auth_end_sessions(auth);
     if (auth->reviewer)
         as_reviewer_look(auth->reviewer);
 }
 
 void as_auth_conclude(struct as_auth *auth)
 {
-    as_throttle_end(&auth->denied_log, get_now(auth));
-    as_throttle_end(&auth->denied_record, get_now(auth));
+    as_throttle_end(&auth->denied_log, auth_now(auth));
+    as_throttle_end(&auth->denied_record, auth_now(auth));
 }
 
 /* Answers */
 
-static void reply(struct as_http_exchange *exchange, int status, const char *headers,
-                  const char *problem)
+void auth_reply(struct admission *admission, int status, const char *headers, const char *problem)
 {
-    if (as_str_starts_with(as_http_exchange_get_path(exchange), "/api/"))
-        as_reply_error(exchange, status, headers, "%s", problem);
+    const struct auth_login *login = &admission->login;
+    const struct as_login_outcome outcome = {status, headers, problem, login->to};
+    if (login->done)
+        login->done(login->context, admission->exchange, &outcome);
+    else if (as_str_starts_with(as_http_exchange_get_path(admission->exchange), "/api/"))
+        as_reply_error(admission->exchange, status, headers, "%s", problem);
     else
-        as_reply_text(exchange, status, headers, "%s", problem);
+        as_reply_text(admission->exchange, status, headers, "%s", problem);
 }
 
-static void refuse(struct admission *admission, int status, const char *problem)
+void auth_go_on(struct admission *admission)
+{
+    if (admission->login.done)
+        auth_begin_session(admission);
+    else
+        as_http_exchange_admit(admission->exchange);
+}
+
+void auth_refuse(struct admission *admission, int status, const char *problem)
 {
     struct as_auth *auth = admission->auth;
     const struct as_credential_counts counts = as_credentials_count(auth->credentials);
     const bool is_basic = counts.users > 0;
     const bool is_bearer = counts.tokens > 0 || counts.reviews > 0 || !is_basic;
     char headers[HEADERS_MAX] = "";
-    if (status == 401)
+    if (status == 401 && !admission->login.done)
         (void)snprintf(headers, sizeof(headers), "%s%s",
                        is_bearer ? "WWW-Authenticate: Bearer realm=\"alertscaler\"\r\n" : "",
                        is_basic ? "WWW-Authenticate: Basic realm=\"alertscaler\"\r\n" : "");
     deny(admission, status, problem);
-    reply(admission->exchange, status, headers[0] ? headers : NULL, problem);
+    auth_reply(admission, status, headers[0] ? headers : NULL, problem);
 }
 
-static void count_failure(struct admission *admission)
+void auth_count_failure(struct admission *admission)
 {
     struct as_auth *auth = admission->auth;
     admission->has_cost = true;
     if (!admission->is_counted)
         as_auth_limit_add_failure(auth->limit, as_http_exchange_get_remote(admission->exchange),
-                                  get_now(auth));
+                                  auth_now(auth));
     admission->is_counted = true;
 }
 
-static void take_back_failure(struct admission *admission)
+void auth_take_back_failure(struct admission *admission)
 {
     if (admission->is_counted)
         as_auth_limit_take_back(admission->auth->limit,
@@ -224,16 +225,20 @@ static void take_back_failure(struct admission *admission)
 
 /* An invalid credential counts against its address only if checking it was expensive. A cheap
  * failure must not block others at the address. */
-static void refuse_wrong(struct admission *admission, const char *problem)
+void auth_refuse_wrong(struct admission *admission, const char *problem)
 {
     if (admission->has_cost)
-        count_failure(admission);
-    refuse(admission, 401, problem);
+        auth_count_failure(admission);
+    auth_refuse(admission, 401, problem);
 }
 
-static void refuse_missing(struct admission *admission)
+void auth_refuse_missing(struct admission *admission)
 {
-    const struct as_credential_counts counts = as_credentials_count(admission->auth->credentials);
+    struct as_auth *auth = admission->auth;
+    const struct as_credential_counts counts = as_credentials_count(auth->credentials);
+    if (admission->takes_session && auth->config.offer_login &&
+        auth->config.offer_login(auth->config.context, admission->exchange))
+        return;
     const struct {
         size_t count;
         const char *what;
@@ -253,203 +258,51 @@ static void refuse_missing(struct admission *admission)
     }
     (void)snprintf(problem + size, sizeof(problem) - size, "%s",
                    size > 0 ? " is needed" : "no credential may do this");
-    refuse(admission, 401, problem);
+    auth_refuse(admission, 401, problem);
 }
 
 /* Too much to check now: the client must retry. */
-static void refuse_busy(struct admission *admission, int64_t wait_us)
+void auth_refuse_busy(struct admission *admission, int64_t wait_us)
 {
     char headers[HEADERS_MAX];
     const int64_t seconds = wait_us / AS_US_PER_S + 1;
     deny(admission, 503, "too many wrong credentials to check this one");
     (void)snprintf(headers, sizeof(headers), "Retry-After: %lld\r\n", (long long)seconds);
-    reply(admission->exchange, 503, headers,
-          "there were too many wrong credentials to check this one now: send it again");
+    auth_reply(admission, 503, headers,
+               "there were too many wrong credentials to check this one now: send it again");
 }
 
-static enum as_http_admission grant(struct admission *admission,
-                                    const struct as_credential *credential)
+/* Another one when the credential's secret changes. */
+static struct as_digest get_identity(const struct as_credential *credential)
 {
-    take_back_failure(admission);
+    static const struct as_digest none = {0};
+    struct as_digest identity;
+    const size_t size = strlen(credential->name);
+    AS_CLEANUP(as_buf_wipe) struct as_buf text = AS_BUF_INIT(sizeof(none.bytes) + size);
+    as_buf_append(&text, (credential->secret ? credential->secret : &none)->bytes,
+                  sizeof(none.bytes));
+    as_buf_append(&text, credential->name, size);
+    SHA256((const unsigned char *)text.data, text.size, identity.bytes);
+    return identity;
+}
+
+enum as_http_admission auth_grant(struct admission *admission,
+                                  const struct as_credential *credential)
+{
+    auth_take_back_failure(admission);
     if (credential->permissions & 1U << admission->permission) {
         free(admission->credential);
         admission->credential = as_xstrdup(credential->name);
+        admission->may_order = admission->auth->config.enable_admin_api &&
+                               credential->permissions & 1U << AS_PERMISSION_ADMIN;
+        if (!admission->is_session)
+            admission->identity = get_identity(credential);
         return AS_HTTP_ADMITTED;
     }
     char problem[AS_ERROR_SIZE];
     (void)snprintf(problem, sizeof(problem), "the credential `%s` lacks the permission `%s`",
                    credential->name, as_permission_words[admission->permission]);
-    refuse(admission, 403, problem);
-    return AS_HTTP_REPLIED;
-}
-
-/* Passwords */
-
-static void on_password(void *context, bool is_right)
-{
-    struct admission *admission = context;
-    admission->wait = NULL;
-    /* searched again: credentials may have been reloaded */
-    const struct as_credential_user *user =
-        as_credentials_find_user(admission->auth->credentials, admission->user);
-    if (user && !as_str_equal(user->hash, admission->hash)) {
-        take_back_failure(admission);
-        reply(admission->exchange, 503, "Retry-After: 1\r\n",
-              "the password was changed while it was checked: send it again");
-    } else if (!user || !is_right) {
-        refuse_wrong(admission, "user or password is wrong");
-    } else if (grant(admission, &user->credential) == AS_HTTP_ADMITTED) {
-        as_http_exchange_admit(admission->exchange);
-    }
-}
-
-static enum as_http_admission check_password(struct admission *admission, const char *name,
-                                             const char *password)
-{
-    struct as_auth *auth = admission->auth;
-    const struct as_credential_user *user = as_credentials_find_user(auth->credentials, name);
-    const char *hash = user ? user->hash : NULL;
-    if (!auth->passwords)
-        auth->passwords = as_passwords_new(auth->config.base);
-    if (user && as_passwords_remember(auth->passwords, name, hash, password))
-        return grant(admission, &user->credential);
-    const char *remote = as_http_exchange_get_remote(admission->exchange);
-    const int64_t wait = as_auth_limit_get_wait(auth->limit, remote, get_now(auth));
-    if (wait > 0) {
-        refuse_busy(admission, wait);
-        return AS_HTTP_REPLIED;
-    }
-    admission->user = as_xstrdup(name);
-    admission->hash = hash ? as_xstrdup(hash) : NULL;
-    const struct as_password_guess guess = {
-        .user = name,
-        .hash = hash,
-        .like = as_credentials_find_dearest_hash(auth->credentials),
-        .password = password,
-        .is_suspect = as_auth_limit_has_failures(auth->limit, remote, get_now(auth)),
-    };
-    switch (as_passwords_check(auth->passwords, &guess, on_password, admission, &admission->wait)) {
-    case AS_PASSWORD_RIGHT: return grant(admission, &user->credential);
-    case AS_PASSWORD_PENDING:
-        if (as_password_wait_is_first(admission->wait))
-            count_failure(admission);
-        return AS_HTTP_PENDING;
-    case AS_PASSWORD_WRONG: refuse_wrong(admission, "user or password is wrong"); break;
-    case AS_PASSWORD_BUSY: refuse_busy(admission, 0); break;
-    }
-    return AS_HTTP_REPLIED;
-}
-
-/* Decodes base64 "user:password"; false if malformed. */
-static bool decode_basic(const char *given, unsigned char *text_out, size_t *size_out)
-{
-    const size_t size = strlen(given);
-    if (size == 0 || size % 4 != 0 || size > BASIC_MAX)
-        return false;
-    const int decoded = EVP_DecodeBlock(text_out, (const unsigned char *)given, (int)size);
-    if (decoded < 0)
-        return false;
-    const size_t padding = (size_t)(given[size - 1] == '=') + (size_t)(given[size - 2] == '=');
-    *size_out = (size_t)decoded - padding;
-    text_out[*size_out] = '\0';
-    return strlen((const char *)text_out) == *size_out && strchr((const char *)text_out, ':');
-}
-
-static enum as_http_admission check_basic(struct admission *admission, const char *given)
-{
-    unsigned char text[BASIC_MAX + 4];
-    size_t size = 0;
-    enum as_http_admission result = AS_HTTP_REPLIED;
-    if (decode_basic(given, text, &size)) {
-        char *password = strchr((char *)text, ':');
-        *password++ = '\0';
-        result = check_password(admission, (const char *)text, password);
-    } else {
-        refuse_wrong(admission, "the Authorization header is not that of a user and a password");
-    }
-    explicit_bzero(text, sizeof(text));
-    return result;
-}
-
-/* The kinds */
-
-/* The API server's answer about the token's owner. */
-static enum as_http_admission use_review(struct admission *admission,
-                                         const struct as_reviewed *reviewed)
-{
-    struct as_auth *auth = admission->auth;
-    const struct as_credential *found =
-        reviewed->authenticated
-            ? as_credentials_find_review(auth->credentials, reviewed->user, reviewed->groups,
-                                         reviewed->group_count)
-            : NULL;
-    if (found) {
-        as_auth_trust_add(auth->trust, &admission->digest, get_now(auth));
-        return grant(admission, found);
-    }
-    as_auth_trust_remove(auth->trust, &admission->digest);
-    refuse_wrong(admission, reviewed->authenticated
-                                ? "the token's owner is not among receiver.token_review.allow"
-                                : "the bearer token is none that is known");
-    return AS_HTTP_REPLIED;
-}
-
-static void on_review(void *context, const struct as_reviewed *reviewed)
-{
-    struct admission *admission = context;
-    admission->review = NULL;
-    if (!reviewed) {
-        take_back_failure(admission);
-        reply(admission->exchange, 503, AS_REPLY_LATER,
-              "the API server could not be asked whose token that is: send it again");
-    } else if (use_review(admission, reviewed) == AS_HTTP_ADMITTED) {
-        as_http_exchange_admit(admission->exchange);
-    }
-}
-
-static enum as_http_admission review(struct admission *admission, const char *given)
-{
-    struct as_auth *auth = admission->auth;
-    const struct as_reviewed *known = as_reviewer_find(auth->reviewer, given);
-    admission->digest = as_auth_trust_digest(given);
-    if (known)
-        return use_review(admission, known);
-    const char *remote = as_http_exchange_get_remote(admission->exchange);
-    const bool is_trusted = as_auth_trust_has(auth->trust, &admission->digest, get_now(auth));
-    const int64_t wait =
-        is_trusted ? 0 : as_auth_limit_get_wait(auth->limit, remote, get_now(auth));
-    if (wait == 0)
-        admission->review =
-            as_reviewer_ask(auth->reviewer, given, is_trusted, on_review, admission);
-    if (admission->review) {
-        admission->has_cost = as_review_wait_is_first(admission->review);
-        if (admission->has_cost && !is_trusted)
-            count_failure(admission);
-        return AS_HTTP_PENDING;
-    }
-    refuse_busy(admission, wait);
-    return AS_HTTP_REPLIED;
-}
-
-/* Syntax of RFC 6750: letters, digits and -._~+/, then `=`. All tokens of clusters have it. */
-static bool is_token(const char *given)
-{
-    const size_t size = strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                      "0123456789-._~+/");
-    const size_t whole = size + strspn(given + size, "=");
-    return size > 0 && given[whole] == '\0' && whole <= AS_TOKEN_MAX;
-}
-
-static enum as_http_admission check_bearer(struct admission *admission, const char *given)
-{
-    struct as_auth *auth = admission->auth;
-    const struct as_credential *found =
-        as_credentials_find_token(auth->credentials, given, get_now(auth));
-    if (found)
-        return grant(admission, found);
-    if (auth->reviewer && is_token(given))
-        return review(admission, given);
-    refuse_wrong(admission, "the bearer token is not one of receiver.tokens");
+    auth_refuse(admission, 403, problem);
     return AS_HTTP_REPLIED;
 }
 
@@ -485,21 +338,25 @@ static enum as_http_admission identify(struct admission *admission)
     const char *authorization = as_http_exchange_find_header(exchange, "Authorization");
     const char *given = find_given(authorization, "Bearer");
     if (given && counts.tokens + counts.reviews > 0)
-        return check_bearer(admission, given);
+        return auth_check_bearer(admission, given);
     given = find_given(authorization, "Basic");
     if (given && counts.users > 0)
-        return check_basic(admission, given);
+        return auth_check_basic(admission, given);
     if (admission->permission == AS_PERMISSION_NOTIFY && find_signature(auth, exchange)) {
         admission->needs_signature = true;
         return AS_HTTP_ADMITTED;
     }
+    const struct as_session *session =
+        admission->takes_session && !authorization ? auth_find_session(auth, exchange) : NULL;
+    if (session)
+        return auth_use_session(admission, session);
     const char *subject =
         counts.certificates > 0 ? as_http_exchange_find_client_name(exchange) : NULL;
     const struct as_credential *certificate =
         subject ? as_credentials_find_certificate(auth->credentials, subject) : NULL;
     if (certificate)
-        return grant(admission, certificate);
-    refuse_missing(admission);
+        return auth_grant(admission, certificate);
+    auth_refuse_missing(admission);
     return AS_HTTP_REPLIED;
 }
 
@@ -516,22 +373,30 @@ static const char *find_obstacle(const struct as_auth *auth, enum as_permission 
     return NULL;
 }
 
-enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchange *exchange,
-                                     const char *handler, enum as_permission permission)
+static enum as_http_admission admit(struct as_auth *auth, struct as_http_exchange *exchange,
+                                    const char *handler, enum as_permission permission,
+                                    bool takes_session)
 {
-    struct admission *admission = as_xcalloc(1, sizeof(*admission));
-    *admission = (struct admission){.auth = auth,
-                                    .exchange = exchange,
-                                    .handler = handler,
-                                    .permission = permission,
-                                    .credential = as_xstrdup("")};
-    as_http_exchange_set_data(exchange, admission, admission_free);
+    struct admission *admission = auth_admission_new(auth, exchange, handler, permission);
+    admission->takes_session = takes_session;
     const char *obstacle = find_obstacle(auth, permission);
     if (obstacle) {
-        refuse(admission, 403, obstacle);
+        auth_refuse(admission, 403, obstacle);
         return AS_HTTP_REPLIED;
     }
     return as_credentials_is_empty(auth->credentials) ? AS_HTTP_ADMITTED : identify(admission);
+}
+
+enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchange *exchange,
+                                     const char *handler, enum as_permission permission)
+{
+    return admit(auth, exchange, handler, permission, permission == AS_PERMISSION_READ);
+}
+
+enum as_http_admission as_auth_admit_form(struct as_auth *auth, struct as_http_exchange *exchange,
+                                          const char *handler, enum as_permission permission)
+{
+    return admit(auth, exchange, handler, permission, true);
 }
 
 bool as_auth_verify_body(struct as_auth *auth, struct as_http_exchange *exchange)
@@ -553,8 +418,8 @@ bool as_auth_verify_body(struct as_auth *auth, struct as_http_exchange *exchange
                 : NULL;
         if (request.signature &&
             as_signature_check(signature, &request, auth->config.clock, &error) == 0)
-            return grant(admission, &signature->credential) == AS_HTTP_ADMITTED;
+            return auth_grant(admission, &signature->credential) == AS_HTTP_ADMITTED;
     }
-    refuse_wrong(admission, error.text[0] ? error.text : "no signature is expected any more");
+    auth_refuse_wrong(admission, error.text[0] ? error.text : "no signature is expected any more");
     return false;
 }

@@ -7,6 +7,10 @@
  * the body is complete. The credential's name stays with the exchange until its end, even after a
  * reload.
  *
+ * Browsers may log in: then a cookie names a session, which counts as its credential at requests
+ * that only read, and at forms. It never counts at the API's requests that change something: these
+ * have no token against other sites' pages.
+ *
  * While no credential is configured, everyone may notify and read. The admin API always needs
  * --web.enable-admin-api and a credential with the permission `admin`.
  */
@@ -22,6 +26,7 @@
 #include <alertscaler/wire/record.h>
 
 #include "credentials.h"
+#include "form_token.h"
 
 struct event_base;
 struct as_auth;
@@ -33,6 +38,29 @@ struct as_auth_config {
     bool enable_admin_api; /* --web.enable-admin-api */
     /* Refusals, summed up over time, to be recorded; false: not recorded, tried again later. */
     bool (*denied)(void *context, const struct as_denied_record *record);
+    /* A request without a credential that could have a session: true after answering a browser with
+     * the way to log in. NULL: nobody can log in. */
+    bool (*offer_login)(void *context, struct as_http_exchange *exchange);
+    void *context;
+};
+
+struct as_login_outcome {
+    int status;          /* 200; else as the gate answers: 401, 403, 503 */
+    const char *headers; /* for the answer: the session's cookie, when to retry; or NULL */
+    const char *problem; /* NULL: logged in */
+    const char *to;      /* as in the login */
+};
+/* Must answer. */
+typedef void as_login_fn(void *context, struct as_http_exchange *exchange,
+                         const struct as_login_outcome *outcome);
+
+struct as_login { /* borrowed for the call */
+    const char *handler;
+    const char *user, *password; /* of the web configuration; or NULL, with */
+    const char *token;
+    const char *to; /* where it leads; kept until `done` */
+    bool is_local;  /* without TLS, from this machine: the cookie is not `Secure` */
+    as_login_fn *done;
     void *context;
 };
 
@@ -56,6 +84,12 @@ enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchan
                                      const char *handler,
                                      enum as_permission permission) AS_MUST_USE;
 
+/* The same for a form: a session may also have other permissions than `read`. A form that is let in
+ * must still have the seal that was shown with it: AS_FORM_SEALED. */
+enum as_http_admission as_auth_admit_form(struct as_auth *auth, struct as_http_exchange *exchange,
+                                          const char *handler,
+                                          enum as_permission permission) AS_MUST_USE;
+
 /* For as_http_handler.handle, before anything else: false after answering 401 to a body with a
  * wrong signature. */
 bool as_auth_verify_body(struct as_auth *auth, struct as_http_exchange *exchange) AS_MUST_USE;
@@ -67,6 +101,36 @@ void as_auth_conclude(struct as_auth *auth);
 
 /* The admitted credential's name; "": none was needed. Valid until the reply. */
 const char *as_auth_get_credential(const struct as_http_exchange *exchange);
+
+/* Whether the admitted credential may give orders by forms. */
+bool as_auth_may_order(const struct as_http_exchange *exchange);
+/* Whether it was admitted by a session. */
+bool as_auth_has_session(const struct as_http_exchange *exchange);
+
+/* The seal of a text for who was admitted: for one session, or for one credential. */
+void as_auth_seal(const struct as_http_exchange *exchange, const char *text,
+                  char seal_out[AS_FORM_TOKEN_SIZE]);
+/* Whether this is the seal of the text for who was admitted. `seal` NULL: not given. */
+bool as_auth_check_seal(const struct as_http_exchange *exchange, const char *text,
+                        const char *seal) AS_MUST_USE;
+#define AS_FORM_SEALED "form" /* the text that is sealed in forms */
+
+/* Logs and records, as other refusals, a request that was refused before or after the gate. */
+void as_auth_note_refusal(struct as_auth *auth, const struct as_http_exchange *exchange,
+                          const char *handler, int status, const char *problem);
+
+/*
+ * Begins a session of a credential with the permission `read`, if the given secret is right. Checks
+ * and limits are those of other requests. A session of this browser ends. `done` comes once, now or
+ * later. The exchange must have no data.
+ */
+void as_auth_log_in(struct as_auth *auth, struct as_http_exchange *exchange,
+                    const struct as_login *login);
+/* Ends the session that was admitted, if one was. `cookie_out`: the header for the answer. */
+#define AS_COOKIE_SIZE 192
+void as_auth_log_out(const struct as_http_exchange *exchange, char cookie_out[AS_COOKIE_SIZE]);
+/* Whether this request has a session, at a path that asks for no credential. */
+bool as_auth_is_logged_in(struct as_auth *auth, const struct as_http_exchange *exchange);
 
 AS_DEFINE_CLEANUP(struct as_auth *, as_auth_free)
 

@@ -24,7 +24,7 @@ struct token {
     const char *name, *file;
     struct as_file_stamp stamp; /* of the content in use */
     bool is_stale;              /* the changed file is unusable, which was logged */
-    unsigned char digest[SHA256_DIGEST_LENGTH];
+    struct as_digest digest;
 };
 
 struct certificate {
@@ -71,7 +71,7 @@ static int token_read(struct token *token, struct as_error *error)
         to--;
     const bool usable = to > from && to - from <= AS_TOKEN_MAX;
     if (usable)
-        SHA256((const unsigned char *)text + from, to - from, token->digest);
+        SHA256((const unsigned char *)text + from, to - from, token->digest.bytes);
     else
         as_error_set(error, "token file %s: %s", token->file,
                      to == from ? "it is empty" : "the token is longer than 4096 bytes");
@@ -119,7 +119,7 @@ static struct as_credential add(struct as_credentials *credentials, const char *
         .target_count = access->target_count,
     };
     credentials->permissions |= access->permissions;
-    return (struct as_credential){scope->credential, access->permissions};
+    return (struct as_credential){scope->credential, access->permissions, NULL};
 }
 
 static int add_tokens(struct as_credentials *credentials,
@@ -131,6 +131,7 @@ static int add_tokens(struct as_credentials *credentials,
         const struct as_token_settings *from = &settings->tokens[i];
         struct token *token = &credentials->tokens[credentials->token_count++];
         token->credential = add(credentials, from->name, &from->access);
+        token->credential.secret = &token->digest;
         token->name = token->credential.name;
         token->file = as_arena_strdup(&credentials->arena, from->file);
         const int status = token_refresh(token, error);
@@ -160,10 +161,12 @@ static void add_users(struct as_credentials *credentials,
         as_arena_alloc(&credentials->arena, web->user_count, sizeof(*credentials->users));
     for (size_t i = 0; i < web->user_count; i++) {
         const struct as_web_user *from = &web->users[i];
-        credentials->users[credentials->user_count++] = (struct as_credential_user){
-            .credential = add(credentials, from->name, find_access(settings, from->name)),
-            .hash = as_arena_strdup(&credentials->arena, from->hash),
-        };
+        struct as_credential_user *user = &credentials->users[credentials->user_count++];
+        struct as_digest *digest = as_arena_alloc(&credentials->arena, 1, sizeof(*digest));
+        SHA256((const unsigned char *)from->hash, strlen(from->hash), digest->bytes);
+        user->credential = add(credentials, from->name, find_access(settings, from->name));
+        user->credential.secret = digest;
+        user->hash = as_arena_strdup(&credentials->arena, from->hash);
     }
 }
 
@@ -286,10 +289,12 @@ struct as_credentials *as_credentials_free(struct as_credentials *credentials)
     if (!credentials)
         return NULL;
     for (size_t i = 0; i < credentials->token_count; i++)
-        explicit_bzero(credentials->tokens[i].digest, SHA256_DIGEST_LENGTH);
-    for (size_t i = 0; i < credentials->user_count; i++)
-        explicit_bzero((char *)(uintptr_t)credentials->users[i].hash,
-                       strlen(credentials->users[i].hash));
+        explicit_bzero(&credentials->tokens[i].digest, sizeof(credentials->tokens[i].digest));
+    for (size_t i = 0; i < credentials->user_count; i++) {
+        const struct as_credential_user *user = &credentials->users[i];
+        explicit_bzero((char *)(uintptr_t)user->hash, strlen(user->hash));
+        explicit_bzero((void *)(uintptr_t)user->credential.secret, sizeof(struct as_digest));
+    }
     for (size_t i = 0; i < credentials->signature_count; i++)
         as_secret_file_deinit(&credentials->signatures[i].secret);
     as_arena_deinit(&credentials->arena);
@@ -355,7 +360,7 @@ const struct as_credential *as_credentials_find_token(struct as_credentials *cre
     const struct as_credential *found = NULL;
     for (size_t i = 0; i < credentials->token_count; i++) {
         const struct token *token = &credentials->tokens[i];
-        if (as_str_equal_constant_time(token->digest, digest, sizeof(digest)))
+        if (as_str_equal_constant_time(token->digest.bytes, digest, sizeof(digest)))
             found = &token->credential;
     }
     explicit_bzero(digest, sizeof(digest));
@@ -370,6 +375,18 @@ const struct as_credential_user *as_credentials_find_user(const struct as_creden
             return &credentials->users[i];
     }
     return NULL;
+}
+
+const struct as_credential *as_credentials_find_name(struct as_credentials *credentials,
+                                                     const char *name, as_mono_time now)
+{
+    look_at_files(credentials, now);
+    for (size_t i = 0; i < credentials->token_count; i++) {
+        if (strcmp(credentials->tokens[i].name, name) == 0)
+            return &credentials->tokens[i].credential;
+    }
+    const struct as_credential_user *user = as_credentials_find_user(credentials, name);
+    return user ? &user->credential : NULL;
 }
 
 const char *as_credentials_find_dearest_hash(const struct as_credentials *credentials)

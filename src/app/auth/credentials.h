@@ -12,6 +12,7 @@
 
 #include <alertscaler/access/secret_file.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/digest.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/config/settings.h>
@@ -25,6 +26,8 @@ struct as_credentials;
 struct as_credential {    /* immutable, owned by the set */
     const char *name;     /* in the action log */
     unsigned permissions; /* bits 1 << enum as_permission */
+    /* Of the token, or of the password's hash: another one when it is changed. NULL: not ours. */
+    const struct as_digest *secret;
 };
 
 struct as_credential_user { /* of the web configuration */
@@ -67,6 +70,9 @@ const struct as_credential *as_credentials_find_token(struct as_credentials *cre
                                                       const char *token, as_mono_time now);
 const struct as_credential_user *as_credentials_find_user(const struct as_credentials *credentials,
                                                           const char *name); /* NULL: none */
+/* The token or user with this name; NULL: none. */
+const struct as_credential *as_credentials_find_name(struct as_credentials *credentials,
+                                                     const char *name, as_mono_time now);
 /* The most expensive hash; NULL: there are no users. */
 const char *as_credentials_find_dearest_hash(const struct as_credentials *credentials);
 /* The credential for a verified certificate's subject; NULL: none. */

@@ -163,8 +163,12 @@ static int start(struct daemon *daemon, struct as_error *error)
         status = daemon_open_server(daemon, error);
     if (status == 0)
         status = daemon_enter_sandbox(daemon, error); /* before other threads start */
-    if (status == 0)
+    if (status == 0) {
+        daemon->fill =
+            as_history_fill_new(as_api_get_history(daemon->api), daemon->base,
+                                daemon->config->settings.action_log.path, AS_HISTORY_FILL_MAX);
         daemon_start_leader(daemon);
+    }
     if (status == 0) {
         daemon_web_watch(daemon);
         daemon_watch_files(daemon);
@@ -183,12 +187,14 @@ static void release(struct daemon *daemon)
     as_http_server_free(daemon->server);
     as_receiver_free(daemon->receiver);
     as_auth_free(daemon->auth); /* it uses `outside` */
+    as_forms_free(daemon->forms);
     as_operators_free(daemon->operators);
     as_waiting_free(daemon->waiting);
     as_kill_switch_free(daemon->halt.kill_switch);
     if (daemon->leader)
         daemon->leader->close(daemon->leader);
     daemon->options->adapters->free_outside(daemon->outside);
+    as_history_fill_free(daemon->fill);
     as_api_free(daemon->api);
     as_metrics_free(daemon->metrics);
     (void)daemon_web_free(daemon->web.file);
@@ -197,6 +203,11 @@ static void release(struct daemon *daemon)
     free_events(daemon);
     if (daemon->notify >= 0)
         close(daemon->notify);
+}
+
+static bool offer_login(void *context, struct as_http_exchange *exchange)
+{
+    return as_forms_offer_login(((struct daemon *)context)->forms, exchange);
 }
 
 int as_daemon_run(const struct as_daemon_options *options)
@@ -221,9 +232,16 @@ int as_daemon_run(const struct as_daemon_options *options)
                                              .base = daemon.base,
                                              .enable_admin_api = options->enable_admin_api,
                                              .denied = daemon_on_denied,
+                                             .offer_login = offer_login,
                                              .context = &daemon});
     daemon.waiting = as_waiting_new();
     daemon.operators = as_operators_new(daemon.waiting);
+    daemon.forms = as_forms_new(&(struct as_forms_config){.auth = daemon.auth,
+                                                          .api = daemon.api,
+                                                          .external_url = &daemon.external_url,
+                                                          .order = daemon_on_order,
+                                                          .context = &daemon});
+    as_operators_set_form(daemon.operators, as_forms_answer_order, daemon.forms);
     daemon.halt.kill_switch = as_kill_switch_new();
     daemon.receiver = as_receiver_new(&(struct as_receiver_config){.clock = &as_system_clock,
                                                                    .metrics = daemon.metrics,

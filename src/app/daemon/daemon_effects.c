@@ -47,7 +47,7 @@ void daemon_on_effect(void *context, const struct as_effect *effect)
 {
     struct daemon *daemon = context;
     as_metrics_on_effect(daemon->metrics, effect);
-    as_api_on_effect(daemon->api, effect);
+    as_api_on_effect(daemon->api, effect, as_system_clock.get_wall(&as_system_clock));
     if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION) {
         as_receiver_on_outcome(daemon->receiver, effect->ticket, effect->notification);
     } else if (effect->kind == AS_EFFECT_RECORD_COMMAND) {

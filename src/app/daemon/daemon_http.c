@@ -30,6 +30,8 @@ void daemon_look(void *context, struct as_view *view_out)
     size_t scope_count = 0;
     const struct as_scope *scopes =
         as_credentials_get_scopes(as_auth_get_credentials(daemon->auth), &scope_count);
+    const struct as_credential_counts counts =
+        as_credentials_count(as_auth_get_credentials(daemon->auth));
     const struct as_decoded_counts cache = as_receiver_get_cache(daemon->receiver);
     *view_out = (struct as_view){
         .mono = as_system_clock.get_mono(&as_system_clock),
@@ -42,6 +44,8 @@ void daemon_look(void *context, struct as_view *view_out)
         .ruleset = daemon->config->ruleset,
         .scopes = scopes,
         .scope_count = scope_count,
+        .has_passwords = counts.users > 0,
+        .has_tokens = counts.tokens + counts.reviews > 0,
         .config_digest = daemon->config->digest,
         .external_url = &daemon->external_url,
         .action_log_path = daemon->config->settings.action_log.path,
@@ -61,12 +65,11 @@ void daemon_look(void *context, struct as_view *view_out)
     };
 }
 
-static void on_order(void *context, struct as_http_exchange *exchange, const char *who,
-                     enum as_order_kind kind, const char *target)
+void daemon_on_order(void *context, const struct as_operators_request *request)
 {
     const struct daemon *daemon = context;
     const struct as_operators_way way = {daemon->shell, daemon->storage, find_not_ready(daemon)};
-    as_operators_handle(daemon->operators, exchange, who, kind, target, &way);
+    as_operators_handle(daemon->operators, request, &way);
 }
 
 static enum as_http_admission on_admit(void *context, struct as_http_exchange *exchange)
@@ -141,8 +144,13 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     config.max_bodies = settings->max_bodies;
     as_receiver_set_cache(daemon->receiver, settings->repeat_cache);
     as_descriptors_raise(settings->max_connections);
-    daemon->routes = (struct as_routes){daemon->auth, daemon->receiver, daemon->api,
-                                        on_order,     daemon_reload,    daemon};
+    daemon->routes = (struct as_routes){.auth = daemon->auth,
+                                        .receiver = daemon->receiver,
+                                        .api = daemon->api,
+                                        .forms = daemon->forms,
+                                        .order = daemon_on_order,
+                                        .reload = daemon_reload,
+                                        .context = daemon};
     const struct as_http_handler handler = {on_admit, on_request, on_answered, on_dropped, daemon};
     const int status = daemon->options->adapters->new_server(daemon->base, &config, &handler,
                                                              &daemon->server, error);
@@ -152,6 +160,9 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
         return status;
     }
     set_external_url(daemon);
+    daemon->routes.prefix = daemon->options->route_prefix
+                                ? daemon->options->route_prefix
+                                : as_external_url_get_path(&daemon->external_url);
     daemon_arm(daemon->look_timer, LOOK_EVERY_US);
     return 0;
 }

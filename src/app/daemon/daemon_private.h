@@ -35,6 +35,8 @@
 #include <alertscaler/net/tls_server.h>
 
 #include "auth/auth.h"
+#include "form/forms.h"
+#include "history/history_fill.h"
 #include "http/route.h"
 #include "kill_switch.h"
 #include "process/instance.h"
@@ -116,9 +118,11 @@ struct daemon {
     struct as_waiting *waiting; /* not durable requests */
     struct as_receiver *receiver;
     struct as_operators *operators;
+    struct as_forms *forms;
     struct daemon_halt halt;
     struct as_metrics *metrics;
     struct as_api *api;
+    struct as_history_fill *fill;
     struct as_routes routes;
     struct as_http_server *server;
     struct as_external_url external_url; /* known as soon as the server listens */
@@ -227,6 +231,7 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error) AS_MUST_US
 void daemon_tell_address(const struct daemon *daemon); /* when the start cannot fail any more */
 void daemon_look(void *context, struct as_view *view_out);
 void daemon_on_look_timer(evutil_socket_t fd, short what, void *context);
+void daemon_on_order(void *context, const struct as_operators_request *request);
 bool daemon_on_denied(void *context, const struct as_denied_record *record);
 
 #endif

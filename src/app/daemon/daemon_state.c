@@ -204,6 +204,8 @@ void daemon_close_state(struct daemon *daemon)
         daemon->source->close(daemon->source);
     daemon->source = NULL;
     daemon_tell_close(daemon);
+    if (daemon->shell)
+        as_api_on_end(daemon->api, as_system_clock.get_wall(&as_system_clock));
     daemon->shell = as_shell_free(daemon->shell);
     daemon->storage = as_storage_free(daemon->storage);
 }

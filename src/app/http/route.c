@@ -11,6 +11,9 @@
 
 #include "api/api_answers.h"
 #include "auth/auth.h"
+#include "form/forms.h"
+#include "page/page_answers.h"
+#include "receive/operators.h"
 #include "receive/receiver.h"
 #include "reply.h"
 
@@ -58,7 +61,32 @@ static void order(struct as_routes *routes, struct as_http_exchange *exchange,
     const char *star = strchr(route->path, '*');
     AS_CLEANUP(as_free_p)
     char *target = star ? as_xstrndup(rest, strlen(rest) - strlen(star + 1)) : NULL;
-    routes->order(routes->context, exchange, who, route->order, target);
+    if (route->is_form) {
+        as_forms_order(routes->forms, exchange, who, route->order, target);
+        return;
+    }
+    struct as_operators_request request = {
+        .exchange = exchange, .who = who, .kind = route->order, .encoded_target = target};
+    request.body = as_http_exchange_get_body(exchange, &request.body_size);
+    routes->order(routes->context, &request);
+}
+
+static void log_in(struct as_routes *routes, struct as_http_exchange *exchange,
+                   const struct as_route *route, const char *who)
+{
+    as_forms_log_in(routes->forms, exchange);
+}
+
+static void log_out(struct as_routes *routes, struct as_http_exchange *exchange,
+                    const struct as_route *route, const char *who)
+{
+    as_forms_log_out(routes->forms, exchange);
+}
+
+static void show_login(struct as_routes *routes, struct as_http_exchange *exchange,
+                       const struct as_route *route, const char *who)
+{
+    as_forms_show_login(routes->forms, exchange);
 }
 
 static void ask(struct as_routes *routes, struct as_http_exchange *exchange,
@@ -72,7 +100,7 @@ static void ask(struct as_routes *routes, struct as_http_exchange *exchange,
 static void misdirect(struct as_routes *routes, struct as_http_exchange *exchange,
                       const struct as_route *route, const char *who)
 {
-    as_receiver_refuse_path(routes->receiver, exchange);
+    as_receiver_refuse_path(routes->receiver, exchange, routes->prefix);
 }
 
 static void miss(struct as_routes *routes, struct as_http_exchange *exchange,
@@ -110,12 +138,29 @@ static const struct as_route table[] = {
     {"/api/v1/pause", &sending, "command", ADMIN, order, .order = AS_ORDER_PAUSE},
     {"/api/v1/resume", &sending, "command", ADMIN, order, .order = AS_ORDER_RESUME},
 
+    /* Of pages. A session counts, and the head is checked first: no other site's page may send them. */
+    {"/targets/*/pause", &sending, "form", ADMIN, order, .order = AS_ORDER_PAUSE, .is_form = true},
+    {"/targets/*/resume", &sending, "form", ADMIN, order, .order = AS_ORDER_RESUME, .is_form = true},
+    {"/targets/*/scale", &sending, "form", ADMIN, order, .order = AS_ORDER_SCALE, .is_form = true},
+    {"/targets/*/unlock", &sending, "form", ADMIN, order, .order = AS_ORDER_UNLOCK, .is_form = true},
+    {"/pause", &sending, "form", ADMIN, order, .order = AS_ORDER_PAUSE, .is_form = true},
+    {"/resume", &sending, "form", ADMIN, order, .order = AS_ORDER_RESUME, .is_form = true},
+    {"/login", &sending, "login", NONE, log_in, .is_form = true},
+    {"/login", &reading, "login", NONE, .answer = show_login},
+    {"/logout", &sending, "login", READ, log_out, .is_form = true},
+
     {"/", &sending, "unknown", NOTIFY, .answer = misdirect},
     {"/api/v1/alerts", &sending, "unknown", NOTIFY, .answer = misdirect},
     {"/api/v2/alerts", &sending, "unknown", NOTIFY, .answer = misdirect},
 
     /* true: a follower cannot answer it */
-    {"/", &reading, "page", READ, ask, .api = {api_answer_page, false}},
+    {"/", &reading, "page", READ, ask, .api = {page_answer_home, false}},
+    {"/account", &reading, "page", READ, ask, .api = {page_answer_account, false}},
+    {"/targets/*", &reading, "page", READ, ask, .api = {page_answer_target, false}},
+    {"/decisions/*", &reading, "page", READ, ask, .api = {page_answer_decision, false}},
+    {"/groups/*", &reading, "page", READ, ask, .api = {page_answer_group, false}},
+    {"/incidents", &reading, "page", READ, ask, .api = {page_answer_incidents, false}},
+    {"/rules", &reading, "page", READ, ask, .api = {page_answer_rules, false}},
     {"/metrics", &reading, "metrics", READ, ask, .api = {api_answer_metrics, false}},
     {"/api/v1/status", &reading, "api", READ, ask, .api = {api_answer_status, false}},
     {"/api/v1/targets", &reading, "api", READ, ask, .api = {api_answer_targets, true}},
@@ -169,22 +214,41 @@ void as_route_answer(const struct as_route *route, struct as_routes *routes,
                        as_http_exchange_get_path(exchange));
 }
 
+/* A path without the prefix gets the row of a path that is not there. */
+static const struct as_route *find(const struct as_routes *routes,
+                                   struct as_http_exchange *exchange)
+{
+    const char *method = as_http_exchange_get_method(exchange);
+    const char *path = as_http_exchange_get_path(exchange);
+    const size_t size = strlen(routes->prefix);
+    if (strncmp(path, routes->prefix, size) != 0 || (path[size] != '/' && path[size] != '\0'))
+        return as_route_find(method, "");
+    as_http_exchange_cut_path(exchange, size);
+    return as_route_find(method, as_http_exchange_get_path(exchange));
+}
+
 enum as_http_admission as_routes_admit(void *context, struct as_http_exchange *exchange)
 {
     struct as_routes *routes = context;
     const char *method = as_http_exchange_get_method(exchange);
-    const struct as_route *route = as_route_find(method, as_http_exchange_get_path(exchange));
+    const struct as_route *route = find(routes, exchange);
     as_http_exchange_set_route(exchange, route, route->handler);
     if (route->refusal && !takes_method(route, method)) {
         as_reply_text(exchange, 405, route->methods->allow, "%s", route->refusal);
         return AS_HTTP_REPLIED;
     }
+    if (route->is_form && !as_forms_check(routes->forms, exchange, route->handler))
+        return AS_HTTP_REPLIED;
+    if (route->permission == NONE && route->is_form)
+        return AS_HTTP_ADMITTED;
     if (route->permission == NONE) {
         as_route_answer(route, routes, exchange, "");
         return AS_HTTP_REPLIED;
     }
     const enum as_http_admission admission =
-        as_auth_admit(routes->auth, exchange, route->handler, route->permission);
+        route->is_form
+            ? as_auth_admit_form(routes->auth, exchange, route->handler, route->permission)
+            : as_auth_admit(routes->auth, exchange, route->handler, route->permission);
     if (admission == AS_HTTP_ADMITTED && route->check && !route->check(routes, exchange))
         return AS_HTTP_REPLIED;
     return admission;

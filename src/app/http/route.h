@@ -17,6 +17,8 @@
 #include <alertscaler/net/server.h>
 
 struct as_auth;
+struct as_forms;
+struct as_operators_request;
 struct as_receiver;
 struct as_route;
 
@@ -24,9 +26,10 @@ struct as_routes { /* all borrowed */
     struct as_auth *auth;
     struct as_receiver *receiver;
     struct as_api *api;
-    /* Answers an order. `target`: as in the path; NULL: all targets. */
-    void (*order)(void *context, struct as_http_exchange *exchange, const char *who,
-                  enum as_order_kind kind, const char *target);
+    const char *prefix; /* before all paths; "": none */
+    struct as_forms *forms;
+    /* Answers an order. */
+    void (*order)(void *context, const struct as_operators_request *request);
     int (*reload)(void *context, const char *who, struct as_error *error);
     void *context;
 };
@@ -42,6 +45,7 @@ struct as_route {
                    const struct as_route *route, const char *who);
     /* Before the body is read. False: already answered. NULL: no check. */
     bool (*check)(struct as_routes *routes, struct as_http_exchange *exchange);
+    bool is_form;               /* of a browser: checked by its head first; a session counts */
     struct as_api_endpoint api; /* if the API answers */
     enum as_order_kind order;   /* if it is an order */
     /* The 405 for other methods, sent before credentials are checked. NULL: see route.c. */

@@ -3,6 +3,7 @@
  */
 #include "operators.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,21 +19,47 @@
 
 struct as_operators {
     struct as_waiting *waiting;
-    struct as_waiting_kind kind;
+    struct as_waiting_kind api, form;
+    as_operators_form_fn *answer_form;
+    void *form_context;
 };
+
+static const char lost[] = "the command could not be made durable: look whether it was done";
 
 static void lose(void *context, struct as_http_exchange *exchange)
 {
-    as_reply_error(exchange, 503, AS_REPLY_LATER,
-                   "the command could not be made durable: look whether it was done");
+    as_reply_error(exchange, 503, AS_REPLY_LATER, "%s", lost);
+}
+
+static void lose_form(void *context, struct as_http_exchange *exchange)
+{
+    const struct as_operators *operators = context;
+    operators->answer_form(operators->form_context, exchange, 503, lost);
+}
+
+static void end_form(void *context, struct as_http_exchange *exchange,
+                     const struct as_waiting_answer *answer)
+{
+    const struct as_operators *operators = context;
+    operators->answer_form(operators->form_context, exchange, answer->status,
+                           answer->body.size > 0 ? answer->body.data : "");
 }
 
 struct as_operators *as_operators_new(struct as_waiting *waiting)
 {
     struct as_operators *operators = as_xcalloc(1, sizeof(*operators));
     operators->waiting = waiting;
-    operators->kind.lose = lose;
+    operators->api.lose = lose;
+    operators->form =
+        (struct as_waiting_kind){.lose = lose_form, .end = end_form, .context = operators};
     return operators;
+}
+
+void as_operators_set_form(struct as_operators *operators, as_operators_form_fn *answer,
+                           void *context)
+{
+    operators->answer_form = answer;
+    operators->form_context = context;
 }
 
 struct as_operators *as_operators_free(struct as_operators *operators)
@@ -41,52 +68,54 @@ struct as_operators *as_operators_free(struct as_operators *operators)
     return NULL;
 }
 
-static void reply_unavailable(struct as_http_exchange *exchange, const char *why)
+static void refuse(const struct as_operators *operators, const struct as_operators_request *request,
+                   int status, const char *text)
 {
-    as_reply_error(exchange, 503, AS_REPLY_LATER,
-                   "alertscaler cannot store commands now (%s): nothing was done", why);
+    if (request->is_form)
+        operators->answer_form(operators->form_context, request->exchange, status, text);
+    else
+        as_reply_error(request->exchange, status, status == 503 ? AS_REPLY_LATER : NULL, "%s",
+                       text);
 }
 
-/* The order's target, decoded, for free(). False if it has answered. */
-static bool decode_target(struct as_http_exchange *exchange, const char *encoded, char **target_out)
+/* The order's target, decoded, for free(); NULL: malformed. */
+static char *decode_target(const char *encoded)
 {
     size_t size = 0;
-    char *target = encoded ? evhttp_uridecode(encoded, 0, &size) : NULL;
-    if (encoded &&
-        (!target || strlen(target) != size || size == 0 || !as_str_is_utf8(target, size))) {
-        free(target);
-        as_reply_error(exchange, 400, NULL, "expected a target's name or id before the command");
-        return false;
-    }
-    *target_out = target;
-    return true;
+    char *target = evhttp_uridecode(encoded, 0, &size);
+    if (target && strlen(target) == size && size > 0 && as_str_is_utf8(target, size))
+        return target;
+    free(target);
+    return NULL;
 }
 
-void as_operators_handle(struct as_operators *operators, struct as_http_exchange *exchange,
-                         const char *who, enum as_order_kind kind, const char *encoded_target,
+void as_operators_handle(struct as_operators *operators, const struct as_operators_request *request,
                          const struct as_operators_way *way)
 {
     AS_CLEANUP(as_free_p) char *target = NULL;
+    struct as_error error = AS_ERROR_INIT;
     if (way->why_not || !way->shell || !as_storage_has_room(way->storage)) {
-        reply_unavailable(exchange, way->why_not ? way->why_not : "the queue to the state is full");
+        as_error_set(&error, "alertscaler cannot store commands now (%s): nothing was done",
+                     way->why_not ? way->why_not : "the queue to the state is full");
+        refuse(operators, request, 503, error.text);
         return;
     }
-    if (!decode_target(exchange, encoded_target, &target))
+    if (request->encoded_target && !(target = decode_target(request->encoded_target))) {
+        refuse(operators, request, 400, "expected a target's name or id before the command");
         return;
-
-    size_t size;
-    const char *body = as_http_exchange_get_body(exchange, &size);
-    struct as_error error = AS_ERROR_INIT;
+    }
     struct as_order_document document;
-    if (as_order_decode(body, size, kind, &document, &error) != 0) {
-        as_reply_error(exchange, size > AS_ORDER_BODY_MAX ? 413 : 400, NULL, "%s", error.text);
+    if (as_order_decode(request->body, request->body_size, request->kind, &document, &error) != 0) {
+        refuse(operators, request, request->body_size > AS_ORDER_BODY_MAX ? 413 : 400, error.text);
         return;
     }
     document.order.target = target;
-    document.order.who = who;
-    document.order.remote = as_http_exchange_get_remote(exchange);
+    document.order.who = request->who;
+    document.order.remote = as_http_exchange_get_remote(request->exchange);
     as_shell_order(way->shell, &document.order,
-                   as_waiting_add(operators->waiting, &operators->kind, exchange));
+                   as_waiting_add(operators->waiting,
+                                  request->is_form ? &operators->form : &operators->api,
+                                  request->exchange));
 }
 
 static void write_time(struct as_json_writer *json, const char *key, bool is_set, as_wall_time time)
@@ -124,6 +153,31 @@ static void write_answer(struct as_buf *body, const struct as_order_record *reco
     as_buf_append_char(body, '\n');
 }
 
+/* One sentence for the page. */
+static void write_sentence(struct as_buf *body, const struct as_order_record *record)
+{
+    const char *what = !record->target        ? "All targets"
+                       : *record->target_name ? record->target_name
+                                              : record->target;
+    const bool is_all = !record->target;
+    char until[AS_RFC3339_SIZE];
+    as_wall_time_print_short((as_wall_time){record->until.us - record->until.us % AS_US_PER_S},
+                             until);
+    switch (record->order->kind) {
+    case AS_ORDER_PAUSE:
+        as_buf_printf(body, "%s %s paused until %s.", what, is_all ? "are" : "is",
+                      !record->has_until ? (is_all ? "they are resumed" : "it is resumed") : until);
+        break;
+    case AS_ORDER_RESUME: as_buf_printf(body, "%s %s resumed.", what, is_all ? "are" : "is"); break;
+    case AS_ORDER_SCALE:
+        as_buf_printf(body, "%s is being set to the size %" PRId32 ".", what,
+                      record->order->replicas);
+        break;
+    case AS_ORDER_UNLOCK: as_buf_printf(body, "The locks of %s are ended.", what); break;
+    case AS_ORDER_KIND_COUNT: break;
+    }
+}
+
 void as_operators_on_outcome(struct as_operators *operators, uint64_t request,
                              const struct as_order_record *record)
 {
@@ -137,7 +191,9 @@ void as_operators_on_outcome(struct as_operators *operators, uint64_t request,
         return;
     answer->status = statuses[record->outcome];
     answer->headers = AS_REPLY_NO_STORE;
-    if (record->outcome == AS_ORDER_DONE)
+    if (record->outcome == AS_ORDER_DONE && answer->kind == &operators->form)
+        write_sentence(&answer->body, record);
+    else if (record->outcome == AS_ORDER_DONE)
         write_answer(&answer->body, record);
     else
         as_buf_append_str(&answer->body, record->message);

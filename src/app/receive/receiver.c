@@ -171,11 +171,12 @@ static void note_invalid(struct as_receiver *receiver, const struct as_notificat
     }
 }
 
-void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange)
+void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange,
+                             const char *prefix)
 {
     struct as_error error = AS_ERROR_INIT;
-    as_error_set(&error, "nothing is taken at %s: notifications go to /webhook",
-                 as_http_exchange_get_path(exchange));
+    as_error_set(&error, "nothing is taken at %s: notifications go to %s/webhook",
+                 as_http_exchange_get_path(exchange), prefix);
     complain(receiver, REFUSED, as_http_exchange_get_remote(exchange), error.text);
     as_reply_text(exchange, 404, NULL, "%s", error.text);
 }

@@ -49,7 +49,8 @@ bool as_receiver_check(struct as_receiver *receiver, struct as_http_exchange *ex
 void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *exchange);
 /* For a POST to another path: tells the sender and, throttled, the log where to send
  * notifications. */
-void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange);
+void as_receiver_refuse_path(struct as_receiver *receiver, struct as_http_exchange *exchange,
+                             const char *prefix);
 void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, int status);
 
 /* The outcome of a notification: AS_EFFECT_RECORD_NOTIFICATION. */

@@ -51,7 +51,7 @@ uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind
         .request = ++waiting->last,
         .kind = kind,
         .exchange = exchange,
-        .answer = {.status = 200, .body = AS_BUF_INIT_OPEN(BODY_MAX)},
+        .answer = {.kind = kind, .status = 200, .body = AS_BUF_INIT_OPEN(BODY_MAX)},
     };
     TAILQ_INSERT_TAIL(&waiting->entries, entry, next);
     kind->count++;
@@ -79,7 +79,9 @@ void as_waiting_end(struct as_waiting *waiting, uint64_t request)
     if (!first || first->request != request)
         return;
     const struct as_waiting_answer *answer = &first->answer;
-    if (answer->status == 200)
+    if (answer->kind->end)
+        answer->kind->end(answer->kind->context, first->exchange, answer);
+    else if (answer->status == 200)
         as_reply_json(first->exchange, 200, answer->headers, &answer->body);
     else
         as_reply_error(first->exchange, answer->status, NULL, "%.*s", (int)answer->body.size,

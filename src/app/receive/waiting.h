@@ -16,17 +16,21 @@
 
 struct as_waiting;
 
+struct as_waiting_answer {
+    const struct as_waiting_kind *kind;
+    int status;          /* 200, or an error whose text is in `body` */
+    const char *headers; /* for a 200 */
+    struct as_buf body;  /* for a 200: JSON, unless the kind answers itself */
+};
+
 struct as_waiting_kind { /* owned by the caller, for as long as its requests wait */
     /* Answers a request that will not become durable. */
     void (*lose)(void *context, struct as_http_exchange *exchange);
+    /* Answers a request that is durable; NULL: with JSON, or an error. */
+    void (*end)(void *context, struct as_http_exchange *exchange,
+                const struct as_waiting_answer *answer);
     void *context;
     size_t count; /* number of its waiting requests; all zero at first */
-};
-
-struct as_waiting_answer {
-    int status;          /* 200, or an error whose text is in `body` */
-    const char *headers; /* for a 200 */
-    struct as_buf body;  /* for a 200: JSON */
 };
 
 struct as_waiting *as_waiting_new(void) AS_MUST_USE;

@@ -34,9 +34,9 @@ struct comparison *comparison_new(const struct as_ruleset *ruleset, bool with_ch
 static void free_target(struct compared *target)
 {
     for (size_t i = 0; i < COMPARISON_SIDES; i++)
-        timeline_deinit(&target->lines[i]);
+        as_timeline_deinit(&target->lines[i]);
     for (size_t i = 0; i < target->band_count; i++)
-        timeline_band_deinit(&target->bands[i]);
+        as_timeline_band_deinit(&target->bands[i]);
     free(target->id);
     free(target->name);
     free(target);
@@ -128,7 +128,7 @@ void comparison_set_size(struct comparison *comparison, enum comparison_side sid
     size_figures_set(&target->sides[side], at.us, size, limit);
     compare_sizes(target, at.us);
     if (comparison->with_charts)
-        timeline_add(&target->lines[side], at.us, size);
+        as_timeline_add(&target->lines[side], at.us, size);
 }
 
 void comparison_count_action(struct comparison *comparison, enum comparison_side side,
@@ -142,19 +142,19 @@ void comparison_count_action(struct comparison *comparison, enum comparison_side
         target->sides[side].downs++;
 }
 
-static struct timeline_band *get_band(struct compared *target, const char *alert)
+static struct as_timeline_band *get_band(struct compared *target, const char *alert)
 {
     for (size_t i = 0; i < target->band_count; i++) {
         if (strcmp(target->bands[i].name, alert) == 0)
             return &target->bands[i];
     }
-    struct timeline_band *last = &target->bands[TIMELINE_BANDS_MAX - 1];
-    if (target->band_count == TIMELINE_BANDS_MAX) {
+    struct as_timeline_band *last = &target->bands[AS_TIMELINE_BANDS_MAX - 1];
+    if (target->band_count == AS_TIMELINE_BANDS_MAX) {
         free(last->name);
         last->name = as_xstrdup("and others");
         return last;
     }
-    struct timeline_band *band = &target->bands[target->band_count++];
+    struct as_timeline_band *band = &target->bands[target->band_count++];
     band->name = as_xstrdup(alert);
     return band;
 }
@@ -167,9 +167,9 @@ void comparison_set_alert(struct comparison *comparison, const char *id, const c
     if (!target)
         return;
     if (fires)
-        timeline_band_begin(get_band(target, alert), at.us);
+        as_timeline_band_begin(get_band(target, alert), at.us);
     else
-        timeline_band_end(get_band(target, alert), at.us);
+        as_timeline_band_end(get_band(target, alert), at.us);
 }
 
 static int compare_names(const void *left, const void *right)
@@ -207,6 +207,6 @@ void comparison_end(struct comparison *comparison, as_wall_time at)
         for (size_t i = 0; i < COMPARISON_SIDES; i++)
             size_figures_end(&target->sides[i], at.us);
         for (size_t i = 0; i < target->band_count; i++)
-            timeline_band_close(&target->bands[i], at.us);
+            as_timeline_band_close(&target->bands[i], at.us);
     }
 }

@@ -9,13 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "comparison_private.h"
+#include <alertscaler/app/chart.h>
+#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
-
-#include "comparison_private.h"
-#include "safe_text.h"
-#include "timeline_svg.h"
 
 #define CHART_MAX  ((size_t)16 * 1024 * 1024)
 #define NAME_SIZE  100 /* bytes of a file's name without its extension */
@@ -32,7 +31,7 @@ static void put_padded(FILE *out, const char *text, size_t width)
 {
     const size_t size = strlen(text);
 
-    safe_text_put(out, text);
+    as_safe_text_put(out, text);
     fprintf(out, "%*s", size < width ? (int)(width - size) : 0, "");
 }
 
@@ -78,7 +77,7 @@ static void print_difference(const char *label, const struct difference *differe
 
     as_wall_time_print_short((as_wall_time){difference->from}, text);
     fputs("  ", out);
-    safe_text_put(out, label);
+    as_safe_text_put(out, label);
     fprintf(out, " %s: %" PRId32 " before, %" PRId32 " after, for ", text,
             difference->sizes[COMPARISON_BEFORE], difference->sizes[COMPARISON_AFTER]);
     put_span(out, difference->to - difference->from);
@@ -108,7 +107,7 @@ static void print_differences(const struct comparison *comparison, FILE *out)
             print_difference(label, &target->differences[i], out);
         if (target->difference_count > DIFFERENCES_SHOWN) {
             fputs("  ", out);
-            safe_text_put(out, label);
+            as_safe_text_put(out, label);
             fprintf(out, " %" PRIu64 " more\n", target->difference_count - DIFFERENCES_SHOWN);
         }
     }
@@ -258,7 +257,7 @@ static int write_chart(const struct comparison *comparison, struct compared *tar
     char *path = make_path(folder, label, number, label == target->name);
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(CHART_MAX);
     const struct as_target_kind *kind = as_target_kind_find_of_id(target->id);
-    const struct timeline_chart chart = {
+    const struct as_chart chart = {
         .title = label,
         .subtitle = subtitle,
         .unit = kind ? kind->unit : "replicas",
@@ -272,7 +271,7 @@ static int write_chart(const struct comparison *comparison, struct compared *tar
         .band_count = target->band_count,
     };
 
-    timeline_print_svg(&chart, &text);
+    as_chart_print_svg(&chart, &text);
     if (as_buf_check(&text) != 0) {
         as_error_set(error, "%s: the chart is too large", path);
         return -EMSGSIZE;

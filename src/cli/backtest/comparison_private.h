@@ -6,8 +6,10 @@
 
 #include <bsd/sys/tree.h>
 
+#include <alertscaler/app/timeline.h>
+
 #include "comparison.h"
-#include "timeline.h"
+#include "size_figures.h"
 
 #define DIFFERENCES_SHOWN 5
 
@@ -21,8 +23,8 @@ struct compared {
     char *id, *name;
     bool shares_name; /* with other targets: known at the end */
     struct size_figures sides[COMPARISON_SIDES];
-    struct timeline lines[COMPARISON_SIDES];
-    struct timeline_band bands[TIMELINE_BANDS_MAX];
+    struct as_timeline lines[COMPARISON_SIDES];
+    struct as_timeline_band bands[AS_TIMELINE_BANDS_MAX];
     size_t band_count;
     bool differs, is_counted;
     int64_t differs_since, differed_us;

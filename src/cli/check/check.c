@@ -28,6 +28,7 @@ struct check {
     struct as_web_config *web; /* NULL: not given, or has errors */
     struct as_lint *lint;      /* NULL: its files have errors */
     size_t target_count, rule_count, file_count;
+    char route_prefix[AS_EXTERNAL_URL_SIZE];
     bool is_unreadable;
     bool is_web_alone;   /* nothing else is checked */
     bool is_syntax_only; /* files named in a configuration are ignored */
@@ -85,6 +86,7 @@ static void open_lint(struct check *check, const struct as_args *args)
     struct as_lint_sources sources = {
         .alertmanager = as_args_get(args, "alertmanager"),
         .prometheus_rules = patterns,
+        .route_prefix = check->route_prefix,
         .web_config_file = as_args_get(args, "web.config.file"),
         .web = check->web ? as_web_config_get(check->web) : NULL,
     };
@@ -145,14 +147,27 @@ static void check_web(struct check *check, const char *path)
                            &(struct as_diagnostic){.file = path, .message = error.text});
 }
 
-static void check_external_url(struct check *check, const char *text)
+static void note(struct check *check, const char *option, int status, const struct as_error *error)
 {
-    struct as_external_url url;
+    if (status != 0)
+        as_diagnostics_add(&check->diagnostics,
+                           &(struct as_diagnostic){.file = option, .message = error->text});
+}
+
+/* Before which path /webhook is: as the daemon with these options has it. */
+static void check_address(struct check *check, const struct as_args *args)
+{
+    struct as_external_url url = {0};
     struct as_error error = AS_ERROR_INIT;
-    if (as_external_url_parse(text, &url, &error) != 0)
-        as_diagnostics_add(
-            &check->diagnostics,
-            &(struct as_diagnostic){.file = "--web.external-url", .message = error.text});
+    const char *text = as_args_get(args, "web.external-url");
+    const char *prefix = as_args_get(args, "web.route-prefix");
+    if (text)
+        note(check, "--web.external-url", as_external_url_parse(text, &url, &error), &error);
+    (void)snprintf(check->route_prefix, sizeof(check->route_prefix), "%s",
+                   as_external_url_get_path(&url));
+    if (prefix)
+        note(check, "--web.route-prefix",
+             as_route_prefix_parse(prefix, check->route_prefix, &error), &error);
 }
 
 static bool has_warning(const struct as_diagnostics *diagnostics)
@@ -205,8 +220,7 @@ static int run(const struct as_args *args)
     bool is_json = as_str_equal(as_args_get(args, "format"), "json");
     if (as_args_has(args, "web.config.file"))
         check_web(&check, as_args_get(args, "web.config.file"));
-    if (as_args_has(args, "web.external-url"))
-        check_external_url(&check, as_args_get(args, "web.external-url"));
+    check_address(&check, args);
     open_lint(&check, args);
     if (args->operand_count > 0)
         check_operands(&check, args);
@@ -237,6 +251,7 @@ static const struct as_option options[] = {
     {.name = "web.external-url",
      .value = "URL",
      .help = "the daemon's option of this name, to check too"},
+    {.name = "web.route-prefix", .value = "PATH", .help = "the same"},
     {.name = "format",
      .value = "FORMAT",
      .fallback = "text",

@@ -11,12 +11,13 @@
 
 #include <curl/curl.h>
 
+#include <alertscaler/app/record_text.h>
+#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/reason.h>
 
 #include "log/log_filter.h"
-#include "safe_text.h"
 
 #define LOOK_EVERY_US (200 * AS_US_PER_MS)
 #define PATIENCE_US   (30 * AS_US_PER_S)
@@ -77,7 +78,7 @@ int fire_after_begin(const struct as_args *args, struct fire_after *after_out)
     json_t *data = ask(args, "/api/v1/status", true, &status);
     if (!data)
         return status;
-    after_out->since = as_xstrdup(log_get_text(data, "time"));
+    after_out->since = as_xstrdup(as_record_get_text(data, "time"));
     after_out->expiry_s = json_integer_value(json_object_get(data, "incident_expiry_seconds"));
     after_out->targets = json_array();
     after_out->told = json_object();
@@ -108,7 +109,7 @@ static void print_argument(const char *text)
         if (*at == '\'')
             fputs("'\\''", stdout);
         else if ((unsigned char)*at < 0x80)
-            safe_text_put(stdout, one);
+            as_safe_text_put(stdout, one);
         else
             fputc(*at, stdout);
     }
@@ -153,7 +154,7 @@ static void find_targets(struct fire_after *after, const char *digest)
     size_t i, k;
     json_array_foreach(incidents, i, incident)
     {
-        if (strcmp(log_get_text(incident, "digest"), digest) != 0)
+        if (strcmp(as_record_get_text(incident, "digest"), digest) != 0)
             continue;
         json_array_foreach(json_object_get(incident, "targets"), k, target)
             json_array_append(after->targets, json_object_get(target, "target"));
@@ -181,15 +182,17 @@ static void note_lock(struct fire_after *after, const json_t *decision)
 {
     const json_int_t from = json_integer_value(json_object_get(decision, "replicas"));
     const json_t *would = json_object_get(decision, "would");
-    if (strcmp(log_get_text(decision, "reason"), as_reason_get_word(AS_REASON_COOLDOWN)) == 0 &&
+    if (strcmp(as_record_get_text(decision, "reason"), as_reason_get_word(AS_REASON_COOLDOWN)) ==
+            0 &&
         json_is_integer(would))
-        json_object_set_new(after->locked, log_get_text(decision, "target"),
+        json_object_set_new(after->locked, as_record_get_text(decision, "target"),
                             json_string(json_integer_value(would) > from ? "up" : "down"));
 }
 
 static void print_decision(const struct fire_after *after, const json_t *decision)
 {
-    const char *word = log_get_text(decision, "reason"), *rule = log_get_text(decision, "rule");
+    const char *word = as_record_get_text(decision, "reason"),
+               *rule = as_record_get_text(decision, "rule");
     const json_int_t from = json_integer_value(json_object_get(decision, "replicas"));
     const json_int_t to = json_integer_value(json_object_get(decision, "desired"));
     const json_t *would = json_object_get(decision, "would");
@@ -198,7 +201,7 @@ static void print_decision(const struct fire_after *after, const json_t *decisio
         print_json(decision);
         return;
     }
-    safe_text_put(stdout, log_get_text(decision, "target_name"));
+    as_safe_text_put(stdout, as_record_get_text(decision, "target_name"));
     if (from == to)
         printf(": stays at %" JSON_INTEGER_FORMAT ": %s", from, word);
     else
@@ -206,7 +209,7 @@ static void print_decision(const struct fire_after *after, const json_t *decisio
     if (json_is_integer(would))
         printf(", would be %" JSON_INTEGER_FORMAT, json_integer_value(would));
     fputs(*rule ? ", by rule " : "", stdout);
-    safe_text_put(stdout, rule);
+    as_safe_text_put(stdout, rule);
     printf(". %s\n", as_reason_find(word, &reason) ? as_reason_get_meaning(reason) : "");
 }
 
@@ -219,8 +222,9 @@ static void print_new(struct fire_after *after)
     json_t *list = ask(after->args, path, true, &unused);
     for (size_t i = json_array_size(list); i > 0; i--) {
         const json_t *decision = json_array_get(list, i - 1);
-        const char *id = log_get_text(decision, "id");
-        if (!is_ours(after, log_get_text(decision, "target")) || json_object_get(after->told, id))
+        const char *id = as_record_get_text(decision, "id");
+        if (!is_ours(after, as_record_get_text(decision, "target")) ||
+            json_object_get(after->told, id))
             continue;
         json_object_set(after->told, id, json_object_get(decision, "target"));
         note_lock(after, decision);
@@ -244,7 +248,7 @@ static bool is_told(const struct fire_after *after, const char *target)
 
 static bool has_failed(const json_t *target)
 {
-    return *log_get_text(target, "failure") != '\0';
+    return *as_record_get_text(target, "failure") != '\0';
 }
 
 /* Whether nothing more is expected for this target for now. */
@@ -253,15 +257,16 @@ static bool is_settled(const struct fire_after *after, const json_t *target, int
     const json_t *ordered = json_object_get(target, "desired");
     if (has_failed(target))
         return waited_us >= FAILURE_US;
-    return is_told(after, log_get_text(target, "id")) &&
+    return is_told(after, as_record_get_text(target, "id")) &&
            !json_is_true(json_object_get(target, "busy")) &&
            json_equal(json_object_get(target, "replicas"), ordered);
 }
 
 static void print_lock(const struct fire_after *after, const json_t *target)
 {
-    const char *way = json_string_value(json_object_get(after->locked, log_get_text(target, "id")));
-    const char *until = way ? log_get_text(json_object_get(target, "locked_until"), way) : "";
+    const char *way =
+        json_string_value(json_object_get(after->locked, as_record_get_text(target, "id")));
+    const char *until = way ? as_record_get_text(json_object_get(target, "locked_until"), way) : "";
     struct timespec now;
     as_wall_time end;
     if (as_wall_time_parse(until, strlen(until), &end) != 0)
@@ -275,22 +280,23 @@ static void print_lock(const struct fire_after *after, const json_t *target)
 
 static void print_target(const struct fire_after *after, const json_t *target)
 {
-    const char *name = log_get_text(target, "name"), *text = log_get_text(target, "failure_text");
+    const char *name = as_record_get_text(target, "name"),
+               *text = as_record_get_text(target, "failure_text");
     const json_t *size = json_object_get(target, "replicas");
     enum as_reason reason;
     if (as_args_wants_json(after->args)) {
         print_json(target);
         return;
     }
-    safe_text_put(stdout, name);
+    as_safe_text_put(stdout, name);
     if (has_failed(target)) {
-        const char *word = log_get_text(target, "failure");
+        const char *word = as_record_get_text(target, "failure");
         printf(": failed: %s. %s", word,
                as_reason_find(word, &reason) ? as_reason_get_meaning(reason) : "");
         fputs(*text ? " " : "", stdout);
-        safe_text_put(stdout, text);
+        as_safe_text_put(stdout, text);
         putchar('\n');
-    } else if (json_is_integer(size) && is_told(after, log_get_text(target, "id"))) {
+    } else if (json_is_integer(size) && is_told(after, as_record_get_text(target, "id"))) {
         printf(": its size is %" JSON_INTEGER_FORMAT, json_integer_value(size));
         print_lock(after, target);
         putchar('\n');

@@ -9,6 +9,7 @@
 
 #include <event2/event.h>
 
+#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/config/config.h>
@@ -16,7 +17,6 @@
 
 #include "check/config_option.h"
 #include "http_session.h"
-#include "safe_text.h"
 
 #define BODY_MAX ((size_t)64 * 1024)
 
@@ -31,7 +31,7 @@ static void on_done(void *context, uint64_t ticket, const char *error)
     test->waiting--;
     test->refused += error != NULL;
     if (error) {
-        safe_text_put(stdout, error);
+        as_safe_text_put(stdout, error);
         putchar('\n');
     } else {
         printf("receiver %s took the sample", test->receiver->name);

@@ -12,7 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include "safe_text.h"
+#include <alertscaler/app/safe_text.h>
 
 #define BODY_MAX ((size_t)64 * 1024)
 
@@ -47,17 +47,17 @@ static const char *get_text(const json_t *data, const char *key)
 static void print_words(enum as_order_kind kind, const json_t *data)
 {
     const char *target = get_text(data, "target"), *until = get_text(data, "until");
-    safe_text_put(stdout, *target ? target : "all targets");
+    as_safe_text_put(stdout, *target ? target : "all targets");
     switch (kind) {
     case AS_ORDER_PAUSE:
         fputs(*until ? ": paused until " : ": paused until resumed", stdout);
-        safe_text_put(stdout, until);
+        as_safe_text_put(stdout, until);
         break;
     case AS_ORDER_RESUME: fputs(": resumed", stdout); break;
     case AS_ORDER_SCALE:
         printf(": to be set to %" JSON_INTEGER_FORMAT ", command ",
                json_integer_value(json_object_get(data, "replicas")));
-        safe_text_put(stdout, get_text(data, "id"));
+        as_safe_text_put(stdout, get_text(data, "id"));
         break;
     case AS_ORDER_UNLOCK: fputs(": unlocked", stdout); break;
     case AS_ORDER_KIND_COUNT: break;

@@ -9,12 +9,12 @@
 #include <curl/curl.h>
 #include <jansson.h>
 
+#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 
 #include "http_call.h"
-#include "safe_text.h"
 #include "status.h"
 
 #define REASON_SHOWN 40 /* bytes of a pause's reason in the table */
@@ -180,7 +180,7 @@ static void print_table(const json_t *targets, FILE *out)
     for (size_t k = 0; k < count; k++) {
         rows[k] = make_row(json_array_get(targets, k), now_us);
         for (size_t i = 0; i < COLUMNS; i++) {
-            rows[k].cells[i] = safe_text_take(rows[k].cells[i]);
+            rows[k].cells[i] = as_safe_text_take(rows[k].cells[i]);
             const size_t width = strlen(rows[k].cells[i]);
             widths[i] = width > widths[i] ? width : widths[i];
         }
@@ -203,7 +203,7 @@ static void print_above(const json_t *status, FILE *out)
     char left[64];
     if (*leader) {
         fputs("Leader: ", out);
-        safe_text_put(out, leader);
+        as_safe_text_put(out, leader);
         fputc('\n', out);
     }
     if (json_is_true(json_object_get(status, "dry_run")))
@@ -215,11 +215,11 @@ static void print_above(const json_t *status, FILE *out)
     else
         fputs("Everything is paused", out);
     fprintf(out, "%s", *who ? ", by " : "");
-    safe_text_put(out, who);
+    as_safe_text_put(out, who);
     if (describe_span(pause, "until", false, get_now_us(), left, sizeof(left)))
         fprintf(out, ", for another %s", left);
     fputs(": ", out);
-    safe_text_put(out, get_text(pause, "reason"));
+    as_safe_text_put(out, get_text(pause, "reason"));
     fputc('\n', out);
 }
 
@@ -243,9 +243,9 @@ static void print_failures(const json_t *targets, FILE *out)
         const char *text = get_text(target, "failure_text");
         if (!*text)
             continue;
-        safe_text_put(out, get_text(target, "name"));
+        as_safe_text_put(out, get_text(target, "name"));
         fprintf(out, ": %s: ", get_text(target, "failure"));
-        safe_text_put(out, text);
+        as_safe_text_put(out, text);
         fputc('\n', out);
     }
 }

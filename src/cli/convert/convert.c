@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/config/convert.h>
 
 #include "cli.h"
 #include "convert_folder.h"
-#include "safe_text.h"
 
 #define LIST_MAX ((size_t)64 * 1024 * 1024)
 
@@ -38,7 +38,7 @@ static void print_items(const struct as_conversion *conversion)
         AS_CLEANUP(as_buf_deinit) struct as_buf line = AS_BUF_INIT(LIST_MAX);
         append_item(&line, &conversion->items[i]);
         line.data[--line.size] = '\0';
-        safe_text_put(stdout, line.data);
+        as_safe_text_put(stdout, line.data);
         putchar('\n');
     }
 }
@@ -55,7 +55,7 @@ static void print_summary(const struct as_conversion *conversion, const char *fo
     fputs(" and ", stdout);
     print_count(conversion->rule_count, "rule");
     fputs(" in ", stdout);
-    safe_text_put(stdout, folder);
+    as_safe_text_put(stdout, folder);
     fputs(conversion->target_count > 0 ? ": rules/, tests/, alerts.yaml" : "", stdout);
     if (conversion->lost_count > 0) {
         fputs("; ", stdout);

@@ -9,12 +9,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include <alertscaler/app/explain.h>
+#include <alertscaler/app/record_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
 #include "check/config_option.h"
 #include "check/rules_option.h"
-#include "explain_print.h"
 #include "log_filter.h"
 #include "log_walk.h"
 #include "moment.h"
@@ -36,13 +37,13 @@ struct search {
 
 static bool is_decision(const json_t *record)
 {
-    return strcmp(log_get_text(record, "kind"), "decision") == 0;
+    return strcmp(as_record_get_text(record, "kind"), "decision") == 0;
 }
 
 static bool is_of_target(const struct search *search, const json_t *record)
 {
-    return strcmp(log_get_text(record, "target"), search->target) == 0 ||
-           strcmp(log_get_text(record, "target_name"), search->target) == 0;
+    return strcmp(as_record_get_text(record, "target"), search->target) == 0 ||
+           strcmp(as_record_get_text(record, "target_name"), search->target) == 0;
 }
 
 static bool wants_line(void *context, const struct log_line *line)
@@ -55,7 +56,8 @@ static bool wants_line(void *context, const struct log_line *line)
 /* A later decision on the same target id (a name may stand for several). */
 static int take_next(struct search *search, const json_t *record, as_wall_time time)
 {
-    if (strcmp(log_get_text(record, "target"), log_get_text(search->decision, "target")) != 0)
+    if (strcmp(as_record_get_text(record, "target"),
+               as_record_get_text(search->decision, "target")) != 0)
         return 0;
     search->until = (as_maybe_time){.set = true, .at = time};
     search->repeats = json_integer_value(json_object_get(record, "repeats"));
@@ -72,7 +74,7 @@ static void keep_last_command(json_t *commands)
 static int take_decision(struct search *search, json_t *record, struct as_error *error)
 {
     as_wall_time time;
-    int status = log_get_time(record, &time, error);
+    int status = as_record_get_time(record, &time, error);
 
     if (status)
         return status;
@@ -96,13 +98,14 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
         return 0;
     if (is_decision(record))
         return take_decision(search, record, error);
-    if (strcmp(log_get_text(record, "kind"), "command") == 0)
+    if (strcmp(as_record_get_text(record, "kind"), "command") == 0)
         json_array_append(search->commands, record);
     /* An action without a decision: since then the size could not be read. */
-    const char *decision = log_get_text(record, "decision"), *kind = log_get_text(record, "kind");
+    const char *decision = as_record_get_text(record, "decision"),
+               *kind = as_record_get_text(record, "kind");
     const bool is_effect = strcmp(kind, "action") == 0 || strcmp(kind, "nodes") == 0;
     if (search->decision && is_effect &&
-        (!*decision || strcmp(decision, log_get_text(search->decision, "id")) == 0))
+        (!*decision || strcmp(decision, as_record_get_text(search->decision, "id")) == 0))
         json_array_append(search->actions, record);
     return 0;
 }
@@ -111,18 +114,18 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
 
 static bool is_of_kind(const json_t *record, const char *kind)
 {
-    return strcmp(log_get_text(record, "kind"), kind) == 0;
+    return strcmp(as_record_get_text(record, "kind"), kind) == 0;
 }
 
 static bool has_id(const json_t *record, const char *key, const json_t *decision)
 {
-    const char *id = log_get_text(decision, "id");
-    return *id && strcmp(log_get_text(record, key), id) == 0;
+    const char *id = as_record_get_text(decision, "id");
+    return *id && strcmp(as_record_get_text(record, key), id) == 0;
 }
 
 static bool is_node_group(const json_t *decision)
 {
-    const char *target = log_get_text(decision, "target");
+    const char *target = as_record_get_text(decision, "target");
     return as_str_starts_with(target, "node_group/") || as_str_starts_with(target, "pool/");
 }
 
@@ -138,11 +141,11 @@ static bool wants_named(void *context, const struct log_line *line)
 
 static void take_incident(struct search *search, json_t *record)
 {
-    const char *incident = log_get_incident(record);
+    const char *incident = as_record_get_incident(record);
     const json_t *item;
     size_t i;
 
-    if (strcmp(log_get_text(record, "event"), "opened") != 0)
+    if (strcmp(as_record_get_text(record, "event"), "opened") != 0)
         return;
     json_array_foreach(json_object_get(search->decision, "incidents"), i, item)
     {
@@ -152,7 +155,7 @@ static void take_incident(struct search *search, json_t *record)
         const json_t *known;
         json_array_foreach(search->incidents, j, known)
         {
-            if (strcmp(log_get_incident(known), incident) == 0)
+            if (strcmp(as_record_get_incident(known), incident) == 0)
                 break;
         }
         if (j < json_array_size(search->incidents))
@@ -183,7 +186,7 @@ static int take_named(void *context, const struct log_line *line, json_t *record
     const bool is_nodes = is_of_kind(record, "nodes");
     as_wall_time time;
 
-    if (log_get_time(record, &time, error) != 0)
+    if (as_record_get_time(record, &time, error) != 0)
         return 1;
     if (is_of_kind(record, "incident")) {
         if (time.us <= search->at.us)
@@ -247,8 +250,8 @@ static int take_name(void *context, const struct log_line *line, json_t *record,
                      struct as_error *error)
 {
     if (is_decision(record)) {
-        offer_name(context, log_get_text(record, "target_name"));
-        offer_name(context, log_get_text(record, "target"));
+        offer_name(context, as_record_get_text(record, "target_name"));
+        offer_name(context, as_record_get_text(record, "target"));
     }
     return 0;
 }
@@ -275,9 +278,10 @@ static int fail_to_find(const struct as_args *args, const struct search *search,
     AS_CLEANUP(as_free_p)
     char *nearest = command || search->first.set ? NULL : find_nearest(search->target, files);
     if (command && !search->first.set)
-        (void)as_cli_fail(
-            args, "nothing was decided on \"%s\" up to %s; an operator ordered: %s, at %s",
-            search->target, text, log_get_text(command, "command"), log_get_text(command, "time"));
+        (void)as_cli_fail(args,
+                          "nothing was decided on \"%s\" up to %s; an operator ordered: %s, at %s",
+                          search->target, text, as_record_get_text(command, "command"),
+                          as_record_get_text(command, "time"));
     else if (search->first.set)
         (void)as_cli_fail(args, "the first decision on \"%s\" in the log is of %s", search->target,
                           text);
@@ -294,7 +298,7 @@ static int fail_to_find(const struct as_args *args, const struct search *search,
 
 static int print(const struct as_args *args, const struct search *search)
 {
-    const struct explanation told = {
+    const struct as_explanation told = {
         .decision = search->decision,
         .actions = search->actions,
         .commands = search->commands,
@@ -307,12 +311,12 @@ static int print(const struct as_args *args, const struct search *search)
     };
 
     if (as_args_wants_json(args)) {
-        json_t *json = explain_make_json(&told);
+        json_t *json = as_explain_make_json(&told);
         json_dumpf(json, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
         putchar('\n');
         json_decref(json);
     } else {
-        explain_print_text(&told, stdout);
+        as_explain_print(&told, stdout);
     }
     return AS_EXIT_OK;
 }

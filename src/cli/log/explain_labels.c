@@ -10,6 +10,8 @@
 
 #include <jansson.h>
 
+#include <alertscaler/app/record_text.h>
+#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/scope.h>
 #include <alertscaler/core/target.h>
@@ -20,7 +22,6 @@
 #include "explain_match.h"
 #include "log_filter.h"
 #include "log_print.h"
-#include "safe_text.h"
 
 struct asked {
     const struct as_config *config;
@@ -130,26 +131,26 @@ static void print_names(const char *what, const json_t *list, const char *none)
     json_array_foreach(list, i, item)
     {
         fputs(i > 0 ? ", " : "", stdout);
-        safe_text_put(stdout, json_string_value(item));
+        as_safe_text_put(stdout, json_string_value(item));
     }
     putchar('\n');
 }
 
 static void print_rule(const json_t *rule)
 {
-    const char *why = log_get_text(rule, "why_not"), *id = log_get_text(rule, "target");
+    const char *why = as_record_get_text(rule, "why_not"), *id = as_record_get_text(rule, "target");
     const json_t *credentials = json_object_get(rule, "credentials");
-    safe_text_put(stdout, log_get_text(rule, "rule"));
+    as_safe_text_put(stdout, as_record_get_text(rule, "rule"));
     if (*why) {
         fputs(" almost matches: ", stdout);
-        safe_text_put(stdout, why);
+        as_safe_text_put(stdout, why);
         putchar('\n');
         return;
     }
     fputs(" matches\n    target: ", stdout);
-    safe_text_put(stdout, log_get_text(rule, "target_name"));
+    as_safe_text_put(stdout, as_record_get_text(rule, "target_name"));
     fputs(*id ? " (" : " is not allowed: ", stdout);
-    safe_text_put(stdout, *id ? id : log_get_text(rule, "why_no_target"));
+    as_safe_text_put(stdout, *id ? id : as_record_get_text(rule, "why_no_target"));
     fputs(*id ? ")\n" : "\n", stdout);
     print_names("receivers", json_object_get(rule, "receivers"), "any");
     print_names("credentials", credentials,

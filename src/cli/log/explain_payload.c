@@ -8,7 +8,10 @@
 
 #include <jansson.h>
 
+#include <alertscaler/app/explain.h>
+#include <alertscaler/app/record_text.h>
 #include <alertscaler/app/rehearsal.h>
+#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
@@ -20,11 +23,9 @@
 #include "check/config_option.h"
 #include "check/rules_option.h"
 #include "explain_match.h"
-#include "explain_print.h"
 #include "log_filter.h"
 #include "log_print.h"
 #include "moment.h"
-#include "safe_text.h"
 
 #define PAYLOAD_MAX ((size_t)64 * 1024 * 1024)
 #define RECORD_MAX  ((size_t)512 * 1024 * 1024)
@@ -142,19 +143,19 @@ static void on_incident(void *context, as_wall_time at, const struct as_incident
 
 static void print_rule(const json_t *rule)
 {
-    const char *why = log_get_text(rule, "why_not"),
-               *no_target = log_get_text(rule, "why_no_target");
+    const char *why = as_record_get_text(rule, "why_not"),
+               *no_target = as_record_get_text(rule, "why_no_target");
 
     fputs("  ", stdout);
-    safe_text_put(stdout, log_get_text(rule, "rule"));
+    as_safe_text_put(stdout, as_record_get_text(rule, "rule"));
     if (*why) {
         fputs(" does not: ", stdout);
-        safe_text_put(stdout, why);
+        as_safe_text_put(stdout, why);
     } else {
         fputs(" matches: target ", stdout);
-        safe_text_put(stdout, log_get_text(rule, "target_name"));
+        as_safe_text_put(stdout, as_record_get_text(rule, "target_name"));
         fputs(*no_target ? " is not allowed: " : " (", stdout);
-        safe_text_put(stdout, *no_target ? no_target : log_get_text(rule, "target"));
+        as_safe_text_put(stdout, *no_target ? no_target : as_record_get_text(rule, "target"));
         fputs(*no_target ? "" : ")", stdout);
     }
     putchar('\n');
@@ -162,18 +163,18 @@ static void print_rule(const json_t *rule)
 
 static void print_alert(json_t *alert)
 {
-    const char *outcome = log_get_text(alert, "outcome");
+    const char *outcome = as_record_get_text(alert, "outcome");
     enum as_reason reason;
     const json_t *rule;
     size_t i;
 
     if (json_object_get(alert, "error")) {
-        safe_text_put(stdout, log_get_text(alert, "error"));
+        as_safe_text_put(stdout, as_record_get_text(alert, "error"));
         printf(": %s\n", outcome);
         return;
     }
-    log_print_labels(json_object_get(alert, "labels"), stdout);
-    printf(" %s: %s", log_get_text(alert, "status"), outcome);
+    as_record_print_labels(json_object_get(alert, "labels"), stdout);
+    printf(" %s: %s", as_record_get_text(alert, "status"), outcome);
     if (as_reason_find(outcome, &reason))
         printf(". %s", as_reason_get_meaning(reason));
     putchar('\n');
@@ -183,11 +184,11 @@ static void print_alert(json_t *alert)
 static void print_unread(const json_t *action)
 {
     putchar('\n');
-    safe_text_put(stdout, log_get_text(action, "target_name"));
+    as_safe_text_put(stdout, as_record_get_text(action, "target_name"));
     fputs(" (", stdout);
-    safe_text_put(stdout, log_get_text(action, "target"));
+    as_safe_text_put(stdout, as_record_get_text(action, "target"));
     printf(")\nIts size is not known: --replicas=%s=N gives one.\n",
-           log_get_text(action, "target_name"));
+           as_record_get_text(action, "target_name"));
 }
 
 /* The actions of a decision. */
@@ -198,8 +199,8 @@ static json_t *collect_actions(const json_t *records, const json_t *decision)
 
     json_array_foreach(records, i, record)
     {
-        if (*log_get_text(record, "decision") &&
-            strcmp(log_get_text(record, "decision"), log_get_text(decision, "id")) == 0)
+        if (*as_record_get_text(record, "decision") &&
+            strcmp(as_record_get_text(record, "decision"), as_record_get_text(decision, "id")) == 0)
             json_array_append(actions, record);
     }
     return actions;
@@ -213,14 +214,14 @@ static void print_text(const struct preview *preview)
     json_array_foreach(preview->alerts, i, item) print_alert(item);
     json_array_foreach(preview->records, i, item)
     {
-        if (strcmp(log_get_text(item, "kind"), "decision") == 0) {
+        if (strcmp(as_record_get_text(item, "kind"), "decision") == 0) {
             json_t *actions = collect_actions(preview->records, item);
-            const struct explanation told = {
+            const struct as_explanation told = {
                 .decision = item, .actions = actions, .incidents = preview->incidents};
             putchar('\n');
-            explain_print_text(&told, stdout);
+            as_explain_print(&told, stdout);
             json_decref(actions);
-        } else if (!*log_get_text(item, "decision")) {
+        } else if (!*as_record_get_text(item, "decision")) {
             print_unread(item);
         }
     }

@@ -7,24 +7,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include <alertscaler/app/record_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/reason.h>
 
 #include "moment.h"
-
-const char *log_get_text(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text ? text : "";
-}
-
-const char *log_get_incident(const json_t *record)
-{
-    const char *digest = log_get_text(record, "digest");
-    return *digest ? digest : log_get_text(record, "fingerprint");
-}
 
 static int read_time(const char *option, const char *text, as_wall_time now, as_maybe_time *out,
                      struct as_error *error)
@@ -175,10 +163,10 @@ static bool has_reason(const json_t *record, const char *word)
 
 bool log_filter_match(const struct log_filter *filter, const json_t *record, const json_t *details)
 {
-    const char *time = log_get_text(record, "time");
+    const char *time = as_record_get_text(record, "time");
     as_wall_time at = {0};
 
-    if (!kind_matches(filter, log_get_text(record, "kind")))
+    if (!kind_matches(filter, as_record_get_text(record, "kind")))
         return false;
     if ((filter->since.set || filter->until.set) && as_wall_time_parse(time, strlen(time), &at))
         return false;

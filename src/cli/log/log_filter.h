@@ -28,13 +28,6 @@ int log_filter_init(struct log_filter *filter, const struct as_args *args, as_wa
  * matches. */
 bool log_filter_match(const struct log_filter *filter, const json_t *record, const json_t *details);
 
-/* A text member, "" if absent. */
-const char *log_get_text(const json_t *object, const char *key);
-
-/* The key by which decisions name the incident of an alert or incident record: the digest, in logs
- * of earlier versions the fingerprint. */
-const char *log_get_incident(const json_t *record);
-
 /* For the table of a command. */
 #define LOG_FILTER_OPTIONS                                                                         \
     {.name = "target",                                                                             \

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/app/record_text.h>
+#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/attr.h>
 
 #include "log_filter.h"
-#include "safe_text.h"
 
 #define ALERTS_SHOWN 4
 #define KIND_WIDTH   13
@@ -40,7 +41,7 @@ static void end_color(const struct print *print, enum color color)
 
 static void put_text(const struct print *print, const char *text)
 {
-    safe_text_put(print->out, text);
+    as_safe_text_put(print->out, text);
 }
 
 static void put_colored(const struct print *print, enum color color, const char *text)
@@ -92,23 +93,8 @@ static bool has_number(const json_t *object, const char *key)
 /* HighCPU{deployment="web"} */
 static void put_labels(const struct print *print, json_t *labels)
 {
-    const char *separator = "{", *key;
-    json_t *value;
-
-    put_colored(print, BOLD, log_get_text(labels, "alertname"));
-    json_object_foreach(labels, key, value)
-    {
-        if (strcmp(key, "alertname") == 0 || !json_is_string(value))
-            continue;
-        fputs(separator, print->out);
-        put_text(print, key);
-        fputs("=\"", print->out);
-        put_text(print, json_string_value(value));
-        fputc('"', print->out);
-        separator = ",";
-    }
-    if (*separator == ',')
-        fputc('}', print->out);
+    put_colored(print, BOLD, as_record_get_text(labels, "alertname"));
+    as_record_print_other_labels(labels, print->out);
 }
 
 /* Whether the name's id has changed: usually printing it once is enough. */
@@ -124,8 +110,8 @@ static bool is_news(const struct print *print, const char *name, const char *id)
 
 static void put_target(const struct print *print, json_t *record)
 {
-    const char *name = log_get_text(record, "target_name");
-    const char *id = log_get_text(record, "target");
+    const char *name = as_record_get_text(record, "target_name");
+    const char *id = as_record_get_text(record, "target");
 
     put_colored(print, BOLD, *name ? name : id);
     if (*name && *id && is_news(print, name, id)) {
@@ -160,24 +146,24 @@ static void print_notification(const struct print *print, json_t *record)
     const json_t *alerts = json_object_get(record, "alerts");
     size_t count = json_array_size(alerts);
 
-    put_text(print, log_get_text(record, "receiver"));
-    put_text_after(print, " from ", log_get_text(record, "remote"));
-    put_text_after(print, " as ", log_get_text(record, "credential"));
-    put_text_after(print, ", ", log_get_text(record, "notification_reason"));
+    put_text(print, as_record_get_text(record, "receiver"));
+    put_text_after(print, " from ", as_record_get_text(record, "remote"));
+    put_text_after(print, " as ", as_record_get_text(record, "credential"));
+    put_text_after(print, ", ", as_record_get_text(record, "notification_reason"));
     fprintf(print->out, ", %zu alert%s:", count, count == 1 ? "" : "s");
     for (size_t i = 0; i < count && i < ALERTS_SHOWN; i++) {
         const json_t *alert = json_array_get(alerts, i);
         fputs(i ? "; " : " ", print->out);
         if (json_object_get(alert, "error")) {
-            put_text(print, log_get_text(alert, "error"));
-            put_text_after(print, " ", log_get_text(alert, "outcome"));
+            put_text(print, as_record_get_text(alert, "error"));
+            put_text_after(print, " ", as_record_get_text(alert, "outcome"));
             continue;
         }
         put_labels(print, json_object_get(alert, "labels"));
         fputc(' ', print->out);
-        put_text(print, log_get_text(alert, "status"));
+        put_text(print, as_record_get_text(alert, "status"));
         fputc(' ', print->out);
-        put_word(print, log_get_text(alert, "outcome"));
+        put_word(print, as_record_get_text(alert, "outcome"));
         put_texts(print, " for ", json_object_get(alert, "rules"));
     }
     if (count > ALERTS_SHOWN)
@@ -190,7 +176,7 @@ static void print_notification(const struct print *print, json_t *record)
 /* scaler from 10.1.2.3:41234 as alertmanager, 1 alert: ...; the same as 01K... */
 static void print_repeat(const struct print *print, json_t *record)
 {
-    const char *same_as = log_get_text(record, "same_as"), *separator = "", *outcome;
+    const char *same_as = as_record_get_text(record, "same_as"), *separator = "", *outcome;
     json_t *count;
 
     if (print->details) {
@@ -198,8 +184,8 @@ static void print_repeat(const struct print *print, json_t *record)
         put_text_after(print, "; the same as ", same_as);
         return;
     }
-    put_text_after(print, "from ", log_get_text(record, "remote"));
-    put_text_after(print, " as ", log_get_text(record, "credential"));
+    put_text_after(print, "from ", as_record_get_text(record, "remote"));
+    put_text_after(print, " as ", as_record_get_text(record, "credential"));
     fputs(", alerts: ", print->out);
     json_object_foreach(json_object_get(record, "outcomes"), outcome, count)
     {
@@ -217,33 +203,33 @@ static void put_pause(const struct print *print, const json_t *pause)
         return;
     fputs(json_is_true(json_object_get(pause, "all")) ? ", all are paused" : ", paused",
           print->out);
-    put_text_after(print, " by ", log_get_text(pause, "who"));
-    put_text_after(print, " until ", log_get_text(pause, "until"));
-    put_text_after(print, ": ", log_get_text(pause, "reason"));
+    put_text_after(print, " by ", as_record_get_text(pause, "who"));
+    put_text_after(print, " until ", as_record_get_text(pause, "until"));
+    put_text_after(print, ": ", as_record_get_text(pause, "reason"));
 }
 
 /* pause web (kubernetes/...) by ada until ...: the big move */
 static void print_command(const struct print *print, json_t *record)
 {
-    const char *outcome = log_get_text(record, "outcome");
-    put_colored(print, BOLD, log_get_text(record, "command"));
+    const char *outcome = as_record_get_text(record, "outcome");
+    put_colored(print, BOLD, as_record_get_text(record, "command"));
     fputc(' ', print->out);
-    if (*log_get_text(record, "target"))
+    if (*as_record_get_text(record, "target"))
         put_target(print, record);
     else
         put_colored(print, BOLD, "all");
     if (has_number(record, "replicas"))
         fprintf(print->out, " to %lld%s", get_number(record, "replicas"),
                 json_is_true(json_object_get(record, "force")) ? " by force" : "");
-    put_text_after(print, " by ", log_get_text(record, "who"));
-    put_text_after(print, " from ", log_get_text(record, "remote"));
-    put_text_after(print, " until ", log_get_text(record, "until"));
-    put_text_after(print, ": ", log_get_text(record, "reason"));
+    put_text_after(print, " by ", as_record_get_text(record, "who"));
+    put_text_after(print, " from ", as_record_get_text(record, "remote"));
+    put_text_after(print, " until ", as_record_get_text(record, "until"));
+    put_text_after(print, ": ", as_record_get_text(record, "reason"));
     if (strcmp(outcome, "done") == 0)
         return;
     fputs(": ", print->out);
     put_colored(print, RED, outcome);
-    put_text_after(print, ": ", log_get_text(record, "message"));
+    put_text_after(print, ": ", as_record_get_text(record, "message"));
 }
 
 /* Of a pool: what its groups are to do, and which nodes leave. */
@@ -254,7 +240,7 @@ static void put_groups(const struct print *print, const json_t *output)
 
     json_array_foreach(groups, i, group)
     {
-        put_text_after(print, ", ", log_get_text(group, "name"));
+        put_text_after(print, ", ", as_record_get_text(group, "name"));
         fprintf(print->out, " %lld -> %lld", get_number(group, "from"), get_number(group, "to"));
     }
     put_texts(print, ", leaving: ", json_object_get(output, "take"));
@@ -264,23 +250,23 @@ static void print_decision(const struct print *print, json_t *record)
 {
     const json_t *output = json_object_get(record, "output");
     long long from = get_number(output, "replicas"), to = get_number(output, "desired");
-    const char *rule = log_get_text(output, "rule");
+    const char *rule = as_record_get_text(output, "rule");
 
     put_target(print, record);
     if (from == to)
         fprintf(print->out, ": stays at %lld: ", from);
     else
         fprintf(print->out, ": %lld -> %lld: ", from, to);
-    put_word(print, log_get_text(output, "reason"));
+    put_word(print, as_record_get_text(output, "reason"));
     if (has_number(output, "would"))
         fprintf(print->out, ", would be %lld", get_number(output, "would"));
     put_text_after(print, ", rule ", rule);
     put_texts(print, ", limited by ", json_object_get(output, "limited_by"));
     put_groups(print, output);
-    put_text_after(print, ", for decision ", log_get_text(record, "pool_decision"));
-    put_text_after(print, ", again at ", log_get_text(output, "next_evaluation"));
+    put_text_after(print, ", for decision ", as_record_get_text(record, "pool_decision"));
+    put_text_after(print, ", again at ", as_record_get_text(output, "next_evaluation"));
     put_pause(print, json_object_get(record, "pause"));
-    if (*log_get_text(record, "former_uid"))
+    if (*as_record_get_text(record, "former_uid"))
         fputs(", of another object than before", print->out);
     put_repeats(print, record);
 }
@@ -295,16 +281,16 @@ static void print_action(const struct print *print, json_t *record)
                 get_number(record, "to"));
     else
         fputs(": reading its size: ", print->out);
-    put_word(print, log_get_text(record, "outcome"));
+    put_word(print, as_record_get_text(record, "outcome"));
     if (json_is_true(json_object_get(record, "late")))
         fputs(" (seen at a later look)", print->out);
-    put_text_after(print, ", rule ", log_get_text(record, "rule"));
-    put_text_after(print, ", ordered by command ", log_get_text(record, "command"));
+    put_text_after(print, ", rule ", as_record_get_text(record, "rule"));
+    put_text_after(print, ", ordered by command ", as_record_get_text(record, "command"));
     if (get_number(record, "http_status") > 0)
         fprintf(print->out, ", HTTP %lld", get_number(record, "http_status"));
     if (json_is_number(duration))
         fprintf(print->out, ", %.0f ms", json_number_value(duration) * 1000);
-    put_text_after(print, ": ", log_get_text(record, "message"));
+    put_text_after(print, ": ", as_record_get_text(record, "message"));
     put_repeats(print, record);
 }
 
@@ -315,14 +301,14 @@ static void print_incident(const struct print *print, json_t *record)
 
     put_labels(print, json_object_get(record, "labels"));
     fputc(' ', print->out);
-    put_text(print, log_get_text(record, "event"));
-    put_text_after(print, ", firing since ", log_get_text(record, "startsAt"));
+    put_text(print, as_record_get_text(record, "event"));
+    put_text_after(print, ", firing since ", as_record_get_text(record, "startsAt"));
     json_array_foreach(targets, i, target)
     {
-        put_text_after(print, i ? "; " : ": ", log_get_text(target, "target"));
+        put_text_after(print, i ? "; " : ": ", as_record_get_text(target, "target"));
         if (has_number(target, "replicas"))
             fprintf(print->out, " at %lld", get_number(target, "replicas"));
-        put_text_after(print, " by rule ", log_get_text(target, "rule"));
+        put_text_after(print, " by rule ", as_record_get_text(target, "rule"));
     }
 }
 
@@ -334,8 +320,8 @@ static void print_start(const struct print *print, json_t *record)
                   {"targets", "target"},
                   {"incidents", "open incident"},
                   {"intents", "unfinished action"}};
-    put_text_after(print, "alertscaler ", log_get_text(record, "version"));
-    put_text_after(print, " on ", log_get_text(record, "instance"));
+    put_text_after(print, "alertscaler ", as_record_get_text(record, "version"));
+    put_text_after(print, " on ", as_record_get_text(record, "instance"));
     for (size_t i = 0; i < AS_ARRAY_SIZE(counts); i++) {
         const long long count = get_number(record, counts[i].key);
         fprintf(print->out, "%s%lld %s%s", i == 0 ? ": " : ", ", count, counts[i].one,
@@ -345,25 +331,26 @@ static void print_start(const struct print *print, json_t *record)
 
 static void print_reload(const struct print *print, json_t *record)
 {
-    const char *error = log_get_text(record, "error");
+    const char *error = as_record_get_text(record, "error");
 
     if (*error)
         put_colored(print, RED, "failed");
     else
         put_colored(print, GREEN, "done");
-    put_text_after(print, ", asked by ", log_get_text(record, "credential"));
+    put_text_after(print, ", asked by ", as_record_get_text(record, "credential"));
     put_text_after(print, ": ", error);
     if (!*error)
         fprintf(print->out, ": rules %.12s, configuration %.12s",
-                log_get_text(record, "rules_digest"), log_get_text(record, "config_digest"));
+                as_record_get_text(record, "rules_digest"),
+                as_record_get_text(record, "config_digest"));
 }
 
 static void print_denied(const struct print *print, json_t *record)
 {
-    put_text(print, log_get_text(record, "remote"));
-    put_text_after(print, " at ", log_get_text(record, "handler"));
+    put_text(print, as_record_get_text(record, "remote"));
+    put_text_after(print, " at ", as_record_get_text(record, "handler"));
     fprintf(print->out, ": HTTP %lld", get_number(record, "status"));
-    put_text_after(print, ": ", log_get_text(record, "error"));
+    put_text_after(print, ": ", as_record_get_text(record, "error"));
     if (get_number(record, "count") > 1)
         fprintf(print->out, " (%lld times)", get_number(record, "count"));
 }
@@ -372,25 +359,25 @@ static void print_denied(const struct print *print, json_t *record)
 static void print_nodes(const struct print *print, json_t *record)
 {
     put_target(print, record);
-    put_text_after(print, ": ", log_get_text(record, "event"));
+    put_text_after(print, ": ", as_record_get_text(record, "event"));
     put_texts(print, " ", json_object_get(record, "nodes"));
-    put_text_after(print, ", chosen by ", log_get_text(record, "decision"));
-    put_text_after(print, ": ", log_get_text(record, "message"));
+    put_text_after(print, ", chosen by ", as_record_get_text(record, "decision"));
+    put_text_after(print, ": ", as_record_get_text(record, "message"));
 }
 
 /* on-call: dropped 100 notices: overflow; checkout: at_max is over */
 static void print_notify(const struct print *print, json_t *record)
 {
-    if (strcmp(log_get_text(record, "event"), "dropped") != 0) {
+    if (strcmp(as_record_get_text(record, "event"), "dropped") != 0) {
         put_target(print, record);
-        put_text_after(print, ": ", log_get_text(record, "state"));
+        put_text_after(print, ": ", as_record_get_text(record, "state"));
         fputs(" is over", print->out);
         return;
     }
-    put_text(print, log_get_text(record, "receiver"));
+    put_text(print, as_record_get_text(record, "receiver"));
     const long long count = get_number(record, "count");
     fprintf(print->out, ": dropped %lld notice%s", count, count == 1 ? "" : "s");
-    put_text_after(print, ": ", log_get_text(record, "cause"));
+    put_text_after(print, ": ", as_record_get_text(record, "cause"));
 }
 
 /* Everything but the chain's members and those of all records. */
@@ -435,15 +422,11 @@ static const struct {
     {"stop", print_start},
 };
 
-void log_print_labels(json_t *labels, FILE *out)
-{
-    put_labels(&(struct print){.out = out}, labels);
-}
-
 void log_print(json_t *record, json_t *details, bool colors, json_t *ids, FILE *out)
 {
     const struct print print = {.out = out, .colors = colors, .details = details, .ids = ids};
-    const char *kind = log_get_text(record, "kind"), *time = log_get_text(record, "time");
+    const char *kind = as_record_get_text(record, "kind"),
+               *time = as_record_get_text(record, "time");
     size_t i = 0;
 
     set_color(&print, DIM);

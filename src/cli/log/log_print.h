@@ -9,12 +9,9 @@
 
 #include <jansson.h>
 
-/* Control characters in texts from outside are printed as \xNN. */
-void log_print_labels(json_t *labels, FILE *out); /* HighCPU{deployment="web"} */
-
 /* `ids`: an object that the caller keeps between lines, so that an id is printed only if it is new
  * for its name; NULL: always. `details`: the record itself; for a `repeat` its full record, or
- * NULL. */
+ * NULL. Control characters in texts from outside are printed as \xNN. */
 void log_print(json_t *record, json_t *details, bool colors, json_t *ids, FILE *out);
 
 #endif

@@ -13,6 +13,7 @@
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
+#include <alertscaler/app/record_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/record.h>
 
@@ -93,10 +94,11 @@ static void keep(struct log_repeats *repeats, const char *id, const char *line, 
 void log_repeats_note(struct log_repeats *repeats, const json_t *record, const char *line,
                       size_t size)
 {
-    const char *id = log_get_text(record, "id");
+    const char *id = as_record_get_text(record, "id");
     const struct kept *oldest;
     repeats->records++;
-    if (strcmp(log_get_text(record, "kind"), "notification") == 0 && *id && !find(repeats, id))
+    if (strcmp(as_record_get_text(record, "kind"), "notification") == 0 && *id &&
+        !find(repeats, id))
         keep(repeats, id, line, size);
     while ((oldest = STAILQ_FIRST(&repeats->order)) &&
            (repeats->records - oldest->number > AS_REPEAT_REACH_RECORDS ||
@@ -106,7 +108,7 @@ void log_repeats_note(struct log_repeats *repeats, const json_t *record, const c
 
 bool log_repeats_is_repeat(const json_t *record)
 {
-    return strcmp(log_get_text(record, "kind"), "repeat") == 0;
+    return strcmp(as_record_get_text(record, "kind"), "repeat") == 0;
 }
 
 static const json_t *parse(struct log_repeats *repeats, struct kept *kept)
@@ -125,7 +127,7 @@ static const json_t *parse(struct log_repeats *repeats, struct kept *kept)
 
 json_t *log_repeats_resolve(struct log_repeats *repeats, const json_t *repeat)
 {
-    struct kept *kept = find(repeats, log_get_text(repeat, "same_as"));
+    struct kept *kept = find(repeats, as_record_get_text(repeat, "same_as"));
     const json_t *details = kept ? parse(repeats, kept) : NULL;
     const char *key;
     json_t *value;

@@ -109,24 +109,3 @@ bool log_line_has(const struct log_line *line, const char *text)
 {
     return memmem(line->text, line->size, text, strlen(text)) != NULL;
 }
-
-int log_get_time(const json_t *record, as_wall_time *time_out, struct as_error *error)
-{
-    const char *text = log_get_text(record, "time");
-
-    if (as_wall_time_parse(text, strlen(text), time_out) == 0)
-        return 0;
-    as_error_set(error, "the record has no time");
-    return -EBADMSG;
-}
-
-bool log_get_size(const json_t *object, const char *key, int32_t *size_out)
-{
-    const json_t *value = json_object_get(object, key);
-    json_int_t number = json_integer_value(value);
-
-    if (!json_is_integer(value) || number < 0 || number > INT32_MAX)
-        return false;
-    *size_out = (int32_t)number;
-    return true;
-}

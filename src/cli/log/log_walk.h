@@ -42,10 +42,4 @@ int log_walk(const struct log_files *files, const struct log_visitor *visitor,
 
 bool log_line_has(const struct log_line *line, const char *text);
 
-/* The record's time. -EBADMSG with an error if absent. */
-int log_get_time(const json_t *record, as_wall_time *time_out, struct as_error *error) AS_MUST_USE;
-
-/* False if it is absent or not a size. */
-bool log_get_size(const json_t *object, const char *key, int32_t *size_out) AS_MUST_USE;
-
 #endif

@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/app/record_text.h>
+#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/core/decide.h>
 #include <alertscaler/wire/decision.h>
 
 #include "log/log_filter.h"
 #include "log/log_walk.h"
-#include "safe_text.h"
 
 #define OUTPUT_MAX ((size_t)1 << 30)
 #define KEY        "\"output\":"
@@ -32,14 +33,14 @@ static void put_value(const char *before, const json_t *value)
     char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) : NULL;
 
     fputs(before, stdout);
-    safe_text_put(stdout, text ? text : "nothing");
+    as_safe_text_put(stdout, text ? text : "nothing");
     free(text);
 }
 
 static void print_field(const char *key, const json_t *logged, const json_t *computed)
 {
     fputs("  ", stdout);
-    safe_text_put(stdout, key);
+    as_safe_text_put(stdout, key);
     put_value(": logged ", logged);
     put_value(", computed ", computed);
     putchar('\n');
@@ -71,13 +72,14 @@ static json_int_t get_seq(const json_t *record)
 
 static void print_text(const struct log_line *line, json_t *record, json_t *computed)
 {
-    const char *name = log_get_text(record, "target_name"), *id = log_get_text(record, "target");
+    const char *name = as_record_get_text(record, "target_name"),
+               *id = as_record_get_text(record, "target");
 
     printf("%s:%llu: record %" JSON_INTEGER_FORMAT " of ", line->path, line->number,
            get_seq(record));
-    safe_text_put(stdout, log_get_text(record, "time"));
+    as_safe_text_put(stdout, as_record_get_text(record, "time"));
     fputs(", target ", stdout);
-    safe_text_put(stdout, *name ? name : id);
+    as_safe_text_put(stdout, *name ? name : id);
     fputs(" differs:\n", stdout);
     print_fields(json_object_get(record, "output"), computed);
 }
@@ -145,7 +147,7 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
     struct check *check = context;
     struct as_error error = AS_ERROR_INIT;
 
-    if (strcmp(log_get_text(record, "kind"), "decision") != 0)
+    if (strcmp(as_record_get_text(record, "kind"), "decision") != 0)
         return 0;
     check->decisions++;
     if (decide(check, record, &error)) {

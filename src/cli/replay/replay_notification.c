@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include <alertscaler/app/record_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
@@ -42,13 +43,13 @@ static struct as_labels *make_labels(json_t *object)
 static void fill_alert(struct as_alert *alert, const json_t *record, bool is_firing,
                        as_wall_time at)
 {
-    const char *fingerprint = log_get_text(record, "fingerprint");
-    const char *digest = log_get_text(record, "digest");
-    const char *starts_at = log_get_text(record, "startsAt");
+    const char *fingerprint = as_record_get_text(record, "fingerprint");
+    const char *digest = as_record_get_text(record, "digest");
+    const char *starts_at = as_record_get_text(record, "startsAt");
 
     alert->status = is_firing ? AS_ALERT_FIRING : AS_ALERT_RESOLVED;
     alert->labels = make_labels(json_object_get(record, "labels"));
-    alert->annotations = replay_values_make_annotations(log_get_incident(record));
+    alert->annotations = replay_values_make_annotations(as_record_get_incident(record));
     if (as_number_parse_u64_hex(fingerprint, strlen(fingerprint), &alert->fingerprint) != 0)
         alert->fingerprint = as_labels_get_fingerprint(alert->labels);
     if (!as_digest_parse(digest, strlen(digest), &alert->digest)) /* from an earlier version */
@@ -60,7 +61,8 @@ static void fill_alert(struct as_alert *alert, const json_t *record, bool is_fir
 
 static bool is_forbidden(const json_t *alert)
 {
-    return strcmp(log_get_text(alert, "outcome"), as_reason_get_word(AS_REASON_FORBIDDEN)) == 0;
+    return strcmp(as_record_get_text(alert, "outcome"), as_reason_get_word(AS_REASON_FORBIDDEN)) ==
+           0;
 }
 
 size_t replay_notification_count_forbidden(const json_t *record)
@@ -79,26 +81,28 @@ struct as_notification *replay_notification_make(const json_t *record,
     const json_t *alerts = json_object_get(record, "alerts");
     const bool is_incident = !json_is_array(alerts);
     const size_t count = is_incident ? 1 : json_array_size(alerts);
-    const char *credential = is_incident ? "" : log_get_text(record, "credential");
+    const char *credential = is_incident ? "" : as_record_get_text(record, "credential");
     const bool is_known = replay_scopes_know(scopes, credential);
     as_wall_time at = {0};
 
-    if (log_get_time(record, &at, NULL) != 0)
+    if (as_record_get_time(record, &at, NULL) != 0)
         at = (as_wall_time){0};
-    memcpy(notification->id, log_get_text(record, "id"),
-           strnlen(log_get_text(record, "id"), AS_ULID_SIZE - 1));
-    notification->receiver = as_xstrdup(log_get_text(record, "receiver"));
-    notification->group_key = as_xstrdup(log_get_text(record, "groupKey"));
-    notification->reason = as_xstrdup(log_get_text(record, "notification_reason"));
+    memcpy(notification->id, as_record_get_text(record, "id"),
+           strnlen(as_record_get_text(record, "id"), AS_ULID_SIZE - 1));
+    notification->receiver = as_xstrdup(as_record_get_text(record, "receiver"));
+    notification->group_key = as_xstrdup(as_record_get_text(record, "groupKey"));
+    notification->reason = as_xstrdup(as_record_get_text(record, "notification_reason"));
     notification->remote = as_xstrdup("");
     notification->credential = as_xstrdup(is_known ? credential : "");
     notification->traceparent = as_xstrdup("");
     notification->alerts = as_xcalloc(count + 1, sizeof(*notification->alerts));
     for (size_t i = 0; i < count; i++) {
         const json_t *alert = is_incident ? record : json_array_get(alerts, i);
-        const bool is_firing = is_incident ? strcmp(log_get_text(record, "event"), "opened") == 0
-                                           : strcmp(log_get_text(alert, "status"), "firing") == 0;
-        if (strcmp(log_get_text(alert, "outcome"), as_reason_get_word(AS_REASON_INVALID)) == 0)
+        const bool is_firing = is_incident
+                                   ? strcmp(as_record_get_text(record, "event"), "opened") == 0
+                                   : strcmp(as_record_get_text(alert, "status"), "firing") == 0;
+        if (strcmp(as_record_get_text(alert, "outcome"), as_reason_get_word(AS_REASON_INVALID)) ==
+            0)
             continue;
         if (is_known || is_incident || !is_forbidden(alert))
             fill_alert(&notification->alerts[notification->alert_count++], alert, is_firing, at);

@@ -9,6 +9,7 @@
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
+#include <alertscaler/app/record_text.h>
 #include <alertscaler/base/alloc.h>
 
 #include "log/log_filter.h"
@@ -60,19 +61,19 @@ struct replay_reports *replay_reports_free(struct replay_reports *reports)
 
 void replay_reports_note_incident(struct replay_reports *reports, json_t *record)
 {
-    const char *event = log_get_text(record, "event");
+    const char *event = as_record_get_text(record, "event");
     const bool opens = strcmp(event, "opened") == 0;
-    struct reported *incident = find(reports, log_get_text(record, "fingerprint"));
+    struct reported *incident = find(reports, as_record_get_text(record, "fingerprint"));
     as_wall_time at;
 
     if (strcmp(event, "silenced") == 0 || strcmp(event, "unsilenced") == 0)
         return;
     if (incident)
         forget(reports, incident);
-    if (!opens || log_get_time(record, &at, NULL) != 0)
+    if (!opens || as_record_get_time(record, &at, NULL) != 0)
         return;
     incident = as_xcalloc(1, sizeof(*incident));
-    incident->fingerprint = as_xstrdup(log_get_text(record, "fingerprint"));
+    incident->fingerprint = as_xstrdup(as_record_get_text(record, "fingerprint"));
     incident->opened = json_incref(record);
     incident->last = at;
     HASH_ADD_KEYPTR(hh, reports->incidents, incident->fingerprint, strlen(incident->fingerprint),
@@ -85,11 +86,11 @@ void replay_reports_note_notification(struct replay_reports *reports, const json
     as_wall_time at;
     size_t i;
 
-    if (log_get_time(record, &at, NULL) != 0)
+    if (as_record_get_time(record, &at, NULL) != 0)
         return;
     json_array_foreach(json_object_get(record, "alerts"), i, alert)
     {
-        struct reported *incident = find(reports, log_get_text(alert, "fingerprint"));
+        struct reported *incident = find(reports, as_record_get_text(alert, "fingerprint"));
         if (incident && at.us > incident->last.us)
             incident->last = at;
     }
@@ -97,8 +98,8 @@ void replay_reports_note_notification(struct replay_reports *reports, const json
 
 const json_t *replay_reports_take(struct replay_reports *reports, const json_t *proposal)
 {
-    const char *reported = log_get_text(proposal, "reported");
-    struct reported *incident = find(reports, log_get_text(proposal, "incident"));
+    const char *reported = as_record_get_text(proposal, "reported");
+    struct reported *incident = find(reports, as_record_get_text(proposal, "incident"));
     as_wall_time at;
 
     if (!incident || as_wall_time_parse(reported, strlen(reported), &at) != 0 ||

@@ -18,6 +18,7 @@
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
+#include <alertscaler/app/record_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/target.h>
 #include <alertscaler/wire/record.h>
@@ -162,13 +163,13 @@ static int take_first_size(void *context, const struct log_line *line, json_t *r
 {
     struct replay *replay = context;
     const json_t *input = json_object_get(record, "input");
-    const char *id = log_get_text(record, "target");
+    const char *id = as_record_get_text(record, "target");
     struct logged *target;
     int32_t size;
 
     target = find_logged(replay, id);
     if (target && target->first < 0 &&
-        log_get_size(json_object_get(input, "observed"), "replicas", &size)) {
+        as_record_get_size(json_object_get(input, "observed"), "replicas", &size)) {
         target->first = size;
         replay->unknown--;
     }
@@ -269,17 +270,17 @@ static void play_reports(struct replay *replay, const json_t *input)
 
 static void play_decision(struct replay *replay, const struct item *item)
 {
-    const char *id = log_get_text(item->record, "target");
-    const char *name = log_get_text(item->record, "target_name");
+    const char *id = as_record_get_text(item->record, "target");
+    const char *name = as_record_get_text(item->record, "target_name");
     const json_t *input = json_object_get(item->record, "input");
     int32_t size = 0, limit = AS_SIZE_MAX;
     struct logged *target;
 
     replay_values_take(replay->values, replay->rehearsal, item->record);
     play_reports(replay, input);
-    if (!log_get_size(json_object_get(input, "observed"), "replicas", &size))
+    if (!as_record_get_size(json_object_get(input, "observed"), "replicas", &size))
         return;
-    if (!log_get_size(json_object_get(input, "target"), "max", &limit))
+    if (!as_record_get_size(json_object_get(input, "target"), "max", &limit))
         limit = AS_SIZE_MAX;
     comparison_set_size(replay->comparison, COMPARISON_BEFORE, id, name, get_now(replay), size,
                         limit);
@@ -304,17 +305,18 @@ static void set_by_hand(struct replay *replay, const char *id, const char *name,
 
 static void play_action(struct replay *replay, const struct item *item)
 {
-    const char *id = log_get_text(item->record, "target");
-    const char *name = log_get_text(item->record, "target_name");
+    const char *id = as_record_get_text(item->record, "target");
+    const char *name = as_record_get_text(item->record, "target_name");
     int32_t from, to;
 
-    if (!log_get_size(item->record, "from", &from) || !log_get_size(item->record, "to", &to))
+    if (!as_record_get_size(item->record, "from", &from) ||
+        !as_record_get_size(item->record, "to", &to))
         return;
     comparison_set_size(replay->comparison, COMPARISON_BEFORE, id, name, get_now(replay), to,
                         find_limit(replay, name));
     comparison_count_action(replay->comparison, COMPARISON_BEFORE, id, name, to > from);
-    if (*log_get_text(item->record, "command") &&
-        strcmp(log_get_text(item->record, "outcome"), "applied") == 0)
+    if (*as_record_get_text(item->record, "command") &&
+        strcmp(as_record_get_text(item->record, "outcome"), "applied") == 0)
         set_by_hand(replay, id, name, to);
 }
 
@@ -326,16 +328,16 @@ static void play_notification(struct replay *replay, const struct item *item)
 
 static void play_incident(struct replay *replay, const struct item *item)
 {
-    const char *alert = log_get_text(json_object_get(item->record, "labels"), "alertname");
-    const bool opens = strcmp(log_get_text(item->record, "event"), "opened") == 0;
+    const char *alert = as_record_get_text(json_object_get(item->record, "labels"), "alertname");
+    const bool opens = strcmp(as_record_get_text(item->record, "event"), "opened") == 0;
     const json_t *target;
     size_t i;
 
     json_array_foreach(json_object_get(item->record, "targets"), i, target) comparison_set_alert(
-        replay->comparison, log_get_text(target, "target"), alert, get_now(replay), opens);
+        replay->comparison, as_record_get_text(target, "target"), alert, get_now(replay), opens);
     /* from Alertmanager's list: there was no notification */
     if (json_is_null(json_object_get(item->record, "notification")) &&
-        (opens || strcmp(log_get_text(item->record, "event"), "closed") == 0))
+        (opens || strcmp(as_record_get_text(item->record, "event"), "closed") == 0))
         notify(replay, item->record);
     replay_reports_note_incident(replay->reports, item->record);
 }
@@ -349,7 +351,7 @@ static void play(struct replay *replay, const struct item *item)
                  {"decision", play_decision},
                  {"action", play_action},
                  {"incident", play_incident}};
-    const char *kind = log_get_text(item->record, "kind");
+    const char *kind = as_record_get_text(item->record, "kind");
 
     if (!replay->rehearsal)
         start(replay, item->at);
@@ -391,7 +393,7 @@ static struct item *add_item(struct replay *replay, json_t *record, int64_t at)
 
 static void take_decision(struct replay *replay, json_t *record, int64_t at)
 {
-    struct logged *target = get_logged(replay, log_get_text(record, "target"));
+    struct logged *target = get_logged(replay, as_record_get_text(record, "target"));
     const json_t *observed = json_object_get(json_object_get(record, "input"), "observed");
     const bool is_first = target->decided == INT64_MIN;
     int64_t counts = as_time_add(at, -LOOK_AHEAD_US);
@@ -402,7 +404,7 @@ static void take_decision(struct replay *replay, json_t *record, int64_t at)
     if (!is_first && counts <= target->decided)
         counts = target->decided + 1;
     struct item *item = add_item(replay, record, counts < at ? counts : at);
-    if (log_get_size(observed, "replicas", &size))
+    if (as_record_get_size(observed, "replicas", &size))
         item->is_foreign = !is_first && size != target->size;
     replay->foreign += item->is_foreign;
     target->decided = at;
@@ -411,10 +413,11 @@ static void take_decision(struct replay *replay, json_t *record, int64_t at)
 
 static void take_action(struct replay *replay, json_t *record, int64_t at)
 {
-    struct logged *target = get_logged(replay, log_get_text(record, "target"));
+    struct logged *target = get_logged(replay, as_record_get_text(record, "target"));
     int32_t to;
 
-    if (strcmp(log_get_text(record, "outcome"), "applied") != 0 || !log_get_size(record, "to", &to))
+    if (strcmp(as_record_get_text(record, "outcome"), "applied") != 0 ||
+        !as_record_get_size(record, "to", &to))
         return;
     target->size = to;
     add_item(replay, record, at);
@@ -424,14 +427,14 @@ static void take_notification(struct replay *replay, json_t *record, int64_t at)
 {
     replay->notifications++;
     replay->cut += replay_notification_is_cut(record);
-    if (!replay_scopes_know(&replay->scopes, log_get_text(record, "credential")))
+    if (!replay_scopes_know(&replay->scopes, as_record_get_text(record, "credential")))
         replay->forbidden += replay_notification_count_forbidden(record);
     add_item(replay, record, at);
 }
 
 static void take_incident(struct replay *replay, json_t *record, int64_t at)
 {
-    const char *event = log_get_text(record, "event");
+    const char *event = as_record_get_text(record, "event");
 
     if (strcmp(event, "silenced") == 0)
         replay->silenced++;
@@ -449,11 +452,11 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
                  {"decision", take_decision},
                  {"action", take_action},
                  {"incident", take_incident}};
-    const char *kind = log_get_text(record, "kind");
+    const char *kind = as_record_get_text(record, "kind");
     struct replay *replay = context;
     as_wall_time time;
 
-    int status = log_get_time(record, &time, error);
+    int status = as_record_get_time(record, &time, error);
     if (status)
         return status;
     if (!replay->is_started)

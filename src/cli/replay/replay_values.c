@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/app/record_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/template.h>
 #include <alertscaler/wire/decision.h>
@@ -110,7 +111,7 @@ static const struct as_rule *find_rule(const struct replay_values *values, const
 
 static as_maybe_time get_time(const json_t *object, const char *key)
 {
-    const char *text = log_get_text(object, key);
+    const char *text = as_record_get_text(object, key);
     as_maybe_time time = {0};
 
     time.set = as_wall_time_parse(text, strlen(text), &time.at) == 0;
@@ -134,7 +135,7 @@ static void set_samples(struct as_rehearsal *rehearsal, const char *text, const 
     json_array_foreach(list, i, item)
     {
         samples[i] = (struct as_sample){
-            .pod = log_get_text(item, "pod"),
+            .pod = as_record_get_text(item, "pod"),
             .value = json_number_value(json_object_get(item, "value")),
             .at = get_time(item, "at"),
             .window_us =
@@ -153,7 +154,8 @@ static void set_samples(struct as_rehearsal *rehearsal, const char *text, const 
 static void take_proposal(struct replay_values *values, struct as_rehearsal *rehearsal,
                           const json_t *proposal)
 {
-    const char *rule = log_get_text(proposal, "rule"), *error = log_get_text(proposal, "error");
+    const char *rule = as_record_get_text(proposal, "rule"),
+               *error = as_record_get_text(proposal, "error");
     const json_t *value = json_object_get(proposal, "value");
     const json_t *samples = json_object_get(proposal, "samples");
     const struct as_rule *known = find_rule(values, rule);
@@ -162,7 +164,7 @@ static void take_proposal(struct replay_values *values, struct as_rehearsal *reh
     if (!known || !values->is_needed[number])
         return;
     AS_CLEANUP(as_free_p)
-    char *text = as_xasprintf("%s \"%s\"", rule, log_get_text(proposal, "incident"));
+    char *text = as_xasprintf("%s \"%s\"", rule, as_record_get_text(proposal, "incident"));
     if (json_is_array(samples))
         set_samples(rehearsal, text, samples);
     else if (json_is_number(value))
@@ -203,8 +205,8 @@ static struct as_pod_seen read_pod(const json_t *item)
     const json_t *ready = json_object_get(item, "ready");
     const double cpu = get_resource(item, "cpu"), memory = get_resource(item, "memory");
     return (struct as_pod_seen){
-        .name = log_get_text(item, "name"),
-        .phase = get_phase(log_get_text(item, "phase")),
+        .name = as_record_get_text(item, "name"),
+        .phase = get_phase(as_record_get_text(item, "phase")),
         .ready = json_is_null(ready)    ? AS_UNKNOWN
                  : json_is_false(ready) ? AS_FALSE
                                         : AS_TRUE,
@@ -257,12 +259,12 @@ void replay_values_take(struct replay_values *values, struct as_rehearsal *rehea
     size_t i;
 
     if (json_is_array(pods))
-        take_pods(rehearsal, log_get_text(decision, "target"), pods);
-    take_nodes(rehearsal, log_get_text(decision, "target"), input);
+        take_pods(rehearsal, as_record_get_text(decision, "target"), pods);
+    take_nodes(rehearsal, as_record_get_text(decision, "target"), input);
     json_array_foreach(json_object_get(input, "proposals"), i, item)
         take_proposal(values, rehearsal, item);
-    const struct as_rule *rule = find_rule(values, log_get_text(output, "rule"));
-    if (rule && strcmp(log_get_text(output, "direction"), "down") == 0)
+    const struct as_rule *rule = find_rule(values, as_record_get_text(output, "rule"));
+    if (rule && strcmp(as_record_get_text(output, "direction"), "down") == 0)
         set_guard(rule, rehearsal,
                   !json_is_true(json_object_get(json_object_get(input, "flags"), "guarded")));
 }

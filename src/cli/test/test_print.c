@@ -19,7 +19,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/time.h>
 
-#include "safe_text.h"
+#include <alertscaler/app/safe_text.h>
 
 #define RED   "\x1b[31m"
 #define GREEN "\x1b[32m"
@@ -39,7 +39,7 @@ static void put_colored(FILE *out, bool colors, const char *color, const char *t
 {
     if (colors)
         fputs(color, out);
-    safe_text_put(out, text);
+    as_safe_text_put(out, text);
     if (colors)
         fputs(RESET, out);
 }
@@ -49,9 +49,9 @@ static void put_labels(FILE *out, const struct as_labels *labels)
     fputc('{', out);
     for (uint32_t i = 0; i < labels->count; i++) {
         fputs(i ? ", " : "", out);
-        safe_text_put(out, labels->items[i].name);
+        as_safe_text_put(out, labels->items[i].name);
         fputs("=\"", out);
-        safe_text_put(out, labels->items[i].value);
+        as_safe_text_put(out, labels->items[i].value);
         fputc('"', out);
     }
     fputc('}', out);
@@ -65,13 +65,13 @@ static void put_place(const struct test_file *file, const struct as_rule_test_ev
     fprintf(out, "      at %s, ", at);
     if (event->kind == AS_RULE_TEST_EXPECT_TARGET) {
         fputs("target ", out);
-        safe_text_put(out, event->target);
+        as_safe_text_put(out, event->target);
     } else {
         fputs("alert ", out);
         put_labels(out, event->alert.labels);
     }
     fputs(" (", out);
-    safe_text_put(out, file->tests->path);
+    as_safe_text_put(out, file->tests->path);
     fprintf(out, ":%u)\n", event->line);
 }
 
@@ -98,7 +98,7 @@ void test_print_failure(const struct test_file *file, const struct test_failure 
     fprintf(out, "      %s\n", get_history_title(failure));
     for (size_t i = 0; i < failure->history_count; i++) {
         fputs("        ", out);
-        safe_text_put(out, failure->history[i]);
+        as_safe_text_put(out, failure->history[i]);
         fputc('\n', out);
     }
     if (failure->history_count == 0)
@@ -121,7 +121,7 @@ static void put_on_one_line(const char *text, FILE *out)
             *to++ = *from++;
     }
     *to = '\0';
-    safe_text_put(out, line);
+    as_safe_text_put(out, line);
 }
 
 static void print_unanswered(const struct test_result *result, FILE *out)
@@ -139,7 +139,7 @@ static void print_unanswered(const struct test_result *result, FILE *out)
 void test_print_text(const struct test_file *file, bool colors, FILE *out)
 {
     fputs("Unit Testing: ", out);
-    safe_text_put(out, file->tests->path);
+    as_safe_text_put(out, file->tests->path);
     fputs("\n  ", out);
     if (!test_file_has_failed(file)) {
         put_colored(out, colors, GREEN, "SUCCESS");

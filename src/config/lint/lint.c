@@ -26,7 +26,8 @@ int as_lint_new(const struct as_lint_sources *sources, struct as_diagnostics *di
     lint->sources.web = sources->web;
     if (sources->alertmanager) {
         lint->alertmanager = &lint->memory;
-        alertmanager = lint_alertmanager_load(sources->alertmanager, diagnostics, &lint->memory);
+        alertmanager = lint_alertmanager_load(sources->alertmanager, sources->route_prefix,
+                                              diagnostics, &lint->memory);
     }
     int prometheus = lint_prometheus_load(sources->prometheus_rules, sources->prometheus_rule_count,
                                           diagnostics, &lint->prometheus);

@@ -74,9 +74,8 @@ static int compare_lines(const void *left, const void *right)
 
 /* Receivers */
 
-static enum lint_url classify_url(const char *url)
+static enum lint_url classify_url(const char *url, const char *path)
 {
-    static const char path[] = "/webhook";
     bool is_template = strstr(url, "{{") != NULL;
     const char *host = strstr(url, "://");
     const char *rest = host ? strpbrk(host + 3, "/?#") : NULL;
@@ -84,7 +83,7 @@ static enum lint_url classify_url(const char *url)
         return strstr(url, path) ? LINT_URL_OURS : LINT_URL_UNKNOWN;
     if (!rest || !as_str_starts_with(rest, path))
         return LINT_URL_OTHER;
-    return strchr("/?#", rest[sizeof(path) - 1]) ? LINT_URL_OURS : LINT_URL_OTHER;
+    return strchr("/?#", rest[strlen(path)]) ? LINT_URL_OURS : LINT_URL_OTHER;
 }
 
 static void read_webhooks(struct lint_alertmanager *out, struct lint_receiver *receiver,
@@ -97,7 +96,7 @@ static void read_webhooks(struct lint_alertmanager *out, struct lint_receiver *r
         const struct as_yaml_node *url = as_yaml_find(list->items[i], "url");
         const struct as_yaml_node *file =
             as_yaml_find(list->items[i], out->object_name ? "urlSecret" : "url_file");
-        enum lint_url kind = get_text(url) ? classify_url(url->text) : LINT_URL_OTHER;
+        enum lint_url kind = get_text(url) ? classify_url(url->text, out->webhook) : LINT_URL_OTHER;
         if (kind == LINT_URL_OURS)
             receiver->webhooks[receiver->webhook_count++] = list->items[i];
         else if (kind == LINT_URL_UNKNOWN)
@@ -317,10 +316,15 @@ static void read_object_routes(struct lint_alertmanager *out, const struct as_ya
     root->youngest = route;
 }
 
-int lint_alertmanager_load(const char *path, struct as_diagnostics *diagnostics,
+int lint_alertmanager_load(const char *path, const char *prefix, struct as_diagnostics *diagnostics,
                            struct lint_alertmanager *out)
 {
     *out = (struct lint_alertmanager){.tree = NULL};
+    prefix = prefix ? prefix : "";
+    const size_t size = strlen(prefix) + sizeof("/webhook");
+    char *webhook = as_arena_alloc_raw(&out->arena, size);
+    (void)snprintf(webhook, size, "%s/webhook", prefix);
+    out->webhook = webhook;
     int status = as_yaml_load_foreign(path, diagnostics, &out->tree);
     if (status < 0)
         return status;

@@ -54,6 +54,7 @@ struct lint_route {
 struct lint_alertmanager {
     struct as_yaml_tree *tree;
     struct as_arena arena;
+    const char *webhook;             /* our path */
     /* Of an AlertmanagerConfig (lint_operator.c): its object; NULL: a configuration. */
     const char *object_namespace, *object_name;
     const struct as_yaml_node *receivers_key;
@@ -64,8 +65,9 @@ struct lint_alertmanager {
     size_t secret_count, secret_capacity;
 };
 
-/* 0; -EINVAL if it is no configuration of Alertmanager, or another negative errno. */
-int lint_alertmanager_load(const char *path, struct as_diagnostics *diagnostics,
+/* `prefix`: before our path /webhook; NULL: none. 0; -EINVAL if it is no configuration of
+ * Alertmanager, or another negative errno. */
+int lint_alertmanager_load(const char *path, const char *prefix, struct as_diagnostics *diagnostics,
                            struct lint_alertmanager *out) AS_MUST_USE;
 void lint_alertmanager_deinit(struct lint_alertmanager *alertmanager);
 

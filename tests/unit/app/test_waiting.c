@@ -92,6 +92,33 @@ Test(waiting, ends_as_the_outcome_says)
            "{\"status\":\"error\",\"errorType\":\"conflict\",\"error\":\"not \\\"paused\\\"\"}\n");
 }
 
+static void end(void *context, struct as_http_exchange *exchange,
+                const struct as_waiting_answer *answer)
+{
+    as_http_exchange_reply(exchange, &(struct as_http_answer){.status = answer->status + 1,
+                                                              .headers = context,
+                                                              .body = answer->body.data,
+                                                              .body_size = answer->body.size});
+}
+
+Test(waiting, a_kind_may_answer_itself)
+{
+    static char form[] = "form";
+    static struct as_waiting_kind forms = {.lose = lose, .end = end, .context = form};
+    const uint64_t first = add(&forms, 0), second = add(&orders, 1), third = add(&forms, 2);
+    cr_assert_null(as_waiting_find(waiting, first)); /* only the last has no outcome yet */
+    struct as_waiting_answer *answer = as_waiting_find(waiting, third);
+    cr_assert_eq(answer->kind, &forms);
+    answer->status = 409;
+    as_buf_append_str(&answer->body, "text");
+    as_waiting_end(waiting, first);
+    expect(0, 201, "form", "");
+    as_waiting_end(waiting, second);
+    as_waiting_end(waiting, third);
+    expect(2, 410, "form", "text");
+    cr_assert_eq(forms.count, 0);
+}
+
 Test(waiting, loses_all)
 {
     const uint64_t first = add(&notifications, 0);

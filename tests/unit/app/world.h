@@ -34,9 +34,11 @@ struct world {
 
 /* Credentials that the engine knows: one may everything, one only the rule `each`. */
 static const char *const world_patterns[] = {"each"};
+static const char *const world_target_patterns[] = {"any-shop"};
 static const struct as_scope world_scopes[] = {
     {.credential = "whole"},
     {.credential = "narrow", .rules = world_patterns, .rule_count = 1},
+    {.credential = "shop", .targets = world_target_patterns, .target_count = 1},
 };
 
 static inline void world_set_address(struct as_target_config *target,
@@ -100,7 +102,7 @@ static inline void world_carry_out(struct world *world, struct as_event *next, s
         const struct as_effect *effect = &effects->items[i];
         as_metrics_on_effect(world->metrics, effect);
         if (world->api)
-            as_api_on_effect(world->api, effect);
+            as_api_on_effect(world->api, effect, (as_wall_time){WORLD_START_US + world->mono.us});
         static struct as_observation observation;
         static struct as_scale_result result;
         observation = (struct as_observation){.outcome = AS_REASON_APPLIED,

@@ -108,3 +108,22 @@ Test(external_url, default_is_where_the_server_listens)
         cr_expect_str_eq(url.base, url.origin);
     }
 }
+
+Test(external_url, a_route_prefix_is_a_path)
+{
+    static const struct {
+        const char *text, *prefix; /* NULL: refused */
+    } rows[] = {
+        {"/", ""},           {"", ""},        {"/scaler", "/scaler"}, {"scaler/", "/scaler"},
+        {"//a/b//", "/a/b"}, {"/a//b", NULL}, {"/a b", NULL},         {"/a?b", NULL},
+        {"/a#b", NULL},      {"/%41", "/A"},  {"/%2f", NULL},         {"/a\r\nb", NULL},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        char prefix[AS_EXTERNAL_URL_SIZE] = "as it was";
+        struct as_error error = AS_ERROR_INIT;
+        const int status = as_route_prefix_parse(rows[i].text, prefix, &error);
+        cr_expect_eq(status == 0, rows[i].prefix != NULL, "%s", rows[i].text);
+        cr_expect_str_eq(prefix, rows[i].prefix ? rows[i].prefix : "as it was");
+        cr_expect_eq(status == 0, error.text[0] == '\0');
+    }
+}

@@ -1,0 +1,247 @@
+"""The pages for people, through the built binary; then in Debian's Chromium: no script, nothing wider than the window, nothing that
+axe-core complains of, in two widths, light and dark. PAGE_PICTURES=DIR in the environment keeps a picture of each."""
+import html
+import html.parser
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import urllib.parse
+
+import pytest
+
+from harness import browser as browsers, npm
+from harness.browser import NARROW, WIDE, Browser
+from harness.http import request
+from harness.notification import alert, notification
+from harness.wait import eventually
+
+EVIL = "<script>alert(1)</script>\"'&"
+
+
+def make_rules(groups):
+    targets = {name: {"node_group": {"provider": "mine", "url": group.url}, "min": 1, "max": 12,
+                      "cooldown": {"up": "3m", "down": "20m"}} for name, group in groups.items()}
+    rules = [{"name": f"{name}-is-slow", "match": [f'target="{name}"', 'alertname=~".*High"'], "target": name,
+              "scale_up": {"by": "50%", "at_least": 1}} for name in groups]
+    return {"targets": targets, "rules": rules}
+
+
+PROVIDERS = {"providers": {"mine": {"type": "http"}}}
+
+
+@pytest.fixture
+def world(make_daemon, node_group):
+    """checkout has grown, batch could not."""
+    groups = {"checkout": node_group(size=4), "batch": node_group(size=2)}
+    daemon = make_daemon(make_rules(groups), PROVIDERS)
+    daemon.notify(notification(alert(
+        {"alertname": "LatencyHigh", "target": "checkout", "evil": EVIL, "long": "v" * 900},
+        annotations={"summary": f"p99 is above 800 ms {EVIL}", "runbook_url": "https://runbooks.example/checkout",
+                     "dashboard_url": "javascript:alert(1)"})))
+    daemon.notify(notification(alert({"alertname": "QueueHigh", "target": "batch"})))
+    daemon.wait_record("action", target_name="checkout", outcome="applied")
+    daemon.wait_record("action", target_name="batch", outcome="applied")
+    return daemon
+
+
+def page(daemon, path, status=200):
+    answer = daemon.get(path)
+    assert answer.status == status, f"{path}: {answer.status} {answer.text}"
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "<script" not in answer.text
+    return answer.text
+
+
+def last_decision(daemon, name):
+    return daemon.get(f"/api/v1/decisions?target={name}").json["data"][0]["id"]
+
+
+def test_each_page_has_what_it_promises(world):
+    home = page(world, "/")
+    for part in ("no credential is asked for", ">checkout</a>", "4 \u2192 6", "QueueHigh", "up locked for", "<svg class=\"spark\""):
+        assert part in home, part
+    assert ">batch</a>" not in page(world, "/?q=check").partition("Open incidents")[0]
+    target = page(world, "/targets/checkout")
+    for part in ("The last day", "LatencyHigh", "locked against growing", "4 to 6: applied, rule checkout-is-slow", "Rules that lead here"):
+        assert part in target, part
+    decision = page(world, f"/decisions/{last_decision(world, 'checkout')}")
+    for part in ("The size goes from 4 to 6: scaled.", "the bound ahead: min 1, max 12", "from 4 to 6: applied", "LatencyHigh{"):
+        assert part in decision, part
+    incidents = page(world, "/incidents")
+    assert "href=\"https://runbooks.example/checkout\"" in incidents
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in incidents
+    assert "javascript:" not in incidents and "v" * 161 not in incidents
+    rules = page(world, "/rules")
+    assert "scale_up at_least 1, by 50%" in rules or "scale_up by 50%, at_least 1" in rules
+    assert "4 \u2192 6, <code>applied</code>" in rules
+    assert "no rule with fit or take" in page(world, "/groups/checkout")
+
+
+class Parser(html.parser.HTMLParser):
+    VOID = ("meta", "br", "input")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.links = [], []
+
+    def handle_starttag(self, tag, attrs):
+        assert tag not in ("script", "link", "img", "iframe")
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.links += [value for name, value in attrs if name == "href"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_all_pages_are_whole_and_all_links_lead_somewhere(world):
+    """From the first page on, every link of ours; sorting, filters and refreshing are links too."""
+    todo, seen = ["/"], set()
+    while todo:
+        path = todo.pop()
+        seen.add(path)
+        answer = world.get(path)
+        assert answer.ok, path
+        if not answer.headers["Content-Type"].startswith("text/html"):
+            continue
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        parser = Parser()
+        parser.feed(answer.text)
+        parser.close()
+        assert not parser.open, path
+        for link in parser.links:
+            there = urllib.parse.urljoin(world.url + path, link)
+            if there.startswith(world.url) and there.count("?") <= 1 and "refresh" not in path:
+                todo += {there.removeprefix(world.url)} - seen - set(todo)
+    assert len(seen) > 20 and {"/incidents", "/rules"} < seen
+    assert any(path.startswith("/groups/") for path in seen) and any(path.startswith("/decisions/") for path in seen)
+
+
+def test_the_document_of_a_decision_decides_the_same(world, tmp_path):
+    text = page(world, f"/decisions/{last_decision(world, 'checkout')}")
+    document = html.unescape(re.search(r"<textarea[^>]*>(.*?)</textarea>", text, re.S)[1])
+    done = subprocess.run([world.binary, "decide"], input=document, capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(done.stdout)["desired"] == 6
+
+
+def test_the_last_day_outlives_a_kill(world):
+    """The history is not stored: the next life reads it from the log, and shows that nobody looked meanwhile."""
+    world.kill()
+    world.start()
+    eventually(lambda: "4 to 6: applied, rule checkout-is-slow" in page(world, "/targets/checkout"))
+    eventually(lambda: "class=\"unknown\"" in page(world, "/targets/checkout"))
+    assert "2 to 3: applied, rule batch-is-slow" in page(world, "/targets/batch")
+
+
+def test_a_log_that_was_altered_is_no_danger(world):
+    """A life begins with whatever is in the file before the part whose chain is checked."""
+    world.stop()
+    lines = world.log_file.read_bytes().splitlines(keepends=True)
+    rotated = pathlib.Path(f"{world.log_file}.1")
+    rotated.write_bytes(b"\xff\xfe garbage\n" + b"".join(line.replace(b'"applied"', b'"scaled"').replace(b'"to":6', b'"to":-6')
+                                                       for line in lines) + b'{"kind":"decision","target":')
+    world.start()
+    eventually(lambda: "4 to 6: applied, rule checkout-is-slow" in page(world, "/targets/checkout"))
+
+
+def test_what_a_credential_may_not_see(make_daemon, node_group, tmp_path):
+    groups = {"checkout": node_group(size=4), "batch": node_group(size=2)}
+    tokens = []
+    for name, targets in (("all", None), ("batch-team", ["batch"])):
+        (tmp_path / name).write_text(name)
+        tokens.append({"name": name, "file": str(tmp_path / name), "permissions": ["notify", "read"], **({"targets": targets} if targets else {})})
+    daemon = make_daemon(make_rules(groups), {**PROVIDERS, "receiver": {"tokens": tokens}})
+    assert daemon.get("/").status == 401
+    daemon.headers = {"Authorization": "Bearer all"}
+    daemon.notify(notification(alert({"alertname": "LatencyHigh", "target": "checkout"}), alert({"alertname": "QueueHigh", "target": "batch"})))
+    daemon.wait_record("action", target_name="checkout")
+    daemon.wait_record("action", target_name="batch")
+    decision = last_decision(daemon, "checkout")
+    assert "checkout" in page(daemon, "/") and "no credential" not in page(daemon, "/")
+    daemon.headers = {"Authorization": "Bearer batch-team"}
+    for path in ("/", "/incidents", "/rules"):
+        text = page(daemon, path)
+        assert "batch" in text and "checkout" not in text and "LatencyHigh" not in text, path
+    for path in ("/targets/checkout", "/groups/checkout", f"/decisions/{decision}"):
+        assert "LatencyHigh" not in page(daemon, path, 404)
+
+
+# --- in a browser
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if browsers.missing():
+        pytest.skip(browsers.missing())
+    one = Browser(tmp_path_factory.mktemp("browser"))
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="module")
+def axe():
+    try:
+        return browsers.find_axe()
+    except npm.Missing as why:
+        pytest.skip(str(why))
+
+
+def looks(deep):
+    """Width and darkness: the quick run takes two of the four."""
+    return [(NARROW, True), (WIDE, False)] + ([(NARROW, False), (WIDE, True)] if deep else [])
+
+
+@pytest.mark.parametrize("deep", [False, pytest.param(True, marks=pytest.mark.deep)], ids=["quick", "deep"])
+def test_pages_are_for_everyone(world, browser, axe, deep):
+    pages = {"targets": "/", "target": "/targets/checkout", "decision": f"/decisions/{last_decision(world, 'checkout')}",
+             "incidents": "/incidents", "rules": "/rules", "group": "/groups/checkout", "filtered": "/?q=nothing-like-it"}
+    pictures = os.environ.get("PAGE_PICTURES")
+    for name, path in pages.items():
+        for width, dark in looks(deep):
+            browser.show(world.url + path, width, dark)
+            where = f"{path} at {width} pixels, {'dark' if dark else 'light'}"
+            assert browser.overflow() <= 0, where
+            assert browser.complaints(axe) == [], where
+            if pictures:
+                browser.shoot(pathlib.Path(pictures) / f"{name}-{width}-{'dark' if dark else 'light'}.png")
+
+
+def test_the_test_itself_would_find_what_is_wrong(world, browser, axe):
+    browser.show(world.url + "/")
+    browser.run("document.querySelector('main').insertAdjacentHTML('beforeend', '<img><input><p id=pale>pale</p>');"
+                "document.getElementById('pale').style.color = '#ccc'; document.body.style.minWidth = '3000px'")
+    found = {complaint.partition(" ")[0] for complaint in browser.complaints(axe)}
+    assert found >= {"image-alt", "label", "color-contrast"}
+    assert browser.overflow() > 0
+
+
+def test_a_person_finds_the_reason_by_links_alone(world, browser):
+    """From the first page to the gates of a decision, and back, with nothing but clicks; the filter is a form without a script."""
+    browser.show(world.url + "/")
+    field = browser.find("input[name=q]")[0]
+    field.send_keys("check")
+    field.submit()
+    eventually(lambda: len(browser.find("table[aria-label=Targets] tbody tr")) == 1)
+    browser.follow("Size", "Size \u2191")
+    assert "sort=size" in browser.driver.current_url and "q=check" in browser.driver.current_url
+    browser.follow("checkout", "The last day")
+    [time] = [link.text for link in browser.find("table[aria-label=Decisions] a")][:1]
+    browser.follow(time, "the highest size that a rule wants")
+    browser.follow("alertscaler", "Latest decisions")
+
+
+def test_a_page_that_is_read_by_nobody_holds_nothing(world):
+    """A reader who asks for pages and never takes them: others are answered."""
+    host, port = world.address.split(":")
+    peers = [socket.create_connection((host, int(port)), timeout=60) for _ in range(20)]
+    try:
+        for peer in peers:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            peer.sendall(b"GET /targets/checkout HTTP/1.1\r\nHost: a\r\n\r\n" * 20)
+        assert ">checkout</a>" in page(world, "/")
+        assert request("GET", world.url + "/-/ready").ok
+    finally:
+        for peer in peers:
+            peer.close()
