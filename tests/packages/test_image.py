@@ -94,7 +94,8 @@ class Container:
         self.crun = ["unshare", "--mount", "sh", "-c", 'mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$@"', "sh",
                      "crun", "--cgroup-manager=disabled", f"--root={folder / 'crun'}"]
         self.log = open(folder / "log", "w+", encoding="utf-8")
-        self.process = subprocess.Popen([*self.crun, "run", "--bundle", folder, self.name], stdin=subprocess.DEVNULL,
+        # no /dev/null as standard input: crun gives all three to the container's user, on the machine too
+        self.process = subprocess.Popen([*self.crun, "run", "--bundle", folder, self.name], stdin=subprocess.PIPE,
                                         stdout=self.log, stderr=self.log)
 
     def wait_ready(self):
@@ -109,7 +110,7 @@ class Container:
 
     def run(self, *command):
         """As the container's user, as kubelet does it."""
-        done = subprocess.run([*self.crun, "exec", f"--user={self.user}", self.name, *command], capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run([*self.crun, "exec", f"--user={self.user}", self.name, *command], input="", capture_output=True, text=True, check=False, timeout=60)
         return done.returncode, done.stdout + done.stderr
 
     def stop(self):
