@@ -30,18 +30,20 @@ static const struct schema_field webhook_fields[] = {
 
 static const struct schema webhook = SCHEMA("notify.webhook", as_notify_settings, webhook_fields);
 
-/* The words are those before the sample's. */
+#define WORD(enumerator, word, ...) [enumerator] = word,
+static const char *const on_words[] = {AS_NOTICES(WORD) NULL};
+
+static const struct schema_field on_list[] = {
+    SCHEMA_FORM(WORDS, .words = on_words, .when_empty = "expected at least one word: what to tell"),
+    {0}};
+
 static void parse_on(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
+    static const struct schema_field word = {.type = SCHEMA_WORD, .words = on_words};
     struct as_notify_settings *settings = object;
-    const char *words[AS_NOTICE_TEST + 1] = {NULL};
-    const struct schema_field word = {.type = SCHEMA_WORD, .words = words};
-    for (int i = 0; i < AS_NOTICE_TEST; i++)
-        words[i] = as_notice_kind_get_row((enum as_notice_kind)i)->word;
     if (!schema_is_kind(loader, value, AS_YAML_LIST))
         return;
-    if (value->count == 0)
-        loader_report(loader, value, "expected at least one word: what to tell");
+    (void)schema_check_count(loader, on_list, value);
     for (uint32_t i = 0; i < value->count; i++) {
         unsigned kind = 0;
         if (schema_parse_value(loader, &word, value->items[i], &kind))
@@ -57,6 +59,7 @@ static const struct schema_field notify_fields[] = {
      .type = SCHEMA_CUSTOM,
      .is_required = true,
      .parse = parse_on,
+     .forms = on_list,
      .expected = "list of words"},
     SCHEMA_FIELD("max_age", DURATION, as_notify_settings, max_age_us, .min = AS_US_PER_MIN,
                  .max = MAX_AGE_MAX, .fallback = "1h"),

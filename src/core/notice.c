@@ -7,14 +7,10 @@
 
 const struct as_notice_row *as_notice_kind_get_row(enum as_notice_kind kind)
 {
+#define ROW(enumerator, ...) [enumerator] = {__VA_ARGS__},
     static const struct as_notice_row rows[AS_NOTICE_KIND_COUNT] = {
-        [AS_NOTICE_SCALED] = {"scaled", "AlertscalerScaled", "A size was set.", false},
-        [AS_NOTICE_FAILED] = {"failed", "AlertscalerFailed",
-                              "A size could not be set, or not be read.", false},
-        [AS_NOTICE_AT_MAX] = {"at_max", "AlertscalerAtMax",
-                              "More is wanted than the target's max allows.", true},
-        [AS_NOTICE_TEST] = {"test", "AlertscalerTest", "A sample, sent by hand.", false},
-    };
+        AS_NOTICES(ROW)[AS_NOTICE_TEST] = {"test", "AlertscalerTest", "A sample, sent by hand.",
+                                           false}};
     return &rows[kind];
 }
 

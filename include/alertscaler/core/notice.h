@@ -2,7 +2,7 @@
  * What people are told: notices. docs/notify.md describes them for users.
  *
  * A kind is an event, which happens once, or a state, which begins and ends. A new kind (of
- * `contended`, `ineffective`, `needs_approval`) is a row in notice.c, and whoever finds that it has
+ * `contended`, `ineffective`, `needs_approval`) is a row here, and whoever finds that it has
  * happened. One record may lead to one notice for a receiver only: its hash is the event's id.
  */
 #ifndef ALERTSCALER_CORE_NOTICE_H
@@ -15,11 +15,18 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/decide.h>
 
+/* X(enumerator, word under `on:` and in the event's type, alertname, sentence, is it a state) */
+#define AS_NOTICES(X)                                                                              \
+    X(AS_NOTICE_SCALED, "scaled", "AlertscalerScaled", "A size was set.", false)                   \
+    X(AS_NOTICE_FAILED, "failed", "AlertscalerFailed", "A size could not be set, or not be read.", \
+      false)                                                                                       \
+    X(AS_NOTICE_AT_MAX, "at_max", "AlertscalerAtMax",                                              \
+      "More is wanted than the target's max allows.", true)
+
+#define AS_NOTICE_ENUM(enumerator, ...) enumerator,
 enum as_notice_kind {
-    AS_NOTICE_SCALED, /* a size was set */
-    AS_NOTICE_FAILED, /* a size could not be set, or not be read */
-    AS_NOTICE_AT_MAX, /* more is wanted than the target's max */
-    AS_NOTICE_TEST,   /* of `alertscaler notify test`; no receiver asks for it */
+    AS_NOTICES(AS_NOTICE_ENUM)
+        AS_NOTICE_TEST, /* of `alertscaler notify test`; no receiver asks for it */
     AS_NOTICE_KIND_COUNT
 };
 
