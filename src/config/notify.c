@@ -2,9 +2,9 @@
  * `notify`: who is told of what alertscaler does.
  */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
+#include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/notice.h>
 
@@ -103,7 +103,7 @@ const struct as_notify_settings *as_settings_find_notify(const struct as_setting
                                                          const char *name)
 {
     for (size_t i = 0; i < settings->notify_count; i++) {
-        if (strcmp(settings->notify[i].name, name) == 0)
+        if (as_str_equal(settings->notify[i].name, name))
             return &settings->notify[i];
     }
     return NULL;
