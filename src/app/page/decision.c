@@ -27,7 +27,7 @@ static void print_document(const struct api_request *request, const struct as_ex
     page_part(request, "The document");
     as_buf_append_str(out, "<p>Everything that this decision depends on. <code>alertscaler decide"
                            "</code> computes it again. The whole record is at ");
-    page_link(request, "/api/v1/decisions/", id, "the API");
+    page_link(request, page_get_out(request), "/api/v1/decisions/", id, "the API");
     as_buf_append_str(out, ".</p>\n");
     if (status == 0 && as_buf_check(&text) == 0) {
         as_buf_append_str(out, "<textarea readonly rows=\"8\" aria-label=\"The document\">");

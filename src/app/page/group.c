@@ -34,7 +34,7 @@ static void print_groups(const struct api_request *request, const struct as_surv
             continue;
         html_row_begin(&table);
         html_cell(&table);
-        page_link(request, "/targets/", group->name, group->name);
+        page_link(request, page_get_out(request), "/targets/", group->name, group->name);
         html_cell(&table);
         if (group->size >= 0)
             as_buf_printf(out, "%" PRId32, group->size);

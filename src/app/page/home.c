@@ -83,7 +83,7 @@ void page_answer_home(struct api_request *request)
     page_part(request, "Open incidents");
     if (incident_rows_print(request, INCIDENTS_SHOWN, NULL) > INCIDENTS_SHOWN) {
         as_buf_append_str(page_get_out(request), "<p>");
-        page_link(request, "/incidents", "", "All open incidents");
+        page_link(request, page_get_out(request), "/incidents", "", "All open incidents");
         as_buf_append_str(page_get_out(request), "</p>\n");
     }
     page_part(request, "Latest decisions");

@@ -137,7 +137,7 @@ static void print_targets(const struct api_request *request, struct as_buf *out,
         as_buf_append_str(out, "<p>");
         page_link_target(request, out, targets[i].target, name);
         as_buf_append_str(out, " by ");
-        page_link_rule(request, targets[i].rule);
+        page_link_rule(request, out, targets[i].rule);
         as_buf_append_str(out, "</p>");
     }
 }

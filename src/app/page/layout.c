@@ -54,10 +54,10 @@ static void print_login(const struct api_request *request)
 {
     const struct as_view *view = &request->view;
     if (as_auth_has_session(request->exchange))
-        page_link(request, "/account", "", request->who);
+        page_link(request, page_get_out(request), "/account", "", request->who);
     else if ((view->has_passwords || view->has_tokens) &&
              as_browser_may_log_in(request->exchange, view->external_url))
-        page_link(request, "/login", "", "Log in");
+        page_link(request, page_get_out(request), "/login", "", "Log in");
 }
 
 static void print_bar(const struct api_request *request, const struct page_head *head)
@@ -187,7 +187,7 @@ static void print_foot(const struct api_request *request)
     print_refresh(request);
     as_buf_append_str(out, "</p>\n<p>");
     for (size_t i = 0; i < AS_ARRAY_SIZE(documents); i++)
-        page_link(request, documents[i][0], "", documents[i][1]);
+        page_link(request, out, documents[i][0], "", documents[i][1]);
     as_buf_append_str(out, " <span>as the API has them</span></p></footer>\n</body></html>\n");
 }
 

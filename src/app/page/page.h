@@ -80,12 +80,12 @@ void page_print_pill(struct as_buf *out, const char *class, const char *text); /
 /* What stands before each path of ours: "", or the path of --web.external-url. */
 const char *page_root(const struct api_request *request);
 /* html_link to a path of ours. */
-void page_link(const struct api_request *request, const char *path, const char *rest,
-               const char *text);
+void page_link(const struct api_request *request, struct as_buf *out, const char *path,
+               const char *rest, const char *text);
 /* The name, and the end of the id where it is of a template. */
 void page_link_target(const struct api_request *request, struct as_buf *out, const char *id,
                       const char *name);
-void page_link_rule(const struct api_request *request, const char *rule);
+void page_link_rule(const struct api_request *request, struct as_buf *out, const char *rule);
 /* The latest decisions as a table; `target`: of this id; NULL: of all. */
 void page_print_decisions(const struct api_request *request, const char *target, size_t limit);
 

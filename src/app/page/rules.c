@@ -166,7 +166,7 @@ static void print_row(struct html_table *table, const struct api_request *reques
     print_action(out, rule);
     if (!is_own) {
         html_cell(table);
-        page_link(request, "/?q=", target, target);
+        page_link(request, out, "/?q=", target, target);
     }
     html_cell(table);
     print_last(request, deeds, is_own);

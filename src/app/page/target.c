@@ -145,7 +145,7 @@ static void print_deeds(const struct api_request *request, const struct as_targe
         page_print_reason(out, action->outcome);
         html_cell(&table);
         if (*deeds.rules[place])
-            page_link_rule(request, deeds.rules[place]);
+            page_link_rule(request, page_get_out(request), deeds.rules[place]);
         html_row_end(&table);
     }
     html_table_end(&table);
@@ -161,7 +161,8 @@ static void print_group_link(const struct api_request *request, const struct as_
     if (!has_nodes)
         return;
     as_buf_append_str(out, "<p>");
-    page_link(request, "/groups/", target->id, "Its nodes, and pods that wait");
+    page_link(request, page_get_out(request), "/groups/", target->id,
+              "Its nodes, and pods that wait");
     as_buf_append_str(out, "</p>\n");
 }
 

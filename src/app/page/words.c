@@ -92,11 +92,11 @@ const char *page_root(const struct api_request *request)
     return url ? as_external_url_get_path(url) : "";
 }
 
-void page_link(const struct api_request *request, const char *path, const char *rest,
-               const char *text)
+void page_link(const struct api_request *request, struct as_buf *out, const char *path,
+               const char *rest, const char *text)
 {
     AS_CLEANUP(as_free_p) char *base = as_xasprintf("%s%s", page_root(request), path);
-    html_link(page_get_out(request), base, rest, text);
+    html_link(out, base, rest, text);
 }
 
 /* Whether several targets may have this name. */
@@ -112,16 +112,16 @@ static bool is_shared(const struct api_request *request, const char *name)
 void page_link_target(const struct api_request *request, struct as_buf *out, const char *id,
                       const char *name)
 {
-    page_link(request, "/targets/", id, *name ? name : id);
+    page_link(request, out, "/targets/", id, *name ? name : id);
     if (!is_shared(request, name))
         return;
     as_buf_append_char(out, ' ');
     html_element(out, "span", "id", strrchr(id, '/') ? strrchr(id, '/') + 1 : id);
 }
 
-void page_link_rule(const struct api_request *request, const char *rule)
+void page_link_rule(const struct api_request *request, struct as_buf *out, const char *rule)
 {
-    page_link(request, "/rules?q=", rule, rule);
+    page_link(request, out, "/rules?q=", rule, rule);
 }
 
 /* --- lists in pages --- */
@@ -227,7 +227,7 @@ void page_print_decisions(const struct api_request *request, const char *target,
         page_print_reason(out, decision->reason);
         if (decision->rule) {
             as_buf_append_str(out, " Rule ");
-            page_link_rule(request, decision->rule);
+            page_link_rule(request, out, decision->rule);
         }
         html_row_end(&table);
     }

@@ -123,6 +123,16 @@ Test(page, the_first_page_says_what_matters)
     who = "";
 }
 
+Test(page, links_of_an_incident_stand_in_its_row)
+{
+    notify("Slow", NULL);
+    const char *row = strstr(ask("/incidents", "", 200), "<tbody");
+    cr_assert(row);
+    const char *target = strstr(row, "/targets/");
+    cr_assert(target, "%s", row);
+    expect(target, "</a> by <a href=\"/rules?q=");
+}
+
 static void order_pause(const char *target, int64_t for_us)
 {
     const struct as_order order = {.kind = AS_ORDER_PAUSE,
