@@ -100,6 +100,25 @@ static void match_one(struct as_instance_nodes *of, size_t i, const struct index
     }
 }
 
+/* A node without a providerID that is not older than an instance without a node may be that
+ * instance: it must not be taken for one that never became a node. */
+static void doubt_others(struct as_instance_nodes *of, const struct as_kube_node *nodes,
+                         size_t count)
+{
+    int64_t newest = INT64_MIN;
+    for (size_t i = 0; i < count; i++) {
+        const struct as_kube_node *node = &nodes[i];
+        const int64_t created = node->created.set ? node->created.at.us : INT64_MAX;
+        if (as_str_is_empty(node->provider_id) && created > newest)
+            newest = created;
+    }
+    for (size_t i = 0; i < of->count && newest > INT64_MIN; i++) {
+        const as_maybe_time created = of->instances[i].created;
+        if (!of->found[i].is_found && (!created.set || created.at.us <= newest))
+            of->found[i].is_ambiguous = true;
+    }
+}
+
 static void make_found(struct as_instance_nodes *of)
 {
     of->found = as_xcalloc(of->count + 1, sizeof(*of->found));
@@ -142,6 +161,7 @@ void as_instance_nodes_match(struct as_instance_nodes *of, const struct as_kube_
     qsort(index.keys, count, sizeof(*index.keys), compare_keyed);
     for (size_t i = 0; i < of->count; i++)
         match_one(of, i, &index);
+    doubt_others(of, nodes, count);
     free(index.keys);
     free(index.owners);
 }

@@ -412,6 +412,23 @@ Test(leave, where_nodes_have_no_providerid_nothing_is_removed)
     cr_expect_eq(asked_for, -1);
 }
 
+/* Of a growth from 0, all instances may be taken back: those that may serve stay. */
+Test(leave, what_may_be_a_node_without_providerid_is_not_taken_back)
+{
+    lack_ids = true;
+    const struct as_scale_request request = {
+        .from = look(), .to = 0, .is_take_back = true, .decision_id = "D1", .nodes = &config};
+    port->scale(port, 8, group, &request, keep_result, NULL);
+    world_run(&world);
+    cr_expect_eq(result.outcome, AS_REASON_REJECTED);
+    cr_expect(strstr(result.message, "a node without spec.providerID may be it"), "%s",
+              result.message);
+    pass(20 * AS_US_PER_MIN);
+    cr_expect_eq(count_marked() + (int)deletions + (int)evictions, 0);
+    cr_expect_eq(look(), 5);
+    cr_expect_eq(asked_for, -1);
+}
+
 Test(leave, growth_takes_no_node_back_that_is_not_ready_or_whose_deletion_was_sent)
 {
     keep_busy(0, true);
