@@ -93,7 +93,8 @@ class Folders(Case):
         if os.getuid() != 0:
             self.skipTest("only root can become another user")
         self.folder.chmod(0o755)
-        self.assert_refused(self.run_convert(user="nobody"), "no folder can be made beside it: Permission denied")
+        # a relative path: nobody may not enter the folders above
+        self.assert_refused(self.run_convert(out="out", user="nobody"), "no folder can be made beside it: Permission denied")
 
     def test_a_file_system_that_takes_no_more(self):
         def limit():

@@ -1,6 +1,6 @@
 /*
  * prometheus-adapter: which series a metric of the metrics APIs is made of, and by which query.
- * Sources of the rules: what its repository says of its configuration, and its package naming.
+ * Sources of the rules: its reference of the configuration, and pkg/naming of its code.
  *
  * The adapter asks Prometheus which series there are. Nothing is asked here, so a metric is traced
  * back: from its name through `name.as` and `name.matches` to the one series that it can come from.

@@ -47,6 +47,7 @@ void convert_begin(struct convert *convert, const char *format, ...)
 
 #define ITEM_MAX 1000 /* bytes of a text, which may quote names of any length */
 
+AS_PRINTF(4, 0)
 static void add_item(struct convert *convert, bool is_carried, const struct as_yaml_node *node,
                      const char *format, va_list arguments)
 {
