@@ -33,7 +33,7 @@ ONLY_CHECK = {
                            r"^pipes and functions|comes from the alert|"
                            r"^expected (a DNS|a kind like|an API version|a cluster's name|a provider's name|a matcher|a label|`|the name of a header|"
                            r"text without control|a Kubernetes|a time like)|an object's name|regular expression|cannot be set here|escape",
-    "keys that go together": r"goes (only )?with |go together|are needed both|is the same as `max_steps|is a condition for scaling down|"
+    "keys that go together": r"goes (only )?with |^key `steps` is missing$|go together|are needed both|is the same as `max_steps|is a condition for scaling down|"
                              r"needs `|needs a `|takes one number|^`utilization`|mean nothing unless|without `client_auth_type`|"
                              r"^one of `|^`\w+` or `\w+` is needed|is needed$|fitted by|taken by|expected at least one pattern|only counted where",
     "ranges": r"^expected a (duration|percentage|size|quantity) (of|from)|^expected at (most|least)|^expected (cores|bytes|a whole number)|"

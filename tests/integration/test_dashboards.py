@@ -22,7 +22,7 @@ def rule(name, target, **more):
 def test_each_panel_has_data(make_daemon, make_prometheus, make_alertmanager, node_group, exporter):
     web, stuck = node_group(size=1), node_group(size=1)
     stuck.inject(Fault(status=500), times=1000)
-    exporter.set("load", 70)
+    exporter.set("load", 1)
     daemon = make_daemon(start=False, rules={
         "targets": {name: {"node_group": {"provider": "mine", "url": group.url}, **FAST}
                     for name, group in (("web", web), ("stuck", stuck))},
@@ -33,10 +33,16 @@ def test_each_panel_has_data(make_daemon, make_prometheus, make_alertmanager, no
     alertmanager = make_alertmanager(webhook=daemon.url + "/webhook")
     prometheus = make_prometheus(
         targets=[daemon.address, exporter.address], alertmanagers=[alertmanager.url],
-        rules=[{"alert": name, "expr": "load > 50", "labels": {"scale": "true"}} for name in ("Tracked", "Blind", "Slow")])
+        rules=[{"alert": name, "expr": "load > 30", "labels": {"scale": "true"}} for name in ("Tracked", "Blind", "Slow")])
     daemon.write_config({"providers": {"mine": {"type": "http"}}, "prometheus": {"url": prometheus.url}})
     daemon.start()
+    # Prometheus sees each step: what is there at its first look is no increase and no change.
+    eventually(lambda: prometheus.query("count_over_time(alertscaler_leader[1m]) >= 2"), 60, what="alertscaler is scraped")
+    exporter.set("load", 40)
+    eventually(lambda: prometheus.query('alertscaler_target_replicas{target="web"} == 2'), 60, what="the first step is seen")
+    exporter.set("load", 70)
     eventually(lambda: web.size == 3, 60, what="the target is scaled to its maximum")
+    eventually(lambda: prometheus.query('alertscaler_rule_value{rule="Tracked"} == 70'), 60, what="the new value is seen")
     value, goal = (float(prometheus.query(f'alertscaler_rule_{word}{{rule="Tracked"}}')[0]["value"][1])
                    for word in ("value", "goal") if eventually(lambda word=word: prometheus.query(f"alertscaler_rule_{word}")))
     assert (value, goal) == (70, 30)
