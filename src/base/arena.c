@@ -15,9 +15,24 @@
 
 struct as_arena_chunk {
     struct as_arena_chunk *next;
-    size_t size, used;
+    size_t size, used, written; /* written: also before a reset */
     alignas(max_align_t) unsigned char data[];
 };
+
+static void chunk_empty(struct as_arena_chunk *chunk)
+{
+    if (chunk->used > chunk->written)
+        chunk->written = chunk->used;
+    chunk->used = 0;
+}
+
+/* Like free, but wipes only what was written: most of a chunk is not. */
+static void chunk_free(struct as_arena_chunk *chunk)
+{
+    chunk_empty(chunk);
+    explicit_bzero(chunk->data, chunk->written);
+    as_release(chunk);
+}
 
 static struct as_arena_chunk *chunk_get(struct as_arena *arena, size_t size)
 {
@@ -76,11 +91,11 @@ void as_arena_reset(struct as_arena *arena)
         struct as_arena_chunk *chunk = arena->chunks;
         arena->chunks = chunk->next;
         if (chunk->size != CHUNK_SIZE || kept + chunk->size > AS_ARENA_KEEP) {
-            free(chunk);
+            chunk_free(chunk);
             continue;
         }
         kept += chunk->size;
-        chunk->used = 0;
+        chunk_empty(chunk);
         chunk->next = arena->spare;
         arena->spare = chunk;
     }
@@ -92,6 +107,6 @@ void as_arena_deinit(struct as_arena *arena)
     while (arena->spare) {
         struct as_arena_chunk *chunk = arena->spare;
         arena->spare = chunk->next;
-        free(chunk);
+        chunk_free(chunk);
     }
 }
