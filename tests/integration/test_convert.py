@@ -33,7 +33,7 @@ def convert(folder, *files):
 @pytest.mark.seconds(200)
 def test_an_hpa_becomes_rules_that_run(control_plane, namespace, make_prometheus, make_alertmanager, make_daemon, exporter, tmp_path):
     admin = control_plane.admin
-    install(control_plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml")
+    install(control_plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "role-cluster-wide.yaml")
     deployment = path_of("apps/v1", "Deployment", namespace, "web")
     admin.create(make_workload("Deployment", namespace, replicas=2))
     admin.create({**HPA, "metadata": {"name": "web", "namespace": namespace}})

@@ -68,7 +68,7 @@ def make(make_daemon, group):
 
 
 def test_an_action_is_told_as_a_cloud_event(make, recorder, group):
-    daemon = make(webhook(recorder), flags=["--web.external-url=https://scaler.example/x"])
+    daemon = make(webhook(recorder), flags=["--web.external-url=https://scaler.example/x", "--web.route-prefix=/"])
     daemon.notify(busy())
     event = eventually(lambda: recorder.events("scaled"))[0]
     action = daemon.records("action")[0]

@@ -133,13 +133,13 @@ def pods_of_test(pods, unready=()):
     return [{"name": pod, "ready": pod not in unready, "limits": {"memory": 100 * MEBI}} for pod in pods]
 
 
-@pytest.mark.seconds(300)
 def seen(world, rule):
     """The rule's value and goal, as /metrics shows them."""
     metrics = world.daemon.metrics()
     return tuple(metrics.value(f"alertscaler_rule_{word}", rule=rule) for word in ("value", "goal"))
 
 
+@pytest.mark.seconds(300)
 def test_memory_over_limits_with_missing_and_unready_pods(world, tmp_path):
     ready = lambda count: lambda: len(world.pods("memory")) == count and world.plane.admin.get(
         path_of("apps/v1", "Deployment", NAMESPACE, "memory"))["status"].get("readyReplicas") == count
