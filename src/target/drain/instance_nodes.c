@@ -100,6 +100,30 @@ static void match_one(struct as_instance_nodes *of, size_t i, const struct index
     }
 }
 
+/* Clocks of the provider and of the API server differ by less. */
+#define SKEW_US AS_US_PER_MIN
+
+/* A node that was there before the instance was made is another machine's. */
+static bool may_be(const struct as_instance *instance, const struct as_kube_node *node)
+{
+    return as_str_is_empty(node->provider_id) &&
+           !(instance->created.set && node->created.set &&
+             node->created.at.us + SKEW_US < instance->created.at.us);
+}
+
+/* A node without a providerID may be any instance that has no node. */
+static void doubt_missing(struct as_instance_nodes *of, const struct as_kube_node *nodes,
+                          size_t count)
+{
+    for (size_t i = 0; i < of->count; i++) {
+        struct as_instance_node *found = &of->found[i];
+        if (found->is_found || found->instance->state == AS_INSTANCE_FAILED)
+            continue;
+        for (size_t n = 0; n < count && !found->is_ambiguous; n++)
+            found->is_ambiguous = may_be(found->instance, &nodes[n]);
+    }
+}
+
 static void make_found(struct as_instance_nodes *of)
 {
     of->found = as_xcalloc(of->count + 1, sizeof(*of->found));
@@ -142,6 +166,7 @@ void as_instance_nodes_match(struct as_instance_nodes *of, const struct as_kube_
     qsort(index.keys, count, sizeof(*index.keys), compare_keyed);
     for (size_t i = 0; i < of->count; i++)
         match_one(of, i, &index);
+    doubt_missing(of, nodes, count);
     free(index.keys);
     free(index.owners);
 }

@@ -279,7 +279,7 @@ static bool has_left_nodes(struct as_shrink *shrink)
 
 /* If no instance has a node, it is the wrong cluster, or the nodes have no providerID: serving
  * machines would be removed without a drain. But when a growth from 0 is taken back, all instances
- * may go. */
+ * may go, except those that may be nodes without a providerID (instance_nodes.h). */
 static bool is_blind(struct as_shrink *shrink)
 {
     const struct as_shrink_request *request = &shrink->request;

@@ -221,7 +221,8 @@ Test(choose, says_who_was_passed_over_and_why)
         {"a", "it is protected at the provider"},
         {"b", "node b: annotated"},
         {"c", "node c: pod shop/db-0 stays"},
-        {"d", "it is not clear which node it is: another node or instance says the same"},
+        {"d", "it is not clear which node it is: another node or instance says the same, or a "
+              "node has no providerID"},
         {"g", "node g: annotated"},
         {"h", "it is protected at the provider"},
         {"i", "the provider lists it twice"},
