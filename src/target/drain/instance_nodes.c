@@ -100,6 +100,9 @@ static void match_one(struct as_instance_nodes *of, size_t i, const struct index
     }
 }
 
+/* Clocks of providers and API servers differ by less. */
+#define SKEW_US AS_US_PER_MIN
+
 /* A node without a providerID that is not older than an instance without a node may be that
  * instance: it must not be taken for one that never became a node. */
 static void doubt_others(struct as_instance_nodes *of, const struct as_kube_node *nodes,
@@ -113,8 +116,9 @@ static void doubt_others(struct as_instance_nodes *of, const struct as_kube_node
             newest = created;
     }
     for (size_t i = 0; i < of->count && newest > INT64_MIN; i++) {
-        const as_maybe_time created = of->instances[i].created;
-        if (!of->found[i].is_found && (!created.set || created.at.us <= newest))
+        const struct as_instance *instance = &of->instances[i];
+        if (!of->found[i].is_found && instance->state != AS_INSTANCE_FAILED &&
+            (!instance->created.set || instance->created.at.us <= as_time_add(newest, SKEW_US)))
             of->found[i].is_ambiguous = true;
     }
 }

@@ -30,7 +30,7 @@ static struct machine machines[NODES_MAX];
 static int machine_count;
 static int32_t desired, asked_for; /* asked_for: by SetDesiredCapacity; -1: never */
 static unsigned deletions, evictions;
-static bool lack_ids;     /* the nodes have no spec.providerID */
+static int lacking;       /* the first so many nodes have no spec.providerID */
 static bool is_forbidden; /* the provider refuses deletions */
 static bool fails_later;  /* it accepts deletions, and its activity fails */
 static char text[NODES_MAX * 1024];
@@ -131,7 +131,7 @@ static int print_node(int i, char *out, size_t size)
     snprintf(id, sizeof(id), "aws:///z/i-%03d", i);
     json_object_set_new(json_object_get(node, "metadata"), "name", json_string(name));
     json_object_set_new(json_object_get(node, "spec"), "providerID",
-                        json_string(lack_ids ? "" : id));
+                        json_string(i < lacking ? "" : id));
     if (*machine->mark)
         json_object_set_new(json_object_get(json_object_get(node, "metadata"), "annotations"),
                             "alertscaler.io/drain", json_string(machine->mark));
@@ -280,7 +280,8 @@ static void setup(void)
     desired = 5;
     asked_for = -1;
     deletions = evictions = 0;
-    lack_ids = is_forbidden = fails_later = false;
+    lacking = 0;
+    is_forbidden = fails_later = false;
     *records = '\0';
     begin("me");
 }
@@ -392,7 +393,7 @@ Test(leave, where_nodes_have_no_providerid_nothing_is_removed)
         int32_t to;
         bool is_take_back;
     } rows[] = {{3, false}, {3, true}};
-    lack_ids = true;
+    lacking = NODES_MAX;
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         const struct as_scale_request request = {.from = look(),
                                                  .to = rows[i].to,
@@ -412,21 +413,39 @@ Test(leave, where_nodes_have_no_providerid_nothing_is_removed)
     cr_expect_eq(asked_for, -1);
 }
 
-/* Of a growth from 0, all instances may be taken back: those that may serve stay. */
-Test(leave, what_may_be_a_node_without_providerid_is_not_taken_back)
+/* They may be the nodes: a growth from 0, or beside nodes that have their providerID. */
+Test(leave, a_take_back_spares_running_instances_that_may_be_nodes_without_providerid)
 {
-    lack_ids = true;
+    static const struct {
+        int lacking; /* the first so many nodes have no providerID */
+        int32_t to;
+    } rows[] = {{5, 0}, {2, 3}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        lacking = rows[i].lacking;
+        const struct as_scale_request request = {.from = look(),
+                                                 .to = rows[i].to,
+                                                 .is_take_back = true,
+                                                 .decision_id = "D1",
+                                                 .nodes = &config};
+        port->scale(port, 8, group, &request, keep_result, NULL);
+        world_run(&world);
+        cr_expect_eq(result.outcome, AS_REASON_REJECTED);
+        cr_expect(strstr(result.message, "providerID"), "%s", result.message);
+        pass(AS_US_PER_MIN);
+        cr_expect_eq(deletions, 0);
+        cr_expect_eq(look(), 5);
+    }
+}
+
+Test(leave, a_take_back_to_0_removes_what_never_became_a_node)
+{
+    for (int i = 0; i < machine_count; i++)
+        machines[i].has_no_node = true;
     const struct as_scale_request request = {
         .from = look(), .to = 0, .is_take_back = true, .decision_id = "D1", .nodes = &config};
     port->scale(port, 8, group, &request, keep_result, NULL);
-    world_run(&world);
-    cr_expect_eq(result.outcome, AS_REASON_REJECTED);
-    cr_expect(strstr(result.message, "a node without spec.providerID may be it"), "%s",
-              result.message);
-    pass(20 * AS_US_PER_MIN);
-    cr_expect_eq(count_marked() + (int)deletions + (int)evictions, 0);
-    cr_expect_eq(look(), 5);
-    cr_expect_eq(asked_for, -1);
+    pass(AS_US_PER_MIN);
+    cr_expect_eq(deletions, 5);
 }
 
 Test(leave, growth_takes_no_node_back_that_is_not_ready_or_whose_deletion_was_sent)
