@@ -140,6 +140,8 @@ void pools_observe(struct world *world, const struct server_target *target,
         observation->replicas += fleet_get_size(&world->pools->fleet, (size_t)group);
     }
     observation->status_replicas = observation->replicas;
+    if (observation->plan)
+        observation->replicas = look_at->plan.size;
 }
 
 static bool is_named(const struct as_scale_request *request, const struct fleet_node *node)

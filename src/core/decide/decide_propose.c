@@ -85,9 +85,13 @@ static struct as_proposal_result propose_fit(const struct as_decide_input *input
     return (struct as_proposal_result){.no_opinion = true, .reason = plan->fit_reason};
 }
 
+/* Never more than there is, whatever the plan says of the size. */
 static struct as_proposal_result propose_take(const struct as_decide_input *input)
 {
-    return input->plan ? propose(input->plan->take_size) : propose_nothing(false);
+    if (!input->plan)
+        return propose_nothing(false);
+    return propose(input->plan->take_size < input->replicas ? input->plan->take_size
+                                                            : input->replicas);
 }
 
 static struct as_proposal_result propose_step(const struct as_decide_input *input,

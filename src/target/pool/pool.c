@@ -119,6 +119,8 @@ static void finish(struct look *look)
         observation.replicas = add_sizes(look, &observation.status_replicas);
     observation.survey = &look->survey;
     if (look->has_plan) {
+        if (!look->is_lone) /* also what is known of groups that cannot be read */
+            observation.replicas = look->plan.size;
         observation.plan = &look->plan;
         tell_templates(look, &observation);
     }

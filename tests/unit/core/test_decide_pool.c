@@ -70,6 +70,7 @@ static const struct {
     {"take leaves less", {TAKE}, 10, 7, .desired = 7, .reason = AS_REASON_SCALED},
     {"take down to min", {TAKE}, 10, 0, .desired = 2, .reason = AS_REASON_SCALED},
     {"nothing to take", {TAKE}, 10, 10, .desired = 10, .reason = AS_REASON_NO_CHANGE},
+    {"take never raises", {TAKE}, 10, 12, .desired = 10, .reason = AS_REASON_NO_CHANGE},
     {"fit wins over take", {FIT, TAKE}, 12, 7, .desired = 12, .reason = AS_REASON_SCALED},
     {"fit does not veto take",
      {FIT, TAKE},
