@@ -75,8 +75,6 @@ static void finish_source(struct loader *loader, const struct as_yaml_node *node
     ((struct raw_metric_source *)object)->node = node;
 }
 
-#define IN_SOURCE(member) offsetof(struct raw_metric_source, member)
-
 static const struct schema_field source_fields[] = {
     SCHEMA_FIELD("name", TEXT, raw_metric_source, resource),
     SCHEMA_FIELD("container", TEXT, raw_metric_source, container),

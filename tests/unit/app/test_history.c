@@ -39,7 +39,7 @@ static void teardown(void)
 TestSuite(history, .init = setup, .fini = teardown);
 
 /* A record, as in the log; `at` in microseconds. */
-static void take(int64_t at, const char *format, ...)
+AS_PRINTF(2, 3) static void take(int64_t at, const char *format, ...)
 {
     char text[4096];
     va_list arguments;

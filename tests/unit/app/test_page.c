@@ -395,7 +395,7 @@ Test(page, very_long_texts_stay_on_the_page)
     free(world.ruleset->targets[0].name);
     world.ruleset->targets[0].name = as_xstrdup(name);
     notify("Slow", NULL);
-    const char *const paths[] = {"/", "/incidents", "/rules", "/targets/" CHECKOUT};
+    const char *const paths[] = {"/", "/incidents", "/rules", ("/targets/" CHECKOUT)};
     for (size_t i = 0; i < AS_ARRAY_SIZE(paths); i++) {
         (void)ask(paths[i], "", 200);
         cr_expect_lt(exchange.body_size, (size_t)2 * 1024 * 1024, "%s", paths[i]);
