@@ -131,16 +131,28 @@ static int32_t count_homeless_in(const struct queue *queue, struct packing packi
     return count;
 }
 
-/* First fit leaves more or fewer, by the order of the pods: the most that an order leaves. */
+static struct packing reverse(const struct packing *packing)
+{
+    struct packing reversed = *packing;
+    for (size_t i = 0; i < packing->count; i++)
+        reversed.rooms[i] = packing->rooms[packing->count - 1 - i];
+    return reversed;
+}
+
+/* First fit leaves more or fewer, by the order of pods and of rooms: the most that an order
+ * leaves. */
 static int32_t count_homeless(const struct fleet *fleet, const struct packing *packing,
                               size_t group)
 {
-    struct queue queue;
-    fill_queue(fleet, false, &queue);
-    const int32_t in_order = count_homeless_in(&queue, *packing, group);
-    fill_queue(fleet, true, &queue);
-    const int32_t largest_first = count_homeless_in(&queue, *packing, group);
-    return largest_first > in_order ? largest_first : in_order;
+    const struct packing rooms[] = {*packing, reverse(packing)};
+    int32_t most = 0;
+    for (size_t i = 0; i < 2 * AS_ARRAY_SIZE(rooms); i++) {
+        struct queue queue;
+        fill_queue(fleet, i % 2 == 1, &queue);
+        const int32_t count = count_homeless_in(&queue, rooms[i / 2], group);
+        most = count > most ? count : most;
+    }
+    return most;
 }
 
 /* ---- growth ---- */
