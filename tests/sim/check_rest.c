@@ -17,6 +17,7 @@
 #include <alertscaler/wire/decision.h>
 
 #define SETTLED_US (2 * MINUTE)   /* of calm: what was late has arrived */
+#define FOLLOW_US  (15 * MINUTE)  /* longer than any lock */
 #define REST_US    (105 * MINUTE) /* of calm: all locks have ended often enough */
 
 /* Where the server carries a request out. */
@@ -62,7 +63,9 @@ void check_rest_request(struct world *world, const struct server_target *target,
         (rule->action.kind == AS_ACTION_SCALE_DOWN || rule->on_resolved.kind != AS_ENDING_NOTHING);
     if (!world->rest.is_calm || world->now < world->rest.from || pools_has(world, target))
         return;
-    if (!is_step_down)
+    if (is_step_down) /* news of its alert; a value over the size may follow it */
+        world->rest.from = world->now + FOLLOW_US;
+    else
         fail(world, "%s: from %d to %d by %s, though nothing has happened for long", target->id,
              request->from, request->to, request->rule);
 }
