@@ -194,8 +194,7 @@ static const char *explain(const struct as_choose_request *request,
     if (is_twice)
         return "the provider lists it twice";
     if (candidate->is_ambiguous)
-        return "it is not clear which node it is: another node or instance says the same, or a "
-               "node without spec.providerID may be it";
+        return "it is not clear which node it is: another node or instance says the same";
     if (candidate->is_protected)
         return "it is protected at the provider";
     if (request->spares_serving && get_class(request, candidate) == CLASS_SERVING)

@@ -82,7 +82,7 @@ struct as_candidate {
     bool is_leaving;   /* already being removed: neither chosen, counted nor reported */
     bool is_failed;    /* will not run, or the provider calls it unhealthy */
     bool is_protected; /* by the provider's own protection */
-    bool is_ambiguous; /* it is not certain which node it is, or whether it is one: never chosen */
+    bool is_ambiguous; /* several nodes or instances claim to be the same: never chosen */
     const struct as_candidate_node *node; /* NULL: none */
 };
 

@@ -119,7 +119,7 @@ static void doubt_others(struct as_instance_nodes *of, const struct as_kube_node
         const struct as_instance *instance = &of->instances[i];
         if (!of->found[i].is_found && instance->state != AS_INSTANCE_FAILED &&
             (!instance->created.set || instance->created.at.us <= as_time_add(newest, SKEW_US)))
-            of->found[i].is_ambiguous = true;
+            of->found[i].may_be_nameless = true;
     }
 }
 

@@ -3,8 +3,7 @@
  * about their cluster. A node belongs to an instance if its spec.providerID equals
  * as_instance.provider_id (or its id), or ends with it behind a '/' or '.'; for Azure ignoring
  * case. If the provider does not name instances (as_group_view.node_label), the nodes with the
- * label are the instances. An instance without a node is ambiguous while a node without a
- * spec.providerID, which is not older than the instance, may be it.
+ * label are the instances.
  */
 #ifndef ALERTSCALER_SRC_TARGET_DRAIN_INSTANCE_NODES_H
 #define ALERTSCALER_SRC_TARGET_DRAIN_INSTANCE_NODES_H

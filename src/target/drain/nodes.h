@@ -20,8 +20,8 @@ struct as_nodes_reading;
 
 struct as_instance_node { /* of one instance */
     const struct as_instance *instance;
-    bool is_found;
-    bool is_ambiguous; /* of several nodes or instances; or its node may lack the providerID */
+    bool is_found, is_ambiguous; /* ambiguous: of several nodes or instances */
+    bool may_be_nameless;        /* not found, but a node without a providerID may be it */
     struct as_candidate_node node;
     const struct as_kube_node_mark *mark; /* whoever's; NULL: none */
 };

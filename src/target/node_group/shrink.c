@@ -279,16 +279,18 @@ static bool has_left_nodes(struct as_shrink *shrink)
 
 /* If no instance has a node, it is the wrong cluster, or the nodes have no providerID: serving
  * machines would be removed without a drain. But when a growth from 0 is taken back, all instances
- * may go but those that may be nodes without a providerID (instance_nodes.h). */
+ * may go, unless a node without a providerID may be one of them. */
 static bool is_blind(struct as_shrink *shrink)
 {
     const struct as_shrink_request *request = &shrink->request;
-    size_t running = 0, found = 0;
+    size_t running = 0, found = 0, doubtful = 0;
     for (size_t i = 0; i < request->node_count; i++) {
         running += request->nodes[i].instance->state == AS_INSTANCE_RUNNING;
         found += request->nodes[i].is_found;
+        doubtful += request->nodes[i].may_be_nameless;
     }
-    if (running == 0 || found > 0 || (request->wanted->is_take_back && request->wanted->to == 0))
+    if (running == 0 || found > 0 ||
+        (request->wanted->is_take_back && request->wanted->to == 0 && doubtful == 0))
         return false;
     snprintf(shrink->words, sizeof(shrink->words),
              "none of the %zu instances is a node of cluster %s by its spec.providerID: set "

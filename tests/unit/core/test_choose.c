@@ -221,8 +221,7 @@ Test(choose, says_who_was_passed_over_and_why)
         {"a", "it is protected at the provider"},
         {"b", "node b: annotated"},
         {"c", "node c: pod shop/db-0 stays"},
-        {"d", "it is not clear which node it is: another node or instance says the same, or a node "
-              "without spec.providerID may be it"},
+        {"d", "it is not clear which node it is: another node or instance says the same"},
         {"g", "node g: annotated"},
         {"h", "it is protected at the provider"},
         {"i", "the provider lists it twice"},
