@@ -1,5 +1,7 @@
 """The source `nodes`, as Escalator and the cluster proportional autoscaler use theirs: the built binary reads nodes and pods of
 the real API server."""
+import datetime
+
 import pytest
 
 from harness.auto_scaling import REGION, AutoScaling
@@ -204,6 +206,14 @@ def test_a_group_keeps_its_template_over_a_restart(cluster, aws, make, control_p
     assert [p["value"] for p in decision["output"]["proposals"]] == [25]
 
 
+def wait_until_older(control_plane, names, seconds):
+    """By their creation, which Kubernetes tells in whole seconds."""
+    def youngest():
+        made = [control_plane.admin.get(f"/api/v1/nodes/{name}")["metadata"]["creationTimestamp"] for name in names]
+        return datetime.datetime.now(datetime.timezone.utc) - max(datetime.datetime.fromisoformat(at) for at in made)
+    eventually(lambda: youngest() > datetime.timedelta(seconds=seconds + 1), 30, what="the nodes are older")
+
+
 def test_an_unwell_cluster_buys_and_removes_nothing(cluster, aws, make, control_plane):
     """Most nodes are not Ready, longer than ready_timeout: no value, and nothing is changed, though utilization is above the step.
     When they are back, it counts again."""
@@ -213,6 +223,7 @@ def test_an_unwell_cluster_buys_and_removes_nothing(cluster, aws, make, control_
     for name in cluster.names:
         cluster.add_pods(name, 3)
     set_ready(control_plane, cluster.names, "Unknown")
+    wait_until_older(control_plane, cluster.names, 1)
     daemon = make([FULL, IDLE], ready_timeout="1s")
     watchdog(daemon)
     decision = eventually(lambda: [d for d in daemon.records("decision") if d["output"]["reason"] == "metric_unavailable"], 60,
@@ -230,6 +241,7 @@ def test_a_group_is_unwell_by_its_own_limit(cluster, aws, make, control_plane):
     for name in cluster.names:
         cluster.add_pods(name, 3)
     set_ready(control_plane, cluster.names[:1], "False")
+    wait_until_older(control_plane, cluster.names, 1)
     daemon = make([FULL, IDLE], health={"grace": "1s", "newest": "100%", "most": "40%"})
     watchdog(daemon)
     decision = eventually(lambda: [d for d in daemon.records("decision") if d["output"]["reason"] == "metric_unavailable"], 60,
