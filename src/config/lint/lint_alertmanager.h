@@ -54,7 +54,7 @@ struct lint_route {
 struct lint_alertmanager {
     struct as_yaml_tree *tree;
     struct as_arena arena;
-    const char *webhook;             /* our path */
+    const char *webhook; /* our path */
     /* Of an AlertmanagerConfig (lint_operator.c): its object; NULL: a configuration. */
     const char *object_namespace, *object_name;
     const struct as_yaml_node *receivers_key;
