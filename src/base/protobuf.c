@@ -53,7 +53,8 @@ void as_protobuf_write_message(struct as_buf *buf, unsigned number, const struct
 
 void as_protobuf_reader_init(struct as_protobuf_reader *reader, const void *data, size_t size)
 {
-    *reader = (struct as_protobuf_reader){.at = data, .end = (const unsigned char *)data + size};
+    const unsigned char *at = size > 0 ? data : (const void *)"";
+    *reader = (struct as_protobuf_reader){.at = at, .end = at + size};
 }
 
 static size_t measure_rest(const struct as_protobuf_reader *reader)

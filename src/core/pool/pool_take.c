@@ -86,13 +86,13 @@ static void order_candidates(struct as_pool_work *work)
 static void match_known(struct as_pool_work *work)
 {
     const struct as_survey *survey = work->survey;
-    const struct as_unneeded *known = survey->unneeded, *end = known + survey->unneeded_count;
     work->take.known = as_arena_alloc(work->arena, survey->node_count, sizeof(*work->take.known));
-    for (size_t i = 0; i < survey->node_count; i++) {
-        while (known < end && strcmp(known->node, get_node(work, i)->node.name) < 0)
-            known++;
-        if (known < end && strcmp(known->node, get_node(work, i)->node.name) == 0)
-            work->take.known[i] = known;
+    for (size_t i = 0, next = 0; i < survey->node_count; i++) {
+        const char *name = get_node(work, i)->node.name;
+        while (next < survey->unneeded_count && strcmp(survey->unneeded[next].node, name) < 0)
+            next++;
+        if (next < survey->unneeded_count && strcmp(survey->unneeded[next].node, name) == 0)
+            work->take.known[i] = &survey->unneeded[next];
     }
 }
 
