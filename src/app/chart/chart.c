@@ -27,6 +27,7 @@
 #define BAR_HEIGHT  12.0
 #define TICKS_MAX   10
 #define TICK_WIDTH  80  /* of the text at a tick */
+#define ZONE_WIDTH  40  /* of "UTC" and its margins */
 #define NAME_SHOWN  120 /* bytes of a text */
 
 const char as_chart_dark_style[] = "@media (prefers-color-scheme: dark) {\n"
@@ -249,7 +250,8 @@ static void draw_times(const struct drawing *drawing)
         put_line(drawing->out, "grid", x, drawing->top, x, drawing->bottom + 5);
         print_time(text, sizeof(text), at, step, at / AS_US_PER_DAY != day);
         day = at / AS_US_PER_DAY;
-        put_label(drawing->out, "dim middle", x, drawing->bottom + 20, text);
+        if (x + TICK_WIDTH / 2.0 <= get_width(chart) - ZONE_WIDTH)
+            put_label(drawing->out, "dim middle", x, drawing->bottom + 20, text);
     }
     put_label(drawing->out, "dim end", get_width(drawing->chart) - 8, drawing->bottom + 20, "UTC");
 }

@@ -132,6 +132,30 @@ Test(timeline, a_chart_has_both_lines_the_bounds_and_the_alerts)
     as_timeline_deinit(&after);
 }
 
+/* The last tick stands where the zone's name does: its label gives way. */
+Test(timeline, no_time_is_written_over_the_zone)
+{
+    struct as_timeline size = {0};
+    as_timeline_add(&size, 0, 3);
+    const struct as_chart chart = {.title = "checkout",
+                                   .unit = "replicas",
+                                   .width = 360,
+                                   .is_part = true,
+                                   .to = 24 * AS_US_PER_H,
+                                   .after = &size};
+    char *svg = draw(&chart);
+    const char *label = svg;
+    size_t count = 0;
+    while ((label = strstr(label, "<text class=\"dim middle\" x=\""))) {
+        label += strlen("<text class=\"dim middle\" x=\"");
+        cr_expect_leq(strtod(label, NULL), 360.0 - 40 - 40);
+        count++;
+    }
+    cr_expect_geq(count, 2);
+    free(svg);
+    as_timeline_deinit(&size);
+}
+
 /* A part of a page: no heading and style of its own, any width, one line with its gaps. */
 Test(timeline, a_part_shows_actions_locks_and_gaps)
 {
