@@ -368,7 +368,12 @@ static void write_address(struct schema_writer *to, const struct as_target_kind 
     begin_object(to, "properties");
     for (const struct as_address_key *row = kind->keys; row->is_valid; row++)
         if (row->key)
-            write_text_property(to, row->key, row->fallback);
+            write_property(to, &(struct schema_field){
+                                   .key = row->key,
+                                   .type = row->is_number ? SCHEMA_INT : SCHEMA_STRING,
+                                   .max = row->is_number ? AS_SIZE_MAX : 0,
+                                   .fallback = row->fallback,
+                               });
         else
             write_group_keys(to);
     end_object(to);

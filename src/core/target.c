@@ -15,6 +15,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/scope.h>
+#include <alertscaler/core/sized.h>
 
 #include "kind/values.h"
 #include "match/template_parts.h"
@@ -200,6 +201,22 @@ static void append_place(const struct as_target_config *config, const struct as_
     }
 }
 
+/* ":field/spec.minReplicas"; nothing for the scale. */
+static void append_sized(const struct as_target_config *config, const struct as_target_ref *ref,
+                         struct as_buf *out)
+{
+    for (const struct as_sized_kind *kind = as_sized_kinds; kind->word; kind++) {
+        if (!find_value(config, ref, kind->keys[0]))
+            continue;
+        as_buf_printf(out, ":%s", kind->word);
+        for (size_t i = 0; i < AS_SIZED_KEYS_MAX && kind->keys[i]; i++) {
+            const char *value = find_value(config, ref, kind->keys[i]);
+            as_buf_append_char(out, '/');
+            kind->append_value(value ? value : "", out);
+        }
+    }
+}
+
 /* Without `ref`: the id with `*` for what a template gives. A literal `*` in an author's name then
  * matches too much, which does no harm here. */
 static void append_id(const struct as_target_config *config, const struct as_target_ref *ref,
@@ -207,6 +224,8 @@ static void append_id(const struct as_target_config *config, const struct as_tar
 {
     as_buf_append_str(out, config->kind->word);
     for (const struct as_address_key *row = config->kind->keys; row->is_valid; row++) {
+        if (row->is_sized)
+            break; /* the last rows of a kind */
         if (row->key) {
             append_part(out, find_value(config, ref, row->key));
             continue;
@@ -215,6 +234,8 @@ static void append_id(const struct as_target_config *config, const struct as_tar
         append_place(config, ref, out);
         append_part(out, name ? name : find_value(config, ref, "url"));
     }
+    if (as_target_kind_has_sized(config->kind))
+        append_sized(config, ref, out);
 }
 
 /* One block: the reference and a copy of `texts`: a key and a value per field, the id and its
@@ -277,6 +298,15 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
     return AS_TARGET_OK;
 }
 
+/* What is sized has no templates: a `*` of the pattern must not take it in. */
+static bool is_sized_alike(const struct as_target_kind *kind, const char *pattern, const char *key)
+{
+    const size_t skip = strlen(kind->word) + 1;
+    return !as_target_kind_has_sized(kind) || strlen(key) < skip ||
+           strcmp(pattern + skip + as_sized_find(pattern + skip),
+                  key + skip + as_sized_find(key + skip)) == 0;
+}
+
 bool as_target_may_have_id(const struct as_target_config *config, const char *id)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf pattern = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
@@ -287,7 +317,7 @@ bool as_target_may_have_id(const struct as_target_config *config, const char *id
         return false;
     AS_CLEANUP(as_free_p) char *key_pattern = as_target_key_make(pattern.data);
     AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
-    return as_scope_match(key_pattern, key);
+    return is_sized_alike(config->kind, key_pattern, key) && as_scope_match(key_pattern, key);
 }
 
 bool as_target_may_match_id(const struct as_target_config *config, const char *pattern)

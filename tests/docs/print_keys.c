@@ -70,7 +70,7 @@ static void print_target_kind(const struct as_target_kind *kind)
     printf("target\t%s\tmap\t\n", kind->word);
     for (const struct as_address_key *row = kind->keys;
          as_target_kind_has_key(kind, "name") && row->is_valid; row++)
-        printf("%s\t%s\ttext\t%s\n", kind->word, row->key,
+        printf("%s\t%s\t%s\t%s\n", kind->word, row->key, row->is_number ? "integer" : "text",
                row->is_required ? "required"
                : row->fallback  ? row->fallback
                                 : "");

@@ -1,10 +1,11 @@
 /*
  * A target's identity after templates: the address with all values known, and its id.
  *
- *   kubernetes/<cluster>/<apiVersion>/<kind>/<namespace>/<name>
+ *   kubernetes/<cluster>/<apiVersion>/<kind>/<namespace>/<name>[:<what is sized>]
  *   node_group/<provider>/<place>/<name, or url if there is no name>
  *
- * Place: the given values of the keys that say where the group is, by rank.
+ * Place: the given values of the keys that say where the group is, by rank. What is sized:
+ * core/sized.h.
  *
  * The id is for display, and patterns of credentials match it. Its key identifies the target: all
  * ids of one object (another version of the API, another spelling of a URL) have the same key.

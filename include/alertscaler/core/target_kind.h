@@ -14,7 +14,7 @@
 #include <alertscaler/base/buf.h>
 
 #define AS_TARGET_KINDS_MAX 8
-#define AS_TARGET_KEYS_MAX  8
+#define AS_TARGET_KEYS_MAX  16
 
 struct as_target_ref;
 
@@ -25,6 +25,10 @@ struct as_address_key {
     const char *fallback; /* default value; NULL: none */
     bool (*is_valid)(const char *value);
     const char *expected; /* for error messages */
+    bool is_number;       /* an integer of 0 or more; else text */
+    /* Says what of the object is sized, and how (core/sized.h). Has no templates; stands in an id
+     * only behind its colon, if at all. */
+    bool is_sized;
 };
 
 struct as_target_kind {
@@ -73,5 +77,7 @@ const struct as_address_key *as_target_kind_find_key(const struct as_target_kind
                                                      const char *key);
 /* Whether the key has a row of its own. */
 bool as_target_kind_has_key(const struct as_target_kind *kind, const char *key);
+/* Whether a part of its objects may be sized (core/sized.h). */
+bool as_target_kind_has_sized(const struct as_target_kind *kind);
 
 #endif

@@ -35,6 +35,25 @@ const char *find_lack_of_nodes(const struct resolver *resolver, const struct raw
 void resolve_address(struct resolver *resolver, struct raw_target *raw,
                      struct as_target_config *config);
 
+/* Adds a field to the address. `node` is the place of its value; NULL: a default. */
+void add_address_field(struct resolver *resolver, struct as_target_config *config, const char *key,
+                       const char *value, const struct as_yaml_node *node, bool *is_good);
+bool is_template(const struct as_yaml_node *node); /* NULL: no */
+
+/* The keys of an address that say what is sized (core/sized.h). False: reported. */
+bool resolve_sized(struct resolver *resolver, const struct raw_target *raw,
+                   struct as_target_config *config);
+
+/* Why values per pod cannot be asked for: what the target is; NULL: it has pods. */
+const char *find_lack_of_pods(const struct raw_target *target);
+
+/* Reports a rule that could make a target smaller that only grows. */
+void check_only_up(struct resolver *resolver, const struct raw_rule *raw,
+                   const struct raw_target *target);
+
+/* Whether the kind is known to have a scale subresource. */
+bool kind_has_scale(const char *kind);
+
 /* Reports ways down that end where a way up by the same value begins. */
 void check_swings(struct resolver *resolver);
 

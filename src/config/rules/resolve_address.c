@@ -14,26 +14,48 @@
 
 /* Kinds with a known apiVersion. */
 static const struct {
-    const char *kind, *api_version; /* NULL: has no size */
+    const char *kind, *api_version;
+    bool has_scale;
 } kinds[] = {
-    {"Deployment", "apps/v1"}, {"StatefulSet", "apps/v1"},
-    {"ReplicaSet", "apps/v1"}, {"ReplicationController", "v1"},
-    {"DaemonSet", NULL},       {"Job", NULL},
-    {"CronJob", NULL},         {"Pod", NULL},
+    {"Deployment", "apps/v1", true},
+    {"StatefulSet", "apps/v1", true},
+    {"ReplicaSet", "apps/v1", true},
+    {"ReplicationController", "v1", true},
+    {"DaemonSet", "apps/v1", false},
+    {"Job", "batch/v1", false},
+    {"CronJob", "batch/v1", false},
+    {"Pod", "v1", false},
+    {"ConfigMap", "v1", false},
+    {"PersistentVolumeClaim", "v1", false},
+    {"HorizontalPodAutoscaler", "autoscaling/v2", false},
 };
 
-static const char *find_api_version(struct resolver *resolver, const struct as_yaml_node *node)
+bool kind_has_scale(const char *kind)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kinds[i].kind, kind) == 0)
+            return kinds[i].has_scale;
+    }
+    return false;
+}
+
+static const char *find_api_version(struct resolver *resolver, const struct as_yaml_node *node,
+                                    bool is_scale)
 {
     char hint[SUGGESTION_SIZE];
     struct suggestion suggestion = suggestion_start(node->text);
     for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
-        if (strcmp(kinds[i].kind, node->text) == 0) {
-            if (!kinds[i].api_version)
-                loader_report(&resolver->loader, node,
-                              "a %s has no scale subresource, and so no size", node->text);
+        if (strcmp(kinds[i].kind, node->text) == 0 && (kinds[i].has_scale || !is_scale))
             return kinds[i].api_version;
+        if (strcmp(kinds[i].kind, node->text) == 0) {
+            loader_report(
+                &resolver->loader, node,
+                "a %s has no scale subresource, and so no size: `field` names a number in "
+                "it",
+                node->text);
+            return NULL;
         }
-        if (kinds[i].api_version)
+        if (kinds[i].has_scale || !is_scale)
             suggestion_offer(&suggestion, kinds[i].kind);
     }
     loader_report(&resolver->loader, node, "kind `%s` needs an `apiVersion`%s", node->text,
@@ -41,9 +63,8 @@ static const char *find_api_version(struct resolver *resolver, const struct as_y
     return NULL;
 }
 
-/* Adds a field to the address. `node` is the place of its value; NULL: a default. */
-static void add_field(struct resolver *resolver, struct as_target_config *config, const char *key,
-                      const char *value, const struct as_yaml_node *node, bool *is_good)
+void add_address_field(struct resolver *resolver, struct as_target_config *config, const char *key,
+                       const char *value, const struct as_yaml_node *node, bool *is_good)
 {
     struct as_error error = AS_ERROR_INIT;
     char found[AS_YAML_FOUND_SIZE];
@@ -67,7 +88,7 @@ static void add_field(struct resolver *resolver, struct as_target_config *config
     }
 }
 
-static bool is_template(const struct as_yaml_node *node)
+bool is_template(const struct as_yaml_node *node)
 {
     return node && node->kind == AS_YAML_SCALAR && strstr(node->text, "{{");
 }
@@ -273,7 +294,7 @@ static bool resolve_pool_name(struct resolver *resolver, const struct raw_target
 {
     bool is_good = true;
     config->address = as_xcalloc(AS_TARGET_KEYS_MAX, sizeof(*config->address));
-    add_field(resolver, config, "name", raw->name, raw->key, &is_good);
+    add_address_field(resolver, config, "name", raw->name, raw->key, &is_good);
     return is_good;
 }
 
@@ -292,7 +313,7 @@ static bool complete_version(struct resolver *resolver, struct raw_target *raw)
     if (is_template(kind))
         loader_report(&resolver->loader, kind, "a kind from a template needs an `apiVersion`");
     else
-        *version = find_api_version(resolver, kind);
+        *version = find_api_version(resolver, kind, !as_yaml_find(raw->address, "field"));
     return *version;
 }
 
@@ -308,15 +329,20 @@ static bool resolve_keys(struct resolver *resolver, struct raw_target *raw,
     for (size_t i = 0; kind->keys[i].is_valid; i++) {
         const char *key = kind->keys[i].key;
         is_good = is_good && (raw->values[i] || !kind->keys[i].is_required);
+        if (kind->keys[i].is_sized)
+            break;
         if (key && raw->values[i])
-            add_field(resolver, config, key, raw->values[i], as_yaml_find(map, key), &is_good);
+            add_address_field(resolver, config, key, raw->values[i], as_yaml_find(map, key),
+                              &is_good);
     }
     for (uint32_t i = 0; i < map->count; i++) {
         const struct as_yaml_pair *pair = &map->pairs[i];
         const struct as_address_key *row = as_target_kind_find_key(kind, pair->key->text);
         if (row && !row->key)
-            add_field(resolver, config, pair->key->text, pair->value->text, pair->value, &is_good);
+            add_address_field(resolver, config, pair->key->text, pair->value->text, pair->value,
+                              &is_good);
     }
+    is_good = resolve_sized(resolver, raw, config) && is_good;
     set_places(resolver, raw, config);
     return is_good;
 }

@@ -99,10 +99,11 @@ static void check_track(struct resolver *resolver, const struct raw_rule *raw,
                         struct raw_target *target)
 {
     const struct as_track *track = &raw->action.track;
-    if (raw->source.per_pod && target->kind && !target->kind->has_pods)
+    const char *lack = find_lack_of_pods(target);
+    if (raw->source.per_pod && lack)
         loader_report(&resolver->loader,
                       schema_find_key(as_yaml_find(raw->node, "track"), "per_pod"),
-                      "target `%s` is %s, which has no pods", target->name, target->kind->title);
+                      "target `%s` is %s, which has no pods", target->name, lack);
     if (!raw->resource || !raw->enabled)
         return;
     const struct raw_rule *other = target->measured[track->resource];
@@ -149,6 +150,7 @@ static void resolve_target_name(struct resolver *resolver, const struct raw_rule
         rule->target = target->number;
         check_track(resolver, raw, target);
         check_nodes(resolver, raw, target);
+        check_only_up(resolver, raw, target);
         if (!target->rule)
             target->rule = raw;
     } else if (raw->target) {

@@ -265,6 +265,14 @@ static void report_unknown_key(struct loader *loader, const struct as_target_kin
                   suggestion_print(&suggestion, hint));
 }
 
+static bool parse_value(struct loader *loader, const struct as_address_key *row,
+                        const struct as_yaml_node *value, const char **text_out)
+{
+    int64_t number;
+    return (!row->is_number || schema_parse_i64(loader, value, 0, AS_SIZE_MAX, &number)) &&
+           schema_parse_string(loader, value, text_out);
+}
+
 /* Texts only: their values are checked once the configuration is known. Keys without a row are read
  * from the map then, so the map is unusable if a value is no text. */
 static void parse_address(struct loader *loader, const struct as_target_kind *kind,
@@ -281,7 +289,7 @@ static void parse_address(struct loader *loader, const struct as_target_kind *ki
         const struct as_address_key *row = as_target_kind_find_key(kind, pair->key->text);
         if (!row)
             report_unknown_key(loader, kind, pair->key);
-        else if (!schema_parse_string(loader, pair->value, &target->values[row - kind->keys]))
+        else if (!parse_value(loader, row, pair->value, &target->values[row - kind->keys]))
             is_readable = is_readable && row->key;
     }
     for (const struct as_address_key *row = kind->keys; row->is_valid; row++) {

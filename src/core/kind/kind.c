@@ -50,3 +50,11 @@ bool as_target_kind_has_key(const struct as_target_kind *kind, const char *key)
     const struct as_address_key *row = as_target_kind_find_key(kind, key);
     return row && row->key;
 }
+
+bool as_target_kind_has_sized(const struct as_target_kind *kind)
+{
+    const struct as_address_key *row = kind->keys;
+    while (row->is_valid && !row->is_sized)
+        row++;
+    return row->is_valid;
+}

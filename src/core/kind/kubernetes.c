@@ -1,10 +1,15 @@
 /*
- * Kubernetes objects with the subresource `scale`. An id names the object, not its scale.
+ * Kubernetes objects: their subresource `scale`, or a field (core/sized.h).
  */
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
+#include <alertscaler/core/field_path.h>
+#include <alertscaler/core/sized.h>
 #include <alertscaler/core/target.h>
 
 #include "values.h"
@@ -89,6 +94,24 @@ static bool is_kind(const char *value)
     return true;
 }
 
+static bool is_path(const char *value)
+{
+    struct as_field_path path;
+    return as_field_path_parse(value, &path, NULL) == 0;
+}
+
+static bool is_unit(const char *value)
+{
+    struct as_unit unit;
+    return as_unit_parse(value, &unit, NULL) == 0;
+}
+
+static bool is_size(const char *value)
+{
+    int64_t size;
+    return as_number_parse_i64(value, strlen(value), &size) == 0 && size >= 0 && size <= INT32_MAX;
+}
+
 #define PARTS_MAX 6 /* cluster, group, version, kind, namespace, name */
 
 /* "default/apps/v1/Deployment/shop/web"; also a pattern of ids (core/target.c), where `*` is any
@@ -96,16 +119,20 @@ static bool is_kind(const char *value)
 static bool append_key(const char *text, struct as_buf *out)
 {
     const char *parts[PARTS_MAX];
+    const char *const sized = text + as_sized_find(text);
     size_t sizes[PARTS_MAX], count = 0;
     for (;;) {
-        const size_t size = strcspn(text, "/");
+        size_t size = strcspn(text, "/");
+        if (size > (size_t)(sized - text))
+            size = (size_t)(sized - text);
         if (count == PARTS_MAX)
             return false;
         parts[count] = text;
         sizes[count++] = size;
-        if (!text[size])
+        text += size;
+        if (*text != '/')
             break;
-        text += size + 1;
+        text++;
     }
     if (count < PARTS_MAX - 1)
         return false;
@@ -119,28 +146,51 @@ static bool append_key(const char *text, struct as_buf *out)
     else if (has_group)
         as_buf_append(out, parts[1], sizes[1]);
     as_buf_append_char(out, '/');
-    as_buf_append_str(out, parts[count - 3]);
+    as_buf_append(out, parts[count - 3], (size_t)(sized - parts[count - 3]));
+    as_sized_append_key(sized, out);
     return true;
 }
 
 /* kube-state-metrics' names. Several of its replicas may report the same: max() takes one. */
 static const struct {
-    const char *kind, *metric, *label;
+    const char *kind, *field, *metric, *label; /* field "": the scale */
 } size_metrics[] = {
-    {"Deployment", "kube_deployment_spec_replicas", "deployment"},
-    {"StatefulSet", "kube_statefulset_replicas", "statefulset"},
-    {"ReplicaSet", "kube_replicaset_spec_replicas", "replicaset"},
-    {"ReplicationController", "kube_replicationcontroller_spec_replicas", "replicationcontroller"},
+    {"Deployment", "", "kube_deployment_spec_replicas", "deployment"},
+    {"StatefulSet", "", "kube_statefulset_replicas", "statefulset"},
+    {"ReplicaSet", "", "kube_replicaset_spec_replicas", "replicaset"},
+    {"ReplicationController", "", "kube_replicationcontroller_spec_replicas",
+     "replicationcontroller"},
+    {"HorizontalPodAutoscaler", "spec.minReplicas",
+     "kube_horizontalpodautoscaler_spec_min_replicas", "horizontalpodautoscaler"},
+    {"HorizontalPodAutoscaler", "spec.maxReplicas",
+     "kube_horizontalpodautoscaler_spec_max_replicas", "horizontalpodautoscaler"},
+    {"Job", "spec.parallelism", "kube_job_spec_parallelism", "job_name"},
+    {"PersistentVolumeClaim", "spec.resources.requests.storage",
+     "kube_persistentvolumeclaim_resource_requests_storage_bytes", "persistentvolumeclaim"},
 };
+
+/* The metrics are in base units: bytes, pods. */
+static void append_metric(const struct as_target_ref *ref, const char *metric, const char *label,
+                          struct as_buf *out)
+{
+    const char *unit = as_sized_get_unit(ref);
+    double number = 1;
+    const bool has_unit = *unit && as_quantity_parse(unit, strlen(unit), &number) == 0;
+    char divisor[AS_NUMBER_SIZE];
+    as_number_print_double(number, divisor);
+    as_buf_printf(out, "%smax(%s{namespace=\"%s\",%s=\"%s\"})", has_unit ? "ceil(" : "", metric,
+                  as_target_ref_get(ref, "namespace"), label, as_target_ref_get(ref, "name"));
+    if (has_unit)
+        as_buf_printf(out, " / %s)", divisor);
+}
 
 static bool append_size_query(const struct as_target_ref *ref, struct as_buf *out)
 {
     for (size_t i = 0; i < AS_ARRAY_SIZE(size_metrics); i++) {
-        if (strcmp(size_metrics[i].kind, as_target_ref_get(ref, "kind")) != 0)
+        if (strcmp(size_metrics[i].kind, as_target_ref_get(ref, "kind")) != 0 ||
+            strcmp(size_metrics[i].field, as_target_ref_get(ref, "field")) != 0)
             continue;
-        as_buf_printf(out, "max(%s{namespace=\"%s\",%s=\"%s\"})", size_metrics[i].metric,
-                      as_target_ref_get(ref, "namespace"), size_metrics[i].label,
-                      as_target_ref_get(ref, "name"));
+        append_metric(ref, size_metrics[i].metric, size_metrics[i].label, out);
         return true;
     }
     return false;
@@ -172,6 +222,23 @@ const struct as_target_kind as_target_kind_kubernetes = {
              .is_required = true,
              .is_valid = is_name,
              .expected = "a DNS subdomain: a-z, 0-9, - and ., at most 253 characters"},
+            {.key = "field",
+             .is_sized = true,
+             .is_valid = is_path,
+             .expected = "the path of a field like spec.minReplicas"},
+            {.key = "unit",
+             .is_sized = true,
+             .is_valid = is_unit,
+             .expected = "a quantity above 0 like 1Gi"},
+            {.key = "absent",
+             .is_sized = true,
+             .is_number = true,
+             .is_valid = is_size,
+             .expected = "a size"},
+            {.key = "status_field",
+             .is_sized = true,
+             .is_valid = is_path,
+             .expected = "the path of a field like status.currentReplicas"},
         },
     .append_key = append_key,
     .has_pods = true,

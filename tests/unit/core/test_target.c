@@ -8,6 +8,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/core/scope.h>
 #include <alertscaler/core/target.h>
 
 Test(target, a_key_is_the_same_for_all_ids_of_one_object)
@@ -23,6 +24,17 @@ Test(target, a_key_is_the_same_for_all_ids_of_one_object)
          "kubernetes/default//ReplicationController/shop/web"},
         {"kubernetes/edge/extensions.example.org/v1/Pool/shop/web",
          "kubernetes/edge/extensions.example.org/Pool/shop/web"},
+        {"kubernetes/default/autoscaling/v2/HorizontalPodAutoscaler/shop/web:field/"
+         "spec.minReplicas",
+         "kubernetes/default/autoscaling/HorizontalPodAutoscaler/shop/web:field/spec.minReplicas"},
+        {"kubernetes/a:b/v1/ConfigMap/shop/web:field/['data']['a/b:c']",
+         "kubernetes/a:b//ConfigMap/shop/web:field/data['a/b:c']"},
+        {"kubernetes/default/v1/ConfigMap/shop/web:field/..",
+         "kubernetes/default//ConfigMap/shop/web:field/.."},
+        {"kubernetes/default/v1/ConfigMap/shop/web:", "kubernetes/default//ConfigMap/shop/web:"},
+        {"kubernetes/default/v1/ConfigMap/shop/web:fields/a.b",
+         "kubernetes/default//ConfigMap/shop/web:fields/a.b"},
+        {"kubernetes/default/v1:field/a/b/c/d", "kubernetes/default/v1:field/a/b/c/d"},
         {"kubernetes/a/b", "kubernetes/a/b"},
         {"kubernetes/a/b/c/d/e/f/g", "kubernetes/a/b/c/d/e/f/g"},
         {"node_group/mine/http://H:80/x/", "node_group/mine/http://h/x"},
@@ -50,6 +62,8 @@ Test(target, other_objects_have_other_keys)
         "kubernetes/default/apps/v1/StatefulSet/shop/web",
         "kubernetes/default/apps/v1/Deployment/Shop/web",
         "kubernetes/default/apps/v1/Deployment/shop/web2",
+        "kubernetes/default/apps/v1/Deployment/shop/web:field/spec.minReadySeconds",
+        "kubernetes/default/apps/v1/Deployment/shop/web:field/spec.revisionHistoryLimit",
         "node_group/mine/http://h/x",
         "node_group/other/http://h/x",
         "node_group/mine/https://h/x",
@@ -63,6 +77,15 @@ Test(target, other_objects_have_other_keys)
         for (size_t k = 0; k < AS_ARRAY_SIZE(ids); k++)
             cr_expect_eq(as_target_is_same(ids[i], ids[k]), i == k, "%s, %s", ids[i], ids[k]);
     }
+}
+
+/* A credential for the object's scale reaches no field of it. */
+Test(target, a_pattern_of_an_object_does_not_match_its_fields)
+{
+    static const char id[] = "kubernetes/default/apps/v1/Deployment/shop/web:field/spec.a";
+    cr_expect_not(as_scope_match("kubernetes/default/apps/v1/Deployment/shop/web", id));
+    cr_expect_not(as_scope_match("kubernetes/*/shop/web", id));
+    cr_expect(as_scope_match("kubernetes/*/shop/web:field/*", id));
 }
 
 Test(target, a_reference_keeps_its_id_and_has_the_key_of_it)

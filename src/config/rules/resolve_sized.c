@@ -1,0 +1,215 @@
+/*
+ * What of a Kubernetes object is sized: the keys `field`, `unit`, `absent` and `status_field` of an
+ * address, and what rules may want of such a target.
+ */
+#include "resolve.h"
+
+#include <string.h>
+
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/unit.h>
+#include <alertscaler/core/field_path.h>
+#include <alertscaler/core/sized.h>
+#include <alertscaler/core/target.h>
+
+struct sized_keys {
+    const struct as_yaml_node *field, *unit, *absent, *status_field; /* NULL: not given */
+};
+
+/* NULL: not given, or reported already. */
+static const struct as_yaml_node *find_key(const struct raw_target *raw, const char *key)
+{
+    const struct as_address_key *row = as_target_kind_find_key(raw->kind, key);
+    return raw->values[row - raw->kind->keys] ? as_yaml_find(raw->address, key) : NULL;
+}
+
+static struct sized_keys find_keys(const struct raw_target *raw)
+{
+    return (struct sized_keys){find_key(raw, "field"), find_key(raw, "unit"),
+                               find_key(raw, "absent"), find_key(raw, "status_field")};
+}
+
+/* Adds the key with its path in the one form that equal paths share. */
+static bool add_path(struct resolver *resolver, struct as_target_config *config, const char *key,
+                     const struct as_yaml_node *node, struct as_field_path *path)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(2 * AS_FIELD_PATH_MAX);
+    struct as_error error = AS_ERROR_INIT;
+    bool is_good = true;
+    if (as_field_path_parse(node->text, path, &error) != 0) {
+        report_in_text(&resolver->loader, node, error.text);
+        return false;
+    }
+    as_field_path_print(path, path->count, &text);
+    add_address_field(resolver, config, key, text.data, node, &is_good);
+    return is_good;
+}
+
+/* What of `metadata` may be written by others than the API server. */
+static bool is_free_metadata(const struct as_field_path *path)
+{
+    return path->count == 3 && (strcmp(path->steps[1].name, "annotations") == 0 ||
+                                strcmp(path->steps[1].name, "labels") == 0);
+}
+
+static bool check_field(struct resolver *resolver, const struct raw_target *raw,
+                        const struct as_field_path *path, const char *field)
+{
+    const struct as_yaml_node *kind = as_yaml_find(raw->address, "kind");
+    const struct as_yaml_node *node = as_yaml_find(raw->address, "field");
+    const char *first = path->steps[0].name;
+    struct loader *loader = &resolver->loader;
+    if (strcmp(field, "spec.replicas") == 0 && kind_has_scale(kind->text))
+        loader_report(loader, node,
+                      "`spec.replicas` of a %s is its size already: without `field` it is set "
+                      "through the scale subresource, which needs fewer rights",
+                      kind->text);
+    else if (path->count == 1 || strcmp(first, "status") == 0)
+        loader_report(loader, node, "`%s` cannot be set: expected a path like spec.minReplicas",
+                      first);
+    else if (strcmp(first, "metadata") == 0 && !is_free_metadata(path))
+        loader_report(loader, node,
+                      "of `metadata` only an annotation or a label can be set, like "
+                      "metadata.annotations['example.com/workers']");
+    else
+        return true;
+    return false;
+}
+
+static bool add_field(struct resolver *resolver, const struct raw_target *raw,
+                      const struct as_yaml_node *node, struct as_target_config *config)
+{
+    struct as_field_path path;
+    return add_path(resolver, config, "field", node, &path) &&
+           check_field(resolver, raw, &path,
+                       as_template_get_text(config->address[config->address_count - 1].value));
+}
+
+static bool add_unit(struct resolver *resolver, const struct raw_target *raw,
+                     const struct as_yaml_node *node, struct as_target_config *config)
+{
+    const struct as_bounds_config *bounds = &raw->policy.bounds;
+    struct as_error error = AS_ERROR_INIT;
+    struct as_unit unit;
+    bool is_good = true;
+    if (as_unit_parse(node->text, &unit, &error) != 0) {
+        loader_report(&resolver->loader, node, "%s", error.text);
+        return false;
+    }
+    if (!as_unit_is_countable(&unit, bounds->max)) {
+        char amount[AS_AMOUNT_SIZE];
+        as_unit_print(&unit, bounds->max, amount);
+        loader_report(&resolver->loader, node, "`max` would be %s, more than a quantity can hold",
+                      amount);
+        return false;
+    }
+    add_address_field(resolver, config, "unit", node->text, node, &is_good);
+    return is_good;
+}
+
+static bool check_plain(struct resolver *resolver, const char *key, const struct as_yaml_node *node)
+{
+    if (!is_template(node))
+        return true;
+    loader_report(&resolver->loader, node, "`%s` cannot come from a template", key);
+    return false;
+}
+
+static bool check_keys(struct resolver *resolver, const struct sized_keys *keys)
+{
+    const struct {
+        const char *key;
+        const struct as_yaml_node *node;
+    } rows[] = {{"unit", keys->unit},
+                {"absent", keys->absent},
+                {"status_field", keys->status_field},
+                {"field", keys->field}};
+    bool is_good = true;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (!rows[i].node)
+            continue;
+        is_good = check_plain(resolver, rows[i].key, rows[i].node) && is_good;
+        if (keys->field)
+            continue;
+        loader_report(&resolver->loader, rows[i].node,
+                      "`%s` is for a target with `field`, which is missing", rows[i].key);
+        is_good = false;
+    }
+    return is_good;
+}
+
+/* A PersistentVolumeClaim, which only grows. */
+static bool is_claim(const struct raw_target *target)
+{
+    const struct as_yaml_node *kind = target->kind == &as_target_kind_kubernetes && target->address
+                                          ? as_yaml_find(target->address, "kind")
+                                          : NULL;
+    return kind && as_yaml_find(target->address, "field") &&
+           strcmp(kind->text, AS_SIZED_ONLY_UP_KIND) == 0;
+}
+
+static void report_shrinking(struct resolver *resolver, const struct as_yaml_node *node,
+                             const char *name, const char *remedy)
+{
+    loader_report(
+        &resolver->loader, node,
+        "a PersistentVolumeClaim never shrinks, but this could make target `%s` smaller%s", name,
+        remedy);
+}
+
+bool resolve_sized(struct resolver *resolver, const struct raw_target *raw,
+                   struct as_target_config *config)
+{
+    if (!as_target_kind_has_sized(raw->kind))
+        return true;
+    const struct sized_keys keys = find_keys(raw);
+    struct as_field_path path;
+    bool is_good = check_keys(resolver, &keys);
+    if (!is_good)
+        return false;
+    if (keys.field)
+        is_good = add_field(resolver, raw, keys.field, config);
+    if (keys.unit)
+        is_good = add_unit(resolver, raw, keys.unit, config) && is_good;
+    if (keys.absent)
+        add_address_field(resolver, config, "absent", keys.absent->text, keys.absent, &is_good);
+    if (keys.status_field)
+        is_good = add_path(resolver, config, "status_field", keys.status_field, &path) && is_good;
+    if (is_claim(raw) && raw->policy.bounds.enforce_bounds) {
+        const struct as_yaml_node *key = schema_find_key(raw->node, "enforce_bounds");
+        report_shrinking(resolver, key ? key : raw->key, raw->name,
+                         ": set `enforce_bounds: false`");
+        is_good = false;
+    }
+    return is_good;
+}
+
+/* --- what rules may want --- */
+
+const char *find_lack_of_pods(const struct raw_target *target)
+{
+    if (target->kind && !target->kind->has_pods)
+        return target->kind->title;
+    return target->address && as_yaml_find(target->address, "field") ? "a field of an object"
+                                                                     : NULL;
+}
+
+static bool goes_down(const struct raw_target *target)
+{
+    const struct as_bounds_config *bounds = &target->policy.bounds;
+    return !bounds->has_behavior || bounds->behavior.down.select != AS_SELECT_DISABLED;
+}
+
+void check_only_up(struct resolver *resolver, const struct raw_rule *raw,
+                   const struct raw_target *target)
+{
+    static const char remedy[] =
+        ": use `scale_up`, or give the target `behavior: {scaleDown: {selectPolicy: Disabled}}`";
+    const char *action = as_action_kind_get_word(raw->action.kind);
+    if (!raw->enabled || !is_claim(target) || !goes_down(target))
+        return;
+    if (raw->action.kind != AS_ACTION_SCALE_UP && schema_find_key(raw->node, action))
+        report_shrinking(resolver, schema_find_key(raw->node, action), target->name, remedy);
+    if (raw->has_ending)
+        report_shrinking(resolver, schema_find_key(raw->node, "on_resolved"), target->name, "");
+}
