@@ -54,6 +54,8 @@ void as_nodes_config_copy(const struct as_nodes_config *config, struct as_nodes_
     *copy_out = *config;
     if (config->cluster)
         copy_out->cluster = as_xstrdup(config->cluster);
+    if (config->select)
+        copy_out->select = as_xstrdup(config->select);
     copy_out->template_ = as_node_template_config_copy(config->template_);
     copy_out->startup_taints =
         as_xcalloc(config->startup_taint_count, sizeof(*config->startup_taints));
@@ -64,6 +66,7 @@ void as_nodes_config_copy(const struct as_nodes_config *config, struct as_nodes_
 void as_nodes_config_deinit(struct as_nodes_config *config)
 {
     free(config->cluster);
+    free(config->select);
     as_node_template_config_free(config->template_);
     for (size_t i = 0; i < config->startup_taint_count; i++)
         free(config->startup_taints[i]);

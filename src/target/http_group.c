@@ -94,26 +94,13 @@ static void fail_later(struct call *call, enum as_reason reason, const char *mes
     call->timer = env->loop->start_timer(env->loop, 0, finish, call);
 }
 
-/* Takes the etag from the body, else from the header. */
 static void take_group(struct call *call, const struct as_http_response *response)
 {
     struct as_error error = AS_ERROR_INIT;
-    struct as_http_group group;
-    int status = as_http_group_decode(response->body, response->body_size, &group, &error);
-    if (status == 0 && as_str_is_empty(group.etag)) {
-        if (as_http_group_etag_is_valid(response->etag)) {
-            snprintf(group.etag, sizeof(group.etag), "%s", response->etag);
-        } else {
-            as_error_set(&error, "ETag: too long, or not printable ASCII");
-            status = -1;
-        }
-    }
-    if (status == 0) {
-        call->group = group;
+    if (as_http_group_decode_answer(response->body, response->body_size, response->etag,
+                                    &call->group, &error) == 0)
         return;
-    }
     call->outcome.reason = AS_REASON_REJECTED;
-    as_error_wrap(&error, "not a node group's document");
     as_outcome_set_message(&call->outcome, error.text);
 }
 

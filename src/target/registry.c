@@ -15,9 +15,11 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/choose.h>
 #include <alertscaler/target/http_group.h>
 
 #include "adapters.h"
+#include "http_nodes.h"
 #include "kubernetes/clusters.h"
 #include "node_group/node_group.h"
 #include "outcome.h"
@@ -25,9 +27,10 @@
 
 struct row {
     const struct as_target_kind *kind;
-    const char *name;            /* of the cluster or provider */
-    struct as_target_port *port; /* NULL: `missing` says why */
-    bool is_group;               /* it is a cloud's */
+    const char *name;             /* of the cluster or provider */
+    struct as_target_port *port;  /* NULL: `missing` says why */
+    struct as_target_port *nodes; /* of HTTP node groups with `nodes.select`; NULL: `port` */
+    bool is_group;                /* `port` is a cloud's */
     struct as_error missing;
 };
 
@@ -79,6 +82,14 @@ static struct row *find_row(const struct registry *registry, const struct as_tar
             return row;
     }
     return NULL;
+}
+
+/* NULL: refuse it. */
+static struct as_target_port *find_port(const struct row *row, const struct as_nodes_config *nodes)
+{
+    if (!row)
+        return NULL;
+    return row->nodes && nodes && nodes->select ? row->nodes : row->port;
 }
 
 static void tell(void *context)
@@ -166,21 +177,22 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
 {
     struct registry *registry = (struct registry *)self;
     const struct row *row = find_row(registry, ref);
+    struct as_target_port *port = find_port(row, request->nodes);
     struct as_cluster_link *cluster = request->with_nodes && row && !row->kind->has_nodes
                                           ? as_clusters_find(&registry->clusters, row->name)
                                           : NULL;
     if (request->pool)
         registry->pools->observe(registry->pools, ticket, ref, request, done, context);
-    else if (row && row->port && cluster && cluster->access)
+    else if (port && cluster && cluster->access)
         see(registry, cluster,
-            (struct seeing){.port = row->port,
+            (struct seeing){.port = port,
                             .ref = as_target_ref_copy(ref),
                             .with_pods = request->with_pods,
                             .ticket = ticket,
                             .observed = done,
                             .context = context});
-    else if (row && row->port)
-        row->port->observe(row->port, ticket, ref, request, done, context);
+    else if (port)
+        port->observe(port, ticket, ref, request, done, context);
     else
         refuse(registry, row,
                (struct refusal){.ticket = ticket, .observed = done, .context = context});
@@ -191,8 +203,9 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
 {
     struct registry *registry = (struct registry *)self;
     const struct row *row = find_row(registry, ref);
-    if (row && row->port)
-        row->port->scale(row->port, ticket, ref, request, done, context);
+    struct as_target_port *port = find_port(row, request->nodes);
+    if (port)
+        port->scale(port, ticket, ref, request, done, context);
     else
         refuse(registry, row,
                (struct refusal){.ticket = ticket, .scaled = done, .context = context});
@@ -204,8 +217,9 @@ static bool is_idle(const struct as_target_port *self)
     bool is_any_busy = !LIST_EMPTY(&registry->refusals) || !LIST_EMPTY(&registry->seeings) ||
                        !registry->pools->is_idle(registry->pools);
     for (size_t i = 0; i < registry->row_count; i++) {
-        const struct as_target_port *port = registry->rows[i].port;
-        is_any_busy = is_any_busy || (port && !port->is_idle(port));
+        const struct row *row = &registry->rows[i];
+        is_any_busy = is_any_busy || (row->port && !row->port->is_idle(row->port)) ||
+                      (row->nodes && !row->nodes->is_idle(row->nodes));
     }
     for (size_t i = 0; i < registry->clusters.count; i++) {
         const struct as_drains *drains = registry->clusters.items[i].drains;
@@ -226,9 +240,13 @@ static void close_port(struct as_target_port *self)
     struct seeing *seeing;
     while ((seeing = LIST_FIRST(&registry->seeings)))
         free_seeing(seeing);
-    for (size_t i = 0; i < registry->row_count; i++)
-        if (registry->rows[i].port)
-            registry->rows[i].port->close(registry->rows[i].port);
+    for (size_t i = 0; i < registry->row_count; i++) {
+        const struct row *row = &registry->rows[i];
+        if (row->port)
+            row->port->close(row->port);
+        if (row->nodes)
+            row->nodes->close(row->nodes);
+    }
     registry->pools->close(registry->pools);
     as_clusters_deinit(&registry->clusters);
     free(registry->rows);
@@ -320,10 +338,13 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
         struct row *row = &registry->rows[registry->row_count++];
         row->kind = &as_target_kind_node_group;
         row->name = provider->name;
-        if (strcmp(provider->type, "http") == 0)
+        if (strcmp(provider->type, "http") == 0) {
             row->port = as_http_group_new(provider, env);
-        else /* the settings allow only types of the table */
+            row->nodes =
+                as_node_group_new(&as_http_nodes, provider, env, &registry->clusters, NULL);
+        } else { /* the settings allow only types of the table */
             open_node_groups(registry, row, as_group_provider_find(provider->type), provider);
+        }
     }
     *port_out = &registry->port;
     return 0;
@@ -350,6 +371,8 @@ void as_target_registry_retire(struct as_target_port *port)
         struct row *row = &registry->rows[i];
         if (row->port && row->is_group)
             as_node_group_retire(row->port);
+        if (row->nodes)
+            as_node_group_retire(row->nodes);
     }
 }
 

@@ -4,9 +4,11 @@
  */
 #include <alertscaler/wire/http_group.h>
 
+#include <errno.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>
+#include <alertscaler/wire/json_writer.h>
 
 #include "json/reader.h"
 
@@ -24,6 +26,7 @@ int as_http_group_decode(const char *json, size_t size, struct as_http_group *gr
     as_read_i32(&reader, "min", 0, &group.min);
     as_read_i32(&reader, "max", 0, &group.max);
     as_read_bool(&reader, "in_progress", &group.in_progress);
+    as_read_bool(&reader, "removes_by_name", &group.removes_by_name);
     as_read_copy(&reader, "etag", group.etag, sizeof(group.etag));
     as_read_require(&reader, "size");
     if (!as_http_group_etag_is_valid(group.etag))
@@ -34,13 +37,53 @@ int as_http_group_decode(const char *json, size_t size, struct as_http_group *gr
     return status;
 }
 
+int as_http_group_decode_answer(const char *json, size_t size, const char *etag,
+                                struct as_http_group *group_out, struct as_error *error)
+{
+    struct as_http_group group;
+    int status = as_http_group_decode(json, size, &group, error);
+    if (status == 0 && as_str_is_empty(group.etag)) {
+        if (as_http_group_etag_is_valid(etag)) {
+            memcpy(group.etag, etag, strlen(etag) + 1);
+        } else {
+            as_error_set(error, "ETag: too long, or not printable ASCII");
+            status = -EBADMSG;
+        }
+    }
+    if (status)
+        as_error_wrap(error, "not a node group's document");
+    else
+        *group_out = group;
+    return status;
+}
+
+static void begin_change(struct as_json_writer *json, int32_t size, int32_t observed,
+                         struct as_buf *out)
+{
+    as_json_init(json, out, 0);
+    as_json_begin_object(json);
+    as_json_write_member_i64(json, "size", size);
+    as_json_write_member_i64(json, "observed", observed);
+}
+
 void as_http_group_encode_change(int32_t size, int32_t observed, struct as_buf *out)
 {
-    as_buf_append_str(out, "{\"size\":");
-    as_buf_append_i64(out, size);
-    as_buf_append_str(out, ",\"observed\":");
-    as_buf_append_i64(out, observed);
-    as_buf_append_char(out, '}');
+    struct as_json_writer json;
+    begin_change(&json, size, observed, out);
+    as_json_end_object(&json);
+}
+
+void as_http_group_encode_removal(int32_t size, int32_t observed, const char *const *nodes,
+                                  size_t count, struct as_buf *out)
+{
+    struct as_json_writer json;
+    begin_change(&json, size, observed, out);
+    as_json_write_key(&json, "remove");
+    as_json_begin_array(&json);
+    for (size_t i = 0; i < count; i++)
+        as_json_write_string(&json, nodes[i]);
+    as_json_end_array(&json);
+    as_json_end_object(&json);
 }
 
 void as_http_group_decode_message(const char *json, size_t size, char message_out[AS_MESSAGE_SIZE])

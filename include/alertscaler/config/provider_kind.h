@@ -43,6 +43,7 @@ struct as_provider_kind {
     const struct as_provider_key *account_keys; /* besides type, timeout and http_config; a NULL key
                                                    at the end */
     const struct as_provider_key *group_keys;   /* besides `provider`; a NULL key at the end */
+    bool names_no_instances; /* `nodes.select` may say which nodes are its groups' */
     bool
         has_http_login; /* the login is set in `http_config`; false: login keys there are refused */
     /* Files read besides those that keys name: "$VARIABLE" (its value is a path), "$VARIABLE/name"

@@ -43,6 +43,8 @@ struct as_node_template_config; /* core/nodes/node_template.h */
 /* `nodes` of a target: how its instances map to nodes of a cluster. */
 struct as_nodes_config {
     char *cluster; /* NULL (`none`): the instances are no nodes; choose by the provider's facts */
+    char *select;  /* "key=value,...", ascending: the labels of the group's nodes, where the
+                      provider does not name its instances; NULL: none */
     enum as_choose_strategy choose;
     enum as_nodes_drain drain;
     int64_t drain_after_us; /* WAIT */

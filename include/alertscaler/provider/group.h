@@ -49,10 +49,12 @@ struct as_group_view {
     const char *shortage;   /* why instances do not come, in the provider's words; NULL */
     as_maybe_time shortage_since;       /* not set: since now */
     const char *no_growth, *no_removal; /* why it cannot grow or shrink now; NULL: it can */
-    /* "key=value": the provider does not name its instances. They are the nodes with this label,
-     * each identified by the end of its providerID, and `instances` only counts them. NULL:
-     * `instances` is the list. */
+    /* "key=value,...": the provider does not name its instances. They are the nodes with these
+     * labels, each identified by the end of its providerID, or with `knows_nodes` by the node's
+     * name; `instances` only counts them. NULL: `instances` is the list. */
     const char *node_label;
+    bool knows_nodes;
+    const char *chooses; /* why it chooses itself which instances leave; NULL: it is told */
     struct as_instance *instances; /* in the provider's order */
     size_t instance_count, instance_room;
 };
@@ -76,6 +78,7 @@ struct as_group_talk {
         *credentials; /* for region and project only, never for secrets */
     int32_t from, to;
     const char *version;
+    const char *select;           /* as_nodes_config.select; NULL */
     const char *const *instances; /* ids */
     const char *const *nodes;     /* their node names, NULL if not known; or NULL */
     size_t instance_count;

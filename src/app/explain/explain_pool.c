@@ -326,6 +326,7 @@ static const char *get_stay_meaning(enum as_stay stay)
         [AS_STAY_PAUSED] = "the group is paused",
         [AS_STAY_DRY_RUN] = "the group is in a dry run",
         [AS_STAY_UNREADABLE] = "the group could not be read",
+        [AS_STAY_NO_CHOICE] = "the service of the group chooses itself which node leaves",
         [AS_STAY_IN_PROGRESS] = "the provider is changing the group",
         [AS_STAY_STARTING] = "not Ready yet, and young",
         [AS_STAY_UTILIZED] = "pods request more than `nodes.unneeded.below`",

@@ -137,6 +137,7 @@ void resolve_rules(struct resolver *resolver)
         resolve_target(resolver, resolver->targets[i], &ruleset->targets[i]);
     resolve_pools(resolver);
     check_swings(resolver);
+    check_selects(resolver);
     check_addresses(resolver);
     resolve_after(resolver);
 }

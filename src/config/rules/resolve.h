@@ -57,6 +57,9 @@ bool kind_has_scale(const char *kind);
 /* Reports ways down that end where a way up by the same value begins. */
 void check_swings(struct resolver *resolver);
 
+/* A node must not be of two groups by their `nodes.select`. */
+void check_selects(struct resolver *resolver);
+
 /* Two targets without templates must not have the same address. */
 void check_addresses(struct resolver *resolver);
 

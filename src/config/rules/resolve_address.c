@@ -132,6 +132,26 @@ static bool check_group_url(struct resolver *resolver, const struct as_yaml_node
     return true;
 }
 
+/* `nodes.select` is for groups whose instances have no names. */
+static bool check_select(struct resolver *resolver, const struct raw_target *raw,
+                         const struct as_provider_kind *kind)
+{
+    const struct as_yaml_node *key = schema_find_key(as_yaml_find(raw->node, "nodes"), "select");
+    if (!raw->nodes.select)
+        return true;
+    if (!kind->names_no_instances)
+        loader_report(&resolver->loader, key,
+                      "a provider of type %s names its instances: their nodes are found by "
+                      "spec.providerID, not by labels",
+                      kind->type);
+    else if (as_yaml_find(raw->address, "node_label"))
+        loader_report(&resolver->loader, key,
+                      "`node_label` in the `node_group` already says the labels of the nodes");
+    else
+        return true;
+    return false;
+}
+
 static bool check_group(struct resolver *resolver, const struct raw_target *raw,
                         const struct as_provider_kind *kind)
 {
@@ -139,6 +159,7 @@ static bool check_group(struct resolver *resolver, const struct raw_target *raw,
     const struct as_provider_key *key;
     bool is_good =
         provider_keys_check(&resolver->loader, kind, kind->group_keys, raw->address, raw->address);
+    is_good = check_select(resolver, raw, kind) && is_good;
     for (uint32_t i = 0; i < raw->address->count; i++) {
         const struct as_yaml_node *name = raw->address->pairs[i].key;
         if (strcmp(name->text, "provider") == 0 ||
@@ -153,6 +174,7 @@ static bool check_group(struct resolver *resolver, const struct raw_target *raw,
 /* Not in the table of providers: its groups are URLs. */
 static const struct as_provider_kind http = {
     .type = "http",
+    .names_no_instances = true,
     .group_keys = (const struct as_provider_key[]){{.key = "url"}, {.key = "name"}, {0}},
 };
 
@@ -161,9 +183,10 @@ static bool check_http_group(struct resolver *resolver, const struct raw_target 
     const struct as_yaml_node *url = as_yaml_find(raw->address, "url");
     const struct as_yaml_node *name = as_yaml_find(raw->address, "name");
     bool is_good = check_group(resolver, raw, &http);
-    if (as_yaml_find(raw->node, "nodes")) {
+    if (as_yaml_find(raw->node, "nodes") && !raw->nodes.select) {
         loader_report(&resolver->loader, schema_find_key(raw->node, "nodes"),
-                      "a provider of type http knows no instances, which `nodes` is about");
+                      "a provider of type http knows no instances: `nodes` needs `select`, the "
+                      "labels of the group's nodes");
         is_good = false;
     }
     if (!url)
@@ -351,8 +374,9 @@ static bool resolve_keys(struct resolver *resolver, struct raw_target *raw,
 static bool check_no_nodes(struct resolver *resolver, const struct raw_nodes *from,
                            const struct as_yaml_node *map)
 {
-    static const char *const keys[] = {"template", "startup_taints", "pending", "priority",
-                                       "price",    "unneeded",       "keep",    "health"};
+    static const char *const keys[] = {"select",   "template", "startup_taints",
+                                       "pending",  "priority", "price",
+                                       "unneeded", "keep",     "health"};
     bool is_good = true;
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
         if (!as_yaml_find(map, keys[i]))
@@ -414,6 +438,7 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
         return true;
     config->nodes = (struct as_nodes_config){
         .cluster = is_none ? NULL : as_xstrdup(from->cluster),
+        .select = from->select ? as_xstrdup(from->select) : NULL,
         .choose = (enum as_choose_strategy)from->choose,
         .drain = is_none ? AS_NODES_DRAIN_FALSE : (enum as_nodes_drain)from->drain,
         .drain_after_us = from->drain_after_us,

@@ -128,8 +128,8 @@ const char *find_lack_of_nodes(const struct resolver *resolver, const struct raw
         resolver->settings && name && name->kind == AS_YAML_SCALAR
             ? as_settings_find_provider(resolver->settings, name->text)
             : NULL;
-    return provider && as_str_equal(provider->type, "http")
-               ? "a provider of type http knows no instances"
+    return provider && as_str_equal(provider->type, "http") && !target->nodes.select
+               ? "a provider of type http knows no instances, and no `nodes.select` tells its nodes"
                : NULL;
 }
 

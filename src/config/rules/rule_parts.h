@@ -11,6 +11,14 @@ extern const struct schema target_nodes, nodes_template, nodes_taints, nodes_unn
 void parse_nodes_keep(struct loader *loader, const struct as_yaml_node *value, void *object);
 extern const struct schema_field schema_price_forms[], schema_keep_forms[];
 void parse_nodes_price(struct loader *loader, const struct as_yaml_node *value, void *object);
+#define NODES_SELECT_MAX 16
+void parse_nodes_select(struct loader *loader, const struct as_yaml_node *value, void *object);
+
+/* Kubernetes' keys and values of labels; false after a report. The value is memory of the loader's
+ * arena. */
+bool rule_check_label_key(struct loader *loader, const struct as_yaml_node *node);
+bool rule_parse_label_value(struct loader *loader, const struct as_yaml_node *node,
+                            const char **value_out);
 
 /* `pool` of a target (target_pool.c) */
 extern const struct schema target_pool, pool_cpu, pool_memory, pool_pod_price, pool_at_once;

@@ -73,7 +73,7 @@ static void parse_pods(struct loader *loader, const struct as_yaml_node *value, 
 
 /* Keys and values of labels and taints */
 
-static bool check_key(struct loader *loader, const struct as_yaml_node *node)
+bool rule_check_label_key(struct loader *loader, const struct as_yaml_node *node)
 {
     char found[AS_YAML_FOUND_SIZE];
     if (node->kind == AS_YAML_SCALAR && as_label_is_kubernetes_key(node->text))
@@ -85,8 +85,8 @@ static bool check_key(struct loader *loader, const struct as_yaml_node *node)
     return false;
 }
 
-static bool parse_label_value(struct loader *loader, const struct as_yaml_node *node,
-                              const char **value_out)
+bool rule_parse_label_value(struct loader *loader, const struct as_yaml_node *node,
+                            const char **value_out)
 {
     char found[AS_YAML_FOUND_SIZE];
     if (!schema_is_kind(loader, node, AS_YAML_SCALAR))
@@ -117,9 +117,9 @@ static void parse_labels(struct loader *loader, const struct as_yaml_node *value
     }
     for (uint32_t i = 0; i < value->count; i++) {
         const struct as_yaml_pair *pair = &value->pairs[i];
-        const bool is_key = check_key(loader, pair->key);
+        const bool is_key = rule_check_label_key(loader, pair->key);
         pairs[count].name = pair->key->text;
-        count += parse_label_value(loader, pair->value, &pairs[count].value) && is_key;
+        count += rule_parse_label_value(loader, pair->value, &pairs[count].value) && is_key;
     }
     const int status = as_labels_new_in(loader->arena, pairs, count, &config->labels);
     (void)status; /* equal keys: the file's reader has reported them */
@@ -129,13 +129,13 @@ static void parse_labels(struct loader *loader, const struct as_yaml_node *value
 
 static void parse_taint_key(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
-    if (check_key(loader, value))
+    if (rule_check_label_key(loader, value))
         ((struct as_taint *)object)->key = as_arena_strdup(loader->arena, value->text);
 }
 
 static void parse_taint_value(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
-    parse_label_value(loader, value, &((struct as_taint *)object)->value);
+    rule_parse_label_value(loader, value, &((struct as_taint *)object)->value);
 }
 
 static const char *const effect_words[] = {"NoSchedule", "PreferNoSchedule", "NoExecute", NULL};
@@ -229,7 +229,7 @@ static bool take_named(struct loader *loader, const struct as_yaml_node *node,
     const char *name = pair->key->text;
     if (!strchr(name, '/') && !as_str_starts_with(name, "hugepages-"))
         return false;
-    if (!check_key(loader, pair->key))
+    if (!rule_check_label_key(loader, pair->key))
         return true;
     if (config->named_count == AS_ARRAY_SIZE(config->named)) {
         loader_report(loader, pair->key, "at most %zu other resources are possible",
@@ -291,6 +291,13 @@ const struct schema nodes_health = SCHEMA("nodes.health", as_node_health_config,
 
 static const struct schema_field nodes_fields[] = {
     SCHEMA_FIELD("cluster", STRING, raw_nodes, cluster, .fallback = "default"),
+    {.key = "select",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_nodes_select,
+     .forms =
+         SCHEMA_FORMS(SCHEMA_FORM(TABLE, .max = NODES_SELECT_MAX,
+                                  .forms = SCHEMA_FORMS(SCHEMA_LABEL_VALUE, SCHEMA_LABEL_KEY))),
+     .expected = "map"},
     SCHEMA_FIELD("choose", WORD, raw_nodes, choose,
                  .words = (const char *const[]){[AS_CHOOSE_EMPTY_FIRST] = "empty_first",
                                                 [AS_CHOOSE_OLDEST] = "oldest",
@@ -353,7 +360,7 @@ static void finish_nodes(struct loader *loader, const struct as_yaml_node *node,
     for (uint32_t i = 0; i < list->count && list->count <= TAINTS_MAX; i++)
         if (list->items[i]->kind == AS_YAML_SCALAR && list->items[i]->size > 0 &&
             !as_yaml_is_null(list->items[i]))
-            check_key(loader, list->items[i]);
+            rule_check_label_key(loader, list->items[i]);
 }
 
 const struct schema target_nodes =

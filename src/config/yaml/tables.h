@@ -43,6 +43,7 @@ struct raw_pool {
 
 struct raw_nodes {
     const char *cluster;
+    const char *select; /* as in as_nodes_config; NULL: not given */
     unsigned choose; /* an as_choose_strategy */
     unsigned drain;  /* an as_nodes_drain */
     int64_t drain_after_us, drain_timeout_us, grace_us, ready_timeout_us;

@@ -93,6 +93,8 @@ static enum as_stay find_stay(const struct as_survey_member *member)
         return AS_STAY_DRY_RUN;
     if (member->size < 0)
         return AS_STAY_UNREADABLE;
+    if (member->chooses_itself)
+        return AS_STAY_NO_CHOICE;
     return member->in_progress ? AS_STAY_IN_PROGRESS : AS_STAY_COUNT;
 }
 

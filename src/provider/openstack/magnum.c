@@ -100,10 +100,12 @@ static bool has_autoscaler(const json_t *group)
            (json_is_string(value) && strcasecmp(json_string_value(value), "true") == 0);
 }
 
-/* The label of the group's nodes; `name` is the group's own name. */
+/* The labels of the group's nodes; `name` is the group's own name. */
 static const char *make_label(struct as_talk *talk, const char *name)
 {
-    const char *label = as_target_ref_get(as_group_get(talk)->group, "node_label");
+    const char *label = as_group_get(talk)->select;
+    if (!label)
+        label = as_target_ref_get(as_group_get(talk)->group, "node_label");
     if (strchr(label, '='))
         return as_talk_print(talk, "%s", label);
     return as_talk_print(talk, "%s=%s", *label ? label : NODE_LABEL, name);
@@ -327,6 +329,7 @@ const struct as_group_provider provider_magnum = {
     .kind =
         {
             .type = "magnum",
+            .names_no_instances = true,
             .account_keys =
                 (const struct as_provider_key[]){
                     {.key = "auth_url", .is_url = true},

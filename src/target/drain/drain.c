@@ -424,7 +424,10 @@ static void mark(struct as_drain *drain)
 static const char *find_objection(const struct as_drain *drain, const struct as_kube_node *node,
                                   char text[AS_MESSAGE_SIZE])
 {
-    if (!as_node_is_instance(node->provider_id, drain->provider_id))
+    const bool is_same = *drain->provider_id
+                             ? as_node_is_instance(node->provider_id, drain->provider_id)
+                             : as_str_is_empty(node->provider_id);
+    if (!is_same)
         snprintf(text, AS_MESSAGE_SIZE, "its spec.providerID is \"%.100s\", not one of \"%.80s\"",
                  node->provider_id, drain->provider_id);
     else if (node->keep)

@@ -130,16 +130,16 @@ static void make_found(struct as_instance_nodes *of)
         of->found[i].instance = &of->instances[i];
 }
 
-/* The nodes are the instances. Without a providerID the provider does not know a node's name. */
+/* The nodes are the instances. Who knows no nodes needs the name at the end of the providerID. */
 static void take_all(struct as_instance_nodes *of, const struct as_kube_node *nodes, size_t count)
 {
     of->instances = as_xcalloc(count + 1, sizeof(*of->instances));
     for (size_t i = 0; i < count; i++) {
         const struct as_kube_node *node = &nodes[i];
-        if (as_str_is_empty(node->provider_id))
+        if (!of->knows_nodes && as_str_is_empty(node->provider_id))
             continue;
         of->instances[of->count++] = (struct as_instance){
-            .id = get_key(node->provider_id),
+            .id = of->knows_nodes ? node->name : get_key(node->provider_id),
             .provider_id = node->provider_id,
             .zone = node->zone,
             .state = AS_INSTANCE_RUNNING,
@@ -152,6 +152,12 @@ static void take_all(struct as_instance_nodes *of, const struct as_kube_node *no
 void as_instance_nodes_match(struct as_instance_nodes *of, const struct as_kube_node *nodes,
                              size_t count)
 {
+    if (of->label && of->knows_nodes) {
+        take_all(of, nodes, count);
+        for (size_t i = 0; i < count; i++)
+            take_node(&of->found[i], &nodes[i]);
+        return;
+    }
     const struct index index = {.nodes = nodes,
                                 .count = count,
                                 .keys = as_xcalloc(count + 1, sizeof(*index.keys)),
@@ -189,16 +195,40 @@ static struct as_kube_node read_fact(const struct as_node_fact *fact)
     };
 }
 
+/* The labels of as_group_view.node_label. */
+static size_t parse_wanted(struct as_arena *arena, const char *text, struct as_label **wanted_out)
+{
+    char *at = as_arena_strdup(arena, text ? text : "");
+    struct as_label *wanted = as_arena_alloc(arena, strlen(at) / 2 + 1, sizeof(*wanted));
+    size_t count = 0;
+    while (*at) {
+        char *value = strchr(at, '='), *end = value + strcspn(value, ",");
+        const bool is_last = *end == '\0';
+        *value = *end = '\0';
+        wanted[count++] = (struct as_label){.name = at, .value = value + 1};
+        at = is_last ? end : end + 1;
+    }
+    *wanted_out = wanted;
+    return count;
+}
+
+static bool has_labels(const struct as_node_fact *fact, const struct as_label *wanted, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!as_str_equal(as_labels_find(fact->labels, wanted[i].name), wanted[i].value))
+            return false;
+    return true;
+}
+
 void as_instance_nodes_match_facts(struct as_instance_nodes *of, const struct as_cluster *cluster)
 {
     struct as_kube_node *nodes = as_arena_alloc(&of->texts, cluster->node_count, sizeof(*nodes));
-    char *key = as_arena_strdup(&of->texts, of->label ? of->label : "=");
-    char *value = strchr(key, '=');
+    struct as_label *wanted;
+    const size_t wanted_count = parse_wanted(&of->texts, of->label, &wanted);
     size_t count = 0;
-    *value++ = '\0';
     for (size_t i = 0; i < cluster->node_count; i++) {
         const struct as_node_fact *fact = &cluster->nodes[i];
-        if (!of->label || as_str_equal(as_labels_find(fact->labels, key), value))
+        if (has_labels(fact, wanted, wanted_count))
             nodes[count++] = read_fact(fact);
     }
     as_instance_nodes_match(of, nodes, count);
@@ -226,6 +256,7 @@ void as_instance_nodes_init(struct as_instance_nodes *of, const struct as_group_
 {
     *of = (struct as_instance_nodes){.texts = AS_ARENA_INIT};
     of->label = view->node_label ? as_arena_strdup(&of->texts, view->node_label) : NULL;
+    of->knows_nodes = view->knows_nodes;
     if (!of->label)
         copy_instances(of, view);
 }

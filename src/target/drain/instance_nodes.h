@@ -3,7 +3,7 @@
  * about their cluster. A node belongs to an instance if its spec.providerID equals
  * as_instance.provider_id (or its id), or ends with it behind a '/' or '.'; for Azure ignoring
  * case. If the provider does not name instances (as_group_view.node_label), the nodes with the
- * label are the instances.
+ * labels are the instances.
  */
 #ifndef ALERTSCALER_SRC_TARGET_DRAIN_INSTANCE_NODES_H
 #define ALERTSCALER_SRC_TARGET_DRAIN_INSTANCE_NODES_H
@@ -25,17 +25,18 @@ struct as_instance_nodes {
     size_t count;
     struct as_instance *instances;  /* our own copy */
     struct as_instance_node *found; /* one per instance, in the view's order */
-    const char *label;              /* "key=value": the nodes are the instances; NULL */
+    const char *label;              /* as_group_view.node_label: the nodes are the instances */
+    bool knows_nodes;               /* by the names that they have in the cluster */
     struct as_arena texts;
 };
 
 void as_instance_nodes_init(struct as_instance_nodes *of, const struct as_group_view *view);
 void as_instance_nodes_deinit(struct as_instance_nodes *of);
 
-/* At most once. `nodes` have the label, and are borrowed as long as `found` is read. */
+/* At most once. `nodes` have the labels, and are borrowed as long as `found` is read. */
 void as_instance_nodes_match(struct as_instance_nodes *of, const struct as_kube_node *nodes,
                              size_t count);
-/* Instead of as_instance_nodes_match: finds the nodes among the facts, also those with the label.
+/* Instead of as_instance_nodes_match: finds the nodes among the facts, also those with the labels.
  * The marks of such nodes have no texts. */
 void as_instance_nodes_match_facts(struct as_instance_nodes *of, const struct as_cluster *cluster);
 

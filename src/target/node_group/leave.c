@@ -84,6 +84,10 @@ static struct group *get_group(struct as_leave *leave, const struct as_leave_gro
         LIST_INIT(&group->nodes);
         LIST_INSERT_HEAD(&leave->groups, group, entry);
     }
+    if (!as_str_equal(group->select, given->config->select)) {
+        free(group->select);
+        group->select = given->config->select ? as_xstrdup(given->config->select) : NULL;
+    }
     group->drains = given->drains;
     group->drain = given->config->drain;
     group->drain_after_us = given->config->drain_after_us;
@@ -534,6 +538,7 @@ struct as_leave *as_leave_free(struct as_leave *leave)
         }
         LIST_REMOVE(group, entry);
         as_target_ref_free(group->ref);
+        free(group->select);
         free(group);
     }
     free(leave);

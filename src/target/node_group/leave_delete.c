@@ -120,6 +120,7 @@ static void group_read(void *context)
     struct batch *batch = context;
     const struct as_group_view *view = &batch->talk.view;
     const char *why = NULL, *closed = view->controller ? view->controller : view->no_removal;
+    closed = closed ? closed : view->chooses;
     struct as_outcome outcome;
     struct as_provider_call call;
     batch->call = NULL;
@@ -184,5 +185,6 @@ void leave_delete_ready(struct group *group)
     as_account_init_talk(leave->account, &batch->talk);
     batch->talk.verb = AS_GROUP_READ;
     batch->talk.group = group->ref;
+    batch->talk.select = group->select;
     batch->call = as_account_start(leave->account, &batch->talk, group_read, batch);
 }

@@ -38,6 +38,7 @@ struct group {
     LIST_ENTRY(group) entry;
     struct as_leave *leave;
     struct as_target_ref *ref;
+    char *select; /* as_nodes_config.select; NULL */
     struct as_drains *drains;
     enum as_nodes_drain drain;
     int64_t drain_after_us, drain_timeout_us, grace_us;

@@ -127,7 +127,7 @@ static void tell_observed(const struct call *call)
         observation.lacks_capacity = view->shortage && as_group_count_present(view) < view->size;
         observation.lacking_since = view->shortage_since;
         observation.drain_failed = call->sight.failed;
-        observation.names_instances = true;
+        observation.names_instances = !view->chooses;
         observation.is_relative = call->owner->provider->is_relative;
         memcpy(observation.version, view->version, sizeof(observation.version));
         observation.nodes = call->with_nodes ? &call->seen : NULL;
@@ -172,6 +172,7 @@ static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn 
     group->from = call->size;
     group->to = call->to;
     group->version = call->wanted.version;
+    group->select = call->wanted.nodes ? call->wanted.nodes->select : NULL;
     group->idempotency = call->wanted.decision_id;
     group->operation = call->operation;
     call->transfer = as_account_start(call->owner->account, group, done, call);
@@ -432,10 +433,24 @@ static void take_back(struct call *call, const struct as_instance_node *nodes, s
     talk(call, AS_GROUP_TAKE_BACK, changed);
 }
 
+/* The provider chooses which instances leave: never where the decision has chosen. */
+static void lower(struct call *call)
+{
+    if (call->wanted.take_count > 0) {
+        refuse(call, AS_REASON_REJECTED, call->talk.view.chooses);
+        finish(call);
+        return;
+    }
+    call->to = call->wanted.to + call->size - call->sight.size;
+    talk(call, AS_GROUP_TAKE_BACK, changed);
+}
+
 static void change(struct call *call, const struct as_instance_node *nodes, size_t count)
 {
     if (find_obstacle(call))
         finish(call);
+    else if (call->wanted.to < call->wanted.from && call->talk.view.chooses)
+        lower(call);
     else if (call->wanted.to > call->wanted.from)
         grow(call);
     else if (call->wanted.is_take_back)

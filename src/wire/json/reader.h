@@ -21,7 +21,7 @@
 #include "json_tree.h"
 #include "place.h"
 
-#define AS_READ_FIELDS_MAX 16 /* members of a strict object; more is a bug, asserted */
+#define AS_READ_FIELDS_MAX 24 /* members of a strict object; more is a bug, asserted */
 
 struct as_reader {
     struct place place;

@@ -36,6 +36,7 @@
     X(AS_STAY_PAUSED, "paused")           /* its group is */                                       \
     X(AS_STAY_DRY_RUN, "dry_run")         /* its group is in one */                                \
     X(AS_STAY_UNREADABLE, "unreadable")   /* its group could not be read */                        \
+    X(AS_STAY_NO_CHOICE, "no_choice")     /* its group chooses itself which node leaves */         \
     X(AS_STAY_IN_PROGRESS, "in_progress") /* its group changes at the provider */                  \
     X(AS_STAY_STARTING, "starting")                                                                \
     X(AS_STAY_UTILIZED, "utilized")                                                                \
