@@ -60,7 +60,7 @@ int as_http_group_decode_answer(const char *json, size_t size, const char *etag,
 static void begin_change(struct as_json_writer *json, int32_t size, int32_t observed,
                          struct as_buf *out)
 {
-    as_json_init(json, out, 0);
+    as_json_init(json, out, AS_JSON_ANY_ORDER);
     as_json_begin_object(json);
     as_json_write_member_i64(json, "size", size);
     as_json_write_member_i64(json, "observed", observed);

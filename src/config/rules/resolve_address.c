@@ -136,9 +136,9 @@ static bool check_group_url(struct resolver *resolver, const struct as_yaml_node
 static bool check_select(struct resolver *resolver, const struct raw_target *raw,
                          const struct as_provider_kind *kind)
 {
-    const struct as_yaml_node *key = schema_find_key(as_yaml_find(raw->node, "nodes"), "select");
     if (!raw->nodes.select)
         return true;
+    const struct as_yaml_node *key = schema_find_key(as_yaml_find(raw->node, "nodes"), "select");
     if (!kind->names_no_instances)
         loader_report(&resolver->loader, key,
                       "a provider of type %s names its instances: their nodes are found by "
@@ -183,7 +183,8 @@ static bool check_http_group(struct resolver *resolver, const struct raw_target 
     const struct as_yaml_node *url = as_yaml_find(raw->address, "url");
     const struct as_yaml_node *name = as_yaml_find(raw->address, "name");
     bool is_good = check_group(resolver, raw, &http);
-    if (as_yaml_find(raw->node, "nodes") && !raw->nodes.select) {
+    const struct as_yaml_node *nodes = as_yaml_find(raw->node, "nodes");
+    if (nodes && !as_yaml_find(nodes, "select")) {
         loader_report(&resolver->loader, schema_find_key(raw->node, "nodes"),
                       "a provider of type http knows no instances: `nodes` needs `select`, the "
                       "labels of the group's nodes");
