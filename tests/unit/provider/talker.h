@@ -155,10 +155,11 @@ static inline void talker_field(struct talker_group *given, const char *key, con
 }
 
 /* The verb's arguments (from, to, instances, ...) are filled in before. */
-static inline void talker_begin(struct talker_group *given, const char *type,
-                                enum as_group_verb verb)
+static inline void talker_begin_with(struct talker_group *given,
+                                     const struct as_group_provider *provider, const char *type,
+                                     enum as_group_verb verb)
 {
-    given->provider = as_group_provider_find(type);
+    given->provider = provider;
     cr_assert_not_null(given->provider);
     given->account.name = "prod";
     given->account.type = type;
@@ -172,6 +173,12 @@ static inline void talker_begin(struct talker_group *given, const char *type,
     given->talk.group = given->group;
     given->talk.credentials = &given->credentials;
     given->provider->begin(&given->talk);
+}
+
+static inline void talker_begin(struct talker_group *given, const char *type,
+                                enum as_group_verb verb)
+{
+    talker_begin_with(given, as_group_provider_find(type), type, verb);
 }
 
 static inline void talker_end(struct talker_group *given)

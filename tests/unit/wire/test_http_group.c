@@ -16,12 +16,13 @@ Test(http_group, documents_are_read)
         const char *json;
         struct as_http_group want;
     } rows[] = {
-        {"{\"size\": 0}", {0, -1, -1, false, ""}},
+        {"{\"size\": 0}", {0, -1, -1, false, false, ""}},
         {"{\"size\": 4, \"min\": 0, \"max\": 10, \"in_progress\": true, \"etag\": \"v7\"}",
-         {4, 0, 10, true, "v7"}},
+         {4, 0, 10, true, false, "v7"}},
         {"{\"size\": 4, \"min\": null, \"etag\": null, \"color\": [1, {}]}\n",
-         {4, -1, -1, false, ""}},
-        {"{\"size\": 4, \"etag\": \"\\\"quoted\\\"\"}", {4, -1, -1, false, "\"quoted\""}},
+         {4, -1, -1, false, false, ""}},
+        {"{\"size\": 4, \"etag\": \"\\\"quoted\\\"\"}", {4, -1, -1, false, false, "\"quoted\""}},
+        {"{\"size\": 4, \"removes_by_name\": true}", {4, -1, -1, false, true, ""}},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct as_http_group got;
@@ -31,6 +32,7 @@ Test(http_group, documents_are_read)
         cr_expect_eq(got.min, rows[i].want.min);
         cr_expect_eq(got.max, rows[i].want.max);
         cr_expect_eq(got.in_progress, rows[i].want.in_progress);
+        cr_expect_eq(got.removes_by_name, rows[i].want.removes_by_name);
         cr_expect_str_eq(got.etag, rows[i].want.etag);
     }
 }
