@@ -13,6 +13,16 @@ const char *as_incident_event_get_word(enum as_incident_event event)
     return words[event];
 }
 
+const char *as_follow_end_get_word(enum as_follow_end end)
+{
+    static const char *const words[] = {
+        [AS_FOLLOW_RESOLVED] = "resolved",
+        [AS_FOLLOW_NOT_RESOLVED] = "not_resolved",
+        [AS_FOLLOW_UNKNOWN] = "unknown",
+    };
+    return words[end];
+}
+
 const char *as_nodes_event_get_word(enum as_nodes_event event)
 {
     static const char *const words[] = {
@@ -29,6 +39,7 @@ const char *as_record_kind_get_word(enum as_record_kind kind)
         [AS_RECORD_ACTION] = "action",   [AS_RECORD_INCIDENT] = "incident",
         [AS_RECORD_COMMAND] = "command", [AS_RECORD_DENIED] = "denied",
         [AS_RECORD_NODES] = "nodes",     [AS_RECORD_NOTIFY] = "notify",
+        [AS_RECORD_EFFECT] = "effect",
     };
     return words[kind];
 }

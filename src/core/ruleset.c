@@ -5,6 +5,7 @@
 #include <alertscaler/core/ruleset.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 static void free_strings(char **strings, size_t count)
 {
@@ -49,6 +50,15 @@ static void deinit_rule(struct as_rule *rule)
     free(rule->steps);
     deinit_source(&rule->source);
     as_template_free(rule->guard);
+}
+
+const struct as_rule *as_ruleset_find_rule(const struct as_ruleset *ruleset, const char *name)
+{
+    for (size_t i = 0; i < ruleset->rule_count; i++) {
+        if (strcmp(ruleset->rules[i].name, name) == 0)
+            return &ruleset->rules[i];
+    }
+    return NULL;
 }
 
 struct as_ruleset *as_ruleset_free(struct as_ruleset *ruleset)

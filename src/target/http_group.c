@@ -214,7 +214,7 @@ struct as_target_port *as_http_group_new(const struct as_provider_settings *sett
                                          const struct as_access_env *env)
 {
     struct http_group *group = as_xcalloc(1, sizeof(*group));
-    group->port = (struct as_target_port){observe, scale, is_idle, close_port};
+    group->port = (struct as_target_port){observe, scale, is_idle, close_port, NULL};
     group->env = env;
     group->auth = as_http_auth_new(&settings->http, env->clock);
     group->timeout_us = settings->timeout_us;

@@ -211,6 +211,14 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
                (struct refusal){.ticket = ticket, .scaled = done, .context = context});
 }
 
+static void warn(struct as_target_port *self, const struct as_target_ref *ref,
+                 const struct as_late_warning *warning)
+{
+    const struct row *row = find_row((struct registry *)self, ref);
+    if (row && row->port && row->port->warn)
+        row->port->warn(row->port, ref, warning);
+}
+
 static bool is_idle(const struct as_target_port *self)
 {
     const struct registry *registry = (const struct registry *)self;
@@ -317,7 +325,7 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
                            struct as_target_port **port_out, struct as_error *error)
 {
     struct registry *registry = as_xcalloc(1, sizeof(*registry));
-    registry->port = (struct as_target_port){observe, scale, is_idle, close_port};
+    registry->port = (struct as_target_port){observe, scale, is_idle, close_port, warn};
     registry->env = env;
     registry->rows =
         as_xcalloc(AS_TARGET_KINDS_MAX * settings->cluster_count + settings->provider_count,

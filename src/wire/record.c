@@ -454,6 +454,31 @@ void as_record_encode_action(const struct as_record_header *header,
     end(&writer);
 }
 
+void as_record_encode_follow(const struct as_record_header *header,
+                             const struct as_follow_record *record, struct as_buf *out,
+                             struct as_record_places *places_out)
+{
+    struct writer writer;
+    begin(&writer, out, places_out);
+    member(&writer, "action", record->action);
+    member(&writer, "decision", record->decision);
+    member(&writer, "ended", as_follow_end_get_word(record->end));
+    member_i64(&writer, "from", record->from);
+    if (record->is_held)
+        member_moment(&writer, "held_until", true, record->until);
+    member_i64(&writer, "in_vain", record->in_vain);
+    member(&writer, "instance", header->instance);
+    member(&writer, "kind", as_record_kind_get_word(AS_RECORD_EFFECT));
+    member_seconds(&writer, "ready_after", record->ready_us);
+    member_seconds(&writer, "resolved_after", record->resolved_us);
+    member(&writer, "rule", record->rule);
+    member(&writer, "target", record->target);
+    member(&writer, "target_name", record->target_name);
+    member_time(&writer, header->time);
+    member_i64(&writer, "to", record->to);
+    end(&writer);
+}
+
 static void write_incident_targets(struct as_json_writer *json,
                                    const struct as_incident_record *record)
 {

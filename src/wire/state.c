@@ -87,14 +87,38 @@ static const struct state_row event_rows[] = {
     {.name = NULL},
 };
 
+static const struct state_row follow_rows[] = {
+    {STATE_ROW("action", TEXT, as_follow_state, action_id)},
+    {STATE_ROW("applied", MOMENT, as_follow_state, applied), .is_needed = true},
+    {STATE_ROW("at", MOMENT, as_follow_state, at), .is_needed = true},
+    {STATE_ROW("awaits_ready", BOOL, as_follow_state, awaits_ready)},
+    {STATE_ROW("decision", TEXT, as_follow_state, decision_id)},
+    {STATE_ROW("from", I32, as_follow_state, from)},
+    {STATE_ROW("missing", I32, as_follow_state, missing)},
+    {STATE_ROW("ready_us", I64, as_follow_state, ready_us), .min = -1, .max = INT64_MAX / 4},
+    {STATE_ROW("resolved_us", I64, as_follow_state, resolved_us), .min = -1, .max = INT64_MAX / 4},
+    {STATE_ROW("rule", TEXT, as_follow_state, rule)},
+    {STATE_ROW("to", I32, as_follow_state, to)},
+    {.name = NULL},
+};
+
+static const struct state_row trial_rows[] = {
+    {STATE_ROW("held", MOMENT, as_trial_state, held)},
+    {STATE_ROW("in_vain", U32, as_trial_state, in_vain)},
+    {STATE_ROW("rule", TEXT, as_trial_state, rule)},
+    {.name = NULL},
+};
+
 static const struct state_row growth_rows[] = {
     {STATE_ROW("back_off_us", I64, as_growth_state, back_off_us), .max = INT64_MAX / 4},
+    {STATE_ROW("did_not_come", BOOL, as_growth_state, did_not_come), .is_optional = true},
     {STATE_ROW("failed", MOMENT, as_growth_state, failed)},
     {STATE_ROW("from", I32, as_growth_state, from)},
     {STATE_ROW("id", TEXT, as_growth_state, id)},
     {STATE_ROW("missing", I32, as_growth_state, missing)},
     {STATE_ROW("open", BOOL, as_growth_state, is_open)},
     {STATE_ROW("ordered", BOOL, as_growth_state, is_ordered)},
+    {STATE_ROW("ready", I32, as_growth_state, ready), .is_optional = true},
     {STATE_ROW("refused", BOOL, as_growth_state, is_refused)},
     {STATE_ROW("since", MOMENT, as_growth_state, since)},
     {STATE_ROW("to", I32, as_growth_state, to)},
@@ -143,6 +167,8 @@ static const struct state_row target_rows[] = {
     {STATE_ROW("entry", TEXT, document, target.entry)},
     {STATE_ROW_OBJECT("events", LIST, document, target.events, event_rows),
      .count_at = offsetof(struct document, target.event_count)},
+    {STATE_ROW_OBJECT("follows", LIST, document, target.follows, follow_rows), .is_optional = true,
+     .count_at = offsetof(struct document, target.follow_count)},
     {STATE_ROW_OBJECT("growth", OBJECT, document, target.growth, growth_rows), .is_optional = true},
     {STATE_ROW("id", TEXT, document, id)},
     {STATE_ROW("keep_us", I64, document, target.keep_us), .max = INT64_MAX},
@@ -160,6 +186,8 @@ static const struct state_row target_rows[] = {
      .count_at = offsetof(struct document, target.recommendation_count)},
     {STATE_ROW("template", TEXT, document, target.template_), .size = AS_NODE_TEMPLATE_TEXT_MAX + 1,
      .is_optional = true},
+    {STATE_ROW_OBJECT("trials", LIST, document, target.trials, trial_rows), .is_optional = true,
+     .count_at = offsetof(struct document, target.trial_count)},
     {STATE_ROW("uid", TEXT, document, uid), .size = AS_UID_SIZE, .is_optional = true},
     {.name = NULL},
 };
@@ -167,6 +195,7 @@ static const struct state_row target_rows[] = {
 static const struct state_row intent_rows[] = {
     {STATE_ROW("action", TEXT, document, intent.action_id)},
     {STATE_ROW("address", PAIRS, document, address)},
+    {STATE_ROW("alert", BOOL, document, intent.is_of_alert), .is_optional = true},
     {STATE_ROW("at", MOMENT, document, intent.at)},
     {STATE_ROW("boot", TEXT, document, boot)},
     {STATE_ROW("decision", TEXT, document, intent.decision_id)},

@@ -97,6 +97,7 @@ static bool is_left_out(const struct state_row *row, const void *at)
     if (!row->is_optional || row->kind == STATE_DIGEST)
         return false;
     return row->kind == STATE_BOOL     ? !*(const bool *)at
+           : row->kind == STATE_I32    ? *(const int32_t *)at == 0
            : row->kind == STATE_MOMENT ? !as_moment_is_set(*(const struct as_moment *)at)
                                        : !get_pointer(at);
 }

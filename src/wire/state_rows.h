@@ -43,7 +43,7 @@ struct state_row {
     const char *name;   /* NULL: the end */
     const char *former; /* its name in earlier versions */
     enum state_kind kind;
-    bool is_optional;    /* omitted if NULL, unset or false */
+    bool is_optional;    /* omitted if NULL, unset, false or (I32) 0 */
     bool is_needed;      /* a moment that must not be null */
     size_t at, count_at; /* offsets in the struct; count_at of STATE_TEXTS and STATE_LIST */
     int64_t min, max;    /* of integers; I32 and U32 also have their type's limits */

@@ -76,6 +76,7 @@ static struct as_target_config make_target(const struct target_spec *spec)
     }
     if (spec->ready_timeout)
         target.nodes.ready_timeout_us = spec->ready_timeout * AS_US_PER_S;
+    target.ready_timeout_us = spec->ready_timeout * AS_US_PER_S;
     if (spec->unneeded_for)
         target.nodes.unneeded.for_us = spec->unneeded_for * AS_US_PER_S;
     if (spec->is_group)
@@ -225,6 +226,7 @@ static struct as_rule make_rule(const struct spec *all, const struct rule_spec *
         .on_resolved = make_ending(&spec->on_resolved),
         .every_us = spec->every * AS_US_PER_S,
         .max_steps = spec->max_steps,
+        .ineffective_after = spec->ineffective_after,
         .dry_run = spec->dry_run,
         .enabled = !spec->disabled,
     };

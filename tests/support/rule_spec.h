@@ -20,7 +20,8 @@ struct target_spec {
     const char *allow;     /* glob of names; needed by templates */
     const char *url;       /* of an HTTP node group of the provider "mine" */
     bool is_group;         /* a node group of the provider "mine", its nodes those of `cluster` */
-    int64_t ready_timeout, unneeded_for; /* of its nodes; 0: 10 minutes */
+    int64_t ready_timeout; /* of its nodes, 0: 10 minutes; of a workload's pods, 0: none */
+    int64_t unneeded_for;  /* of its nodes; 0: 10 minutes */
     const char *cluster;                 /* default "default" */
     const char *pool[4];                 /* a pool of these groups */
     enum as_pool_filter choose;
@@ -63,7 +64,7 @@ struct rule_spec {
     bool has_to;
     bool fit, take; /* of pending pods, of unneeded nodes */
     int64_t every;
-    uint32_t max_steps;
+    uint32_t max_steps, ineffective_after;
     bool dry_run, disabled;
     struct source_spec source;
     struct as_step up_steps[SPEC_STEPS_MAX], down_steps[SPEC_STEPS_MAX],

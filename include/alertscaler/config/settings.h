@@ -19,6 +19,7 @@
 struct as_target_defaults {
     struct as_bounds_config bounds; /* without max: 0 */
     bool dry_run;
+    int64_t ready_timeout_us; /* of workloads; 0: none */
 };
 
 struct as_alertmanager_settings {

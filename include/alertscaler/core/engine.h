@@ -102,6 +102,7 @@ enum as_effect_kind {
     AS_EFFECT_RECORD_DECISION,
     AS_EFFECT_RECORD_ACTION,
     AS_EFFECT_RECORD_INCIDENT,
+    AS_EFFECT_RECORD_FOLLOW,
     AS_EFFECT_RECORD_COMMAND, /* `ticket`: the request that it answers; 0: none */
     AS_EFFECT_COMMIT,         /* all effects above since the last commit; ticket 0: nobody waits */
     /* Calls */
@@ -109,7 +110,8 @@ enum as_effect_kind {
     AS_EFFECT_OBSERVE,     /* read the size of `ref` */
     AS_EFFECT_QUERY,       /* evaluate `query` */
     AS_EFFECT_LIST_ALERTS, /* read the firing alerts */
-    AS_EFFECT_SCALE        /* set the size of `ref` */
+    AS_EFFECT_SCALE,       /* set the size of `ref` */
+    AS_EFFECT_WARN         /* an increase of `ref` did not become ready in time */
 };
 
 struct as_effect { /* everything borrowed until the next step */
@@ -127,11 +129,13 @@ struct as_effect { /* everything borrowed until the next step */
         const struct as_decision_record *decision;
         const struct as_action_record *action;
         const struct as_incident_record *incident_record;
+        const struct as_follow_record *follow;
         const struct as_order_record *order;
         struct {
             const struct as_target_ref *ref;
             const struct as_scale_request *request; /* scale */
             const struct as_observe_request *observe;
+            const struct as_late_warning *late; /* warn */
         } call;
         const struct as_query *query;
     };
@@ -232,6 +236,8 @@ struct as_target_view {
     bool busy;
     enum as_reason last_failure;      /* AS_REASON_APPLIED: none */
     const struct as_pool_seen *nodes; /* by the last look; NULL: nothing, or no alert fires */
+    bool did_not_come; /* an increase did not become ready in time: no step up */
+    int32_t ready;     /* pods of a workload with ready_timeout; -1: not known */
 };
 typedef void as_target_visit_fn(void *context, const struct as_target_view *view);
 void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
@@ -247,6 +253,17 @@ struct as_rule_view {
 };
 typedef void as_rule_visit_fn(void *context, const struct as_rule_view *view);
 void as_engine_visit_rules(const struct as_engine *engine, as_rule_visit_fn *visit, void *context);
+/* A rule that is held on a target because its last actions did not help. */
+struct as_ineffective_view {
+    const struct as_target_ref *ref;
+    const char *target_name; /* in the rule files; "": in none any more */
+    bool is_templated;
+    const char *rule;
+    struct as_moment since, until;
+};
+typedef void as_ineffective_visit_fn(void *context, const struct as_ineffective_view *view);
+void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time now,
+                                 as_wall_time wall, as_ineffective_visit_fn *visit, void *context);
 /* For each locked target, ascending by its key (core/target.h). */
 typedef void as_lock_visit_fn(void *context, const struct as_lock *lock);
 void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,

@@ -111,6 +111,26 @@ struct as_growth_state {
     int32_t from, to, missing;
     struct as_moment since, failed; /* failed: unset if none failed */
     int64_t back_off_us;
+    bool did_not_come; /* of a workload: its time is over, with `ready` pods */
+    int32_t ready;
+};
+
+/* An action of an alert whose effect is not known yet (docs/decision.md#did-it-help). */
+struct as_follow_state {
+    const char *action_id, *decision_id, *rule;
+    int32_t from, to;
+    int32_t missing;             /* not ready before it, and not waited for */
+    struct as_moment at;         /* of the decision */
+    struct as_moment applied;    /* when the size was set */
+    bool awaits_ready;           /* it is an increase, and the number that is ready is known */
+    int64_t ready_us, resolved_us; /* after `applied`; -1: not yet */
+};
+
+/* How a rule's last actions on a target went. */
+struct as_trial_state {
+    const char *rule;
+    uint32_t in_vain;      /* in a row that did not help */
+    struct as_moment held; /* when it was found ineffective; unset: not */
 };
 
 struct as_target_state {
@@ -135,6 +155,10 @@ struct as_target_state {
     const struct as_asked *asked;           /* of a pool: shapes that groups were asked for */
     size_t asked_count;
     const char *template_; /* as in as_nodes_seen; NULL: none */
+    const struct as_follow_state *follows; /* ascending by `applied` */
+    size_t follow_count;
+    const struct as_trial_state *trials;
+    size_t trial_count;
 };
 
 /* Stored before a size is set, removed when the outcome is known. */
@@ -143,6 +167,7 @@ struct as_intent_state {
     const char *stored_as, *uid; /* as in as_target_state */
     const char *action_id, *decision_id;
     bool is_ordered;  /* by an operator: decision_id is the command's */
+    bool is_of_alert; /* of an open incident: its effect is followed */
     const char *rule; /* the winner's name */
     int32_t from, to;
     char version[AS_VERSION_SIZE];

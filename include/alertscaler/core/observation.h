@@ -102,6 +102,12 @@ struct as_scale_request {
     size_t take_count;
 };
 
+struct as_late_warning { /* an increase that has not become ready in time */
+    int32_t to, ready;
+    const char *decision_id; /* or the command's */
+    bool is_ordered;
+};
+
 struct as_scale_result {
     enum as_reason outcome; /* applied, conflict, target_not_found, forbidden, unreachable,
                                throttled, rejected, timeout */

@@ -97,6 +97,26 @@ struct as_action_record {
     int64_t since_notification_us, since_alert_us; /* -1: unknown */
 };
 
+/* What became of an action: record kind `effect`. */
+enum as_follow_end {
+    AS_FOLLOW_RESOLVED,
+    AS_FOLLOW_NOT_RESOLVED, /* not within AS_FOLLOW_US */
+    AS_FOLLOW_UNKNOWN       /* nobody will know: docs/action-log.md says when */
+};
+#define AS_FOLLOW_US AS_US_PER_H
+const char *as_follow_end_get_word(enum as_follow_end end);
+
+struct as_follow_record {
+    const char *action, *decision; /* ids */
+    const char *target, *target_name, *rule;
+    int32_t from, to;
+    int64_t ready_us, resolved_us; /* after the action; -1: not, or not known */
+    enum as_follow_end end;
+    uint32_t in_vain;   /* actions of the rule in a row that did not help; 0 without ineffective_after */
+    bool is_held;       /* from now on the rule is ineffective */
+    as_wall_time until; /* if is_held */
+};
+
 enum as_incident_event {
     AS_INCIDENT_OPENED,
     AS_INCIDENT_CLOSED,
@@ -139,6 +159,7 @@ enum as_record_kind {
     AS_RECORD_DENIED,
     AS_RECORD_NODES,
     AS_RECORD_NOTIFY,
+    AS_RECORD_EFFECT,
     AS_RECORD_KIND_COUNT
 };
 const char *as_record_kind_get_word(enum as_record_kind kind);

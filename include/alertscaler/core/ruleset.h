@@ -45,6 +45,7 @@ struct as_target_config {
     struct as_pool_config *pool;  /* of kind pool; else NULL */
     uint32_t of_pool; /* index of the pool that this group belongs to; AS_NO_TARGET: none */
     bool dry_run;
+    int64_t ready_timeout_us; /* of a workload: how long its pods may take to be ready; 0: nobody waits */
     uint32_t *after; /* indices of targets */
     size_t after_count;
 };
@@ -97,6 +98,7 @@ struct as_rule {
     struct as_ending on_resolved;
     int64_t every_us;   /* 0: none */
     uint32_t max_steps; /* 0: no limit */
+    uint32_t ineffective_after; /* so many actions in a row that did not help; 0: never */
     bool dry_run;
     bool enabled;
 };
@@ -109,6 +111,8 @@ struct as_ruleset {
     char digest[65]; /* hex SHA-256 over the rule files' bytes, in order of file names */
 };
 
+const struct as_rule *as_ruleset_find_rule(const struct as_ruleset *ruleset,
+                                           const char *name); /* NULL: none */
 struct as_ruleset *as_ruleset_free(struct as_ruleset *ruleset);
 
 AS_DEFINE_CLEANUP(struct as_ruleset *, as_ruleset_free)

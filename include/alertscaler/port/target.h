@@ -28,6 +28,9 @@ struct as_target_port {
                   const struct as_scale_request *request, as_target_scaled_fn *done, void *context);
     bool (*is_idle)(const struct as_target_port *self); /* no callback is outstanding */
     void (*close)(struct as_target_port *self);         /* no callbacks afterwards; frees it too */
+    /* Tells those who look at the object, best effort. NULL: it has no place for that. */
+    void (*warn)(struct as_target_port *self, const struct as_target_ref *ref,
+                 const struct as_late_warning *warning);
 };
 
 #endif

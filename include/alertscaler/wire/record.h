@@ -69,6 +69,9 @@ void as_record_encode_action(const struct as_record_header *header,
 void as_record_encode_incident(const struct as_record_header *header,
                                const struct as_incident_record *record, struct as_buf *out,
                                struct as_record_places *places_out);
+void as_record_encode_follow(const struct as_record_header *header,
+                             const struct as_follow_record *record, struct as_buf *out,
+                             struct as_record_places *places_out);
 void as_record_encode_command(const struct as_record_header *header,
                               const struct as_order_record *record, struct as_buf *out,
                               struct as_record_places *places_out);

@@ -246,6 +246,9 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     case AS_EFFECT_RECORD_INCIDENT:
         as_record_encode_incident(&header, effect->incident_record, scratch, &places);
         break;
+    case AS_EFFECT_RECORD_FOLLOW:
+        as_record_encode_follow(&header, effect->follow, scratch, &places);
+        break;
     case AS_EFFECT_RECORD_COMMAND:
         as_record_encode_command(&header, effect->order, scratch, &places);
         break;
@@ -265,6 +268,10 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     case AS_EFFECT_SCALE:
         targets->scale(targets, effect->ticket, effect->call.ref, effect->call.request, on_scaled,
                        shell);
+        return;
+    case AS_EFFECT_WARN:
+        if (targets->warn)
+            targets->warn(targets, effect->call.ref, effect->call.late);
         return;
     }
     append(shell, &places);

@@ -114,6 +114,16 @@ static void count_action(struct as_metrics *metrics, const struct as_action_reco
         observe(metrics, METRIC_ALERT_TO_ACTION, NULL, record->since_alert_us);
 }
 
+static void count_follow(struct as_metrics *metrics, const struct as_follow_record *record)
+{
+    const char *const *values = VALUES(record->rule, as_follow_end_get_word(record->end));
+    add(metrics, METRIC_EFFECTS, values, 1);
+    if (record->ready_us >= 0)
+        observe(metrics, METRIC_TIME_TO_READY, values, record->ready_us);
+    if (record->resolved_us >= 0)
+        observe(metrics, METRIC_TIME_TO_RESOLVE, values, record->resolved_us);
+}
+
 void as_metrics_on_effect(struct as_metrics *metrics, const struct as_effect *effect)
 {
     if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION)
@@ -122,6 +132,8 @@ void as_metrics_on_effect(struct as_metrics *metrics, const struct as_effect *ef
         count_decision(metrics, effect->decision);
     else if (effect->kind == AS_EFFECT_RECORD_ACTION)
         count_action(metrics, effect->action);
+    else if (effect->kind == AS_EFFECT_RECORD_FOLLOW)
+        count_follow(metrics, effect->follow);
 }
 
 void as_metrics_on_notification(struct as_metrics *metrics, enum as_notification_result result)

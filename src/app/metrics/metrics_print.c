@@ -173,6 +173,10 @@ static bool find_target_value(enum metric metric, const struct as_target_view *t
         *value_out = metric == METRIC_TARGET_MIN ? bounds->min : bounds->max;
         return true;
     }
+    if (metric == METRIC_DID_NOT_COME) {
+        *value_out = target->did_not_come;
+        return target->config->kind->has_pods && target->config->ready_timeout_us > 0;
+    }
     if (target->has_size)
         *value_out = metric == METRIC_TARGET_REPLICAS ? target->replicas : target->desired;
     return target->has_size;
@@ -271,6 +275,24 @@ static void print_rules(struct printing *p)
     struct target_printing rules = {.p = p};
     if (p->view->engine)
         as_engine_visit_rules(p->view->engine, print_rule, &rules);
+}
+
+static void print_ineffective_rule(void *context, const struct as_ineffective_view *view)
+{
+    struct target_printing *rules = context;
+    const bool is_named = *view->target_name && !view->is_templated;
+    const struct label labels[] = {{"rule", view->rule},
+                                   {"target", is_named ? view->target_name : view->ref->id}};
+    if (is_named || rules->templated++ < TEMPLATED_TARGETS_MAX)
+        print_sample(rules->p, "", labels, AS_ARRAY_SIZE(labels), 1);
+}
+
+static void print_ineffective(struct printing *p)
+{
+    struct target_printing rules = {.p = p};
+    if (p->view->engine)
+        as_engine_visit_ineffective(p->view->engine, p->view->mono, p->view->wall,
+                                    print_ineffective_rule, &rules);
 }
 
 static void print_incidents_open(struct printing *p)
@@ -424,6 +446,8 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_TARGET_MIN] = print_targets,
     [METRIC_TARGET_MAX] = print_targets,
     [METRIC_TARGET_LOCKED_UNTIL] = print_targets,
+    [METRIC_DID_NOT_COME] = print_targets,
+    [METRIC_INEFFECTIVE] = print_ineffective,
     [METRIC_RULE_VALUE] = print_rules,
     [METRIC_RULE_GOAL] = print_rules,
     [METRIC_GROUP_NODES] = print_targets,

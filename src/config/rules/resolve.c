@@ -114,6 +114,7 @@ static void resolve_target(struct resolver *resolver, struct raw_target *raw,
     config->name = as_xstrdup(raw->name);
     config->bounds = raw->policy.bounds;
     config->dry_run = raw->policy.dry_run;
+    config->ready_timeout_us = raw->policy.ready_timeout_us;
     config->allow_namespaces = copy_strings(raw->allow.namespaces, raw->allow.namespace_count);
     config->allow_namespace_count = raw->allow.namespace_count;
     config->allow_names = copy_strings(raw->allow.names, raw->allow.name_count);

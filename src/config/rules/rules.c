@@ -70,6 +70,8 @@ static const struct schema_field rule_fields[] = {
     SCHEMA_FIELD("every", DURATION, raw_rule, every_us, .min = AS_US_PER_S),
     SCHEMA_FIELD("max_steps", INT, raw_rule, max_steps, .min = 1, .max = AS_SIZE_MAX),
     SCHEMA_FIELD("once", BOOL, raw_rule, once, .fallback = "false"),
+    SCHEMA_FIELD("ineffective_after", INT, raw_rule, ineffective_after, .min = 1,
+                 .max = AS_SIZE_MAX),
     {.key = "guard",
      .type = SCHEMA_CUSTOM,
      .parse = parse_guard,

@@ -190,6 +190,8 @@ static const struct schema_field shared_fields[] = {
     SCHEMA_FIELD("initial_readiness_delay", DURATION, as_target_defaults,
                  bounds.initial_readiness_delay_us, .fallback = "30s"),
     SCHEMA_FIELD("dry_run", BOOL, as_target_defaults, dry_run, .fallback = "false"),
+    SCHEMA_FIELD("ready_timeout", DURATION, as_target_defaults, ready_timeout_us,
+                 .min = AS_US_PER_S),
     {0},
 };
 
@@ -250,6 +252,11 @@ static void finish_target(struct loader *loader, const struct as_yaml_node *node
     if (!as_target_kind_has_groups(target->kind) && bounds->max > 0 && bounds->min > bounds->max)
         loader_report(loader, as_yaml_find(node, "max"), "`max` %d is below `min` %d", bounds->max,
                       bounds->min);
+    const struct as_yaml_node *timeout = schema_find_key(node, "ready_timeout");
+    if (timeout && target->kind && !target->kind->has_pods)
+        loader_report(loader, timeout, "`ready_timeout` waits for pods, and %s has none%s",
+                      target->kind->title,
+                      target->kind->has_nodes ? ": its instances have `nodes.ready_timeout`" : "");
 }
 
 /* The address, under the word of its kind */

@@ -105,6 +105,7 @@ struct raw_rule {
     struct as_ending ending;
     int64_t every_us;
     int32_t max_steps;
+    int32_t ineffective_after; /* 0: not given */
     bool once, dry_run, enabled;
 };
 

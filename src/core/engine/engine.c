@@ -19,6 +19,7 @@
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_watchdog.h"
 #include "engine/targets/engine_actions.h"
+#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_pauses.h"
@@ -51,6 +52,7 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     TAILQ_INIT(&engine->surveying);
     TAILQ_INIT(&engine->surveys_waiting);
     TAILQ_INIT(&engine->paused);
+    TAILQ_INIT(&engine->follows);
     engine->pause_due = engine->list_due = AS_MONO_NEVER;
     engine->watchdog_seen.us = INT64_MIN;
     return engine;
@@ -93,6 +95,8 @@ struct as_engine *as_engine_free(struct as_engine *engine)
         STAILQ_REMOVE_HEAD(&engine->waiters, next);
         waiter_free(waiter);
     }
+    while (!TAILQ_EMPTY(&engine->follows))
+        follow_free(engine, TAILQ_FIRST(&engine->follows));
     struct incident *incident, *next_incident;
     RB_FOREACH_SAFE (incident, incident_tree, &engine->incidents, next_incident) {
         bindings_drop(engine, incident);
@@ -156,6 +160,7 @@ static void on_deadline(struct as_engine *engine)
     incidents_expire(engine);
     alerts_on_deadline(engine);
     pauses_on_deadline(engine);
+    follow_on_deadline(engine);
     struct target *target;
     while ((target = RB_MIN(deadline_tree, &engine->deadlines)) &&
            target->deadline.us <= engine->mono.us) {
@@ -251,6 +256,9 @@ as_mono_time as_engine_get_next_deadline(const struct as_engine *engine)
         deadline = list;
     if (engine->pause_due.us < deadline.us)
         deadline = engine->pause_due;
+    const as_mono_time follow = follow_get_deadline(engine);
+    if (follow.us < deadline.us)
+        deadline = follow;
     const struct target *target =
         RB_MIN(deadline_tree, (struct deadline_tree *)(uintptr_t)&engine->deadlines);
     if (target && target->deadline.us < deadline.us)

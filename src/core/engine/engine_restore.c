@@ -153,7 +153,7 @@ int as_engine_restore_target(struct as_engine *engine, const struct as_target_st
                                                           : target_ref_of_id(state->id));
     if (!add_key(&target->stored_as, state->stored_as))
         return -EEXIST;
-    target_take_state(target, state);
+    target_take_state(engine, target, state);
     pauses_restore(engine, target, state->pause);
     return 0;
 }

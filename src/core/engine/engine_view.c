@@ -6,6 +6,7 @@
 #include "engine/state/engine_state.h"
 #include "engine/state/engine_stored.h"
 #include "engine/targets/engine_after.h"
+#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_growth.h"
 
 /* An incident has one binding per rule; only its first binding to the target counts. */
@@ -114,6 +115,8 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .ordered = target->ordered.replicas,
         .nodes = target->open_bindings > 0 ? target->pool.seen : NULL,
         .waits_for = after_get_blocker(target),
+        .did_not_come = growth_did_not_come(target),
+        .ready = growth_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
     };
     set_lock_ends(target, now, wall, &view.up_locked_until, &view.down_locked_until);
     return view;
@@ -126,6 +129,27 @@ void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, a
     RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
         const struct as_target_view view = make_view(target, now, wall);
         visit(context, &view);
+    }
+}
+
+void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time now,
+                                 as_wall_time wall, as_ineffective_visit_fn *visit, void *context)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        const struct trial *trial;
+        TAILQ_FOREACH (trial, &target->trials, in_target) {
+            const struct as_ineffective_view view = {
+                .ref = target->ref,
+                .target_name = target->config ? target->config->name : "",
+                .is_templated = target->config && target->config->is_templated,
+                .rule = trial->state.rule,
+                .since = trial->state.held,
+                .until = lock_get_end(trial->state.held, FOLLOW_HELD_US, now, wall),
+            };
+            if (follow_is_held(target, trial->state.rule, now))
+                visit(context, &view);
+        }
     }
 }
 

@@ -173,6 +173,26 @@ static void post(struct as_kube_events *events, const struct as_kube_event *even
     (void)request; /* cancelled with the client */
 }
 
+/* Within the limits; `namespace_` is "" for a cluster-wide object. */
+static void post_on(struct as_kube_events *events, const struct as_target_ref *ref,
+                    const char *namespace_, struct as_kube_event *event)
+{
+    const struct as_clock *clock = events->client->env->clock;
+    struct seen *seen;
+    if (events->in_flight >= AS_KUBE_EVENTS_IN_FLIGHT || !take_token(events)) {
+        note_failure(events, "too many at a time");
+        return;
+    }
+    HASH_FIND_STR(events->seen, ref->id, seen);
+    event->api_version = as_target_ref_get(ref, "apiVersion");
+    event->kind = as_target_ref_get(ref, "kind");
+    event->namespace_ = namespace_;
+    event->name = as_target_ref_get(ref, "name");
+    event->uid = seen ? seen->uid : "";
+    event->at = clock->get_wall(clock);
+    post(events, event);
+}
+
 void as_kube_events_post(struct as_kube_events *events, const struct as_target_ref *ref,
                          const char *namespace_, const struct as_scale_request *request,
                          const struct as_scale_result *result)
@@ -180,25 +200,24 @@ void as_kube_events_post(struct as_kube_events *events, const struct as_target_r
     const char *reason = get_event_reason(result);
     if (!reason)
         return;
-    if (events->in_flight >= AS_KUBE_EVENTS_IN_FLIGHT || !take_token(events)) {
-        note_failure(events, "too many at a time");
-        return;
-    }
-    struct seen *seen;
-    HASH_FIND_STR(events->seen, ref->id, seen);
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TARGET_BODY_MAX);
     write_message(&message, request, result);
-    const struct as_clock *clock = events->client->env->clock;
-    struct as_kube_event event = {
-        .api_version = as_target_ref_get(ref, "apiVersion"),
-        .kind = as_target_ref_get(ref, "kind"),
-        .namespace_ = namespace_,
-        .name = as_target_ref_get(ref, "name"),
-        .uid = seen ? seen->uid : "",
-        .reason = reason,
-        .message = message.data,
-        .is_warning = result->outcome != AS_REASON_APPLIED,
-        .at = clock->get_wall(clock),
-    };
-    post(events, &event);
+    post_on(events, ref, namespace_,
+            &(struct as_kube_event){.reason = reason,
+                                    .message = message.data,
+                                    .is_warning = result->outcome != AS_REASON_APPLIED});
+}
+
+void as_kube_events_warn(struct as_kube_events *events, const struct as_target_ref *ref,
+                         const struct as_late_warning *warning)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TARGET_BODY_MAX);
+    as_buf_printf(&message,
+                  "Size %d was asked for (%s %s), but only %d pods are ready after ready_timeout: "
+                  "no step up until another number is ready",
+                  warning->to, warning->is_ordered ? "command" : "decision", warning->decision_id,
+                  warning->ready);
+    post_on(events, ref, as_target_ref_get(ref, "namespace"),
+            &(struct as_kube_event){
+                .reason = "NotReadyInTime", .message = message.data, .is_warning = true});
 }

@@ -24,4 +24,8 @@ void as_kube_events_post(struct as_kube_events *events, const struct as_target_r
                          const char *namespace_, const struct as_scale_request *request,
                          const struct as_scale_result *result);
 
+/* Posts NotReadyInTime. */
+void as_kube_events_warn(struct as_kube_events *events, const struct as_target_ref *ref,
+                         const struct as_late_warning *warning);
+
 #endif

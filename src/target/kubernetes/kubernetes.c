@@ -363,11 +363,17 @@ static void close_port(struct as_target_port *self)
     free(kubernetes);
 }
 
+static void warn(struct as_target_port *self, const struct as_target_ref *ref,
+                 const struct as_late_warning *warning)
+{
+    as_kube_events_warn(((struct kubernetes *)self)->events, ref, warning);
+}
+
 struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
                                          const struct as_access_env *env)
 {
     struct kubernetes *kubernetes = as_xcalloc(1, sizeof(*kubernetes));
-    kubernetes->port = (struct as_target_port){observe, scale, is_idle, close_port};
+    kubernetes->port = (struct as_target_port){observe, scale, is_idle, close_port, warn};
     kubernetes->env = env;
     kubernetes->access = access;
     as_kube_client_init(&kubernetes->client, env, access);

@@ -701,7 +701,7 @@ struct as_target_port *as_node_group_new(const struct as_group_provider *provide
                                          struct as_cluster_link *cluster)
 {
     struct node_group *group = as_xcalloc(1, sizeof(*group));
-    group->port = (struct as_target_port){observe, scale, is_idle, close_port};
+    group->port = (struct as_target_port){observe, scale, is_idle, close_port, NULL};
     group->env = env;
     group->provider = provider;
     group->clusters = clusters;

@@ -435,7 +435,7 @@ struct as_target_port *as_pool_new(struct as_target_port *groups,
                                    const struct as_access_env *env)
 {
     struct pool *pool = as_xcalloc(1, sizeof(*pool));
-    pool->port = (struct as_target_port){observe, scale, is_idle, close_port};
+    pool->port = (struct as_target_port){observe, scale, is_idle, close_port, NULL};
     pool->clusters = clusters;
     pool->env = env;
     pool->groups = as_pool_groups_new(groups, env);

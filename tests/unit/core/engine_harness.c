@@ -150,6 +150,24 @@ static void say_command(struct harness *harness, const struct as_order_record *r
         size, as_order_outcome_get_word(record->outcome), order->who[0] ? " for " : "", order->who);
 }
 
+/* Seconds, or "-". */
+static const char *print_after(int64_t us, char out[24])
+{
+    (void)snprintf(out, 24, us < 0 ? "-" : "%lld", (long long)(us / AS_US_PER_S));
+    return out;
+}
+
+static void say_follow(struct harness *harness, const struct as_follow_record *record)
+{
+    char ready[24], resolved[24];
+    cr_assert_eq(strlen(record->action), AS_ULID_SIZE - 1);
+    cr_assert_eq(strlen(record->decision), AS_ULID_SIZE - 1);
+    say(harness, "effect %s %d>%d by %s ready %s resolved %s %s%s", name_of(record->target),
+        record->from, record->to, record->rule, print_after(record->ready_us, ready),
+        print_after(record->resolved_us, resolved), as_follow_end_get_word(record->end),
+        record->is_held ? " held" : "");
+}
+
 static void say_notification(struct harness *harness, const struct as_notification_record *record)
 {
     struct as_buf words = AS_BUF_INIT(TRANSCRIPT_MAX);
@@ -283,6 +301,11 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
     case AS_EFFECT_RECORD_NOTIFICATION: say_notification(harness, effect->notification); break;
     case AS_EFFECT_RECORD_DECISION: say_decision(harness, effect->decision); break;
     case AS_EFFECT_RECORD_ACTION: say_action(harness, effect->action); break;
+    case AS_EFFECT_RECORD_FOLLOW: say_follow(harness, effect->follow); break;
+    case AS_EFFECT_WARN:
+        say(harness, "late %s %d ready %d", name_of(effect->call.ref->id), effect->call.late->to,
+            effect->call.late->ready);
+        break;
     case AS_EFFECT_RECORD_INCIDENT:
         say(harness, "%s", as_incident_event_get_word(effect->incident_record->event));
         break;
@@ -364,7 +387,7 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
         .names_instances = target->names_instances,
         .is_relative = target->is_relative,
         .retry_after_us = harness->observation_retry_after_us,
-        .has_pods = call->with_pods,
+        .has_pods = call->with_pods && !target->pods_unknown,
         .pods = harness->pods,
         .pod_count = call->with_pods ? harness->pod_count : 0,
         .nodes = call->with_nodes ? &nodes : NULL,

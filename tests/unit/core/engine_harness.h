@@ -31,6 +31,7 @@ struct virtual_target {
     bool names_instances; /* a node group's are */
     bool is_relative;
     int32_t missing;        /* of `size`: instances that are not there, or not ready */
+    bool pods_unknown;      /* they are not listed where they are asked for */
     const char *uid;        /* of the object; NULL: it has none */
     const char *words;      /* of the answer to a request; NULL: none */
     bool has_no_capacity;   /* more are asked for in vain: they are missing */

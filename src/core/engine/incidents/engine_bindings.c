@@ -19,6 +19,7 @@
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_endings.h"
+#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"
 
@@ -236,7 +237,7 @@ static void remake_in_order(struct as_engine *engine)
     free(incidents);
 }
 
-/* What outlasts incidents: endings, operators' orders, open increases. */
+/* What outlasts incidents: endings, operators' orders, open increases, actions that are followed. */
 static void remake_rest(struct as_engine *engine)
 {
     struct target *target;
@@ -247,6 +248,7 @@ static void remake_rest(struct as_engine *engine)
         if (growth_remake(engine, target) || is_changed)
             effect_put_target(engine, target);
     }
+    follow_remake(engine);
     if (engine->effect_count > effects)
         effect_commit(engine);
 }

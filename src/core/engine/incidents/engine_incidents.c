@@ -26,6 +26,7 @@
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_watchdog.h"
 #include "engine/targets/engine_endings.h"
+#include "engine/targets/engine_follow.h"
 
 #define RECEIVERS_MAX 64 /* per incident */
 
@@ -144,6 +145,7 @@ static void incident_end(struct as_engine *engine, struct cause *cause, struct i
     touch_targets(engine, cause, incident);
     if (event == AS_INCIDENT_CLOSED)
         endings_begin(engine, incident);
+    follow_on_end(engine, incident, event == AS_INCIDENT_CLOSED);
     bindings_drop(engine, incident);
 }
 

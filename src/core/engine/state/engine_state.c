@@ -173,6 +173,75 @@ struct ending *ending_find(struct target *target, const char *rule)
     return NULL;
 }
 
+/* Both lists ascend by `applied`; the clock of restored ones may be another. */
+struct follow *follow_add(struct as_engine *engine, struct target *target,
+                          const struct as_follow_state *state)
+{
+    struct follow *follow = as_xcalloc(1, sizeof(*follow));
+    follow->target = target;
+    follow->state = *state;
+    follow->state.action_id = as_xstrdup(state->action_id);
+    follow->state.decision_id = as_xstrdup(state->decision_id);
+    follow->state.rule = as_xstrdup(state->rule);
+    struct follow *other = TAILQ_LAST(&target->follows, follow_list);
+    while (other && other->state.applied.mono.us > state->applied.mono.us)
+        other = TAILQ_PREV(other, follow_list, in_target);
+    if (other)
+        TAILQ_INSERT_AFTER(&target->follows, other, follow, in_target);
+    else
+        TAILQ_INSERT_HEAD(&target->follows, follow, in_target);
+    other = TAILQ_LAST(&engine->follows, follow_list);
+    while (other && other->state.applied.mono.us > state->applied.mono.us)
+        other = TAILQ_PREV(other, follow_list, in_engine);
+    if (other)
+        TAILQ_INSERT_AFTER(&engine->follows, other, follow, in_engine);
+    else
+        TAILQ_INSERT_HEAD(&engine->follows, follow, in_engine);
+    target->follow_count++;
+    return follow;
+}
+
+void follow_free(struct as_engine *engine, struct follow *follow)
+{
+    TAILQ_REMOVE(&follow->target->follows, follow, in_target);
+    TAILQ_REMOVE(&engine->follows, follow, in_engine);
+    follow->target->follow_count--;
+    free((char *)(uintptr_t)follow->state.action_id);
+    free((char *)(uintptr_t)follow->state.decision_id);
+    free((char *)(uintptr_t)follow->state.rule);
+    free(follow);
+}
+
+struct trial *trial_find(const struct target *target, const char *rule)
+{
+    struct trial *trial;
+    TAILQ_FOREACH (trial, &target->trials, in_target) {
+        if (strcmp(trial->state.rule, rule) == 0)
+            return trial;
+    }
+    return NULL;
+}
+
+struct trial *trial_get(struct target *target, const char *rule)
+{
+    struct trial *trial = trial_find(target, rule);
+    if (trial)
+        return trial;
+    trial = as_xcalloc(1, sizeof(*trial));
+    trial->state = (struct as_trial_state){.rule = as_xstrdup(rule), .held = AS_MOMENT_NEVER};
+    TAILQ_INSERT_TAIL(&target->trials, trial, in_target);
+    target->trial_count++;
+    return trial;
+}
+
+void trial_free(struct target *target, struct trial *trial)
+{
+    TAILQ_REMOVE(&target->trials, trial, in_target);
+    target->trial_count--;
+    free((char *)(uintptr_t)trial->state.rule);
+    free(trial);
+}
+
 void asked_clear(struct asked *asked)
 {
     free(asked->ids);
@@ -223,6 +292,8 @@ struct target *target_free(struct target *target)
     free(target->recommendations);
     while (!TAILQ_EMPTY(&target->endings))
         ending_free(target, TAILQ_FIRST(&target->endings));
+    while (!TAILQ_EMPTY(&target->trials))
+        trial_free(target, TAILQ_FIRST(&target->trials));
     free(target->entry);
     free(target->template_);
     pause_free(&target->pause);

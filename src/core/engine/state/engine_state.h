@@ -101,6 +101,19 @@ struct ending { /* what a rule still has to do after its incident was resolved *
 };
 TAILQ_HEAD(ending_list, ending);
 
+struct follow { /* an action of an alert, until its effect is known (engine_follow.c) */
+    TAILQ_ENTRY(follow) in_target, in_engine;
+    struct target *target;
+    struct as_follow_state state; /* owns its texts */
+};
+TAILQ_HEAD(follow_list, follow);
+
+struct trial { /* how a rule's last actions went (engine_follow.c) */
+    TAILQ_ENTRY(trial) in_target;
+    struct as_trial_state state; /* owns its text */
+};
+TAILQ_HEAD(trial_list, trial);
+
 struct held { /* an observation that waits for answers to queries */
     struct as_observation observation;
     struct as_arena arena;
@@ -130,13 +143,15 @@ struct ordered { /* a size ordered by an operator and not set yet */
     struct as_moment at;
 };
 
-struct growth { /* of a node group: its last increase, until all of it has arrived */
+struct growth { /* the last increase, until all of it has arrived (engine_growth.c) */
     bool is_open;
+    bool did_not_come;     /* of a workload: not in time, with `ready` pods */
+    int32_t ready;
     bool is_ordered;       /* by an operator */
     bool is_refused;       /* the provider lacks capacity */
     char id[AS_ULID_SIZE]; /* of the decision, or the command */
     int32_t from, to;
-    int32_t missing; /* instances that did not serve before it */
+    int32_t missing; /* instances, or pods, that did not serve before it */
     struct as_moment since;
     struct as_moment failed; /* when an increase last failed; unset: never, or one arrived since */
     int64_t back_off_us;     /* after `failed` */
@@ -173,6 +188,7 @@ struct pool { /* of a pool, or of a node group that is one of itself (engine_poo
 struct intent {
     char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
     bool is_ordered; /* by an operator: decision_id is the command's */
+    bool is_of_alert; /* of an open incident */
     char *rule;
     int32_t from, to;
     char *version;
@@ -268,6 +284,7 @@ struct target {
     bool is_ready;       /* in the engine's ready list */
     bool has_size;
     int32_t replicas, status_replicas, desired;
+    int32_t ready; /* of `replicas`, as last seen; -1: not known */
     struct as_moment observed;
     struct as_moment last_up, last_down, dry_last_up, dry_last_down; /* of the locks */
     struct as_moment last_step_down;                                 /* of our decreases */
@@ -289,6 +306,10 @@ struct target {
     struct held *held;
     struct ending_list endings; /* by the time of their ends */
     size_t ending_count;
+    struct follow_list follows; /* by `applied` */
+    size_t follow_count;
+    struct trial_list trials; /* of rules with ineffective_after */
+    size_t trial_count;
     char *entry; /* the target's name in the rule files when an incident ended or an order came; or
                     NULL */
     struct intent *intent;   /* being carried out */
@@ -375,6 +396,7 @@ struct as_engine {
     struct target_list held_back; /* waiting for their `after`; in order of waiting */
     struct target_list surveying; /* pools that have their turn: from look to shares settled */
     struct target_list surveys_waiting;
+    struct follow_list follows; /* of all targets, by `applied` */
 
     struct pause pause, halt; /* of all targets: by an operator; by the kill switch */
     struct target_list paused;
@@ -456,6 +478,13 @@ void ending_free(struct target *target, struct ending *ending);
 struct ending *ending_add(struct target *target, const struct as_ending_state *state);
 /* NULL: none of this rule. */
 struct ending *ending_find(struct target *target, const char *rule);
+struct follow *follow_add(struct as_engine *engine, struct target *target,
+                          const struct as_follow_state *state);
+void follow_free(struct as_engine *engine, struct follow *follow);
+/* NULL: none of this rule. */
+struct trial *trial_find(const struct target *target, const char *rule);
+struct trial *trial_get(struct target *target, const char *rule);
+void trial_free(struct target *target, struct trial *trial);
 void asked_clear(struct asked *asked);
 void held_free(struct target *target);
 struct target *target_free(struct target *target);

@@ -131,6 +131,7 @@ struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct
         .action_id = intent->action_id,
         .decision_id = intent->decision_id,
         .is_ordered = intent->is_ordered,
+        .is_of_alert = intent->is_of_alert,
         .rule = intent->rule,
         .from = intent->from,
         .to = intent->to,
@@ -150,6 +151,7 @@ static struct intent *intent_of_state(const struct as_engine *engine,
     memcpy(intent->action_id, state->action_id, strnlen(state->action_id, AS_ULID_SIZE - 1));
     memcpy(intent->decision_id, state->decision_id, strnlen(state->decision_id, AS_ULID_SIZE - 1));
     intent->is_ordered = state->is_ordered;
+    intent->is_of_alert = state->is_of_alert;
     intent->rule = as_xstrdup(state->rule);
     intent->from = state->from;
     intent->to = state->to;
@@ -284,6 +286,8 @@ static void fill_growth(struct as_engine *engine, const struct target *target,
         .since = growth->since,
         .failed = growth->failed,
         .back_off_us = growth->back_off_us,
+        .did_not_come = growth->did_not_come,
+        .ready = growth->ready,
     };
     state->growth = copy;
     if (!growth->is_open)
@@ -308,8 +312,47 @@ static void take_growth(struct target *target, const struct as_target_state *sta
         .since = stored->since,
         .failed = stored->failed,
         .back_off_us = stored->back_off_us,
+        .did_not_come = stored->did_not_come,
+        .ready = stored->ready,
     };
     memcpy(growth->id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
+}
+
+static void fill_follows(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
+{
+    struct as_follow_state *follows =
+        as_arena_alloc(&engine->arena, target->follow_count, sizeof(*follows));
+    const struct follow *follow;
+    TAILQ_FOREACH (follow, &target->follows, in_target) {
+        struct as_follow_state *copy = &follows[state->follow_count++];
+        *copy = follow->state;
+        copy->action_id = as_arena_strdup(&engine->arena, follow->state.action_id);
+        copy->decision_id = as_arena_strdup(&engine->arena, follow->state.decision_id);
+        copy->rule = as_arena_strdup(&engine->arena, follow->state.rule);
+    }
+    state->follows = state->follow_count > 0 ? follows : NULL;
+    struct as_trial_state *trials =
+        as_arena_alloc(&engine->arena, target->trial_count, sizeof(*trials));
+    const struct trial *trial;
+    TAILQ_FOREACH (trial, &target->trials, in_target) {
+        struct as_trial_state *copy = &trials[state->trial_count++];
+        *copy = trial->state;
+        copy->rule = as_arena_strdup(&engine->arena, trial->state.rule);
+    }
+    state->trials = state->trial_count > 0 ? trials : NULL;
+}
+
+static void take_follows(struct as_engine *engine, struct target *target,
+                         const struct as_target_state *state)
+{
+    for (size_t i = 0; i < state->follow_count; i++)
+        follow_add(engine, target, &state->follows[i]);
+    for (size_t i = 0; i < state->trial_count; i++) {
+        struct trial *trial = trial_get(target, state->trials[i].rule);
+        trial->state.in_vain = state->trials[i].in_vain;
+        trial->state.held = state->trials[i].held;
+    }
 }
 
 static void take_event(struct target *target, const struct as_past_event *event)
@@ -366,6 +409,7 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     fill_endings(engine, target, state);
     fill_ordered(engine, target, state);
     fill_growth(engine, target, state);
+    fill_follows(engine, target, state);
     state->asked = target->pool.asked;
     state->asked_count = target->pool.asked_count;
     if (target->pause.is_set)
@@ -374,7 +418,8 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
 }
 
 /* All but its pause. */
-void target_take_state(struct target *target, const struct as_target_state *state)
+void target_take_state(struct as_engine *engine, struct target *target,
+                       const struct as_target_state *state)
 {
     target->last_up = moment_get_later(target->last_up, state->last_up);
     target->last_down = moment_get_later(target->last_down, state->last_down);
@@ -391,6 +436,7 @@ void target_take_state(struct target *target, const struct as_target_state *stat
     take_endings(target, state);
     take_ordered(target, state);
     take_growth(target, state);
+    take_follows(engine, target, state);
     if (state->asked_count > 0)
         pool_set_asked(&target->pool, state->asked, state->asked_count);
     if (state->template_ && !target->template_)

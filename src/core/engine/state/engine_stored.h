@@ -24,6 +24,7 @@ void target_take_intent(const struct as_engine *engine, struct target *target,
 struct as_pause_state *pause_fill_state(struct as_engine *engine, const struct pause *pause);
 struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target);
 /* Before the first event, united with that of another spelling of the target; without its pause. */
-void target_take_state(struct target *target, const struct as_target_state *state);
+void target_take_state(struct as_engine *engine, struct target *target,
+                       const struct as_target_state *state);
 
 #endif

@@ -57,6 +57,9 @@ static struct target *make(struct as_engine *engine, struct as_target_ref *ref_t
     RB_INIT(&target->groups);
     TAILQ_INIT(&target->asks);
     TAILQ_INIT(&target->endings);
+    TAILQ_INIT(&target->follows);
+    TAILQ_INIT(&target->trials);
+    target->ready = -1;
     RB_INSERT(target_tree, &engine->targets, target);
     engine->target_count++;
     return target;

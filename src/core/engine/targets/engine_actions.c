@@ -20,6 +20,7 @@
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
+#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_orders.h"
@@ -65,6 +66,7 @@ static struct intent *begin(struct as_engine *engine, struct target *target,
     intent->at = moment_now(engine);
     intent->serial = engine->next_serial;
     intent->generation = engine->generation;
+    intent->is_of_alert = follow_is_of_alert(engine, target, intent);
     target->intent = intent;
     limits_note_begun(engine, target, intent->from, intent->to);
     return intent;
@@ -231,6 +233,7 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     target->failure = AS_REASON_APPLIED;
     target->origin.set = false;
     steps_count(engine, target, intent);
+    follow_begin(engine, target, intent);
     share_on_applied(engine, target, intent, is_short);
     target_set_keep(engine, target);
     effect_put_target(engine, target);
@@ -329,7 +332,8 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
                        const struct as_scale_result *result)
 {
     const bool was_ordered = orders_is_of(target, intent);
-    growth_begin(engine, target, intent); /* a part of it may still come */
+    if (target->names_instances)
+        growth_begin(engine, target, intent); /* a part of it may still come */
     if (result->is_shortage)
         growth_refuse(engine, target);
     else if (has_failed_to_fit(target, intent, result)) {

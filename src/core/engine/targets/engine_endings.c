@@ -220,15 +220,6 @@ void endings_on_applied(struct as_engine *engine, struct target *target, const c
     }
 }
 
-static const struct as_rule *find_rule(const struct as_ruleset *ruleset, const char *name)
-{
-    for (size_t i = 0; i < ruleset->rule_count; i++) {
-        if (strcmp(ruleset->rules[i].name, name) == 0)
-            return &ruleset->rules[i];
-    }
-    return NULL;
-}
-
 /* The rule, if it still has an `on_resolved` for this target: the rule's entry must have the
  * address, under any name. If no entry is known to have it: the entry has the stored name, and its
  * template can give the address. */
@@ -236,7 +227,7 @@ static const struct as_rule *find_successor(const struct as_engine *engine,
                                             const struct target *target,
                                             const struct ending *ending)
 {
-    const struct as_rule *rule = find_rule(engine->ruleset, ending->state.rule);
+    const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, ending->state.rule);
     if (!rule || !rule->enabled || rule->on_resolved.kind == AS_ENDING_NOTHING)
         return NULL;
     const struct as_target_config *entry = &engine->ruleset->targets[rule->target];

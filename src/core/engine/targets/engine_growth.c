@@ -1,8 +1,12 @@
 /*
- * Growth of node groups: an increase is open until everything requested has arrived, or the group's
- * ready_timeout has passed. Then what is missing is taken back, and the group backs off: no
- * increase for 5 minutes, doubling to 30, so that a group without capacity never ratchets up. If
- * the provider refuses for lack of capacity, the group backs off at once.
+ * Growth: an increase is open until everything requested has arrived, or ready_timeout has passed.
+ *
+ * Of a workload with ready_timeout, then nothing is taken back: the cluster still tries. But no
+ * rule steps up (`did_not_come`) until another number of pods is ready.
+ *
+ * Of a node group, what is missing is taken back, and the group backs off: no increase for 5
+ * minutes, doubling to 30, so that a group without capacity never ratchets up. If the provider
+ * refuses for lack of capacity, the group backs off at once.
  *
  * A back-off is a lock like a cooldown's, after the decrease by the taking back. It is forgotten
  * when an increase arrives in full, or after three hours.
@@ -22,6 +26,10 @@
 #define BACK_OFF_FIRST_US  (5 * AS_US_PER_MIN)
 #define BACK_OFF_MAX_US    (30 * AS_US_PER_MIN)
 #define BACK_OFF_FORGET_US (3 * AS_US_PER_H)
+
+/* A growing workload is looked at more often at first, for its time to be known. */
+#define WORKLOAD_LOOK_MIN_US (1 * AS_US_PER_S)
+#define WORKLOAD_LOOK_PART   8 /* of its age */
 
 static bool has_failed_since(const struct growth *growth, struct as_moment moment)
 {
@@ -75,18 +83,61 @@ static void back_off(struct as_engine *engine, struct target *target)
     growth->failed = moment_now(engine);
 }
 
+/* A workload whose pods are waited for. */
+static bool is_workload(const struct target *target)
+{
+    return growth_get_timeout(target) > 0 && !target->names_instances;
+}
+
+int64_t growth_get_timeout(const struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    return config && config->kind->has_pods ? config->ready_timeout_us : 0;
+}
+
+int32_t growth_count_ready(const struct as_observation *observation)
+{
+    int32_t ready = 0;
+    if (!observation->has_pods)
+        return observation->status_replicas;
+    for (size_t i = 0; i < observation->pod_count; i++)
+        ready += observation->pods[i].ready == AS_TRUE && !observation->pods[i].deleting;
+    return ready;
+}
+
+bool growth_needs_pods(const struct target *target)
+{
+    return growth_get_timeout(target) > 0 &&
+           (target->open_bindings > 0 || target->ordered.is_set || target->growth.is_open);
+}
+
+int64_t growth_get_look_us(const struct as_engine *engine, const struct target *target)
+{
+    const struct growth *growth = &target->growth;
+    const int64_t part = (engine->mono.us - growth->since.mono.us) / WORKLOAD_LOOK_PART;
+    if (!is_workload(target) || growth->did_not_come || part > GROWTH_LOOK_US)
+        return GROWTH_LOOK_US;
+    return part > WORKLOAD_LOOK_MIN_US ? part : WORKLOAD_LOOK_MIN_US;
+}
+
+int32_t growth_count_missing(const struct target *target)
+{
+    const int32_t missing = target->replicas - target->ready;
+    return missing > 0 ? missing : 0;
+}
+
 void growth_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
 {
     struct growth *growth = &target->growth;
-    if (!target->names_instances || !target->config || intent->to <= intent->from)
+    if ((!target->names_instances && !is_workload(target)) || !target->config ||
+        intent->to <= intent->from)
         return;
     if (!growth->is_open || intent->from < growth->from) {
-        const int32_t missing = target->replicas - target->status_replicas;
         growth->from = intent->from;
-        growth->missing = missing > 0 ? missing : 0;
+        growth->missing = growth_count_missing(target);
     }
     growth->is_open = true;
-    growth->is_refused = false;
+    growth->is_refused = growth->did_not_come = false;
     growth->is_ordered = intent->is_ordered;
     memcpy(growth->id, intent->decision_id, AS_ULID_SIZE);
     growth->to = intent->to;
@@ -195,10 +246,10 @@ static void close_growth(struct as_engine *engine, struct target *target)
     effect_commit(engine);
 }
 
-/* Instances that serve, and those that did not serve before either. */
+/* Instances or pods that serve, and those that did not serve before either. */
 static int32_t count_there(const struct growth *growth, const struct as_observation *observation)
 {
-    return observation->status_replicas + growth->missing;
+    return growth_count_ready(observation) + growth->missing;
 }
 
 static bool is_complete(const struct growth *growth, const struct as_observation *observation)
@@ -209,16 +260,25 @@ static bool is_complete(const struct growth *growth, const struct as_observation
 /* Only for our own increase: an instance that fails long afterwards must not block the group. */
 bool growth_is_awaited(const struct target *target, const struct as_observation *observation)
 {
-    return target->growth.is_open && !is_complete(&target->growth, observation);
+    return target->growth.is_open && !target->growth.did_not_come &&
+           !is_complete(&target->growth, observation);
+}
+
+bool growth_did_not_come(const struct target *target)
+{
+    return target->growth.is_open && target->growth.did_not_come;
 }
 
 /* True: nothing to wait for (any more). For a while, a size smaller than requested may come from a
  * cache. */
-static bool is_over(const struct as_engine *engine, const struct growth *growth,
+static bool is_over(const struct as_engine *engine, const struct target *target,
                     const struct as_observation *observation)
 {
+    const struct growth *growth = &target->growth;
     const bool is_late = as_time_add(growth->since.mono.us, MAYBE_US) <= engine->mono.us;
-    if (!observation->names_instances)
+    if (!observation->names_instances && !is_workload(target))
+        return true;
+    if (growth->did_not_come && growth_count_ready(observation) != growth->ready)
         return true;
     if (observation->replicas >= growth->to || is_late)
         return is_complete(growth, observation) || observation->replicas <= growth->from;
@@ -229,7 +289,9 @@ static bool is_over(const struct as_engine *engine, const struct growth *growth,
 static bool is_overdue(const struct as_engine *engine, const struct target *target)
 {
     const struct growth *growth = &target->growth;
-    const int64_t patience = target_get_nodes(target)->ready_timeout_us;
+    const int64_t patience = target->names_instances
+                                 ? target_get_nodes(target)->ready_timeout_us
+                                 : growth_get_timeout(target);
     return as_time_add(growth->since.mono.us, patience) <= engine->mono.us ||
            (growth->is_refused &&
             as_time_add(growth->failed.mono.us, GROWTH_LOOK_US) <= engine->mono.us);
@@ -245,16 +307,48 @@ static int32_t get_size_to_keep(const struct growth *growth,
     return keep < observation->min ? observation->min : keep;
 }
 
+/* The workload's pods are not ready in time: its readers are told, once it is stored. */
+static void give_up_waiting(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation)
+{
+    struct growth *growth = &target->growth;
+    struct as_late_warning *warning = as_arena_alloc(&engine->arena, 1, sizeof(*warning));
+    growth->did_not_come = true;
+    growth->ready = growth_count_ready(observation);
+    *warning = (struct as_late_warning){
+        .to = observation->replicas,
+        .ready = growth->ready,
+        .decision_id = as_arena_strdup(&engine->arena, growth->id),
+        .is_ordered = growth->is_ordered,
+    };
+    effect_put_target(engine, target);
+    effect_commit(engine);
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_WARN);
+    effect->call.ref = target->ref;
+    effect->call.late = warning;
+}
+
+void growth_forget_pods(struct target *target)
+{
+    if (!target->names_instances)
+        target->growth.is_open = target->growth.did_not_come = false;
+}
+
 int32_t growth_review(struct as_engine *engine, struct target *target,
                       const struct as_observation *observation)
 {
     struct growth *growth = &target->growth;
     if (!growth->is_open || !target->config || engine->stopping)
         return -1;
-    if (is_over(engine, growth, observation)) {
+    if (is_over(engine, target, observation)) {
         if (observation->replicas >= growth->to && !has_failed_since(growth, growth->since))
             growth->failed = AS_MOMENT_NEVER;
         close_growth(engine, target);
+        return -1;
+    }
+    if (is_workload(target)) {
+        if (!growth->did_not_come && is_overdue(engine, target))
+            give_up_waiting(engine, target, observation);
         return -1;
     }
     const int32_t keep = get_size_to_keep(growth, observation);

@@ -1,12 +1,12 @@
 /*
- * Increases of node groups that have not arrived yet.
+ * Increases of node groups, and of workloads with ready_timeout, that have not arrived yet.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_GROWTH_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_GROWTH_H
 
 #include "engine/state/engine_state.h"
 
-/* How often a growing node group is observed. */
+/* How often a growing target is observed, at least. */
 #define GROWTH_LOOK_US (15 * AS_US_PER_S)
 
 struct locks { /* of cooldowns, and of a back-off */
@@ -34,6 +34,14 @@ bool growth_is_taken_back(const struct target *target, const struct intent *inte
  * provider's reason; "" if unknown. */
 const char *growth_on_applied(struct as_engine *engine, struct target *target,
                               const struct intent *intent, const char *why);
+int64_t growth_get_timeout(const struct target *target); /* of a workload; 0: nobody waits */
+/* Instances that serve, or ready pods; where the pods are not known, the pods that there are. */
+int32_t growth_count_ready(const struct as_observation *observation);
+int32_t growth_count_missing(const struct target *target); /* of the last observation */
+bool growth_needs_pods(const struct target *target);
+int64_t growth_get_look_us(const struct as_engine *engine, const struct target *target);
+bool growth_did_not_come(const struct target *target); /* a workload's; no rule steps up */
+void growth_forget_pods(struct target *target);        /* another object has the name */
 bool growth_is_awaited(const struct target *target, const struct as_observation *observation);
 /* After an observation. Returns the size to take the group back to, without what did not come; -1:
  * nothing to take back. */

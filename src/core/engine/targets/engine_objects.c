@@ -16,6 +16,8 @@
 #include "engine/state/engine_effects.h"
 #include "engine/targets/engine_actions.h"
 #include "engine/targets/engine_endings.h"
+#include "engine/targets/engine_follow.h"
+#include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"
 
 static const char why[] = "given up: another object has the name now";
@@ -30,6 +32,8 @@ static void forget_former(struct as_engine *engine, struct target *target)
     lock_cause_free(&target->cause);
     endings_forget_sizes(target);
     bindings_forget_sizes(engine, target);
+    growth_forget_pods(target);
+    follow_forget_pods(engine, target);
     actions_supersede_maybe(engine, target, why);
     orders_supersede(engine, target, why);
 }

@@ -18,6 +18,7 @@
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
+#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_pauses.h"
 
@@ -103,8 +104,10 @@ static void pause(struct as_engine *engine, struct deed *deed)
 static void resume(struct as_engine *engine, struct deed *deed)
 {
     const struct pause *pause = deed->target ? &deed->target->pause : &engine->pause;
-    if (pause->is_set) {
-        pause_clear(engine, deed->target);
+    const bool was_ineffective = follow_release(engine, deed->target);
+    if (pause->is_set || was_ineffective) {
+        if (pause->is_set)
+            pause_clear(engine, deed->target);
         deed->wakes = true;
         deed->wakes_all = !deed->target;
     } else if (engine->halt.is_set) {

@@ -42,7 +42,8 @@
  *   ordered  an operator's size that is not set yet: comes before the rules, asks no queries
  *   growth   an increase that has not come yet
  *
- * A target with a share is observed every SHARE_LOOK_US, one with a growth every GROWTH_LOOK_US.
+ * A target with a share is observed every SHARE_LOOK_US, one with a growth every GROWTH_LOOK_US or
+ * more often.
  */
 #include "engine_phases.h"
 
@@ -57,6 +58,7 @@
 #include "engine/targets/engine_after.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
+#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_objects.h"
@@ -89,7 +91,7 @@ static void observe(struct as_engine *engine, struct target *target)
 {
     struct as_observe_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
     target_set_phase(engine, target, PHASE_OBSERVING);
-    target->with_pods = sources_need_pods(target);
+    target->with_pods = sources_need_pods(target) || growth_needs_pods(target);
     target->with_nodes = sources_need_nodes(target);
     request->with_pods = target->with_pods;
     request->with_nodes = target->with_nodes;
@@ -176,7 +178,7 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
         target_set_deadline(engine, target, forget);
         return;
     }
-    if (target->pins > 0 || target->pause.is_set)
+    if (target->pins > 0 || target->pause.is_set || target->follow_count > 0)
         return; /* the waiter's commit, or the end of the pause, evaluates it again */
     target_set_deadline(engine, target, AS_MONO_NEVER);
     limits_forget(engine, target);
@@ -219,8 +221,9 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     targets_evaluate_ready(engine); /* before `target` is settled or forgotten */
     if (target->share.pool && target->deadline.us > engine->mono.us + SHARE_LOOK_US)
         target_set_deadline_in(engine, target, SHARE_LOOK_US);
-    if (target->growth.is_open && target->deadline.us > engine->mono.us + GROWTH_LOOK_US)
-        target_set_deadline_in(engine, target, GROWTH_LOOK_US);
+    const int64_t look_us = growth_get_look_us(engine, target);
+    if (target->growth.is_open && target->deadline.us > engine->mono.us + look_us)
+        target_set_deadline_in(engine, target, look_us);
     if (target->deadline.us != AS_MONO_NEVER.us)
         return;
     if (target->maybe)
@@ -332,7 +335,7 @@ static void go_on(struct as_engine *engine, struct target *target,
         return;
     }
     if (target->generation != engine->generation ||
-        (sources_need_pods(target) && !target->with_pods) ||
+        ((sources_need_pods(target) || growth_needs_pods(target)) && !target->with_pods) ||
         (sources_need_nodes(target) && !target->with_nodes) ||
         (pool_is_asked(target) && !target->with_survey && !target->ordered.is_set)) {
         target->dirty = true; /* other rules have other queries */
@@ -384,6 +387,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->replicas = observation->replicas;
     target->status_replicas = observation->status_replicas;
     target->names_instances = observation->names_instances;
+    target->ready = growth_count_ready(observation);
     target->is_relative = observation->is_relative;
     target->observed = moment_now(engine);
     object_see(engine, target, observation->uid);
@@ -393,6 +397,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
         shares_on_taken_back(engine, target);
     }
     templates_take(engine, target, observation);
+    follow_see(engine, target, observation);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;
     const int32_t keep = find_take_back(engine, target, observation);
