@@ -89,6 +89,7 @@ extern const struct as_command as_command_check;
 extern const struct as_command as_command_completion;
 extern const struct as_command as_command_convert;
 extern const struct as_command as_command_decide;
+extern const struct as_command as_command_effects;
 extern const struct as_command as_command_explain;
 extern const struct as_command as_command_fire;
 extern const struct as_command as_command_help;

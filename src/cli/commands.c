@@ -26,6 +26,7 @@ static const struct as_command *const commands[] = {
     &as_command_log,
     &as_command_log_verify,
     &as_command_explain,
+    &as_command_effects,
     &as_command_replay,
     &as_command_backtest,
     &as_command_status,

@@ -2,6 +2,8 @@
  * Records of the action log, as the engine and the app hand them over. docs/action-log.md describes
  * the fields; wire/record.h encodes them. All pointers are borrowed until the next step of the
  * engine.
+ *
+ * Long because all records stand together.
  */
 #ifndef ALERTSCALER_CORE_RECORD_H
 #define ALERTSCALER_CORE_RECORD_H
@@ -112,8 +114,9 @@ struct as_follow_record {
     int32_t from, to;
     int64_t ready_us, resolved_us; /* after the action; -1: not, or not known */
     enum as_follow_end end;
-    uint32_t in_vain;   /* actions of the rule in a row that did not help; 0 without ineffective_after */
-    bool is_held;       /* from now on the rule is ineffective */
+    uint32_t
+        in_vain;  /* actions of the rule in a row that did not help; 0 without ineffective_after */
+    bool is_held; /* from now on the rule is ineffective */
     as_wall_time until; /* if is_held */
 };
 

@@ -204,6 +204,12 @@ static bool check_fence(struct as_shell *shell, const struct as_effect *effect)
     return false;
 }
 
+static void warn(struct as_target_port *targets, const struct as_effect *effect)
+{
+    if (targets->warn)
+        targets->warn(targets, effect->call.ref, effect->call.late);
+}
+
 /* Writes go into the batch of their commit. */
 static void carry_out(struct as_shell *shell, const struct as_effects *effects, size_t at)
 {
@@ -269,10 +275,7 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
         targets->scale(targets, effect->ticket, effect->call.ref, effect->call.request, on_scaled,
                        shell);
         return;
-    case AS_EFFECT_WARN:
-        if (targets->warn)
-            targets->warn(targets, effect->call.ref, effect->call.late);
-        return;
+    case AS_EFFECT_WARN: warn(targets, effect); return;
     }
     append(shell, &places);
     tell_on_effect(shell->tell, shell->engine, effect, shell->batch);

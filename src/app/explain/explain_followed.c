@@ -34,6 +34,38 @@ static void print_nodes(const struct as_explanation *told, const json_t *record,
     fputs(".\n", out);
 }
 
+static void put_seconds(FILE *out, const char *before, const json_t *seconds, const char *after)
+{
+    char text[AS_DURATION_SIZE];
+    const double us = json_number_value(seconds) * (double)AS_US_PER_S;
+    as_duration_print(us < 0 ? 0 : (int64_t)us / AS_US_PER_MS * AS_US_PER_MS, text);
+    explain_put(out, before, text, after);
+}
+
+/* Whether the action helped. */
+static void print_effect(const struct as_explanation *told, const json_t *record, FILE *out)
+{
+    const json_t *ready = json_object_get(record, "ready_after");
+    const json_t *resolved = json_object_get(record, "resolved_after");
+    const char *until = as_record_get_text(record, "held_until");
+
+    put_start(told, record, out);
+    if (json_is_number(ready))
+        put_seconds(out, "as many were ready after ", ready, "; ");
+    if (json_is_number(resolved))
+        put_seconds(out, "its alert was resolved after ", resolved, "");
+    else if (strcmp(as_record_get_text(record, "ended"), "not_resolved") == 0)
+        fputs("its alert was not resolved within an hour", out);
+    else
+        fputs("nobody knows whether it helped: its alert expired, or the rules have changed", out);
+    fputs(".\n", out);
+    if (!*until)
+        return;
+    fprintf(out, "  The last %" JSON_INTEGER_FORMAT " actions of the rule did not help",
+            json_integer_value(json_object_get(record, "in_vain")));
+    explain_put(out, ": it is ineffective and held until ", until, ", or until resume.\n");
+}
+
 static void print_action(const struct as_explanation *told, json_t *action, FILE *out)
 {
     int32_t from, to;
@@ -41,6 +73,10 @@ static void print_action(const struct as_explanation *told, json_t *action, FILE
 
     if (strcmp(as_record_get_text(action, "kind"), "nodes") == 0) {
         print_nodes(told, action, out);
+        return;
+    }
+    if (strcmp(as_record_get_text(action, "kind"), "effect") == 0) {
+        print_effect(told, action, out);
         return;
     }
     put_start(told, action, out);

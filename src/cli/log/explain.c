@@ -20,6 +20,9 @@
 #include "log_walk.h"
 #include "moment.h"
 
+/* The effect of an action is recorded an hour after it, at the latest. */
+#define EFFECT_SEARCH_US (2 * AS_FOLLOW_US)
+
 struct search {
     const char *target;
     bool has_plain_name; /* the name is in the log without escapes */
@@ -103,7 +106,8 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
     /* An action without a decision: since then the size could not be read. */
     const char *decision = as_record_get_text(record, "decision"),
                *kind = as_record_get_text(record, "kind");
-    const bool is_effect = strcmp(kind, "action") == 0 || strcmp(kind, "nodes") == 0;
+    const bool is_effect =
+        strcmp(kind, "action") == 0 || strcmp(kind, "nodes") == 0 || strcmp(kind, "effect") == 0;
     if (search->decision && is_effect &&
         (!*decision || strcmp(decision, as_record_get_text(search->decision, "id")) == 0))
         json_array_append(search->actions, record);
@@ -134,6 +138,7 @@ static bool wants_named(void *context, const struct log_line *line)
     const struct search *search = context;
 
     return log_line_has(line, "\"kind\":\"incident\"") ||
+           log_line_has(line, "\"kind\":\"effect\"") ||
            (is_node_group(search->decision) && (log_line_has(line, "\"kind\":\"decision\"") ||
                                                 log_line_has(line, "\"kind\":\"action\"") ||
                                                 log_line_has(line, "\"kind\":\"nodes\"")));
@@ -165,7 +170,7 @@ static void take_incident(struct search *search, json_t *record)
     }
 }
 
-/* An action of a share, or nodes that one has chosen. */
+/* An action of a share, its effect, or nodes that one has chosen. */
 static bool is_of_share(const struct search *search, const json_t *record)
 {
     const json_t *share;
@@ -183,7 +188,7 @@ static int take_named(void *context, const struct log_line *line, json_t *record
                       struct as_error *error)
 {
     struct search *search = context;
-    const bool is_nodes = is_of_kind(record, "nodes");
+    const bool is_nodes = is_of_kind(record, "nodes"), is_effect = is_of_kind(record, "effect");
     as_wall_time time;
 
     if (as_record_get_time(record, &time, error) != 0)
@@ -191,15 +196,17 @@ static int take_named(void *context, const struct log_line *line, json_t *record
     if (is_of_kind(record, "incident")) {
         if (time.us <= search->at.us)
             take_incident(search, record);
-        return time.us > search->at.us && !is_node_group(search->decision);
+        return time.us > as_time_add(search->at.us, EFFECT_SEARCH_US) &&
+               !is_node_group(search->decision);
     }
     if (is_decision(record) && has_id(search->decision, "pool_decision", record)) {
         json_decref(search->pool);
         search->pool = json_incref(record);
     } else if ((is_decision(record) && has_id(record, "pool_decision", search->decision)) ||
-               ((is_nodes || is_of_kind(record, "action")) && is_of_share(search, record))) {
+               ((is_nodes || is_effect || is_of_kind(record, "action")) &&
+                is_of_share(search, record))) {
         json_array_append(search->shares, record);
-    } else if (is_nodes && search->until.set && time.us > search->until.at.us &&
+    } else if ((is_nodes || is_effect) && search->until.set && time.us > search->until.at.us &&
                has_id(record, "decision", search->decision)) {
         json_array_append(search->actions, record);
     }

@@ -365,6 +365,27 @@ static void print_nodes(const struct print *print, json_t *record)
     put_text_after(print, ": ", as_record_get_text(record, "message"));
 }
 
+/* web: 4 -> 6: ready after 12 s, resolved after 90 s, rule slow */
+static void print_effect(const struct print *print, json_t *record)
+{
+    static const struct {
+        const char *key, *text;
+    } times[] = {{"ready_after", "ready"}, {"resolved_after", "resolved"}};
+    const char *ended = as_record_get_text(record, "ended");
+
+    put_target(print, record);
+    fprintf(print->out, ": %lld -> %lld: ", get_number(record, "from"), get_number(record, "to"));
+    put_word(print, ended);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(times); i++) {
+        const json_t *seconds = json_object_get(record, times[i].key);
+        if (json_is_number(seconds))
+            fprintf(print->out, ", %s after %.1f s", times[i].text, json_number_value(seconds));
+    }
+    put_text_after(print, ", rule ", as_record_get_text(record, "rule"));
+    put_text_after(print, ", which is ineffective and held until ",
+                   as_record_get_text(record, "held_until"));
+}
+
 /* on-call: dropped 100 notices: overflow; checkout: at_max is over */
 static void print_notify(const struct print *print, json_t *record)
 {
@@ -408,17 +429,12 @@ static const struct {
     const char *kind;
     void (*print)(const struct print *print, json_t *record);
 } kinds[] = {
-    {"action", print_action},
-    {"command", print_command},
-    {"decision", print_decision},
-    {"denied", print_denied},
-    {"incident", print_incident},
-    {"nodes", print_nodes},
-    {"notification", print_notification},
-    {"notify", print_notify},
-    {"reload", print_reload},
-    {"repeat", print_repeat},
-    {"start", print_start},
+    {"action", print_action},     {"command", print_command},
+    {"decision", print_decision}, {"denied", print_denied},
+    {"effect", print_effect},     {"incident", print_incident},
+    {"nodes", print_nodes},       {"notification", print_notification},
+    {"notify", print_notify},     {"reload", print_reload},
+    {"repeat", print_repeat},     {"start", print_start},
     {"stop", print_start},
 };
 

@@ -10,6 +10,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine/engine_restore.h"
+#include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_alerts.h"
 #include "engine/incidents/engine_bindings.h"
 #include "engine/incidents/engine_incidents.h"
@@ -19,7 +20,6 @@
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_watchdog.h"
 #include "engine/targets/engine_actions.h"
-#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_pauses.h"

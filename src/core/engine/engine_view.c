@@ -2,11 +2,11 @@
  * Views of the engine for metrics and the API.
  */
 
+#include "engine/follow/engine_follow.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_state.h"
 #include "engine/state/engine_stored.h"
 #include "engine/targets/engine_after.h"
-#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_growth.h"
 
 /* An incident has one binding per rule; only its first binding to the target counts. */

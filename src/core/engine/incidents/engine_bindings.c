@@ -12,6 +12,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_owners.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
@@ -19,7 +20,6 @@
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_endings.h"
-#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"
 
@@ -237,7 +237,8 @@ static void remake_in_order(struct as_engine *engine)
     free(incidents);
 }
 
-/* What outlasts incidents: endings, operators' orders, open increases, actions that are followed. */
+/* What outlasts incidents: endings, operators' orders, open increases, actions that are followed.
+ */
 static void remake_rest(struct as_engine *engine)
 {
     struct target *target;

@@ -15,6 +15,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_bindings.h"
 #include "engine/incidents/engine_news.h"
 #include "engine/state/engine_causes.h"
@@ -26,7 +27,6 @@
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_watchdog.h"
 #include "engine/targets/engine_endings.h"
-#include "engine/targets/engine_follow.h"
 
 #define RECEIVERS_MAX 64 /* per incident */
 

@@ -14,13 +14,13 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/follow/engine_follow.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_history.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
-#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_orders.h"

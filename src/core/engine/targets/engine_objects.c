@@ -12,11 +12,11 @@
 
 #include <string.h>
 
+#include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_bindings.h"
 #include "engine/state/engine_effects.h"
 #include "engine/targets/engine_actions.h"
 #include "engine/targets/engine_endings.h"
-#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"
 

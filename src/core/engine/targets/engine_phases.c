@@ -51,6 +51,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/follow/engine_follow.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_templates.h"
@@ -58,7 +59,6 @@
 #include "engine/targets/engine_after.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
-#include "engine/targets/engine_follow.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_objects.h"

@@ -53,8 +53,7 @@ static bool has_cause(const struct as_engine *engine, struct target *target, con
 bool follow_is_of_alert(struct as_engine *engine, struct target *target,
                         const struct intent *intent)
 {
-    const struct group *group =
-        group_find(find_owner(engine, target, intent->rule), intent->rule);
+    const struct group *group = group_find(find_owner(engine, target, intent->rule), intent->rule);
     if (intent->is_ordered || !group || group->count == 0)
         return false;
     /* the way back is on_resolved's, of an earlier incident */
@@ -311,8 +310,7 @@ void follow_remake(struct as_engine *engine)
         bool is_changed = drop_trials(engine, target);
         TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
             const struct as_follow_state *state = &follow->state;
-            if (state->resolved_us >= 0 ||
-                has_cause(engine, target, state->rule, state->at, NULL))
+            if (state->resolved_us >= 0 || has_cause(engine, target, state->rule, state->at, NULL))
                 continue;
             finish(engine, follow, AS_FOLLOW_UNKNOWN);
             is_changed = true;

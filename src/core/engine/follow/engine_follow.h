@@ -1,8 +1,8 @@
 /*
  * Did it help? Actions of alerts are followed until their effect is known.
  */
-#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_FOLLOW_H
-#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_FOLLOW_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_FOLLOW_ENGINE_FOLLOW_H
+#define ALERTSCALER_SRC_CORE_ENGINE_FOLLOW_ENGINE_FOLLOW_H
 
 #include "engine/state/engine_state.h"
 
