@@ -149,7 +149,8 @@ Test(engine_restart, a_superseded_intent_is_recorded_once_however_often_it_crash
     harness_target(&h, "web")->size = 6; /* it was on its way all the time */
     harness_target(&h, "web")->version++;
     harness_crash(&h, 5);
-    cr_said(&h, "restarted; observe web; acted web 4>6 applied late");
+    cr_said(&h, "restarted; observe web; acted web 4>6 applied late; "
+                "effect web 4>6 by slow ready - resolved - unknown");
     harness_crash(&h, 5);
     cr_said(&h, "restarted; observe web");
     harness_stop(&h);

@@ -195,11 +195,11 @@ void follow_begin(struct as_engine *engine, struct target *target, const struct 
     struct follow *follow = follow_add(engine, target, &state);
     if (has_cause(engine, target, intent->rule, intent->at, NULL))
         return;
-    if (!as_ruleset_find_rule(engine->ruleset, intent->rule)) {
+    if (!intent->is_resolved) {
         finish(engine, follow, AS_FOLLOW_UNKNOWN);
         return;
     }
-    follow->state.resolved_us = 0; /* while its request was under way */
+    follow->state.resolved_us = 0;
     settle(engine, follow);
 }
 
@@ -228,11 +228,21 @@ void follow_see(struct as_engine *engine, struct target *target,
     effect_commit(engine);
 }
 
+/* Its alert ends while its request is under way. */
+static void end_cause_of(struct as_engine *engine, struct target *target, struct intent *intent,
+                         const char *rule, const struct incident *incident, bool is_resolved)
+{
+    if (intent && strcmp(intent->rule, rule) == 0 && incident->opened.mono.us <= intent->at.mono.us)
+        intent->is_resolved = is_resolved && !has_cause(engine, target, rule, intent->at, incident);
+}
+
 static void end_causes(struct as_engine *engine, struct target *target, const char *rule,
                        const struct incident *incident, bool is_resolved)
 {
     struct follow *follow, *next;
     bool is_changed = false;
+    end_cause_of(engine, target, target->intent, rule, incident, is_resolved);
+    end_cause_of(engine, target, target->maybe, rule, incident, is_resolved);
     TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
         struct as_follow_state *state = &follow->state;
         if (state->resolved_us >= 0 || strcmp(state->rule, rule) != 0 ||

@@ -189,6 +189,7 @@ struct intent {
     char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
     bool is_ordered; /* by an operator: decision_id is the command's */
     bool is_of_alert; /* of an open incident */
+    bool is_resolved; /* the incident was resolved since; not stored */
     char *rule;
     int32_t from, to;
     char *version;
