@@ -30,6 +30,14 @@ const char *as_nodes_event_get_word(enum as_nodes_event event)
     return words[event];
 }
 
+const char *as_others_event_get_word(enum as_others_event event)
+{
+    static const char *const words[AS_OTHERS_EVENT_COUNT] = {[AS_OTHERS_FOUND] = "found",
+                                                             [AS_OTHERS_CONTENDED] = "contended",
+                                                             [AS_OTHERS_OVER] = "over"};
+    return words[event];
+}
+
 const char *as_record_kind_get_word(enum as_record_kind kind)
 {
     static const char *const words[AS_RECORD_KIND_COUNT] = {
@@ -40,6 +48,7 @@ const char *as_record_kind_get_word(enum as_record_kind kind)
         [AS_RECORD_COMMAND] = "command", [AS_RECORD_DENIED] = "denied",
         [AS_RECORD_NODES] = "nodes",     [AS_RECORD_NOTIFY] = "notify",
         [AS_RECORD_EFFECT] = "effect",
+        [AS_RECORD_OTHERS] = "others",
     };
     return words[kind];
 }

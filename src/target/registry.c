@@ -66,6 +66,8 @@ struct seeing {
     struct as_cluster_ask *ask;  /* NULL: the size is read */
     struct as_target_ref *ref;
     bool with_pods;
+    bool has_own_size; /* as in as_observe_request */
+    int32_t own_size;
     uint64_t ticket;
     as_target_observed_fn *observed;
     void *context;
@@ -143,7 +145,9 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
 {
     struct seeing *seeing = context;
     const struct as_clock *clock = seeing->owner->env->clock;
-    const struct as_observe_request request = {.with_pods = seeing->with_pods};
+    const struct as_observe_request request = {.with_pods = seeing->with_pods,
+                                               .has_own_size = seeing->has_own_size,
+                                               .own_size = seeing->own_size};
     seeing->ask = NULL;
     if (cluster)
         as_nodes_see(seeing->cluster->seer,
@@ -188,6 +192,8 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
             (struct seeing){.port = port,
                             .ref = as_target_ref_copy(ref),
                             .with_pods = request->with_pods,
+                            .has_own_size = request->has_own_size,
+                            .own_size = request->own_size,
                             .ticket = ticket,
                             .observed = done,
                             .context = context});

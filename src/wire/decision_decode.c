@@ -372,6 +372,8 @@ static void decode_flags(struct as_reader *root, struct as_decide_input *input)
 
     as_read_object(&reader, root, "flags");
     as_read_bool(&reader, "paused", &input->flags.paused);
+    if (input->version >= 2)
+        as_read_bool(&reader, "contended", &input->flags.contended);
     as_read_bool(&reader, "in_progress", &input->flags.in_progress);
     as_read_bool(&reader, "budget_exhausted", &input->flags.budget_exhausted);
     as_read_bool(&reader, "guarded", &input->flags.guarded);

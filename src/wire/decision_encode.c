@@ -273,6 +273,8 @@ static void write_flags(struct as_json_writer *json, const struct as_decide_inpu
 {
     as_json_begin_object(json);
     as_json_write_member_bool(json, "budget_exhausted", input->flags.budget_exhausted);
+    if (input->flags.contended)
+        as_json_write_member_bool(json, "contended", true);
     as_json_write_member_bool(json, "guarded", input->flags.guarded);
     as_json_write_member_bool(json, "in_progress", input->flags.in_progress);
     as_json_write_member_bool(json, "paused", input->flags.paused);

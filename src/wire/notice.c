@@ -68,6 +68,13 @@ static void print_summary(const struct as_notice *notice, struct as_buf *out)
             as_buf_printf(out, " is held at its max: it has %" PRId32 " and more is wanted",
                           notice->from);
         break;
+    case AS_NOTICE_CONTENDED:
+        if (notice->phase == AS_NOTICE_END)
+            as_buf_append_str(out, " is not left alone any more");
+        else
+            as_buf_printf(out, " is left alone for an hour: %s set its size back three times",
+                          as_str_is_empty(notice->message) ? "somebody else" : notice->message);
+        break;
     case AS_NOTICE_TEST: as_buf_append_str(out, ": this is a test"); break;
     case AS_NOTICE_KIND_COUNT: break;
     }

@@ -10,6 +10,8 @@
 #include <alertscaler/wire/decision.h>
 #include <alertscaler/wire/json_writer.h>
 
+#include "record_others.h"
+
 struct writer {
     struct as_json_writer json;
     struct as_buf *out;
@@ -204,6 +206,33 @@ void as_record_encode_nodes(const struct as_record_header *header,
     end(&writer);
 }
 
+void as_record_encode_others(const struct as_record_header *header,
+                             const struct as_others_record *record, struct as_buf *out,
+                             struct as_record_places *places_out)
+{
+    struct writer writer;
+    begin(&writer, out, places_out);
+    member(&writer, "event", as_others_event_get_word(record->event));
+    if (record->event == AS_OTHERS_FOUND) {
+        key(&writer, "found");
+        record_write_found(&writer.json, record);
+    }
+    member(&writer, "instance", header->instance);
+    member(&writer, "kind", as_record_kind_get_word(AS_RECORD_OTHERS));
+    if (record->event == AS_OTHERS_OVER)
+        member(&writer, "message", record->message);
+    if (record->event == AS_OTHERS_CONTENDED) {
+        key(&writer, "set_backs");
+        record_write_set_backs(&writer.json, record->set_backs, record->set_back_count);
+    }
+    member(&writer, "target", record->target);
+    member(&writer, "target_name", record->target_name);
+    member_time(&writer, header->time);
+    if (record->event == AS_OTHERS_CONTENDED)
+        member_moment(&writer, "until", true, record->until);
+    end(&writer);
+}
+
 void as_record_encode_notify(const struct as_record_header *header,
                              const struct as_notify_record *record, struct as_buf *out,
                              struct as_record_places *places_out)
@@ -379,6 +408,10 @@ void as_record_encode_decision(const struct as_record_header *header,
 {
     struct writer writer;
     begin(&writer, out, places_out);
+    if (record->contended) {
+        key(&writer, "contended");
+        record_write_contended(&writer.json, record->contended);
+    }
     if (record->former_uid)
         member(&writer, "former_uid", record->former_uid);
     member(&writer, "id", record->id);

@@ -9,6 +9,7 @@
 
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/nodes/nodes_seen.h>
+#include <alertscaler/core/others.h>
 #include <alertscaler/core/target.h>
 #include <alertscaler/wire/node_template.h>
 
@@ -133,6 +134,23 @@ static const struct state_row ordered_rows[] = {
     {.name = NULL},
 };
 
+static const struct state_row own_size_rows[] = {
+    {STATE_ROW("at", MOMENT, as_own_size, at), .is_needed = true},
+    {STATE_ROW("from", I32, as_own_size, from)},
+    {STATE_ROW("to", I32, as_own_size, to)},
+    {STATE_ROW("version", TEXT, as_own_size, version), .size = AS_VERSION_SIZE},
+    {.name = NULL},
+};
+
+static const struct state_row set_back_rows[] = {
+    {STATE_ROW("at", MOMENT, as_set_back, at), .is_needed = true},
+    {STATE_ROW("by", TEXT, as_set_back, by), .size = AS_MANAGER_SIZE},
+    {STATE_ROW("found", I32, as_set_back, found)},
+    {STATE_ROW("from", I32, as_set_back, from)},
+    {STATE_ROW("to", I32, as_set_back, to)},
+    {.name = NULL},
+};
+
 static const struct state_row pause_rows[] = {
     {STATE_ROW("for_us", I64, as_pause_state, for_us), .max = INT64_MAX / 4},
     {STATE_ROW("reason", TEXT, as_pause_state, reason)},
@@ -160,6 +178,7 @@ static const struct state_row target_rows[] = {
      .count_at = offsetof(struct document, target.asked_count)},
     {STATE_ROW("boot", TEXT, document, boot)},
     {STATE_ROW("born", MOMENT, document, target.born), .is_optional = true},
+    {STATE_ROW("contended", MOMENT, document, target.contended), .is_optional = true},
     {STATE_ROW("dry_last_down", MOMENT, document, target.dry_last_down)},
     {STATE_ROW("dry_last_up", MOMENT, document, target.dry_last_up)},
     {STATE_ROW_OBJECT("endings", LIST, document, target.endings, ending_rows),
@@ -180,10 +199,14 @@ static const struct state_row target_rows[] = {
     {STATE_ROW("last_up", MOMENT, document, target.last_up)},
     {STATE_ROW_OBJECT("ordered", OBJECT, document, target.ordered, ordered_rows),
      .is_optional = true},
+    {STATE_ROW_OBJECT("own_size", OBJECT, document, target.own_size, own_size_rows),
+     .is_optional = true},
     {STATE_ROW_OBJECT("pause", OBJECT, document, target.pause, pause_rows), .is_optional = true},
     {STATE_ROW_OBJECT("recommendations", LIST, document, target.recommendations,
                       recommendation_rows),
      .count_at = offsetof(struct document, target.recommendation_count)},
+    {STATE_ROW_OBJECT("set_backs", LIST, document, target.set_backs, set_back_rows),
+     .is_optional = true, .count_at = offsetof(struct document, target.set_back_count)},
     {STATE_ROW("template", TEXT, document, target.template_), .size = AS_NODE_TEMPLATE_TEXT_MAX + 1,
      .is_optional = true},
     {STATE_ROW_OBJECT("trials", LIST, document, target.trials, trial_rows), .is_optional = true,
@@ -386,6 +409,8 @@ static void check_target(struct reader *reader, const struct document *document,
         state->last_step_down = find_step_down(state);
     if (!has(reader, "last_return"))
         state->last_return = AS_MOMENT_NEVER;
+    if (!has(reader, "contended"))
+        state->contended = AS_MOMENT_NEVER;
     if (growth && growth->is_open && !as_moment_is_set(growth->since))
         damage(reader, "since");
     if ((state->ordered || (growth && growth->is_open)) && !state->ref)

@@ -5,6 +5,7 @@
 
 #include <alertscaler/wire/http_group.h>
 #include <alertscaler/wire/kubernetes.h>
+#include <alertscaler/wire/kubernetes_others.h>
 #include <alertscaler/wire/lease.h>
 #include <alertscaler/wire/lock_lease.h>
 
@@ -59,6 +60,26 @@ static void check_messages(const char *json, size_t size)
         FUZZ_CHECK(status.retry_after_us >= 0 && !strchr(status.message, '\n'));
     as_http_group_decode_message(json, size, message);
     FUZZ_CHECK(strlen(message) < AS_MESSAGE_SIZE && !strchr(message, '\n'));
+}
+
+static void check_others(const char *json, size_t size)
+{
+    static as_kube_others_decode_fn *const decoders[] = {as_kube_hpas_decode,
+                                                         as_kube_scaled_objects_decode};
+    char manager[AS_MANAGER_SIZE] = "";
+    for (size_t i = 0; i < AS_ARRAY_SIZE(decoders); i++) {
+        struct as_kube_others others = {.max = 100, .texts = AS_ARENA_INIT};
+        char *next = NULL;
+        const int code = decoders[i](&others, json, size, &next, &error);
+        FUZZ_CHECK(code == 0 || ((code == -EBADMSG || code == -E2BIG) && *error.text && !next));
+        for (size_t k = 0; code == 0 && k < others.count; k++)
+            FUZZ_CHECK(*others.items[k].name && *others.items[k].target && others.items[k].group);
+        error.text[0] = '\0';
+        free(next);
+        as_kube_others_deinit(&others);
+    }
+    check_code(as_kube_manager_decode(json, size, manager, &error));
+    FUZZ_CHECK(strlen(manager) < AS_MANAGER_SIZE);
 }
 
 static void check_lease(const char *json, size_t size)
@@ -127,6 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct as_http_group group;
 
     check_scale(json, size);
+    check_others(json, size);
     check_resources(json, size);
     check_messages(json, size);
     check_lease(json, size);

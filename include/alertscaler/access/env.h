@@ -6,6 +6,7 @@
 #define ALERTSCALER_ACCESS_ENV_H
 
 #include <alertscaler/core/nodes_record.h>
+#include <alertscaler/core/others.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>
 #include <alertscaler/port/loop.h>
@@ -33,6 +34,10 @@ typedef enum as_leave_permit as_leave_permit_fn(void *context, const char *targe
 /* For the action log: what has happened to nodes. Borrowed for the call. */
 typedef void as_nodes_record_fn(void *context, const struct as_nodes_record *record);
 
+/* Who else aims at a target, after each look; count 0: nobody. Borrowed for the call. */
+typedef void as_others_found_fn(void *context, const char *target, const struct as_other *others,
+                                size_t count);
+
 struct as_access_env {
     struct as_http *http;
     struct as_loop *loop;
@@ -47,6 +52,7 @@ struct as_access_env {
     as_permit_fn *get_permit;
     as_leave_permit_fn *get_leave_permit; /* before each step of a node that leaves; NULL: GO */
     as_nodes_record_fn *record_nodes;     /* NULL: not recorded */
+    as_others_found_fn *others_found;     /* NULL: it is not looked */
     void *permit_context;
 };
 

@@ -69,7 +69,7 @@ struct as_adapters {
      * new_targets. */
     void (*set_permit)(struct as_outside *outside, as_permit_fn *get_permit,
                        as_leave_permit_fn *get_leave_permit, as_nodes_record_fn *record_nodes,
-                       void *context);
+                       as_others_found_fn *others_found, void *context);
     struct as_source_port *(*new_source)(struct as_outside *outside,
                                          const struct as_settings *settings,
                                          as_source_answer_fn *observer, void *context)AS_MUST_USE;

@@ -102,6 +102,8 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
 void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,
                                    const char *problem);
 void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record);
+/* Who aims at a target: what the engine does not know of. */
+void as_shell_record_others(struct as_shell *shell, const struct as_others_record *record);
 void as_shell_record_nodes(struct as_shell *shell, const struct as_nodes_record *record);
 
 /* Begins nothing new from now on. Once as_shell_is_idle, the last call is as_shell_record_stop. */

@@ -87,7 +87,7 @@ struct as_decide_input {
     const struct as_recommendation *recommendations;
     size_t recommendation_count;
     struct {
-        bool paused, in_progress, budget_exhausted, guarded;
+        bool paused, contended, in_progress, budget_exhausted, guarded;
     } flags;
     const struct as_proposal *proposals;
     size_t proposal_count;

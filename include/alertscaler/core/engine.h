@@ -103,6 +103,7 @@ enum as_effect_kind {
     AS_EFFECT_RECORD_ACTION,
     AS_EFFECT_RECORD_INCIDENT,
     AS_EFFECT_RECORD_FOLLOW,
+    AS_EFFECT_RECORD_OTHERS,
     AS_EFFECT_RECORD_COMMAND, /* `ticket`: the request that it answers; 0: none */
     AS_EFFECT_COMMIT,         /* all effects above since the last commit; ticket 0: nobody waits */
     /* Calls */
@@ -131,6 +132,7 @@ struct as_effect { /* everything borrowed until the next step */
         const struct as_incident_record *incident_record;
         const struct as_follow_record *follow;
         const struct as_order_record *order;
+        const struct as_others_record *others;
         struct {
             const struct as_target_ref *ref;
             const struct as_scale_request *request; /* scale */
@@ -212,6 +214,9 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
 /* The target's name in the rule files; "" if it has none. */
 const char *as_engine_find_name(const struct as_engine *engine, const char *target);
 
+/* Whether the target is left alone, as others set its size back. */
+bool as_engine_is_contended(const struct as_engine *engine, const char *target);
+
 /* Open incidents that are bound to the target; 0: none, or there is no such target. */
 size_t as_engine_count_open(const struct as_engine *engine, const char *target);
 
@@ -227,6 +232,9 @@ struct as_target_view {
     struct as_pause_view pause;                          /* of this target alone */
     bool has_order; /* an operator's ordered size is not set yet */
     int32_t ordered;
+    struct as_moment contended_until;    /* left alone; unset: not contended */
+    const struct as_set_back *set_backs; /* of the last hour, or of the contention */
+    size_t set_back_count;
     const char *waits_for; /* name of the target that holds it back, by `after`; NULL: none */
     size_t open_incidents;
     const char *last_decision; /* id; or NULL */

@@ -13,7 +13,8 @@
     X(AS_GATE_POLICIES, "policies", "no faster than the scaling policies allow")                   \
     X(AS_GATE_BOUNDS, "bounds", "the bound ahead")                                                 \
     X(AS_GATE_COOLDOWN, "cooldown", "the lock after an earlier change")                            \
-    X(AS_GATE_HOLDS, "holds", "paused, in progress, guarded, unconfirmed or out of budget")        \
+    X(AS_GATE_HOLDS, "holds",                                                                      \
+      "paused, contended, in progress, guarded, unconfirmed or out of budget")                     \
     X(AS_GATE_DRY_RUN, "dry_run", "nothing is set in a dry run")
 
 #define AS_GATE_ENUM(enumerator, word, meaning) enumerator,

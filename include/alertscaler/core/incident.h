@@ -133,6 +133,9 @@ struct as_trial_state {
     struct as_moment held; /* when it was found ineffective; unset: not */
 };
 
+struct as_own_size; /* core/others.h */
+struct as_set_back;
+
 struct as_target_state {
     const char *id, *stored_as;      /* stored_as: the store's key, in earlier versions the id */
     const struct as_target_ref *ref; /* NULL: no endings, no order, no open growth */
@@ -159,6 +162,10 @@ struct as_target_state {
     size_t follow_count;
     const struct as_trial_state *trials;
     size_t trial_count;
+    const struct as_own_size *own_size;  /* NULL: none that may be set back */
+    const struct as_set_back *set_backs; /* of the last hour, or of the contention */
+    size_t set_back_count;
+    struct as_moment contended; /* left alone since then; unset: not contended */
 };
 
 /* Stored before a size is set, removed when the outcome is known. */

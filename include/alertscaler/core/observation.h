@@ -19,6 +19,7 @@
 #define AS_VERSION_SIZE                                                                            \
     256 /* of an ETag or a resourceVersion, with NUL; a longer one is an error */
 #define AS_UID_SIZE        64  /* of an object's UID, with NUL */
+#define AS_MANAGER_SIZE    129 /* of a manager in managedFields, with NUL */
 #define AS_MESSAGE_SIZE    256 /* of the other side's message, cut */
 #define AS_REQUEST_ID_SIZE 128 /* of the other side's name for a request, with NUL */
 
@@ -69,6 +70,7 @@ struct as_observation {
     const struct as_group_template *templates; /* of a pool: of groups with a node */
     size_t template_count;
     const struct as_pool_plan *plan;     /* of the survey; NULL: the survey has an error */
+    char changed_by[AS_MANAGER_SIZE];    /* manager of a size that is not `own_size`; "": unknown */
     as_maybe_time drain_failed;          /* when a node that was to leave was last put back */
     int http_status;                     /* 0: no answer */
     int64_t retry_after_us;              /* 0: not given */
@@ -80,8 +82,10 @@ struct as_nodes_config; /* core/choose.h */
 
 struct as_observe_request {
     bool with_pods;
-    bool with_nodes;                     /* what the source `nodes` reads */
-    bool with_members;                   /* of a node group */
+    bool with_nodes;   /* what the source `nodes` reads */
+    bool with_members; /* of a node group */
+    bool has_own_size; /* if the size is not `own_size`, it is asked who set it */
+    int32_t own_size;
     const struct as_nodes_config *nodes; /* of the target's entry; NULL: no node group */
     const struct as_pool_request *pool;  /* a survey and its plan are wanted; NULL: none */
     /* With nodes: of this group and the others of its cluster, as far as any is known. */

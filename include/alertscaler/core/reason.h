@@ -34,6 +34,8 @@
       "A value that is needed is not there, and without it the size does not go down.")            \
     X(AS_REASON_COOLDOWN, "cooldown", "The target is locked after an earlier change of its size.") \
     X(AS_REASON_PAUSED, "paused", "An operator has paused the target.")                            \
+    X(AS_REASON_CONTENDED, "contended",                                                            \
+      "Others have set the size back three times within an hour: the target is left alone.")       \
     X(AS_REASON_IN_PROGRESS, "in_progress", "The last change is still being carried out.")         \
     X(AS_REASON_GUARDED, "guarded", "The rule's guard does not allow a scale-down.")               \
     X(AS_REASON_UNCONFIRMED, "unconfirmed",                                                        \

@@ -19,6 +19,7 @@
 #include <alertscaler/core/notification.h>
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/order.h>
+#include <alertscaler/core/others.h>
 
 /* The outcome of one alert of a notification. */
 struct as_alert_outcome {
@@ -70,12 +71,13 @@ struct as_decision_record {
     const struct as_proposal_result *results;
     const struct as_decision *output;
     const char *rules_digest;
-    uint64_t repeats;                  /* equal decisions since the previous record */
-    int64_t since_notification_us;     /* -1: none caused it */
-    int64_t since_alert_us;            /* since the latest startsAt; -1: no alert */
-    const struct as_pause_note *pause; /* NULL: not paused */
-    const char *pool_decision;         /* id of the pool's decision that it carries out; or NULL */
-    const char *waits_for;  /* name of the target that holds the decrease, by `after`; or NULL */
+    uint64_t repeats;                          /* equal decisions since the previous record */
+    int64_t since_notification_us;             /* -1: none caused it */
+    int64_t since_alert_us;                    /* since the latest startsAt; -1: no alert */
+    const struct as_pause_note *pause;         /* NULL: not paused */
+    const struct as_contended_note *contended; /* NULL: not contended */
+    const char *pool_decision; /* id of the pool's decision that it carries out; or NULL */
+    const char *waits_for;     /* name of the target that holds the decrease, by `after`; or NULL */
     const char *former_uid; /* the old UID, at the first decision about a new object; else NULL */
 };
 
@@ -163,6 +165,7 @@ enum as_record_kind {
     AS_RECORD_NODES,
     AS_RECORD_NOTIFY,
     AS_RECORD_EFFECT,
+    AS_RECORD_OTHERS,
     AS_RECORD_KIND_COUNT
 };
 const char *as_record_kind_get_word(enum as_record_kind kind);

@@ -80,6 +80,10 @@ void as_record_encode_nodes(const struct as_record_header *header,
                             const struct as_nodes_record *record, struct as_buf *out,
                             struct as_record_places *places_out);
 
+void as_record_encode_others(const struct as_record_header *header,
+                             const struct as_others_record *record, struct as_buf *out,
+                             struct as_record_places *places_out);
+
 void as_record_encode_notify(const struct as_record_header *header,
                              const struct as_notify_record *record, struct as_buf *out,
                              struct as_record_places *places_out);

@@ -8,6 +8,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#include "others/others.h"
+
 #include "api_private.h"
 
 static void write_libraries(struct as_json_writer *json)
@@ -118,6 +120,50 @@ static void write_last_decision(struct api_request *request, const struct as_tar
     as_json_end_object(json);
 }
 
+static void write_contended(struct api_request *request, const struct as_target_view *target)
+{
+    struct as_json_writer *json = &request->json;
+    as_json_write_key(json, "contended");
+    if (!as_moment_is_set(target->contended_until)) {
+        as_json_write_null(json);
+        return;
+    }
+    as_json_begin_object(json);
+    api_write_moment(request, "until", target->contended_until);
+    as_json_write_key(json, "set_backs");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < target->set_back_count; i++) {
+        const struct as_set_back *each = &target->set_backs[i];
+        as_json_begin_object(json);
+        api_write_moment(request, "at", each->at);
+        api_write_size(request, "from", true, each->from);
+        api_write_size(request, "to", true, each->to);
+        api_write_size(request, "found", true, each->found);
+        api_write_text(request, "by", *each->by ? each->by : NULL);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+    as_json_end_object(json);
+}
+
+static void write_others(struct api_request *request, const struct as_target_view *target)
+{
+    struct as_json_writer *json = &request->json;
+    size_t count;
+    const struct as_other *others = as_others_find(request->view.others, target->id, &count);
+    as_json_write_key(json, "others");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < count; i++) {
+        as_json_begin_object(json);
+        as_json_write_member(json, "kind", others[i].kind);
+        as_json_write_member(json, "name", others[i].name);
+        api_write_size(request, "min", others[i].min >= 0, others[i].min);
+        api_write_size(request, "max", others[i].max >= 0, others[i].max);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
 static void write_target(struct api_request *request, const struct as_target_view *target)
 {
     struct as_json_writer *json = &request->json;
@@ -143,6 +189,8 @@ static void write_target(struct api_request *request, const struct as_target_vie
     as_json_write_member_bool(json, "dry_run",
                               request->view.dry_run || (config && config->dry_run));
     api_write_pause(request, &target->pause);
+    write_contended(request, target);
+    write_others(request, target);
     api_write_size(request, "ordered", target->has_order, target->ordered);
     api_write_text(request, "waits_for", target->waits_for);
     as_json_write_member_bool(json, "busy", target->busy);

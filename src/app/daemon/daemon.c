@@ -197,6 +197,7 @@ static void release(struct daemon *daemon)
     as_history_fill_free(daemon->fill);
     as_api_free(daemon->api);
     as_metrics_free(daemon->metrics);
+    as_others_free(daemon->others);
     (void)daemon_web_free(daemon->web.file);
     as_config_free(daemon->config);
     as_sandbox_free(daemon->sandbox);
@@ -221,12 +222,13 @@ int as_daemon_run(const struct as_daemon_options *options)
     make_events(&daemon);
     daemon.started = as_system_clock.get_wall(&as_system_clock);
     daemon.metrics = as_metrics_new();
+    daemon.others = as_others_new();
     daemon.api =
         as_api_new(&(struct as_api_config){daemon.instance, daemon.metrics, daemon_look, &daemon});
     daemon.outside =
         options->adapters->new_outside(daemon.base, &as_system_clock, daemon_on_transfer, &daemon);
     options->adapters->set_permit(daemon.outside, daemon_get_permit, daemon_get_leave_permit,
-                                  daemon_record_nodes, &daemon);
+                                  daemon_record_nodes, daemon_on_others_found, &daemon);
     daemon.auth =
         as_auth_new(&(struct as_auth_config){.clock = &as_system_clock,
                                              .base = daemon.base,

@@ -43,6 +43,19 @@ static void log_decision(const struct as_decision_record *record)
            AS_F("decision", record->id));
 }
 
+static void log_others(const struct as_others_record *record)
+{
+    const struct as_set_back *last =
+        record->set_back_count > 0 ? &record->set_backs[record->set_back_count - 1] : NULL;
+    if (last)
+        as_log(AS_LOG_WARN, "others set the size back: the target is left alone for an hour",
+               AS_F("target", record->target), AS_FI("to", last->to), AS_FI("found", last->found),
+               AS_F_IF("by", *last->by ? last->by : NULL));
+    else
+        as_log(AS_LOG_INFO, "the target is not left alone any more", AS_F("target", record->target),
+               AS_F("reason", record->message));
+}
+
 void daemon_on_effect(void *context, const struct as_effect *effect)
 {
     struct daemon *daemon = context;
@@ -57,6 +70,8 @@ void daemon_on_effect(void *context, const struct as_effect *effect)
         log_action(effect->action);
     } else if (effect->kind == AS_EFFECT_RECORD_DECISION) {
         log_decision(effect->decision);
+    } else if (effect->kind == AS_EFFECT_RECORD_OTHERS) {
+        log_others(effect->others);
     } else if (effect->kind == AS_EFFECT_ANSWER) {
         as_waiting_end(daemon->waiting, effect->ticket);
     }

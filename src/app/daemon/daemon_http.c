@@ -51,6 +51,7 @@ void daemon_look(void *context, struct as_view *view_out)
         .action_log_path = daemon->config->settings.action_log.path,
         .not_ready = find_not_ready(daemon),
         .incident_expiry_us = daemon->config->settings.receiver.incident_expiry_us,
+        .others = daemon->others,
         .dry_run = daemon->config->settings.dry_run || daemon->options->dry_run,
         .shows_locks = daemon->locks.mirror != NULL,
         .locks_behind =

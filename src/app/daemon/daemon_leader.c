@@ -115,6 +115,23 @@ void daemon_record_nodes(void *context, const struct as_nodes_record *record)
         as_shell_record_nodes(daemon->shell, record);
 }
 
+void daemon_on_others_found(void *context, const char *target, const struct as_other *others,
+                            size_t count)
+{
+    struct daemon *daemon = context;
+    if (!daemon->shell || daemon->failed || !as_others_take(daemon->others, target, others, count))
+        return;
+    for (size_t i = 0; i < count; i++)
+        as_log(AS_LOG_WARN, "somebody else sizes the target too", AS_F("target", target),
+               AS_F("kind", others[i].kind), AS_F("name", others[i].name));
+    if (count == 0)
+        as_log(AS_LOG_INFO, "nobody else sizes the target any more", AS_F("target", target));
+    as_shell_record_others(daemon->shell, &(struct as_others_record){.event = AS_OTHERS_FOUND,
+                                                                     .target = target,
+                                                                     .others = others,
+                                                                     .other_count = count});
+}
+
 /* Called within the shell, so everything is freed in a later turn. */
 void daemon_on_fenced(void *context)
 {

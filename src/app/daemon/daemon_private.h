@@ -39,6 +39,7 @@
 #include "history/history_fill.h"
 #include "http/route.h"
 #include "kill_switch.h"
+#include "others/others.h"
 #include "process/instance.h"
 #include "process/system_clock.h"
 #include "receive/operators.h"
@@ -121,6 +122,7 @@ struct daemon {
     struct as_forms *forms;
     struct daemon_halt halt;
     struct as_metrics *metrics;
+    struct as_others *others;
     struct as_api *api;
     struct as_history_fill *fill;
     struct as_routes routes;
@@ -151,6 +153,8 @@ enum as_permit daemon_get_permit(void *context); /* for targets, as these */
 enum as_leave_permit daemon_get_leave_permit(void *context, const char *target,
                                              const char **why_out);
 void daemon_record_nodes(void *context, const struct as_nodes_record *record);
+void daemon_on_others_found(void *context, const char *target, const struct as_other *others,
+                            size_t count);
 /* Closes the state, releases the leadership, and leaves the loop. If that must wait, it is called
  * again later. */
 void daemon_end(struct daemon *daemon, int status);

@@ -255,6 +255,9 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     case AS_EFFECT_RECORD_FOLLOW:
         as_record_encode_follow(&header, effect->follow, scratch, &places);
         break;
+    case AS_EFFECT_RECORD_OTHERS:
+        as_record_encode_others(&header, effect->others, scratch, &places);
+        break;
     case AS_EFFECT_RECORD_COMMAND:
         as_record_encode_command(&header, effect->order, scratch, &places);
         break;

@@ -69,6 +69,17 @@ void as_shell_record_nodes(struct as_shell *shell, const struct as_nodes_record 
     shell_append_own(shell, 0, &places);
 }
 
+void as_shell_record_others(struct as_shell *shell, const struct as_others_record *record)
+{
+    struct as_record_places places;
+    struct as_others_record named = *record;
+    named.target_name = as_engine_find_name(shell->engine, record->target);
+    shell_stamp(shell);
+    as_record_encode_others(&(struct as_record_header){shell->wall, shell->instance}, &named,
+                            shell_scratch_clear(shell), &places);
+    shell_append_own(shell, 0, &places);
+}
+
 void as_shell_record_stop(struct as_shell *shell)
 {
     shell_record_start_or_stop(shell, AS_RECORD_STOP, 0);

@@ -347,6 +347,25 @@ static void put_pause(FILE *out, const json_t *pause)
     explain_put(out, ": ", as_record_get_text(pause, "reason"), "");
 }
 
+/* Who has set the size back, and until when it is left alone. */
+static void put_contended(FILE *out, const json_t *contended)
+{
+    const json_t *each;
+    int32_t to, found;
+    size_t i;
+    if (!contended)
+        return;
+    explain_put(out, "; left alone until ", as_record_get_text(contended, "until"), "");
+    json_array_foreach(json_object_get(contended, "set_backs"), i, each)
+    {
+        const char *by = as_record_get_text(each, "by");
+        explain_put(out, "; at ", as_record_get_text(each, "at"), " ");
+        explain_put(out, "", *by ? by : "somebody", " set ");
+        if (as_record_get_size(each, "to", &to) && as_record_get_size(each, "found", &found))
+            fprintf(out, "%" PRId32 " back to %" PRId32, to, found);
+    }
+}
+
 /* A text for free(). */
 static char *make_gate_text(const struct as_explanation *told, enum as_gate gate)
 {
@@ -359,8 +378,10 @@ static char *make_gate_text(const struct as_explanation *told, enum as_gate gate
         fputs(as_gate_get_meaning(gate), out);
         put_gate_detail(out, gate, json_object_get(told->decision, "input"));
     }
-    if (gate == AS_GATE_HOLDS)
+    if (gate == AS_GATE_HOLDS) {
         put_pause(out, json_object_get(told->decision, "pause"));
+        put_contended(out, json_object_get(told->decision, "contended"));
+    }
     if (fclose(out) != 0)
         abort();
     return text;

@@ -15,6 +15,8 @@
 #include <alertscaler/base/regex.h>
 #include <alertscaler/base/str.h>
 
+#include "others/others.h"
+
 #include "metrics_private.h"
 #include "process_stats.h"
 
@@ -164,6 +166,17 @@ static void print_locks(struct printing *p, const char *name, const struct as_ta
     print_sample(p, "", labels, AS_ARRAY_SIZE(labels), get_seconds(target->down_locked_until));
 }
 
+static void print_others(struct printing *p, const char *name, const struct as_target_view *target)
+{
+    size_t count;
+    const struct as_other *others = as_others_find(p->view->others, target->id, &count);
+    for (size_t i = 0; i < count; i++)
+        print_sample(
+            p, "",
+            (struct label[]){{"target", name}, {"kind", others[i].kind}, {"name", others[i].name}},
+            3, 1);
+}
+
 /* A target's value in the present family. False: it has none. */
 static bool find_target_value(enum metric metric, const struct as_target_view *target,
                               double *value_out)
@@ -176,6 +189,10 @@ static bool find_target_value(enum metric metric, const struct as_target_view *t
     if (metric == METRIC_DID_NOT_COME) {
         *value_out = target->did_not_come;
         return target->config->kind->has_pods && target->config->ready_timeout_us > 0;
+    }
+    if (metric == METRIC_TARGET_CONTENDED) {
+        *value_out = as_moment_is_set(target->contended_until);
+        return true;
     }
     if (target->has_size)
         *value_out = metric == METRIC_TARGET_REPLICAS ? target->replicas : target->desired;
@@ -241,6 +258,8 @@ static void print_target(void *context, const struct as_target_view *target)
     const char *name = target->config->is_templated ? target->id : target->name;
     if (p->metric == METRIC_TARGET_LOCKED_UNTIL)
         print_locks(p, name, target);
+    else if (p->metric == METRIC_TARGET_OTHERS)
+        print_others(p, name, target);
     else if (p->metric >= METRIC_GROUP_NODES && p->metric <= METRIC_POOL_UNNEEDED)
         print_nodes(p, name, target);
     else if (find_target_value(p->metric, target, &value))
@@ -448,6 +467,8 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_TARGET_LOCKED_UNTIL] = print_targets,
     [METRIC_DID_NOT_COME] = print_targets,
     [METRIC_INEFFECTIVE] = print_ineffective,
+    [METRIC_TARGET_CONTENDED] = print_targets,
+    [METRIC_TARGET_OTHERS] = print_targets,
     [METRIC_RULE_VALUE] = print_rules,
     [METRIC_RULE_GOAL] = print_rules,
     [METRIC_GROUP_NODES] = print_targets,

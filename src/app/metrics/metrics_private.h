@@ -40,6 +40,8 @@ enum metric { /* in printing order */
               METRIC_TARGET_MIN,
               METRIC_TARGET_MAX,
               METRIC_TARGET_LOCKED_UNTIL,
+              METRIC_TARGET_CONTENDED,
+              METRIC_TARGET_OTHERS,
               METRIC_RULE_VALUE,
               METRIC_RULE_GOAL,
               METRIC_GROUP_NODES,

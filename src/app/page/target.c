@@ -9,6 +9,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#include "others/others.h"
+
 #include "page.h"
 #include "page_answers.h"
 #include "rule_rows.h"
@@ -43,6 +45,28 @@ static void print_facts(const struct api_request *request, const struct as_targe
     as_buf_append_str(out, "</dl>\n<p>");
     target_print_signs(request, target);
     as_buf_append_str(out, "</p>\n");
+}
+
+/* Who set its size back, and who else aims at it. */
+static void print_others(const struct api_request *request, const struct as_target_view *target)
+{
+    struct as_buf *out = page_get_out(request);
+    size_t count;
+    const struct as_other *others = as_others_find(request->view.others, target->id, &count);
+    if (as_moment_is_set(target->contended_until) && target->set_back_count > 0) {
+        const struct as_set_back *last = &target->set_backs[target->set_back_count - 1];
+        as_buf_append_str(out, "<p class=\"note warn\">");
+        html_text(out, *last->by ? last->by : "Somebody else");
+        as_buf_printf(out, " has set its size back to %" PRId32 ": it is left alone until ",
+                      last->found);
+        page_print_time(request, target->contended_until.wall);
+        as_buf_append_str(out, ", or until it is resumed.</p>\n");
+    }
+    for (size_t i = 0; i < count; i++) {
+        as_buf_printf(out, "<p class=\"note warn\">The %s ", others[i].kind);
+        html_text(out, others[i].name);
+        as_buf_append_str(out, " sizes this target too.</p>\n");
+    }
 }
 
 static void print_notes(const struct api_request *request, const struct as_target_view *target)
@@ -180,6 +204,7 @@ static void print_target(void *context, const struct as_target_view *target)
                                             .has_form = page_has_orders(request, target)});
     html_element(out, "p", "id", target->id);
     print_notes(request, target);
+    print_others(request, target);
     print_facts(request, target);
     print_group_link(request, target);
     page_print_orders(request, target);

@@ -52,6 +52,8 @@ void target_print_signs(const struct api_request *request, const struct as_targe
         as_buf_printf(out, "<span class=\"pill warn\">%zu firing</span> ", target->open_incidents);
     if (target->pause.is_set)
         page_print_pill(out, "warn", "paused");
+    if (as_moment_is_set(target->contended_until))
+        page_print_pill(out, "warn", "contended");
     if (is_dry(request, target))
         page_print_pill(out, "warn", "dry run");
     if (!target->config)

@@ -166,6 +166,31 @@ static void tell_decision(struct tell *tell, const struct as_engine *engine,
         end_state(tell, batch, state, &notice);
 }
 
+/* A contention begins and ends with records of its own. */
+static void tell_others(struct tell *tell, struct as_storage_batch *batch,
+                        const struct as_others_record *record)
+{
+    const struct as_set_back *last =
+        record->set_back_count > 0 ? &record->set_backs[record->set_back_count - 1] : NULL;
+    const struct as_notice notice = {
+        .kind = AS_NOTICE_CONTENDED,
+        .phase = AS_NOTICE_BEGIN,
+        .target = record->target,
+        .target_name = record->target_name,
+        .reason = as_reason_get_word(AS_REASON_CONTENDED),
+        .message = last && *last->by ? last->by : NULL,
+        .has_from = last != NULL,
+        .from = last ? last->found : 0,
+        .at = tell->clock->get_wall(tell->clock),
+    };
+    AS_CLEANUP(as_free_p) char *key = make_key(AS_NOTICE_CONTENDED, record->target);
+    struct state *state = find_state(tell, key);
+    if (record->event == AS_OTHERS_CONTENDED && !state)
+        begin_state(tell, batch, key, &notice);
+    else if (record->event == AS_OTHERS_OVER && state)
+        end_state(tell, batch, state, &notice);
+}
+
 void tell_on_effect(struct tell *tell, const struct as_engine *engine,
                     const struct as_effect *effect, struct as_storage_batch *batch)
 {
@@ -173,13 +198,22 @@ void tell_on_effect(struct tell *tell, const struct as_engine *engine,
         tell_action(tell, batch, effect->action);
     else if (effect->kind == AS_EFFECT_RECORD_DECISION)
         tell_decision(tell, engine, batch, effect->decision);
+    else if (effect->kind == AS_EFFECT_RECORD_OTHERS)
+        tell_others(tell, batch, effect->others);
+}
+
+static bool still_holds(const struct as_engine *engine, const struct state *state)
+{
+    if (state->kind == AS_NOTICE_CONTENDED)
+        return as_engine_is_contended(engine, state->target);
+    return as_engine_count_open(engine, state->target) > 0;
 }
 
 void tell_check_states(struct tell *tell, const struct as_engine *engine)
 {
     struct state *state, *next;
     TAILQ_FOREACH_SAFE (state, &tell->states, in_order, next) {
-        if (as_engine_count_open(engine, state->target) > 0)
+        if (still_holds(engine, state))
             continue;
         struct as_storage_batch *batch = as_storage_batch_new(0);
         tell->callbacks.record(tell->callbacks.context, batch,

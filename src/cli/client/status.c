@@ -114,12 +114,25 @@ static char *describe_locks(const json_t *target, int64_t now_us)
                         is_up && is_down ? ", " : "", is_down ? "down " : "", is_down ? down : "");
 }
 
+/* Left alone, as others set its size back: "58m: contended by kube-controller-manager" */
+static char *describe_contended(const json_t *contended, int64_t now_us)
+{
+    const json_t *set_backs = json_object_get(contended, "set_backs");
+    const json_t *last = json_array_get(set_backs, json_array_size(set_backs) - 1);
+    const char *by = get_text(last, "by");
+    char left[64] = "?";
+    (void)describe_span(contended, "until", false, now_us, left, sizeof(left));
+    return as_xasprintf("%s: contended%s%s", left, *by ? " by " : "", by);
+}
+
 /* "58m: load test"; "until resumed: ..." */
 static char *describe_pause(const json_t *target, int64_t now_us)
 {
     const json_t *pause = json_object_get(target, "paused");
     const char *reason = get_text(pause, "reason");
     char left[64];
+    if (!json_is_object(pause) && json_is_object(json_object_get(target, "contended")))
+        return describe_contended(json_object_get(target, "contended"), now_us);
     if (!json_is_object(pause))
         return as_xstrdup("-");
     if (!describe_span(pause, "until", false, now_us, left, sizeof(left)))
@@ -250,6 +263,23 @@ static void print_failures(const json_t *targets, FILE *out)
     }
 }
 
+/* HPAs and ScaledObjects that aim at targets. */
+static void print_others(const json_t *targets, FILE *out)
+{
+    const json_t *target, *other;
+    size_t i, k;
+    json_array_foreach(targets, i, target)
+    {
+        json_array_foreach(json_object_get(target, "others"), k, other)
+        {
+            as_safe_text_put(out, get_text(target, "name"));
+            fprintf(out, ": the %s ", get_text(other, "kind"));
+            as_safe_text_put(out, get_text(other, "name"));
+            fputs(" sizes it too\n", out);
+        }
+    }
+}
+
 static void print_text(const struct as_args *args, json_t *data, FILE *out)
 {
     AS_CLEANUP(as_free_p) char *problem = NULL;
@@ -260,10 +290,12 @@ static void print_text(const struct as_args *args, json_t *data, FILE *out)
     if (json_is_array(data)) {
         print_table(data, out);
         print_failures(data, out);
+        print_others(data, out);
     } else {
         json_t *one = json_pack("[O]", data);
         print_table(one, out);
         print_failures(one, out);
+        print_others(one, out);
         json_decref(one);
     }
 }

@@ -266,6 +266,8 @@ static void print_decision(const struct print *print, json_t *record)
     put_text_after(print, ", for decision ", as_record_get_text(record, "pool_decision"));
     put_text_after(print, ", again at ", as_record_get_text(output, "next_evaluation"));
     put_pause(print, json_object_get(record, "pause"));
+    put_text_after(print, ", left alone until ",
+                   as_record_get_text(json_object_get(record, "contended"), "until"));
     if (*as_record_get_text(record, "former_uid"))
         fputs(", of another object than before", print->out);
     put_repeats(print, record);
@@ -401,6 +403,42 @@ static void print_notify(const struct print *print, json_t *record)
     put_text_after(print, ": ", as_record_get_text(record, "cause"));
 }
 
+static void put_set_backs(const struct print *print, const json_t *set_backs)
+{
+    const json_t *each;
+    size_t i;
+    json_array_foreach(set_backs, i, each)
+    {
+        fprintf(print->out, "%s%lld set back to %lld", i ? "; " : ": ", get_number(each, "to"),
+                get_number(each, "found"));
+        put_text_after(print, " by ", as_record_get_text(each, "by"));
+    }
+}
+
+/* web: found HorizontalPodAutoscaler web, 2 to 10; web: contended until ...: 6 set back to 4 by ...
+ */
+static void print_others(const struct print *print, json_t *record)
+{
+    const json_t *found = json_object_get(record, "found"), *other;
+    size_t i;
+    put_target(print, record);
+    fputs(": ", print->out);
+    put_word(print, as_record_get_text(record, "event"));
+    json_array_foreach(found, i, other)
+    {
+        put_text_after(print, i ? "; " : " ", as_record_get_text(other, "kind"));
+        put_text_after(print, " ", as_record_get_text(other, "name"));
+        if (has_number(other, "min") && has_number(other, "max"))
+            fprintf(print->out, ", %lld to %lld", get_number(other, "min"),
+                    get_number(other, "max"));
+    }
+    if (found && json_array_size(found) == 0)
+        fputs(" nobody any more", print->out);
+    put_text_after(print, " until ", as_record_get_text(record, "until"));
+    put_set_backs(print, json_object_get(record, "set_backs"));
+    put_text_after(print, ": ", as_record_get_text(record, "message"));
+}
+
 /* Everything but the chain's members and those of all records. */
 static void print_other(const struct print *print, json_t *record)
 {
@@ -429,12 +467,19 @@ static const struct {
     const char *kind;
     void (*print)(const struct print *print, json_t *record);
 } kinds[] = {
-    {"action", print_action},     {"command", print_command},
-    {"decision", print_decision}, {"denied", print_denied},
-    {"effect", print_effect},     {"incident", print_incident},
-    {"nodes", print_nodes},       {"notification", print_notification},
-    {"notify", print_notify},     {"reload", print_reload},
-    {"repeat", print_repeat},     {"start", print_start},
+    {"action", print_action},
+    {"command", print_command},
+    {"decision", print_decision},
+    {"denied", print_denied},
+    {"effect", print_effect},
+    {"incident", print_incident},
+    {"nodes", print_nodes},
+    {"notification", print_notification},
+    {"notify", print_notify},
+    {"others", print_others},
+    {"reload", print_reload},
+    {"repeat", print_repeat},
+    {"start", print_start},
     {"stop", print_start},
 };
 

@@ -291,6 +291,7 @@ static bool gate_holds(struct run *run)
         enum as_reason why;
     } rows[] = {
         {input->flags.paused, AS_REASON_PAUSED},
+        {input->flags.contended, AS_REASON_CONTENDED},
         {input->flags.in_progress, AS_REASON_IN_PROGRESS},
         {input->flags.guarded && down, AS_REASON_GUARDED},
         {down && is_unconfirmed(run), AS_REASON_UNCONFIRMED},

@@ -49,6 +49,12 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
     return NULL;
 }
 
+bool as_engine_is_contended(const struct as_engine *engine, const char *id)
+{
+    const struct target *target = find(engine, id);
+    return target && as_moment_is_set(target->contention.since);
+}
+
 size_t as_engine_count_open(const struct as_engine *engine, const char *id)
 {
     const struct target *target = find(engine, id);

@@ -117,8 +117,13 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .waits_for = after_get_blocker(target),
         .did_not_come = growth_did_not_come(target),
         .ready = growth_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
+        .set_backs = target->contention.set_backs,
+        .set_back_count = target->contention.count,
     };
     set_lock_ends(target, now, wall, &view.up_locked_until, &view.down_locked_until);
+    view.contended_until = AS_MOMENT_NEVER;
+    if (as_moment_is_set(target->contention.since))
+        view.contended_until = lock_get_end(target->contention.since, AS_CONTENDED_US, now, wall);
     return view;
 }
 

@@ -24,6 +24,8 @@
 
 #include "kube_discovery.h"
 #include "kube_events.h"
+#include "kube_manager.h"
+#include "kube_others.h"
 #include "kube_pods.h"
 #include "outcome.h"
 #include "scale_request.h"
@@ -37,10 +39,12 @@ struct kubernetes {
     struct as_kube_client client;
     struct as_kube_discovery *discovery;
     struct as_kube_events *events;
+    struct as_kube_others_watch *others;
     LIST_HEAD(, call) calls;
 };
 
-/* One observe (scaled is NULL) or scale. Waits for exactly one of: timer, waiter, request, list. */
+/* One observe (scaled is NULL) or scale. Waits for exactly one of: timer, waiter, request, manager,
+ * list. */
 struct call {
     LIST_ENTRY(call) entry;
     struct kubernetes *owner;
@@ -54,9 +58,14 @@ struct call {
     bool is_waiting;
     struct as_kube_discovery_waiter waiter;
     struct as_kube_request *request;
+    struct as_kube_manager_ask *manager;
     struct as_kube_pod_list *list;
     bool asked_twice;
     bool with_pods;
+    bool has_own_size; /* as in as_observe_request */
+    int32_t own_size;
+    char changed_by[AS_MANAGER_SIZE]; /* as in as_observation */
+    char *selector;                   /* of the pods, until they are listed; NULL: none */
     bool is_cluster_wide;
 
     struct as_outcome outcome;
@@ -77,8 +86,11 @@ static void free_call(struct call *call)
         as_kube_discovery_waiter_cancel(&call->waiter);
     if (call->request)
         as_kube_request_cancel(call->request);
+    if (call->manager)
+        as_kube_manager_cancel(call->manager);
     if (call->list)
         as_kube_pod_list_cancel(call->list);
+    free(call->selector);
     LIST_REMOVE(call, entry);
     as_target_ref_free(call->ref);
     as_scale_request_deinit(&call->wanted);
@@ -96,6 +108,7 @@ static void tell_observed(struct call *call)
     as_outcome_fill_observation(&call->outcome, &observation);
     memcpy(observation.version, call->scale.resource_version, sizeof(observation.version));
     memcpy(observation.uid, call->scale.uid, sizeof(observation.uid));
+    memcpy(observation.changed_by, call->changed_by, sizeof(observation.changed_by));
     if (call->pods) {
         observation.has_pods = true;
         observation.pods = call->pods->items;
@@ -125,6 +138,8 @@ static void finish(void *context)
     call->timer = NULL;
     if (call->outcome.reason == AS_REASON_APPLIED && !as_str_is_empty(call->scale.uid))
         as_kube_events_remember(call->owner->events, call->ref->id, call->scale.uid);
+    if (call->outcome.reason == AS_REASON_APPLIED && !call->is_cluster_wide)
+        as_kube_others_note(call->owner->others, call->ref);
     if (call->scaled)
         tell_scaled(call);
     else
@@ -175,26 +190,52 @@ static void listed(void *context, const struct as_outcome *outcome, const struct
     finish(call);
 }
 
-/* True if the call continues with a list; else the pods are not known, and the message says why. */
-static bool list_pods(struct call *call, const struct as_http_response *response)
+/* Sets the selector; without it the pods are not known, and the message says why. */
+static void take_selector(struct call *call, const struct as_http_response *response)
 {
     struct as_error error = AS_ERROR_INIT;
-    AS_CLEANUP(as_free_p) char *selector = NULL;
-    if (as_kube_selector_decode(response->body, response->body_size, &selector, &error) < 0) {
+    if (as_kube_selector_decode(response->body, response->body_size, &call->selector, &error) < 0) {
         as_error_wrap(&error, "pods are not known");
         as_outcome_set_message(&call->outcome, error.text);
-        return false;
+        return;
     }
-    if (!selector || call->is_cluster_wide) {
+    if (!call->selector || call->is_cluster_wide)
         as_outcome_set_message(&call->outcome,
-                               selector ? "pods are not known: the object is in no namespace"
-                                        : "pods are not known: the scale subresource has no "
-                                          "selector");
-        return false;
-    }
-    call->list =
-        as_kube_pod_list_start(&call->owner->client, get_namespace(call), selector, listed, call);
-    return true;
+                               call->selector ? "pods are not known: the object is in no namespace"
+                                              : "pods are not known: the scale subresource has no "
+                                                "selector");
+}
+
+/* The size is known: the pods are next, if they are asked for. */
+static void go_on(struct call *call)
+{
+    if (call->selector && !call->is_cluster_wide)
+        call->list = as_kube_pod_list_start(&call->owner->client, get_namespace(call),
+                                            call->selector, listed, call);
+    else
+        finish(call);
+}
+
+static void manager_known(void *context, const char *manager)
+{
+    struct call *call = context;
+    call->manager = NULL;
+    memcpy(call->changed_by, manager, strlen(manager) + 1);
+    go_on(call);
+}
+
+static bool is_changed_by_others(const struct call *call)
+{
+    return call->has_own_size && call->scale.replicas != call->own_size;
+}
+
+/* Of the object itself, whose scale is at call->path. */
+static void ask_manager(struct call *call)
+{
+    static const char scale[] = "/scale";
+    AS_CLEANUP(as_free_p)
+    char *path = as_xstrndup(call->path, strlen(call->path) - (sizeof(scale) - 1));
+    call->manager = as_kube_manager_start(&call->owner->client, path, manager_known, call);
 }
 
 /* True if the path itself is gone, and must be looked up again. */
@@ -227,9 +268,16 @@ static void answered(void *context, const struct as_http_response *response, uns
         proceed(call);
         return;
     }
-    if (call->outcome.reason == AS_REASON_APPLIED && call->with_pods && list_pods(call, response))
+    if (call->outcome.reason != AS_REASON_APPLIED) {
+        finish(call);
         return;
-    finish(call);
+    }
+    if (call->with_pods)
+        take_selector(call, response);
+    if (is_changed_by_others(call))
+        ask_manager(call);
+    else
+        go_on(call);
 }
 
 static int write_path(struct as_buf *path, const struct call *call, const char *plural)
@@ -333,6 +381,8 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
     struct call *call = new_call(self, ticket, ref, context);
     call->observed = done;
     call->with_pods = request->with_pods;
+    call->has_own_size = request->has_own_size;
+    call->own_size = request->own_size;
     proceed(call);
 }
 
@@ -356,6 +406,7 @@ static void close_port(struct as_target_port *self)
     struct call *call;
     while ((call = LIST_FIRST(&kubernetes->calls)) != NULL)
         free_call(call);
+    as_kube_others_free(kubernetes->others);
     as_kube_discovery_free(kubernetes->discovery);
     as_kube_client_deinit(&kubernetes->client);
     as_kube_events_free(kubernetes->events);
@@ -379,6 +430,7 @@ struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
     as_kube_client_init(&kubernetes->client, env, access);
     kubernetes->discovery = as_kube_discovery_new(&kubernetes->client);
     kubernetes->events = as_kube_events_new(&kubernetes->client);
+    kubernetes->others = as_kube_others_new(&kubernetes->client);
     LIST_INIT(&kubernetes->calls);
     return &kubernetes->port;
 }

@@ -168,6 +168,21 @@ static void say_follow(struct harness *harness, const struct as_follow_record *r
         record->is_held ? " held" : "");
 }
 
+static void say_others(struct harness *harness, const struct as_others_record *record)
+{
+    struct as_buf words = AS_BUF_INIT(TRANSCRIPT_MAX);
+    for (size_t i = 0; i < record->set_back_count; i++) {
+        const struct as_set_back *each = &record->set_backs[i];
+        as_buf_printf(&words, " %d>%d>%d by %s", each->from, each->to, each->found,
+                      *each->by ? each->by : "?");
+    }
+    as_buf_printf(&words, "%s%s", record->message ? ": " : "",
+                  record->message ? record->message : "");
+    say(harness, "%s %s%s", as_others_event_get_word(record->event), name_of(record->target),
+        words.data ? words.data : "");
+    as_buf_deinit(&words);
+}
+
 static void say_notification(struct harness *harness, const struct as_notification_record *record)
 {
     struct as_buf words = AS_BUF_INIT(TRANSCRIPT_MAX);
@@ -231,6 +246,8 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
     if (call->is_look && harness->on_ask)
         harness->on_ask(harness, name_of(id), effect->call.observe->pool);
     call->with_nodes = effect->call.observe->with_nodes;
+    call->has_own_size = effect->call.observe->has_own_size;
+    call->own_size = effect->call.observe->own_size;
     print_templates(harness, effect->call.observe);
     say(harness, "%s %s%s%s", call->is_look ? "look at" : "observe", name_of(id),
         call->with_pods ? " with pods" : "", call->with_nodes ? " with nodes" : "");
@@ -298,6 +315,7 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
         stage(harness, AS_STORE_META, "pause", strlen("pause"), NULL);
         break;
     case AS_EFFECT_RECORD_COMMAND: say_command(harness, effect->order); break;
+    case AS_EFFECT_RECORD_OTHERS: say_others(harness, effect->others); break;
     case AS_EFFECT_RECORD_NOTIFICATION: say_notification(harness, effect->notification); break;
     case AS_EFFECT_RECORD_DECISION: say_decision(harness, effect->decision); break;
     case AS_EFFECT_RECORD_ACTION: say_action(harness, effect->action); break;
@@ -394,6 +412,9 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
     };
     if (!target->has_no_version)
         (void)snprintf(observation.version, sizeof(observation.version), "%u", target->version);
+    if (target->manager && call->has_own_size && call->own_size != target->size)
+        (void)snprintf(observation.changed_by, sizeof(observation.changed_by), "%s",
+                       target->manager);
     if (target->uid)
         (void)snprintf(observation.uid, sizeof(observation.uid), "%s", target->uid);
     if (call->is_look && harness->on_look) {

@@ -38,6 +38,7 @@ struct virtual_target {
     const char *template_;  /* of a node group, where nodes are asked for; NULL: none is seen */
     bool is_hanging;        /* nothing asked of it is answered until it is cleared */
     enum as_reason failure; /* where set, what its observation ends with */
+    const char *manager;    /* of its size, told where it is asked for; NULL: not known */
 };
 
 struct scale_script { /* what becomes of the next request, instead of being done */
@@ -59,6 +60,8 @@ struct query_script { /* the answer to a query of this text; without one there i
 struct queued_call {
     bool is_scale, is_query, with_pods, with_nodes;
     bool is_look; /* an observation with a survey */
+    bool has_own_size;
+    int32_t own_size;
     as_mono_time at;
     uint64_t ticket;
     char query[256];

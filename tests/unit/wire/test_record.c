@@ -205,6 +205,44 @@ Test(record, nodes)
     sealed_deinit(&nodes);
 }
 
+Test(record, others)
+{
+    static const struct as_other found[] = {{"HorizontalPodAutoscaler", "web", 2, -1}};
+    const struct as_set_back set_backs[] = {{.from = 4, .to = 6, .found = 4, .by = "hpa"},
+                                            {.from = 4, .to = 6, .found = 5, .by = ""}};
+    struct as_others_record record = {.event = AS_OTHERS_FOUND,
+                                      .target = "kubernetes/default/apps/v1/Deployment/shop/web",
+                                      .target_name = "web",
+                                      .others = found,
+                                      .other_count = 1,
+                                      .set_backs = set_backs,
+                                      .set_back_count = 2,
+                                      .message = "the hour is over"};
+    SEALED(first);
+    as_record_encode_others(&header, &record, &first.text, &first.places);
+    json_t *item = json_array_get(json_object_get(seal(&first)->json, "found"), 0);
+    cr_assert_str_eq(json_string_value(json_object_get(item, "name")), "web");
+    cr_assert(json_is_null(json_object_get(item, "max")));
+    cr_assert_null(json_object_get(first.json, "set_backs"));
+    sealed_deinit(&first);
+
+    record.event = AS_OTHERS_CONTENDED;
+    SEALED(contended);
+    as_record_encode_others(&header, &record, &contended.text, &contended.places);
+    const json_t *list = json_object_get(seal(&contended)->json, "set_backs");
+    cr_assert_eq(json_array_size(list), 2);
+    cr_assert_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "by")), "hpa");
+    cr_assert(json_is_null(json_object_get(json_array_get(list, 1), "by")), "not known");
+    cr_assert_str_eq(text_of(&contended, "event"), "contended");
+    sealed_deinit(&contended);
+
+    record.event = AS_OTHERS_OVER;
+    SEALED(over);
+    as_record_encode_others(&header, &record, &over.text, &over.places);
+    cr_assert_str_eq(text_of(seal(&over), "message"), "the hour is over");
+    sealed_deinit(&over);
+}
+
 struct notified {
     struct as_notification notification;
     struct as_alert alerts[2];

@@ -13,6 +13,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/nodes/nodes_seen.h>
+#include <alertscaler/core/others.h>
 
 #define BUF_MAX 65536
 
@@ -183,6 +184,9 @@ static struct as_buf encode(enum kind kind)
     AS_CLEANUP(as_target_ref_free_p)
     struct as_target_ref *ref =
         as_target_ref_make(&as_target_kind_node_group, "node_group/mine/pool", fields, 2);
+    const struct as_own_size own_size = {4, 6, moment_at(985, 49985), "77"};
+    const struct as_set_back set_backs[] = {{moment_at(950, 49950), 4, 6, 4, "hpa"},
+                                            {moment_at(960, 49960), 4, 6, 5, ""}};
     const struct as_target_state target = {
         .id = "node_group/mine/pool",
         .ref = ref,
@@ -204,6 +208,10 @@ static struct as_buf encode(enum kind kind)
         .endings = endings,
         .ending_count = AS_ARRAY_SIZE(endings),
         .template_ = TEMPLATE("{\"zone\":\"a\"}"),
+        .own_size = &own_size,
+        .set_backs = set_backs,
+        .set_back_count = AS_ARRAY_SIZE(set_backs),
+        .contended = moment_at(965, 49965),
     };
     if (kind == INCIDENT)
         encode_incident(&out);
@@ -341,8 +349,9 @@ Test(state, a_document_cut_anywhere_is_refused)
 /* Those that documents of earlier versions do not have. */
 static bool is_optional(const char *key)
 {
-    static const char *const keys[] = {"born",           "key",      "last_return",
-                                       "last_step_down", "template", "uid"};
+    static const char *const keys[] = {"born",        "contended",      "key",
+                                       "last_return", "last_step_down", "own_size",
+                                       "set_backs",   "template",       "uid"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
         if (strcmp(key, keys[i]) == 0)
             return true;
@@ -386,6 +395,9 @@ static int use_earlier(void *context, const struct as_target_state *state)
     cr_assert_str_eq(state->uid, "");
     cr_assert_not(as_moment_is_set(state->born));
     cr_assert_null(state->template_);
+    cr_assert_not(as_moment_is_set(state->contended));
+    cr_assert_null(state->own_size);
+    cr_assert_eq(state->set_back_count, 0);
     ++*used;
     return 0;
 }
@@ -398,6 +410,9 @@ Test(state, a_target_of_an_earlier_version_is_stored_under_its_id)
     json_object_del(document, "key");
     json_object_del(document, "uid");
     json_object_del(document, "born");
+    json_object_del(document, "contended");
+    json_object_del(document, "own_size");
+    json_object_del(document, "set_backs");
     json_object_del(document, "template");
     char *json = json_dumps(document, JSON_COMPACT);
     cr_assert_eq(as_state_decode_target(json, strlen(json), &test_clock, use_earlier, &used, NULL),

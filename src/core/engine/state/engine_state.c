@@ -8,6 +8,8 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/state/engine_set_backs.h"
+
 #define CLOCK_JUMP_US AS_US_PER_S
 #define ENDINGS_MAX   64 /* per target; a new one replaces the oldest */
 
@@ -297,6 +299,7 @@ struct target *target_free(struct target *target)
     free(target->entry);
     free(target->template_);
     pause_free(&target->pause);
+    contention_clear(&target->contention);
     held_free(target);
     free(target->verdict.rule);
     free(target->dry_verdict.rule);

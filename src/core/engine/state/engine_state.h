@@ -143,6 +143,15 @@ struct ordered { /* a size ordered by an operator and not set yet */
     struct as_moment at;
 };
 
+/* Sizes of ours that others set back (engine_contention.h). */
+struct contention {
+    bool has_own;
+    struct as_own_size own;                         /* owns its version */
+    struct as_set_back set_backs[AS_SET_BACKS_MAX]; /* ascending by time; own their texts */
+    size_t count;
+    struct as_moment since; /* the target is left alone since then; unset: it is not */
+};
+
 struct growth { /* the last increase, until all of it has arrived (engine_growth.c) */
     bool is_open;
     bool did_not_come;     /* of a workload: not in time, with `ready` pods */
@@ -324,6 +333,7 @@ struct target {
     struct pause pause;
     TAILQ_ENTRY(target) of_paused;
     struct ordered ordered;
+    struct contention contention;
     struct growth growth;
     struct share share;
     struct pool pool;

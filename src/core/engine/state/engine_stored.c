@@ -13,6 +13,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine/state/engine_scopes.h"
+#include "engine/state/engine_set_backs.h"
 
 struct as_incident_target binding_get_target(const struct binding *binding)
 {
@@ -410,6 +411,7 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     fill_ordered(engine, target, state);
     fill_growth(engine, target, state);
     fill_follows(engine, target, state);
+    contention_fill_state(engine, &target->contention, state);
     state->asked = target->pool.asked;
     state->asked_count = target->pool.asked_count;
     if (target->pause.is_set)
@@ -437,6 +439,7 @@ void target_take_state(struct as_engine *engine, struct target *target,
     take_ordered(target, state);
     take_growth(target, state);
     take_follows(engine, target, state);
+    contention_take_state(&target->contention, state);
     if (state->asked_count > 0)
         pool_set_asked(&target->pool, state->asked, state->asked_count);
     if (state->template_ && !target->template_)

@@ -51,7 +51,7 @@ static struct target *make(struct as_engine *engine, struct as_target_ref *ref_t
     target->observed = target->last_up = target->last_down = AS_MOMENT_NEVER;
     target->dry_last_up = target->dry_last_down = target->last_step_down = AS_MOMENT_NEVER;
     target->last_return = AS_MOMENT_NEVER;
-    target->growth.failed = target->born = AS_MOMENT_NEVER;
+    target->growth.failed = target->born = target->contention.since = AS_MOMENT_NEVER;
     target->keep_us = KEEP_LOCKS_US;
     target->retry.us = INT64_MIN;
     RB_INIT(&target->groups);

@@ -19,6 +19,8 @@
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_history.h"
 #include "engine/state/engine_targets.h"
+#include "engine/state/engine_versions.h"
+#include "engine/others/engine_contention.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
@@ -223,6 +225,7 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     const bool is_up = intent->to > intent->from;
     note_change(engine, target, intent, returned);
     set_cause(target, intent);
+    contention_note_own(engine, target, intent);
     history_add_event(engine, target, intent->to - intent->from);
     if (!intent->is_ordered) /* an order ends give-backs: the size is someone else's */
         endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
@@ -420,24 +423,12 @@ void actions_supersede_maybe(struct as_engine *engine, struct target *target, co
     end_maybe(engine, target);
 }
 
-/* An API server's versions are growing numbers. A smaller one is from before the request: the
- * server lacks the last changes, e.g. after a fail-over. */
-static bool is_older(const char *version, const char *other)
-{
-    const size_t size = strspn(version, "0123456789"), other_size = strspn(other, "0123456789");
-    if (version[size] != '\0' || other[other_size] != '\0')
-        return false;
-    return size != other_size ? size < other_size : strcmp(version, other) < 0;
-}
-
 /* The observation is newer than the request: if it has another version, the request has lost. A
  * node group's observation may be older, from a cache. */
 static bool has_lost(const struct target *target, const struct intent *intent,
                      const struct as_observation *observation)
 {
-    return target->ref->kind->is_current && intent->version[0] && observation->version[0] &&
-           strcmp(intent->version, observation->version) != 0 &&
-           !is_older(observation->version, intent->version);
+    return target->ref->kind->is_current && version_is_newer(observation->version, intent->version);
 }
 
 static const char not_found[] = "not found to be done after a restart; decided anew";

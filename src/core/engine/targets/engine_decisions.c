@@ -17,6 +17,7 @@
 #include "engine/state/engine_history.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_after.h"
+#include "engine/others/engine_contention.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"
@@ -61,6 +62,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .last_down = moment_get_wall(engine, down),
         .last_step_down = moment_get_wall(engine, step_down),
         .flags = {.paused = pauses_find(engine, target) != NULL,
+                  .contended = contention_holds(engine, target),
                   .in_progress =
                       observation->in_progress || growth_is_awaited(target, observation)},
         .proposals = proposals->items,
@@ -149,6 +151,7 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
         .rules_digest = engine->ruleset->digest,
         .repeats = repeats,
         .pause = pauses_note(engine, target),
+        .contended = contention_note(engine, target),
         .pool_decision =
             target->share.pool ? as_arena_strdup(&engine->arena, target->share.decision) : NULL,
         .waits_for = waits_for ? waits_for->config->name : NULL,
@@ -291,6 +294,7 @@ void decisions_make(struct as_engine *engine, struct target *target,
     outcome.is_decided =
         decide_one(engine, target, observation, &live, dry_run, &target->verdict, &outcome);
     outcome.due = get_earlier(outcome.due, decisions_get_next_due(engine, target));
+    outcome.due = get_earlier(outcome.due, contention_get_end(target));
     if (outcome.is_decided && outcome.decision.reason == AS_REASON_GUARDED)
         outcome.due = get_earlier(outcome.due, get_proof_time(engine, target, &outcome.decision));
     bool is_finished =

@@ -16,11 +16,13 @@
 #include "engine/incidents/engine_bindings.h"
 #include "engine/state/engine_effects.h"
 #include "engine/targets/engine_actions.h"
+#include "engine/others/engine_contention.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"
 
 static const char why[] = "given up: another object has the name now";
+static const char why_over[] = "another object has the name now";
 
 static void forget_former(struct as_engine *engine, struct target *target)
 {
@@ -30,6 +32,7 @@ static void forget_former(struct as_engine *engine, struct target *target)
     target->born = moment_now(engine);
     target->is_untold = true;
     lock_cause_free(&target->cause);
+    contention_end(engine, target, why_over);
     endings_forget_sizes(target);
     bindings_forget_sizes(engine, target);
     growth_forget_pods(target);

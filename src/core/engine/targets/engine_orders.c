@@ -19,6 +19,7 @@
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
+#include "engine/others/engine_contention.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_pauses.h"
 
@@ -105,9 +106,15 @@ static void resume(struct as_engine *engine, struct deed *deed)
 {
     const struct pause *pause = deed->target ? &deed->target->pause : &engine->pause;
     const bool was_ineffective = follow_release(engine, deed->target);
-    if (pause->is_set || was_ineffective) {
-        if (pause->is_set)
-            pause_clear(engine, deed->target);
+    const bool is_paused = pause->is_set;
+    const bool is_contended = deed->target && contention_holds(engine, deed->target);
+    if (is_contended) {
+        contention_end(engine, deed->target, "resumed by an operator");
+        effect_put_target(engine, deed->target);
+    }
+    if (is_paused)
+        pause_clear(engine, deed->target);
+    if (is_paused || is_contended || was_ineffective) {
         deed->wakes = true;
         deed->wakes_all = !deed->target;
     } else if (engine->halt.is_set) {
@@ -154,7 +161,8 @@ static void unlock(struct as_engine *engine, struct deed *deed)
 {
     struct target *target = deed->target;
     if (!is_locked(engine, target)) {
-        refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "no lock holds the target");
+        refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "no lock holds the target%s",
+               contention_holds(engine, target) ? ": it is contended, which `resume` ends" : "");
         return;
     }
     target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;

@@ -57,6 +57,7 @@
 #include "engine/state/engine_templates.h"
 #include "engine/targets/engine_actions.h"
 #include "engine/targets/engine_after.h"
+#include "engine/others/engine_contention.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
@@ -95,6 +96,7 @@ static void observe(struct as_engine *engine, struct target *target)
     target->with_nodes = sources_need_nodes(target);
     request->with_pods = target->with_pods;
     request->with_nodes = target->with_nodes;
+    contention_fill_request(engine, target, request);
     request->nodes = target_get_nodes(target);
     request->pool = pool_make_request(engine, target);
     if (request->pool)
@@ -150,22 +152,27 @@ static int64_t get_refresh_us(const struct as_engine *engine)
     return paced > REFRESH_US ? paced : REFRESH_US;
 }
 
+static as_mono_time get_later(as_mono_time a, as_mono_time b)
+{
+    return a.us > b.us ? a : b;
+}
+
 /* When the locks of a target that nothing uses can be forgotten. */
 static as_mono_time get_forget_time(const struct target *target)
 {
     const struct as_moment moments[] = {
         target->last_up,       target->last_down,      target->dry_last_up, target->dry_last_down,
         target->growth.failed, target->last_step_down, target->last_return};
-    as_mono_time forget = {INT64_MIN};
+    as_mono_time forget = contention_get_forget_time(target);
     if (target->event_count > 0) /* also if the locks were ended by hand */
-        forget.us =
-            as_time_add(target->events[target->event_count - 1].at.mono.us, target->keep_us);
+        forget = get_later(
+            forget, (as_mono_time){as_time_add(target->events[target->event_count - 1].at.mono.us,
+                                               target->keep_us)});
     for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
         if (!as_moment_is_set(moments[i]))
             continue;
-        const int64_t end = as_time_add(moments[i].mono.us, target->keep_us);
-        if (end > forget.us)
-            forget.us = end;
+        forget =
+            get_later(forget, (as_mono_time){as_time_add(moments[i].mono.us, target->keep_us)});
     }
     return forget;
 }
@@ -173,9 +180,10 @@ static as_mono_time get_forget_time(const struct target *target)
 /* Forgets a target without rules, incidents or locks. */
 static void forget_or_wait(struct as_engine *engine, struct target *target)
 {
-    const as_mono_time forget = get_forget_time(target);
+    contention_review(engine, target);
+    const as_mono_time forget = get_forget_time(target), over = contention_get_end(target);
     if (forget.us > engine->mono.us) {
-        target_set_deadline(engine, target, forget);
+        target_set_deadline(engine, target, over.us < forget.us ? over : forget);
         return;
     }
     if (target->pins > 0 || target->pause.is_set || target->follow_count > 0)
@@ -400,6 +408,8 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     follow_see(engine, target, observation);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
         return;
+    if (!target->maybe)
+        contention_see(engine, target, observation);
     const int32_t keep = find_take_back(engine, target, observation);
     if (keep < 0 && !orders_begin(engine, target, observation)) {
         go_on(engine, target, observation);

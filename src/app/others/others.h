@@ -1,0 +1,25 @@
+/*
+ * Who else aims at targets, as last found. In memory alone: it is found again after a start.
+ */
+#ifndef ALERTSCALER_SRC_APP_OTHERS_OTHERS_H
+#define ALERTSCALER_SRC_APP_OTHERS_OTHERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/core/others.h>
+
+#define OTHERS_TARGETS_MAX 10000 /* of more than these it is not known */
+
+struct as_others *as_others_new(void) AS_MUST_USE;
+struct as_others *as_others_free(struct as_others *others);
+
+/* Copies what was found. True: it is not what was known. */
+bool as_others_take(struct as_others *others, const char *target, const struct as_other *found,
+                    size_t count) AS_MUST_USE;
+/* NULL and 0: nobody. Valid until the next take. */
+const struct as_other *as_others_find(const struct as_others *others, const char *target,
+                                      size_t *count_out);
+
+#endif

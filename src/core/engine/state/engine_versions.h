@@ -1,0 +1,13 @@
+/*
+ * Versions of objects as API servers give them: growing numbers, opaque elsewhere.
+ */
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_VERSIONS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_VERSIONS_H
+
+#include <stdbool.h>
+
+/* Whether an object was changed between the two. False if either is "" (it has no version), and for
+ * a smaller number: the server lacks the last changes, e.g. after a fail-over. */
+bool version_is_newer(const char *version, const char *than);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * Who set an object's size last, by its managedFields: one request for its metadata. Needs the
+ * right to get the object itself.
+ */
+#ifndef ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_MANAGER_H
+#define ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_MANAGER_H
+
+#include <alertscaler/access/kube_client.h>
+#include <alertscaler/base/attr.h>
+
+/* "": not known, for whatever reason. */
+typedef void as_kube_manager_done_fn(void *context, const char *manager);
+
+struct as_kube_manager_ask;
+
+/* `path` of the object, not of its scale; it is copied. `done` is called exactly once, in a later
+ * turn of the loop, unless cancelled first. */
+struct as_kube_manager_ask *as_kube_manager_start(struct as_kube_client *client, const char *path,
+                                                  as_kube_manager_done_fn *done,
+                                                  void *context) AS_MUST_USE;
+void as_kube_manager_cancel(struct as_kube_manager_ask *ask);
+
+#endif
