@@ -119,10 +119,10 @@ struct as_growth_state {
 struct as_follow_state {
     const char *action_id, *decision_id, *rule;
     int32_t from, to;
-    int32_t missing;             /* not ready before it, and not waited for */
-    struct as_moment at;         /* of the decision */
-    struct as_moment applied;    /* when the size was set */
-    bool awaits_ready;           /* it is an increase, and the number that is ready is known */
+    int32_t missing;               /* not ready before it, and not waited for */
+    struct as_moment at;           /* of the decision */
+    struct as_moment applied;      /* when the size was set */
+    bool awaits_ready;             /* it is an increase, and the number that is ready is known */
     int64_t ready_us, resolved_us; /* after `applied`; -1: not yet */
 };
 
@@ -157,7 +157,7 @@ struct as_target_state {
     const struct as_growth_state *growth;   /* NULL: nothing to remember */
     const struct as_asked *asked;           /* of a pool: shapes that groups were asked for */
     size_t asked_count;
-    const char *template_; /* as in as_nodes_seen; NULL: none */
+    const char *template_;                 /* as in as_nodes_seen; NULL: none */
     const struct as_follow_state *follows; /* ascending by `applied` */
     size_t follow_count;
     const struct as_trial_state *trials;

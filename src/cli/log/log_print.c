@@ -467,20 +467,13 @@ static const struct {
     const char *kind;
     void (*print)(const struct print *print, json_t *record);
 } kinds[] = {
-    {"action", print_action},
-    {"command", print_command},
-    {"decision", print_decision},
-    {"denied", print_denied},
-    {"effect", print_effect},
-    {"incident", print_incident},
-    {"nodes", print_nodes},
-    {"notification", print_notification},
-    {"notify", print_notify},
-    {"others", print_others},
-    {"reload", print_reload},
-    {"repeat", print_repeat},
-    {"start", print_start},
-    {"stop", print_start},
+    {"action", print_action},     {"command", print_command},
+    {"decision", print_decision}, {"denied", print_denied},
+    {"effect", print_effect},     {"incident", print_incident},
+    {"nodes", print_nodes},       {"notification", print_notification},
+    {"notify", print_notify},     {"others", print_others},
+    {"reload", print_reload},     {"repeat", print_repeat},
+    {"start", print_start},       {"stop", print_start},
 };
 
 void log_print(json_t *record, json_t *details, bool colors, json_t *ids, FILE *out)

@@ -154,7 +154,7 @@ struct contention {
 
 struct growth { /* the last increase, until all of it has arrived (engine_growth.c) */
     bool is_open;
-    bool did_not_come;     /* of a workload: not in time, with `ready` pods */
+    bool did_not_come; /* of a workload: not in time, with `ready` pods */
     int32_t ready;
     bool is_ordered;       /* by an operator */
     bool is_refused;       /* the provider lacks capacity */
@@ -196,7 +196,7 @@ struct pool { /* of a pool, or of a node group that is one of itself (engine_poo
 
 struct intent {
     char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
-    bool is_ordered; /* by an operator: decision_id is the command's */
+    bool is_ordered;  /* by an operator: decision_id is the command's */
     bool is_of_alert; /* of an open incident */
     bool is_resolved; /* the incident was resolved since; not stored */
     char *rule;

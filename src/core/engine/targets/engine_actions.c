@@ -15,12 +15,12 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine/follow/engine_follow.h"
+#include "engine/others/engine_contention.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_history.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_versions.h"
-#include "engine/others/engine_contention.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"

@@ -12,12 +12,12 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#include "engine/others/engine_contention.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_history.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_after.h"
-#include "engine/others/engine_contention.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"

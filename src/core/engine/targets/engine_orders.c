@@ -15,11 +15,11 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine/follow/engine_follow.h"
+#include "engine/others/engine_contention.h"
 #include "engine/state/engine_causes.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
-#include "engine/others/engine_contention.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_pauses.h"
 

@@ -52,12 +52,12 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine/follow/engine_follow.h"
+#include "engine/others/engine_contention.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_templates.h"
 #include "engine/targets/engine_actions.h"
 #include "engine/targets/engine_after.h"
-#include "engine/others/engine_contention.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
