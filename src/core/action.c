@@ -10,7 +10,7 @@ const char *as_action_kind_get_word(enum as_action_kind kind)
     static const char *const words[AS_ACTION_KIND_COUNT] = {
         [AS_ACTION_SCALE_UP] = "scale_up",         [AS_ACTION_SCALE_DOWN] = "scale_down",
         [AS_ACTION_SCALE_TO] = "scale_to",         [AS_ACTION_TRACK] = "track",
-        [AS_ACTION_PASS_THROUGH] = "pass_through",
+        [AS_ACTION_PASS_THROUGH] = "pass_through", [AS_ACTION_HOLD] = "hold",
     };
 
     assert((size_t)kind < AS_ACTION_KIND_COUNT);

@@ -160,6 +160,16 @@ static void decode_scale_to(struct as_reader *reader, struct as_arena *arena, in
     as_read_end(&body);
 }
 
+/* hold: a direction; since v: 2 */
+static void decode_hold(struct as_reader *reader, int32_t version, struct as_action *action)
+{
+    const char *name = as_action_kind_get_word(action->kind);
+
+    if (version < 2)
+        as_read_fail(reader, name, "unknown field");
+    action->hold = (enum as_ways)as_read_enum(reader, name, as_decision_ways, 0);
+}
+
 static void decode_utilization(struct as_reader *reader, struct as_track *track)
 {
     const char *text = "";
@@ -219,7 +229,7 @@ static enum as_action_kind find_kind(struct as_reader *reader)
     }
     if (count != 1)
         as_read_fail(reader, NULL,
-                     "expected one of scale_up, scale_down, scale_to, track, pass_through");
+                     "expected one of scale_up, scale_down, scale_to, track, pass_through, hold");
     return found;
 }
 
@@ -236,6 +246,8 @@ void as_decision_decode_action(struct as_reader *proposal, struct as_arena *aren
     const char *name = as_action_kind_get_word(action_out->kind);
     if (action_out->kind == AS_ACTION_SCALE_TO)
         decode_scale_to(&reader, arena, version, action_out);
+    else if (action_out->kind == AS_ACTION_HOLD)
+        decode_hold(&reader, version, action_out);
     else
         as_read_object(&body, &reader, name);
     switch (action_out->kind) {
@@ -244,6 +256,7 @@ void as_decision_decode_action(struct as_reader *proposal, struct as_arena *aren
     case AS_ACTION_TRACK: decode_track(&body, &action_out->track); break;
     case AS_ACTION_PASS_THROUGH: as_read_end(&body); break;
     case AS_ACTION_SCALE_TO:
+    case AS_ACTION_HOLD:
     case AS_ACTION_KIND_COUNT: break;
     }
     as_read_end(&reader);

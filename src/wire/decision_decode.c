@@ -36,6 +36,11 @@ const struct as_read_word as_decision_resources[] = {
 #define READ_WORD(enumerator, word) {word, enumerator},
 static const struct as_read_word nodes_words[] = {AS_NODES_WORDS(READ_WORD){0}};
 
+#define WAYS_WORD(enumerator, word) {word, enumerator},
+const struct as_read_word as_decision_ways[] = {AS_WAYS_WORDS(WAYS_WORD){0}};
+#define HOLDER_WORD(enumerator, word, name) {word, enumerator},
+static const struct as_read_word holder_words[] = {AS_HOLDERS(HOLDER_WORD){0}};
+
 static const struct as_bounds_config default_config = {
     .min = 1,
     .tolerance_up = 0.1,
@@ -380,6 +385,31 @@ static void decode_flags(struct as_reader *root, struct as_decide_input *input)
     as_read_end(&reader);
 }
 
+/* Since v: 2. */
+static void decode_forbidden(struct decoder *decoder, struct as_reader *root)
+{
+    struct as_decide_input *input = &decoder->document->input;
+    size_t count;
+    const struct tree_value *at = as_read_list(root, "forbidden", &count);
+
+    if (!at)
+        return;
+    struct as_forbidden *rows = as_arena_alloc(decoder->arena, count, sizeof(*rows));
+    for (size_t i = 0; i < count; i++, at = at->next) {
+        struct as_reader item;
+        as_read_item(&item, root, "forbidden", at, i);
+        as_read_require(&item, "direction");
+        as_read_require(&item, "by");
+        rows[i].ways = (enum as_ways)as_read_enum(&item, "direction", as_decision_ways, 0);
+        rows[i].by = (enum as_holder)as_read_enum(&item, "by", holder_words, 0);
+        decision_read_text(&item, "name", decoder->arena, &rows[i].name);
+        decision_read_text(&item, "rule", decoder->arena, &rows[i].rule);
+        as_read_end(&item);
+    }
+    input->forbidden = rows;
+    input->forbidden_count = count;
+}
+
 static int compare_samples(const void *a, const void *b)
 {
     return strcmp(((const struct as_sample *)a)->pod, ((const struct as_sample *)b)->pod);
@@ -484,6 +514,8 @@ static int decode_root(struct decoder *decoder, const struct tree_value *value,
     decode_observed(decoder, &root);
     decode_history(decoder, &root);
     decode_flags(&root, input);
+    if (input->version >= 2)
+        decode_forbidden(decoder, &root);
     decode_proposals(decoder, &root);
     if (input->survey)
         decision_read_seed(&root, (struct as_survey *)input->survey);

@@ -281,6 +281,24 @@ static void write_flags(struct as_json_writer *json, const struct as_decide_inpu
     as_json_end_object(json);
 }
 
+static void write_forbidden(struct as_json_writer *json, const struct as_decide_input *input)
+{
+    if (input->forbidden_count == 0)
+        return;
+    as_json_write_key(json, "forbidden");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < input->forbidden_count; i++) {
+        const struct as_forbidden *row = &input->forbidden[i];
+        as_json_begin_object(json);
+        as_json_write_member(json, "by", as_holder_get_word(row->by));
+        as_json_write_member(json, "direction", as_ways_get_word(row->ways));
+        write_string_if(json, "name", row->name);
+        write_string_if(json, "rule", row->rule);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
 /* `at_least` and `by`; "below" sorts between the two. */
 static void write_amount(struct as_json_writer *json, const struct as_amount *amount,
                          const struct as_step *step)
@@ -366,6 +384,7 @@ static void write_action(struct as_json_writer *json, const struct as_action *ac
             as_json_write_i64(json, action->size);
         break;
     case AS_ACTION_TRACK: write_track(json, &action->track); break;
+    case AS_ACTION_HOLD: as_json_write_string(json, as_ways_get_word(action->hold)); break;
     case AS_ACTION_PASS_THROUGH:
     case AS_ACTION_KIND_COUNT:
         as_json_begin_object(json);
@@ -419,6 +438,7 @@ void as_decision_encode_input(const struct as_decide_input *input, struct as_buf
     as_json_begin_object(&json);
     as_json_write_key(&json, "flags");
     write_flags(&json, input);
+    write_forbidden(&json, input);
     as_json_write_key(&json, "history");
     write_history(&json, input);
     write_time(&json, "now", (as_maybe_time){.set = true, .at = input->now});
@@ -477,6 +497,8 @@ static void write_results(struct as_json_writer *json, const struct as_decide_in
         write_size_or_null(json, "desired", result->has_size || result->is_floor, result->desired);
         as_json_write_member(json, "reason",
                              result->is_floor           ? "floor"
+                             : result->is_hold          ? "hold"
+                             : result->ban              ? as_reason_get_word(AS_REASON_HELD)
                              : !result->has_size        ? as_reason_get_word(result->reason)
                              : result->within_tolerance ? "within_tolerance"
                                                         : "ok");
@@ -486,6 +508,17 @@ static void write_results(struct as_json_writer *json, const struct as_decide_in
         as_json_end_object(json);
     }
     as_json_end_array(json);
+}
+
+static void write_holder(struct as_json_writer *json, const struct as_decision *decision)
+{
+    if (decision->reason != AS_REASON_HELD)
+        return;
+    as_json_write_key(json, "held_by");
+    as_json_begin_object(json);
+    as_json_write_member(json, "by", as_holder_get_word(decision->held_by.by));
+    write_string_if(json, "name", decision->held_by.name);
+    as_json_end_object(json);
 }
 
 void as_decision_encode_output(const struct as_decide_input *input,
@@ -503,7 +536,10 @@ void as_decision_encode_output(const struct as_decide_input *input,
     as_json_write_member_i64(&json, "desired", decision->desired);
     as_json_write_member(&json, "direction", as_direction_get_word(decision->direction));
     if (plan)
-        decision_write_groups_to_kept(&json, input, decision);
+        decision_write_groups(&json, input, decision);
+    write_holder(&json, decision);
+    if (plan)
+        decision_write_homeless_to_kept(&json, plan);
     as_json_write_key(&json, "limited_by");
     write_limits(&json, decision->limited_by);
     write_time(&json, "next_evaluation", decision->next_evaluation);

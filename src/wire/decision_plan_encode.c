@@ -15,11 +15,9 @@ static int32_t get_to(const struct as_decide_input *input, const struct as_decis
     return input->survey->groups[group].size;
 }
 
-void decision_write_groups_to_kept(struct as_json_writer *json, const struct as_decide_input *input,
-                                   const struct as_decision *decision)
+void decision_write_groups(struct as_json_writer *json, const struct as_decide_input *input,
+                           const struct as_decision *decision)
 {
-    const struct as_pool_plan *plan = input->plan;
-
     as_json_write_key(json, "groups");
     as_json_begin_array(json);
     for (size_t i = 0; i < input->survey->group_count; i++) {
@@ -35,6 +33,10 @@ void decision_write_groups_to_kept(struct as_json_writer *json, const struct as_
         as_json_end_object(json);
     }
     as_json_end_array(json);
+}
+
+void decision_write_homeless_to_kept(struct as_json_writer *json, const struct as_pool_plan *plan)
+{
     decision_write_pods(json, "homeless", plan->homeless_pods, plan->homeless_count);
     decision_write_kept(json, plan->kept);
 }

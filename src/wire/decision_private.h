@@ -10,6 +10,7 @@ extern const struct as_read_word as_decision_phases[];
 extern const struct as_read_word as_decision_selects[];
 extern const struct as_read_word as_decision_policy_types[];
 extern const struct as_read_word as_decision_resources[];
+extern const struct as_read_word as_decision_ways[];
 
 /* Actions have their own decoder: decision_action.c. Steps are in the arena. */
 struct as_arena;

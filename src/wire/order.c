@@ -43,14 +43,24 @@ static void take_for(struct as_reader *reader, struct as_order *order)
         as_read_fail(reader, "for", "expected more than 0s and at most 366d");
 }
 
+static void take_direction(struct as_reader *reader, struct as_order *order)
+{
+#define WAYS_WORD(enumerator, word) {word, enumerator},
+    static const struct as_read_word words[] = {AS_WAYS_WORDS(WAYS_WORD){0}};
+
+    order->ways = (enum as_ways)as_read_enum(reader, "direction", words, AS_WAYS_BOTH);
+}
+
 static int decode(const struct tree_value *root, enum as_order_kind kind,
                   struct as_order_document *document, struct as_error *error)
 {
     struct as_reader reader;
     as_read_document(&reader, root, error);
     take_reason(&reader, document);
-    if (kind == AS_ORDER_PAUSE)
+    if (kind == AS_ORDER_PAUSE) {
         take_for(&reader, &document->order);
+        take_direction(&reader, &document->order);
+    }
     if (kind == AS_ORDER_SCALE) {
         as_read_require(&reader, "replicas");
         as_read_i32(&reader, "replicas", 0, &document->order.replicas);

@@ -389,6 +389,8 @@ static void write_pause(struct writer *writer, const struct as_pause_note *pause
     key(writer, "pause");
     as_json_begin_object(json);
     as_json_write_member_bool(json, "all", pause->is_of_all);
+    if (pause->ways != AS_WAYS_BOTH)
+        as_json_write_member(json, "direction", as_ways_get_word(pause->ways));
     as_json_write_key(json, "reason");
     write_text(json, pause->reason);
     as_json_write_key(json, "until");

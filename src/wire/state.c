@@ -155,6 +155,7 @@ static const struct state_row pause_rows[] = {
     {STATE_ROW("for_us", I64, as_pause_state, for_us), .max = INT64_MAX / 4},
     {STATE_ROW("reason", TEXT, as_pause_state, reason)},
     {STATE_ROW("since", MOMENT, as_pause_state, since), .is_needed = true},
+    {STATE_ROW("ways", I32, as_pause_state, ways), .is_optional = true, .max = AS_WAYS_BOTH},
     {STATE_ROW("who", TEXT, as_pause_state, who)},
     {.name = NULL},
 };

@@ -300,6 +300,8 @@ def propose(document, proposal):
     if proposal.get("error") is not None:
         raise Unavailable
     ((kind, body),) = proposal["action"].items()
+    if kind == "hold":
+        raise NoOpinion
     if kind in ("scale_up", "scale_down"):
         return propose_step(proposal, body, document["observed"], kind == "scale_up")
     if kind == "scale_to" and isinstance(body, dict):
@@ -316,6 +318,35 @@ def propose(document, proposal):
     return track_number(document, proposal, goal_name, goal)
 
 
+def goes(direction, replicas, size):
+    return size != replicas and direction in ("both", "up" if size > replicas else "down")
+
+
+def name_holder(row, name):
+    return {key: value for key, value in (("by", row.get("by", "rule")), ("name", row.get(name))) if value is not None}
+
+
+def find_holder(document, size):
+    """Who forbids this size to the target."""
+    replicas = document["observed"]["replicas"]
+    for proposal in document["proposals"]:
+        if "hold" in proposal["action"] and goes(proposal["action"]["hold"], replicas, size):
+            return name_holder(proposal, "rule")
+    for row in document.get("forbidden") or []:
+        if "rule" not in row and goes(row["direction"], replicas, size):
+            return name_holder(row, "name")
+    return None
+
+
+def find_ban(document, proposal, size):
+    """Who forbids this size to the proposal's rule alone."""
+    for row in document.get("forbidden") or []:
+        if "rule" in row and row["rule"] == proposal.get("rule") and goes(
+                row["direction"], document["observed"]["replicas"], size):
+            return name_holder(row, "name")
+    return None
+
+
 def compute_results(document):
     results = []
     for proposal in document["proposals"]:
@@ -323,10 +354,12 @@ def compute_results(document):
         try:
             result["desired"], is_within = propose(document, proposal)
             result["reason"] = "within_tolerance" if is_within else "ok"
+            if find_ban(document, proposal, result["desired"]):
+                result["desired"], result["reason"] = document["observed"]["replicas"], "held"
         except Unavailable:
             result["reason"] = "metric_unavailable"
         except NoOpinion:
-            result["reason"] = "no_change"
+            result["reason"] = "hold" if "hold" in proposal["action"] else "no_change"
         except Floor as floor:
             result["desired"], result["reason"] = floor.size, "floor"
         results.append(result)
@@ -442,13 +475,18 @@ def pass_gates(document, results, now):
             note(gate, replicas)
         return {**answer, "reason": "disabled"}
 
-    if target.get("enforce_bounds", False) and not low <= replicas <= high:
-        size = high if replicas > high else low
+    hold = held_by = None
+    size = high if replicas > high else low
+    is_outside = target.get("enforce_bounds", False) and not low <= replicas <= high
+    if is_outside:
+        held_by = find_holder(document, size)
+    if held_by:
+        hold = "held"
+    if is_outside and not held_by:
         answer["reason"] = "above_max" if replicas > high else "below_min"
         for gate in ("out_of_bounds", "combine", "bounds"):
             note(gate, size)
     else:
-        hold = None
         floors = [result["desired"] for result in results if result["reason"] == "floor"]
         sizes = [
             result["desired"] for result in results if result["desired"] is not None and result["reason"] != "floor"
@@ -467,6 +505,15 @@ def pass_gates(document, results, now):
             answer["recommendation"] = size
             if size == replicas and min(sizes) < replicas:
                 hold = "vetoed"
+        holder = find_holder(document, size)
+        if holder:
+            hold, held_by, size = "held", holder, replicas
+            answer["recommendation"] = replicas
+        elif size == replicas and hold is None:
+            bans = [find_ban(document, proposal, propose(document, proposal)[0])
+                    for proposal, result in zip(document["proposals"], results) if result["reason"] == "held"]
+            if bans:
+                hold, held_by = "held", bans[0]
         note("combine", size)
 
         behavior = get_behavior(target)
@@ -503,6 +550,8 @@ def pass_gates(document, results, now):
 
         if size == replicas:
             is_within = any(result["reason"] == "within_tolerance" for result in winners)
+            if hold == "held":
+                answer["held_by"] = held_by
             return {**answer, "reason": hold or ("within_tolerance" if is_within else "no_change")}
         if in_cooldown(document, now, size > replicas):
             return held("cooldown", size, "cooldown")

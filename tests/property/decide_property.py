@@ -130,12 +130,15 @@ class Generator:
 
     def proposal(self, number, pods):
         kind = self.pick("scale_up", "scale_up", "scale_down", "scale_down", "scale_to", "track", "track", "pass_through")
+        if self.version >= 2 and self.chance(0.06):
+            kind = "hold"
         body = {
             "scale_up": lambda: self.step_body(True),
             "scale_down": lambda: self.step_body(False),
             "scale_to": lambda: self.ladder() if self.version >= 2 and self.chance(0.3) else self.pick(self.size(), self.size(), 2**31, 2**50),
             "track": self.track,
             "pass_through": dict,
+            "hold": self.direction,
         }[kind]()
         proposal = {"rule": f"rule-{number}", "action": {kind: body}}
         if self.chance(0.02):
@@ -151,6 +154,15 @@ class Generator:
             if kind == "track" and "value" in body and self.chance(0.4):
                 proposal["value"] = finite(body["value"] * self.pick(0.9, 1.1, 1, 0.5, 2, 1.1000001, 11, 0.8999, 0.59, 1.57, 0.99889))
         return proposal
+
+    def direction(self):
+        return self.pick("down", "up", "both")
+
+    def holder(self):
+        row = {"direction": self.direction(), "by": self.pick("pause", "schedule", "ineffective", "did_not_come")}
+        self.maybe(row, "name", 0.9, lambda: self.pick("ada", "sale"))
+        self.maybe(row, "rule", 0.5, lambda: f"rule-{self.random.randrange(3)}")
+        return row
 
     def pod(self, number):
         pod = {}
@@ -253,6 +265,8 @@ class Generator:
             document["flags"] = {
                 name: self.chance(0.3) for name in ("paused", "in_progress", "budget_exhausted", "guarded") if self.chance(0.7)
             }
+        if self.version >= 2 and self.chance(0.15):
+            document["forbidden"] = [self.holder() for _ in range(self.pick(0, 1, 1, 2, 3))]
         return document
 
 
@@ -355,7 +369,7 @@ def check_goals(program, generator, count):
 
 
 # Inputs that never come to one of these would prove little about it.
-REASONS = """scaled above_max below_min no_change at_max at_min within_tolerance stabilized rate_limited vetoed
+REASONS = """scaled above_max below_min no_change at_max at_min within_tolerance stabilized rate_limited vetoed held
 metric_unavailable cooldown paused in_progress guarded unconfirmed budget dry_run disabled error next_evaluation""".split()
 
 

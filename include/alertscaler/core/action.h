@@ -1,5 +1,5 @@
 /*
- * What a rule does: one of five actions, as written under rules[] and in decision documents.
+ * What a rule does: one of six actions, as written under rules[] and in decision documents.
  */
 #ifndef ALERTSCALER_CORE_ACTION_H
 #define ALERTSCALER_CORE_ACTION_H
@@ -8,12 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/core/forbidden.h>
+
 enum as_action_kind {
     AS_ACTION_SCALE_UP,
     AS_ACTION_SCALE_DOWN,
     AS_ACTION_SCALE_TO,
     AS_ACTION_TRACK,
     AS_ACTION_PASS_THROUGH,
+    AS_ACTION_HOLD,
     AS_ACTION_KIND_COUNT
 };
 
@@ -61,6 +64,7 @@ struct as_action {
     const struct as_step *steps; /* owned by the rule or the document; NULL: no table */
     size_t step_count;
     struct as_track track;
+    enum as_ways hold; /* hold: what it forbids while its incident is open */
 };
 
 /* The step that counts for a value. NULL: no step is crossed, or there are no steps. */

@@ -4,6 +4,8 @@
  * gates in the same order. Sizes are 0 .. 2^31-1 and saturate. Values are doubles; NaN and
  * infinities are "unavailable". Times in the future count as now. The cost is linear in pods,
  * samples, events and recommendations.
+ *
+ * Long because the document and its answer are read together.
  */
 #ifndef ALERTSCALER_CORE_DECIDE_H
 #define ALERTSCALER_CORE_DECIDE_H
@@ -17,6 +19,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/action.h>
 #include <alertscaler/core/bounds.h>
+#include <alertscaler/core/forbidden.h>
 #include <alertscaler/core/gate.h>
 #include <alertscaler/core/nodes/nodes_seen.h>
 #include <alertscaler/core/nodes/pool_plan.h>
@@ -89,6 +92,8 @@ struct as_decide_input {
     struct {
         bool paused, contended, in_progress, budget_exhausted, guarded;
     } flags;
+    const struct as_forbidden *forbidden; /* beside the rules with `hold`, which are proposals */
+    size_t forbidden_count;
     const struct as_proposal *proposals;
     size_t proposal_count;
 };
@@ -102,8 +107,10 @@ struct as_proposal_result {
     bool within_tolerance;
     bool no_opinion; /* neither a size nor missing: no step was crossed, or the size is at `to` */
     bool is_floor;   /* no opinion, but no decrease may end below `desired` */
-    enum as_reason reason; /* when !has_size */
-    bool has_value;        /* `nodes` of the proposal gave it */
+    bool is_hold;    /* no opinion, but it forbids a direction */
+    const struct as_forbidden *ban; /* keeps its rule at the present size; NULL: nothing */
+    enum as_reason reason;          /* when !has_size */
+    bool has_value;                 /* `nodes` of the proposal gave it */
     double value;
     bool has_average; /* samples per pod: what the ready pods use, in the unit of the goal */
     double average;
@@ -122,7 +129,8 @@ struct as_decision {
     bool has_would;
     int32_t would; /* the size that a lock, hold or dry run held back */
     enum as_reason reason;
-    const char *rule; /* the winning proposal's, or NULL */
+    const char *rule;              /* the winning proposal's, or NULL */
+    struct as_holder_name held_by; /* if the reason is HELD */
     size_t trail_count;
     struct {
         enum as_gate gate;
@@ -135,8 +143,8 @@ struct as_decision {
 };
 
 /* Decides. `results` has room for input->proposal_count results, filled in the same order.
- * `decision_out->rule` borrows from the input. The input must be valid (the decoder and the engine
- * ensure it). */
+ * `decision_out` borrows its texts from the input. The input must be valid (the decoder and the
+ * engine ensure it). */
 void as_decide(const struct as_decide_input *input, struct as_proposal_result *results,
                struct as_decision *decision_out);
 

@@ -198,6 +198,7 @@ struct as_acting_counts as_engine_count_acting(const struct as_engine *engine, a
 struct as_pause_view {
     bool is_set;
     bool is_halt; /* the kill switch: `since` is unset */
+    enum as_ways ways;
     const char *who, *reason;
     struct as_moment since, until; /* until: unset if it has no end */
 };

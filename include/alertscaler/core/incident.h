@@ -93,6 +93,7 @@ struct as_ending_state {
 struct as_pause_state {
     struct as_moment since;
     int64_t for_us; /* 0: until resumed */
+    int32_t ways;   /* of enum as_ways; 0: both, as in earlier versions */
     const char *who, *reason;
 };
 

@@ -14,6 +14,7 @@
 
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/core/forbidden.h>
 
 #define AS_ORDER_REASON_MAX 1024 /* bytes of a reason, with NUL */
 #define AS_ORDER_FOR_MAX_US (366 * AS_US_PER_DAY)
@@ -35,6 +36,7 @@ struct as_order { /* all borrowed for the step */
     const char *remote; /* the sender's address; "" if none */
     const char *reason; /* never empty */
     int64_t for_us;     /* pause: how long; 0: until resumed */
+    enum as_ways ways;  /* pause: what it stops; NONE: both */
     int32_t replicas;   /* scale; 0 .. 2^31-1 */
     bool force;         /* scale: ignore min and max */
 };

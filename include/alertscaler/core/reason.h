@@ -30,6 +30,8 @@
       "The scaling policies allow no more change within their period.")                            \
     X(AS_REASON_VETOED, "vetoed",                                                                  \
       "Less was wanted by one rule, but another open incident wants the size to stay.")            \
+    X(AS_REASON_HELD, "held",                                                                      \
+      "This direction is forbidden: by a rule with hold, a pause of one direction or a schedule.") \
     X(AS_REASON_METRIC_UNAVAILABLE, "metric_unavailable",                                          \
       "A value that is needed is not there, and without it the size does not go down.")            \
     X(AS_REASON_COOLDOWN, "cooldown", "The target is locked after an earlier change of its size.") \

@@ -50,6 +50,7 @@ struct as_repeat_record {
 #define AS_RECORD_LIST_MAX 32 /* ids listed in a decision; more are only counted */
 
 struct as_pause_note { /* the pause in force at a decision */
+    enum as_ways ways;
     const char *who, *reason;
     bool is_of_all; /* of all targets, not only this target's */
     bool has_until;

@@ -62,15 +62,22 @@ static void note(struct run *run, enum as_gate gate)
 
 static enum as_direction get_direction(const struct run *run, int32_t size)
 {
-    return size > run->input->replicas   ? AS_DIRECTION_UP
-           : size < run->input->replicas ? AS_DIRECTION_DOWN
-                                         : AS_DIRECTION_NONE;
+    return as_decide_get_direction(run->input, size);
 }
 
 static void hold(struct run *run, enum as_reason why)
 {
     run->has_hold = true;
     run->hold = why;
+}
+
+/* Whether the size must not be changed to this one; then the reason is HELD. */
+static bool is_held(struct run *run, int32_t size)
+{
+    if (!as_decide_is_forbidden(run->input, get_direction(run, size), &run->decision->held_by))
+        return false;
+    hold(run, AS_REASON_HELD);
+    return true;
 }
 
 static int32_t get_distance(const struct run *run)
@@ -110,13 +117,15 @@ static bool gate_switched_off(struct run *run)
     return true;
 }
 
-/* 2. As HPA: a size outside the bounds is corrected before anything else. */
+/* 2. As HPA: a size outside the bounds is corrected before anything else, unless its direction is
+ * forbidden. */
 static bool gate_out_of_bounds(struct run *run)
 {
     const struct as_bounds_config *config = &run->input->config;
     bool above = run->input->replicas > config->max, below = run->input->replicas < config->min;
 
-    if (!config->enforce_bounds || (!above && !below))
+    if (!config->enforce_bounds || (!above && !below) ||
+        is_held(run, above ? config->max : config->min))
         return false;
     run->size = above ? config->max : config->min;
     run->decision->reason = above ? AS_REASON_ABOVE_MAX : AS_REASON_BELOW_MIN;
@@ -157,6 +166,26 @@ static struct tally count_proposals(const struct run *run)
     return tally;
 }
 
+/* The size stays where the combined one's direction is forbidden, or where the winner is a rule
+ * that may not go its way. As after a veto, the recommendation is to stay: a stabilization window
+ * begins when the direction is free again. */
+static void heed_forbidden(struct run *run)
+{
+    const int32_t replicas = run->input->replicas;
+
+    if (run->size != replicas && is_held(run, run->size)) {
+        run->size = run->decision->recommendation = replicas;
+        return;
+    }
+    for (size_t i = 0; i < run->input->proposal_count; i++) {
+        const struct as_forbidden *ban = run->results[i].ban;
+        if (!ban || run->has_hold || run->size != replicas)
+            continue;
+        run->decision->held_by = (struct as_holder_name){ban->by, ban->name};
+        hold(run, AS_REASON_HELD);
+    }
+}
+
 /* 4. The highest wins, because one rule's "enough" does not answer another's "too few". An unknown
  * value never lowers the size, and is not stored as a recommendation. A floor is at most the
  * present size: it only limits decreases. */
@@ -177,6 +206,7 @@ static void gate_combine(struct run *run)
         if (run->size == input->replicas && tally.wants_down)
             hold(run, AS_REASON_VETOED);
     }
+    heed_forbidden(run);
     enum as_direction direction = get_direction(run, run->size);
     run->move.direction = direction;
     run->move.wanted = get_distance(run);

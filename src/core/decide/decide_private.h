@@ -20,6 +20,14 @@ static inline int64_t as_decide_get_age(as_wall_time now, as_wall_time at)
     return now.us > at.us ? now.us - at.us : 0;
 }
 
+static inline enum as_direction as_decide_get_direction(const struct as_decide_input *input,
+                                                        int32_t size)
+{
+    return size > input->replicas   ? AS_DIRECTION_UP
+           : size < input->replicas ? AS_DIRECTION_DOWN
+                                    : AS_DIRECTION_NONE;
+}
+
 /* Distance of `size` from the present size in the direction; negative: the other way. */
 static inline int64_t as_decide_get_distance(const struct as_decide_input *input,
                                              enum as_direction direction, int64_t size)
@@ -43,6 +51,14 @@ struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
                                             const struct as_proposal *proposal);
 struct as_proposal_result as_decide_track(const struct as_decide_input *input,
                                           const struct as_proposal *proposal);
+
+/* Whether nothing may go in the direction, and who is named for it. */
+bool as_decide_is_forbidden(const struct as_decide_input *input, enum as_direction direction,
+                            struct as_holder_name *holder_out);
+
+/* What forbids the direction to the proposals of this rule alone; NULL: nothing. */
+const struct as_forbidden *as_decide_find_ban(const struct as_decide_input *input, const char *rule,
+                                              enum as_direction direction);
 
 /* The part of the wanted distance that the stabilization window allows now. */
 int32_t as_decide_stabilize(const struct as_decide_input *input, const struct as_move *move);

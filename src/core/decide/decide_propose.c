@@ -138,13 +138,16 @@ static struct as_proposal_result propose_action(const struct as_decide_input *in
     case AS_ACTION_PASS_THROUGH:
         return has_finite_value(proposal) ? propose(as_decide_saturate_ceil(proposal->value))
                                           : propose_nothing(false);
+    case AS_ACTION_HOLD:
+        return (struct as_proposal_result){
+            .no_opinion = true, .is_hold = true, .reason = AS_REASON_NO_CHANGE};
     case AS_ACTION_KIND_COUNT: break;
     }
     return propose_nothing(false);
 }
 
-struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
-                                            const struct as_proposal *proposal)
+static struct as_proposal_result propose_valued(const struct as_decide_input *input,
+                                                const struct as_proposal *proposal)
 {
     if (proposal->error)
         return propose_nothing(false);
@@ -159,5 +162,22 @@ struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
     struct as_proposal_result result = propose_action(input, &valued);
     result.has_value = true;
     result.value = valued.value;
+    return result;
+}
+
+/* A rule that may not go its way wants the size to stay. */
+struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
+                                            const struct as_proposal *proposal)
+{
+    struct as_proposal_result result = propose_valued(input, proposal);
+
+    if (!result.has_size)
+        return result;
+    result.ban =
+        as_decide_find_ban(input, proposal->rule, as_decide_get_direction(input, result.desired));
+    if (result.ban) {
+        result.desired = input->replicas;
+        result.within_tolerance = false;
+    }
     return result;
 }

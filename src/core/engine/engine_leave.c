@@ -3,6 +3,7 @@
  */
 #include <alertscaler/core/engine.h>
 
+#include "engine/holds/engine_forbidden.h"
 #include "engine/state/engine_state.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_watchdog.h"
@@ -44,6 +45,8 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
         return "dry run";
     if (pauses_find(engine, target))
         return "paused";
+    if (forbidden_is(engine, target, AS_WAYS_DOWN))
+        return "held: the size must not go down";
     if (needs_proof(engine, target) && !watchdog_is_alive(engine, now))
         return "guarded: the watchdog is not heard of";
     return NULL;

@@ -58,6 +58,7 @@ static struct as_pause_view make_pause_view(const struct pause *pause, bool is_h
     struct as_pause_view view = {
         .is_set = pause->is_set,
         .is_halt = is_halt,
+        .ways = pause->ways,
         .who = pause->who,
         .reason = pause->reason,
         .since = pause->is_set ? pause->since : AS_MOMENT_NEVER,

@@ -302,7 +302,9 @@ struct target *target_free(struct target *target)
     contention_clear(&target->contention);
     held_free(target);
     free(target->verdict.rule);
+    free(target->verdict.holder);
     free(target->dry_verdict.rule);
+    free(target->dry_verdict.holder);
     as_target_ref_free(target->ref);
     store_keys_free(&target->stored_as);
     store_keys_free(&target->intents_stored_as);

@@ -132,6 +132,7 @@ struct pause { /* an operator's, or the kill switch */
     bool is_set;
     struct as_moment since;
     int64_t for_us; /* 0: until resumed */
+    enum as_ways ways;
     char *who, *reason;
 };
 
@@ -246,6 +247,7 @@ struct verdict { /* what makes a decision differ from the last one */
     int32_t replicas, desired, would;
     enum as_reason reason;
     char *rule;
+    char *holder; /* if the reason is HELD; or NULL */
     uint64_t repeats;
 };
 

@@ -192,6 +192,7 @@ struct as_pause_state *pause_fill_state(struct as_engine *engine, const struct p
     *state = (struct as_pause_state){
         .since = pause->since,
         .for_us = pause->for_us,
+        .ways = pause->ways == AS_WAYS_BOTH ? AS_WAYS_NONE : (int32_t)pause->ways,
         .who = as_arena_strdup(&engine->arena, pause->who),
         .reason = as_arena_strdup(&engine->arena, pause->reason),
     };

@@ -12,6 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#include "engine/holds/engine_forbidden.h"
 #include "engine/others/engine_contention.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
@@ -74,6 +75,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         input->last_up = (as_maybe_time){0};
         input->config.cooldown.up_after_down_us = 0;
     }
+    forbidden_fill(engine, target, input);
     history_fill(engine, target, input);
     input->nodes = observation->nodes;
     input->survey = observation->survey;
@@ -84,17 +86,25 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
     return input;
 }
 
+static const char *get_holder(const struct as_decision *decision)
+{
+    return decision->reason == AS_REASON_HELD ? decision->held_by.name : NULL;
+}
+
 static bool verdict_is_equal(const struct verdict *verdict, const struct as_decision *decision)
 {
     return verdict->set && verdict->direction == decision->direction &&
            verdict->replicas == decision->replicas && verdict->desired == decision->desired &&
            verdict->would == (decision->has_would ? decision->would : -1) &&
-           verdict->reason == decision->reason && as_str_equal(verdict->rule, decision->rule);
+           verdict->reason == decision->reason && as_str_equal(verdict->rule, decision->rule) &&
+           as_str_equal(verdict->holder, get_holder(decision));
 }
 
 static void verdict_set(struct verdict *verdict, const struct as_decision *decision, const char *id)
 {
+    const char *holder = get_holder(decision);
     free(verdict->rule);
+    free(verdict->holder);
     *verdict = (struct verdict){
         .set = true,
         .direction = decision->direction,
@@ -103,6 +113,7 @@ static void verdict_set(struct verdict *verdict, const struct as_decision *decis
         .would = decision->has_would ? decision->would : -1,
         .reason = decision->reason,
         .rule = decision->rule ? as_xstrdup(decision->rule) : NULL,
+        .holder = holder ? as_xstrdup(holder) : NULL,
     };
     memcpy(verdict->id, id, AS_ULID_SIZE);
 }
@@ -216,7 +227,8 @@ static bool decide_one(struct as_engine *engine, struct target *target,
     struct as_decision *decision = &outcome->decision;
     decide(engine, target, proposals, input, results, outcome);
     if (proposals->count == 0 && decision->reason != AS_REASON_ABOVE_MAX &&
-        decision->reason != AS_REASON_BELOW_MIN && !decision->has_would)
+        decision->reason != AS_REASON_BELOW_MIN && decision->reason != AS_REASON_HELD &&
+        !decision->has_would)
         return false; /* no proposals, no bound enforced */
 
     const bool is_live = verdict == &target->verdict;

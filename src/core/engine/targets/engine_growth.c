@@ -19,9 +19,9 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/holds/engine_forbidden.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_targets.h"
-#include "engine/targets/engine_pauses.h"
 
 #define BACK_OFF_FIRST_US  (5 * AS_US_PER_MIN)
 #define BACK_OFF_MAX_US    (30 * AS_US_PER_MIN)
@@ -353,7 +353,8 @@ int32_t growth_review(struct as_engine *engine, struct target *target,
     }
     const int32_t keep = get_size_to_keep(growth, observation);
     if (keep >= observation->replicas || !is_overdue(engine, target) || target->maybe ||
-        pauses_find(engine, target) || engine->config.dry_run || target->config->dry_run)
+        forbidden_is(engine, target, AS_WAYS_DOWN) || engine->config.dry_run ||
+        target->config->dry_run)
         return -1;
     return keep;
 }

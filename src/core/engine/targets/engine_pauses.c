@@ -1,9 +1,11 @@
 /*
- * Pauses of one target or of all: ordered by an operator, stored, ended by another order or by
- * time. And the kill switch, which comes from outside and is not stored.
+ * Pauses, of both directions or of one, of one target or of all: ordered by an operator, stored,
+ * ended by another order or by time. And the kill switch, which comes from outside and is not
+ * stored.
  *
  * A paused target is observed and decided as usual, with the flag `paused`: so the log shows what
- * it would do. A decision from before the pause is not sent any more.
+ * it would do. A pause of one direction forbids it (engine_forbidden.c). A decision from before the
+ * pause is not sent any more.
  *
  * Invariants: the list of paused targets has exactly the targets with their own pause; `pause_due`
  * is not after the first end. A pause is counted from its order, so that a restart does not make it
@@ -43,35 +45,40 @@ static void find_first_end(struct as_engine *engine)
         note_end(engine, &target->pause);
 }
 
-static void fill(struct pause *pause, struct as_moment since, int64_t for_us, const char *who,
-                 const char *reason)
+/* Copies the texts. */
+static void fill(struct pause *pause, const struct as_pause_state *state)
 {
     pause_free(pause);
     *pause = (struct pause){
         .is_set = true,
-        .since = since,
-        .for_us = for_us,
-        .who = as_xstrdup(who),
-        .reason = as_xstrdup(reason),
+        .since = state->since,
+        .for_us = state->for_us,
+        .ways = state->ways ? (enum as_ways)state->ways : AS_WAYS_BOTH,
+        .who = as_xstrdup(state->who),
+        .reason = as_xstrdup(state->reason),
     };
 }
 
 /* Puts the target into the list; copies the texts. */
-static void set(struct as_engine *engine, struct target *target, struct as_moment since,
-                int64_t for_us, const char *who, const char *reason)
+static void set(struct as_engine *engine, struct target *target, const struct as_pause_state *state)
 {
     struct pause *pause = target ? &target->pause : &engine->pause;
     if (target && !pause->is_set) {
         TAILQ_INSERT_TAIL(&engine->paused, target, of_paused);
         engine->paused_count++;
     }
-    fill(pause, since, for_us, who, reason);
+    fill(pause, state);
     note_end(engine, pause);
 }
 
 void pause_set(struct as_engine *engine, struct target *target, const struct as_order *order)
 {
-    set(engine, target, moment_now(engine), order->for_us, order->who, order->reason);
+    set(engine, target,
+        &(struct as_pause_state){.since = moment_now(engine),
+                                 .for_us = order->for_us,
+                                 .ways = (int32_t)order->ways,
+                                 .who = order->who,
+                                 .reason = order->reason});
     if (target)
         effect_put_target(engine, target);
     else
@@ -91,23 +98,33 @@ void pause_clear(struct as_engine *engine, struct target *target)
     effect_put_target(engine, target);
 }
 
+const struct pause *pauses_find_in(const struct as_engine *engine, const struct target *target,
+                                   enum as_ways ways)
+{
+    const struct pause *const pauses[] = {&engine->halt, &engine->pause, &target->pause};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(pauses); i++) {
+        if (pauses[i]->is_set && (pauses[i]->ways & ways) == ways)
+            return pauses[i];
+    }
+    return NULL;
+}
+
 const struct pause *pauses_find(const struct as_engine *engine, const struct target *target)
 {
-    if (engine->halt.is_set)
-        return &engine->halt;
-    if (engine->pause.is_set)
-        return &engine->pause;
-    return target->pause.is_set ? &target->pause : NULL;
+    return pauses_find_in(engine, target, AS_WAYS_BOTH);
 }
 
 const struct as_pause_note *pauses_note(struct as_engine *engine, const struct target *target)
 {
     const struct pause *pause = pauses_find(engine, target);
     if (!pause)
+        pause = engine->pause.is_set ? &engine->pause : &target->pause;
+    if (!pause->is_set)
         return NULL;
     struct as_pause_note *note = as_arena_alloc(&engine->arena, 1, sizeof(*note));
     const as_mono_time end = get_end(pause);
     *note = (struct as_pause_note){
+        .ways = pause->ways,
         .who = as_arena_strdup(&engine->arena, pause->who),
         .reason = as_arena_strdup(&engine->arena, pause->reason),
         .is_of_all = pause != &target->pause,
@@ -122,7 +139,8 @@ const char *pauses_find_obstacle(const struct as_engine *engine, const struct ta
 {
     if (engine->halt.is_set)
         return "not sent, as the kill switch has been set since it was decided";
-    if (!intent->is_ordered && pauses_find(engine, target))
+    if (!intent->is_ordered &&
+        pauses_find_in(engine, target, as_ways_get(intent->from, intent->to)))
         return "not sent, as the target has been paused since it was decided";
     return NULL;
 }
@@ -155,7 +173,8 @@ bool pauses_on_halt(struct as_engine *engine, const struct as_halt *halt)
     struct pause *now = &engine->halt;
     if (halt->reason && !(now->is_set && strcmp(now->reason, halt->reason) == 0 &&
                           strcmp(now->who, halt->who) == 0)) {
-        fill(now, moment_now(engine), 0, halt->who, halt->reason);
+        fill(now, &(struct as_pause_state){
+                      .since = moment_now(engine), .who = halt->who, .reason = halt->reason});
         record(engine, AS_ORDER_PAUSE, NULL, now->who, now->reason);
         return true;
     }
@@ -201,7 +220,7 @@ void pauses_on_deadline(struct as_engine *engine)
 
 static bool lasts_longer(const struct pause *pause, const struct as_pause_state *than)
 {
-    const struct pause other = {true, than->since, than->for_us, NULL, NULL};
+    const struct pause other = {.is_set = true, .since = than->since, .for_us = than->for_us};
     return pause->is_set && get_end(pause).us >= get_end(&other).us;
 }
 
@@ -209,5 +228,5 @@ void pauses_restore(struct as_engine *engine, struct target *target,
                     const struct as_pause_state *state)
 {
     if (state && !(target && lasts_longer(&target->pause, state)))
-        set(engine, target, state->since, state->for_us, state->who, state->reason);
+        set(engine, target, state);
 }

@@ -8,6 +8,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/holds/engine_forbidden.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_seen.h"
 #include "engine/state/engine_targets.h"
@@ -131,6 +132,8 @@ static enum as_reason find_closed(const struct as_engine *engine, const struct t
 {
     if (pauses_find(engine, group))
         return AS_REASON_PAUSED;
+    if (forbidden_is(engine, group, AS_WAYS_UP))
+        return AS_REASON_HELD;
     if (group->config->dry_run)
         return AS_REASON_DRY_RUN;
     if (growth_is_backing_off(group, engine->mono))

@@ -67,6 +67,7 @@ static bool wants_to_stay(const struct as_action *action, int32_t replicas)
     case AS_ACTION_PASS_THROUGH: return true;
     case AS_ACTION_SCALE_TO: return action->steps || action->size >= replicas;
     case AS_ACTION_SCALE_DOWN:
+    case AS_ACTION_HOLD:
     case AS_ACTION_KIND_COUNT: break;
     }
     return false;

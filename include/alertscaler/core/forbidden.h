@@ -1,0 +1,51 @@
+/*
+ * Directions in which nothing may go: by a rule with `hold`, a pause of one direction, a schedule,
+ * or because steps up did not help. All of them are heeded by gates 2 and 4 of a decision
+ * (docs/decision.md#forbidden-directions). Operators' sizes are not decided, so nothing forbids
+ * them.
+ */
+#ifndef ALERTSCALER_CORE_FORBIDDEN_H
+#define ALERTSCALER_CORE_FORBIDDEN_H
+
+#include <stdint.h>
+
+enum as_ways { AS_WAYS_NONE = 0, AS_WAYS_DOWN = 1, AS_WAYS_UP = 2, AS_WAYS_BOTH = 3 }; /* bits */
+
+/* X(enumerator, word): in rule files (`hold`), in decision documents and orders */
+#define AS_WAYS_WORDS(X)                                                                           \
+    X(AS_WAYS_DOWN, "down")                                                                        \
+    X(AS_WAYS_UP, "up")                                                                            \
+    X(AS_WAYS_BOTH, "both")
+const char *as_ways_get_word(enum as_ways ways); /* NULL: none */
+
+/* Who forbids. X(enumerator, word, what `name` is the name of) */
+#define AS_HOLDERS(X)                                                                              \
+    X(AS_HOLDER_RULE, "rule", "a rule with `hold`, whose incident is open")                        \
+    X(AS_HOLDER_PAUSE, "pause", "who ordered a pause of one direction")                            \
+    X(AS_HOLDER_SCHEDULE, "schedule", "a schedule in force")                                       \
+    X(AS_HOLDER_INEFFECTIVE, "ineffective", "a rule whose last steps up did not help")             \
+    X(AS_HOLDER_DID_NOT_COME, "did_not_come", "nothing: the last increase has not become ready")
+
+#define AS_HOLDER_ENUM(enumerator, word, name) enumerator,
+enum as_holder { AS_HOLDERS(AS_HOLDER_ENUM) AS_HOLDER_COUNT };
+#undef AS_HOLDER_ENUM
+const char *as_holder_get_word(enum as_holder holder);
+
+static inline enum as_ways as_ways_get(int32_t from, int32_t to) /* of a change of the size */
+{
+    return to > from ? AS_WAYS_UP : to < from ? AS_WAYS_DOWN : AS_WAYS_NONE;
+}
+
+struct as_holder_name {
+    enum as_holder by;
+    const char *name; /* NULL: none */
+};
+
+struct as_forbidden {
+    enum as_ways ways;
+    enum as_holder by;
+    const char *name; /* NULL: none */
+    const char *rule; /* only the proposals of this rule do not go that way; NULL: nothing does */
+};
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * Directions that are forbidden on a target now, beside what its rules with `hold` propose.
+ */
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_HOLDS_ENGINE_FORBIDDEN_H
+#define ALERTSCALER_SRC_CORE_ENGINE_HOLDS_ENGINE_FORBIDDEN_H
+
+#include "engine/state/engine_state.h"
+
+#define FORBIDDEN_MAX 64 /* of one target */
+
+/* The rows are the engine's, for this step; so are their texts. */
+void forbidden_fill(struct as_engine *engine, const struct target *target,
+                    struct as_decide_input *input);
+
+/* Whether a pause, a rule with `hold` or any other holder forbids this one direction to the whole
+ * target. */
+bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * The words for directions that are forbidden, and for who forbids them.
+ */
+#include <alertscaler/core/forbidden.h>
+
+#include <assert.h>
+#include <stddef.h>
+
+#define WAYS_WORD(enumerator, word)         [enumerator] = (word),
+#define HOLDER_WORD(enumerator, word, name) [enumerator] = (word),
+
+const char *as_ways_get_word(enum as_ways ways)
+{
+    static const char *const words[AS_WAYS_BOTH + 1] = {AS_WAYS_WORDS(WAYS_WORD)};
+
+    assert((size_t)ways <= AS_WAYS_BOTH);
+    return words[ways];
+}
+
+const char *as_holder_get_word(enum as_holder holder)
+{
+    static const char *const words[AS_HOLDER_COUNT] = {AS_HOLDERS(HOLDER_WORD)};
+
+    assert((size_t)holder < AS_HOLDER_COUNT);
+    return words[holder];
+}
