@@ -1,6 +1,6 @@
 /*
- * RFC 3339 and Prometheus durations. It has its own calendar arithmetic, because timegm and
- * gmtime_r read the environment (TZ), which the core must not.
+ * RFC 3339 and Prometheus durations. Not with timegm and gmtime_r, which read the
+ * environment (TZ): the core must not.
  */
 #include <alertscaler/base/time.h>
 
@@ -10,49 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SECONDS_PER_DAY 86400
-#define YEAR_1          INT64_C(-62135596800) /* 0001-01-01T00:00:00Z in seconds since 1970 */
-#define YEAR_10000      INT64_C(253402300800)
+#include <alertscaler/base/calendar.h>
 
-struct date {
-    int64_t year;
-    unsigned month, day; /* from 1 */
-};
-
-/* H. Hinnant, "chrono-compatible low-level date algorithms": years begin in March, so that the
- * leap day is the last one; eras of 400 years have 146097 days. */
-static int64_t days_from_date(struct date date)
-{
-    int64_t year = date.year - (date.month <= 2);
-    int64_t era = (year >= 0 ? year : year - 399) / 400;
-    int64_t year_of_era = year - era * 400;
-    int64_t day_of_year = (153 * ((date.month + 9) % 12) + 2) / 5 + date.day - 1;
-    int64_t day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    return era * 146097 + day_of_era - 719468;
-}
-
-static struct date date_from_days(int64_t days)
-{
-    days += 719468;
-    int64_t era = (days >= 0 ? days : days - 146096) / 146097;
-    int64_t day_of_era = days - era * 146097;
-    int64_t year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    int64_t march_month = (5 * day_of_year + 2) / 153;
-    return (struct date){
-        .year = year_of_era + era * 400 + (march_month >= 10),
-        .month = (unsigned)(march_month < 10 ? march_month + 3 : march_month - 9),
-        .day = (unsigned)(day_of_year - (153 * march_month + 2) / 5 + 1),
-    };
-}
-
-static unsigned days_in_month(int64_t year, unsigned month)
-{
-    static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    return days[month - 1] + (leap && month == 2 ? 1u : 0u);
-}
+#define YEAR_1     INT64_C(-62135596800) /* 0001-01-01T00:00:00Z in seconds since 1970 */
+#define YEAR_10000 INT64_C(253402300800)
 
 struct cursor {
     const char *at, *end;
@@ -117,7 +78,7 @@ int as_wall_time_parse(const char *text, size_t size, as_wall_time *time_out)
     int64_t us = 0, offset;
     if (!take_digits(&in, 4, 1, 9999, &year) || !take_char(&in, '-') ||
         !take_digits(&in, 2, 1, 12, &month) || !take_char(&in, '-') ||
-        !take_digits(&in, 2, 1, days_in_month(year, month), &day) ||
+        !take_digits(&in, 2, 1, as_calendar_get_month_days(year, month), &day) ||
         !(take_char(&in, 'T') || take_char(&in, 't')) || !take_digits(&in, 2, 0, 23, &hour) ||
         !take_char(&in, ':') || !take_digits(&in, 2, 0, 59, &minute) || !take_char(&in, ':') ||
         !take_digits(&in, 2, 0, 60, &second))
@@ -131,13 +92,13 @@ int as_wall_time_parse(const char *text, size_t size, as_wall_time *time_out)
         second = 59;
         us = AS_US_PER_S - 1;
     }
-    int64_t days = days_from_date((struct date){year, month, day});
+    int64_t days = as_calendar_get_days((struct as_date){year, month, day});
     int64_t seconds =
-        days * SECONDS_PER_DAY + (int64_t)hour * 3600 + (int64_t)minute * 60 + second - offset;
+        days * AS_S_PER_DAY + (int64_t)hour * 3600 + (int64_t)minute * 60 + second - offset;
     /* The offset can move a text of year 1 or 9999 out of the printable range. */
     if (seconds < YEAR_1 || seconds >= YEAR_10000)
         return -EINVAL;
-    if (leap_second && (seconds - YEAR_1) % SECONDS_PER_DAY != SECONDS_PER_DAY - 1)
+    if (leap_second && (seconds - YEAR_1) % AS_S_PER_DAY != AS_S_PER_DAY - 1)
         return -EINVAL;
     time_out->us = seconds * AS_US_PER_S + us;
     return 0;
@@ -160,7 +121,7 @@ void as_wall_time_print(as_wall_time time, char text_out[AS_RFC3339_SIZE])
     if (us >= YEAR_10000 * AS_US_PER_S)
         us = YEAR_10000 * AS_US_PER_S - 1;
     us -= YEAR_1 * AS_US_PER_S; /* since year 1: no negative remainders */
-    struct date date = date_from_days(us / AS_US_PER_DAY + YEAR_1 / SECONDS_PER_DAY);
+    struct as_date date = as_calendar_get_date(us / AS_US_PER_DAY + YEAR_1 / AS_S_PER_DAY);
     int64_t of_day = us % AS_US_PER_DAY;
     char *at = put_digits(text_out, date.year, 4, '-');
     at = put_digits(at, date.month, 2, '-');

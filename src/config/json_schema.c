@@ -203,6 +203,7 @@ static void write_value(struct schema_writer *to, const struct schema_field *fie
                                      name = SCHEMA_FORM(NAME);
     const struct schema_field map = SCHEMA_FORM(MAP, .map = field->map);
     const struct schema_field word = SCHEMA_FORM(WORD, .words = field->words);
+    const struct schema_field element = SCHEMA_FORM(SCALAR, .pattern = field->pattern);
     switch (field->type) {
     case SCHEMA_STRING:
     case SCHEMA_PATH: write_text(to, LINE); break;
@@ -236,7 +237,7 @@ static void write_value(struct schema_writer *to, const struct schema_field *fie
     case SCHEMA_REASON: write_reasons(to); break;
     case SCHEMA_WORDS: write_list(to, field, &word); break;
     case SCHEMA_STRINGS:
-    case SCHEMA_PATHS: write_list(to, field, &line); break;
+    case SCHEMA_PATHS: write_list(to, field, field->pattern ? &element : &line); break;
     case SCHEMA_URLS: write_list(to, field, &url); break;
     case SCHEMA_MAP: write_reference(to, field->map); break;
     case SCHEMA_MAPS: write_list(to, field, &map); break;

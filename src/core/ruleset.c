@@ -31,6 +31,9 @@ static void deinit_target(struct as_target_config *target)
         free_strings(target->pool->ignore_labels, target->pool->ignore_label_count);
     }
     free(target->pool);
+    for (size_t i = 0; i < target->schedule_count; i++)
+        free(target->schedules[i].name);
+    free(target->schedules);
 }
 
 static void deinit_source(struct as_source *source)
@@ -70,9 +73,19 @@ struct as_ruleset *as_ruleset_free(struct as_ruleset *ruleset)
     for (size_t i = 0; i < ruleset->rule_count; i++)
         deinit_rule(&ruleset->rules[i]);
     free(ruleset->targets);
+    for (size_t i = 0; i < ruleset->zone_count; i++)
+        as_zone_free(ruleset->zones[i]);
+    free(ruleset->zones);
     free(ruleset->rules);
     free(ruleset);
     return NULL;
+}
+
+struct as_schedule_bounds as_target_config_get_bounds(const struct as_target_config *config,
+                                                      as_wall_time now)
+{
+    return as_schedules_get_bounds(config->schedules, config->schedule_count, config->bounds.min,
+                                   config->bounds.max, now);
 }
 
 bool as_source_is_asked(const struct as_source *source)

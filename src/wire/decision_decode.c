@@ -126,6 +126,18 @@ static void decode_tolerance(struct as_reader *target, struct as_bounds_config *
     as_read_end(&reader);
 }
 
+/* What schedules make of the bounds. */
+static void decode_schedules(struct decoder *decoder, struct as_reader *target)
+{
+    struct as_decide_input *input = &decoder->document->input;
+
+    as_read_bool(target, "enforce_min", &input->enforce_min);
+    input->has_own_min = as_read_has(target, "own_min");
+    as_read_i32(target, "own_min", 0, &input->own_min);
+    input->schedules =
+        decision_read_texts(target, "schedules", decoder->arena, &input->schedule_count);
+}
+
 static void decode_target(struct decoder *decoder, struct as_reader *root)
 {
     struct as_decide_input *input = &decoder->document->input;
@@ -148,8 +160,10 @@ static void decode_target(struct decoder *decoder, struct as_reader *root)
     as_read_seconds(&reader, "initial_readiness_delay_seconds",
                     &config->initial_readiness_delay_us);
     decode_behavior(&reader, config);
-    if (input->version >= 2)
+    if (input->version >= 2) {
+        decode_schedules(decoder, &reader);
         decision_read_pool(&reader, decoder->arena, input);
+    }
     as_read_end(&reader);
 }
 

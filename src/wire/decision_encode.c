@@ -58,6 +58,16 @@ static void write_string_or_null(struct as_json_writer *json, const char *key, c
         as_json_write_null(json);
 }
 
+static void write_strings(struct as_json_writer *json, const char *key, const char *const *texts,
+                          size_t count)
+{
+    as_json_write_key(json, key);
+    as_json_begin_array(json);
+    for (size_t i = 0; i < count; i++)
+        as_json_write_string(json, texts[i]);
+    as_json_end_array(json);
+}
+
 static void write_double(struct as_json_writer *json, const char *key, double number)
 {
     as_json_write_key(json, key);
@@ -132,14 +142,20 @@ static void write_target(struct as_json_writer *json, const struct as_decide_inp
     write_seconds(json, "cpu_initialization_seconds", config->cpu_initialization_us);
     as_json_write_member_bool(json, "dry_run", input->dry_run);
     as_json_write_member_bool(json, "enforce_bounds", config->enforce_bounds);
+    if (input->enforce_min)
+        as_json_write_member_bool(json, "enforce_min", true);
     write_string_if(json, "id", input->target);
     write_seconds(json, "initial_readiness_delay_seconds", config->initial_readiness_delay_us);
     as_json_write_member_i64(json, "max", config->max);
     as_json_write_member_i64(json, "min", config->min);
+    if (input->has_own_min)
+        as_json_write_member_i64(json, "own_min", input->own_min);
     if (input->pool) {
         as_json_write_key(json, "pool");
         decision_write_pool(json, input->pool);
     }
+    if (input->schedule_count > 0)
+        write_strings(json, "schedules", input->schedules, input->schedule_count);
     as_json_write_key(json, "tolerance");
     as_json_begin_object(json);
     write_double(json, "down", config->tolerance_down);

@@ -470,14 +470,16 @@ def pass_gates(document, results, now):
         note(gate, replicas)
         return {**answer, "desired": replicas, "would": size, "reason": reason}
 
-    if replicas == 0 and low > 0:
+    if replicas == 0 and target.get("own_min", low) > 0:
         for gate in ("switched_off", "combine", "bounds"):
             note(gate, replicas)
         return {**answer, "reason": "disabled"}
 
     hold = held_by = None
     size = high if replicas > high else low
-    is_outside = target.get("enforce_bounds", False) and not low <= replicas <= high
+    enforced = target.get("enforce_bounds", False)
+    is_outside = (enforced and replicas > high) or (
+        (enforced or target.get("enforce_min", False)) and replicas < low)
     if is_outside:
         held_by = find_holder(document, size)
     if held_by:

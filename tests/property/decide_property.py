@@ -214,6 +214,10 @@ class Generator:
         self.maybe(target, "id", 0.5, lambda: "kubernetes/default/apps/v1/Deployment/shop/checkout")
         self.maybe(target, "tolerance", 0.4, lambda: {self.pick("up", "down"): self.pick(0, 0.1, 0.2, 0.05, 0.41, 0.57, 0.00111, 1, 1.5)})
         self.maybe(target, "enforce_bounds", 0.3, lambda: self.chance(0.5))
+        if self.version >= 2 and self.chance(0.2): # schedules
+            self.maybe(target, "enforce_min", 0.8, lambda: self.chance(0.8))
+            self.maybe(target, "own_min", 0.8, lambda: self.pick(0, 1, target["max"]))
+            self.maybe(target, "schedules", 0.8, lambda: self.pick([], ["office"], ["office", "sale"]))
         self.maybe(target, "dry_run", 0.2, lambda: self.chance(0.4))
         self.maybe(target, "cpu_initialization_seconds", 0.3, self.seconds)
         self.maybe(target, "initial_readiness_delay_seconds", 0.3, self.seconds)

@@ -257,6 +257,38 @@ static void make_after(const struct spec *all, const struct target_spec *spec,
         target->after[target->after_count++] = find_target(all, spec->after[i]);
 }
 
+static const struct as_zone *open_zone(struct as_ruleset *ruleset, const char *name)
+{
+    struct as_error error = AS_ERROR_INIT;
+    ruleset->zones =
+        as_xrealloc_array(ruleset->zones, ruleset->zone_count + 1, sizeof(*ruleset->zones));
+    if (as_zone_open(name, &ruleset->zones[ruleset->zone_count], &error) != 0)
+        give_up(name, error.text);
+    return ruleset->zones[ruleset->zone_count++];
+}
+
+static void make_schedules(const struct target_spec *spec, struct as_ruleset *ruleset,
+                           struct as_target_config *target)
+{
+    target->schedules = as_xcalloc(AS_ARRAY_SIZE(spec->schedules), sizeof(*target->schedules));
+    for (size_t i = 0; i < AS_ARRAY_SIZE(spec->schedules) && spec->schedules[i].name; i++) {
+        const struct schedule_spec *from = &spec->schedules[i];
+        target->schedules[target->schedule_count++] = (struct as_schedule){
+            .name = as_xstrdup(from->name),
+            .zone = from->zone ? open_zone(ruleset, from->zone) : NULL,
+            .days = from->days ? from->days : AS_SCHEDULE_ALL_DAYS,
+            .from_s = from->zone ? (int32_t)from->from : 0,
+            .to_s = from->zone ? (int32_t)from->to : 0,
+            .begin = {from->zone ? 0 : from->from * AS_US_PER_S},
+            .end = {from->zone ? 0 : from->to * AS_US_PER_S},
+            .has_min = from->min > 0,
+            .min = from->min,
+            .has_max = from->max > 0,
+            .max = from->max,
+        };
+    }
+}
+
 static void make_pool(const struct target_spec *spec, struct as_ruleset *ruleset, uint32_t pool)
 {
     struct as_target_config *target = &ruleset->targets[pool];
@@ -290,6 +322,8 @@ struct as_ruleset *spec_make_ruleset(const struct spec *spec)
         ruleset->targets[ruleset->target_count++] = make_target(&spec->targets[i]);
     for (size_t i = 0; i < ruleset->target_count; i++)
         make_after(spec, &spec->targets[i], &ruleset->targets[i]);
+    for (size_t i = 0; i < ruleset->target_count; i++)
+        make_schedules(&spec->targets[i], ruleset, &ruleset->targets[i]);
     for (size_t i = 0; i < ruleset->target_count; i++)
         make_pool(&spec->targets[i], ruleset, (uint32_t)i);
     for (size_t i = 0; i < SPEC_MAX && spec->rules[i].name; i++)

@@ -12,6 +12,14 @@
 
 #define SPEC_MAX 8
 
+/* In UTC seconds from `from` to `to`; or daily, with seconds of the day in `zone` of tzdata. */
+struct schedule_spec {
+    const char *name, *zone;
+    unsigned days; /* 0: all */
+    int64_t from, to;
+    int32_t min, max; /* 0: none */
+};
+
 struct target_spec {
     const char *name;      /* also the Deployment's, where `address` is not given */
     const char *address;   /* the Deployment's name, may be a template */
@@ -33,6 +41,7 @@ struct target_spec {
     bool enforce_bounds, dry_run;
     const char *after[4];               /* names of targets */
     const struct as_behavior *behavior; /* NULL: none */
+    struct schedule_spec schedules[4];  /* up to one without a name */
 };
 
 /* One of the first four, or none. */

@@ -72,8 +72,13 @@ enum { AS_DECIDE_OLDEST_VERSION = 1, AS_DECIDE_VERSION = 2 };
 struct as_decide_input {
     int32_t version; /* AS_DECIDE_VERSION, or the version of the document that was read */
     as_wall_time now;
-    const char *target; /* its id; NULL if not given */
-    struct as_bounds_config config;
+    const char *target;             /* its id; NULL if not given */
+    struct as_bounds_config config; /* its bounds are those in force */
+    bool has_own_min;               /* else it is that of `config` */
+    int32_t own_min;                /* below it, at 0, the target is switched off */
+    bool enforce_min;               /* also without enforce_bounds */
+    const char *const *schedules;   /* names of those in force */
+    size_t schedule_count;
     bool dry_run;
     int32_t replicas, status_replicas;
     bool has_pods;

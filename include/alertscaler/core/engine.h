@@ -226,6 +226,7 @@ struct as_target_view {
     const char *id, *name;
     const struct as_target_ref *ref;
     const struct as_target_config *config; /* NULL: no rule uses it any more */
+    struct as_schedule_bounds bounds;      /* in force, if there is a config */
     bool has_size;
     int32_t replicas, status_replicas, desired;
     struct as_moment seen;

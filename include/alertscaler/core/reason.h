@@ -17,7 +17,8 @@
     X(AS_REASON_ABOVE_MAX, "above_max",                                                            \
       "The size was found above max and is brought back, because of enforce_bounds.")              \
     X(AS_REASON_BELOW_MIN, "below_min",                                                            \
-      "The size was found below min and is brought back, because of enforce_bounds.")              \
+      "The size was found below min and is brought back, because of enforce_bounds or a "          \
+      "schedule.")                                                                                 \
     X(AS_REASON_NO_CHANGE, "no_change",                                                            \
       "The rules want the size that already is, or have nothing to say.")                          \
     X(AS_REASON_AT_MAX, "at_max", "More was wanted, but the size already is at or above max.")     \

@@ -14,6 +14,7 @@
 #include <alertscaler/core/choose.h>
 #include <alertscaler/core/decide.h>
 #include <alertscaler/core/matcher.h>
+#include <alertscaler/core/schedule.h>
 #include <alertscaler/core/target_kind.h>
 #include <alertscaler/core/template.h>
 
@@ -48,7 +49,13 @@ struct as_target_config {
     int64_t ready_timeout_us; /* of a workload: how long its pods may take to be ready; 0: nobody waits */
     uint32_t *after; /* indices of targets */
     size_t after_count;
+    struct as_schedule *schedules;
+    size_t schedule_count; /* at most AS_SCHEDULES_MAX */
 };
+
+/* The bounds in force: those of `bounds`, and of schedules. */
+struct as_schedule_bounds as_target_config_get_bounds(const struct as_target_config *config,
+                                                      as_wall_time now);
 
 /* Where the value of `track`, `pass_through` and step tables comes from. */
 enum as_source_kind {
@@ -108,6 +115,8 @@ struct as_ruleset {
     size_t target_count;
     struct as_rule *rules;
     size_t rule_count;
+    struct as_zone **zones; /* of the schedules, each once */
+    size_t zone_count;
     char digest[65]; /* hex SHA-256 over the rule files' bytes, in order of file names */
 };
 

@@ -99,6 +99,28 @@ static void write_address(struct as_json_writer *json, const struct as_target_re
     as_json_end_object(json);
 }
 
+/* When a schedule that is in force ends; else when it next begins. */
+static void write_schedules(struct api_request *request, const struct as_target_config *config)
+{
+    struct as_json_writer *json = &request->json;
+    as_json_write_key(json, "schedules");
+    as_json_begin_array(json);
+    for (size_t i = 0; config && i < config->schedule_count; i++) {
+        const struct as_schedule *schedule = &config->schedules[i];
+        const struct as_schedule_look look = as_schedule_look(schedule, request->view.wall);
+        char at[AS_RFC3339_SIZE];
+        as_wall_time_print(look.change.at, at);
+        as_json_begin_object(json);
+        as_json_write_member(json, "name", schedule->name);
+        as_json_write_member_bool(json, "in_force", look.is_in_force);
+        api_write_size(request, "min", schedule->has_min, schedule->min);
+        api_write_size(request, "max", schedule->has_max, schedule->max);
+        api_write_text(request, "changes", look.change.set ? at : NULL);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
 static void write_last_decision(struct api_request *request, const struct as_target_view *target)
 {
     struct as_json_writer *json = &request->json;
@@ -178,8 +200,9 @@ static void write_target(struct api_request *request, const struct as_target_vie
     api_write_size(request, "status_replicas", target->has_size, target->status_replicas);
     api_write_size(request, "desired", target->has_size, target->desired);
     api_write_moment(request, "seen", target->seen);
-    api_write_size(request, "min", config != NULL, config ? config->bounds.min : 0);
-    api_write_size(request, "max", config != NULL, config ? config->bounds.max : 0);
+    api_write_size(request, "min", config != NULL, target->bounds.min);
+    api_write_size(request, "max", config != NULL, target->bounds.max);
+    write_schedules(request, config);
     as_json_write_key(json, "locked_until");
     as_json_begin_object(json);
     api_write_moment(request, "up", target->up_locked_until);

@@ -181,9 +181,8 @@ static void print_others(struct printing *p, const char *name, const struct as_t
 static bool find_target_value(enum metric metric, const struct as_target_view *target,
                               double *value_out)
 {
-    const struct as_bounds_config *bounds = &target->config->bounds;
     if (metric == METRIC_TARGET_MIN || metric == METRIC_TARGET_MAX) {
-        *value_out = metric == METRIC_TARGET_MIN ? bounds->min : bounds->max;
+        *value_out = metric == METRIC_TARGET_MIN ? target->bounds.min : target->bounds.max;
         return true;
     }
     if (metric == METRIC_DID_NOT_COME) {

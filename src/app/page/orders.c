@@ -75,8 +75,8 @@ static void print_scale_form(const struct api_request *request, const char *plac
     as_buf_append_str(&fields, "></label>\n<label class=\"check\"><input name=\"force\" "
                                "type=\"checkbox\" value=\"true\"> Ignore its bounds");
     if (target->config)
-        as_buf_printf(&fields, " (%" PRId32 " to %" PRId32 ")", target->config->bounds.min,
-                      target->config->bounds.max);
+        as_buf_printf(&fields, " (%" PRId32 " to %" PRId32 ")", target->bounds.min,
+                      target->bounds.max);
     as_buf_append_str(&fields, "</label>\n");
     print_form(request, place, "scale", "Scale", fields.data);
 }

@@ -30,8 +30,7 @@ static void print_facts(const struct api_request *request, const struct as_targe
     page_fact_end(out);
     if (target->config) {
         page_fact_begin(out, "Bounds");
-        as_buf_printf(out, "%" PRId32 " to %" PRId32, target->config->bounds.min,
-                      target->config->bounds.max);
+        as_buf_printf(out, "%" PRId32 " to %" PRId32, target->bounds.min, target->bounds.max);
         page_fact_end(out);
     }
     if (as_moment_is_set(target->seen)) {

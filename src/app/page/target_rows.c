@@ -252,8 +252,7 @@ static void print_row(struct html_table *table, const struct api_request *reques
     target_print_size(out, target);
     html_cell(table);
     if (target->config)
-        as_buf_printf(out, "%" PRId32 " to %" PRId32, target->config->bounds.min,
-                      target->config->bounds.max);
+        as_buf_printf(out, "%" PRId32 " to %" PRId32, target->bounds.min, target->bounds.max);
     html_cell(table);
     page_print_spark(request, target->id);
     html_cell(table);

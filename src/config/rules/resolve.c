@@ -137,6 +137,7 @@ void resolve_rules(struct resolver *resolver)
     for (size_t i = 0; i < resolver->target_count; i++)
         resolve_target(resolver, resolver->targets[i], &ruleset->targets[i]);
     resolve_pools(resolver);
+    resolve_schedules(resolver);
     check_swings(resolver);
     check_selects(resolver);
     check_addresses(resolver);

@@ -66,6 +66,9 @@ void check_addresses(struct resolver *resolver);
 /* Resolves the groups of pools, and checks what pools and their groups may have. */
 void resolve_pools(struct resolver *resolver);
 
+/* Opens the time zones of schedules, and looks for a `min` above `max` at any time. After pools. */
+void resolve_schedules(struct resolver *resolver);
+
 /* Resolves `after`; cycles are errors. */
 void resolve_after(struct resolver *resolver);
 

@@ -23,6 +23,9 @@ bool rule_parse_label_value(struct loader *loader, const struct as_yaml_node *no
 /* `pool` of a target (target_pool.c) */
 extern const struct schema target_pool, pool_cpu, pool_memory, pool_pod_price, pool_at_once;
 
+/* `schedules` of a target (target_schedules.c) */
+extern const struct schema target_schedules;
+
 struct rule_amount_range {
     const char *expected;
     int scale; /* 3: counted in thousandths */

@@ -225,6 +225,9 @@ static const struct schema_field target_fields[] = {
                  .max = AS_SIZE_MAX),
     SCHEMA_FIELD("allow", MAP, raw_target, allow, .map = &allow),
     SCHEMA_FIELD("after", STRINGS, raw_target, after, .count_offset = IN_TARGET(after_count)),
+    SCHEMA_FIELD("schedules", MAPS, raw_target, schedules,
+                 .count_offset = IN_TARGET(schedule_count), .max = AS_SCHEDULES_MAX,
+                 .map = &target_schedules),
     {0},
 };
 
@@ -353,5 +356,6 @@ const struct schema schema_target =
 const struct schema *const schema_target_parts[] = {
     &cooldown,     &behavior,       &scale_up,     &scale_down,     &policies,    &tolerance,
     &target_nodes, &nodes_template, &nodes_taints, &nodes_unneeded, &target_pool, &pool_cpu,
-    &pool_memory,  &pool_pod_price, &pool_at_once, &nodes_health,   &allow,       NULL,
+    &pool_memory,  &pool_pod_price, &pool_at_once, &nodes_health,   &allow,       &target_schedules,
+    NULL,
 };

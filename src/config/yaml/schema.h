@@ -83,7 +83,8 @@ struct schema_field {
     const char *expected;   /* what SCHEMA_CUSTOM accepts, for the documentation's test */
     const char *when_empty; /* the error for a list without elements; NULL: it may be empty */
     /* For JSON Schemas (json_schema.c): what SCHEMA_CUSTOM accepts, any of these, up to a row
-     * without key; and a regular expression of ECMA 262 for SCHEMA_SCALAR. */
+     * without key; and a regular expression of ECMA 262 for SCHEMA_SCALAR, and for the elements of
+     * SCHEMA_STRINGS. */
     const struct schema_field *forms;
     const char *pattern;
 };

@@ -57,6 +57,15 @@ struct raw_nodes {
     struct as_node_health_config health;
 };
 
+enum raw_schedule_time { RAW_SCHEDULE_NONE, RAW_SCHEDULE_WALL_TIME, RAW_SCHEDULE_MOMENT };
+
+struct raw_schedule {
+    const char *name, *timezone;
+    const struct as_yaml_node *node;
+    enum raw_schedule_time from, to;
+    struct as_schedule of; /* without name and zone */
+};
+
 struct raw_rule;
 
 /* `targets.<name>`, as written; `tree` belongs to its nodes. */
@@ -73,6 +82,8 @@ struct raw_target {
     struct raw_allow allow;
     const char **after;
     size_t after_count;
+    struct raw_schedule *schedules;
+    size_t schedule_count;
     const struct raw_rule *measured[AS_RESOURCE_COUNT]; /* first rule to track each */
     bool has_address;                                   /* valid, without templates */
     const struct raw_rule *rule; /* the first rule that names it; NULL: none */

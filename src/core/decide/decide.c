@@ -105,10 +105,14 @@ static void hold_back(struct run *run, enum as_gate gate, enum as_reason why)
     note(run, gate);
 }
 
-/* 1. Size 0 with min above 0: somebody switched the target off, so it is left alone. */
+/* 1. Size 0 with min above 0: somebody switched the target off, so it is left alone. The min of a
+ * schedule wakes a target whose own is 0. */
 static bool gate_switched_off(struct run *run)
 {
-    if (run->input->replicas > 0 || run->input->config.min == 0)
+    const struct as_decide_input *input = run->input;
+    const int32_t own_min = input->has_own_min ? input->own_min : input->config.min;
+
+    if (input->replicas > 0 || own_min == 0)
         return false;
     run->decision->reason = AS_REASON_DISABLED;
     note(run, AS_GATE_SWITCHED_OFF);
@@ -118,14 +122,16 @@ static bool gate_switched_off(struct run *run)
 }
 
 /* 2. As HPA: a size outside the bounds is corrected before anything else, unless its direction is
- * forbidden. */
+ * forbidden. The min of a schedule is enforced in any case. */
 static bool gate_out_of_bounds(struct run *run)
 {
     const struct as_bounds_config *config = &run->input->config;
     bool above = run->input->replicas > config->max, below = run->input->replicas < config->min;
 
-    if (!config->enforce_bounds || (!above && !below) ||
-        is_held(run, above ? config->max : config->min))
+    if (!(config->enforce_bounds && above) &&
+        !((config->enforce_bounds || run->input->enforce_min) && below))
+        return false;
+    if (is_held(run, above ? config->max : config->min))
         return false;
     run->size = above ? config->max : config->min;
     run->decision->reason = above ? AS_REASON_ABOVE_MAX : AS_REASON_BELOW_MIN;

@@ -121,6 +121,8 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .set_backs = target->contention.set_backs,
         .set_back_count = target->contention.count,
     };
+    if (target->config)
+        view.bounds = as_target_config_get_bounds(target->config, wall);
     set_lock_ends(target, now, wall, &view.up_locked_until, &view.down_locked_until);
     view.contended_until = AS_MOMENT_NEVER;
     if (as_moment_is_set(target->contention.since))

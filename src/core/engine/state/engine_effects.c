@@ -132,8 +132,9 @@ struct as_order_record *effect_order_record(struct as_engine *engine, const stru
     }
     if (target && target->config) {
         record->has_bounds = true;
-        record->min = target->config->bounds.min;
-        record->max = target->config->bounds.max;
+        const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
+        record->min = bounds.min;
+        record->max = bounds.max;
     }
     struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_COMMAND);
     effect->ticket = request;

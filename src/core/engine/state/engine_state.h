@@ -451,6 +451,13 @@ static inline as_maybe_time moment_get_wall(const struct as_engine *engine, stru
     return (as_maybe_time){true, {engine->wall.us - (engine->mono.us - moment.mono.us)}};
 }
 
+/* The configured bounds that are in force now; it must have a config. */
+static inline struct as_schedule_bounds target_get_bounds(const struct as_engine *engine,
+                                                          const struct target *target)
+{
+    return as_target_config_get_bounds(target->config, engine->wall);
+}
+
 /* Alertmanager suppresses its alert: the incident stays open, without effect. */
 static inline bool incident_is_held(const struct incident *incident)
 {

@@ -24,19 +24,9 @@
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_pauses.h"
 #include "engine/targets/engine_proposals.h"
+#include "engine/state/engine_schedules.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
-
-/* The other side's bounds narrow the configured ones; if both contradict, its maximum wins. */
-static void narrow_bounds(struct as_bounds_config *bounds, const struct as_observation *observation)
-{
-    if (observation->max >= 0 && observation->max < bounds->max)
-        bounds->max = observation->max;
-    if (observation->min > bounds->min)
-        bounds->min = observation->min;
-    if (bounds->min > bounds->max)
-        bounds->min = bounds->max;
-}
 
 static struct as_decide_input *make_input(struct as_engine *engine, const struct target *target,
                                           const struct as_observation *observation,
@@ -70,7 +60,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .proposal_count = proposals->count,
     };
     input->config.cooldown = locks.cooldown;
-    narrow_bounds(&input->config, observation);
+    schedules_fill(engine, target, observation, input);
     if (target->pool.is_short) { /* an increase has failed: the rest is not another one */
         input->last_up = (as_maybe_time){0};
         input->config.cooldown.up_after_down_us = 0;

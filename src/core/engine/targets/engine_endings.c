@@ -138,13 +138,14 @@ bool ending_get_action(const struct as_engine *engine, const struct ending *endi
 }
 
 /* The target has the wanted size, or its bounds allow no more of it. */
-static bool is_done(const struct target *target, const struct as_action *action, int32_t replicas)
+static bool is_done(const struct as_engine *engine, const struct target *target,
+                    const struct as_action *action, int32_t replicas)
 {
-    const struct as_bounds_config *bounds = &target->config->bounds;
+    const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
     const int64_t wanted =
         action->kind == AS_ACTION_SCALE_TO ? action->size : (int64_t)replicas - 1;
-    return wanted < replicas   ? replicas <= bounds->min
-           : wanted > replicas ? replicas >= bounds->max
+    return wanted < replicas   ? replicas <= bounds.min
+           : wanted > replicas ? replicas >= bounds.max
                                : true;
 }
 
@@ -168,7 +169,8 @@ bool endings_finish(struct as_engine *engine, struct target *target,
         if (ending->rule->dry_run == is_live ||
             ending->rule->on_resolved.kind == AS_ENDING_GIVE_BACK ||
             !ending_get_action(engine, ending, decision->replicas, &action) ||
-            !(is_done(target, &action, decision->replicas) || is_done_dry(ending, decision)))
+            !(is_done(engine, target, &action, decision->replicas) ||
+              is_done_dry(ending, decision)))
             continue;
         ending_free(target, ending);
         changed = true;

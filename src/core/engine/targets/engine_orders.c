@@ -262,15 +262,15 @@ static void scale(struct as_engine *engine, struct deed *deed)
                "a pool has no size of its own: order the size of one of its groups");
         return;
     }
-    const struct as_bounds_config *bounds = &target->config->bounds;
+    const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
     if (is_dry(engine, target)) {
         refuse(engine, deed, AS_ORDER_REFUSED, "dry run: nothing is changed");
     } else if (engine->halt.is_set) {
         refuse(engine, deed, AS_ORDER_REFUSED, "the kill switch (%s) stops everything",
                engine->halt.who);
-    } else if (!order->force && (order->replicas < bounds->min || order->replicas > bounds->max)) {
+    } else if (!order->force && (order->replicas < bounds.min || order->replicas > bounds.max)) {
         refuse(engine, deed, AS_ORDER_OUT_OF_BOUNDS, "%d is not within %d and %d: force it",
-               order->replicas, bounds->min, bounds->max);
+               order->replicas, bounds.min, bounds.max);
     } else {
         if (target->ordered.is_set && !is_on_its_way(target))
             give_up(engine, target, AS_REASON_SUPERSEDED,
@@ -362,14 +362,14 @@ static const char *find_reason_against(const struct as_engine *engine, const str
                                        const struct as_observation *observation)
 {
     const struct ordered *ordered = &target->ordered;
-    const struct as_bounds_config *bounds = &target->config->bounds;
+    const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
     if (is_dry(engine, target))
         return "given up: dry run, nothing is changed";
     if (is_too_old(engine, ordered))
         return "given up: it could not be done for 10 minutes";
     if (ordered->force)
         return NULL;
-    if (ordered->replicas < bounds->min || ordered->replicas > bounds->max)
+    if (ordered->replicas < bounds.min || ordered->replicas > bounds.max)
         return "given up: not within min and max, which have changed since it was ordered";
     if ((observation->max >= 0 && ordered->replicas > observation->max) ||
         (observation->min >= 0 && ordered->replicas < observation->min))

@@ -54,6 +54,7 @@
 #include "engine/follow/engine_follow.h"
 #include "engine/others/engine_contention.h"
 #include "engine/state/engine_effects.h"
+#include "engine/state/engine_schedules.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_templates.h"
 #include "engine/targets/engine_actions.h"
@@ -81,10 +82,43 @@ static bool is_named(const struct target *target)
     return target->config && !target->config->is_templated && !target->config->pool;
 }
 
-static bool is_needed(const struct target *target)
+static as_mono_time get_later(as_mono_time a, as_mono_time b)
+{
+    return a.us > b.us ? a : b;
+}
+
+/* When the locks of a target that nothing uses can be forgotten. */
+static as_mono_time get_forget_time(const struct target *target)
+{
+    const struct as_moment moments[] = {
+        target->last_up,       target->last_down,      target->dry_last_up, target->dry_last_down,
+        target->growth.failed, target->last_step_down, target->last_return};
+    as_mono_time forget = contention_get_forget_time(target);
+    if (target->event_count > 0) /* also if the locks were ended by hand */
+        forget = get_later(
+            forget, (as_mono_time){as_time_add(target->events[target->event_count - 1].at.mono.us,
+                                               target->keep_us)});
+    for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
+        if (!as_moment_is_set(moments[i]))
+            continue;
+        forget =
+            get_later(forget, (as_mono_time){as_time_add(moments[i].mono.us, target->keep_us)});
+    }
+    return forget;
+}
+
+/* It has schedules while it is known; one with a plain address always is. */
+static bool is_scheduled(const struct as_engine *engine, const struct target *target)
+{
+    return target->config && target->config->schedule_count > 0 &&
+           (!target->config->is_templated || get_forget_time(target).us > engine->mono.us);
+}
+
+static bool is_needed(const struct as_engine *engine, const struct target *target)
 {
     return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
-           target->growth.is_open || target->share.pool || is_named(target);
+           target->growth.is_open || target->share.pool || is_named(target) ||
+           is_scheduled(engine, target);
 }
 
 /* Requests the size, and what else the rules need with it. */
@@ -127,7 +161,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
         target_is_backing_off(engine, target) || must_wait(engine, target))
         return;
     limits_on_evaluate(target);
-    if (!is_needed(target) && !target->maybe) {
+    if (!is_needed(engine, target) && !target->maybe) {
         target->dirty = false;
         asked_clear(&target->asked);
         return;
@@ -150,31 +184,6 @@ static int64_t get_refresh_us(const struct as_engine *engine)
 {
     const int64_t paced = (int64_t)engine->named_count * (AS_US_PER_S / REFRESH_PER_SECOND);
     return paced > REFRESH_US ? paced : REFRESH_US;
-}
-
-static as_mono_time get_later(as_mono_time a, as_mono_time b)
-{
-    return a.us > b.us ? a : b;
-}
-
-/* When the locks of a target that nothing uses can be forgotten. */
-static as_mono_time get_forget_time(const struct target *target)
-{
-    const struct as_moment moments[] = {
-        target->last_up,       target->last_down,      target->dry_last_up, target->dry_last_down,
-        target->growth.failed, target->last_step_down, target->last_return};
-    as_mono_time forget = contention_get_forget_time(target);
-    if (target->event_count > 0) /* also if the locks were ended by hand */
-        forget = get_later(
-            forget, (as_mono_time){as_time_add(target->events[target->event_count - 1].at.mono.us,
-                                               target->keep_us)});
-    for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
-        if (!as_moment_is_set(moments[i]))
-            continue;
-        forget =
-            get_later(forget, (as_mono_time){as_time_add(moments[i].mono.us, target->keep_us)});
-    }
-    return forget;
 }
 
 /* Forgets a target without rules, incidents or locks. */
@@ -211,6 +220,30 @@ void targets_evaluate_ready(struct as_engine *engine)
     }
 }
 
+/* Of an idle target that nothing has given a deadline. */
+static void set_usual_deadline(struct as_engine *engine, struct target *target)
+{
+    if (target->maybe)
+        target_set_deadline(engine, target, target->maybe->until);
+    else if (target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set)
+        target_set_deadline_in(engine, target, REEVALUATE_US);
+    else if (is_named(target) || is_scheduled(engine, target))
+        target_set_deadline_in(engine, target, get_refresh_us(engine));
+    else if (!target->config || target->config->is_templated)
+        forget_or_wait(engine, target);
+}
+
+/* Both ends of a schedule are events. One that fails is tried again, which looks at them too. */
+static void look_at_schedules(struct as_engine *engine, struct target *target)
+{
+    as_mono_time due = schedules_get_due(engine, target);
+    if (due.us < engine->mono.us + LOOK_AGAIN_MIN_US)
+        due.us = engine->mono.us + LOOK_AGAIN_MIN_US; /* the clock was set back a little */
+    if (due.us < target->deadline.us && is_scheduled(engine, target) &&
+        !target_is_backing_off(engine, target))
+        target_set_deadline(engine, target, due);
+}
+
 /* The target is idle (again): evaluates it if something has happened, else sets its deadline if it
  * needs one. */
 void target_settle_down(struct as_engine *engine, struct target *target)
@@ -232,16 +265,9 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     const int64_t look_us = growth_get_look_us(engine, target);
     if (target->growth.is_open && target->deadline.us > engine->mono.us + look_us)
         target_set_deadline_in(engine, target, look_us);
-    if (target->deadline.us != AS_MONO_NEVER.us)
-        return;
-    if (target->maybe)
-        target_set_deadline(engine, target, target->maybe->until);
-    else if (target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set)
-        target_set_deadline_in(engine, target, REEVALUATE_US);
-    else if (is_named(target))
-        target_set_deadline_in(engine, target, get_refresh_us(engine));
-    else if (!target->config || target->config->is_templated)
-        forget_or_wait(engine, target);
+    if (target->deadline.us == AS_MONO_NEVER.us)
+        set_usual_deadline(engine, target);
+    look_at_schedules(engine, target);
 }
 
 void target_on_deadline(struct as_engine *engine, struct target *target)
@@ -385,7 +411,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
             effect_put_target(engine, target);
             effect_commit(engine);
         }
-        if (target->maybe && !is_needed(target))
+        if (target->maybe && !is_needed(engine, target))
             actions_give_up_maybe(engine, target);
         target_back_off(engine, target, observation->outcome, observation->retry_after_us);
         target_settle_down(engine, target);

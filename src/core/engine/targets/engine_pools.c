@@ -146,13 +146,14 @@ static enum as_reason find_closed(const struct as_engine *engine, const struct t
 static void fill_member(struct as_engine *engine, const struct target *group, bool is_member,
                         struct as_pool_member *member_out)
 {
+    const struct as_schedule_bounds bounds = target_get_bounds(engine, group);
     *member_out = (struct as_pool_member){
         .ref = group->ref,
         .name = group->config->name,
         .nodes = &group->config->nodes,
         .is_member = is_member,
-        .min = group->config->bounds.min,
-        .max = group->config->bounds.max,
+        .min = bounds.min,
+        .max = bounds.max,
         .closed = find_closed(engine, group),
         .has_open_growth = group->growth.is_open,
         .refused = growth_get_refused(group),
@@ -203,15 +204,15 @@ const struct as_pool_request *pool_make_request(struct as_engine *engine, struct
         return NULL;
     struct pool *pool = &target->pool;
     struct as_pool_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
-    const struct as_bounds_config *bounds = &target->config->bounds;
+    const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
     const struct wants wants = get_wants(target);
     if (engine->mono.us - pool->looked.us > AS_UNNEEDED_GAP_US)
         pool->unneeded_count = 0; /* the row is broken */
     pool->looked = engine->mono;
     *request = (struct as_pool_request){
         .config = target->config->pool ? target->config->pool : &as_pool_config_default,
-        .min = bounds->min,
-        .max = bounds->max,
+        .min = bounds.min,
+        .max = bounds.max,
         .with_fit = wants.fit,
         .with_take = wants.take,
         .unneeded = pool->unneeded,
