@@ -69,11 +69,11 @@ static enum as_prometheus_outcome read_value(const struct tree_value *pair, cons
 {
     const struct tree_value *time = tree_get_first(pair);
     const struct tree_value *member = time ? time->next : NULL;
-    const char *text = tree_get_text(member);
-    if (!text) {
+    if (!tree_is(member, TREE_TEXT)) {
         as_error_set(error, "Prometheus: a sample without a value");
         return AS_PROMETHEUS_INVALID;
     }
+    const char *text = member->text;
     if (as_number_parse_double(text, member->size, value_out) == 0)
         return AS_PROMETHEUS_ANSWERED;
     for (size_t i = 0; i < AS_ARRAY_SIZE(not_finite); i++) {

@@ -224,7 +224,7 @@ static bool read_texts(struct state_reader *reader, const struct tree_value *lis
     const struct tree_value *item = tree_get_first(list);
     *count_out = count_items(list);
     const char **texts = add_items(reader, at, *count_out, sizeof(*texts));
-    for (size_t i = 0; i < *count_out; i++, item = item->next) {
+    for (size_t i = 0; item; i++, item = item->next) {
         if (!read_text(item, 0, &texts[i]))
             return false;
     }
