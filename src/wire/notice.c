@@ -75,6 +75,10 @@ static void print_summary(const struct as_notice *notice, struct as_buf *out)
             as_buf_printf(out, " is left alone for an hour: %s set its size back three times",
                           as_str_is_empty(notice->message) ? "somebody else" : notice->message);
         break;
+    case AS_NOTICE_INEFFECTIVE:
+        as_buf_printf(out, ": rule %s is held, because its last actions did not help",
+                      notice->rule ? notice->rule : "");
+        break;
     case AS_NOTICE_TEST: as_buf_append_str(out, ": this is a test"); break;
     case AS_NOTICE_KIND_COUNT: break;
     }

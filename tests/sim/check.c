@@ -457,8 +457,22 @@ static void trace_decision(struct world *world, const struct as_decision_record 
           record->output->rule ? record->output->rule : "nobody");
 }
 
+/* What did not become ready in time stops steps up. */
+static void note_state(struct world *world, const struct as_target_state *state)
+{
+    const bool is_stuck = state->growth && state->growth->is_open && state->growth->did_not_come;
+    for (size_t i = 0; i < world->target_count; i++) {
+        if (strcmp(world->targets[i].id, state->id) == 0)
+            world->targets[i].stuck_in = is_stuck ? world->daemon.generation : 0;
+    }
+}
+
 void check_effect(struct world *world, const struct as_effect *effect)
 {
+    if (effect->kind == AS_EFFECT_PUT_TARGET)
+        note_state(world, effect->target);
+    if (effect->kind == AS_EFFECT_PUT_INTENT)
+        check_log_on_intent(world, effect->intent);
     if (effect->kind == AS_EFFECT_PUT_INTENT && !effect->intent->maybe)
         check_intent(world, effect->intent);
     else if (effect->kind == AS_EFFECT_RECORD_ACTION)
@@ -518,6 +532,8 @@ void check_request(struct world *world, struct server_target *target,
     if (min > max)
         min = max;
     const bool is_up = request->to > request->from;
+    if (is_up && target->stuck_in == world->daemon.generation && target->stuck_in > 0)
+        fail(world, "%s: a step up, though the last one did not come", target->id);
     if (request->is_take_back) /* what never came was no node of the minimum either */
         min = target->own_min;
     if (request->to == request->from || (is_up ? request->to > max : request->to < min))

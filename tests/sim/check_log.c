@@ -35,6 +35,8 @@ struct log_reader {
     size_t whole_count, whole_capacity;
     uint64_t starts;
     struct keys notifications, decisions, actions, applied, opened, queued, ordered;
+    struct keys of_alerts, effects, followed; /* ids of actions: intended, with an effect; applied
+                                                 and of an alert */
     struct keys commands, answers, sizes, heard, set; /* of orders: ids; with their outcomes;
                                                          accepted sizes; with an action; with one
                                                          that is applied */
@@ -194,6 +196,12 @@ static void read_action(struct log_reader *reader, const json_t *record)
     if (strcmp(outcome, "applied") == 0) {
         keys_add(&reader->applied, "%s", id);
         reader->summary.applied++;
+        for (size_t i = 0; i < reader->of_alerts.count; i++) {
+            if (strcmp(reader->of_alerts.items[i], id) == 0) {
+                keys_add(&reader->followed, "%s", id);
+                break;
+            }
+        }
     }
 }
 
@@ -231,6 +239,8 @@ static void read_record(struct world *world, struct log_reader *reader, const js
         reader->starts++;
     else if (strcmp(kind, "action") == 0)
         read_action(reader, record);
+    else if (strcmp(kind, "effect") == 0)
+        keys_add(&reader->effects, "%s", text_of(record, "action"));
     else if (strcmp(kind, "incident") == 0)
         read_incident(world, reader, record);
     else if (strcmp(kind, "command") == 0)
@@ -267,17 +277,23 @@ static void read_line(struct world *world, struct log_reader *reader, const char
     json_decref(record);
 }
 
+static struct log_reader *get_reader(struct world *world)
+{
+    struct log_reader *reader = world->reader;
+    if (reader)
+        return reader;
+    reader = world->reader = as_xcalloc(1, sizeof(*reader));
+    reader->chain = as_chain_new();
+    reader->verify = AS_CHAIN_VERIFY_INIT(reader->chain);
+    return reader;
+}
+
 /* Reads on from where it was: the log only grows, and what a crash cut off comes back the same. */
 static struct log_reader *read_on(struct world *world)
 {
-    struct log_reader *reader = world->reader;
+    struct log_reader *reader = get_reader(world);
     size_t size;
     const char *lines = as_audit_memory_get_lines(world->daemon.log, &size);
-    if (!reader) {
-        reader = world->reader = as_xcalloc(1, sizeof(*reader));
-        reader->chain = as_chain_new();
-        reader->verify = AS_CHAIN_VERIFY_INIT(reader->chain);
-    }
     if (size < reader->at)
         fail(world, "the log has become shorter");
     while (reader->at < size && !world->is_failed) {
@@ -294,6 +310,48 @@ static struct log_reader *read_on(struct world *world)
         fail(world, "the log begins with record %llu",
              (unsigned long long)reader->verify.first_seq);
     return reader;
+}
+
+void check_log_on_intent(struct world *world, const struct as_intent_state *intent)
+{
+    if (intent->is_of_alert && !intent->maybe)
+        keys_add(&get_reader(world)->of_alerts, "%s", intent->action_id);
+}
+
+static int find_follows(void *context, const void *key, size_t key_size, const void *value,
+                        size_t value_size)
+{
+    struct keys *waiting = context;
+    json_t *state = json_loadb(value, value_size, 0, NULL);
+    const json_t *follow;
+    size_t i;
+    (void)key;
+    (void)key_size;
+    json_array_foreach(json_object_get(state, "follows"), i, follow)
+        keys_add(waiting, "%s", text_of(follow, "action"));
+    json_decref(state);
+    return 0;
+}
+
+/* Each action of an alert has one effect, or the state still has it to be followed. */
+static void check_effects(struct world *world, struct log_reader *reader)
+{
+    struct keys waiting = {0};
+    keys_check_unique(world, &reader->effects, "effect");
+    keys_sort(&reader->followed);
+    keys_check_all_in(world, &reader->effects, &reader->followed, "an effect of no action");
+    if (world->daemon.peek->visit(world->daemon.peek, AS_STORE_TARGET, find_follows, &waiting,
+                                  NULL) != 0)
+        fail(world, "the state cannot be read");
+    keys_sort(&waiting);
+    for (size_t i = 0; i < reader->followed.count; i++) {
+        const char *id = reader->followed.items[i];
+        if (keys_have(&reader->effects, id) == keys_have(&waiting, id))
+            fail(world, "action %s: %s", id,
+                 keys_have(&reader->effects, id) ? "its effect is known, but it is followed"
+                                                 : "it has no effect");
+    }
+    free(waiting.items);
 }
 
 /* Each order once, as it was answered; of each accepted size what became of it, and set once. */
@@ -326,6 +384,7 @@ void check_log(struct world *world, struct log_summary *summary_out)
     keys_check_all_in(world, &reader->queued, &reader->opened, "queued, but nothing was opened");
     keys_check_all_in(world, &reader->ordered, &reader->decisions, "acted without a decision");
     check_commands(world, reader);
+    check_effects(world, reader);
     for (size_t i = 0; i < world->acknowledged.count; i++) {
         const struct acknowledgement *item = &world->acknowledged.items[i];
         if (!item->may_be_lost && !keys_have(&reader->notifications, item->id))
@@ -346,6 +405,9 @@ void check_log_end(struct world *world)
     free(reader->decisions.items);
     free(reader->actions.items);
     free(reader->applied.items);
+    free(reader->of_alerts.items);
+    free(reader->effects.items);
+    free(reader->followed.items);
     free(reader->opened.items);
     free(reader->queued.items);
     free(reader->ordered.items);

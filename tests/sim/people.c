@@ -221,8 +221,8 @@ struct as_tell_config people_get_config(const struct world *world)
 void people_start(struct world *world)
 {
     static const char *urls[] = {"http://people"};
-    static const unsigned all =
-        1U << AS_NOTICE_SCALED | 1U << AS_NOTICE_FAILED | 1U << AS_NOTICE_AT_MAX;
+    static const unsigned all = 1U << AS_NOTICE_SCALED | 1U << AS_NOTICE_FAILED |
+                                1U << AS_NOTICE_AT_MAX | 1U << AS_NOTICE_INEFFECTIVE;
     world->people = as_xcalloc(1, sizeof(*world->people));
     for (size_t i = 0; i < SIM_RECEIVERS; i++)
         world->people->receivers[i] = (struct as_notify_settings){
@@ -272,6 +272,8 @@ struct check {
 static bool is_told_of(const json_t *record)
 {
     const char *outcome = text_of(record, "outcome");
+    if (strcmp(text_of(record, "kind"), "effect") == 0)
+        return *text_of(record, "held_until") != '\0';
     return strcmp(text_of(record, "kind"), "action") == 0 && strcmp(outcome, "conflict") != 0 &&
            strcmp(outcome, "superseded") != 0;
 }

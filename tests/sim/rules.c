@@ -43,6 +43,7 @@ static void randomize_target(struct world *world, struct target_spec *target)
     target->down_after_down = pick_lock(world);
     target->enforce_bounds = chance(world, 150);
     target->dry_run = chance(world, 100);
+    target->ready_timeout = chance(world, 300) ? between(world, 5, 200) : 0;
     if (chance(world, 250))
         target->behavior = &behaviors[between(world, 0, (int64_t)AS_ARRAY_SIZE(behaviors) - 1)];
 }
@@ -126,6 +127,7 @@ static void randomize_rule(struct world *world, const struct spec *spec, size_t 
     }
     rule->every = chance(world, 250) ? between(world, 1, 200) : 0;
     rule->max_steps = chance(world, 350) ? (uint32_t)between(world, 1, 4) : 0;
+    rule->ineffective_after = chance(world, 300) ? (uint32_t)between(world, 1, 4) : 0;
     if (chance(world, 200))
         randomize_source(world, rule);
     if (chance(world, 200))

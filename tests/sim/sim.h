@@ -291,6 +291,7 @@ struct server_target {
     char id[128];
     int group; /* of the cluster, see pools.h; -1: none */
     struct sim_pause pause;
+    uint64_t stuck_in; /* generation of the daemon that says `did_not_come`; 0: none */
     bool exists, has_no_version;
     int32_t size, own_min, own_max;
     uint64_t version;
@@ -572,6 +573,7 @@ struct log_summary {
     char hash[AS_AUDIT_HASH_SIZE];
 };
 void check_log(struct world *world, struct log_summary *summary_out); /* at the end */
+void check_log_on_intent(struct world *world, const struct as_intent_state *intent);
 void check_log_end(struct world *world);
 
 /* ---- run.c */

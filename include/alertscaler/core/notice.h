@@ -2,7 +2,7 @@
  * What people are told: notices. docs/notify.md describes them for users.
  *
  * A kind is an event, which happens once, or a state, which begins and ends. A new kind (of
- * `ineffective`, `needs_approval`) is a row here, and whoever finds that it has
+ * `needs_approval`) is a row here, and whoever finds that it has
  * happened. One record may lead to one notice for a receiver only: its hash is the event's id.
  */
 #ifndef ALERTSCALER_CORE_NOTICE_H
@@ -23,7 +23,9 @@
     X(AS_NOTICE_AT_MAX, "at_max", "AlertscalerAtMax",                                              \
       "More is wanted than the target's max allows.", true)                                        \
     X(AS_NOTICE_CONTENDED, "contended", "AlertscalerContended",                                    \
-      "Others set the target's size back: it is left alone for an hour.", true)
+      "Others set the target's size back: it is left alone for an hour.", true)                    \
+    X(AS_NOTICE_INEFFECTIVE, "ineffective", "AlertscalerIneffective",                              \
+      "A rule is held, because its last actions did not help.", false)
 
 #define AS_NOTICE_ENUM(enumerator, ...) enumerator,
 enum as_notice_kind {

@@ -186,6 +186,34 @@ static void write_others(struct api_request *request, const struct as_target_vie
     as_json_end_array(json);
 }
 
+struct ineffective_list {
+    const struct api_request *request;
+    const struct as_target_ref *ref;
+};
+
+static void write_ineffective_rule(void *context, const struct as_ineffective_view *view)
+{
+    const struct ineffective_list *list = context;
+    struct as_json_writer *json = &list->request->json;
+    if (view->ref != list->ref)
+        return;
+    as_json_begin_object(json);
+    as_json_write_member(json, "rule", view->rule);
+    api_write_moment(list->request, "until", view->until);
+    as_json_end_object(json);
+}
+
+static void write_ineffective(struct api_request *request, const struct as_target_view *target)
+{
+    const struct as_view *view = &request->view;
+    struct ineffective_list list = {request, target->ref};
+    as_json_write_key(&request->json, "ineffective");
+    as_json_begin_array(&request->json);
+    as_engine_visit_ineffective(view->engine, view->mono, view->wall, write_ineffective_rule,
+                                &list);
+    as_json_end_array(&request->json);
+}
+
 static void write_target(struct api_request *request, const struct as_target_view *target)
 {
     struct as_json_writer *json = &request->json;
@@ -216,6 +244,9 @@ static void write_target(struct api_request *request, const struct as_target_vie
     write_others(request, target);
     api_write_size(request, "ordered", target->has_order, target->ordered);
     api_write_text(request, "waits_for", target->waits_for);
+    api_write_size(request, "ready", target->ready >= 0, target->ready);
+    as_json_write_member_bool(json, "did_not_come", target->did_not_come);
+    write_ineffective(request, target);
     as_json_write_member_bool(json, "busy", target->busy);
     write_last_decision(request, target);
     api_write_text(request, "failure", failed ? as_reason_get_word(target->last_failure) : NULL);

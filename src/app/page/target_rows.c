@@ -54,6 +54,8 @@ void target_print_signs(const struct api_request *request, const struct as_targe
         page_print_pill(out, "warn", "paused");
     if (as_moment_is_set(target->contended_until))
         page_print_pill(out, "warn", "contended");
+    if (target->did_not_come)
+        page_print_pill(out, "bad", "did not come");
     if (is_dry(request, target))
         page_print_pill(out, "warn", "dry run");
     if (!target->config)

@@ -6,6 +6,8 @@
 #include "tell_private.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +46,34 @@ static void tell_action(struct tell *tell, struct as_storage_batch *batch,
                  .message = record->message,
                  .has_from = record->has_sizes && record->from >= 0,
                  .has_to = record->has_sizes,
+                 .from = record->from,
+                 .to = record->to,
+                 .at = tell->clock->get_wall(tell->clock),
+             });
+}
+
+static void tell_follow(struct tell *tell, struct as_storage_batch *batch,
+                        const struct as_follow_record *record)
+{
+    char until[AS_RFC3339_SIZE], message[128];
+    if (!record->is_held)
+        return;
+    as_wall_time_print_short(record->until, until);
+    (void)snprintf(message, sizeof(message),
+                   "the last %" PRIu32 " actions did not help: held until %s, or until resume",
+                   record->in_vain, until);
+    tell_all(tell, batch,
+             &(struct as_notice){
+                 .kind = AS_NOTICE_INEFFECTIVE,
+                 .phase = AS_NOTICE_EVENT,
+                 .target = record->target,
+                 .target_name = record->target_name,
+                 .rule = record->rule,
+                 .reason = "ineffective",
+                 .decision = record->decision,
+                 .message = message,
+                 .has_from = true,
+                 .has_to = true,
                  .from = record->from,
                  .to = record->to,
                  .at = tell->clock->get_wall(tell->clock),
@@ -196,6 +226,8 @@ void tell_on_effect(struct tell *tell, const struct as_engine *engine,
 {
     if (effect->kind == AS_EFFECT_RECORD_ACTION)
         tell_action(tell, batch, effect->action);
+    else if (effect->kind == AS_EFFECT_RECORD_FOLLOW)
+        tell_follow(tell, batch, effect->follow);
     else if (effect->kind == AS_EFFECT_RECORD_DECISION)
         tell_decision(tell, engine, batch, effect->decision);
     else if (effect->kind == AS_EFFECT_RECORD_OTHERS)
