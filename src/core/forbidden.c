@@ -24,3 +24,22 @@ const char *as_holder_get_word(enum as_holder holder)
     assert((size_t)holder < AS_HOLDER_COUNT);
     return words[holder];
 }
+
+enum as_reason as_holder_get_reason(enum as_holder holder)
+{
+    switch (holder) {
+    case AS_HOLDER_INEFFECTIVE: return AS_REASON_INEFFECTIVE;
+    case AS_HOLDER_DID_NOT_COME: return AS_REASON_DID_NOT_COME;
+    case AS_HOLDER_RULE:
+    case AS_HOLDER_PAUSE:
+    case AS_HOLDER_SCHEDULE:
+    case AS_HOLDER_COUNT: break;
+    }
+    return AS_REASON_HELD;
+}
+
+bool as_reason_has_holder(enum as_reason reason)
+{
+    return reason == AS_REASON_HELD || reason == AS_REASON_INEFFECTIVE ||
+           reason == AS_REASON_DID_NOT_COME;
+}

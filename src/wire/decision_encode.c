@@ -512,9 +512,10 @@ static void write_results(struct as_json_writer *json, const struct as_decide_in
         as_json_begin_object(json);
         write_size_or_null(json, "desired", result->has_size || result->is_floor, result->desired);
         as_json_write_member(json, "reason",
-                             result->is_floor           ? "floor"
-                             : result->is_hold          ? "hold"
-                             : result->ban              ? as_reason_get_word(AS_REASON_HELD)
+                             result->is_floor  ? "floor"
+                             : result->is_hold ? "hold"
+                             : result->ban
+                                 ? as_reason_get_word(as_holder_get_reason(result->ban->by))
                              : !result->has_size        ? as_reason_get_word(result->reason)
                              : result->within_tolerance ? "within_tolerance"
                                                         : "ok");
@@ -528,7 +529,7 @@ static void write_results(struct as_json_writer *json, const struct as_decide_in
 
 static void write_holder(struct as_json_writer *json, const struct as_decision *decision)
 {
-    if (decision->reason != AS_REASON_HELD)
+    if (!as_reason_has_holder(decision->reason))
         return;
     as_json_write_key(json, "held_by");
     as_json_begin_object(json);

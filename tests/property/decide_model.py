@@ -322,6 +322,9 @@ def goes(direction, replicas, size):
     return size != replicas and direction in ("both", "up" if size > replicas else "down")
 
 
+OWN_REASONS = ("ineffective", "did_not_come")     # of holders; all others: held
+
+
 def name_holder(row, name):
     return {key: value for key, value in (("by", row.get("by", "rule")), ("name", row.get(name))) if value is not None}
 
@@ -347,6 +350,10 @@ def find_ban(document, proposal, size):
     return None
 
 
+def reason_of(holder):
+    return holder["by"] if holder["by"] in OWN_REASONS else "held"
+
+
 def compute_results(document):
     results = []
     for proposal in document["proposals"]:
@@ -354,8 +361,9 @@ def compute_results(document):
         try:
             result["desired"], is_within = propose(document, proposal)
             result["reason"] = "within_tolerance" if is_within else "ok"
-            if find_ban(document, proposal, result["desired"]):
-                result["desired"], result["reason"] = document["observed"]["replicas"], "held"
+            ban = find_ban(document, proposal, result["desired"])
+            if ban:
+                result["desired"], result["reason"] = document["observed"]["replicas"], reason_of(ban)
         except Unavailable:
             result["reason"] = "metric_unavailable"
         except NoOpinion:
@@ -483,7 +491,7 @@ def pass_gates(document, results, now):
     if is_outside:
         held_by = find_holder(document, size)
     if held_by:
-        hold = "held"
+        hold = reason_of(held_by)
     if is_outside and not held_by:
         answer["reason"] = "above_max" if replicas > high else "below_min"
         for gate in ("out_of_bounds", "combine", "bounds"):
@@ -509,13 +517,13 @@ def pass_gates(document, results, now):
                 hold = "vetoed"
         holder = find_holder(document, size)
         if holder:
-            hold, held_by, size = "held", holder, replicas
+            hold, held_by, size = reason_of(holder), holder, replicas
             answer["recommendation"] = replicas
         elif size == replicas and hold is None:
             bans = [find_ban(document, proposal, propose(document, proposal)[0])
-                    for proposal, result in zip(document["proposals"], results) if result["reason"] == "held"]
+                    for proposal, result in zip(document["proposals"], results) if result["reason"] in ("held", *OWN_REASONS)]
             if bans:
-                hold, held_by = "held", bans[0]
+                hold, held_by = reason_of(bans[0]), bans[0]
         note("combine", size)
 
         behavior = get_behavior(target)
@@ -552,7 +560,7 @@ def pass_gates(document, results, now):
 
         if size == replicas:
             is_within = any(result["reason"] == "within_tolerance" for result in winners)
-            if hold == "held":
+            if hold in ("held", *OWN_REASONS):
                 answer["held_by"] = held_by
             return {**answer, "reason": hold or ("within_tolerance" if is_within else "no_change")}
         if in_cooldown(document, now, size > replicas):

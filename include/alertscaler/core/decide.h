@@ -135,7 +135,7 @@ struct as_decision {
     int32_t would; /* the size that a lock, hold or dry run held back */
     enum as_reason reason;
     const char *rule;              /* the winning proposal's, or NULL */
-    struct as_holder_name held_by; /* if the reason is HELD */
+    struct as_holder_name held_by; /* if as_reason_has_holder(reason) */
     size_t trail_count;
     struct {
         enum as_gate gate;

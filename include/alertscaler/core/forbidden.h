@@ -7,7 +7,10 @@
 #ifndef ALERTSCALER_CORE_FORBIDDEN_H
 #define ALERTSCALER_CORE_FORBIDDEN_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include <alertscaler/core/reason.h>
 
 enum as_ways { AS_WAYS_NONE = 0, AS_WAYS_DOWN = 1, AS_WAYS_UP = 2, AS_WAYS_BOTH = 3 }; /* bits */
 
@@ -30,6 +33,9 @@ const char *as_ways_get_word(enum as_ways ways); /* NULL: none */
 enum as_holder { AS_HOLDERS(AS_HOLDER_ENUM) AS_HOLDER_COUNT };
 #undef AS_HOLDER_ENUM
 const char *as_holder_get_word(enum as_holder holder);
+/* Why the size stays: `ineffective` and `did_not_come` have reasons of their own, others `held`. */
+enum as_reason as_holder_get_reason(enum as_holder holder);
+bool as_reason_has_holder(enum as_reason reason); /* one of these */
 
 static inline enum as_ways as_ways_get(int32_t from, int32_t to) /* of a change of the size */
 {

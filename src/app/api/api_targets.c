@@ -187,7 +187,7 @@ static void write_others(struct api_request *request, const struct as_target_vie
 }
 
 struct ineffective_list {
-    const struct api_request *request;
+    struct api_request *request;
     const struct as_target_ref *ref;
 };
 

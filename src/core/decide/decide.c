@@ -71,12 +71,12 @@ static void hold(struct run *run, enum as_reason why)
     run->hold = why;
 }
 
-/* Whether the size must not be changed to this one; then the reason is HELD. */
+/* Whether the size must not be changed to this one; then the reason is its holder's. */
 static bool is_held(struct run *run, int32_t size)
 {
     if (!as_decide_is_forbidden(run->input, get_direction(run, size), &run->decision->held_by))
         return false;
-    hold(run, AS_REASON_HELD);
+    hold(run, as_holder_get_reason(run->decision->held_by.by));
     return true;
 }
 
@@ -188,7 +188,7 @@ static void heed_forbidden(struct run *run)
         if (!ban || run->has_hold || run->size != replicas)
             continue;
         run->decision->held_by = (struct as_holder_name){ban->by, ban->name};
-        hold(run, AS_REASON_HELD);
+        hold(run, as_holder_get_reason(ban->by));
     }
 }
 

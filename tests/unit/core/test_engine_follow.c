@@ -100,6 +100,92 @@ Test(engine_follow, a_workload_is_in_progress_until_its_pods_are_ready)
     harness_stop(&h);
 }
 
+Test(engine_follow, what_is_not_ready_in_time_stops_steps_up_until_the_number_changes)
+{
+    WITH(h, shop);
+    struct virtual_target *web = start(&h);
+    web->has_no_capacity = true;
+    fire(&h, "Slow", 990);
+    cr_assert(has(said(&h), "acted web 4>6 applied"));
+    tick(&h, 330);
+    const char *text = said(&h);
+    cr_expect_eq(count(text, "late web 6 ready 4"), 1, "%s", text);
+    cr_expect(has(text, "did_not_come"), "%s", text);
+    cr_expect(did_not_come(&h));
+    tick(&h, HOUR / 2);
+    cr_expect_eq(web->size, 6, "no step up");
+    web->missing = 1;
+    tick(&h, 30);
+    text = said(&h);
+    cr_expect(has(text, "acted web 6>8 applied"), "one more is ready: %s", text);
+    cr_expect_not(did_not_come(&h));
+    harness_stop(&h);
+}
+
+Test(engine_follow, steps_down_go_on)
+{
+    WITH(h, shop);
+    struct virtual_target *web = start(&h);
+    web->has_no_capacity = true;
+    fire(&h, "Slow", 990);
+    tick(&h, 330);
+    resolve(&h, "Slow", 990);
+    (void)said(&h);
+    fire(&h, "Idle", 1400);
+    tick(&h, 5);
+    cr_expect(has(said(&h), "acted web 6>5 applied"));
+    harness_stop(&h);
+}
+
+Test(engine_follow, a_crash_or_a_fail_over_keeps_the_stop_and_says_it_once)
+{
+    WITH(h, shop);
+    struct virtual_target *web = start(&h);
+    web->has_no_capacity = true;
+    fire(&h, "Slow", 990);
+    tick(&h, 100);
+    harness_crash(&h, 30);
+    web = harness_target(&h, "web");
+    tick(&h, 250);
+    cr_expect_eq(count(said(&h), "late web"), 1);
+    harness_crash(&h, 30);
+    tick(&h, 600);
+    const char *text = said(&h);
+    cr_expect_eq(count(text, "late web"), 0, "%s", text);
+    cr_expect_eq(web->size, 6);
+    cr_expect(did_not_come(&h));
+    harness_stop(&h);
+}
+
+Test(engine_follow, another_object_has_nothing_to_wait_for)
+{
+    WITH(h, shop);
+    struct virtual_target *web = start(&h);
+    web->uid = "one";
+    web->has_no_capacity = true;
+    fire(&h, "Slow", 990);
+    tick(&h, 330);
+    cr_expect(did_not_come(&h));
+    web->uid = "two";
+    tick(&h, 60);
+    cr_expect_not(did_not_come(&h));
+    harness_stop(&h);
+}
+
+Test(engine_follow, a_reload_without_ready_timeout_ends_the_waiting)
+{
+    WITH(h, shop);
+    struct virtual_target *web = start(&h);
+    web->has_no_capacity = true;
+    fire(&h, "Slow", 990);
+    tick(&h, 330);
+    cr_expect(did_not_come(&h));
+    harness_reload(&h, &plain);
+    tick(&h, 60);
+    cr_expect_not(did_not_come(&h));
+    harness_stop(&h);
+}
+
 Test(engine_follow, pods_are_listed_only_while_something_needs_them)
 {
     WITH(h, shop);
@@ -278,6 +364,33 @@ static void act_in_vain(struct harness *h, int64_t starts)
 static int64_t get_wall(const struct harness *h)
 {
     return h->wall.us / AS_US_PER_S;
+}
+
+Test(engine_follow, a_rule_whose_last_actions_did_not_help_is_held)
+{
+    WITH(h, tried);
+    struct virtual_target *web = start(&h);
+    act_in_vain(&h, get_wall(&h));
+    cr_expect(has(said(&h), "not_resolved"));
+    cr_expect_not(is_ineffective(&h));
+    act_in_vain(&h, get_wall(&h));
+    cr_expect(has(said(&h), "not_resolved held"));
+    cr_expect(is_ineffective(&h));
+    const int32_t size = web->size;
+    fire(&h, "Slow", get_wall(&h));
+    tick(&h, 60);
+    cr_expect(has(said(&h), "ineffective"));
+    harness_crash(&h, 5);
+    cr_expect(is_ineffective(&h), "it outlasts a crash");
+    tick(&h, HOUR);
+    cr_expect_eq(web->size, size);
+    (void)said(&h);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME, .target = "web"});
+    tick(&h, 1);
+    cr_expect(has(said(&h), "applied"));
+    cr_expect_not(is_ineffective(&h));
+    cr_expect_eq(web->size, size + 2);
+    harness_stop(&h);
 }
 
 Test(engine_follow, the_hold_ends_after_a_day_and_the_count_begins_anew)

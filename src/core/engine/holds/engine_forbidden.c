@@ -7,16 +7,18 @@
 
 #include <alertscaler/base/attr.h>
 
+#include "engine/follow/engine_follow.h"
+#include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_pauses.h"
 
 struct list {
     struct as_forbidden *rows;
-    size_t count;
+    size_t count, capacity;
 };
 
 static void add(struct list *list, struct as_forbidden row)
 {
-    assert(list->count < FORBIDDEN_MAX);
+    assert(list->count < list->capacity);
     list->rows[list->count++] = row;
 }
 
@@ -32,6 +34,27 @@ static void add_pauses(struct as_engine *engine, const struct target *target, st
                           .by = AS_HOLDER_PAUSE,
                           .name = as_arena_strdup(&engine->arena, pauses[i]->who),
                       });
+    }
+}
+
+/* No step up: the last increase did not become ready in time. */
+static void add_growth(const struct target *target, struct list *list)
+{
+    if (growth_did_not_come(target))
+        add(list, (struct as_forbidden){.ways = AS_WAYS_UP, .by = AS_HOLDER_DID_NOT_COME});
+}
+
+/* Rules that did not help go no way. */
+static void add_ineffective(struct as_engine *engine, const struct target *target,
+                            struct list *list)
+{
+    const struct trial *trial;
+    TAILQ_FOREACH (trial, &target->trials, in_target) {
+        const char *rule = as_arena_strdup(&engine->arena, trial->state.rule);
+        if (follow_is_held(target, rule, engine->mono))
+            add(list,
+                (struct as_forbidden){
+                    .ways = AS_WAYS_BOTH, .by = AS_HOLDER_INEFFECTIVE, .name = rule, .rule = rule});
     }
 }
 
@@ -53,17 +76,19 @@ static bool is_held_by_rule(const struct target *target, enum as_ways way)
 
 bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way)
 {
-    return pauses_find_in(engine, target, way) || is_held_by_rule(target, way);
+    return pauses_find_in(engine, target, way) || is_held_by_rule(target, way) ||
+           (way == AS_WAYS_UP && growth_did_not_come(target));
 }
 
 void forbidden_fill(struct as_engine *engine, const struct target *target,
                     struct as_decide_input *input)
 {
-    struct list list = {
-        .rows = as_arena_alloc(&engine->arena, FORBIDDEN_MAX, sizeof(*list.rows)),
-    };
+    struct list list = {.capacity = FORBIDDEN_MAX + target->trial_count};
 
+    list.rows = as_arena_alloc(&engine->arena, list.capacity, sizeof(*list.rows));
     add_pauses(engine, target, &list);
+    add_growth(target, &list);
+    add_ineffective(engine, target, &list);
     input->forbidden = list.rows;
     input->forbidden_count = list.count;
 }

@@ -78,7 +78,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
 
 static const char *get_holder(const struct as_decision *decision)
 {
-    return decision->reason == AS_REASON_HELD ? decision->held_by.name : NULL;
+    return as_reason_has_holder(decision->reason) ? decision->held_by.name : NULL;
 }
 
 static bool verdict_is_equal(const struct verdict *verdict, const struct as_decision *decision)
@@ -217,7 +217,7 @@ static bool decide_one(struct as_engine *engine, struct target *target,
     struct as_decision *decision = &outcome->decision;
     decide(engine, target, proposals, input, results, outcome);
     if (proposals->count == 0 && decision->reason != AS_REASON_ABOVE_MAX &&
-        decision->reason != AS_REASON_BELOW_MIN && decision->reason != AS_REASON_HELD &&
+        decision->reason != AS_REASON_BELOW_MIN && !as_reason_has_holder(decision->reason) &&
         !decision->has_would)
         return false; /* no proposals, no bound enforced */
 

@@ -138,7 +138,7 @@ void share_on_stay(struct as_engine *engine, struct target *group, enum as_reaso
         return;
     if (reason == AS_REASON_NO_CHANGE) /* the size is there already */
         share_drop(engine, group);
-    else if (reason == AS_REASON_PAUSED || reason == AS_REASON_HELD ||
+    else if (reason == AS_REASON_PAUSED || as_reason_has_holder(reason) ||
              reason == AS_REASON_DRY_RUN ||
              reason == AS_REASON_COOLDOWN) /* of these the pool knows at its next look */
         give_up(engine, group);
