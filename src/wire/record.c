@@ -1,5 +1,7 @@
 /*
  * One function per kind of record; keys in ascending order, which the JSON writer asserts.
+ *
+ * Long because all records share how their members are written.
  */
 #include <alertscaler/wire/record.h>
 

@@ -373,7 +373,7 @@ def check_goals(program, generator, count):
 
 
 # Inputs that never come to one of these would prove little about it.
-REASONS = """scaled above_max below_min no_change at_max at_min within_tolerance stabilized rate_limited vetoed held
+REASONS = """scaled above_max below_min no_change at_max at_min within_tolerance stabilized rate_limited vetoed held ineffective did_not_come
 metric_unavailable cooldown paused in_progress guarded unconfirmed budget dry_run disabled error next_evaluation""".split()
 
 
