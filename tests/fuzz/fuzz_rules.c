@@ -55,6 +55,7 @@ static void check_action(const struct as_rule *rule)
         break;
     case AS_ACTION_TRACK: FUZZ_CHECK(has_source && action->track.value > 0); break;
     case AS_ACTION_PASS_THROUGH: FUZZ_CHECK(has_source); break;
+    case AS_ACTION_HOLD: FUZZ_CHECK(rule->action.hold && !has_source); break;
     case AS_ACTION_KIND_COUNT: abort();
     }
 }

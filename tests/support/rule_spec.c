@@ -171,6 +171,8 @@ static void make_action(const struct rule_spec *spec, struct as_rule *rule)
         rule->steps = make_steps(spec->to_steps, action);
     } else if (spec->pass_through) {
         action->kind = AS_ACTION_PASS_THROUGH;
+    } else if (spec->hold) {
+        *action = (struct as_action){.kind = AS_ACTION_HOLD, .hold = spec->hold};
     } else if (make_track(spec, &action->track)) {
         action->kind = AS_ACTION_TRACK;
     } else {

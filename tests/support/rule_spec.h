@@ -82,6 +82,7 @@ struct rule_spec {
     enum as_resource resource;                            /* of utilization */
     bool of_limits;
     bool pass_through;
+    enum as_ways hold;
     const char *guard; /* "none", or a query */
     struct ending_spec on_resolved;
 };

@@ -124,6 +124,7 @@ void api_write_pause(struct api_request *request, const struct as_pause_view *pa
     as_json_begin_object(json);
     as_json_write_member(json, "who", pause->who);
     as_json_write_member(json, "reason", pause->reason);
+    as_json_write_member(json, "direction", as_ways_get_word(pause->ways));
     as_json_write_member_bool(json, "kill_switch", pause->is_halt);
     api_write_moment(request, "since", pause->since);
     api_write_moment(request, "until", pause->until);

@@ -151,7 +151,9 @@ static void write_action(struct as_json_writer *json, const struct as_action *ac
 {
     as_json_begin_object(json);
     as_json_write_key(json, as_action_kind_get_word(action->kind));
-    if (action->kind == AS_ACTION_SCALE_TO && !action->steps) {
+    if (action->kind == AS_ACTION_HOLD) {
+        as_json_write_string(json, as_ways_get_word(action->hold));
+    } else if (action->kind == AS_ACTION_SCALE_TO && !action->steps) {
         as_json_write_i64(json, action->size);
     } else {
         as_json_begin_object(json);

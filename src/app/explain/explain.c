@@ -123,6 +123,19 @@ static void print_head(const struct explained *explained, FILE *out)
     fputc('\n', out);
 }
 
+/* Who forbids the direction; `held_by` may be absent. */
+static void print_holder(FILE *out, const json_t *held_by)
+{
+    const char *by = as_record_get_text(held_by, "by"), *name = as_record_get_text(held_by, "name");
+
+    if (!*by)
+        return;
+    explain_put(out, "It is held by: ", by, "");
+    if (*name)
+        explain_put(out, " ", name, "");
+    fputc('\n', out);
+}
+
 static void print_result(const struct explained *explained, FILE *out)
 {
     const struct as_explanation *told = explained->told;
@@ -139,6 +152,7 @@ static void print_result(const struct explained *explained, FILE *out)
         fprintf(out, "The size goes from %" PRId32 " to %" PRId32 ": ", from, to);
     explain_put(out, "", as_record_get_text(output, "reason"), ".\n");
     explain_put(out, "", explain_get_meaning(output, "reason"), "\n");
+    print_holder(out, json_object_get(output, "held_by"));
     if (as_record_get_size(output, "would", &would))
         fprintf(out, "It would go to %" PRId32 ".\n", would);
     if (*rule)
@@ -258,13 +272,14 @@ static void print_proposals(const struct explained *explained, FILE *out)
                    *reason = as_record_get_text(result, "reason");
         const char *error = as_record_get_text(item, "error");
         const bool is_floor = strcmp(reason, "floor") == 0;
+        const bool is_hold = strcmp(reason, "hold") == 0;
         int32_t size;
         explain_put(out, "  ", *rule ? rule : "?", "");
         if (as_record_get_size(result, "desired", &size))
             fprintf(out, is_floor ? " keeps at least %" PRId32 : " wants %" PRId32, size);
         else
-            fputs(" wants no size", out);
-        if (*reason && strcmp(reason, "ok") != 0 && !is_floor)
+            fputs(is_hold ? " forbids a direction" : " wants no size", out);
+        if (*reason && strcmp(reason, "ok") != 0 && !is_floor && !is_hold)
             explain_put(out, ", ", reason, "");
         fputs(": ", out);
         as_explain_print_action(json_object_get(item, "action"), out);

@@ -55,6 +55,8 @@ void page_print_pause(const struct api_request *request, const struct as_pause_v
 {
     struct as_buf *out = page_get_out(request);
     as_buf_append_str(out, "paused");
+    if (pause->ways != AS_WAYS_BOTH)
+        as_buf_printf(out, " (%s)", as_ways_get_word(pause->ways));
     if (*pause->who) {
         as_buf_append_str(out, " by ");
         html_text(out, pause->who);

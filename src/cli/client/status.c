@@ -138,7 +138,10 @@ static char *describe_pause(const json_t *target, int64_t now_us)
     if (!describe_span(pause, "until", false, now_us, left, sizeof(left)))
         memcpy(left, "until resumed", sizeof("until resumed"));
     const size_t size = strlen(reason), shown = as_str_cut_utf8(reason, size, REASON_SHOWN);
-    return as_xasprintf("%s: %.*s%s", left, (int)shown, reason, shown < size ? "..." : "");
+    const char *direction = get_text(pause, "direction");
+    const bool is_one_way = *direction && strcmp(direction, "both") != 0;
+    return as_xasprintf("%s%s%s: %.*s%s", is_one_way ? direction : "", is_one_way ? ", " : "", left,
+                        (int)shown, reason, shown < size ? "..." : "");
 }
 
 static char *describe_last(const json_t *target, int64_t now_us)

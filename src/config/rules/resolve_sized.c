@@ -208,7 +208,8 @@ void check_only_up(struct resolver *resolver, const struct raw_rule *raw,
     const char *action = as_action_kind_get_word(raw->action.kind);
     if (!raw->enabled || !is_claim(target) || !goes_down(target))
         return;
-    if (raw->action.kind != AS_ACTION_SCALE_UP && schema_find_key(raw->node, action))
+    if (raw->action.kind != AS_ACTION_SCALE_UP && raw->action.kind != AS_ACTION_HOLD &&
+        schema_find_key(raw->node, action))
         report_shrinking(resolver, schema_find_key(raw->node, action), target->name, remedy);
     if (raw->has_ending)
         report_shrinking(resolver, schema_find_key(raw->node, "on_resolved"), target->name, "");

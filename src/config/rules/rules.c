@@ -2,6 +2,7 @@
  * The tables of a rule file and of `rules[]`.
  */
 
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
 
 #include "yaml/tables.h"
@@ -24,6 +25,9 @@ static void parse_match(struct loader *loader, const struct as_yaml_node *value,
     if (check_matcher_list(loader, value))
         rule->match = value;
 }
+
+/* In the order of enum as_ways. */
+static const char *const ways_words[] = {"down", "up", "both", NULL};
 
 static const struct schema_field rule_fields[] = {
     SCHEMA_FIELD("name", NAME, raw_rule, name, .is_required = true),
@@ -61,6 +65,7 @@ static const struct schema_field rule_fields[] = {
      .parse = parse_pass_through,
      .forms = schema_pass_through_forms,
      .expected = "map"},
+    SCHEMA_FIELD("hold", WORD, raw_rule, hold, .words = ways_words),
     {.key = "on_resolved",
      .type = SCHEMA_CUSTOM,
      .parse = parse_on_resolved,
@@ -93,6 +98,25 @@ static void check_guard(struct loader *loader, const struct as_yaml_node *node,
                       "has `scale_up`, and no `on_resolved`");
 }
 
+/* A rule with `hold` does nothing that could be repeated, counted or proven. */
+static void finish_hold(struct loader *loader, const struct as_yaml_node *node,
+                        struct raw_rule *rule)
+{
+    static const char *const others[] = {"on_resolved", "every", "max_steps",
+                                         "once",        "guard", "ineffective_after"};
+    if (!as_yaml_find(node, "hold"))
+        return;
+    rule->action = (struct as_action){.kind = AS_ACTION_HOLD, .hold = (enum as_ways)(rule->hold + 1)};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++) {
+        const struct as_yaml_node *key = schema_find_key(node, others[i]);
+        if (key)
+            loader_report(loader, key,
+                          "`%s` goes with a rule that changes the size: `hold` lasts while its "
+                          "alert fires",
+                          others[i]);
+    }
+}
+
 static void finish_rule(struct loader *loader, const struct as_yaml_node *node,
                         const struct as_yaml_node *at, void *object)
 {
@@ -109,10 +133,12 @@ static void finish_rule(struct loader *loader, const struct as_yaml_node *node,
                             rule->action.is_take || as_yaml_find(node, "track")))
         rule->every_us = 15 * AS_US_PER_S;
     check_guard(loader, node, rule);
+    finish_hold(loader, node, rule);
 }
 
 static const struct schema_choice rule_choices[] = {
-    {SCHEMA_ONE_OF("scale_up", "scale_down", "scale_to", "track", "pass_through"), false}, {0}};
+    {SCHEMA_ONE_OF("scale_up", "scale_down", "scale_to", "track", "pass_through", "hold"), false},
+    {0}};
 
 const struct schema schema_rule =
     SCHEMA("rule", raw_rule, rule_fields, .choices = rule_choices, .finish = finish_rule);

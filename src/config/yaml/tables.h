@@ -117,6 +117,7 @@ struct raw_rule {
     int64_t every_us;
     int32_t max_steps;
     int32_t ineffective_after; /* 0: not given */
+    unsigned hold;             /* a word: down, up, both */
     bool once, dry_run, enabled;
 };
 

@@ -26,7 +26,8 @@ static bool needs_proof(const struct as_engine *engine, const struct target *tar
     for (size_t i = 0; i < ruleset->rule_count; i++) {
         const struct as_rule *rule = &ruleset->rules[i];
         if (&ruleset->targets[rule->target] == target->config &&
-            rule->action.kind != AS_ACTION_SCALE_UP && rule->guard_kind != AS_GUARD_WAIVED)
+            rule->action.kind != AS_ACTION_SCALE_UP && rule->action.kind != AS_ACTION_HOLD &&
+            rule->guard_kind != AS_GUARD_WAIVED)
             return engine->config.watchdog_count > 0;
     }
     return false;

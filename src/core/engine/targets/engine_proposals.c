@@ -44,7 +44,7 @@ static const struct binding *find_due(const struct as_engine *engine, const stru
 static bool needs_news(const struct as_rule *rule)
 {
     return !as_source_is_asked(&rule->source) && rule->action.kind != AS_ACTION_SCALE_UP &&
-           !rule->action.is_take;
+           rule->action.kind != AS_ACTION_HOLD && !rule->action.is_take;
 }
 
 static void note_report(const struct as_engine *engine, struct as_proposal *proposal,
