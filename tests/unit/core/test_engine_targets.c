@@ -282,8 +282,8 @@ Test(engine_targets, a_pause_of_one_stored_spelling_is_the_targets)
     static const char *const ids[] = {APPS, EXTENSIONS};
     for (size_t i = 0; i < AS_ARRAY_SIZE(ids); i++) {
         WITH(h, as_apps);
-        const struct as_pause_state shorter = {ago(&h, 10), 20 * AS_US_PER_S, "ada", "x"};
-        const struct as_pause_state longer = {ago(&h, 20), 90 * AS_US_PER_S, "bob", "y"};
+        const struct as_pause_state shorter = {ago(&h, 10), 20 * AS_US_PER_S, 0, "ada", "x"};
+        const struct as_pause_state longer = {ago(&h, 20), 90 * AS_US_PER_S, 0, "bob", "y"};
         const struct as_moment never = AS_MOMENT_NEVER;
         plant_target(&h, ids[i], (struct as_target_state){.last_up = never, .pause = &shorter});
         plant_target(&h, ids[1 - i], (struct as_target_state){.last_up = never, .pause = &longer});
