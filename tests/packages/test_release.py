@@ -74,7 +74,7 @@ def test_the_list_of_packages_is_valid_spdx(find, spdx):
 
 def test_the_list_names_what_the_image_has(spdx):
     packages = {package["name"]: package for package in spdx["packages"]}
-    assert {"libc6", "libssl3", "libcurl4", "ca-certificates", "alertscaler"} <= packages.keys()
+    assert {"libc6", "libssl3", "libcurl4", "ca-certificates", "tzdata", "alertscaler"} <= packages.keys()
     assert packages["alertscaler"]["versionInfo"] == VERSION
     locators = [ref["referenceLocator"] for p in spdx["packages"] for ref in p.get("externalRefs", [])]
     assert any(re.fullmatch(r"pkg:deb/debian/libssl3@3\.\S+\?arch=\w+", locator) for locator in locators)

@@ -12,6 +12,7 @@
 
 #include <alertscaler/app/timeline.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/core/ruleset.h>
 
 struct as_chart_mark { /* an action */
     int64_t at;
@@ -19,6 +20,15 @@ struct as_chart_mark { /* an action */
     bool is_failed;
     const char *text; /* what was done, and why */
 };
+
+struct as_chart_bounds { /* over time */
+    struct as_timeline min, max;
+};
+
+/* Those that the target's configuration of now puts in force between two times. */
+void as_chart_bounds_fill(struct as_chart_bounds *bounds, const struct as_target_config *config,
+                          int64_t from, int64_t to);
+void as_chart_bounds_deinit(struct as_chart_bounds *bounds);
 
 struct as_chart {
     const char *title, *subtitle;     /* of a part of a page the title is only spoken */
@@ -29,6 +39,8 @@ struct as_chart {
     const struct as_timeline *before; /* NULL: there is one line only */
     const struct as_timeline *after;
     int32_t min, max; /* the target's bounds; max 0: not shown */
+    const struct as_chart_bounds
+        *bounds; /* instead of these, where schedules change them; or NULL */
     const struct as_timeline_band *bands;
     size_t band_count;
     const struct as_timeline_band *locks;

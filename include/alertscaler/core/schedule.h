@@ -12,6 +12,7 @@
 
 #include <alertscaler/base/time.h>
 #include <alertscaler/base/zone.h>
+#include <alertscaler/core/forbidden.h>
 
 #define AS_SCHEDULES_MAX 16 /* of a target */
 
@@ -25,6 +26,7 @@ struct as_schedule {
     as_wall_time begin, end;
     bool has_min, has_max;
     int32_t min, max;
+    enum as_ways hold; /* directions that it forbids */
 };
 
 struct as_schedule_look {

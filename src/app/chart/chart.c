@@ -57,6 +57,7 @@ static const struct look {
     {"dim middle", "fill=\"#656d76\" text-anchor=\"middle\""},
     {"grid", "stroke=\"#d8dee4\" stroke-width=\"1\""},
     {"bound", "stroke=\"#bc4c00\" stroke-width=\"1\" stroke-dasharray=\"2 4\""},
+    {"bound steps", "fill=\"none\" stroke=\"#bc4c00\" stroke-width=\"1\" stroke-dasharray=\"2 4\""},
     {"before", "fill=\"none\" stroke=\"#8250df\" stroke-width=\"2\" stroke-dasharray=\"6 3\""},
     {"after", "fill=\"none\" stroke=\"#0969da\" stroke-width=\"2\""},
     {"alert", "fill=\"#cf222e\" fill-opacity=\"0.65\""},
@@ -176,6 +177,10 @@ static int64_t find_highest(const struct as_chart *chart)
     int64_t highest = chart->max > 0 ? chart->max : 1;
     int64_t seen = 1;
 
+    for (size_t i = 0; chart->bounds && i < chart->bounds->max.count; i++)
+        highest = chart->bounds->max.points[i].size > highest ? chart->bounds->max.points[i].size
+                                                              : highest;
+
     for (size_t k = 0; k < AS_ARRAY_SIZE(lines); k++) {
         for (size_t i = 0; lines[k] && i < lines[k]->count; i++)
             seen = lines[k]->points[i].size > seen ? lines[k]->points[i].size : seen;
@@ -258,21 +263,6 @@ static void draw_times(const struct drawing *drawing)
 
 /* --- what went on --- */
 
-static void draw_bounds(const struct drawing *drawing)
-{
-    const int32_t bounds[] = {drawing->chart->min, drawing->chart->max};
-
-    if (drawing->chart->max <= 0)
-        return;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(bounds); i++) {
-        const double y = get_y(drawing, bounds[i]);
-        if (bounds[i] > drawing->highest)
-            continue;
-        put_line(drawing->out, "bound", drawing->left, y, drawing->right, y);
-        put_label(drawing->out, "dim", drawing->right + 6, y + 4, i == 0 ? "min" : "max");
-    }
-}
-
 /* An unknown size lifts the pen. */
 static void draw_line(const struct drawing *drawing, const struct as_timeline *line,
                       const char *class)
@@ -296,6 +286,42 @@ static void draw_line(const struct drawing *drawing, const struct as_timeline *l
     if (is_down)
         as_buf_printf(drawing->out, "H%.1f", get_x(drawing, drawing->chart->to));
     as_buf_printf(drawing->out, "\" %s/>\n", get_look(class));
+}
+
+/* Above the plot a bound is not shown. */
+static void draw_bound_steps(const struct drawing *drawing, const struct as_timeline *line,
+                             const char *name)
+{
+    struct as_timeline shown = {0};
+    for (size_t i = 0; i < line->count; i++)
+        as_timeline_add(&shown, line->points[i].at,
+                        line->points[i].size > drawing->highest ? AS_TIMELINE_UNKNOWN
+                                                                : line->points[i].size);
+    draw_line(drawing, &shown, "bound steps");
+    if (shown.count > 0 && shown.points[shown.count - 1].size != AS_TIMELINE_UNKNOWN)
+        put_label(drawing->out, "dim", drawing->right + 6,
+                  get_y(drawing, shown.points[shown.count - 1].size) + 4, name);
+    as_timeline_deinit(&shown);
+}
+
+static void draw_bounds(const struct drawing *drawing)
+{
+    const int32_t bounds[] = {drawing->chart->min, drawing->chart->max};
+
+    if (drawing->chart->bounds) {
+        draw_bound_steps(drawing, &drawing->chart->bounds->min, "min");
+        draw_bound_steps(drawing, &drawing->chart->bounds->max, "max");
+        return;
+    }
+    if (drawing->chart->max <= 0)
+        return;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(bounds); i++) {
+        const double y = get_y(drawing, bounds[i]);
+        if (bounds[i] > drawing->highest)
+            continue;
+        put_line(drawing->out, "bound", drawing->left, y, drawing->right, y);
+        put_label(drawing->out, "dim", drawing->right + 6, y + 4, i == 0 ? "min" : "max");
+    }
 }
 
 /* Where a line is not known. */

@@ -21,6 +21,25 @@
 #define WIDE            1160 /* pixels of a chart */
 #define SMALL           360
 
+/* Which are in force and when they end, and when the others begin next. */
+static void print_schedules(const struct api_request *request,
+                            const struct as_target_config *config)
+{
+    struct as_buf *out = page_get_out(request);
+    for (size_t i = 0; i < config->schedule_count; i++) {
+        const struct as_schedule *schedule = &config->schedules[i];
+        const struct as_schedule_look look = as_schedule_look(schedule, request->view.wall);
+        if (i > 0)
+            as_buf_append_str(out, "<br>");
+        html_element(out, "code", NULL, schedule->name);
+        as_buf_append_str(out, look.is_in_force ? " in force" : " not in force");
+        if (!look.change.set)
+            continue;
+        as_buf_append_str(out, look.is_in_force ? ", ends " : ", begins ");
+        page_print_time(request, look.change.at);
+    }
+}
+
 static void print_facts(const struct api_request *request, const struct as_target_view *target)
 {
     struct as_buf *out = page_get_out(request);
@@ -31,6 +50,11 @@ static void print_facts(const struct api_request *request, const struct as_targe
     if (target->config) {
         page_fact_begin(out, "Bounds");
         as_buf_printf(out, "%" PRId32 " to %" PRId32, target->bounds.min, target->bounds.max);
+        page_fact_end(out);
+    }
+    if (target->config && target->config->schedule_count > 0) {
+        page_fact_begin(out, "Schedules");
+        print_schedules(request, target->config);
         page_fact_end(out);
     }
     if (as_moment_is_set(target->seen)) {
@@ -99,7 +123,11 @@ static void print_chart(const struct api_request *request, const struct as_targe
     const as_wall_time now = request->view.wall;
     const as_wall_time from = {now.us - AS_HISTORY_SPAN_US};
     struct as_history_chart known;
+    struct as_chart_bounds bounds = {0};
+    const bool has_schedules = target->config && target->config->schedule_count > 0;
     as_history_draw(request->api->history, target->id, from, now, &known);
+    if (has_schedules)
+        as_chart_bounds_fill(&bounds, target->config, from.us, now.us);
     for (size_t i = 0; i < AS_ARRAY_SIZE(sizes); i++) {
         as_buf_printf(out, "<div class=\"%s\">", sizes[i].class);
         as_chart_print_svg(
@@ -112,6 +140,7 @@ static void print_chart(const struct api_request *request, const struct as_targe
                                .after = &known.line,
                                .min = target->config ? target->config->bounds.min : 0,
                                .max = target->config ? target->config->bounds.max : 0,
+                               .bounds = has_schedules ? &bounds : NULL,
                                .bands = known.alerts,
                                .band_count = known.alert_count,
                                .locks = known.locks,
@@ -122,6 +151,7 @@ static void print_chart(const struct api_request *request, const struct as_targe
         as_buf_append_str(out, "</div>\n");
     }
     as_history_chart_deinit(&known);
+    as_chart_bounds_deinit(&bounds);
 }
 
 struct deeds { /* the latest actions on the target, a ring */

@@ -205,12 +205,12 @@ static json_t *make_json(const struct comparison *comparison)
 
 /* --- charts --- */
 
-static const struct as_bounds_config *find_bounds(const struct comparison *comparison,
+static const struct as_target_config *find_config(const struct comparison *comparison,
                                                   const struct compared *target)
 {
     for (size_t i = 0; i < comparison->ruleset->target_count; i++) {
         if (strcmp(comparison->ruleset->targets[i].name, target->name) == 0)
-            return &comparison->ruleset->targets[i].bounds;
+            return &comparison->ruleset->targets[i];
     }
     return NULL;
 }
@@ -251,7 +251,9 @@ static int write_file(const char *path, const struct as_buf *text, struct as_err
 static int write_chart(const struct comparison *comparison, struct compared *target, size_t number,
                        const char *folder, const char *subtitle, struct as_error *error)
 {
-    const struct as_bounds_config *bounds = find_bounds(comparison, target);
+    const struct as_target_config *config = find_config(comparison, target);
+    const bool has_schedules = config && config->schedule_count > 0;
+    AS_CLEANUP(as_chart_bounds_deinit) struct as_chart_bounds bounds = {0};
     const char *label = compared_get_label(target);
     AS_CLEANUP(as_free_p)
     char *path = make_path(folder, label, number, label == target->name);
@@ -265,12 +267,15 @@ static int write_chart(const struct comparison *comparison, struct compared *tar
         .to = comparison->to,
         .before = &target->lines[COMPARISON_BEFORE],
         .after = &target->lines[COMPARISON_AFTER],
-        .min = bounds ? bounds->min : 0,
-        .max = bounds ? bounds->max : 0,
+        .min = config ? config->bounds.min : 0,
+        .max = config ? config->bounds.max : 0,
+        .bounds = has_schedules ? &bounds : NULL,
         .bands = target->bands,
         .band_count = target->band_count,
     };
 
+    if (has_schedules)
+        as_chart_bounds_fill(&bounds, config, comparison->from, comparison->to);
     as_chart_print_svg(&chart, &text);
     if (as_buf_check(&text) != 0) {
         as_error_set(error, "%s: the chart is too large", path);

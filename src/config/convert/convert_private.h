@@ -42,6 +42,14 @@ struct plan_group {
     int32_t newest, most;
 };
 
+struct plan_schedule {
+    const char *timezone;
+    unsigned days;     /* bit 0: Monday */
+    unsigned from, to; /* minutes of the day */
+    int32_t min;
+};
+#define PLAN_SCHEDULES_MAX 16
+
 #define PLAN_NO_TOLERANCE (-1)
 
 struct plan_target {
@@ -62,6 +70,8 @@ struct plan_target {
     bool is_dry, is_incomplete; /* incomplete: dry until a person has looked */
     struct plan_rule *rules;
     size_t rule_count, rule_capacity;
+    struct plan_schedule schedules[PLAN_SCHEDULES_MAX];
+    size_t schedule_count;
     struct {
         size_t from, to;
     } items; /* of the conversion: what is said of this object */

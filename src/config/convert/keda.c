@@ -239,4 +239,8 @@ void keda_convert(struct convert *convert, const struct raw_object *object,
         keda_add_trigger(convert, target, &keda.triggers[i], &floor);
     if (target->rule_count > 0)
         object_finish(convert, target);
+    else if (target->schedule_count > 0)
+        convert_lose(convert, object->spec,
+                     "cron triggers alone: after a schedule no rule would bring the size down. "
+                     "Write both: docs/from-keda.md#a-cron-trigger");
 }

@@ -31,4 +31,8 @@ struct keda_floor {
 void keda_add_trigger(struct convert *convert, struct plan_target *target,
                       const struct raw_trigger *trigger, const struct keda_floor *floor);
 
+/* Adds the schedule of a cron trigger, or reports why not. */
+void keda_add_cron(struct convert *convert, struct plan_target *target,
+                   const struct raw_trigger *trigger);
+
 #endif

@@ -254,7 +254,6 @@ static void add_prometheus(struct convert *convert, struct plan_target *target,
 static const struct {
     const char *type, *advice;
 } others[] = {
-    {"cron", "use an alert that fires by the clock: docs/from-keda.md#a-cron-trigger"},
     {"external", "bring its number into Prometheus, and track it with a query"},
     {"external-push", "bring its number into Prometheus, and track it with a query"},
     {"kafka", "track the exporter's number, such as "
@@ -282,6 +281,8 @@ void keda_add_trigger(struct convert *convert, struct plan_target *target,
         add_resource(convert, target, trigger);
     else if (strcmp(trigger->type, "prometheus") == 0)
         add_prometheus(convert, target, trigger, floor);
+    else if (strcmp(trigger->type, "cron") == 0)
+        keda_add_cron(convert, target, trigger);
     else
         lose_trigger(convert, trigger);
 }

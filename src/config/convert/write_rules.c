@@ -99,6 +99,36 @@ static void append_bounds(struct as_buf *out, const struct plan_target *target)
                           : "");
 }
 
+/* "days: [mon, tue], " */
+static void append_days(struct as_buf *out, unsigned days)
+{
+    static const char *const names[] = {"mon", "tue", "wed", "thu", "fri", "sat", "sun"};
+    const char *separator = "";
+    as_buf_append_str(out, "days: [");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
+        if (!(days >> i & 1))
+            continue;
+        as_buf_printf(out, "%s%s", separator, names[i]);
+        separator = ", ";
+    }
+    as_buf_append_str(out, "], ");
+}
+
+static void append_schedules(struct as_buf *out, const struct plan_target *target)
+{
+    if (target->schedule_count > 0)
+        as_buf_append_str(out, "    schedules:\n");
+    for (size_t i = 0; i < target->schedule_count; i++) {
+        const struct plan_schedule *schedule = &target->schedules[i];
+        as_buf_printf(out, "      - {name: cron-%zu, ", i + 1);
+        append_key(out, "timezone", schedule->timezone);
+        as_buf_append_str(out, ", ");
+        append_days(out, schedule->days);
+        as_buf_printf(out, "from: '%02u:%02u', to: '%02u:%02u', min: %d}\n", schedule->from / 60,
+                      schedule->from % 60, schedule->to / 60, schedule->to % 60, schedule->min);
+    }
+}
+
 static void append_rule(struct as_buf *out, const struct plan_target *target,
                         const struct plan_rule *rule)
 {
@@ -228,6 +258,7 @@ void write_rules(const struct convert *convert, const struct plan_target *target
     } else {
         append_workload(out, target);
         append_bounds(out, target);
+        append_schedules(out, target);
         as_buf_append_str(out, "    cooldown: {up: 0s, down: 0s}\n");
         append_tolerance(out, target);
         as_buf_append_str(out, "    behavior:\n");

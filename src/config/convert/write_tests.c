@@ -16,7 +16,9 @@
 
 static int32_t get_size(const struct plan_target *target)
 {
-    const int32_t wanted = target->group ? NODES : SIZE_WANTED;
+    int32_t wanted = target->group ? NODES : SIZE_WANTED;
+    for (size_t i = 0; i < target->schedule_count; i++) /* whichever is in force */
+        wanted = target->schedules[i].min > wanted ? target->schedules[i].min : wanted;
     return wanted < target->min ? target->min : wanted > target->max ? target->max : wanted;
 }
 

@@ -118,6 +118,17 @@ static void parse_max(struct loader *loader, const struct as_yaml_node *value, v
     parse_bound(loader, value, 1, &of->has_max, &of->max);
 }
 
+/* In the order of enum as_ways, from DOWN. */
+static const char *const ways[] = {"down", "up", "both", NULL};
+
+static void parse_hold(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    const struct schema_field field = {.type = SCHEMA_WORD, .words = ways};
+    unsigned index = 0;
+    if (schema_parse_scalar(loader, &field, value, &index))
+        ((struct raw_schedule *)object)->of.hold = (enum as_ways)(index + 1);
+}
+
 static const struct schema_field schedule_fields[] = {
     SCHEMA_FIELD("name", NAME, raw_schedule, name, .is_required = true),
     SCHEMA_FIELD("timezone", STRING, raw_schedule, timezone),
@@ -150,6 +161,11 @@ static const struct schema_field schedule_fields[] = {
      .parse = parse_max,
      .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 1, .max = AS_SIZE_MAX)),
      .expected = "integer"},
+    {.key = "hold",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_hold,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(WORD, .words = ways)),
+     .expected = "down, up or both"},
     {0},
 };
 
@@ -183,8 +199,9 @@ static void finish_schedule(struct loader *loader, const struct as_yaml_node *no
     struct raw_schedule *schedule = object;
     const struct as_schedule *of = &schedule->of;
     schedule->node = node;
-    if (!as_yaml_find(node, "min") && !as_yaml_find(node, "max"))
-        loader_report(loader, at, "the schedule changes nothing: it has neither `min` nor `max`");
+    if (!as_yaml_find(node, "min") && !as_yaml_find(node, "max") && !as_yaml_find(node, "hold"))
+        loader_report(loader, at,
+                      "the schedule changes nothing: it has no `min`, `max` and `hold`");
     if (of->has_min && of->has_max && of->min > of->max)
         loader_report(loader, as_yaml_find(node, "max"), "`max` %d is below `min` %d", of->max,
                       of->min);

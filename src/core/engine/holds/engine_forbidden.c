@@ -58,6 +58,34 @@ static void add_ineffective(struct as_engine *engine, const struct target *targe
     }
 }
 
+static void add_schedules(const struct as_engine *engine, const struct target *target,
+                          struct list *list)
+{
+    const struct as_target_config *config = target->config;
+    const uint32_t in_force = target_get_bounds(engine, target).in_force;
+
+    for (size_t i = 0; i < config->schedule_count; i++) {
+        const struct as_schedule *schedule = &config->schedules[i];
+        if ((in_force >> i & 1) && schedule->hold != AS_WAYS_NONE)
+            add(list, (struct as_forbidden){.ways = schedule->hold,
+                                            .by = AS_HOLDER_SCHEDULE,
+                                            .name = schedule->name});
+    }
+}
+
+static bool is_held_by_schedule(const struct as_engine *engine, const struct target *target,
+                                enum as_ways way)
+{
+    const struct as_target_config *config = target->config;
+    const uint32_t in_force = config ? target_get_bounds(engine, target).in_force : 0;
+
+    for (size_t i = 0; in_force && i < config->schedule_count; i++) {
+        if ((in_force >> i & 1) && (config->schedules[i].hold & way))
+            return true;
+    }
+    return false;
+}
+
 /* A rule with `hold` whose alert fires and is not silenced. */
 static bool is_held_by_rule(const struct target *target, enum as_ways way)
 {
@@ -77,18 +105,21 @@ static bool is_held_by_rule(const struct target *target, enum as_ways way)
 bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way)
 {
     return pauses_find_in(engine, target, way) || is_held_by_rule(target, way) ||
+           is_held_by_schedule(engine, target, way) ||
            (way == AS_WAYS_UP && growth_did_not_come(target));
 }
 
 void forbidden_fill(struct as_engine *engine, const struct target *target,
                     struct as_decide_input *input)
 {
-    struct list list = {.capacity = FORBIDDEN_MAX + target->trial_count};
+    struct list list = {.capacity =
+                            FORBIDDEN_MAX + target->trial_count + target->config->schedule_count};
 
     list.rows = as_arena_alloc(&engine->arena, list.capacity, sizeof(*list.rows));
     add_pauses(engine, target, &list);
     add_growth(target, &list);
     add_ineffective(engine, target, &list);
+    add_schedules(engine, target, &list);
     input->forbidden = list.rows;
     input->forbidden_count = list.count;
 }
