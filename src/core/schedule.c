@@ -1,7 +1,7 @@
 /*
  * Schedules in force at a time, and their bounds: see the header.
  */
-#include <alertscaler/core/schedule.h>
+#include <alertscaler/core/bounds.h>
 
 #include <assert.h>
 

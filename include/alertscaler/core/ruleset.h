@@ -11,10 +11,10 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/core/action.h>
+#include <alertscaler/core/bounds.h>
 #include <alertscaler/core/choose.h>
 #include <alertscaler/core/decide.h>
 #include <alertscaler/core/matcher.h>
-#include <alertscaler/core/schedule.h>
 #include <alertscaler/core/target_kind.h>
 #include <alertscaler/core/template.h>
 
@@ -46,8 +46,9 @@ struct as_target_config {
     struct as_pool_config *pool;  /* of kind pool; else NULL */
     uint32_t of_pool; /* index of the pool that this group belongs to; AS_NO_TARGET: none */
     bool dry_run;
-    int64_t ready_timeout_us; /* of a workload: how long its pods may take to be ready; 0: nobody waits */
-    uint32_t *after; /* indices of targets */
+    int64_t ready_timeout_us; /* of a workload: how long its pods may take to be ready; 0: nobody
+                                 waits */
+    uint32_t *after;          /* indices of targets */
     size_t after_count;
     struct as_schedule *schedules;
     size_t schedule_count; /* at most AS_SCHEDULES_MAX */
@@ -103,8 +104,8 @@ struct as_rule {
     enum as_guard_kind guard_kind; /* waived: `guard: none` */
     struct as_template *guard;     /* PromQL that must return a sample; AS_GUARD_QUERY */
     struct as_ending on_resolved;
-    int64_t every_us;   /* 0: none */
-    uint32_t max_steps; /* 0: no limit */
+    int64_t every_us;           /* 0: none */
+    uint32_t max_steps;         /* 0: no limit */
     uint32_t ineffective_after; /* so many actions in a row that did not help; 0: never */
     bool dry_run;
     bool enabled;

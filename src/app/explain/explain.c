@@ -326,6 +326,18 @@ static void put_flags(FILE *out, const json_t *input)
         explain_put(out, ", last step down at ", step, "");
 }
 
+/* Those that the bounds may come from. */
+static void put_schedules(FILE *out, const json_t *schedules)
+{
+    size_t i;
+    const json_t *name;
+
+    json_array_foreach(schedules, i, name)
+    {
+        explain_put(out, i == 0 ? ", with schedule " : ", ", json_string_value(name), "");
+    }
+}
+
 /* The input that made the gate act. */
 static void put_gate_detail(FILE *out, enum as_gate gate, const json_t *input)
 {
@@ -337,6 +349,7 @@ static void put_gate_detail(FILE *out, enum as_gate gate, const json_t *input)
     case AS_GATE_BOUNDS:
         if (as_record_get_size(target, "min", &min) && as_record_get_size(target, "max", &max))
             fprintf(out, ": min %" PRId32 ", max %" PRId32, min, max);
+        put_schedules(out, json_object_get(target, "schedules"));
         break;
     case AS_GATE_COOLDOWN: put_lock(out, input); break;
     case AS_GATE_HOLDS: put_flags(out, input); break;

@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 
-#include <alertscaler/core/schedule.h>
+#include <alertscaler/core/bounds.h>
 
 #define H 3600
 
