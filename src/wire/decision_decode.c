@@ -459,6 +459,24 @@ static void decode_samples(struct decoder *decoder, struct as_reader *reader,
     proposal->sample_count = count;
 }
 
+/* Since v: 2. */
+static void decode_fallback(struct as_reader *reader, struct as_proposal *proposal)
+{
+    struct as_reader fallback;
+
+    as_read_time(reader, "unavailable_since", &proposal->unavailable_since);
+    as_read_object(&fallback, reader, "fallback");
+    if (!fallback.object)
+        return;
+    as_read_require(&fallback, "after");
+    as_read_require(&fallback, "at_least");
+    as_read_seconds(&fallback, "after", &proposal->fallback.after_us);
+    as_read_i32(&fallback, "at_least", 1, &proposal->fallback.at_least);
+    if (proposal->action.kind == AS_ACTION_SCALE_DOWN || proposal->action.kind == AS_ACTION_HOLD)
+        as_read_fail(reader, "fallback", "only for actions that may raise the size");
+    as_read_end(&fallback);
+}
+
 static void decode_proposal(struct decoder *decoder, struct as_reader *reader,
                             struct as_proposal *proposal)
 {
@@ -480,6 +498,8 @@ static void decode_proposal(struct decoder *decoder, struct as_reader *reader,
     if (version >= 2)
         proposal->nodes =
             (enum as_nodes_word)as_read_enum(reader, "nodes", nodes_words, AS_NODES_NONE);
+    if (version >= 2)
+        decode_fallback(reader, proposal);
     if (proposal->nodes && (proposal->has_value || proposal->samples))
         as_read_fail(reader, "nodes", "there is already a value");
     if (proposal->samples &&

@@ -38,11 +38,6 @@ static void write_time_if(struct as_json_writer *json, const char *key, as_maybe
         write_time(json, key, time);
 }
 
-static void write_at(struct as_json_writer *json, as_wall_time at)
-{
-    write_time(json, "at", (as_maybe_time){.set = true, .at = at});
-}
-
 static void write_string_if(struct as_json_writer *json, const char *key, const char *text)
 {
     if (text)
@@ -266,7 +261,7 @@ static void write_history(struct as_json_writer *json, const struct as_decide_in
     as_json_begin_array(json);
     for (size_t i = 0; i < input->recommendation_count; i++) {
         as_json_begin_object(json);
-        write_at(json, input->recommendations[i].at);
+        write_time(json, "at", (as_maybe_time){true, input->recommendations[i].at});
         as_json_write_member_i64(json, "replicas", input->recommendations[i].replicas);
         as_json_end_object(json);
     }
@@ -275,7 +270,7 @@ static void write_history(struct as_json_writer *json, const struct as_decide_in
     as_json_begin_array(json);
     for (size_t i = 0; i < input->event_count; i++) {
         as_json_begin_object(json);
-        write_at(json, input->events[i].at);
+        write_time(json, "at", (as_maybe_time){true, input->events[i].at});
         as_json_write_member_i64(json, "change", input->events[i].change);
         as_json_end_object(json);
     }
@@ -428,12 +423,24 @@ static void write_samples(struct as_json_writer *json, const struct as_proposal 
     as_json_end_array(json);
 }
 
+static void write_fallback(struct as_json_writer *json, const struct as_fallback *fallback)
+{
+    if (fallback->at_least == 0)
+        return;
+    as_json_write_key(json, "fallback");
+    as_json_begin_object(json);
+    write_seconds(json, "after", fallback->after_us);
+    as_json_write_member_i64(json, "at_least", fallback->at_least);
+    as_json_end_object(json);
+}
+
 static void write_proposal(struct as_json_writer *json, const struct as_proposal *proposal)
 {
     as_json_begin_object(json);
     as_json_write_key(json, "action");
     write_action(json, &proposal->action);
     write_string_if(json, "error", proposal->error);
+    write_fallback(json, &proposal->fallback);
     write_string_if(json, "incident", proposal->incident);
     write_string_if(json, "nodes", as_nodes_word_get_text(proposal->nodes));
     if (proposal->needs_news)
@@ -441,6 +448,7 @@ static void write_proposal(struct as_json_writer *json, const struct as_proposal
     write_string_if(json, "rule", proposal->rule);
     if (proposal->samples)
         write_samples(json, proposal);
+    write_time_if(json, "unavailable_since", proposal->unavailable_since);
     if (proposal->has_value)
         write_double_if(json, "value", proposal->value);
     as_json_end_object(json);
@@ -512,8 +520,9 @@ static void write_results(struct as_json_writer *json, const struct as_decide_in
         as_json_begin_object(json);
         write_size_or_null(json, "desired", result->has_size || result->is_floor, result->desired);
         as_json_write_member(json, "reason",
-                             result->is_floor  ? "floor"
-                             : result->is_hold ? "hold"
+                             result->is_floor                                         ? "floor"
+                             : result->is_hold                                        ? "hold"
+                             : result->has_size && result->is_missing && !result->ban ? "fallback"
                              : result->ban
                                  ? as_reason_get_word(as_holder_get_reason(result->ban->by))
                              : !result->has_size        ? as_reason_get_word(result->reason)
@@ -543,7 +552,6 @@ void as_decision_encode_output(const struct as_decide_input *input,
                                const struct as_decision *decision, struct as_buf *out)
 {
     struct as_json_writer json;
-
     const struct as_pool_plan *plan = input->plan;
 
     as_json_init(&json, out, 0);

@@ -126,6 +126,12 @@ static const struct state_row growth_rows[] = {
     {.name = NULL},
 };
 
+static const struct state_row lack_rows[] = {
+    {STATE_ROW("rule", TEXT, as_lack_state, rule)},
+    {STATE_ROW("since", MOMENT, as_lack_state, since), .is_needed = true},
+    {.name = NULL},
+};
+
 static const struct state_row ordered_rows[] = {
     {STATE_ROW("at", MOMENT, as_ordered_state, at), .is_needed = true},
     {STATE_ROW("force", BOOL, as_ordered_state, force)},
@@ -194,6 +200,8 @@ static const struct state_row target_rows[] = {
     {STATE_ROW("keep_us", I64, document, target.keep_us), .max = INT64_MAX},
     {STATE_ROW("key", TEXT, document, key), .is_optional = true},
     {STATE_ROW("kind", TEXT, document, kind), .is_optional = true},
+    {STATE_ROW_OBJECT("lacks", LIST, document, target.lacks, lack_rows), .is_optional = true,
+     .count_at = offsetof(struct document, target.lack_count)},
     {STATE_ROW("last_down", MOMENT, document, target.last_down)},
     {STATE_ROW("last_return", MOMENT, document, target.last_return), .is_optional = true},
     {STATE_ROW("last_step_down", MOMENT, document, target.last_step_down), .is_optional = true},

@@ -26,7 +26,7 @@ NAME = re.compile(r"# ([\w.-]+\.yaml)$")
 
 # The keys at the top of a block that tell what it is.
 TARGET_KEYS = set("kubernetes node_group nodes min max cooldown behavior enforce_bounds tolerance allow after".split())
-RULE_KEYS = set("match receivers scale_up scale_down scale_to track pass_through hold on_resolved every max_steps once guard".split())
+RULE_KEYS = set("match receivers scale_up scale_down scale_to track pass_through hold fallback on_resolved every max_steps once guard".split())
 ACTIONS = set("scale_up scale_down scale_to track pass_through hold".split())
 WEB_KEYS = set("tls_server_config http_server_config basic_auth_users".split())
 MANIFESTS = set("apiVersion metrics triggers fallback node_groups".split())

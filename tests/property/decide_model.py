@@ -354,6 +354,22 @@ def reason_of(holder):
     return holder["by"] if holder["by"] in OWN_REASONS else "held"
 
 
+def falls_back(document, proposal):
+    """Whether the value has been unavailable for long enough, and the size is below that of the fallback."""
+    fallback, since = proposal.get("fallback"), proposal.get("unavailable_since")
+    if fallback is None or since is None or fallback["at_least"] <= document["observed"]["replicas"]:
+        return False
+    return age(read_time(document["now"]), read_time(since)) >= read_seconds(fallback["after"])
+
+
+def wish(document, proposal):
+    """The size of a proposal that has one, whatever is forbidden."""
+    try:
+        return propose(document, proposal)[0]
+    except Unavailable:
+        return proposal["fallback"]["at_least"]
+
+
 def compute_results(document):
     results = []
     for proposal in document["proposals"]:
@@ -366,6 +382,11 @@ def compute_results(document):
                 result["desired"], result["reason"] = document["observed"]["replicas"], reason_of(ban)
         except Unavailable:
             result["reason"] = "metric_unavailable"
+            if falls_back(document, proposal):
+                result["desired"], result["reason"] = proposal["fallback"]["at_least"], "fallback"
+                ban = find_ban(document, proposal, result["desired"])
+                if ban:
+                    result["desired"], result["reason"] = document["observed"]["replicas"], reason_of(ban)
         except NoOpinion:
             result["reason"] = "hold" if "hold" in proposal["action"] else "no_change"
         except Floor as floor:
@@ -520,7 +541,7 @@ def pass_gates(document, results, now):
             hold, held_by, size = reason_of(holder), holder, replicas
             answer["recommendation"] = replicas
         elif size == replicas and hold is None:
-            bans = [find_ban(document, proposal, propose(document, proposal)[0])
+            bans = [find_ban(document, proposal, wish(document, proposal))
                     for proposal, result in zip(document["proposals"], results) if result["reason"] in ("held", *OWN_REASONS)]
             if bans:
                 hold, held_by = reason_of(bans[0]), bans[0]

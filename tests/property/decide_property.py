@@ -145,6 +145,10 @@ class Generator:
             del proposal["rule"]
         self.maybe(proposal, "incident", 0.3, lambda: "7be9cc40aa9853c5")
         self.maybe(proposal, "reported", 0.4 if self.version >= 2 else 0, lambda: self.time() if self.chance(0.8) else None)
+        if self.version >= 2 and kind not in ("scale_down", "hold") and self.chance(0.1):
+            proposal["fallback"] = {"after": self.seconds(), "at_least": max(1, self.size())}
+            self.maybe(proposal, "unavailable_since", 0.8, self.time)
+            self.maybe(proposal, "error", 0.5, lambda: "query returned no data")
         self.maybe(proposal, "error", 0.06, lambda: "query returned no data")
         per_pod = kind == "track" and "value" not in body and ("utilization" in body or self.chance(0.5))
         if per_pod and self.chance(0.95):

@@ -228,6 +228,7 @@ static struct as_rule make_rule(const struct spec *all, const struct rule_spec *
         .on_resolved = make_ending(&spec->on_resolved),
         .every_us = spec->every * AS_US_PER_S,
         .max_steps = spec->max_steps,
+        .fallback = spec->fallback,
         .ineffective_after = spec->ineffective_after,
         .dry_run = spec->dry_run,
         .enabled = !spec->disabled,

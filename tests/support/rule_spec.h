@@ -30,8 +30,8 @@ struct target_spec {
     bool is_group;         /* a node group of the provider "mine", its nodes those of `cluster` */
     int64_t ready_timeout; /* of its nodes, 0: 10 minutes; of a workload's pods, 0: none */
     int64_t unneeded_for;  /* of its nodes; 0: 10 minutes */
-    const char *cluster;                 /* default "default" */
-    const char *pool[4];                 /* a pool of these groups */
+    const char *cluster;   /* default "default" */
+    const char *pool[4];   /* a pool of these groups */
     enum as_pool_filter choose;
     bool balance;
     int32_t min, max;
@@ -83,6 +83,7 @@ struct rule_spec {
     bool of_limits;
     bool pass_through;
     enum as_ways hold;
+    struct as_fallback fallback;
     const char *guard; /* "none", or a query */
     struct ending_spec on_resolved;
 };

@@ -54,6 +54,12 @@ struct as_track {
     bool is_resource;          /* the per-pod samples are cpu or memory (`resource`) usage */
 };
 
+/* What a rule wants at least while its value has been unavailable for a time. */
+struct as_fallback {
+    int64_t after_us;
+    int32_t at_least; /* 0: nothing */
+};
+
 struct as_action {
     enum as_action_kind kind;
     struct as_amount amount;     /* scale_up, scale_down with neither steps nor `to` */

@@ -44,6 +44,8 @@ struct as_proposal {
     double value;
     const struct as_sample *samples; /* NULL if not given; ascending by pod, each pod once */
     size_t sample_count;
+    struct as_fallback fallback;
+    as_maybe_time unavailable_since; /* unset: it is there, or nobody knows */
     enum as_nodes_word nodes; /* the value is this one of `observed.nodes`; NONE: it is given */
     const char *error;        /* why there is no value; NULL: there is a value */
     /* After a scale-down the next one needs a newer `reported` time of the alert (unset: not
@@ -112,6 +114,7 @@ struct as_proposal_result {
     bool within_tolerance;
     bool no_opinion; /* neither a size nor missing: no step was crossed, or the size is at `to` */
     bool is_floor;   /* no opinion, but no decrease may end below `desired` */
+    bool is_missing; /* its value is unavailable, also if it has a size by `fallback` */
     bool is_hold;    /* no opinion, but it forbids a direction */
     const struct as_forbidden *ban; /* keeps its rule at the present size; NULL: nothing */
     enum as_reason reason;          /* when !has_size */

@@ -89,6 +89,12 @@ struct as_ending_state {
     const char *guard;        /* the PromQL of the rule's guard, filled in; "": no guard */
 };
 
+/* Since when a rule with `fallback` lacks its value. */
+struct as_lack_state {
+    const char *rule;
+    struct as_moment since;
+};
+
 /* A pause that an operator ordered. */
 struct as_pause_state {
     struct as_moment since;
@@ -153,6 +159,8 @@ struct as_target_state {
     size_t recommendation_count;
     const struct as_ending_state *endings;
     size_t ending_count;
+    const struct as_lack_state *lacks;
+    size_t lack_count;
     const struct as_pause_state *pause;     /* NULL: not paused */
     const struct as_ordered_state *ordered; /* NULL: none */
     const struct as_growth_state *growth;   /* NULL: nothing to remember */

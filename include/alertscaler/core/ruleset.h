@@ -101,6 +101,7 @@ struct as_rule {
     struct as_action action;
     struct as_step *steps; /* action.steps points here */
     struct as_source source;
+    struct as_fallback fallback;   /* of a rule with a source */
     enum as_guard_kind guard_kind; /* waived: `guard: none` */
     struct as_template *guard;     /* PromQL that must return a sample; AS_GUARD_QUERY */
     struct as_ending on_resolved;

@@ -210,6 +210,21 @@ static void write_guard(struct as_json_writer *json, const struct as_rule *rule)
     }
 }
 
+static void write_fallback(struct api_request *request, const struct as_fallback *fallback)
+{
+    char after[AS_DURATION_SIZE];
+    if (fallback->at_least == 0) {
+        api_write_text(request, "fallback", NULL);
+        return;
+    }
+    as_duration_print(fallback->after_us, after);
+    as_json_write_key(&request->json, "fallback");
+    as_json_begin_object(&request->json);
+    as_json_write_member(&request->json, "after", after);
+    as_json_write_member_i64(&request->json, "at_least", fallback->at_least);
+    as_json_end_object(&request->json);
+}
+
 static void write_rule(struct api_request *request, const struct as_rule *rule)
 {
     struct as_json_writer *json = &request->json;
@@ -233,6 +248,7 @@ static void write_rule(struct api_request *request, const struct as_rule *rule)
     as_json_write_key(json, "on_resolved");
     write_ending(json, &rule->on_resolved);
     api_write_text(request, "every", rule->every_us > 0 ? every : NULL);
+    write_fallback(request, &rule->fallback);
     api_write_size(request, "max_steps", rule->max_steps > 0, (int32_t)rule->max_steps);
     as_json_write_key(json, "guard");
     write_guard(json, rule);

@@ -291,6 +291,9 @@ static void print_proposals(const struct explained *explained, FILE *out)
             fprintf(out, ", from %zu pods", json_array_size(json_object_get(item, "samples")));
         if (*error)
             explain_put(out, ", ", error, "");
+        explain_put(out,
+                    *as_record_get_text(item, "unavailable_since") ? ", unavailable since " : "",
+                    as_record_get_text(item, "unavailable_since"), "");
         put_report(out, item);
         fputc('\n', out);
     }

@@ -166,6 +166,7 @@ void resolve_rule(struct resolver *resolver, const struct raw_rule *raw, struct 
     rule->receiver_count = raw->receiver_count;
     rule->every_us = raw->every_us;
     rule->max_steps = (uint32_t)raw->max_steps;
+    rule->fallback = raw->fallback;
     rule->ineffective_after = (uint32_t)raw->ineffective_after;
     rule->dry_run = raw->dry_run;
     rule->enabled = raw->enabled;

@@ -483,6 +483,6 @@ void parse_guard(struct loader *loader, const struct as_yaml_node *value, void *
 }
 
 const struct schema *const schema_rule_parts[] = {
-    &scale,       &steps,     &ladder,      &rungs, &rule_source, &rule_track,
-    &on_resolved, &give_back, &ending_down, &guard, NULL,
+    &scale,       &steps,     &ladder,      &rungs, &rule_source,   &rule_track,
+    &on_resolved, &give_back, &ending_down, &guard, &rule_fallback, NULL,
 };

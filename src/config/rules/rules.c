@@ -5,7 +5,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
 
-#include "yaml/tables.h"
+#include "rule_parts.h"
 
 #define IN_RULE(member) offsetof(struct raw_rule, member)
 #define IN_FILE(member) offsetof(struct raw_rule_file, member)
@@ -25,6 +25,15 @@ static void parse_match(struct loader *loader, const struct as_yaml_node *value,
     if (check_matcher_list(loader, value))
         rule->match = value;
 }
+
+static const struct schema_field fallback_fields[] = {
+    SCHEMA_FIELD("after", DURATION, as_fallback, after_us, .is_required = true),
+    SCHEMA_FIELD("at_least", INT, as_fallback, at_least, .is_required = true, .min = 1,
+                 .max = AS_SIZE_MAX),
+    {0},
+};
+
+const struct schema rule_fallback = SCHEMA("fallback", as_fallback, fallback_fields);
 
 /* In the order of enum as_ways. */
 static const char *const ways_words[] = {"down", "up", "both", NULL};
@@ -66,6 +75,7 @@ static const struct schema_field rule_fields[] = {
      .forms = schema_pass_through_forms,
      .expected = "map"},
     SCHEMA_FIELD("hold", WORD, raw_rule, hold, .words = ways_words),
+    SCHEMA_FIELD("fallback", MAP, raw_rule, fallback, .map = &rule_fallback),
     {.key = "on_resolved",
      .type = SCHEMA_CUSTOM,
      .parse = parse_on_resolved,
@@ -106,7 +116,8 @@ static void finish_hold(struct loader *loader, const struct as_yaml_node *node,
                                          "once",        "guard", "ineffective_after"};
     if (!as_yaml_find(node, "hold"))
         return;
-    rule->action = (struct as_action){.kind = AS_ACTION_HOLD, .hold = (enum as_ways)(rule->hold + 1)};
+    rule->action =
+        (struct as_action){.kind = AS_ACTION_HOLD, .hold = (enum as_ways)(rule->hold + 1)};
     for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++) {
         const struct as_yaml_node *key = schema_find_key(node, others[i]);
         if (key)
@@ -115,6 +126,20 @@ static void finish_hold(struct loader *loader, const struct as_yaml_node *node,
                           "alert fires",
                           others[i]);
     }
+}
+
+static void check_fallback(struct loader *loader, const struct as_yaml_node *node,
+                           const struct raw_rule *rule)
+{
+    const struct as_yaml_node *key = schema_find_key(node, "fallback");
+    const struct raw_source *source = &rule->source;
+    if (!key)
+        return;
+    if (as_yaml_find(node, "scale_down"))
+        loader_report(loader, key, "`fallback` raises the size, which `scale_down` must not do");
+    else if (!source->query && !source->annotation && !source->label && !source->nodes)
+        loader_report(loader, key,
+                      "`fallback` is for a value that is unavailable, and this rule has none");
 }
 
 static void finish_rule(struct loader *loader, const struct as_yaml_node *node,
@@ -134,6 +159,7 @@ static void finish_rule(struct loader *loader, const struct as_yaml_node *node,
         rule->every_us = 15 * AS_US_PER_S;
     check_guard(loader, node, rule);
     finish_hold(loader, node, rule);
+    check_fallback(loader, node, rule);
 }
 
 static const struct schema_choice rule_choices[] = {

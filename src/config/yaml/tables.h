@@ -44,8 +44,8 @@ struct raw_pool {
 struct raw_nodes {
     const char *cluster;
     const char *select; /* as in as_nodes_config; NULL: not given */
-    unsigned choose; /* an as_choose_strategy */
-    unsigned drain;  /* an as_nodes_drain */
+    unsigned choose;    /* an as_choose_strategy */
+    unsigned drain;     /* an as_nodes_drain */
     int64_t drain_after_us, drain_timeout_us, grace_us, ready_timeout_us;
     struct as_node_template_config template_; /* in the loader's arena */
     const char **startup_taints;
@@ -118,6 +118,7 @@ struct raw_rule {
     int32_t max_steps;
     int32_t ineffective_after; /* 0: not given */
     unsigned hold;             /* a word: down, up, both */
+    struct as_fallback fallback;
     bool once, dry_run, enabled;
 };
 

@@ -154,8 +154,8 @@ static struct tally count_proposals(const struct run *run)
 
     for (size_t i = 0; i < run->input->proposal_count; i++) {
         const struct as_proposal_result *result = &run->results[i];
+        tally.is_missing |= result->is_missing;
         if (!result->has_size) {
-            tally.is_missing |= !result->no_opinion;
             if (result->is_floor && result->desired > tally.floor)
                 tally.floor = result->desired;
             continue;

@@ -165,12 +165,25 @@ static struct as_proposal_result propose_valued(const struct as_decide_input *in
     return result;
 }
 
+/* Only ever more than there is. */
+static bool falls_back(const struct as_decide_input *input, const struct as_proposal *proposal)
+{
+    return proposal->fallback.at_least > input->replicas && proposal->unavailable_since.set &&
+           as_decide_get_age(input->now, proposal->unavailable_since.at) >=
+               proposal->fallback.after_us;
+}
+
 /* A rule that may not go its way wants the size to stay. */
 struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
                                             const struct as_proposal *proposal)
 {
     struct as_proposal_result result = propose_valued(input, proposal);
 
+    result.is_missing = !result.has_size && !result.no_opinion;
+    if (result.is_missing && falls_back(input, proposal)) {
+        result.has_size = true;
+        result.desired = proposal->fallback.at_least;
+    }
     if (!result.has_size)
         return result;
     result.ban =

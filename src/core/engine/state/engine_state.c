@@ -299,6 +299,9 @@ struct target *target_free(struct target *target)
     free(target->entry);
     free(target->template_);
     pause_free(&target->pause);
+    for (size_t i = 0; i < target->lack_count; i++)
+        free(target->lacks[i].rule);
+    free(target->lacks);
     contention_clear(&target->contention);
     held_free(target);
     free(target->verdict.rule);

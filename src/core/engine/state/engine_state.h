@@ -114,6 +114,11 @@ struct trial { /* how a rule's last actions went (engine_follow.c) */
 };
 TAILQ_HEAD(trial_list, trial);
 
+struct lack { /* of a rule with `fallback` (engine_lacks.h) */
+    char *rule;
+    struct as_moment since;
+};
+
 struct held { /* an observation that waits for answers to queries */
     struct as_observation observation;
     struct as_arena arena;
@@ -332,6 +337,8 @@ struct target {
     as_mono_time retry;  /* no new try before then */
     enum as_reason failure;
     uint64_t failure_repeats;
+    struct lack *lacks;
+    size_t lack_count;
     struct pause pause;
     TAILQ_ENTRY(target) of_paused;
     struct ordered ordered;

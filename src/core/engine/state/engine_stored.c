@@ -12,6 +12,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/holds/engine_lacks.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_set_backs.h"
 
@@ -409,6 +410,7 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
         .template_ = as_arena_strdup(&engine->arena, target->template_),
     };
     fill_endings(engine, target, state);
+    lacks_fill_state(engine, target, state);
     fill_ordered(engine, target, state);
     fill_growth(engine, target, state);
     fill_follows(engine, target, state);
@@ -437,6 +439,7 @@ void target_take_state(struct as_engine *engine, struct target *target,
     take_uid(target, state->uid);
     take_history(target, state);
     take_endings(target, state);
+    lacks_take_state(target, state);
     take_ordered(target, state);
     take_growth(target, state);
     take_follows(engine, target, state);

@@ -13,10 +13,12 @@
 #include <alertscaler/base/str.h>
 
 #include "engine/holds/engine_forbidden.h"
+#include "engine/holds/engine_lacks.h"
 #include "engine/others/engine_contention.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_history.h"
+#include "engine/state/engine_schedules.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_after.h"
 #include "engine/targets/engine_endings.h"
@@ -24,7 +26,6 @@
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_pauses.h"
 #include "engine/targets/engine_proposals.h"
-#include "engine/state/engine_schedules.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
 
@@ -227,6 +228,8 @@ static bool decide_one(struct as_engine *engine, struct target *target,
         proposals_note_wishes(proposals, results, observation->replicas);
     bool is_changed = is_live && decision->has_recommendation &&
                       history_add_recommendation(engine, target, decision->recommendation);
+    if (lacks_note(engine, target, proposals, results))
+        is_changed = true;
     if (decision->reason == AS_REASON_DRY_RUN) {
         *(decision->direction == AS_DIRECTION_UP ? &target->dry_last_up : &target->dry_last_down) =
             moment_now(engine);
@@ -267,25 +270,30 @@ static as_mono_time get_proof_time(const struct as_engine *engine, struct target
 as_mono_time decisions_get_next_due(const struct as_engine *engine, struct target *target)
 {
     const as_mono_time sampled = {as_time_add(engine->mono.us, sources_get_interval(target))};
-    return get_earlier(sampled, get_earlier(bindings_get_next_due(engine, target),
-                                            endings_get_next_due(engine, target)));
+    const as_mono_time asked =
+        get_earlier(bindings_get_next_due(engine, target), lacks_get_next_due(engine, target));
+    return get_earlier(sampled, get_earlier(asked, endings_get_next_due(engine, target)));
 }
 
 void decisions_make(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation, struct outcome *outcome_out)
 {
-    const bool is_reviewed = endings_review(engine, target, observation->replicas);
+    bool is_reviewed = endings_review(engine, target, observation->replicas);
+    if (lacks_review(target))
+        is_reviewed = true;
     if (is_reviewed)
         effect_put_target(engine, target);
     struct proposals live, all;
     proposals_gather(engine, target, false, &live);
     proposals_check_pods(engine, observation, &live);
+    lacks_fill(engine, target, &live);
     if (live.count > 0)
         history_begin(engine, target, observation->replicas);
     struct outcome dry = {0};
     if (live.has_dry) {
         proposals_gather(engine, target, true, &all);
         proposals_check_pods(engine, observation, &all);
+        lacks_fill(engine, target, &all);
         if (all.count > live.count)
             dry.is_decided =
                 decide_one(engine, target, observation, &all, true, &target->dry_verdict, &dry);

@@ -52,6 +52,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine/follow/engine_follow.h"
+#include "engine/holds/engine_lacks.h"
 #include "engine/others/engine_contention.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_schedules.h"
@@ -162,6 +163,10 @@ static void evaluate(struct as_engine *engine, struct target *target)
         return;
     limits_on_evaluate(target);
     if (!is_needed(engine, target) && !target->maybe) {
+        if (lacks_review(target)) {
+            effect_put_target(engine, target);
+            effect_commit(engine);
+        }
         target->dirty = false;
         asked_clear(&target->asked);
         return;
