@@ -85,6 +85,24 @@ void decision_write_options(struct as_json_writer *json, const struct as_decide_
     as_json_end_array(json);
 }
 
+void decision_write_overdue(struct as_json_writer *json, const struct as_decide_input *input,
+                            const struct as_decision *decision)
+{
+    if (decision->overdue == 0)
+        return;
+    as_json_write_key(json, "overdue");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < input->survey->group_count; i++) {
+        if (input->plan->groups[i].overdue == 0)
+            continue;
+        as_json_begin_object(json);
+        as_json_write_member_i64(json, "count", input->plan->groups[i].overdue);
+        as_json_write_member(json, "group", input->survey->groups[i].name);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
 void decision_write_skipped(struct as_json_writer *json, const struct as_decide_input *input)
 {
     as_json_write_key(json, "skipped");

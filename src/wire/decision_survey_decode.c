@@ -165,6 +165,10 @@ static void read_size(struct as_reader *reader, struct as_survey_group *group)
     as_read_i32(reader, "overdue", 0, &group->overdue);
     if (group->overdue > 0 && group->overdue > (int64_t)group->size - group->min)
         as_read_fail(reader, "overdue", "above size - min");
+    as_read_i32(reader, "removable", 0, &group->removable);
+    if (group->removable > group->overdue)
+        as_read_fail(reader, "removable", "above overdue");
+    as_read_i32(reader, "last_size", 0, &group->last_size);
 }
 
 static void read_closed(struct as_reader *reader, struct as_survey_group *group)

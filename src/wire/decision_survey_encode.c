@@ -268,6 +268,7 @@ static void write_group(struct as_json_writer *json, const struct as_survey_grou
     if (group->closed != AS_REASON_SCALED)
         as_json_write_member(json, "closed", as_reason_get_word(group->closed));
     write_i64_if(json, "coming", group->coming);
+    write_i64_if(json, "last_size", group->last_size);
     as_json_write_member_i64(json, "max", group->max);
     if (!group->is_member)
         as_json_write_member_bool(json, "member", false);
@@ -280,6 +281,7 @@ static void write_group(struct as_json_writer *json, const struct as_survey_grou
         write_double(json, "price", group->price);
     if (group->has_priority)
         as_json_write_member_i64(json, "priority", group->priority);
+    write_i64_if(json, "removable", group->removable);
     as_json_write_key(json, "size");
     if (group->size < 0)
         as_json_write_null(json);

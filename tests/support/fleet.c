@@ -118,7 +118,7 @@ static void boot(struct fleet *fleet, struct fleet_node *node)
     const struct fleet_group *of = &fleet->groups[node->group];
     const int64_t age_us = fleet->now.us - node->made.us;
     const bool was_ready = node->is_ready;
-    node->is_node = !of->is_broken && age_us >= of->boot_us;
+    node->is_node = node->is_node || (!of->is_broken && age_us >= of->boot_us);
     node->is_ready = node->is_node && age_us >= 2 * of->boot_us && !node->is_cut_off;
     if (node->is_ready != was_ready)
         node->ready_since = (as_maybe_time){true, fleet->now};
@@ -231,6 +231,25 @@ int32_t fleet_take_back(struct fleet *fleet, size_t group, int32_t count)
         taken++;
     }
     return taken;
+}
+
+bool fleet_is_overdue(const struct fleet *fleet, const struct fleet_node *node)
+{
+    return node->is_used && !node->is_node &&
+           fleet->now.us - node->made.us >= fleet->groups[node->group].ready_timeout_us;
+}
+
+int32_t fleet_clean_up(struct fleet *fleet, size_t group, int32_t count)
+{
+    int32_t cleaned = 0;
+    for (size_t i = 0; i < FLEET_NODES && cleaned < count; i++) {
+        struct fleet_node *node = &fleet->nodes[i];
+        if (node->group != (int)group || !fleet_is_overdue(fleet, node))
+            continue;
+        fleet_delete(fleet, node);
+        cleaned++;
+    }
+    return cleaned;
 }
 
 /* ---- the scheduler ---- */

@@ -93,6 +93,9 @@ void fleet_delete(struct fleet *fleet, struct fleet_node *node); /* with its ins
  * return how many of `count`. */
 int32_t fleet_return(struct fleet *fleet, size_t group, int32_t count);
 int32_t fleet_take_back(struct fleet *fleet, size_t group, int32_t count);
+/* Deletes instances that are no nodes ready_timeout after they were made; how many of `count`. */
+int32_t fleet_clean_up(struct fleet *fleet, size_t group, int32_t count);
+bool fleet_is_overdue(const struct fleet *fleet, const struct fleet_node *node);
 
 size_t fleet_count_nodes(const struct fleet *fleet, size_t group, bool only_ready);
 size_t fleet_count_waiting(const struct fleet *fleet);

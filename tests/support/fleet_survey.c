@@ -104,13 +104,14 @@ static void fill_members(const struct fleet *fleet, size_t group, struct as_aren
             continue;
         if (node->is_node)
             names[member->node_count++] = node->name;
-        else if (fleet->now.us - node->made.us >= of->ready_timeout_us)
+        else if (fleet_is_overdue(fleet, node))
             member->overdue++;
         else
             member->young++;
     }
     qsort(names, member->node_count, sizeof(*names), compare_texts);
     member->nodes = names;
+    member->removable = member->node_count > 0 ? member->overdue : 0;
     member->size = of->is_unreadable ? -1 : fleet_get_size(fleet, group);
     member->in_progress = of->is_busy;
     member->drain_failed = of->drain_failed;
@@ -147,6 +148,7 @@ static struct as_survey_member *make_members(const struct fleet *fleet,
             .closed = given->closed,
             .has_open_growth = given->has_open_growth,
             .refused = given->refused,
+            .last_size = given->last_size,
             .configured = make_template(fleet, group, arena),
             .has_price = fleet->groups[group].price > 0,
             .price = fleet->groups[group].price,

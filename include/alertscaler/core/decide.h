@@ -148,6 +148,8 @@ struct as_decision {
     bool has_recommendation;
     int32_t recommendation; /* combined, before stabilization; the caller stores it */
     as_maybe_time next_evaluation;
+    int32_t overdue; /* instances that never became nodes and leave now, by groups of the plan:
+                        beside the size, which stays */
 };
 
 /* Decides. `results` has room for input->proposal_count results, filled in the same order.

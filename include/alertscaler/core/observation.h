@@ -39,8 +39,9 @@ struct as_pod_seen {
 struct as_group_members {
     const char *const *nodes; /* names, ascending (bytes) */
     size_t node_count;
-    int32_t young;   /* instances that are no nodes yet, and may still become some */
-    int32_t overdue; /* instances that are no nodes ready_timeout after they were made */
+    int32_t young;     /* instances that are no nodes yet, and may still become some */
+    int32_t overdue;   /* instances that are no nodes ready_timeout after they were made */
+    int32_t removable; /* of these: seen to be none for ready_timeout, beyond doubt */
 };
 
 struct as_group_template { /* the last one that was told of a node group (as_nodes_seen) */
@@ -99,6 +100,7 @@ struct as_scale_request {
     const char *decision_id;
     bool is_ordered;   /* by an operator: the id is the command's, and there is no rule */
     bool is_take_back; /* removes only what never came: nothing that serves is touched */
+    bool is_clean_up;  /* removes only instances that are removable (as_group_members), by name */
     const char *rule;
     const char *alert; /* the alertname of the causing incident, for events; "" if unknown */
     const struct as_nodes_config *nodes; /* as in as_observe_request */

@@ -286,6 +286,24 @@ static void print_option(const struct telling *telling, const json_t *options, j
     fputc('\n', telling->out);
 }
 
+/* Instances that never became nodes */
+static void print_overdue(const struct telling *telling)
+{
+    const json_t *groups = json_object_get(telling->output, "overdue"), *group;
+    int32_t count;
+    size_t i;
+
+    json_array_foreach(groups, i, group)
+    {
+        if (!as_record_get_size(group, "count", &count))
+            continue;
+        fputs("  ", telling->out);
+        as_safe_text_put(telling->out, as_record_get_text(group, "group"));
+        fprintf(telling->out, ": %" PRId32 " instance%s never became nodes, and %s removed\n",
+                count, get_plural((uint64_t)count), count == 1 ? "is" : "are");
+    }
+}
+
 static void print_groups(const struct telling *telling)
 {
     const json_t *options = json_object_get(telling->output, "options");
@@ -313,6 +331,7 @@ static void print_groups(const struct telling *telling)
         as_safe_text_put(telling->out, as_record_get_text(group, "name"));
         fprintf(telling->out, " goes from %" PRId32 " to %" PRId32 "\n", from, to);
     }
+    print_overdue(telling);
 }
 
 /* Nodes */

@@ -386,6 +386,19 @@ static void find_next_evaluation(struct run *run)
         run->decision->next_evaluation = (as_maybe_time){.set = true, .at = {next}};
 }
 
+/* Beside the size: only where nothing else is done, and nobody says that nothing may be done. */
+static int32_t count_overdue(const struct as_decide_input *input,
+                             const struct as_decision *decision)
+{
+    bool is_asked = false;
+    for (size_t i = 0; i < input->proposal_count; i++)
+        is_asked = is_asked || (input->proposals[i].action.is_fit && !input->proposals[i].error);
+    if (!is_asked || !input->plan || decision->desired != decision->replicas || input->dry_run ||
+        input->flags.paused || input->flags.in_progress)
+        return 0;
+    return input->plan->overdue;
+}
+
 void as_decide(const struct as_decide_input *input, struct as_proposal_result *results,
                struct as_decision *decision_out)
 {
@@ -401,4 +414,5 @@ void as_decide(const struct as_decide_input *input, struct as_proposal_result *r
     decision_out->direction =
         get_direction(&run, decision_out->has_would ? decision_out->would : run.size);
     find_next_evaluation(&run);
+    decision_out->overdue = count_overdue(input, decision_out);
 }

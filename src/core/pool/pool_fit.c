@@ -46,11 +46,20 @@ static bool may_ask(const struct as_pool_work *work, size_t entry, size_t group)
 
 /* What is closed */
 
+/* Nodes that a group has ordered and that are not there; below 0: those that leave. A group that
+ * cannot be read may have what it had. */
+static int64_t count_lacking(const struct as_survey_group *group)
+{
+    if (group->size >= 0)
+        return group->size - group->nodes;
+    return group->last_size > group->nodes ? group->last_size - group->nodes : 0;
+}
+
 /* What a group has at its size: nodes that are not there yet are like its template, those that
  * leave are like the average. */
 static int64_t get_total(const struct as_survey_group *group, int64_t all, enum as_res resource)
 {
-    const int64_t lacking = group->size < 0 ? 0 : group->size - group->nodes;
+    const int64_t lacking = count_lacking(group);
     const int64_t average = pool_get_average(all, group->nodes);
     const int64_t each =
         lacking > 0 && is_known(group) ? group->template_.capacity.amount[resource] : average;
@@ -66,16 +75,17 @@ static int64_t get_left(int64_t max, int64_t total)
 static void init_caps(struct as_pool_work *work)
 {
     const struct as_pool_config *config = work->request.config;
-    int64_t cpu = 0, memory = 0;
+    int64_t cpu = 0, memory = 0, unread = 0;
     for (size_t i = 0; i < work->survey->group_count; i++) {
         const struct as_survey_group *group = get_group(work, i);
         if (!group->is_member)
             continue;
+        unread += group->size < 0 ? count_lacking(group) : 0;
         cpu = as_amount_add(cpu, get_total(group, group->cpu, AS_RES_CPU), 1);
         memory = as_amount_add(memory, get_total(group, group->memory, AS_RES_MEMORY), 1);
     }
     work->fit.caps = (struct as_pool_caps){
-        .nodes = (int64_t)work->request.max - work->plan.size,
+        .nodes = (int64_t)work->request.max - work->plan.size - unread,
         .cpu = get_left(config->cpu.max, cpu),
         .memory = get_left(config->memory.max, memory),
     };

@@ -48,6 +48,7 @@ static void init_plan(struct as_pool_work *work)
     for (size_t i = 0; i < survey->unneeded_count; i++)
         plan->unneeded[i] = survey->unneeded[i];
     pool_asked_review(work);
+    pool_overdue_find(work);
 }
 
 struct as_pool_work *as_pool_begin(const struct as_pool_plan_request *request,

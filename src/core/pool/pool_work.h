@@ -88,6 +88,9 @@ void pool_asked_review(struct as_pool_work *work); /* sets plan.asked, and what 
 bool pool_asked_in_vain(const struct as_pool_work *work, uint32_t shape, uint32_t group);
 void pool_asked_add(struct as_pool_work *work, uint32_t shape, uint32_t group);
 
+/* pool_overdue.c: sets plan.overdue, once the sizes are known */
+void pool_overdue_find(struct as_pool_work *work);
+
 /* pool_leave.c */
 #define POOL_NO_ROOM_US (5 * AS_US_PER_MIN) /* so long a node without room comes last */
 bool pool_is_younger(const struct as_pool_work *work, as_maybe_time time, int64_t us);

@@ -171,6 +171,7 @@ static void make_group(struct as_survey_work *work, size_t index, struct as_surv
         .min = member->min,
         .max = member->max,
         .overdue = clamp(member->overdue, 0, (int64_t)member->size - member->min),
+        .last_size = member->size < 0 ? clamp(member->last_size, 0, INT32_MAX) : 0,
         .message = member->size < 0 ? member->message : NULL,
         .has_priority = member->has_priority,
         .has_price = member->has_price,
@@ -178,6 +179,7 @@ static void make_group(struct as_survey_work *work, size_t index, struct as_surv
         .price = member->price,
         .unneeded = member->unneeded,
     };
+    out->removable = member->has_open_growth ? 0 : clamp(member->removable, 0, out->overdue);
     count_nodes(work, member, group, out);
     out->coming = count_coming(member, group);
     make_template(work, member, group, out);

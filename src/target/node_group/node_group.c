@@ -21,6 +21,7 @@
 #include "fault.h"
 #include "kubernetes/scale_request.h"
 #include "leave.h"
+#include "nodeless.h"
 #include "outcome.h"
 #include "shrink.h"
 
@@ -35,6 +36,7 @@ struct node_group {
     const struct as_group_provider *provider;
     struct as_account *account;
     struct as_leave *leave;
+    struct as_nodeless *nodeless;
     const struct as_clusters *clusters;
     LIST_HEAD(, call) calls;
 };
@@ -398,9 +400,35 @@ static void shrunk(void *context, const struct as_shrink_result *result)
     finish(call);
 }
 
+static bool is_overdue(const struct call *call, const struct as_instance_node *node)
+{
+    const struct as_clock *clock = call->owner->env->clock;
+    const struct as_instance *instance = node->instance;
+    const int64_t now_us = clock->get_wall(clock).us;
+    return instance->state == AS_INSTANCE_FAILED ||
+           (instance->created.set &&
+            now_us - instance->created.at.us >= call->wanted.nodes->ready_timeout_us);
+}
+
+/* Beyond doubt: neither what we are about to remove, nor what somebody protects. */
+static bool is_removable(const struct call *call, const struct as_instance_node *node)
+{
+    const struct as_instance *instance = node->instance;
+    return !node->is_found && instance->state != AS_INSTANCE_LEAVING && !instance->is_protected &&
+           is_overdue(call, node) && !as_leave_has(call->owner->leave, call->ref, instance->id) &&
+           as_nodeless_has(call->owner->nodeless, call->ref->key, instance->id,
+                           call->wanted.nodes->ready_timeout_us);
+}
+
 /* `nodes`: NULL: the instances are not nodes. */
 static void shrink(struct call *call, const struct as_instance_node *nodes, size_t count)
 {
+    bool *removable = NULL;
+    if (call->wanted.is_clean_up) {
+        removable = as_arena_alloc(&call->texts, count, sizeof(*removable));
+        for (size_t i = 0; i < count; i++)
+            removable[i] = is_removable(call, &nodes[i]);
+    }
     const struct as_shrink_request request = {
         .env = call->owner->env,
         .account = call->owner->account,
@@ -410,6 +438,7 @@ static void shrink(struct call *call, const struct as_instance_node *nodes, size
         .view = &call->talk.view,
         .nodes = nodes,
         .node_count = count,
+        .removable = removable,
     };
     call->shrink = as_shrink_start(&request, shrunk, call);
 }
@@ -470,19 +499,15 @@ static int compare_names(const void *a, const void *b)
  */
 static void count_members(struct call *call, const struct as_instance_node *nodes, size_t count)
 {
-    const struct as_clock *clock = call->owner->env->clock;
-    const int64_t now_us = clock->get_wall(clock).us;
     call->members = (struct as_group_members){.nodes = call->names};
     for (size_t i = 0; i < count; i++) {
-        const struct as_instance *instance = nodes[i].instance;
-        if (nodes[i].is_found || instance->state == AS_INSTANCE_LEAVING)
+        if (nodes[i].is_found || nodes[i].instance->state == AS_INSTANCE_LEAVING)
             continue;
-        const bool is_late = instance->created.set && now_us - instance->created.at.us >=
-                                                          call->wanted.nodes->ready_timeout_us;
-        if (is_late || instance->state == AS_INSTANCE_FAILED)
+        if (is_overdue(call, &nodes[i]))
             call->members.overdue++;
         else
             call->members.young++;
+        call->members.removable += is_removable(call, &nodes[i]);
     }
     qsort(call->names, call->name_count, sizeof(*call->names), compare_names);
     call->members.node_count = call->name_count;
@@ -505,6 +530,12 @@ static void count_ready(struct call *call, const struct as_instance_node *nodes,
     count_members(call, nodes, count);
 }
 
+static void see_nodeless(struct call *call, const struct as_instance_node *nodes, size_t count)
+{
+    as_nodeless_see(call->owner->nodeless, call->ref->key, call->wanted.nodes->cluster, nodes,
+                    count, get_mono(call));
+}
+
 static void nodes_listed(void *context, const struct as_outcome *outcome,
                          const struct as_instance_node *nodes, size_t count)
 {
@@ -515,6 +546,7 @@ static void nodes_listed(void *context, const struct as_outcome *outcome,
         finish(call);
         return;
     }
+    see_nodeless(call, nodes, count);
     as_leave_see(call->owner->leave, &call->leaves, &call->talk.view, nodes, count, &call->sight);
     if (call->scaled) {
         change(call, nodes, count);
@@ -526,7 +558,8 @@ static void nodes_listed(void *context, const struct as_outcome *outcome,
 
 static void list_nodes(struct call *call)
 {
-    const bool with_pods = call->scaled && call->wanted.to < call->wanted.from;
+    const bool with_pods =
+        call->scaled && call->wanted.to < call->wanted.from && !call->wanted.is_clean_up;
     call->reading = as_nodes_read_start(&call->cluster->client, &call->talk.view, with_pods,
                                         nodes_listed, call);
 }
@@ -560,6 +593,7 @@ static void use_facts(struct call *call, const struct as_cluster *cluster)
     AS_CLEANUP(as_instance_nodes_deinit) struct as_instance_nodes of;
     as_instance_nodes_init(&of, &call->talk.view);
     as_instance_nodes_match_facts(&of, cluster);
+    see_nodeless(call, of.found, of.count);
     count_ready(call, of.found, of.count);
     if (call->with_nodes)
         see_nodes(call, cluster);
@@ -685,6 +719,7 @@ static void close_port(struct as_target_port *self)
     while ((call = LIST_FIRST(&group->calls)))
         free_call(call);
     as_leave_free(group->leave);
+    as_nodeless_free(group->nodeless);
     as_account_free(group->account);
     free(group);
 }
@@ -707,6 +742,7 @@ struct as_target_port *as_node_group_new(const struct as_group_provider *provide
     group->clusters = clusters;
     group->account = as_account_new(provider, settings, env, cluster ? &cluster->client : NULL);
     group->leave = as_leave_new(env, group->account);
+    group->nodeless = as_nodeless_new();
     LIST_INIT(&group->calls);
     return &group->port;
 }

@@ -183,6 +183,15 @@ static bool is_leaving(const struct as_shrink *shrink, const struct as_instance 
             strcmp(node->mark->owner, as_drains_get_owner(group->drains)) != 0);
 }
 
+/* Of a clean-up only what never became a node. */
+static bool is_allowed(const struct as_shrink *shrink, const struct as_instance_node *node)
+{
+    const struct as_shrink_request *request = &shrink->request;
+    if (!request->wanted->is_clean_up)
+        return true;
+    return request->removable && node && request->removable[node - request->nodes];
+}
+
 static void fill_candidate(const struct as_shrink *shrink, struct as_candidate *candidate,
                            const struct as_instance *instance, const struct as_instance_node *node)
 {
@@ -191,7 +200,8 @@ static void fill_candidate(const struct as_shrink *shrink, struct as_candidate *
         .zone = instance->zone,
         .created = instance->created,
         .is_pending = instance->state == AS_INSTANCE_PENDING,
-        .is_leaving = is_leaving(shrink, instance, node) || !is_named(shrink->request.wanted, node),
+        .is_leaving = is_leaving(shrink, instance, node) ||
+                      !is_named(shrink->request.wanted, node) || !is_allowed(shrink, node),
         .is_failed = instance->state == AS_INSTANCE_FAILED || instance->is_unhealthy,
         .is_protected = instance->is_protected,
         .is_ambiguous = node && node->is_ambiguous,
@@ -289,7 +299,7 @@ static bool is_blind(struct as_shrink *shrink)
         found += request->nodes[i].is_found;
         doubtful += request->nodes[i].may_be_nameless;
     }
-    if (running == 0 || found > 0 ||
+    if (running == 0 || found > 0 || request->wanted->is_clean_up ||
         (request->wanted->is_take_back && request->wanted->to == 0 && doubtful == 0))
         return false;
     snprintf(shrink->words, sizeof(shrink->words),

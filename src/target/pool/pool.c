@@ -203,6 +203,8 @@ static void fill_member(struct look *look, size_t index, const struct as_cluster
         .node_count = reading->members.node_count,
         .young = reading->members.young,
         .overdue = reading->members.overdue,
+        .removable = reading->members.removable,
+        .last_size = member->last_size,
         .ready_timeout_us = nodes->ready_timeout_us,
         .startup_taints = (const char *const *)nodes->startup_taints,
         .startup_taint_count = nodes->startup_taint_count,

@@ -238,7 +238,10 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
                            i > 0 ? "," : " without ", taken[i]);
         }
         call->request.take = taken;
-        say(harness, "%s %s %d>%d%s", call->request.is_take_back ? "take back" : "scale",
+        say(harness, "%s %s %d>%d%s",
+            call->request.is_clean_up    ? "clean up"
+            : call->request.is_take_back ? "take back"
+                                         : "scale",
             name_of(id), call->request.from, call->request.to, names);
         return;
     }
@@ -465,9 +468,13 @@ static void answer_scale(struct harness *harness, const struct queued_call *call
             target->missing -= target->size - call->request.to;
         target->size = call->request.to;
         target->version++;
-        if (find_group(harness, call->id) >= 0 &&
-            !fleet_set_size(harness->fleet, (size_t)find_group(harness, call->id), call->request.to,
-                            call->request.take, call->request.take_count))
+        if (call->request.is_clean_up)
+            cr_assert_eq(fleet_clean_up(harness->fleet, (size_t)find_group(harness, call->id),
+                                        call->request.from - call->request.to),
+                         call->request.from - call->request.to, "a serving instance would leave");
+        else if (find_group(harness, call->id) >= 0 &&
+                 !fleet_set_size(harness->fleet, (size_t)find_group(harness, call->id),
+                                 call->request.to, call->request.take, call->request.take_count))
             cr_assert_fail("%s: a node that is not the group's was to leave", call->id);
     }
     if (harness->on_request)

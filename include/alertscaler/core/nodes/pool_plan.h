@@ -25,6 +25,7 @@ struct as_pool_plan_request {
 
 struct as_pool_group_plan { /* one for each group of the survey */
     int32_t fit, take_to;   /* its size after growth; after nodes left */
+    int32_t overdue;        /* instances that never became nodes, and may leave; with fit */
     bool has_option;
     struct as_pool_option option; /* with its scores */
     enum as_reason skipped;       /* closed for growth: why; AS_REASON_SCALED: it was not */
@@ -42,6 +43,7 @@ struct as_pool_plan {
     enum as_reason fit_reason; /* SCALED: fit_size is above the size; NO_CHANGE: nothing waits, or
                                   what is on its way is enough; no_group; AT_MAX; no_template ... */
     int32_t size, fit_size, take_size; /* of the pool: now, and as each proposes */
+    int32_t overdue;                   /* sum of the groups' */
     size_t chosen;                     /* group whose option was chosen; AS_POOL_NO_OPTION */
     struct as_pool_group_plan *groups;
     uint64_t homeless;                          /* pods that no group could ever take */

@@ -31,6 +31,7 @@ struct as_pool_member {
                               AS_REASON_SCALED: open */
     bool has_open_growth;  /* an increase of ours is under way */
     int32_t refused;       /* what a refused increase lacks */
+    int32_t last_size;     /* as last observed; 0: never */
 };
 
 /* All of it is borrowed for the call that asks. */

@@ -28,8 +28,10 @@ struct as_survey_member { /* one node group of the cluster, as the engine and it
     int32_t refused;          /* what a refused increase lacks */
     const char *const *nodes; /* names of its nodes, ascending */
     size_t node_count;
-    int32_t young;   /* instances that are no nodes yet, made less than ready_timeout ago */
-    int32_t overdue; /* ... longer ago */
+    int32_t young;     /* instances that are no nodes yet, made less than ready_timeout ago */
+    int32_t overdue;   /* ... longer ago */
+    int32_t removable; /* of these: as in as_group_members */
+    int32_t last_size; /* as last known; 0: never */
     int64_t ready_timeout_us;
     const char *const *startup_taints;
     size_t startup_taint_count;

@@ -184,6 +184,13 @@ struct share {           /* what a pool has decided for this group (engine_share
     struct as_moment at;
 };
 
+struct overdue {   /* instances that never became nodes, as a pool's decision has them leave */
+    int32_t count; /* 0: none */
+    int32_t size;  /* of the group then */
+    char decision[AS_ULID_SIZE];
+    as_mono_time until;
+};
+
 struct pool { /* of a pool, or of a node group that is one of itself (engine_pools.h) */
     TAILQ_ENTRY(target) link; /* of those that have their turn, or wait for it */
     bool has_turn, is_waiting;
@@ -203,6 +210,7 @@ struct pool { /* of a pool, or of a node group that is one of itself (engine_poo
 struct intent {
     char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
     bool is_ordered;  /* by an operator: decision_id is the command's */
+    bool is_clean_up; /* of instances that never became nodes; not stored */
     bool is_of_alert; /* of an open incident */
     bool is_resolved; /* the incident was resolved since; not stored */
     char *rule;
@@ -251,6 +259,7 @@ struct verdict { /* what makes a decision differ from the last one */
     enum as_direction direction;
     int32_t replicas, desired, would;
     enum as_reason reason;
+    int32_t overdue;
     char *rule;
     char *holder; /* if the reason is HELD; or NULL */
     uint64_t repeats;
@@ -345,6 +354,7 @@ struct target {
     struct contention contention;
     struct growth growth;
     struct share share;
+    struct overdue overdue;
     struct pool pool;
     char *template_; /* of a node group: the last one, as in as_nodes_seen; NULL: none */
     bool names_instances, is_relative; /* as last observed */

@@ -26,6 +26,7 @@
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_orders.h"
+#include "engine/targets/engine_overdue.h"
 #include "engine/targets/engine_pauses.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
@@ -134,6 +135,14 @@ void actions_begin_take_back(struct as_engine *engine, struct target *target,
     commit_intent(engine, target);
 }
 
+/* The cause is the pool's decision; no rule counts it. */
+void actions_begin_clean_up(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation, int32_t to)
+{
+    begin(engine, target, observation, to, target->overdue.decision, NULL)->is_clean_up = true;
+    commit_intent(engine, target);
+}
+
 static const char *get_alert_name(struct target *target, const char *rule)
 {
     const struct group *group = group_find(target, rule);
@@ -152,6 +161,7 @@ static void send(struct as_engine *engine, struct target *target)
         .decision_id = intent->decision_id,
         .is_ordered = intent->is_ordered,
         .is_take_back = growth_is_taken_back(target, intent),
+        .is_clean_up = intent->is_clean_up,
         .rule = intent->rule,
         .alert = get_alert_name(target, intent->rule),
         .nodes = target_get_nodes(target),
@@ -316,6 +326,8 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
     const char *told = is_asked ? growth_on_applied(engine, target, intent, record->message) : NULL;
     if (told)
         record->message = told;
+    else if (intent->is_clean_up && !*record->message)
+        record->message = overdue_explain(engine, intent);
     if (result->is_shortage && intent->to > intent->from)
         growth_refuse(engine, target);
     else if (has_failed_to_fit(target, intent, result))

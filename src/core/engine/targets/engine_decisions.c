@@ -87,7 +87,7 @@ static bool verdict_is_equal(const struct verdict *verdict, const struct as_deci
     return verdict->set && verdict->direction == decision->direction &&
            verdict->replicas == decision->replicas && verdict->desired == decision->desired &&
            verdict->would == (decision->has_would ? decision->would : -1) &&
-           verdict->reason == decision->reason && as_str_equal(verdict->rule, decision->rule) &&
+           verdict->reason == decision->reason && verdict->overdue == decision->overdue && as_str_equal(verdict->rule, decision->rule) &&
            as_str_equal(verdict->holder, get_holder(decision));
 }
 
@@ -103,6 +103,7 @@ static void verdict_set(struct verdict *verdict, const struct as_decision *decis
         .desired = decision->desired,
         .would = decision->has_would ? decision->would : -1,
         .reason = decision->reason,
+        .overdue = decision->overdue,
         .rule = decision->rule ? as_xstrdup(decision->rule) : NULL,
         .holder = holder ? as_xstrdup(holder) : NULL,
     };

@@ -11,6 +11,7 @@
  *   observing  seen, size is that of `maybe`       outcome    locks and steps of that request begin
  *   observing  seen, `growth` is overdue           intent     what has not come is taken back
  *   observing  seen, `ordered` can be done         intent     the ordered size, without a decision
+ *   observing  seen, `overdue` can leave           intent     instances that never became nodes
  *   observing  seen, queries are not answered      sampling   the observation is held
  *   observing  seen, queries are answered          (decided)
  *   observing  observation failed                  idle       recorded if it is new; backs off
@@ -66,6 +67,7 @@
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_objects.h"
 #include "engine/targets/engine_orders.h"
+#include "engine/targets/engine_overdue.h"
 #include "engine/targets/engine_pools.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
@@ -118,7 +120,7 @@ static bool is_scheduled(const struct as_engine *engine, const struct target *ta
 static bool is_needed(const struct as_engine *engine, const struct target *target)
 {
     return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
-           target->growth.is_open || target->share.pool || is_named(target) ||
+           target->growth.is_open || target->share.pool || target->overdue.count > 0 || is_named(target) ||
            is_scheduled(engine, target);
 }
 
@@ -358,6 +360,7 @@ static void decide(struct as_engine *engine, struct target *target,
         target->pool.is_short = false;
     if (outcome.is_recorded)
         effect_commit(engine);
+    overdue_tell(engine, target, observation, &outcome);
     if (outcome.is_decided || target->open_bindings > 0 || target->maybe ||
         target->ending_count > 0)
         set_next_look(engine, target, &outcome);
@@ -442,15 +445,20 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     if (!target->maybe)
         contention_see(engine, target, observation);
     const int32_t keep = find_take_back(engine, target, observation);
-    if (keep < 0 && !orders_begin(engine, target, observation)) {
+    const bool is_ordered = keep < 0 && orders_begin(engine, target, observation);
+    const int32_t clean =
+        keep < 0 && !is_ordered ? overdue_review(engine, target, observation) : -1;
+    if (keep < 0 && !is_ordered && clean < 0) {
         go_on(engine, target, observation);
         return;
     }
     sources_drop(engine, target);
     if (keep >= 0)
         actions_begin_take_back(engine, target, observation, keep);
-    else
+    else if (is_ordered)
         actions_begin_ordered(engine, target, observation);
+    else
+        actions_begin_clean_up(engine, target, observation, clean);
 }
 
 void target_on_queried(struct as_engine *engine, uint64_t ticket,

@@ -121,6 +121,7 @@ void pools_on_rules(struct as_engine *engine)
     struct target *target;
     shares_drop_all(engine);
     RB_FOREACH (target, target_tree, &engine->targets) {
+        target->overdue.count = 0;
         leave_turns(engine, target);
         pool_clear(target);
     }
@@ -157,6 +158,7 @@ static void fill_member(struct as_engine *engine, const struct target *group, bo
         .closed = find_closed(engine, group),
         .has_open_growth = group->growth.is_open,
         .refused = growth_get_refused(group),
+        .last_size = group->has_size ? group->replicas : 0,
     };
 }
 
@@ -294,10 +296,12 @@ bool pool_remember(struct as_engine *engine, struct target *target,
 
 /* ---- shares ---- */
 
-static struct target *find_group(const struct as_engine *engine, const struct target *pool,
-                                 const char *name)
+struct target *pool_find_group(const struct as_engine *engine, struct target *pool,
+                               const char *name)
 {
     const struct as_pool_config *config = pool->config->pool;
+    if (!config)
+        return pool;
     for (size_t i = 0; i < config->group_count; i++) {
         if (strcmp(engine->ruleset->targets[config->groups[i]].name, name) == 0)
             return LIST_FIRST(&engine->members[config->groups[i]]);
@@ -322,7 +326,7 @@ static void share_up(struct as_engine *engine, struct target *pool,
                                           .to = group->size + more,
                                           .is_up = true,
                                           .is_rest = pool->pool.is_short};
-        struct target *to = find_group(engine, pool, group->name);
+        struct target *to = pool_find_group(engine, pool, group->name);
         if (to && !target_is_backing_off(engine, to))
             share_give(engine, pool, to, &terms);
     }
@@ -346,7 +350,7 @@ static void share_down(struct as_engine *engine, struct target *pool,
             .take = plan->take + i,
             .take_count = taken,
         };
-        struct target *to = find_group(engine, pool, observation->survey->groups[group].name);
+        struct target *to = pool_find_group(engine, pool, observation->survey->groups[group].name);
         if (to && !target_is_backing_off(engine, to))
             share_give(engine, pool, to, &terms);
     }

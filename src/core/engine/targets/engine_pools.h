@@ -25,6 +25,11 @@ bool pool_must_wait(struct as_engine *engine, struct target *target);
 void pool_release(struct as_engine *engine, struct target *target);
 void pool_forget(struct as_engine *engine, struct target *target);
 
+/* A group of the pool by its name in the survey; NULL: it is gone. A node group without a pool: it
+ * itself. */
+struct target *pool_find_group(const struct as_engine *engine, struct target *pool,
+                               const char *name);
+
 /* Whose nodes they are. */
 const char *pool_get_cluster(const struct as_engine *engine, const struct target *target);
 
