@@ -238,10 +238,31 @@ static void check_proof(struct world *world, const struct server_target *target,
         fail(world, "%s: nodes leave, though the watchdog is not heard of", target->id);
 }
 
+/* No more than there are that never became nodes, and not blindly. */
+static void check_clean_up(struct world *world, const struct server_target *target,
+                           const struct as_scale_request *request)
+{
+    const struct pools *pools = world->pools;
+    int32_t overdue = 0;
+    for (size_t i = 0; i < FLEET_NODES; i++) {
+        const struct fleet_node *node = &pools->fleet.nodes[i];
+        overdue += node->group == target->group && fleet_is_overdue(&pools->fleet, node);
+    }
+    if (request->from - request->to > overdue)
+        fail(world, "%s: %d are cleaned up, and %d are no nodes", target->id,
+             request->from - request->to, overdue);
+    if (request->take_count > 0 || request->rule[0])
+        fail(world, "%s: a clean-up with names or a rule", target->id);
+    if (world->now - pools->facts_at > FACTS_FRESH_US + SHARE_MAX_US)
+        fail(world, "%s: a clean-up, though nothing is known of the cluster", target->id);
+}
+
 void check_pools_take(struct world *world, const struct server_target *target,
                       const struct as_scale_request *request)
 {
     const struct pools *pools = world->pools;
+    if (request->is_clean_up)
+        check_clean_up(world, target, request);
     const struct as_rule *rule = rules_find_rule(world, request->rule);
     if (!rule || !rule->action.is_take || request->is_ordered)
         return;

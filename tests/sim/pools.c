@@ -177,9 +177,13 @@ static void shrink(struct world *world, int group, const struct as_scale_request
     struct fleet *fleet = &world->pools->fleet;
     const int32_t wanted = request->from - request->to;
     int32_t done = 0;
-    if (request->take_count == 0) /* what does not serve goes first */
+    if (request->is_clean_up) {
+        done = fleet_clean_up(fleet, (size_t)group, wanted);
+        if (done > 0)
+            trouble_note(world, TROUBLE_CLEANED_UP);
+    } else if (request->take_count == 0) /* what does not serve goes first */
         done = fleet_take_back(fleet, (size_t)group, wanted);
-    if (done < wanted && !request->is_take_back) {
+    if (done < wanted && !request->is_take_back && !request->is_clean_up) {
         struct as_scale_request rest = *request;
         rest.from -= done;
         done += mark(world, group, &rest);
@@ -311,6 +315,17 @@ static void set_mood(struct world *world, int group, enum mood mood)
         trouble_note(world, TROUBLE_GROUP_UNWELL);
 }
 
+/* Somebody else orders an instance that will never be a node, or not for long. */
+static int64_t break_down(struct world *world, int group)
+{
+    const int32_t size = fleet_get_size(&world->pools->fleet, (size_t)group);
+    if (chance(world, 500) && size < world->pools->fleet.groups[group].max) {
+        pools_set_size(world, group, size + 1);
+        sync_target(world, group);
+    }
+    return between(world, 600, 2400) * SECOND;
+}
+
 static void on_mood(struct world *world, void *subject, uint64_t group)
 {
     (void)subject;
@@ -320,7 +335,9 @@ static void on_mood(struct world *world, void *subject, uint64_t group)
         chance(world, 500) ? MOOD_WELL : (enum mood)between(world, 0, MOOD_COUNT - 1);
     set_mood(world, (int)group, mood);
     world->pools->fleet.groups[group].is_busy = chance(world, 50);
-    later(world, between(world, 20, 600) * SECOND, on_mood, NULL, group);
+    later(world,
+          mood == MOOD_BROKEN ? break_down(world, (int)group) : between(world, 20, 600) * SECOND,
+          on_mood, NULL, group);
 }
 
 static void on_watch_back(struct world *world, void *subject, uint64_t argument)

@@ -91,6 +91,7 @@ static const char *const names[TROUBLE_COUNT] = {
     [TROUBLE_DECIDED_AT_REST] = "size at the end decided again",
     [TROUBLE_HALT_HELD_BACK] = "decided before the kill switch, held back by it",
     [TROUBLE_NO_CAPACITY_REFUSED] = "nodes refused for lack of capacity",
+    [TROUBLE_CLEANED_UP] = "instances of others that never became nodes removed",
     [TROUBLE_NO_CAPACITY_ACCEPTED] = "nodes accepted, and none comes for lack of capacity",
     [TROUBLE_GROUP_UNWELL] = "provider of a node group fails for a while",
     [TROUBLE_API_AWAY] = "API server of the cluster away",

@@ -400,14 +400,22 @@ static void shrunk(void *context, const struct as_shrink_result *result)
     finish(call);
 }
 
-static bool is_overdue(const struct call *call, const struct as_instance_node *node)
+/* Whether it was seen to be no node for ready_timeout. */
+static bool is_nodeless(const struct call *call, const struct as_instance *instance)
+{
+    return as_nodeless_has(call->owner->nodeless, call->ref->key, instance->id,
+                           call->wanted.nodes->ready_timeout_us);
+}
+
+/* Of an instance that is no node. Not every provider says when it was made. */
+static bool is_overdue(const struct call *call, const struct as_instance *instance)
 {
     const struct as_clock *clock = call->owner->env->clock;
-    const struct as_instance *instance = node->instance;
-    const int64_t now_us = clock->get_wall(clock).us;
-    return instance->state == AS_INSTANCE_FAILED ||
-           (instance->created.set &&
-            now_us - instance->created.at.us >= call->wanted.nodes->ready_timeout_us);
+    if (instance->state == AS_INSTANCE_FAILED)
+        return true;
+    return instance->created.set ? clock->get_wall(clock).us - instance->created.at.us >=
+                                       call->wanted.nodes->ready_timeout_us
+                                 : is_nodeless(call, instance);
 }
 
 /* Beyond doubt: neither what we are about to remove, nor what somebody protects. */
@@ -415,9 +423,8 @@ static bool is_removable(const struct call *call, const struct as_instance_node 
 {
     const struct as_instance *instance = node->instance;
     return !node->is_found && instance->state != AS_INSTANCE_LEAVING && !instance->is_protected &&
-           is_overdue(call, node) && !as_leave_has(call->owner->leave, call->ref, instance->id) &&
-           as_nodeless_has(call->owner->nodeless, call->ref->key, instance->id,
-                           call->wanted.nodes->ready_timeout_us);
+           is_overdue(call, instance) && is_nodeless(call, instance) &&
+           !as_leave_has(call->owner->leave, call->ref, instance->id);
 }
 
 /* `nodes`: NULL: the instances are not nodes. */
@@ -503,7 +510,7 @@ static void count_members(struct call *call, const struct as_instance_node *node
     for (size_t i = 0; i < count; i++) {
         if (nodes[i].is_found || nodes[i].instance->state == AS_INSTANCE_LEAVING)
             continue;
-        if (is_overdue(call, &nodes[i]))
+        if (is_overdue(call, nodes[i].instance))
             call->members.overdue++;
         else
             call->members.young++;

@@ -138,7 +138,7 @@ Test(engine_overdue, a_crash_removes_nothing_twice)
     stop(&h);
 }
 
-Test(engine_overdue, a_removal_that_fails_is_tried_again_later_and_starts_no_lock)
+Test(engine_overdue, a_removal_that_fails_is_tried_again_later)
 {
     struct harness h = {0};
     start(&h, &workers, 3);

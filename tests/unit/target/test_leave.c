@@ -439,6 +439,84 @@ Test(leave, a_take_back_to_0_removes_what_never_became_a_node)
     cr_expect_eq(deletions, 5);
 }
 
+static int32_t removable;
+
+static void keep_removable(void *context, uint64_t ticket, const struct as_observation *seen)
+{
+    (void)context;
+    (void)ticket;
+    cr_assert_not_null(seen->members, "%s", seen->message);
+    removable = seen->members->removable;
+}
+
+static int32_t count_removable(void)
+{
+    const struct as_observe_request request = {.nodes = &config, .with_members = true};
+    port->observe(port, 7, group, &request, keep_removable, NULL);
+    world_run(&world);
+    return removable;
+}
+
+static void look_for(int64_t us)
+{
+    for (; us > 0; us -= AS_US_PER_MIN) {
+        pass(AS_US_PER_MIN);
+        (void)look();
+    }
+}
+
+static void clean_up(int32_t to)
+{
+    const struct as_scale_request request = {
+        .from = look(), .to = to, .is_clean_up = true, .decision_id = "D1", .nodes = &config};
+    port->scale(port, 8, group, &request, keep_result, NULL);
+    pass(AS_US_PER_MIN);
+}
+
+Test(leave, a_clean_up_removes_by_name_what_never_became_a_node_and_nothing_else)
+{
+    machines[1].has_no_node = machines[3].has_no_node = true;
+    (void)look();
+    clean_up(3);
+    cr_expect_eq(result.outcome, AS_REASON_REJECTED, "they may still come");
+    look_for(13 * AS_US_PER_MIN);
+    cr_expect_eq(count_removable(), 0);
+    look_for(2 * AS_US_PER_MIN);
+    machines[0].has_no_node = true; /* its node was deleted: it served a minute ago */
+    cr_expect_eq(count_removable(), 2);
+    clean_up(2);
+    cr_expect_eq(result.outcome, AS_REASON_APPLIED, "%s", result.message);
+    cr_expect(result.is_partial && result.reached == 3);
+    cr_expect(machines[1].is_gone && machines[3].is_gone);
+    cr_expect_eq(deletions, 2);
+    cr_expect_eq(count_marked() + (int)evictions, 0);
+    cr_expect_eq(count_removable(), 0);
+}
+
+Test(leave, in_doubt_nothing_is_cleaned_up)
+{
+    for (int i = 0; i < machine_count; i++)
+        machines[i].has_no_node = true;
+    look_for(40 * AS_US_PER_MIN);
+    cr_expect_eq(count_removable(), 0, "no instance is a node: it may be the wrong cluster");
+    clean_up(3);
+    cr_expect_eq(result.outcome, AS_REASON_REJECTED);
+    machines[0].has_no_node = machines[1].has_no_node = false;
+    lacking = 1;
+    look_for(20 * AS_US_PER_MIN);
+    cr_expect_eq(count_removable(), 0, "any of them may be the node without a providerID");
+    lacking = 0;
+    look_for(20 * AS_US_PER_MIN);
+    cr_expect_eq(count_removable(), 3);
+    pass(6 * AS_US_PER_MIN);
+    cr_expect_eq(count_removable(), 0, "nobody has looked meanwhile");
+    die();
+    begin("me");
+    look_for(2 * AS_US_PER_MIN);
+    cr_expect_eq(count_removable(), 0, "a new process has not seen them for long");
+    cr_expect_eq(deletions, 0);
+}
+
 Test(leave, growth_takes_no_node_back_that_is_not_ready_or_whose_deletion_was_sent)
 {
     keep_busy(0, true);

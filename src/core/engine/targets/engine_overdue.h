@@ -1,9 +1,8 @@
 /*
  * Instances that never became nodes, whoever ordered them: a pool's decision says how many of each
- * group leave, and the group lets them go as soon as it can. They never served: no limit of
- * removals counts them, and no lock begins. They are not stored: after a restart, and with new
- * rules, the pool decides anew. What an increase of alertscaler's lacks is its own business
- * (engine_growth.h).
+ * group leave, and the group lets them go as soon as it can. They never served: the limit of
+ * removals does not hold them. They are not stored: after a restart, and with new rules, the pool
+ * decides anew. What an increase of alertscaler's lacks is taken back instead (engine_growth.h).
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_OVERDUE_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_OVERDUE_H
