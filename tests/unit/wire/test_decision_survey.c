@@ -27,13 +27,14 @@ static const char whole[] =
     "\"cluster_nodes\":7,"
     "\"groups\":[{\"closed\":\"cooldown\",\"coming\":1,\"max\":9,\"min\":1,\"name\":\"spot\","
     "\"nodes\":{\"count\":4,\"cpu\":32000,\"memory\":137438953472},\"overdue\":1,"
-    "\"price\":0.25,\"priority\":-5,\"size\":6,"
+    "\"price\":0.25,\"priority\":-5,\"removable\":1,\"size\":6,"
     "\"template\":{\"allocatable\":[7900,32212254720,0,110,1],\"capacity\":[8000,34359738368,0,"
     "110,1],\"digest\":\"0123456789abcdef\",\"free\":[7700,31138512896,0,108,1],"
     "\"labels\":{\"disk\":\"ssd\"},\"node\":\"n1\",\"source\":\"node\","
     "\"taints\":[{\"effect\":\"NoSchedule\",\"key\":\"gpu\",\"value\":\"yes\"}]},"
     "\"unneeded\":{\"for\":60,\"unready_for\":null}},"
-    "{\"closed\":\"unreachable\",\"max\":3,\"member\":false,\"message\":\"HTTP 500\","
+    "{\"closed\":\"unreachable\",\"last_size\":2,\"max\":3,\"member\":false,\"message\":\"HTTP "
+    "500\","
     "\"name\":\"other\",\"size\":null}],"
     "\"kept\":{\"at_once\":1,\"utilized\":3},\"leaving\":{\"drained\":1,\"empty\":2},"
     "\"pending\":[[0,4000000000]],\"pending_pods\":4000000001,"
@@ -91,6 +92,39 @@ Test(decision_survey, what_is_read_is_written_as_it_was)
     cr_expect(!document->input.survey->shapes[1].pod.has_affinity);
 }
 
+/* The answer says who leaves, and only where nothing else is done and nothing forbids it. */
+Test(decision_survey, the_answer_names_what_is_overdue)
+{
+#define DOCUMENT(flags, dry, proposal)                                                             \
+    "{\"v\":2,\"now\":\"2026-11-20T10:00:00Z\",\"flags\":{" flags "},"                             \
+    "\"target\":{\"max\":9,\"pool\":{}" dry "},\"observed\":{\"replicas\":5,\"groups\":["          \
+    "{\"name\":\"spot\",\"size\":5,\"min\":1,\"max\":9,\"overdue\":3,\"removable\":2},"            \
+    "{\"name\":\"other\",\"member\":false,\"size\":5,\"max\":9,\"overdue\":2,\"removable\":2}]},"  \
+    "\"proposals\":[{\"rule\":\"r\",\"action\":{" proposal "}}]}"
+#define FIT "\"scale_up\":{\"fit\":\"pending_pods\"}"
+    static const struct {
+        const char *document;
+        int32_t overdue;
+    } rows[] = {
+        {DOCUMENT("", "", FIT), 2},
+        {DOCUMENT("\"paused\":true", "", FIT), 0},
+        {DOCUMENT("\"in_progress\":true", "", FIT), 0},
+        {DOCUMENT("", ",\"dry_run\":true", FIT), 0},
+        {DOCUMENT("", "", "\"scale_down\":{\"take\":\"unneeded_nodes\"}"), 0},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        AS_CLEANUP(as_decide_document_free_p)
+        struct as_decide_document *document = decode(rows[i].document);
+        AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT(DOCUMENT_MAX);
+        struct as_decision decision;
+        as_decide_document_decide(document, &decision);
+        cr_expect_eq(decision.overdue, rows[i].overdue, "%s", rows[i].document);
+        as_decision_encode_output(&document->input, document->results, &decision, &out);
+        cr_expect_eq(strstr(out.data, "\"overdue\":[{\"count\":2,\"group\":\"spot\"}]") != NULL,
+                     rows[i].overdue > 0, "%s", out.data);
+    }
+}
+
 /* Without a plan: nothing is decided by what is not known. */
 Test(decision_survey, an_error_stands_alone)
 {
@@ -143,6 +177,9 @@ Test(decision_survey, what_cannot_be_is_refused_with_its_place)
         {"\"coming\":1", "\"coming\":-1",
          "observed.groups[0].coming: expected an integer from 0 to 2147483647"},
         {"\"overdue\":1", "\"overdue\":6", "observed.groups[0].overdue: above size - min"},
+        {"\"removable\":1", "\"removable\":2", "observed.groups[0].removable: above overdue"},
+        {"\"last_size\":2", "\"last_size\":-2",
+         "observed.groups[1].last_size: expected an integer from 0 to 2147483647"},
         {"\"closed\":\"cooldown\"", "\"closed\":\"asleep\"",
          "observed.groups[0].closed: \"asleep\" is no reason code"},
         {"\"price\":0.25", "\"price\":-1",
