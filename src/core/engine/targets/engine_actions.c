@@ -26,7 +26,7 @@
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_orders.h"
-#include "engine/targets/engine_overdue.h"
+#include "engine/overdue/engine_overdue.h"
 #include "engine/targets/engine_pauses.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"

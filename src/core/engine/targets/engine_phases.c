@@ -67,7 +67,7 @@
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_objects.h"
 #include "engine/targets/engine_orders.h"
-#include "engine/targets/engine_overdue.h"
+#include "engine/overdue/engine_overdue.h"
 #include "engine/targets/engine_pools.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"

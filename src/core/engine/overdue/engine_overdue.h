@@ -4,8 +4,8 @@
  * removals does not hold them. They are not stored: after a restart, and with new rules, the pool
  * decides anew. What an increase of alertscaler's lacks is taken back instead (engine_growth.h).
  */
-#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_OVERDUE_H
-#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_OVERDUE_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_OVERDUE_ENGINE_OVERDUE_H
+#define ALERTSCALER_SRC_CORE_ENGINE_OVERDUE_ENGINE_OVERDUE_H
 
 #include "engine/state/engine_state.h"
 #include "engine/targets/engine_decisions.h"
