@@ -1,6 +1,7 @@
 """Schedules through the built binary: workloads of the real API server, with the rights of the shipped role, get the size of a
 schedule without an alert, when it begins, and keep it; the sandbox lets a reload read a time zone."""
 import datetime
+import subprocess
 import zoneinfo
 
 import pytest
@@ -60,6 +61,10 @@ def test_a_moment_that_comes_raises_the_size_and_its_end_leaves_it(control_plane
     begin = daemon.target("web")["schedules"][0]
     assert begin["in_force"] is True and begin["name"] == "sale"
     assert (daemon.target("web")["min"], daemon.target("web")["max"]) == (4, 20)
+    page = daemon.get("/targets/web").text
+    assert "<code>sale</code> in force, ends " in page and "bound steps" in page
+    told = subprocess.run([daemon.binary, "explain", "--target=web", daemon.log_file], capture_output=True, text=True, check=True)
+    assert "with schedule sale" in told.stdout
 
 
 def test_times_of_the_day_in_a_zone_wake_it_from_zero_and_a_reload_ends_them(control_plane, make):
