@@ -326,7 +326,7 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
         check_ordered_intent(world, target, intent);
     } else if (intent->rule[0] == '\0') {
         const bool is_taken_back = target->group >= 0 && intent->to < intent->from;
-        if (!config->bounds.enforce_bounds && !is_taken_back)
+        if (!config->bounds.enforce_bounds && config->schedule_count == 0 && !is_taken_back)
             fail(world, "%s: an intent without a rule", target->id);
     } else if (!rule || rule->dry_run || !rule->enabled) {
         fail(world, "%s: an intent by %s, which must not act", target->id, intent->rule);
@@ -436,6 +436,7 @@ static void check_action(struct world *world, const struct as_action_record *rec
 /* Promise 5 again: while a value is missing, nothing is removed. */
 static void check_decision(struct world *world, const struct as_decision_record *record)
 {
+    schedules_check_decision(world, record);
     const struct as_decision *output = record->output;
     check_pause_of_decision(world, record);
     if (world->is_silent && output->reason == AS_REASON_UNCONFIRMED)
@@ -524,7 +525,8 @@ void check_request(struct world *world, struct server_target *target,
     }
     if (check_is_paused(world, target))
         fail(world, "%s: a request in a pause", target->id);
-    int32_t min = config->bounds.min, max = config->bounds.max;
+    int32_t min, max;
+    schedules_get_widest(config, &min, &max);
     if (target->own_max >= 0 && target->own_max < max)
         max = target->own_max;
     if (target->own_min > min)

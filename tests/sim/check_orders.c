@@ -103,16 +103,18 @@ static void check_unlock(struct world *world, const struct sim_order *order,
     target->last.set = target->last.set && !target->last.recorded;
 }
 
-static bool is_within(const struct as_target_config *config, int32_t replicas)
+static bool is_within(const struct world *world, const struct as_target_config *config,
+                      int32_t replicas)
 {
-    return replicas >= config->bounds.min && replicas <= config->bounds.max;
+    const struct as_schedule_bounds bounds = schedules_get_bounds(world, config);
+    return replicas >= bounds.min && replicas <= bounds.max;
 }
 
 static void check_scale(struct world *world, struct sim_order *order,
                         const struct server_target *target)
 {
     const struct as_target_config *config = target ? rules_find_target(world, target->id) : NULL;
-    const bool is_within_bounds = config && is_within(config, order->order.replicas);
+    const bool is_within_bounds = config && is_within(world, config, order->order.replicas);
     if (order->outcome == AS_ORDER_OUT_OF_BOUNDS && (is_within_bounds || order->order.force))
         fail(world, "%s: %d is out of bounds, it says", order->reason, order->order.replicas);
     if (order->outcome != AS_ORDER_DONE)
@@ -227,6 +229,9 @@ void check_ordered_request(struct world *world, struct server_target *target,
 {
     const struct sim_order *order = operators_find(world, request->decision_id);
     const struct as_target_config *config = rules_find_target(world, target->id);
+    int32_t min = 0, max = 0; /* of schedules that may have ended since it was accepted */
+    if (config)
+        schedules_get_widest(config, &min, &max);
     if (is_taken_back(target, order, request->from, request->to))
         return;
     if (!order || order->order.replicas != request->to || order->found != target) {
@@ -234,7 +239,7 @@ void check_ordered_request(struct world *world, struct server_target *target,
         return;
     }
     if (config && !order->order.force &&
-        (!is_within(config, request->to) ||
+        (request->to < min || request->to > max ||
          (target->own_max >= 0 && request->to > target->own_max) || request->to < target->own_min))
         fail(world, "%s: %s is beyond the bounds, and not forced", target->id, order->reason);
     if (check_is_paused(world, target))

@@ -61,7 +61,9 @@ void check_rest_request(struct world *world, const struct server_target *target,
     const bool is_step_down =
         request->to < request->from && rule &&
         (rule->action.kind == AS_ACTION_SCALE_DOWN || rule->on_resolved.kind != AS_ENDING_NOTHING);
-    if (!world->rest.is_calm || world->now < world->rest.from || pools_has(world, target))
+    const struct as_target_config *config = rules_find_target(world, target->id);
+    if (!world->rest.is_calm || world->now < world->rest.from || pools_has(world, target) ||
+        (config && config->schedule_count > 0)) /* one begins, or ends, at any time */
         return;
     if (is_step_down) /* news of its alert; a value over the size may follow it */
         world->rest.from = world->now + FOLLOW_US;

@@ -46,6 +46,8 @@ static void randomize_target(struct world *world, struct target_spec *target)
     target->ready_timeout = chance(world, 300) ? between(world, 5, 200) : 0;
     if (chance(world, 250))
         target->behavior = &behaviors[between(world, 0, (int64_t)AS_ARRAY_SIZE(behaviors) - 1)];
+    if (chance(world, 250))
+        schedules_randomize(world, target);
 }
 
 /* A value at which the rule goes up or down, to another one or by some; or a table of sizes. */

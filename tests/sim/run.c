@@ -80,6 +80,10 @@ static void check_raised(void *context, const struct as_incident_state *state,
         int32_t max = target->own_max >= 0 && target->own_max < config->bounds.max
                           ? target->own_max
                           : config->bounds.max;
+        for (size_t k = 0; k < config->schedule_count; k++)
+            max = config->schedules[k].has_max && config->schedules[k].max < max
+                      ? config->schedules[k].max
+                      : max;
         if (rule->action.is_to && rule->action.size < max)
             max = (int32_t)rule->action.size;
         if (target->size < max && (target->size > 0 || config->bounds.min == 0) &&
@@ -145,6 +149,7 @@ static void check_calm_end(struct world *world)
     as_engine_visit_incidents(engine, check_listed, &check);
     check_orders_end(world);
     check_rest_end(world);
+    schedules_check_end(world);
     people_check_end(world);
     if (world->pools)
         check_pools_end(world);

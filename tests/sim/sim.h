@@ -153,6 +153,7 @@ enum trouble {
     TROUBLE_HALT_RESTARTED,
     TROUBLE_HALT_HELD_BACK,
     TROUBLE_DECIDED_AT_REST,
+    TROUBLE_SCHEDULE_AT_REST,
     TROUBLE_NO_CAPACITY_REFUSED,
     TROUBLE_CLEANED_UP,
     TROUBLE_NO_CAPACITY_ACCEPTED,
@@ -543,6 +544,18 @@ void check_rest_request(struct world *world, const struct server_target *target,
                         const struct as_scale_request *request);
 void check_rest_incident(struct world *world);
 void check_rest_end(struct world *world); /* of the calm */
+
+/* ---- schedules.c */
+
+void schedules_randomize(struct world *world, struct target_spec *target);
+/* In force by the daemon's clock. */
+struct as_schedule_bounds schedules_get_bounds(const struct world *world,
+                                               const struct as_target_config *config);
+/* The lowest min and the highest max that may be in force at any time. */
+void schedules_get_widest(const struct as_target_config *config, int32_t *min_out,
+                          int32_t *max_out);
+void schedules_check_decision(struct world *world, const struct as_decision_record *decision);
+void schedules_check_end(struct world *world); /* of the calm */
 
 /* ---- check_orders.c */
 

@@ -89,6 +89,7 @@ static const char *const names[TROUBLE_COUNT] = {
     [TROUBLE_HALT_ENDED] = "kill switch taken away",
     [TROUBLE_HALT_RESTARTED] = "start under the kill switch",
     [TROUBLE_DECIDED_AT_REST] = "size at the end decided again",
+    [TROUBLE_SCHEDULE_AT_REST] = "min of a schedule in force at the end",
     [TROUBLE_HALT_HELD_BACK] = "decided before the kill switch, held back by it",
     [TROUBLE_NO_CAPACITY_REFUSED] = "nodes refused for lack of capacity",
     [TROUBLE_CLEANED_UP] = "instances of others that never became nodes removed",

@@ -1,0 +1,106 @@
+/*
+ * Schedules of targets, and what they promise: the bounds of a decision are those of the daemon's
+ * clock, and at the end of the calm a size is not below a min in force.
+ */
+#include "sim.h"
+
+#include <alertscaler/base/attr.h>
+
+#define SETTLED_US (10 * MINUTE) /* after a begin; longer than a back-off */
+
+static as_wall_time daemon_wall(const struct world *world)
+{
+    return (as_wall_time){true_wall(world).us + world->daemon.clock->wall_offset};
+}
+
+void schedules_randomize(struct world *world, struct target_spec *target)
+{
+    static const char *const names[] = {"early", "late"};
+    const int64_t now = true_wall(world).us / SECOND;
+    const int64_t count = between(world, 1, 2);
+    for (int64_t i = 0; i < count; i++) {
+        struct schedule_spec *schedule = &target->schedules[i];
+        const bool is_daily = chance(world, 500);
+        *schedule = (struct schedule_spec){.name = names[i]};
+        schedule->from =
+            is_daily ? 60 * between(world, 0, 1439) : now + between(world, -3600, 10800);
+        schedule->to =
+            is_daily ? 60 * between(world, 0, 1439) : schedule->from + between(world, 60, 14400);
+        if (is_daily)
+            schedule->zone = "Europe/Berlin";
+        if (is_daily && schedule->from == schedule->to)
+            schedule->to = (schedule->from + 60) % 86400;
+        if (chance(world, 700))
+            schedule->min = (int32_t)between(world, 1, target->max);
+        if (chance(world, 300))
+            schedule->max = (int32_t)between(world, target->min + 1, target->max + 6);
+    }
+}
+
+struct as_schedule_bounds schedules_get_bounds(const struct world *world,
+                                               const struct as_target_config *config)
+{
+    return as_target_config_get_bounds(config, daemon_wall(world));
+}
+
+/* The clock may have jumped since the decision: at any time. */
+void schedules_get_widest(const struct as_target_config *config, int32_t *min_out, int32_t *max_out)
+{
+    *min_out = config->bounds.min;
+    *max_out = config->bounds.max;
+    for (size_t i = 0; i < config->schedule_count; i++) {
+        const struct as_schedule *schedule = &config->schedules[i];
+        const int32_t lowest =
+            schedule->has_max && (!schedule->has_min || schedule->max < schedule->min)
+                ? schedule->max
+                : schedule->min;
+        if ((schedule->has_min || schedule->has_max) && lowest < *min_out)
+            *min_out = lowest;
+        if (schedule->has_max && schedule->max > *max_out)
+            *max_out = schedule->max;
+    }
+}
+
+void schedules_check_decision(struct world *world, const struct as_decision_record *decision)
+{
+    const struct as_target_config *config = rules_find_target(world, decision->target);
+    const struct as_decide_input *input = decision->input;
+    size_t in_force = 0;
+    bool has_min = false;
+    for (size_t i = 0; config && i < config->schedule_count; i++) {
+        const struct as_schedule *schedule = &config->schedules[i];
+        const bool is_in_force = as_schedule_look(schedule, daemon_wall(world)).is_in_force;
+        in_force += is_in_force;
+        has_min |= is_in_force && schedule->has_min;
+    }
+    if (config && (input->schedule_count != in_force || input->enforce_min != has_min))
+        fail(world, "%s: decided with %zu schedules, but %zu are in force", decision->target,
+             input->schedule_count, in_force);
+}
+
+/* What neither began nor ended lately. */
+void schedules_check_end(struct world *world)
+{
+    const as_wall_time now = daemon_wall(world);
+    for (size_t i = 0; i < world->target_count; i++) {
+        const struct server_target *target = &world->targets[i];
+        const struct as_target_config *config = rules_find_target(world, target->id);
+        if (!config || config->schedule_count == 0 || config->is_templated || config->dry_run ||
+            world->daemon.config.dry_run || !target->exists || check_is_paused(world, target) ||
+            world->kill_switch.reason || target->stuck_in ||
+            (target->size == 0 && config->bounds.min > 0))
+            continue;
+        const struct as_schedule_bounds bounds = schedules_get_bounds(world, config);
+        const struct as_schedule_bounds before =
+            as_target_config_get_bounds(config, (as_wall_time){now.us - SETTLED_US});
+        int32_t min = bounds.min < before.min ? bounds.min : before.min;
+        if (!bounds.has_min || !before.has_min)
+            continue;
+        if (target->own_max >= 0 && target->own_max < min)
+            min = target->own_max;
+        trouble_note(world, TROUBLE_SCHEDULE_AT_REST);
+        if (target->size < min)
+            fail(world, "%s: %d at the end, though a schedule has a min of %d", target->id,
+                 target->size, min);
+    }
+}
