@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from harness.daemon import find_binary
+from harness.dashboards import read_queries, wait_for_data
 from harness.deploy import install
 from harness.kube import path_of
 from harness.notification import alert, notification
@@ -128,6 +129,8 @@ def test_an_alert_that_resolves_has_an_effect(control_plane, namespace, make):
     rule, = json.loads(effects(daemon, "-o", "json", "--since", "1h").stdout)["rules"]
     assert (rule["rule"], rule["actions"], rule["resolved"], rule["went_back"]) == ("busy", 1, 1, 0)
     assert rule["resolved_after"]["median"] == rule["resolved_after"]["p90"] == effect["resolved_after"]
+    replayed = subprocess.run([find_binary(), "replay", str(daemon.log_file)], capture_output=True, text=True, check=False)
+    assert replayed.returncode == 0, replayed.stdout
     explained = subprocess.run([find_binary(), "explain", "--target", "web", "--at", action["time"], str(daemon.log_file)],
                                capture_output=True, text=True, check=True).stdout
     assert "its alert was resolved after" in explained
@@ -139,3 +142,26 @@ def test_without_effects_there_is_nothing_to_show(control_plane, namespace, make
     daemon = make(namespace)
     said = effects(daemon)
     assert (said.returncode, len(said.stdout.splitlines())) == (1, 1)
+
+
+@pytest.mark.monitoring
+@pytest.mark.seconds(120)
+def test_the_panels_about_effects_have_data(control_plane, namespace, make, make_prometheus):
+    """That of an ineffective rule needs hours."""
+    admin, path = control_plane.admin, start_web(control_plane, namespace)
+    daemon = make(namespace, ready_timeout="1m")
+    prometheus = make_prometheus(targets=[daemon.address])
+
+    def act(size, scraped):
+        firing = alert({"alertname": "Busy", "to": str(size)})
+        daemon.notify(notification(firing))
+        eventually(lambda: admin.replicas(path) == size)
+        eventually(lambda: len(pods_of(control_plane, namespace)) == size)
+        set_ready(control_plane, namespace, size)
+        daemon.notify(notification({**firing, "status": "resolved", "endsAt": firing["startsAt"]}))
+        eventually(lambda: prometheus.query(f"sum(alertscaler_time_to_ready_seconds_count) == {scraped}"), 60, what="it is scraped")
+
+    act(4, 1)
+    act(6, 2)
+    queries = read_queries("overview.json", rows=lambda row: row == "Did it help?")
+    wait_for_data(prometheus, {place: query for place, query in queries.items() if "alertscaler_rule_ineffective" not in query})

@@ -185,6 +185,38 @@ Test(record, denied)
     sealed_deinit(&denied);
 }
 
+Test(record, follow)
+{
+    struct as_follow_record record = {.action = "01HACTION",
+                                      .decision = "01HDECISION",
+                                      .target = "kubernetes/default/apps/v1/Deployment/shop/web",
+                                      .target_name = "web",
+                                      .rule = "slow",
+                                      .from = 4,
+                                      .to = 6,
+                                      .ready_us = 12500000,
+                                      .resolved_us = -1,
+                                      .end = AS_FOLLOW_NOT_RESOLVED,
+                                      .in_vain = 3};
+    SEALED(plain);
+    as_record_encode_follow(&header, &record, &plain.text, &plain.places);
+    json_t *json = seal(&plain)->json;
+    cr_assert_str_eq(text_of(&plain, "kind"), "effect");
+    cr_assert_str_eq(text_of(&plain, "action"), "01HACTION");
+    cr_assert_str_eq(text_of(&plain, "ended"), "not_resolved");
+    cr_assert_eq(json_number_value(json_object_get(json, "ready_after")), 12.5);
+    cr_assert(json_is_null(json_object_get(json, "resolved_after")));
+    cr_assert_eq(json_integer_value(json_object_get(json, "in_vain")), 3);
+    cr_assert_null(json_object_get(json, "held_until"));
+
+    record.is_held = true;
+    record.until = header.time;
+    SEALED(held);
+    as_record_encode_follow(&header, &record, &held.text, &held.places);
+    json = seal(&held)->json;
+    cr_assert_str_eq(text_of(&held, "held_until"), text_of(&held, "time"));
+}
+
 Test(record, nodes)
 {
     static const char *const names[] = {"n1", "n2"};
