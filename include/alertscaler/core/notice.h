@@ -2,7 +2,8 @@
  * What people are told: notices. docs/notify.md describes them for users.
  *
  * A kind is an event, which happens once, or a state, which begins and ends. A new kind (of
- * `needs_approval`) is a row here, and whoever finds that it has happened. One record may lead to one notice for a receiver only: its hash is the event's id.
+ * `needs_approval`) is a row here, and whoever finds that it has happened. One record may lead to
+ * one notice for a receiver only: its hash is the event's id.
  */
 #ifndef ALERTSCALER_CORE_NOTICE_H
 #define ALERTSCALER_CORE_NOTICE_H

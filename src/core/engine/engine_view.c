@@ -2,7 +2,6 @@
  * Views of the engine for metrics and the API.
  */
 
-#include "engine/follow/engine_follow.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_state.h"
 #include "engine/state/engine_stored.h"
@@ -116,7 +115,7 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .ordered = target->ordered.replicas,
         .nodes = target->open_bindings > 0 ? target->pool.seen : NULL,
         .waits_for = after_get_blocker(target),
-        .did_not_come = growth_did_not_come(target),
+        .did_not_come = target_did_not_come(target),
         .ready = growth_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
         .set_backs = target->contention.set_backs,
         .set_back_count = target->contention.count,
@@ -153,9 +152,9 @@ void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time no
                 .is_templated = target->config && target->config->is_templated,
                 .rule = trial->state.rule,
                 .since = trial->state.held,
-                .until = lock_get_end(trial->state.held, FOLLOW_HELD_US, now, wall),
+                .until = lock_get_end(trial->state.held, TRIAL_HELD_US, now, wall),
             };
-            if (follow_is_held(target, trial->state.rule, now))
+            if (trial_is_held(trial, now))
                 visit(context, &view);
         }
     }

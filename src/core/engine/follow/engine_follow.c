@@ -62,18 +62,6 @@ bool follow_is_of_alert(struct as_engine *engine, struct target *target,
 
 /* Trials */
 
-static bool is_held(const struct trial *trial, as_mono_time now)
-{
-    return as_moment_is_set(trial->state.held) &&
-           as_time_add(trial->state.held.mono.us, FOLLOW_HELD_US) > now.us;
-}
-
-bool follow_is_held(const struct target *target, const char *rule, as_mono_time now)
-{
-    const struct trial *trial = trial_find(target, rule);
-    return trial && is_held(trial, now);
-}
-
 /* Counts an action whose effect is known. An action that helped ends the hold: no more have all of
  * the last ones been in vain. */
 static void count(struct as_engine *engine, struct target *target, struct as_follow_record *record)
@@ -83,7 +71,7 @@ static void count(struct as_engine *engine, struct target *target, struct as_fol
     if (!rule || rule->ineffective_after == 0 || record->end == AS_FOLLOW_UNKNOWN)
         return;
     struct trial *trial = trial_get(owner, record->rule);
-    const bool was_held = is_held(trial, engine->mono);
+    const bool was_held = trial_is_held(trial, engine->mono);
     if (record->end == AS_FOLLOW_RESOLVED ||
         (as_moment_is_set(trial->state.held) && !was_held)) { /* the hold is over: begins anew */
         trial->state.in_vain = 0;
@@ -95,7 +83,7 @@ static void count(struct as_engine *engine, struct target *target, struct as_fol
     if (!was_held && trial->state.in_vain >= rule->ineffective_after) {
         trial->state.held = moment_now(engine);
         record->is_held = true;
-        record->until.us = as_time_add(engine->wall.us, FOLLOW_HELD_US);
+        record->until.us = as_time_add(engine->wall.us, TRIAL_HELD_US);
     }
     owner->dirty = true;
     if (owner != target)
@@ -107,7 +95,7 @@ static bool release(struct as_engine *engine, struct target *target)
     struct trial *trial;
     bool was_held = false;
     TAILQ_FOREACH (trial, &target->trials, in_target) {
-        was_held = was_held || is_held(trial, engine->mono);
+        was_held = was_held || trial_is_held(trial, engine->mono);
         trial->state.held = AS_MOMENT_NEVER;
         trial->state.in_vain = 0;
     }

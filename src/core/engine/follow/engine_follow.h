@@ -6,9 +6,6 @@
 
 #include "engine/state/engine_state.h"
 
-/* How long a rule that was found ineffective is held. */
-#define FOLLOW_HELD_US AS_US_PER_DAY
-
 /* Whether an open incident of its rule wants the change. */
 bool follow_is_of_alert(struct as_engine *engine, struct target *target,
                         const struct intent *intent);
@@ -26,8 +23,6 @@ void follow_remake(struct as_engine *engine);
 /* Another object has the target's name. The target is to be stored. */
 void follow_forget_pods(struct as_engine *engine, struct target *target);
 
-/* Whether the rule is held on the target: its last actions did not help. */
-bool follow_is_held(const struct target *target, const char *rule, as_mono_time now);
 /* Ends the target's holds; NULL: those of all targets. True: there were some; to be committed. */
 bool follow_release(struct as_engine *engine, struct target *target);
 

@@ -7,8 +7,6 @@
 
 #include <alertscaler/base/attr.h>
 
-#include "engine/follow/engine_follow.h"
-#include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_pauses.h"
 
 struct list {
@@ -40,7 +38,7 @@ static void add_pauses(struct as_engine *engine, const struct target *target, st
 /* No step up: the last increase did not become ready in time. */
 static void add_growth(const struct target *target, struct list *list)
 {
-    if (growth_did_not_come(target))
+    if (target_did_not_come(target))
         add(list, (struct as_forbidden){.ways = AS_WAYS_UP, .by = AS_HOLDER_DID_NOT_COME});
 }
 
@@ -51,7 +49,7 @@ static void add_ineffective(struct as_engine *engine, const struct target *targe
     const struct trial *trial;
     TAILQ_FOREACH (trial, &target->trials, in_target) {
         const char *rule = as_arena_strdup(&engine->arena, trial->state.rule);
-        if (follow_is_held(target, rule, engine->mono))
+        if (trial_is_held(trial, engine->mono))
             add(list,
                 (struct as_forbidden){
                     .ways = AS_WAYS_BOTH, .by = AS_HOLDER_INEFFECTIVE, .name = rule, .rule = rule});
@@ -106,7 +104,7 @@ bool forbidden_is(const struct as_engine *engine, const struct target *target, e
 {
     return pauses_find_in(engine, target, way) || is_held_by_rule(target, way) ||
            is_held_by_schedule(engine, target, way) ||
-           (way == AS_WAYS_UP && growth_did_not_come(target));
+           (way == AS_WAYS_UP && target_did_not_come(target));
 }
 
 void forbidden_fill(struct as_engine *engine, const struct target *target,

@@ -22,6 +22,9 @@
  * comes. Clocks are wrong by less. */
 #define CLOCK_OFF_US (5 * AS_US_PER_MIN)
 
+/* How long a rule that was found ineffective is held. */
+#define TRIAL_HELD_US AS_US_PER_DAY
+
 struct target;
 struct group;
 
@@ -479,6 +482,19 @@ static inline struct as_schedule_bounds target_get_bounds(const struct as_engine
 static inline bool incident_is_held(const struct incident *incident)
 {
     return as_moment_is_set(incident->silenced);
+}
+
+/* A workload's last increase was not ready in time: no rule steps up. */
+static inline bool target_did_not_come(const struct target *target)
+{
+    return target->growth.is_open && target->growth.did_not_come;
+}
+
+/* The rule was found ineffective, and is held. */
+static inline bool trial_is_held(const struct trial *trial, as_mono_time now)
+{
+    return as_moment_is_set(trial->state.held) &&
+           as_time_add(trial->state.held.mono.us, TRIAL_HELD_US) > now.us;
 }
 
 static inline bool is_ahead(const struct as_engine *engine, as_wall_time start)

@@ -264,11 +264,6 @@ bool growth_is_awaited(const struct target *target, const struct as_observation 
            !is_complete(&target->growth, observation);
 }
 
-bool growth_did_not_come(const struct target *target)
-{
-    return target->growth.is_open && target->growth.did_not_come;
-}
-
 /* True: nothing to wait for (any more). For a while, a size smaller than requested may come from a
  * cache. */
 static bool is_over(const struct as_engine *engine, const struct target *target,
@@ -289,9 +284,8 @@ static bool is_over(const struct as_engine *engine, const struct target *target,
 static bool is_overdue(const struct as_engine *engine, const struct target *target)
 {
     const struct growth *growth = &target->growth;
-    const int64_t patience = target->names_instances
-                                 ? target_get_nodes(target)->ready_timeout_us
-                                 : growth_get_timeout(target);
+    const int64_t patience = target->names_instances ? target_get_nodes(target)->ready_timeout_us
+                                                     : growth_get_timeout(target);
     return as_time_add(growth->since.mono.us, patience) <= engine->mono.us ||
            (growth->is_refused &&
             as_time_add(growth->failed.mono.us, GROWTH_LOOK_US) <= engine->mono.us);

@@ -40,8 +40,7 @@ int32_t growth_count_ready(const struct as_observation *observation);
 int32_t growth_count_missing(const struct target *target); /* of the last observation */
 bool growth_needs_pods(const struct target *target);
 int64_t growth_get_look_us(const struct as_engine *engine, const struct target *target);
-bool growth_did_not_come(const struct target *target); /* a workload's; no rule steps up */
-void growth_forget_pods(struct target *target);        /* another object has the name */
+void growth_forget_pods(struct target *target); /* another object has the name */
 bool growth_is_awaited(const struct target *target, const struct as_observation *observation);
 /* After an observation. Returns the size to take the group back to, without what did not come; -1:
  * nothing to take back. */
