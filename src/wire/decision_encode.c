@@ -502,7 +502,6 @@ static void write_limits(struct as_json_writer *json, unsigned limits)
                 {AS_LIMIT_MAX, "max"},
                 {AS_LIMIT_STABILIZATION, "stabilization"},
                 {AS_LIMIT_POLICY, "policy"}};
-
     as_json_begin_array(json);
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         if (limits & rows[i].bit)
