@@ -53,6 +53,13 @@ void check_only_up(struct resolver *resolver, const struct raw_rule *raw,
 
 /* Whether the kind is known to have a scale subresource. */
 bool kind_has_scale(const char *kind);
+/* Whether the kind of this version (NULL: of any) is known to be in a namespace. */
+bool kind_has_namespace(const char *kind, const char *api_version);
+
+/* Reports a namespace that is missing, and warns of one where there is none. False: it is missing.
+ * `kind` and `api_version`: NULL if they are not readable. */
+bool check_namespace(struct resolver *resolver, const struct raw_target *raw, const char *kind,
+                     const char *api_version);
 
 /* Reports ways down that end where a way up by the same value begins. */
 void check_swings(struct resolver *resolver);

@@ -39,6 +39,18 @@ bool kind_has_scale(const char *kind)
     return false;
 }
 
+/* All of them are in a namespace; with another group in the version it is another kind. */
+bool kind_has_namespace(const char *kind, const char *api_version)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kinds[i].kind, kind) != 0)
+            continue;
+        const size_t group = strcspn(kinds[i].api_version, "/");
+        return !api_version || strncmp(kinds[i].api_version, api_version, group) == 0;
+    }
+    return false;
+}
+
 static const char *find_api_version(struct resolver *resolver, const struct as_yaml_node *node,
                                     bool is_scale)
 {
@@ -349,6 +361,10 @@ static bool resolve_keys(struct resolver *resolver, struct raw_target *raw,
     bool is_good = check_owner(resolver, raw);
     if (kind == &as_target_kind_kubernetes)
         is_good = complete_version(resolver, raw) && is_good;
+    if (kind == &as_target_kind_kubernetes)
+        is_good = check_namespace(resolver, raw, *get_value(raw, "kind"),
+                                  *get_value(raw, "apiVersion")) &&
+                  is_good;
     config->address = as_xcalloc(AS_TARGET_KEYS_MAX + map->count, sizeof(*config->address));
     for (size_t i = 0; kind->keys[i].is_valid; i++) {
         const char *key = kind->keys[i].key;

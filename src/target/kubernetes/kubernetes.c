@@ -312,6 +312,12 @@ static void request_scale(struct call *call, const struct as_kube_resource *reso
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
     AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
     call->is_cluster_wide = !resource->is_namespaced;
+    if (resource->is_namespaced && !*as_target_ref_get(call->ref, "namespace")) {
+        as_outcome_init_local(&call->outcome, AS_REASON_REJECTED,
+                              "objects of this kind are in a namespace: the target names none");
+        finish_later(call);
+        return;
+    }
     if (call->scaled)
         write_body(&body, call, resource->scale_version);
     if (write_path(&path, call, resource->plural) < 0 || as_buf_check(&body) < 0) {
