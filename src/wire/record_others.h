@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include <alertscaler/core/others.h>
+#include <alertscaler/core/record.h>
 #include <alertscaler/wire/json_writer.h>
 
 void record_write_set_backs(struct as_json_writer *json, const struct as_set_back *set_backs,

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/incident.h>
 #include <alertscaler/core/nodes/nodes_seen.h>
-#include <alertscaler/core/others.h>
 #include <alertscaler/core/target.h>
 #include <alertscaler/wire/node_template.h>
 

@@ -6,7 +6,7 @@
 #define ALERTSCALER_ACCESS_ENV_H
 
 #include <alertscaler/core/nodes_record.h>
-#include <alertscaler/core/others.h>
+#include <alertscaler/core/record.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>
 #include <alertscaler/port/loop.h>

@@ -140,8 +140,24 @@ struct as_trial_state {
     struct as_moment held; /* when it was found ineffective; unset: not */
 };
 
-struct as_own_size; /* core/others.h */
-struct as_set_back;
+/* A size is set back if it is found changed towards the size before ours, so soon after ours. */
+#define AS_SET_BACK_WITHIN_US (10 * AS_US_PER_MIN)
+/* So many within this span are contention: then the target is left alone for as long. */
+#define AS_SET_BACKS_MAX 3
+#define AS_CONTENDED_US  AS_US_PER_H
+
+/* The size that we set last, as long as it may still be set back. */
+struct as_own_size {
+    int32_t from, to;
+    struct as_moment at;
+    const char *version; /* of the object before the change; "": it has none */
+};
+
+struct as_set_back {
+    struct as_moment at;     /* when it was found */
+    int32_t from, to, found; /* we set `from` to `to`, and found this */
+    const char *by; /* the manager of the size in the object's managedFields; "": not known */
+};
 
 struct as_target_state {
     const char *id, *stored_as;      /* stored_as: the store's key, in earlier versions the id */

@@ -19,7 +19,6 @@
 #include <alertscaler/core/notification.h>
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/order.h>
-#include <alertscaler/core/others.h>
 
 /* The outcome of one alert of a notification. */
 struct as_alert_outcome {
@@ -48,6 +47,41 @@ struct as_repeat_record {
 };
 
 #define AS_RECORD_LIST_MAX 32 /* ids listed in a decision; more are only counted */
+
+/* One object that sizes the target too. */
+struct as_other {
+    const char *kind; /* "HorizontalPodAutoscaler" or "ScaledObject" */
+    const char *name; /* in the target's namespace */
+    int32_t min, max; /* its bounds; -1: not said */
+};
+#define AS_OTHERS_MAX 16 /* named of one target */
+
+enum as_others_event {
+    AS_OTHERS_FOUND,     /* who aims at the target, whenever that has changed */
+    AS_OTHERS_CONTENDED, /* the target is left alone from now on */
+    AS_OTHERS_OVER,      /* no longer */
+    AS_OTHERS_EVENT_COUNT
+};
+const char *as_others_event_get_word(enum as_others_event event);
+
+struct as_others_record { /* in the action log: kind `others` */
+    enum as_others_event event;
+    const char *target;            /* id */
+    const char *target_name;       /* as in the rule file; "": no rule leads to it */
+    const struct as_other *others; /* found; count 0: nobody any more */
+    size_t other_count;
+    const struct as_set_back *set_backs; /* contended */
+    size_t set_back_count;
+    as_wall_time until;  /* contended */
+    const char *message; /* over: why */
+};
+
+/* The contention in force at a decision. */
+struct as_contended_note {
+    const struct as_set_back *set_backs;
+    size_t set_back_count;
+    as_wall_time until;
+};
 
 struct as_pause_note { /* the pause in force at a decision */
     enum as_ways ways;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/core/others.h>
+#include <alertscaler/core/record.h>
 
 #define OTHERS_TARGETS_MAX 10000 /* of more than these it is not known */
 

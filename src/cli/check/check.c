@@ -17,6 +17,7 @@
 #include <alertscaler/config/web_config.h>
 #include <alertscaler/wire/json_writer.h>
 
+#include "check_cluster.h"
 #include "check_files.h"
 #include "cli.h"
 #include "config_option.h"
@@ -30,8 +31,9 @@ struct check {
     size_t target_count, rule_count, file_count;
     char route_prefix[AS_EXTERNAL_URL_SIZE];
     bool is_unreadable;
-    bool is_web_alone;   /* nothing else is checked */
-    bool is_syntax_only; /* files named in a configuration are ignored */
+    bool is_web_alone;                  /* nothing else is checked */
+    const struct as_adapters *clusters; /* that ask them; NULL: they are not asked */
+    bool is_syntax_only;                /* files named in a configuration are ignored */
 };
 
 static void add_result(struct check *check, int status, const struct as_config *config)
@@ -53,6 +55,8 @@ static void check_settings(struct check *check, const char *path)
     int status = as_config_load(path, &config, &check->diagnostics);
     if (config && !check->is_syntax_only)
         check_files(config, &check->diagnostics);
+    if (config && check->clusters && !check->diagnostics.has_error)
+        check_cluster(config, check->clusters, &check->diagnostics);
     add_result(check, status, config);
 }
 
@@ -216,6 +220,7 @@ static int run(const struct as_args *args)
 {
     struct check check = {.diagnostics = AS_DIAGNOSTICS_INIT,
                           .is_web_alone = is_web_alone(args),
+                          .clusters = as_args_has(args, "cluster") ? args->adapters : NULL,
                           .is_syntax_only = as_args_has(args, "syntax-only")};
     bool is_json = as_str_equal(as_args_get(args, "format"), "json");
     if (as_args_has(args, "web.config.file"))
@@ -264,6 +269,8 @@ static const struct as_option options[] = {
      .value = "PATTERN",
      .repeats = true,
      .help = "Prometheus' rule files to compare with; quote a pattern"},
+    {.name = "cluster",
+     .help = "asks the clusters of a configuration: can its targets be read, who else sizes them"},
     {.name = "syntax-only",
      .help = "ignores the files that a configuration names: certificates, tokens, kubeconfig"},
     {.name = "lint-fatal", .help = "warnings give exit status 3"},

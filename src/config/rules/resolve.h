@@ -51,10 +51,11 @@ const char *find_lack_of_pods(const struct raw_target *target);
 void check_only_up(struct resolver *resolver, const struct raw_rule *raw,
                    const struct raw_target *target);
 
+/* The version that the kind implies; NULL: none, which was reported. */
+const char *find_api_version(struct resolver *resolver, const struct as_yaml_node *kind,
+                             bool is_scale);
 /* Whether the kind is known to have a scale subresource. */
 bool kind_has_scale(const char *kind);
-/* Whether the kind of this version (NULL: of any) is known to be in a namespace. */
-bool kind_has_namespace(const char *kind, const char *api_version);
 
 /* Reports a namespace that is missing, and warns of one where there is none. False: it is missing.
  * `kind` and `api_version`: NULL if they are not readable. */

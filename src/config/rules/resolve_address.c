@@ -12,69 +12,6 @@
 
 #include "resolve.h"
 
-/* Kinds with a known apiVersion. */
-static const struct {
-    const char *kind, *api_version;
-    bool has_scale;
-} kinds[] = {
-    {"Deployment", "apps/v1", true},
-    {"StatefulSet", "apps/v1", true},
-    {"ReplicaSet", "apps/v1", true},
-    {"ReplicationController", "v1", true},
-    {"DaemonSet", "apps/v1", false},
-    {"Job", "batch/v1", false},
-    {"CronJob", "batch/v1", false},
-    {"Pod", "v1", false},
-    {"ConfigMap", "v1", false},
-    {"PersistentVolumeClaim", "v1", false},
-    {"HorizontalPodAutoscaler", "autoscaling/v2", false},
-};
-
-bool kind_has_scale(const char *kind)
-{
-    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
-        if (strcmp(kinds[i].kind, kind) == 0)
-            return kinds[i].has_scale;
-    }
-    return false;
-}
-
-/* All of them are in a namespace; with another group in the version it is another kind. */
-bool kind_has_namespace(const char *kind, const char *api_version)
-{
-    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
-        if (strcmp(kinds[i].kind, kind) != 0)
-            continue;
-        const size_t group = strcspn(kinds[i].api_version, "/");
-        return !api_version || strncmp(kinds[i].api_version, api_version, group) == 0;
-    }
-    return false;
-}
-
-static const char *find_api_version(struct resolver *resolver, const struct as_yaml_node *node,
-                                    bool is_scale)
-{
-    char hint[SUGGESTION_SIZE];
-    struct suggestion suggestion = suggestion_start(node->text);
-    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
-        if (strcmp(kinds[i].kind, node->text) == 0 && (kinds[i].has_scale || !is_scale))
-            return kinds[i].api_version;
-        if (strcmp(kinds[i].kind, node->text) == 0) {
-            loader_report(
-                &resolver->loader, node,
-                "a %s has no scale subresource, and so no size: `field` names a number in "
-                "it",
-                node->text);
-            return NULL;
-        }
-        if (kinds[i].has_scale || !is_scale)
-            suggestion_offer(&suggestion, kinds[i].kind);
-    }
-    loader_report(&resolver->loader, node, "kind `%s` needs an `apiVersion`%s", node->text,
-                  suggestion_print(&suggestion, hint));
-    return NULL;
-}
-
 void add_address_field(struct resolver *resolver, struct as_target_config *config, const char *key,
                        const char *value, const struct as_yaml_node *node, bool *is_good)
 {

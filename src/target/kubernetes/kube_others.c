@@ -19,7 +19,8 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/core/others.h>
+#include <alertscaler/core/record.h>
+#include <alertscaler/core/sized.h>
 #include <alertscaler/target/limits.h>
 #include <alertscaler/wire/kubernetes_others.h>
 
@@ -271,7 +272,9 @@ static bool note(struct space *space, const struct as_target_ref *ref)
 void as_kube_others_note(struct as_kube_others_watch *watch, const struct as_target_ref *ref)
 {
     const char *name = as_target_ref_get(ref, "namespace");
-    if (!watch->client->env->others_found || !*name)
+    struct as_sized sized;
+    as_sized_read(ref, &sized);
+    if (!watch->client->env->others_found || !*name || sized.what != AS_SIZED_SCALE)
         return;
     struct space *space = find_space(watch, name);
     if (!space)

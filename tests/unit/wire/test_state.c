@@ -12,8 +12,8 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/core/incident.h>
 #include <alertscaler/core/nodes/nodes_seen.h>
-#include <alertscaler/core/others.h>
 
 #define BUF_MAX 65536
 
