@@ -186,3 +186,17 @@ def test_without_the_rights_nothing_is_harmed(control_plane, namespace, make, st
     assert "horizontalpodautoscalers.autoscaling: list" in log and "scaledobjects.keda.sh: list" in log
     check_records(daemon)
     daemon.stop()
+
+
+def test_check_asks_the_cluster(control_plane, namespace, make):
+    control_plane.admin.create(deployment("web"), namespace)
+    control_plane.admin.create(hpa("web-hpa", "web"), namespace)
+    daemon = make("web", "missing")
+    done = subprocess.run([daemon.binary, "check", "--cluster", str(daemon.config_file)], text=True, capture_output=True)
+    assert done.returncode == 0, done
+    assert "target `web`: the HorizontalPodAutoscaler web-hpa sizes it too" in done.stderr
+    assert "target `missing` cannot be read: target_not_found" in done.stderr
+    strict = subprocess.run([daemon.binary, "check", "--cluster", "--lint-fatal", str(daemon.config_file)], text=True, capture_output=True)
+    assert strict.returncode == 3
+    assert "sizes it too" not in subprocess.run([daemon.binary, "check", str(daemon.config_file)], text=True, capture_output=True).stderr
+    daemon.stop()
