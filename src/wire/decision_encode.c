@@ -567,10 +567,8 @@ void as_decision_encode_output(const struct as_decide_input *input,
     as_json_write_key(&json, "limited_by");
     write_limits(&json, decision->limited_by);
     write_time(&json, "next_evaluation", decision->next_evaluation);
-    if (plan) {
-        decision_write_options(&json, input);
-        decision_write_overdue(&json, input, decision);
-    }
+    if (plan)
+        decision_write_options_to_overdue(&json, input, decision);
     as_json_write_key(&json, "proposals");
     write_results(&json, input, results);
     as_json_write_member(&json, "reason", as_reason_get_word(decision->reason));

@@ -60,7 +60,7 @@ static void write_scores(struct as_json_writer *json, const struct as_pool_optio
     as_json_end_object(json);
 }
 
-void decision_write_options(struct as_json_writer *json, const struct as_decide_input *input)
+static void write_options(struct as_json_writer *json, const struct as_decide_input *input)
 {
     const struct as_pool_plan *plan = input->plan;
 
@@ -85,8 +85,8 @@ void decision_write_options(struct as_json_writer *json, const struct as_decide_
     as_json_end_array(json);
 }
 
-void decision_write_overdue(struct as_json_writer *json, const struct as_decide_input *input,
-                            const struct as_decision *decision)
+static void write_overdue(struct as_json_writer *json, const struct as_decide_input *input,
+                          const struct as_decision *decision)
 {
     if (decision->overdue == 0)
         return;
@@ -101,6 +101,14 @@ void decision_write_overdue(struct as_json_writer *json, const struct as_decide_
         as_json_end_object(json);
     }
     as_json_end_array(json);
+}
+
+void decision_write_options_to_overdue(struct as_json_writer *json,
+                                       const struct as_decide_input *input,
+                                       const struct as_decision *decision)
+{
+    write_options(json, input);
+    write_overdue(json, input, decision);
 }
 
 void decision_write_skipped(struct as_json_writer *json, const struct as_decide_input *input)

@@ -81,9 +81,9 @@ void decision_write_pods(struct as_json_writer *json, const char *key,
 void decision_write_groups(struct as_json_writer *json, const struct as_decide_input *input,
                            const struct as_decision *decision);
 void decision_write_homeless_to_kept(struct as_json_writer *json, const struct as_pool_plan *plan);
-void decision_write_options(struct as_json_writer *json, const struct as_decide_input *input);
-void decision_write_overdue(struct as_json_writer *json, const struct as_decide_input *input,
-                            const struct as_decision *decision);
+void decision_write_options_to_overdue(struct as_json_writer *json,
+                                       const struct as_decide_input *input,
+                                       const struct as_decision *decision);
 void decision_write_skipped(struct as_json_writer *json, const struct as_decide_input *input);
 void decision_write_take(struct as_json_writer *json, const struct as_decide_input *input,
                          const struct as_decision *decision);
