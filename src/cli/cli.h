@@ -107,6 +107,7 @@ extern const struct as_command as_command_schema;
 extern const struct as_command as_command_serve;
 extern const struct as_command as_command_status;
 extern const struct as_command as_command_test;
+extern const struct as_command as_command_floor;
 extern const struct as_command as_command_unlock;
 extern const struct as_command as_command_version;
 

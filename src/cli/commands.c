@@ -33,6 +33,7 @@ static const struct as_command *const commands[] = {
     &as_command_pause,
     &as_command_resume,
     &as_command_scale,
+    &as_command_floor,
     &as_command_unlock,
     &as_command_kill_switch,
     &as_command_fire,

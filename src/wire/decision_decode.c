@@ -132,6 +132,7 @@ static void decode_schedules(struct decoder *decoder, struct as_reader *target)
     struct as_decide_input *input = &decoder->document->input;
 
     as_read_bool(target, "enforce_min", &input->enforce_min);
+    as_read_i32(target, "floor", 0, &input->floor);
     input->has_own_min = as_read_has(target, "own_min");
     as_read_i32(target, "own_min", 0, &input->own_min);
     input->schedules =

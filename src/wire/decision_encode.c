@@ -139,6 +139,8 @@ static void write_target(struct as_json_writer *json, const struct as_decide_inp
     as_json_write_member_bool(json, "enforce_bounds", config->enforce_bounds);
     if (input->enforce_min)
         as_json_write_member_bool(json, "enforce_min", true);
+    if (input->floor > 0)
+        as_json_write_member_i64(json, "floor", input->floor);
     write_string_if(json, "id", input->target);
     write_seconds(json, "initial_readiness_delay_seconds", config->initial_readiness_delay_us);
     as_json_write_member_i64(json, "max", config->max);

@@ -51,6 +51,18 @@ static void take_direction(struct as_reader *reader, struct as_order *order)
     order->ways = (enum as_ways)as_read_enum(reader, "direction", words, AS_WAYS_BOTH);
 }
 
+/* A size with an end, or the end of one. */
+static void take_floor(struct as_reader *reader, struct as_order *order)
+{
+    as_read_bool(reader, "end", &order->is_end);
+    if (order->is_end)
+        return;
+    as_read_require(reader, "replicas");
+    as_read_require(reader, "for");
+    as_read_i32(reader, "replicas", 1, &order->replicas);
+    take_for(reader, order);
+}
+
 static int decode(const struct tree_value *root, enum as_order_kind kind,
                   struct as_order_document *document, struct as_error *error)
 {
@@ -61,6 +73,8 @@ static int decode(const struct tree_value *root, enum as_order_kind kind,
         take_for(&reader, &document->order);
         take_direction(&reader, &document->order);
     }
+    if (kind == AS_ORDER_FLOOR)
+        take_floor(&reader, &document->order);
     if (kind == AS_ORDER_SCALE) {
         as_read_require(&reader, "replicas");
         as_read_i32(&reader, "replicas", 0, &document->order.replicas);

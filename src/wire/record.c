@@ -487,7 +487,10 @@ void as_record_encode_command(const struct as_record_header *header,
     record_member(&writer, "outcome", as_order_outcome_get_word(record->outcome));
     record_member(&writer, "reason", order->reason);
     record_member(&writer, "remote", order->remote);
-    record_member_size(&writer, "replicas", order->kind == AS_ORDER_SCALE, order->replicas);
+    record_member_size(&writer, "replicas",
+                       order->kind == AS_ORDER_SCALE ||
+                           (order->kind == AS_ORDER_FLOOR && !order->is_end),
+                       order->replicas);
     record_member(&writer, "target", record->target ? record->target : order->target);
     record_member(&writer, "target_name", record->target_name);
     record_member_time(&writer, header->time);

@@ -110,6 +110,15 @@ static const struct state_row trial_rows[] = {
     {.name = NULL},
 };
 
+static const struct state_row floor_rows[] = {
+    {STATE_ROW("for_us", I64, as_floor_state, for_us), .max = INT64_MAX / 4},
+    {STATE_ROW("reason", TEXT, as_floor_state, reason)},
+    {STATE_ROW("since", MOMENT, as_floor_state, since), .is_needed = true},
+    {STATE_ROW("size", I32, as_floor_state, size), .min = 1},
+    {STATE_ROW("who", TEXT, as_floor_state, who)},
+    {.name = NULL},
+};
+
 static const struct state_row growth_rows[] = {
     {STATE_ROW("back_off_us", I64, as_growth_state, back_off_us), .max = INT64_MAX / 4},
     {STATE_ROW("did_not_come", BOOL, as_growth_state, did_not_come), .is_optional = true},
@@ -193,6 +202,7 @@ static const struct state_row target_rows[] = {
     {STATE_ROW("entry", TEXT, document, target.entry)},
     {STATE_ROW_OBJECT("events", LIST, document, target.events, event_rows),
      .count_at = offsetof(struct document, target.event_count)},
+    {STATE_ROW_OBJECT("floor", OBJECT, document, target.floor, floor_rows), .is_optional = true},
     {STATE_ROW_OBJECT("follows", LIST, document, target.follows, follow_rows), .is_optional = true,
      .count_at = offsetof(struct document, target.follow_count)},
     {STATE_ROW_OBJECT("growth", OBJECT, document, target.growth, growth_rows), .is_optional = true},

@@ -78,6 +78,7 @@ struct as_decide_input {
     struct as_bounds_config config; /* its bounds are those in force */
     bool has_own_min;               /* else it is that of `config` */
     int32_t own_min;                /* below it, at 0, the target is switched off */
+    int32_t floor;                  /* by hand, for the log: it is in `min`; 0: none */
     bool enforce_min;               /* also without enforce_bounds */
     const char *const *schedules;   /* names of those in force */
     size_t schedule_count;

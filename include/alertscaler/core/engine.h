@@ -232,6 +232,11 @@ struct as_target_view {
     struct as_moment seen;
     struct as_moment up_locked_until, down_locked_until; /* unset: not locked */
     struct as_pause_view pause;                          /* of this target alone */
+    struct as_floor_view {
+        int32_t size; /* 0: none */
+        const char *who, *reason;
+        struct as_moment since, until;
+    } floor;        /* ordered by an operator */
     bool has_order; /* an operator's ordered size is not set yet */
     int32_t ordered;
     struct as_moment contended_until;    /* left alone; unset: not contended */

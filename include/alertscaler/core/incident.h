@@ -103,6 +103,14 @@ struct as_pause_state {
     const char *who, *reason;
 };
 
+/* A floor that an operator ordered. */
+struct as_floor_state {
+    int32_t size;
+    struct as_moment since;
+    int64_t for_us;
+    const char *who, *reason;
+};
+
 /* A size ordered by an operator and not set yet. */
 struct as_ordered_state {
     const char *id; /* of the command's record */
@@ -178,6 +186,7 @@ struct as_target_state {
     const struct as_lack_state *lacks;
     size_t lack_count;
     const struct as_pause_state *pause;     /* NULL: not paused */
+    const struct as_floor_state *floor;     /* NULL: none */
     const struct as_ordered_state *ordered; /* NULL: none */
     const struct as_growth_state *growth;   /* NULL: nothing to remember */
     const struct as_asked *asked;           /* of a pool: shapes that groups were asked for */

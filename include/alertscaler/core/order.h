@@ -23,6 +23,7 @@ enum as_order_kind {
     AS_ORDER_PAUSE,  /* until its end nothing is scaled; incidents, decisions and records go on */
     AS_ORDER_RESUME, /* ends a pause */
     AS_ORDER_SCALE,  /* sets a size, despite locks and pauses; begins the cooldown */
+    AS_ORDER_FLOOR,  /* until its end the size does not go below it; or takes one back */
     AS_ORDER_UNLOCK, /* ends the cooldown's locks, both directions */
     AS_ORDER_KIND_COUNT
 };
@@ -37,7 +38,8 @@ struct as_order { /* all borrowed for the step */
     const char *reason; /* never empty */
     int64_t for_us;     /* pause: how long; 0: until resumed */
     enum as_ways ways;  /* pause: what it stops; NONE: both */
-    int32_t replicas;   /* scale; 0 .. 2^31-1 */
+    int32_t replicas;   /* scale: 0 .. 2^31-1; floor: 1 .. 2^31-1 */
+    bool is_end;        /* floor: takes it back */
     bool force;         /* scale: ignore min and max */
 };
 

@@ -121,6 +121,23 @@ static void write_schedules(struct api_request *request, const struct as_target_
     as_json_end_array(json);
 }
 
+static void write_floor(struct api_request *request, const struct as_floor_view *floor)
+{
+    struct as_json_writer *json = &request->json;
+    as_json_write_key(json, "floor");
+    if (floor->size == 0) {
+        as_json_write_null(json);
+        return;
+    }
+    as_json_begin_object(json);
+    as_json_write_member_i64(json, "replicas", floor->size);
+    as_json_write_member(json, "who", floor->who);
+    as_json_write_member(json, "reason", floor->reason);
+    api_write_moment(request, "since", floor->since);
+    api_write_moment(request, "until", floor->until);
+    as_json_end_object(json);
+}
+
 static void write_last_decision(struct api_request *request, const struct as_target_view *target)
 {
     struct as_json_writer *json = &request->json;
@@ -231,6 +248,7 @@ static void write_target(struct api_request *request, const struct as_target_vie
     api_write_size(request, "min", config != NULL, target->bounds.min);
     api_write_size(request, "max", config != NULL, target->bounds.max);
     write_schedules(request, config);
+    write_floor(request, &target->floor);
     as_json_write_key(json, "locked_until");
     as_json_begin_object(json);
     api_write_moment(request, "up", target->up_locked_until);

@@ -213,10 +213,8 @@ static const struct order_field {
     const char *name;
     enum { FIELD_TEXT, FIELD_NUMBER, FIELD_FLAG } kind;
 } order_fields[] = {
-    {"reason", FIELD_TEXT},
-    {"for", FIELD_TEXT},
-    {"replicas", FIELD_NUMBER},
-    {"force", FIELD_FLAG},
+    {"reason", FIELD_TEXT}, {"for", FIELD_TEXT}, {"replicas", FIELD_NUMBER},
+    {"force", FIELD_FLAG},  {"end", FIELD_FLAG}, {"direction", FIELD_TEXT},
 };
 
 static void write_field(struct as_json_writer *json, const struct order_field *field,

@@ -42,7 +42,10 @@ static const char reason_field[] =
     "autocomplete=\"off\"></label>\n";
 static const char for_field[] =
     "<label>For how long<input name=\"for\" placeholder=\"until resumed\" "
-    "autocomplete=\"off\"></label>\n";
+    "autocomplete=\"off\"></label>\n"
+    "<label>What<select name=\"direction\"><option value=\"both\">both directions</option>"
+    "<option value=\"down\">only scaling down</option>"
+    "<option value=\"up\">only scaling up</option></select></label>\n";
 
 /* `place`: "" or "/targets/..."; `fields`: those before the reason. */
 static void print_form(const struct api_request *request, const char *place, const char *order,
@@ -81,6 +84,19 @@ static void print_scale_form(const struct api_request *request, const char *plac
     print_form(request, place, "scale", "Scale", fields.data);
 }
 
+static void print_floor_form(const struct api_request *request, const char *place,
+                             const struct as_target_view *target)
+{
+    static const char end[] = "<input type=\"hidden\" name=\"end\" value=\"true\">\n";
+    static const char set[] =
+        "<label>Not below<input name=\"replicas\" type=\"number\" min=\"1\" "
+        "max=\"2147483647\" required></label>\n<label>For how long<input name=\"for\" "
+        "placeholder=\"2h\" required autocomplete=\"off\"></label>\n";
+    const bool has_floor = target->floor.size > 0;
+    print_form(request, place, "floor", has_floor ? "End the floor" : "Floor",
+               has_floor ? end : set);
+}
+
 static void print_orders_of_all(const struct api_request *request)
 {
     const struct as_view *view = &request->view;
@@ -102,6 +118,7 @@ static void print_orders_of(const struct api_request *request, const struct as_t
     else
         print_form(request, place.data, "pause", "Pause", for_field);
     print_scale_form(request, place.data, target);
+    print_floor_form(request, place.data, target);
     if (as_moment_is_set(target->up_locked_until) || as_moment_is_set(target->down_locked_until))
         print_form(request, place.data, "unlock", "Unlock", "");
 }

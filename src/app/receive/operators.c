@@ -144,9 +144,9 @@ static void write_answer(struct as_buf *body, const struct as_order_record *reco
         as_json_write_string(&json, record->target);
     else
         as_json_write_null(&json);
-    if (record->order->kind == AS_ORDER_SCALE)
+    if (record->order->kind == AS_ORDER_SCALE || record->order->kind == AS_ORDER_FLOOR)
         as_json_write_member_i64(&json, "replicas", record->order->replicas);
-    if (record->order->kind == AS_ORDER_PAUSE)
+    if (record->order->kind == AS_ORDER_PAUSE || record->order->kind == AS_ORDER_FLOOR)
         write_time(&json, "until", record->has_until, record->until);
     as_json_end_object(&json);
     as_json_end_object(&json);
@@ -172,6 +172,13 @@ static void write_sentence(struct as_buf *body, const struct as_order_record *re
     case AS_ORDER_SCALE:
         as_buf_printf(body, "%s is being set to the size %" PRId32 ".", what,
                       record->order->replicas);
+        break;
+    case AS_ORDER_FLOOR:
+        if (record->order->is_end)
+            as_buf_printf(body, "The floor of %s is ended.", what);
+        else
+            as_buf_printf(body, "%s does not go below %" PRId32 " until %s.", what,
+                          record->order->replicas, until);
         break;
     case AS_ORDER_UNLOCK: as_buf_printf(body, "The locks of %s are ended.", what); break;
     case AS_ORDER_KIND_COUNT: break;

@@ -59,6 +59,14 @@ static void print_words(enum as_order_kind kind, const json_t *data)
                json_integer_value(json_object_get(data, "replicas")));
         as_safe_text_put(stdout, get_text(data, "id"));
         break;
+    case AS_ORDER_FLOOR:
+        if (*until)
+            printf(": not below %" JSON_INTEGER_FORMAT " until ",
+                   json_integer_value(json_object_get(data, "replicas")));
+        else
+            fputs(": the floor is ended", stdout);
+        as_safe_text_put(stdout, until);
+        break;
     case AS_ORDER_UNLOCK: fputs(": unlocked", stdout); break;
     case AS_ORDER_KIND_COUNT: break;
     }

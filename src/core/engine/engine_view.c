@@ -121,7 +121,15 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .set_back_count = target->contention.count,
     };
     if (target->config)
-        view.bounds = as_target_config_get_bounds(target->config, wall);
+        view.bounds = target_get_bounds_at(target, now, wall);
+    if (target->floor.size > 0)
+        view.floor = (struct as_floor_view){
+            .size = target->floor.size,
+            .who = target->floor.who,
+            .reason = target->floor.reason,
+            .since = target->floor.since,
+            .until = lock_get_end(target->floor.since, target->floor.for_us, now, wall),
+        };
     set_lock_ends(target, now, wall, &view.up_locked_until, &view.down_locked_until);
     view.contended_until = AS_MOMENT_NEVER;
     if (as_moment_is_set(target->contention.since))

@@ -22,8 +22,9 @@ void schedules_fill(struct as_engine *engine, const struct target *target,
     input->config.min = bounds.min;
     input->config.max = bounds.max;
     narrow(&input->config.min, &input->config.max, observation);
-    if (bounds.in_force == 0)
+    if (bounds.in_force == 0 && !bounds.has_min)
         return;
+    input->floor = target->floor.size;
     int32_t own_min = config->bounds.min, own_max = config->bounds.max;
     narrow(&own_min, &own_max, observation);
     const char **names = as_arena_alloc(&engine->arena, config->schedule_count, sizeof(*names));
@@ -39,7 +40,7 @@ void schedules_fill(struct as_engine *engine, const struct target *target,
 
 as_mono_time schedules_get_due(const struct as_engine *engine, const struct target *target)
 {
-    if (!target->config || target->config->schedule_count == 0)
+    if (!target->config || (target->config->schedule_count == 0 && target->floor.size == 0))
         return AS_MONO_NEVER;
     const as_maybe_time change = target_get_bounds(engine, target).change;
     if (!change.set)

@@ -134,6 +134,29 @@ void ask_free(struct ask *ask)
     free(ask);
 }
 
+struct as_schedule_bounds target_get_bounds_at(const struct target *target, as_mono_time now,
+                                               as_wall_time wall)
+{
+    struct as_schedule_bounds bounds = as_target_config_get_bounds(target->config, wall);
+    const struct floor *floor = &target->floor;
+    const struct as_moment end = lock_get_end(floor->since, floor->for_us, now, wall);
+    if (floor->size == 0 || !as_moment_is_set(end))
+        return bounds;
+    if (floor->size > bounds.min)
+        bounds.min = floor->size < bounds.max ? floor->size : bounds.max;
+    bounds.has_min = true;
+    if (!bounds.change.set || end.wall.us < bounds.change.at.us)
+        bounds.change = (as_maybe_time){true, end.wall};
+    return bounds;
+}
+
+void floor_free(struct floor *floor)
+{
+    free(floor->who);
+    free(floor->reason);
+    *floor = (struct floor){0};
+}
+
 void pause_free(struct pause *pause)
 {
     free(pause->who);
@@ -299,6 +322,7 @@ struct target *target_free(struct target *target)
     free(target->entry);
     free(target->template_);
     pause_free(&target->pause);
+    floor_free(&target->floor);
     for (size_t i = 0; i < target->lack_count; i++)
         free(target->lacks[i].rule);
     free(target->lacks);

@@ -144,6 +144,13 @@ struct pause { /* an operator's, or the kill switch */
     char *who, *reason;
 };
 
+struct floor {    /* ordered by an operator (engine_floors.h) */
+    int32_t size; /* 0: none */
+    struct as_moment since;
+    int64_t for_us;
+    char *who, *reason;
+};
+
 struct ordered { /* a size ordered by an operator and not set yet */
     bool is_set;
     char id[AS_ULID_SIZE]; /* of the command */
@@ -353,6 +360,7 @@ struct target {
     size_t lack_count;
     struct pause pause;
     TAILQ_ENTRY(target) of_paused;
+    struct floor floor;
     struct ordered ordered;
     struct contention contention;
     struct growth growth;
@@ -471,11 +479,15 @@ static inline as_maybe_time moment_get_wall(const struct as_engine *engine, stru
     return (as_maybe_time){true, {engine->wall.us - (engine->mono.us - moment.mono.us)}};
 }
 
-/* The configured bounds that are in force now; it must have a config. */
+/* The bounds in force: configured ones, and a floor by hand, which never exceeds `max`; the target
+ * must have a config. */
+struct as_schedule_bounds target_get_bounds_at(const struct target *target, as_mono_time now,
+                                               as_wall_time wall);
+
 static inline struct as_schedule_bounds target_get_bounds(const struct as_engine *engine,
                                                           const struct target *target)
 {
-    return as_target_config_get_bounds(target->config, engine->wall);
+    return target_get_bounds_at(target, engine->mono, engine->wall);
 }
 
 /* Alertmanager suppresses its alert: the incident stays open, without effect. */
@@ -527,6 +539,7 @@ void lock_cause_free(struct lock_cause *cause);
 void store_keys_free(struct store_keys *keys);
 void ask_free(struct ask *ask);
 void pause_free(struct pause *pause);
+void floor_free(struct floor *floor);
 void ending_free(struct target *target, struct ending *ending);
 struct ending *ending_add(struct target *target, const struct as_ending_state *state);
 /* NULL: none of this rule. */

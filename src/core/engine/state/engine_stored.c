@@ -12,6 +12,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/holds/engine_floors.h"
 #include "engine/holds/engine_lacks.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_set_backs.h"
@@ -411,6 +412,7 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     };
     fill_endings(engine, target, state);
     lacks_fill_state(engine, target, state);
+    floor_fill_state(engine, target, state);
     fill_ordered(engine, target, state);
     fill_growth(engine, target, state);
     fill_follows(engine, target, state);
@@ -440,6 +442,7 @@ void target_take_state(struct as_engine *engine, struct target *target,
     take_history(target, state);
     take_endings(target, state);
     lacks_take_state(target, state);
+    floor_take_state(target, state);
     take_ordered(target, state);
     take_growth(target, state);
     take_follows(engine, target, state);

@@ -12,6 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#include "engine/holds/engine_floors.h"
 #include "engine/holds/engine_forbidden.h"
 #include "engine/holds/engine_lacks.h"
 #include "engine/others/engine_contention.h"
@@ -281,6 +282,8 @@ void decisions_make(struct as_engine *engine, struct target *target,
 {
     bool is_reviewed = endings_review(engine, target, observation->replicas);
     if (lacks_review(target))
+        is_reviewed = true;
+    if (floor_review(engine, target))
         is_reviewed = true;
     if (is_reviewed)
         effect_put_target(engine, target);

@@ -15,6 +15,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine/follow/engine_follow.h"
+#include "engine/holds/engine_floors.h"
 #include "engine/others/engine_contention.h"
 #include "engine/state/engine_causes.h"
 #include "engine/state/engine_effects.h"
@@ -290,6 +291,40 @@ static void scale(struct as_engine *engine, struct deed *deed)
     }
 }
 
+static void set_floor(struct as_engine *engine, struct deed *deed)
+{
+    struct target *target = deed->target;
+    const struct as_order *order = deed->record->order;
+    if (order->is_end && target->floor.size == 0) {
+        refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "the target has no floor");
+        return;
+    }
+    if (!order->is_end && (!target->config || target->ref->field_count == 0)) {
+        refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
+               "no rule leads to the target now, so that its address and bounds are not known");
+        return;
+    }
+    if (!order->is_end && target->config->pool) {
+        refuse(engine, deed, AS_ORDER_REFUSED,
+               "a pool has no size of its own: order the floor of one of its groups");
+        return;
+    }
+    if (!order->is_end && order->replicas > target_get_bounds(engine, target).max) {
+        refuse(engine, deed, AS_ORDER_OUT_OF_BOUNDS, "%d is above max, %d", order->replicas,
+               target_get_bounds(engine, target).max);
+        return;
+    }
+    if (order->is_end) {
+        floor_free(&target->floor);
+    } else {
+        floor_set(engine, target, order);
+        deed->record->has_until = true;
+        deed->record->until.us = as_time_add(engine->wall.us, order->for_us);
+    }
+    effect_put_target(engine, target);
+    deed->wakes = true;
+}
+
 static void refuse_name(struct as_engine *engine, struct deed *deed, size_t count)
 {
     const char *name = deed->record->order->target;
@@ -324,10 +359,8 @@ struct target *orders_handle(struct as_engine *engine, const struct as_order *or
                              uint64_t request)
 {
     static void (*const carry_out[AS_ORDER_KIND_COUNT])(struct as_engine *, struct deed *) = {
-        [AS_ORDER_PAUSE] = pause,
-        [AS_ORDER_RESUME] = resume,
-        [AS_ORDER_SCALE] = scale,
-        [AS_ORDER_UNLOCK] = unlock,
+        [AS_ORDER_PAUSE] = pause,     [AS_ORDER_RESUME] = resume, [AS_ORDER_SCALE] = scale,
+        [AS_ORDER_FLOOR] = set_floor, [AS_ORDER_UNLOCK] = unlock,
     };
     size_t named = 0;
     struct deed deed = {.target = order->target ? find(engine, order, &named) : NULL};

@@ -113,8 +113,9 @@ static as_mono_time get_forget_time(const struct target *target)
 /* It has schedules while it is known; one with a plain address always is. */
 static bool is_scheduled(const struct as_engine *engine, const struct target *target)
 {
-    return target->config && target->config->schedule_count > 0 &&
-           (!target->config->is_templated || get_forget_time(target).us > engine->mono.us);
+    return target->config && (target->config->schedule_count > 0 || target->floor.size > 0) &&
+           (!target->config->is_templated || target->floor.size > 0 ||
+            get_forget_time(target).us > engine->mono.us);
 }
 
 static bool is_needed(const struct as_engine *engine, const struct target *target)

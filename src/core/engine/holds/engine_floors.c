@@ -1,0 +1,75 @@
+/*
+ * Floors by hand. A floor is counted from its order, so that a restart does not make it longer. It
+ * is part of the bounds in force (target_get_bounds), which every look enforces.
+ */
+#include "engine_floors.h"
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine/state/engine_effects.h"
+
+static void fill(struct floor *floor, const struct as_floor_state *state)
+{
+    floor_free(floor);
+    *floor = (struct floor){
+        .size = state->size,
+        .since = state->since,
+        .for_us = state->for_us,
+        .who = as_xstrdup(state->who),
+        .reason = as_xstrdup(state->reason),
+    };
+}
+
+void floor_set(struct as_engine *engine, struct target *target, const struct as_order *order)
+{
+    fill(&target->floor, &(struct as_floor_state){
+                             .size = order->replicas,
+                             .since = moment_now(engine),
+                             .for_us = order->for_us,
+                             .who = order->who,
+                             .reason = order->reason,
+                         });
+}
+
+bool floor_review(struct as_engine *engine, struct target *target)
+{
+    const struct floor *floor = &target->floor;
+    if (floor->size == 0 || as_time_add(floor->since.mono.us, floor->for_us) > engine->mono.us)
+        return false;
+    struct as_order *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
+    *order = (struct as_order){
+        .kind = AS_ORDER_FLOOR,
+        .is_end = true,
+        .target = target->ref->id,
+        .who = "",
+        .remote = "",
+        .reason = "the time of the floor is over",
+    };
+    floor_free(&target->floor);
+    (void)effect_order_record(engine, order, target, 0);
+    return true;
+}
+
+void floor_fill_state(struct as_engine *engine, const struct target *target,
+                      struct as_target_state *state)
+{
+    const struct floor *floor = &target->floor;
+    if (floor->size == 0)
+        return;
+    struct as_floor_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = (struct as_floor_state){
+        .size = floor->size,
+        .since = floor->since,
+        .for_us = floor->for_us,
+        .who = as_arena_strdup(&engine->arena, floor->who),
+        .reason = as_arena_strdup(&engine->arena, floor->reason),
+    };
+    state->floor = copy;
+}
+
+/* Of two spellings of one target the higher floor counts. */
+void floor_take_state(struct target *target, const struct as_target_state *state)
+{
+    if (state->floor && state->floor->size > target->floor.size)
+        fill(&target->floor, state->floor);
+}

@@ -1,0 +1,18 @@
+/*
+ * Floors that operators order: until its end, the size of a target does not go below one.
+ */
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_HOLDS_ENGINE_FLOORS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_HOLDS_ENGINE_FLOORS_H
+
+#include "engine/state/engine_state.h"
+
+/* Takes what it replaces back. The target is to be stored. */
+void floor_set(struct as_engine *engine, struct target *target, const struct as_order *order);
+/* Ends one whose time is over, and records that. True: the target is to be stored. */
+bool floor_review(struct as_engine *engine, struct target *target);
+
+void floor_fill_state(struct as_engine *engine, const struct target *target,
+                      struct as_target_state *state);
+void floor_take_state(struct target *target, const struct as_target_state *state);
+
+#endif

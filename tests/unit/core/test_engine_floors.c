@@ -1,0 +1,89 @@
+/*
+ * Floors by hand: raised at once, kept until their end, over crashes, also without an incident.
+ */
+#include "engine_harness.h"
+
+#include <string.h>
+
+#include <alertscaler/base/attr.h>
+
+static const struct spec spec = {
+    .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60}},
+    .rules = {{.name = "idle", .match = {"alertname=Idle"}, .target = "web", .down = 3}},
+};
+
+static int32_t get_size(struct harness *harness)
+{
+    return harness_target(harness, "web")->size;
+}
+
+static void order_floor(struct harness *harness, int32_t size, int64_t seconds)
+{
+    harness_order(harness, (struct as_order){.kind = AS_ORDER_FLOOR,
+                                             .target = "web",
+                                             .replicas = size,
+                                             .for_us = seconds * AS_US_PER_S});
+}
+
+Test(engine_floors, the_size_is_raised_at_once_without_an_incident)
+{
+    WITH(h, spec);
+    order_floor(&h, 12, 3600);
+    cr_assert_eq(get_size(&h), 12);
+    harness_target(&h, "web")->size = 5; /* somebody else */
+    tick(&h, 130);
+    cr_assert_eq(get_size(&h), 12);
+    harness_stop(&h);
+}
+
+Test(engine_floors, rules_do_not_go_below_it_until_its_end)
+{
+    WITH(h, spec);
+    order_floor(&h, 3, 600);
+    fire(&h, "Idle", 990);
+    tick(&h, 120);
+    cr_assert_eq(get_size(&h), 3);
+    tick(&h, 600);
+    fire(&h, "Idle", 990);
+    tick(&h, 1);
+    cr_assert_eq(get_size(&h), 1);
+    harness_stop(&h);
+}
+
+Test(engine_floors, it_survives_a_crash_with_its_end)
+{
+    WITH(h, spec);
+    order_floor(&h, 12, 600);
+    harness_crash(&h, 1);
+    harness_target(&h, "web")->size = 5;
+    tick(&h, 130);
+    cr_assert_eq(get_size(&h), 12);
+    tick(&h, 600);
+    harness_target(&h, "web")->size = 5;
+    tick(&h, 130);
+    cr_assert_eq(get_size(&h), 5);
+    harness_stop(&h);
+}
+
+Test(engine_floors, one_above_max_is_refused_and_an_end_needs_a_floor)
+{
+    WITH(h, spec);
+    order_floor(&h, 21, 600);
+    cr_assert_not_null(strstr(said(&h), "floor web out_of_bounds"));
+    cr_assert_str_eq(h.last_message, "21 is above max, 20");
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_FLOOR, .target = "web", .is_end = true});
+    cr_assert_not_null(strstr(said(&h), "floor web nothing_to_do"));
+    cr_assert_eq(get_size(&h), 4);
+    harness_stop(&h);
+}
+
+Test(engine_floors, taken_back_it_holds_nothing)
+{
+    WITH(h, spec);
+    order_floor(&h, 12, 600);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_FLOOR, .target = "web", .is_end = true});
+    harness_target(&h, "web")->size = 5;
+    tick(&h, 130);
+    cr_assert_eq(get_size(&h), 5);
+    harness_stop(&h);
+}
