@@ -179,6 +179,7 @@ void check_command(struct world *world, const struct as_effect *effect)
     case AS_ORDER_PAUSE: check_pause(world, order, number, find_pause(world, record)); break;
     case AS_ORDER_RESUME: check_resume(world, order, number, find_pause(world, record)); break;
     case AS_ORDER_SCALE: check_scale(world, order, target); break;
+    case AS_ORDER_FLOOR: fail(world, "%s: a floor, which nobody orders here", order->reason); break;
     case AS_ORDER_UNLOCK: check_unlock(world, order, target); break;
     case AS_ORDER_KIND_COUNT: break;
     }
