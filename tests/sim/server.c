@@ -239,7 +239,10 @@ static void observe(struct world *world, struct call *call)
         .max = target->own_max,
         .in_progress = target->busy_until > world->now,
     };
-    if (target->rollout_until > world->now)
+    if (target->rollout_until > world->now && target->lacking > 0)
+        call->observation.status_replicas =
+            target->size > target->lacking ? target->size - target->lacking : 0;
+    else if (target->rollout_until > world->now)
         call->observation.status_replicas = count_in_rollout(world, target);
     print_version(target, call->observation.version);
     if (target->object > 0)
@@ -472,6 +475,7 @@ static void on_others(struct world *world, void *subject, uint64_t argument)
     case 6:
         trouble_note(world, TROUBLE_ROLLOUT);
         target->rollout_until = world->now + between(world, 10, 300) * SECOND;
+        target->lacking = chance(world, 500) ? (int32_t)between(world, 1, 3) : 0;
         if (chance(world, 200))
             world->older_until = world->now + between(world, 1, 60) * SECOND;
         break;

@@ -309,6 +309,7 @@ struct server_target {
     int32_t shown; /* the last of these that was shown */
     int64_t shown_until;
     int64_t busy_until;
+    int32_t lacking;       /* so many pods do not come in the rollout; 0: it varies */
     int64_t rollout_until; /* pods are replaced: more or fewer are there than asked for */
     struct applied last;   /* may still be unknown to the daemon */
     int64_t last_up_at, last_down_at; /* before that; INT64_MIN never */
