@@ -18,6 +18,7 @@
 
 #define SETTLED_US (2 * MINUTE)   /* of calm: what was late has arrived */
 #define FOLLOW_US  (15 * MINUTE)  /* longer than any lock */
+#define FOLLOW_MAX 8              /* such values in one world: more is a swing */
 #define REST_US    (105 * MINUTE) /* of calm: all locks have ended often enough */
 
 /* Where the server carries a request out. */
@@ -50,8 +51,10 @@ void check_rest_begin(struct world *world)
 /* Others may have been held by it, or waited for it. */
 void check_rest_incident(struct world *world)
 {
-    if (world->rest.is_calm && world->now + REST_US / 4 > world->rest.from)
-        world->rest.from = INT64_MAX;
+    if (!world->rest.is_calm || world->now + REST_US / 4 <= world->rest.from)
+        return;
+    world->rest.from = INT64_MAX;
+    world->rest.is_following = false;
 }
 
 void check_rest_request(struct world *world, const struct server_target *target,
@@ -62,9 +65,16 @@ void check_rest_request(struct world *world, const struct server_target *target,
         request->to < request->from && rule &&
         (rule->action.kind == AS_ACTION_SCALE_DOWN || rule->on_resolved.kind != AS_ENDING_NOTHING);
     const struct as_target_config *config = rules_find_target(world, target->id);
-    if (!world->rest.is_calm || world->now < world->rest.from || pools_has(world, target) ||
+    if (!world->rest.is_calm || pools_has(world, target) ||
         (config && config->schedule_count > 0)) /* one begins, or ends, at any time */
         return;
+    if (world->now < world->rest.from) {
+        world->rest.followed += world->rest.is_following && !is_step_down;
+        if (world->rest.followed > FOLLOW_MAX)
+            fail(world, "%s: sizes go down and up for ever", target->id);
+        return;
+    }
+    world->rest.is_following = is_step_down;
     if (is_step_down) /* news of its alert; a value over the size may follow it */
         world->rest.from = world->now + FOLLOW_US;
     else

@@ -654,8 +654,10 @@ struct world {
     struct story *story;
     struct {
         bool is_calm;
-        int64_t from;   /* then nothing is to be done any more */
-        size_t settled; /* the log's size then */
+        int64_t from;      /* then nothing is to be done any more */
+        size_t settled;    /* the log's size then */
+        bool is_following; /* a late step down has put `from` off */
+        unsigned followed; /* other requests meanwhile */
     } rest;
 };
 
