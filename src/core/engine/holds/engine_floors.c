@@ -6,8 +6,6 @@
 
 #include <alertscaler/base/alloc.h>
 
-#include "engine/state/engine_effects.h"
-
 static void fill(struct floor *floor, const struct as_floor_state *state)
 {
     floor_free(floor);
@@ -29,25 +27,6 @@ void floor_set(struct as_engine *engine, struct target *target, const struct as_
                              .who = order->who,
                              .reason = order->reason,
                          });
-}
-
-bool floor_review(struct as_engine *engine, struct target *target)
-{
-    const struct floor *floor = &target->floor;
-    if (floor->size == 0 || as_time_add(floor->since.mono.us, floor->for_us) > engine->mono.us)
-        return false;
-    struct as_order *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
-    *order = (struct as_order){
-        .kind = AS_ORDER_FLOOR,
-        .is_end = true,
-        .target = target->ref->id,
-        .who = "",
-        .remote = "",
-        .reason = "the time of the floor is over",
-    };
-    floor_free(&target->floor);
-    (void)effect_order_record(engine, order, target, 0);
-    return true;
 }
 
 void floor_fill_state(struct as_engine *engine, const struct target *target,

@@ -6,10 +6,8 @@
 
 #include "engine/state/engine_state.h"
 
-/* Takes what it replaces back. The target is to be stored. */
+/* Replaces an earlier one. The target is to be stored. */
 void floor_set(struct as_engine *engine, struct target *target, const struct as_order *order);
-/* Ends one whose time is over, and records that. True: the target is to be stored. */
-bool floor_review(struct as_engine *engine, struct target *target);
 
 void floor_fill_state(struct as_engine *engine, const struct target *target,
                       struct as_target_state *state);

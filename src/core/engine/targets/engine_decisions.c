@@ -12,7 +12,6 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include "engine/holds/engine_floors.h"
 #include "engine/holds/engine_forbidden.h"
 #include "engine/holds/engine_lacks.h"
 #include "engine/others/engine_contention.h"
@@ -25,6 +24,7 @@
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"
+#include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_pauses.h"
 #include "engine/targets/engine_proposals.h"
 #include "engine/targets/engine_shares.h"
@@ -88,7 +88,8 @@ static bool verdict_is_equal(const struct verdict *verdict, const struct as_deci
     return verdict->set && verdict->direction == decision->direction &&
            verdict->replicas == decision->replicas && verdict->desired == decision->desired &&
            verdict->would == (decision->has_would ? decision->would : -1) &&
-           verdict->reason == decision->reason && verdict->overdue == decision->overdue && as_str_equal(verdict->rule, decision->rule) &&
+           verdict->reason == decision->reason && verdict->overdue == decision->overdue &&
+           as_str_equal(verdict->rule, decision->rule) &&
            as_str_equal(verdict->holder, get_holder(decision));
 }
 
@@ -283,7 +284,7 @@ void decisions_make(struct as_engine *engine, struct target *target,
     bool is_reviewed = endings_review(engine, target, observation->replicas);
     if (lacks_review(target))
         is_reviewed = true;
-    if (floor_review(engine, target))
+    if (orders_end_floor(engine, target))
         is_reviewed = true;
     if (is_reviewed)
         effect_put_target(engine, target);

@@ -325,6 +325,25 @@ static void set_floor(struct as_engine *engine, struct deed *deed)
     deed->wakes = true;
 }
 
+bool orders_end_floor(struct as_engine *engine, struct target *target)
+{
+    const struct floor *floor = &target->floor;
+    if (floor->size == 0 || as_time_add(floor->since.mono.us, floor->for_us) > engine->mono.us)
+        return false;
+    struct as_order *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
+    *order = (struct as_order){
+        .kind = AS_ORDER_FLOOR,
+        .is_end = true,
+        .target = target->ref->id,
+        .who = "",
+        .remote = "",
+        .reason = "the time of the floor is over",
+    };
+    floor_free(&target->floor);
+    (void)effect_order_record(engine, order, target, 0);
+    return true;
+}
+
 static void refuse_name(struct as_engine *engine, struct deed *deed, size_t count)
 {
     const char *name = deed->record->order->target;

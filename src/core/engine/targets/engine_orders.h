@@ -23,4 +23,7 @@ bool orders_remake(struct as_engine *engine, struct target *target); /* true: to
 void orders_supersede(struct as_engine *engine, struct target *target, const char *why);
 void orders_on_applied(struct target *target, const struct intent *intent);
 
+/* Ends a floor whose time is over, and records that. True: the target is to be stored. */
+bool orders_end_floor(struct as_engine *engine, struct target *target);
+
 #endif
