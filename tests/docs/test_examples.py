@@ -37,10 +37,12 @@ class Block:
         self.where, self.text = f"{page.relative_to(ROOT)}:{line}", text
         name = NAME.match(text.split("\n", 1)[0])
         self.name = name and name[1]
-        self.keys = set(yaml.safe_load(text))
+        self.keys = set().union(*yaml.safe_load_all(text))  # of all documents of a manifest
         self.kind = self.get_kind()
 
     def get_kind(self):
+        if "apiVersion" in self.keys:
+            return "manifest"
         if "tests" in self.keys:
             return "tests"
         if self.keys & {"targets", "rules"}:
@@ -190,7 +192,7 @@ class Examples(unittest.TestCase):
     def test_queries_are_promql(self):
         texts = [block.text for block in self.blocks if block.kind in ("rules", "rule", "target")]
         texts += [file.read_text(encoding="utf-8") for file in (ROOT / "rules").glob("*.yaml")]
-        queries = sorted({query for text in texts for query in find_queries(yaml.safe_load(text))})
+        queries = sorted({query for text in texts for query in find_queries(list(yaml.safe_load_all(text)))})
         self.assertGreater(len(queries), 20)
         rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
         (self.folder / "queries.yaml").write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}), encoding="utf-8")

@@ -22,7 +22,7 @@ struct as_http_group {
     int32_t size;
     int32_t min, max; /* -1: not given */
     bool in_progress;
-    bool removes_by_name; /* it removes exactly the nodes that a change names */
+    bool removes_by_name;       /* it removes exactly the nodes that a change names */
     char etag[AS_VERSION_SIZE]; /* "": not given */
 };
 

@@ -28,7 +28,8 @@ Test(engine_endings, what_an_incident_added_is_given_back_in_steps)
             "scale web 8>12; acted web 8>12 applied");
     tick(&h, 30);
     resolve(&h, "Slow", 990);
-    cr_said(&h, "said queued; closed; answered; observe web");
+    cr_said(&h, "said queued; closed; effect web 4>8 by slow ready - resolved 90 resolved; "
+                "effect web 8>12 by slow ready - resolved 30 resolved; answered; observe web");
     tick(&h, 119);
     cr_assert_null(strstr(said(&h), "decided"));
     tick(&h, 1);

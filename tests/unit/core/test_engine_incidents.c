@@ -74,8 +74,8 @@ Test(engine_incidents, a_later_start_is_a_new_incident_because_the_resolved_was_
     (void)said(&h);
     tick(&h, 10);
     fire(&h, "Slow", 1005);
-    cr_said(&h, "said queued; superseded; opened; answered; observe web; "
-                "decided web 6 cooldown (8) by slow");
+    cr_said(&h, "said queued; superseded; effect web 4>6 by slow ready - resolved - unknown; "
+                "opened; answered; observe web; decided web 6 cooldown (8) by slow");
     harness_stop(&h);
 }
 
@@ -96,7 +96,9 @@ Test(engine_incidents, a_start_to_come_outranks_no_real_one)
     fire(&h, "Slow", AHEAD); /* counts as the incident's, which has a real one now */
     cr_said(&h, "said duplicate; answered");
     fire(&h, "Slow", 1001);
-    cr_assert(strstr(said(&h), "said queued; superseded; opened"));
+    cr_assert(strstr(
+        said(&h),
+        "said queued; superseded; effect web 4>6 by slow ready - resolved - unknown; opened"));
     resolve(&h, "Slow", 1001);
     cr_assert(strstr(said(&h), "closed"));
     harness_stop(&h);
@@ -198,7 +200,8 @@ Test(engine_incidents, resolved_closes_and_never_scales_down)
     fire(&h, "Slow", 990);
     (void)said(&h);
     resolve(&h, "Slow", 990);
-    cr_said(&h, "said queued; closed; answered; observe web");
+    cr_said(&h, "said queued; closed; effect web 4>6 by slow ready - resolved 0 resolved; "
+                "answered; observe web");
     tick(&h, 3 * 24 * 3600);
     cr_assert_eq(harness_target(&h, "web")->size, 6);
     harness_stop(&h);
@@ -241,7 +244,8 @@ Test(engine_incidents, resolved_without_a_usable_end_closes_by_its_start)
     const struct test_alert year_one = {
         .labels = "Slow", .starts = 990, .is_resolved = true, .ends = -62135596800};
     harness_notify(&h, "scaler", &year_one, 1);
-    cr_said(&h, "said queued; closed; answered; observe web");
+    cr_said(&h, "said queued; closed; effect web 4>6 by slow ready - resolved 0 resolved; "
+                "answered; observe web");
     harness_stop(&h);
 }
 
@@ -254,7 +258,8 @@ Test(engine_incidents, the_resolved_of_a_later_stretch_makes_its_late_firing_sta
     tick(&h, 70);
     (void)said(&h);
     resolve(&h, "Slow", 1050);
-    cr_said(&h, "said queued; closed; answered; observe web");
+    cr_said(&h, "said queued; closed; effect web 4>6 by slow ready - resolved 70 resolved; effect "
+                "web 6>8 by slow ready - resolved 10 resolved; answered; observe web");
     fire(&h, "Slow", 1050);
     cr_said(&h, "said stale; answered");
     harness_stop(&h);

@@ -16,6 +16,7 @@
 
 #include "engine/follow/engine_follow.h"
 #include "engine/others/engine_contention.h"
+#include "engine/overdue/engine_overdue.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_history.h"
@@ -26,7 +27,6 @@
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_orders.h"
-#include "engine/overdue/engine_overdue.h"
 #include "engine/targets/engine_pauses.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"

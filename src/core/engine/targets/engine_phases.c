@@ -55,6 +55,7 @@
 #include "engine/follow/engine_follow.h"
 #include "engine/holds/engine_lacks.h"
 #include "engine/others/engine_contention.h"
+#include "engine/overdue/engine_overdue.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_schedules.h"
 #include "engine/state/engine_targets.h"
@@ -67,7 +68,6 @@
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_objects.h"
 #include "engine/targets/engine_orders.h"
-#include "engine/overdue/engine_overdue.h"
 #include "engine/targets/engine_pools.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
@@ -121,8 +121,8 @@ static bool is_scheduled(const struct as_engine *engine, const struct target *ta
 static bool is_needed(const struct as_engine *engine, const struct target *target)
 {
     return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
-           target->growth.is_open || target->share.pool || target->overdue.count > 0 || is_named(target) ||
-           is_scheduled(engine, target);
+           target->growth.is_open || target->share.pool || target->overdue.count > 0 ||
+           is_named(target) || is_scheduled(engine, target);
 }
 
 /* Requests the size, and what else the rules need with it. */
