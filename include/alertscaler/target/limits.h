@@ -11,6 +11,8 @@
 #define AS_TARGET_URL_MAX      ((size_t)4096)
 #define AS_TARGET_BODY_MAX     ((size_t)16 * 1024) /* of a request */
 
+#define AS_KUBE_OBJECT_MAX ((size_t)4 * 1024 * 1024) /* an object of which a field is sized */
+
 /* API discovery: size of an answer; the shortest time before asking again after a 404. */
 #define AS_KUBE_DISCOVERY_MAX        ((size_t)8 * 1024 * 1024)
 #define AS_KUBE_DISCOVERY_REFRESH_US (5 * AS_US_PER_S)

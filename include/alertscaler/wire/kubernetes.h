@@ -64,6 +64,7 @@ struct as_kube_status {
     int code; /* as the HTTP status; 0: not said */
     char reason[AS_MESSAGE_SIZE], message[AS_MESSAGE_SIZE];
     bool names_object;      /* details.name is given: the error is about an object, not a path */
+    bool has_causes;        /* details.causes says which fields are wrong */
     int64_t retry_after_us; /* details.retryAfterSeconds; 0: absent */
 };
 

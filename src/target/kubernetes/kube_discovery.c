@@ -172,6 +172,7 @@ static void explain(const struct entry *entry, const struct as_kube_resource *re
 
 enum as_kube_lookup as_kube_discovery_find(struct as_kube_discovery *discovery,
                                            const char *api_version, const char *kind,
+                                           bool needs_scale,
                                            const struct as_kube_resource **resource_out,
                                            struct as_outcome *failure_out)
 {
@@ -186,7 +187,7 @@ enum as_kube_lookup as_kube_discovery_find(struct as_kube_discovery *discovery,
         return AS_KUBE_ASKING;
     const struct as_kube_resource *resource =
         entry->list ? as_kube_resources_find(entry->list, kind) : NULL;
-    if (resource && resource->scale_version) {
+    if (resource && (resource->scale_version || !needs_scale)) {
         *resource_out = resource;
         return AS_KUBE_FOUND;
     }

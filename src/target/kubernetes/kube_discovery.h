@@ -25,11 +25,12 @@ struct as_kube_discovery *as_kube_discovery_free(struct as_kube_discovery *disco
 enum as_kube_lookup { AS_KUBE_FOUND, AS_KUBE_ASKING, AS_KUBE_NOT_SCALABLE };
 
 /*
- * FOUND: *resource_out (borrowed until the next call) has a scale subresource. ASKING: a request is
- * running; use as_kube_discovery_wait. NOT_SCALABLE: *failure_out says why.
+ * FOUND: *resource_out (borrowed until the next call), with a scale subresource if `needs_scale`.
+ * ASKING: a request is running; use as_kube_discovery_wait. NOT_SCALABLE: *failure_out says why.
  */
 enum as_kube_lookup as_kube_discovery_find(struct as_kube_discovery *discovery,
                                            const char *api_version, const char *kind,
+                                           bool needs_scale,
                                            const struct as_kube_resource **resource_out,
                                            struct as_outcome *failure_out) AS_MUST_USE;
 

@@ -13,6 +13,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/sized.h>
 #include <alertscaler/target/limits.h>
 #include <alertscaler/wire/kubernetes.h>
 
@@ -104,14 +105,17 @@ static const char *get_event_reason(const struct as_scale_result *result)
     return "FailedRescale";
 }
 
-static void write_message(struct as_buf *message, const struct as_scale_request *request,
+static void write_message(struct as_buf *message, const struct as_target_ref *ref,
+                          const struct as_scale_request *request,
                           const struct as_scale_result *result)
 {
+    char size[AS_SIZE_TEXT_SIZE];
+    as_buf_printf(message, "New size: %s; reason: ",
+                  as_unit_print_size(as_sized_get_unit(ref), request->to, size));
     if (request->is_ordered) {
-        as_buf_printf(message, "New size: %d; reason: an operator's command %s", request->to,
-                      request->decision_id);
+        as_buf_printf(message, "an operator's command %s", request->decision_id);
     } else {
-        as_buf_printf(message, "New size: %d; reason: rule %s", request->to, request->rule);
+        as_buf_printf(message, "rule %s", request->rule);
         if (!as_str_is_empty(request->alert))
             as_buf_printf(message, " (alert %s)", request->alert);
         as_buf_printf(message, "; decision %s", request->decision_id);
@@ -201,7 +205,7 @@ void as_kube_events_post(struct as_kube_events *events, const struct as_target_r
     if (!reason)
         return;
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TARGET_BODY_MAX);
-    write_message(&message, request, result);
+    write_message(&message, ref, request, result);
     post_on(events, ref, namespace_,
             &(struct as_kube_event){.reason = reason,
                                     .message = message.data,

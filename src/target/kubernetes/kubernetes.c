@@ -1,11 +1,11 @@
 /*
- * Target adapter for the scale subresources of one Kubernetes cluster: see the header.
+ * Target adapter for the objects of one Kubernetes cluster: see the header.
  *
  * A call goes through discovery (usually cached) and one request with its answer; if pods are asked
- * for, also through the list of the pods of the answer's selector. It never retries, with two
- * exceptions: a 401 (in kube_client.c), and a path from discovery that is gone (once). A scale
- * always names the resourceVersion that it is based on, so the API server refuses it if somebody
- * else was faster.
+ * for, also through the list of the pods of the answer's selector; a change of a field reads the
+ * object first. It never retries, with two exceptions: a 401 (in kube_client.c), and a path from
+ * discovery that is gone (once). A change always names the resourceVersion that it is based on, so
+ * the API server refuses it if somebody else was faster.
  */
 #include <alertscaler/target/kubernetes.h>
 
@@ -19,6 +19,7 @@
 #include <alertscaler/access/kube_path.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/sized.h>
 #include <alertscaler/target/limits.h>
 #include <alertscaler/wire/kubernetes.h>
 
@@ -27,10 +28,12 @@
 #include "kube_manager.h"
 #include "kube_others.h"
 #include "kube_pods.h"
+#include "kube_sizing.h"
 #include "outcome.h"
 #include "scale_request.h"
 
-#define NOT_FOUND 404
+#define NOT_FOUND     404
+#define UNPROCESSABLE 422
 
 struct kubernetes {
     struct as_target_port port;
@@ -53,6 +56,7 @@ struct call {
     as_target_scaled_fn *scaled;
     void *context;
     struct as_target_ref *ref;
+    const struct as_kube_sizing *sizing;
     struct as_scale_request wanted; /* owns its texts */
     struct as_timer *timer;
     bool is_waiting;
@@ -61,6 +65,7 @@ struct call {
     struct as_kube_manager_ask *manager;
     struct as_kube_pod_list *list;
     bool asked_twice;
+    bool is_changing; /* the request is the change; else it reads */
     bool with_pods;
     bool has_own_size; /* as in as_observe_request */
     int32_t own_size;
@@ -72,7 +77,7 @@ struct call {
     struct as_kube_scale scale;      /* if the outcome is applied */
     const struct as_kube_pods *pods; /* NULL: not known */
     unsigned attempts;
-    char path[512];
+    struct as_buf path; /* of the object, or its subresource */
 };
 
 static void proceed(struct call *call);
@@ -94,6 +99,7 @@ static void free_call(struct call *call)
     LIST_REMOVE(call, entry);
     as_target_ref_free(call->ref);
     as_scale_request_deinit(&call->wanted);
+    as_buf_deinit(&call->path);
     free(call);
 }
 
@@ -109,6 +115,8 @@ static void tell_observed(struct call *call)
     memcpy(observation.version, call->scale.resource_version, sizeof(observation.version));
     memcpy(observation.uid, call->scale.uid, sizeof(observation.uid));
     memcpy(observation.changed_by, call->changed_by, sizeof(observation.changed_by));
+    as_sized_append_unit(call->ref, observation.version, sizeof(observation.version));
+    as_sized_append_unit(call->ref, observation.uid, sizeof(observation.uid));
     if (call->pods) {
         observation.has_pods = true;
         observation.pods = call->pods->items;
@@ -124,9 +132,10 @@ static const char *get_namespace(const struct call *call)
 
 static void tell_scaled(struct call *call)
 {
-    struct as_scale_result result = {.attempts = call->attempts, .method = "PUT"};
+    struct as_scale_result result = {.attempts = call->attempts};
     as_outcome_fill_result(&call->outcome, &result);
-    memcpy(result.path, call->path, sizeof(result.path));
+    snprintf(result.method, sizeof(result.method), "%s", call->sizing->set_method);
+    snprintf(result.path, sizeof(result.path), "%s", call->path.data ? call->path.data : "");
     call->scaled(call->context, call->ticket, &result);
     as_kube_events_post(call->owner->events, call->ref, get_namespace(call), &call->wanted,
                         &result);
@@ -154,29 +163,37 @@ static void finish_later(struct call *call)
     call->timer = env->loop->start_timer(env->loop, 0, finish, call);
 }
 
+static const char *print_size(const struct call *call, int32_t size, char text[AS_SIZE_TEXT_SIZE])
+{
+    return as_unit_print_size(as_sized_get_unit(call->ref), size, text);
+}
+
 /* A webhook or a conversion may have changed the request: checks the result. */
 static void check_applied(struct call *call)
 {
-    if (!call->scaled || call->scale.replicas == call->wanted.to)
+    char wanted[AS_SIZE_TEXT_SIZE], made[AS_SIZE_TEXT_SIZE];
+    if (!call->is_changing || call->scale.replicas == call->wanted.to)
         return;
     call->outcome.reason = AS_REASON_REJECTED;
     call->outcome.is_ambiguous = true;
     snprintf(call->outcome.message, sizeof(call->outcome.message),
-             "asked for size %d, but the cluster made it %d (an admission webhook?)",
-             call->wanted.to, call->scale.replicas);
+             "asked for size %s, but the cluster made it %s (an admission webhook?)",
+             print_size(call, call->wanted.to, wanted),
+             print_size(call, call->scale.replicas, made));
 }
 
 static void take_scale(struct call *call, const struct as_http_response *response)
 {
     struct as_error error = AS_ERROR_INIT;
-    int status = as_kube_scale_decode(response->body, response->body_size, &call->scale, &error);
+    const int status =
+        call->sizing->read(call->ref, response->body, response->body_size, &call->scale, &error);
     if (status == 0) {
         check_applied(call);
         return;
     }
     call->outcome.reason = AS_REASON_REJECTED;
-    call->outcome.is_ambiguous = call->scaled != NULL;
-    as_error_wrap(&error, "not a Scale object");
+    call->outcome.is_ambiguous = call->is_changing;
+    as_error_wrap(&error, "not %s", call->sizing->title);
     as_outcome_set_message(&call->outcome, error.text);
 }
 
@@ -226,7 +243,8 @@ static void manager_known(void *context, const char *manager)
 
 static bool is_changed_by_others(const struct call *call)
 {
-    return call->has_own_size && call->scale.replicas != call->own_size;
+    return call->has_own_size && call->sizing->what == AS_SIZED_SCALE &&
+           call->scale.replicas != call->own_size;
 }
 
 /* Of the object itself, whose scale is at call->path. */
@@ -234,7 +252,7 @@ static void ask_manager(struct call *call)
 {
     static const char scale[] = "/scale";
     AS_CLEANUP(as_free_p)
-    char *path = as_xstrndup(call->path, strlen(call->path) - (sizeof(scale) - 1));
+    char *path = as_xstrndup(call->path.data, call->path.size - (sizeof(scale) - 1));
     call->manager = as_kube_manager_start(&call->owner->client, path, manager_known, call);
 }
 
@@ -248,10 +266,92 @@ static bool take_failure(struct call *call, const struct as_http_response *respo
         if (call->outcome.retry_after_us == 0)
             call->outcome.retry_after_us = status.retry_after_us;
     }
+    if (call->is_changing && call->sizing->checks_test && !status.has_causes &&
+        call->outcome.http_status == UNPROCESSABLE)
+        call->outcome.reason = AS_REASON_CONFLICT;
     if (call->outcome.http_status != NOT_FOUND || status.names_object || call->asked_twice)
         return false;
     return as_kube_discovery_expire(call->owner->discovery,
                                     as_target_ref_get(call->ref, "apiVersion"));
+}
+
+static void answered(void *context, const struct as_http_response *response, unsigned attempts);
+
+static int write_path(struct call *call, const char *plural)
+{
+    struct as_buf *path = &call->path;
+    as_buf_clear(path);
+    int status = as_kube_path_append_version(path, as_target_ref_get(call->ref, "apiVersion"));
+    if (!status && !call->is_cluster_wide) {
+        as_buf_append_str(path, "/namespaces");
+        status = as_kube_path_append(path, get_namespace(call));
+    }
+    if (!status)
+        status = as_kube_path_append(path, plural);
+    if (!status)
+        status = as_kube_path_append(path, as_target_ref_get(call->ref, "name"));
+    as_buf_append_str(path, call->sizing->subresource);
+    return status ? status : as_buf_check(path);
+}
+
+static void start_request(struct call *call, const struct as_buf *body)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
+    as_buf_printf(&path, "%s%s", call->path.data, body ? call->sizing->query : "");
+    const struct as_kube_request_spec spec = {
+        .method = body ? call->sizing->set_method : "GET",
+        .path = path.data,
+        .operation = body ? call->sizing->set_operation : call->sizing->get_operation,
+        .content_type = body ? call->sizing->set_type : NULL,
+        .body = body ? body->data : NULL,
+        .body_size = body ? body->size : 0,
+        .max_response = call->sizing->max_response,
+    };
+    call->request = as_kube_request_start(&call->owner->client, &spec, answered, call);
+}
+
+/* `from` has what the call does not know. */
+static void send_change(struct call *call, const struct as_kube_change *from)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
+    struct as_error error = AS_ERROR_INIT;
+    struct as_kube_change change = *from;
+    change.ref = call->ref;
+    change.namespace_ = get_namespace(call);
+    change.wanted = &call->wanted;
+    call->is_changing = true;
+    if (call->sizing->write(&change, &body, &error) == 0 && as_buf_check(&body) == 0) {
+        start_request(call, &body);
+        return;
+    }
+    as_outcome_init_local(&call->outcome, AS_REASON_REJECTED,
+                          *error.text ? error.text : "the change is too large for a request");
+    finish_later(call);
+}
+
+/* Whether the object is as it was observed, in the same unit: else it is observed again. */
+static bool is_as_observed(struct call *call)
+{
+    char version[AS_VERSION_SIZE];
+    memcpy(version, call->scale.resource_version, sizeof(version));
+    as_sized_append_unit(call->ref, version, sizeof(version));
+    return strcmp(version, call->wanted.version) == 0 && call->scale.replicas == call->wanted.from;
+}
+
+/* The object was read for a change of it. True: the change is on its way. */
+static bool change_object(struct call *call, const struct as_http_response *response)
+{
+    if (!is_as_observed(call)) {
+        call->outcome.reason = AS_REASON_CONFLICT;
+        as_outcome_set_message(&call->outcome, "the object has changed since it was observed");
+        return false;
+    }
+    const struct as_kube_change change = {
+        .object = response->body,
+        .object_size = response->body_size,
+    };
+    send_change(call, &change);
+    return true;
 }
 
 static void answered(void *context, const struct as_http_response *response, unsigned attempts)
@@ -260,7 +360,7 @@ static void answered(void *context, const struct as_http_response *response, uns
     const struct as_clock *clock = call->owner->env->clock;
     call->request = NULL;
     call->attempts += attempts;
-    as_outcome_init(&call->outcome, response, call->scaled != NULL, clock->get_wall(clock));
+    as_outcome_init(&call->outcome, response, call->is_changing, clock->get_wall(clock));
     if (call->outcome.reason == AS_REASON_APPLIED) {
         take_scale(call, response);
     } else if (take_failure(call, response)) {
@@ -272,6 +372,8 @@ static void answered(void *context, const struct as_http_response *response, uns
         finish(call);
         return;
     }
+    if (call->scaled && !call->is_changing && change_object(call, response))
+        return;
     if (call->with_pods)
         take_selector(call, response);
     if (is_changed_by_others(call))
@@ -280,62 +382,32 @@ static void answered(void *context, const struct as_http_response *response, uns
         go_on(call);
 }
 
-static int write_path(struct as_buf *path, const struct call *call, const char *plural)
+static void refuse(struct call *call, const char *why)
 {
-    int status = as_kube_path_append_version(path, as_target_ref_get(call->ref, "apiVersion"));
-    if (!status && !call->is_cluster_wide) {
-        as_buf_append_str(path, "/namespaces");
-        status = as_kube_path_append(path, get_namespace(call));
-    }
-    if (!status)
-        status = as_kube_path_append(path, plural);
-    if (!status)
-        status = as_kube_path_append(path, as_target_ref_get(call->ref, "name"));
-    as_buf_append_str(path, "/scale");
-    return status ? status : as_buf_check(path);
-}
-
-static void write_body(struct as_buf *body, const struct call *call, const char *scale_version)
-{
-    struct as_kube_scale_update update = {
-        .api_version = scale_version,
-        .namespace_ = get_namespace(call),
-        .name = as_target_ref_get(call->ref, "name"),
-        .resource_version = call->wanted.version,
-        .replicas = call->wanted.to,
-    };
-    as_kube_scale_encode(&update, body);
+    as_outcome_init_local(&call->outcome, AS_REASON_REJECTED, why);
+    finish_later(call);
 }
 
 static void request_scale(struct call *call, const struct as_kube_resource *resource)
 {
-    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
-    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
     call->is_cluster_wide = !resource->is_namespaced;
     if (resource->is_namespaced && !*as_target_ref_get(call->ref, "namespace")) {
-        as_outcome_init_local(&call->outcome, AS_REASON_REJECTED,
-                              "objects of this kind are in a namespace: the target names none");
-        finish_later(call);
+        refuse(call, "objects of this kind are in a namespace: the target names none");
         return;
     }
-    if (call->scaled)
-        write_body(&body, call, resource->scale_version);
-    if (write_path(&path, call, resource->plural) < 0 || as_buf_check(&body) < 0) {
-        as_outcome_init_local(&call->outcome, AS_REASON_REJECTED,
-                              "namespace or name cannot be part of a path");
-        finish_later(call);
+    if (call->sizing->what == AS_SIZED_FIELD && resource->scale_version &&
+        strcmp(as_target_ref_get(call->ref, "field"), "spec.replicas") == 0) {
+        refuse(call, "the kind has a scale subresource: `field: spec.replicas` is not needed");
         return;
     }
-    snprintf(call->path, sizeof(call->path), "%s", path.data);
-    struct as_kube_request_spec spec = {
-        .method = call->scaled ? "PUT" : "GET",
-        .path = path.data,
-        .operation = call->scaled ? "update_scale" : "get_scale",
-        .body = call->scaled ? body.data : NULL,
-        .body_size = body.size,
-        .max_response = AS_TARGET_RESPONSE_MAX,
-    };
-    call->request = as_kube_request_start(&call->owner->client, &spec, answered, call);
+    if (write_path(call, resource->plural) < 0) {
+        refuse(call, "namespace or name cannot be part of a path");
+        return;
+    }
+    if (!call->scaled || call->sizing->reads_first)
+        start_request(call, NULL);
+    else
+        send_change(call, &(struct as_kube_change){.scale_version = resource->scale_version});
 }
 
 static void discovered(void *context, const struct as_outcome *failure)
@@ -354,9 +426,9 @@ static void proceed(struct call *call)
 {
     const char *api_version = as_target_ref_get(call->ref, "apiVersion");
     const struct as_kube_resource *resource;
-    switch (as_kube_discovery_find(call->owner->discovery, api_version,
-                                   as_target_ref_get(call->ref, "kind"), &resource,
-                                   &call->outcome)) {
+    switch (as_kube_discovery_find(
+        call->owner->discovery, api_version, as_target_ref_get(call->ref, "kind"),
+        call->sizing->what == AS_SIZED_SCALE, &resource, &call->outcome)) {
     case AS_KUBE_FOUND: request_scale(call, resource); break;
     case AS_KUBE_ASKING:
         call->waiter = (struct as_kube_discovery_waiter){.ready = discovered, .context = call};
@@ -376,6 +448,10 @@ static struct call *new_call(struct as_target_port *port, uint64_t ticket,
     call->ticket = ticket;
     call->context = context;
     call->ref = as_target_ref_copy(ref);
+    call->path = AS_BUF_INIT(AS_TARGET_URL_MAX - 64); /* room for the query of a change */
+    struct as_sized sized;
+    as_sized_read(ref, &sized);
+    call->sizing = as_kube_sizing_find(sized.what);
     LIST_INSERT_HEAD(&kubernetes->calls, call, entry);
     return call;
 }

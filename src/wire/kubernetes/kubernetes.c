@@ -175,6 +175,7 @@ int as_kube_status_decode(const char *json, size_t size, struct as_kube_status *
     as_str_copy_line(reason ? reason : "", status_out->reason, AS_MESSAGE_SIZE);
     as_str_copy_line(message ? message : "", status_out->message, AS_MESSAGE_SIZE);
     status_out->names_object = !as_str_is_empty(tree_find_text(details, "name"));
+    status_out->has_causes = tree_get_first(tree_find(details, "causes")) != NULL;
     status_out->retry_after_us = seconds * AS_US_PER_S;
     return 0;
 }

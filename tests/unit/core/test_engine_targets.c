@@ -457,6 +457,46 @@ Test(engine_objects, an_intent_for_the_former_is_over_though_the_size_is_the_one
     }
 }
 
+/* A reload gave the target another unit: its sizes are other numbers now. */
+Test(engine_objects, another_unit_of_the_same_object_keeps_the_lock)
+{
+    WITH(h, as_apps);
+    struct virtual_target *web = harness_target(&h, "web");
+    web->uid = "a*1Gi";
+    fire(&h, "Slow", 990);
+    tick(&h, 10);
+    (void)said(&h);
+    web->uid = "a*2Gi";
+    web->size = 3;
+    fire(&h, "Slow,pod=b", 1009);
+    const char *text = said(&h);
+    cr_assert(strstr(text, "decided web 3 cooldown"), "%s", text);
+    cr_assert_not(strstr(text, "not a"), "%s", text);
+    web->uid = "a*1Gi"; /* and back: no outdated view */
+    web->size = 6;
+    fire(&h, "Slow,pod=c", 1010);
+    text = said(&h);
+    cr_assert(strstr(text, "decided web 6 cooldown"), "%s", text);
+    harness_stop(&h);
+}
+
+Test(engine_objects, a_lost_answer_in_another_unit_is_given_up)
+{
+    WITH(h, as_apps);
+    struct virtual_target *web = harness_target(&h, "web");
+    web->uid = "a*1Gi";
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    fire(&h, "Slow", 990);
+    resolve(&h, "Slow", 990);
+    (void)said(&h);
+    web->uid = "a*2Gi";
+    web->size = 6; /* as it was asked for, but of larger ones */
+    tick(&h, 60);
+    cr_assert(strstr(said(&h), "acted web 4>6 superseded late"));
+    cr_assert_str_eq(h.last_message, "given up: sizes are counted in another unit now");
+    harness_stop(&h);
+}
+
 static const struct spec giving_back = {
     .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
     .rules = {{.name = "slow",

@@ -5,12 +5,16 @@
 
 #include <string.h>
 
+#include <alertscaler/core/sized.h>
+
+/* Numbers; the unit may stand behind (core/sized.h). */
 static bool is_older(const char *version, const char *other)
 {
     const size_t size = strspn(version, "0123456789"), other_size = strspn(other, "0123456789");
-    if (version[size] != '\0' || other[other_size] != '\0')
+    if ((version[size] != '\0' && version[size] != AS_SIZED_UNIT_MARK) ||
+        strcmp(version + size, other + other_size) != 0)
         return false;
-    return size != other_size ? size < other_size : strcmp(version, other) < 0;
+    return size != other_size ? size < other_size : memcmp(version, other, size) < 0;
 }
 
 bool version_is_newer(const char *version, const char *than)

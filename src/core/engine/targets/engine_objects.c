@@ -7,10 +7,15 @@
  *
  * Objects without a UID count as the same for ever, as do targets stored without one. If an earlier
  * UID comes back, it is an outdated view of the target.
+ *
+ * The same object in another unit (core/sized.h) has other sizes: what is a size or a number of
+ * steps is dropped. Its locks stay.
  */
 #include "engine_objects.h"
 
 #include <string.h>
+
+#include <alertscaler/core/sized.h>
 
 #include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_bindings.h"
@@ -21,18 +26,15 @@
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"
 
-static const char why[] = "given up: another object has the name now";
-static const char why_over[] = "another object has the name now";
+static const char is_other_object[] = "given up: another object has the name now";
+static const char is_other_unit[] = "given up: sizes are counted in another unit now";
 
-static void forget_former(struct as_engine *engine, struct target *target)
+/* To be committed. `why` begins with "given up: ". */
+static void forget_sizes(struct as_engine *engine, struct target *target, const char *why)
 {
-    target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
-    target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
     target->recommendation_count = 0;
     target->born = moment_now(engine);
-    target->is_untold = true;
-    lock_cause_free(&target->cause);
-    contention_end(engine, target, why_over);
+    contention_end(engine, target, why + sizeof("given up: ") - 1);
     endings_forget_sizes(target);
     bindings_forget_sizes(engine, target);
     growth_forget_pods(target);
@@ -41,9 +43,44 @@ static void forget_former(struct as_engine *engine, struct target *target)
     orders_supersede(engine, target, why);
 }
 
+static void forget_former(struct as_engine *engine, struct target *target)
+{
+    target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
+    target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
+    target->is_untold = true;
+    lock_cause_free(&target->cause);
+    forget_sizes(engine, target, is_other_object);
+}
+
+/* The UID without the unit behind it. */
+static size_t measure_uid(const char *uid)
+{
+    return strcspn(uid, (const char[]){AS_SIZED_UNIT_MARK, '\0'});
+}
+
+static bool is_same_object(const char *uid, const char *other)
+{
+    const size_t size = measure_uid(uid);
+    return size > 0 && size == measure_uid(other) && memcmp(uid, other, size) == 0;
+}
+
+static void see_unit(struct as_engine *engine, struct target *target, const char *uid)
+{
+    memcpy(target->uid, uid, strlen(uid) + 1);
+    forget_sizes(engine, target, is_other_unit);
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
 void object_see(struct as_engine *engine, struct target *target, const char *uid)
 {
-    if (!*uid || strcmp(target->uid, uid) == 0 || strcmp(target->former_uid, uid) == 0)
+    if (!*uid || strcmp(target->uid, uid) == 0)
+        return;
+    if (is_same_object(target->uid, uid)) {
+        see_unit(engine, target, uid);
+        return;
+    }
+    if (is_same_object(target->former_uid, uid))
         return;
     const bool is_other = target->uid[0] != '\0';
     memcpy(target->former_uid, target->uid, sizeof(target->uid));
