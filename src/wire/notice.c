@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
 #include <alertscaler/core/labels.h>
 #include <alertscaler/wire/json_writer.h>
 
@@ -39,15 +40,17 @@ static void print_url(const struct as_notice *notice, const struct as_notice_sen
 
 static void print_sizes(const struct as_notice *notice, struct as_buf *out)
 {
+    char size[AS_SIZE_TEXT_SIZE];
     if (notice->has_from)
-        as_buf_printf(out, " from %" PRId32, notice->from);
+        as_buf_printf(out, " from %s", as_unit_print_size(notice->unit, notice->from, size));
     if (notice->has_to)
-        as_buf_printf(out, " to %" PRId32, notice->to);
+        as_buf_printf(out, " to %s", as_unit_print_size(notice->unit, notice->to, size));
 }
 
 /* One sentence for people, without a full stop. */
 static void print_summary(const struct as_notice *notice, struct as_buf *out)
 {
+    char size[AS_SIZE_TEXT_SIZE];
     const bool is_named = !as_str_is_empty(notice->target_name);
     as_buf_append_str(out, is_named ? notice->target_name : notice->target);
     switch (notice->kind) {
@@ -65,8 +68,8 @@ static void print_summary(const struct as_notice *notice, struct as_buf *out)
         if (notice->phase == AS_NOTICE_END)
             as_buf_append_str(out, " is not held at its max any more");
         else
-            as_buf_printf(out, " is held at its max: it has %" PRId32 " and more is wanted",
-                          notice->from);
+            as_buf_printf(out, " is held at its max: it has %s and more is wanted",
+                          as_unit_print_size(notice->unit, notice->from, size));
         break;
     case AS_NOTICE_CONTENDED:
         if (notice->phase == AS_NOTICE_END)
@@ -121,6 +124,7 @@ static void write_annotations(struct as_json_writer *json, const struct as_notic
         snprintf(number, sizeof(number), "%" PRId32, notice->to);
         as_json_write_member(json, "to", number);
     }
+    write_text(json, "unit", notice->unit);
     as_json_end_object(json);
 }
 
@@ -187,6 +191,7 @@ static void write_data(struct as_json_writer *json, const struct as_notice *noti
     write_text(json, "target_name", notice->target_name);
     if (notice->has_to)
         as_json_write_member_i64(json, "to", notice->to);
+    write_text(json, "unit", notice->unit);
     write_url(json, "url", notice, sender);
     as_json_end_object(json);
 }

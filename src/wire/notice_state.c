@@ -51,6 +51,7 @@ void as_notice_encode(const struct as_notice *notice, struct as_buf *out, size_t
     write_text(&json, "target_name", notice->target_name);
     if (notice->has_to)
         as_json_write_member_i64(&json, "to", notice->to);
+    write_text(&json, "unit", notice->unit);
     as_json_write_member_i64(&json, "url", notice->url);
     as_json_end_object(&json);
 }
@@ -105,6 +106,7 @@ static void read_notice(struct as_reader *reader, struct as_arena *arena, struct
     notice->rule = read_text(reader, "rule", arena);
     notice->target = read_text(reader, "target", arena);
     notice->target_name = read_text(reader, "target_name", arena);
+    notice->unit = read_text(reader, "unit", arena);
 }
 
 int as_notice_decode(const char *json, size_t size, struct as_arena *arena,

@@ -313,6 +313,12 @@ static void write_pause(struct record_writer *writer, const struct as_pause_note
     as_json_end_object(json);
 }
 
+static void record_member_unit(struct record_writer *writer, const char *unit)
+{
+    if (!as_str_is_empty(unit))
+        record_member(writer, "unit", unit);
+}
+
 void as_record_encode_decision(const struct as_record_header *header,
                                const struct as_decision_record *record, struct as_buf *out,
                                struct as_record_places *places_out)
@@ -357,6 +363,7 @@ void as_record_encode_decision(const struct as_record_header *header,
     record_member(&writer, "target", record->target);
     record_member(&writer, "target_name", record->target_name);
     record_member_time(&writer, header->time);
+    record_member_unit(&writer, record->unit);
     if (record->waits_for)
         record_member(&writer, "waits_for", record->waits_for);
     record_end(&writer);
@@ -394,6 +401,7 @@ void as_record_encode_action(const struct as_record_header *header,
     record_member(&writer, "target_name", record->target_name);
     record_member_time(&writer, header->time);
     record_member_size(&writer, "to", record->has_sizes, record->to);
+    record_member_unit(&writer, record->unit);
     record_member(&writer, "version", record->version);
     record_end(&writer);
 }

@@ -135,7 +135,7 @@ def test_the_hpa_goes_on_working_above_a_floor_that_alerts_raise(control_plane, 
     fire(daemon, "Away")
     eventually(lambda: admin.get(hpa)["spec"]["minReplicas"] == 6)
     action = daemon.wait_record("action", outcome="applied", to=6)
-    assert action["from"] == 2 and action["request"]["method"] == "PATCH", action
+    assert action["from"] == 2 and action["method"] == "PATCH" and "unit" not in action, action
     eventually(lambda: admin.replicas(deployment) == 6, what="the HPA obeys its new floor")
     load.value = "90"
     eventually(lambda: admin.replicas(deployment) == 9, what="the HPA goes on above the floor")
@@ -204,18 +204,18 @@ def test_scale_and_fields_of_one_object_are_targets_of_their_own(control_plane, 
     annotation = "metadata.annotations['example.com/workers']"
     targets = {"workers": target("Deployment", namespace, "web", field, **locked),
                "noted": target("Deployment", namespace, "web", annotation, absent=5, **locked),
-               "delay": target("Deployment", namespace, "web", "spec.minReadySeconds", absent=0, **locked)}
+               "delay": target("Deployment", namespace, "web", "spec.minReadySeconds", absent=1, **locked)}
     daemon = make(targets, [up("A", "workers"), up("B", "noted"), up("C", "delay")], {"deployments": ("apps", "web")})
     for name in "ABC":
         fire(daemon, name)
-    for name, to in (("workers", 5), ("noted", 7), ("delay", 2)):
+    for name, to in (("workers", 5), ("noted", 7), ("delay", 3)):
         eventually(lambda: daemon.target(name)["replicas"] == to, what=f"{name} is {to}")
         eventually(lambda: daemon.target(name)["locked_until"]["up"])
     now = admin.get(path)
     proxy, web = now["spec"]["template"]["spec"]["containers"]
     assert [e["value"] for e in web["env"]] == ["x", "5"] and proxy["env"][0]["value"] == "8"
     assert now["metadata"]["annotations"]["example.com/workers"] == "7"
-    assert now["spec"]["minReadySeconds"] == 2 and now["spec"]["replicas"] == 1
+    assert now["spec"]["minReadySeconds"] == 3 and now["spec"]["replicas"] == 1
     assert daemon.records("action", outcome="rejected") == []
 
 

@@ -57,6 +57,7 @@ struct as_notice { /* all texts are borrowed; NULL: none */
     const char *message;            /* what the other side said */
     bool has_from, has_to;
     int32_t from, to;
+    const char *unit;     /* that the sizes count (core/sized.h) */
     as_wall_time at;      /* when it happened, or the state began */
     as_maybe_time ended;  /* of a state that is over */
     const char *hash;     /* of the record that it tells of */

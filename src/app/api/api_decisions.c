@@ -64,6 +64,7 @@ void api_keep_decision(struct as_api *api, const struct as_decision_record *reco
     decision->replicas = output->replicas;
     decision->desired = output->desired;
     decision->has_would = output->has_would;
+    snprintf(decision->unit, sizeof(decision->unit), "%s", record->unit ? record->unit : "");
     decision->would = output->would;
     (void)snprintf(decision->pool_decision, sizeof(decision->pool_decision), "%s",
                    record->pool_decision ? record->pool_decision : "");

@@ -21,6 +21,7 @@
 #include <alertscaler/app/api.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/random.h>
+#include <alertscaler/base/unit.h>
 #include <alertscaler/wire/json_writer.h>
 
 #include "api_answers.h"
@@ -46,7 +47,8 @@ struct kept_decision {
     int32_t replicas, desired;
     bool has_would;
     int32_t would;
-    char *record; /* JSON, as in the action log; NULL: too long */
+    char unit[AS_UNIT_SIZE]; /* of the sizes; "": none */
+    char *record;            /* JSON, as in the action log; NULL: too long */
     size_t record_size;
     char pool_decision[AS_ULID_SIZE]; /* that it carries out; or "" */
     struct as_buf actions;            /* records of what followed, a line each; the first ones */

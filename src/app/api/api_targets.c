@@ -7,6 +7,7 @@
 #include <alertscaler/app/version.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/sized.h>
 
 #include "others/others.h"
 
@@ -247,6 +248,8 @@ static void write_target(struct api_request *request, const struct as_target_vie
     api_write_moment(request, "seen", target->seen);
     api_write_size(request, "min", config != NULL, target->bounds.min);
     api_write_size(request, "max", config != NULL, target->bounds.max);
+    if (*as_sized_get_unit(target->ref))
+        as_json_write_member(json, "unit", as_sized_get_unit(target->ref));
     write_schedules(request, config);
     write_floor(request, &target->floor);
     as_json_write_key(json, "locked_until");

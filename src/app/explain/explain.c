@@ -12,6 +12,7 @@
 #include <alertscaler/app/record_text.h>
 #include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/unit.h>
 #include <alertscaler/core/decide.h>
 #include <alertscaler/core/reason.h>
 #include <alertscaler/wire/decision.h>
@@ -146,15 +147,19 @@ static void print_result(const struct explained *explained, FILE *out)
     bool has_sizes =
         as_record_get_size(output, "replicas", &from) && as_record_get_size(output, "desired", &to);
 
+    char text[AS_SIZE_TEXT_SIZE], other[AS_SIZE_TEXT_SIZE];
+    const char *unit = as_record_get_text(told->decision, "unit");
+
     if (has_sizes && from == to)
-        fprintf(out, "The size stays at %" PRId32 ": ", from);
+        fprintf(out, "The size stays at %s: ", as_unit_print_size(unit, from, text));
     else if (has_sizes)
-        fprintf(out, "The size goes from %" PRId32 " to %" PRId32 ": ", from, to);
+        fprintf(out, "The size goes from %s to %s: ", as_unit_print_size(unit, from, text),
+                as_unit_print_size(unit, to, other));
     explain_put(out, "", as_record_get_text(output, "reason"), ".\n");
     explain_put(out, "", explain_get_meaning(output, "reason"), "\n");
     print_holder(out, json_object_get(output, "held_by"));
     if (as_record_get_size(output, "would", &would))
-        fprintf(out, "It would go to %" PRId32 ".\n", would);
+        fprintf(out, "It would go to %s.\n", as_unit_print_size(unit, would, text));
     if (*rule)
         explain_put(out, "The rule that counts is ", rule, ".\n");
     if (*waits_for)
@@ -273,10 +278,12 @@ static void print_proposals(const struct explained *explained, FILE *out)
         const char *error = as_record_get_text(item, "error");
         const bool is_floor = strcmp(reason, "floor") == 0;
         const bool is_hold = strcmp(reason, "hold") == 0;
+        char text[AS_SIZE_TEXT_SIZE];
         int32_t size;
         explain_put(out, "  ", *rule ? rule : "?", "");
         if (as_record_get_size(result, "desired", &size))
-            fprintf(out, is_floor ? " keeps at least %" PRId32 : " wants %" PRId32, size);
+            fprintf(out, is_floor ? " keeps at least %s" : " wants %s",
+                    as_unit_print_size(as_record_get_text(told->decision, "unit"), size, text));
         else
             fputs(is_hold ? " forbids a direction" : " wants no size", out);
         if (*reason && strcmp(reason, "ok") != 0 && !is_floor && !is_hold)

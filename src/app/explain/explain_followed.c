@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <alertscaler/app/record_text.h>
+#include <alertscaler/base/unit.h>
 
 #include "explain_private.h"
 
@@ -66,6 +67,15 @@ static void print_effect(const struct as_explanation *told, const json_t *record
     explain_put(out, ": it is ineffective and held until ", until, ", or until resume.\n");
 }
 
+/* "from 10 (10Gi) to 12 (12Gi): ", in the record's unit. */
+static void put_sizes(const json_t *record, int32_t from, int32_t to, FILE *out)
+{
+    const char *unit = as_record_get_text(record, "unit");
+    char before[AS_SIZE_TEXT_SIZE], after[AS_SIZE_TEXT_SIZE];
+    fprintf(out, "from %s to %s: ", as_unit_print_size(unit, from, before),
+            as_unit_print_size(unit, to, after));
+}
+
 static void print_action(const struct as_explanation *told, json_t *action, FILE *out)
 {
     int32_t from, to;
@@ -81,7 +91,7 @@ static void print_action(const struct as_explanation *told, json_t *action, FILE
     }
     put_start(told, action, out);
     if (as_record_get_size(action, "from", &from) && as_record_get_size(action, "to", &to))
-        fprintf(out, "from %" PRId32 " to %" PRId32 ": ", from, to);
+        put_sizes(action, from, to, out);
     else if (*as_record_get_text(action, "command"))
         fputs("a size by hand: ", out);
     else

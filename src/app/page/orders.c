@@ -11,6 +11,7 @@
 
 #include "auth/auth.h"
 #include "page.h"
+#include "target_rows.h"
 
 #define RESULT_MAX     ((size_t)600) /* bytes of a result's text */
 #define PATH_MAX_BYTES ((size_t)16 * 1024)
@@ -77,9 +78,11 @@ static void print_scale_form(const struct api_request *request, const char *plac
         as_buf_printf(&fields, " value=\"%" PRId32 "\"", target->desired);
     as_buf_append_str(&fields, "></label>\n<label class=\"check\"><input name=\"force\" "
                                "type=\"checkbox\" value=\"true\"> Ignore its bounds");
-    if (target->config)
-        as_buf_printf(&fields, " (%" PRId32 " to %" PRId32 ")", target->bounds.min,
-                      target->bounds.max);
+    if (target->config) {
+        as_buf_append_str(&fields, " (");
+        target_print_bounds(&fields, target);
+        as_buf_append_char(&fields, ')');
+    }
     as_buf_append_str(&fields, "</label>\n");
     print_form(request, place, "scale", "Scale", fields.data);
 }

@@ -69,6 +69,8 @@ void page_print_result(const struct api_request *request);
 /* words.c: in the words of people */
 void page_print_span(struct as_buf *out, int64_t us); /* "12 s", "5 min", "3 h", "2 d" */
 void page_print_ago(const struct api_request *request, as_wall_time at); /* with the time itself */
+/* "10 (10Gi) → 12 (12Gi)" */
+void page_print_change(struct as_buf *out, const char *unit, int32_t from, int32_t to);
 void page_print_time(const struct api_request *request,
                      as_wall_time at);                             /* "2026-11-20 14:03:12" */
 void page_print_reason(struct as_buf *out, enum as_reason reason); /* its word and its meaning */

@@ -8,6 +8,7 @@
 #include <alertscaler/app/chart.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/sized.h>
 
 #include "others/others.h"
 
@@ -49,7 +50,7 @@ static void print_facts(const struct api_request *request, const struct as_targe
     page_fact_end(out);
     if (target->config) {
         page_fact_begin(out, "Bounds");
-        as_buf_printf(out, "%" PRId32 " to %" PRId32, target->bounds.min, target->bounds.max);
+        target_print_bounds(out, target);
         page_fact_end(out);
     }
     if (target->config && target->config->schedule_count > 0) {
@@ -193,7 +194,7 @@ static void print_deeds(const struct api_request *request, const struct as_targe
         html_cell(&table);
         page_print_time(request, action->at);
         html_cell(&table);
-        as_buf_printf(out, "%" PRId32 " \u2192 %" PRId32, action->from, action->to);
+        page_print_change(out, as_sized_get_unit(target->ref), action->from, action->to);
         html_cell(&table);
         page_print_reason(out, action->outcome);
         html_cell(&table);

@@ -10,6 +10,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/sized.h>
 
 #include "page.h"
 
@@ -21,11 +22,22 @@ void target_print_size(struct as_buf *out, const struct as_target_view *target)
         html_element(out, "span", "dim", "not known");
         return;
     }
-    as_buf_printf(out, "<b>%" PRId32 "</b>", target->replicas);
+    const char *unit = as_sized_get_unit(target->ref);
+    char text[AS_SIZE_TEXT_SIZE];
+    as_buf_printf(out, "<b>%s</b>", as_unit_print_size(unit, target->replicas, text));
     if (target->desired != target->replicas)
-        as_buf_printf(out, " \u2192 <b>%" PRId32 "</b>", target->desired);
+        as_buf_printf(out, " \u2192 <b>%s</b>", as_unit_print_size(unit, target->desired, text));
     if (target->status_replicas != target->replicas)
-        as_buf_printf(out, " <small>%" PRId32 " there</small>", target->status_replicas);
+        as_buf_printf(out, " <small>%s there</small>",
+                      as_unit_print_size(unit, target->status_replicas, text));
+}
+
+void target_print_bounds(struct as_buf *out, const struct as_target_view *target)
+{
+    const char *unit = as_sized_get_unit(target->ref);
+    char min[AS_SIZE_TEXT_SIZE], max[AS_SIZE_TEXT_SIZE];
+    as_buf_printf(out, "%s to %s", as_unit_print_size(unit, target->bounds.min, min),
+                  as_unit_print_size(unit, target->bounds.max, max));
 }
 
 static void print_lock(const struct api_request *request, const char *what, struct as_moment until)
@@ -254,7 +266,7 @@ static void print_row(struct html_table *table, const struct api_request *reques
     target_print_size(out, target);
     html_cell(table);
     if (target->config)
-        as_buf_printf(out, "%" PRId32 " to %" PRId32, target->bounds.min, target->bounds.max);
+        target_print_bounds(out, target);
     html_cell(table);
     page_print_spark(request, target->id);
     html_cell(table);

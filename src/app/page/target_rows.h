@@ -14,6 +14,8 @@ void target_rows_print(struct api_request *request);
 
 /* For a target's own page too: "6", "6 -> 8, 5 there"; why it is held, as small signs. */
 void target_print_size(struct as_buf *out, const struct as_target_view *target);
+void target_print_bounds(struct as_buf *out,
+                         const struct as_target_view *target); /* has an entry */
 void target_print_signs(const struct api_request *request, const struct as_target_view *target);
 
 #endif

@@ -7,6 +7,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
 #include <alertscaler/config/external_url.h>
 
 #include "page.h"
@@ -184,15 +185,27 @@ void page_append_query(const struct api_request *request, const char *without, s
 
 /* --- decisions in words --- */
 
+void page_print_change(struct as_buf *out, const char *unit, int32_t from, int32_t to)
+{
+    char before[AS_SIZE_TEXT_SIZE], after[AS_SIZE_TEXT_SIZE];
+    as_buf_printf(out, "%s \u2192 %s", as_unit_print_size(unit, from, before),
+                  as_unit_print_size(unit, to, after));
+}
+
 static void print_change(struct as_buf *out, const struct kept_decision *decision)
 {
-    if (decision->desired != decision->replicas)
-        as_buf_printf(out, "<b>%" PRId32 " \u2192 %" PRId32 "</b>", decision->replicas,
-                      decision->desired);
-    else
-        as_buf_printf(out, "stays at %" PRId32, decision->replicas);
+    char text[AS_SIZE_TEXT_SIZE];
+    if (decision->desired != decision->replicas) {
+        as_buf_append_str(out, "<b>");
+        page_print_change(out, decision->unit, decision->replicas, decision->desired);
+        as_buf_append_str(out, "</b>");
+    } else {
+        as_buf_printf(out, "stays at %s",
+                      as_unit_print_size(decision->unit, decision->desired, text));
+    }
     if (decision->has_would)
-        as_buf_printf(out, ", would be %" PRId32, decision->would);
+        as_buf_printf(out, ", would be %s",
+                      as_unit_print_size(decision->unit, decision->would, text));
 }
 
 void page_print_decisions(const struct api_request *request, const char *target, size_t limit)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
 
 static bool asks_for(const struct destination *destination, enum as_notice_kind kind)
 {
@@ -48,6 +49,7 @@ static void tell_action(struct tell *tell, struct as_storage_batch *batch,
                  .has_to = record->has_sizes,
                  .from = record->from,
                  .to = record->to,
+                 .unit = as_str_is_empty(record->unit) ? NULL : record->unit,
                  .at = tell->clock->get_wall(tell->clock),
              });
 }
@@ -186,6 +188,7 @@ static void tell_decision(struct tell *tell, const struct as_engine *engine,
         .decision = record->id,
         .has_from = true,
         .from = output->replicas,
+        .unit = as_str_is_empty(record->unit) ? NULL : record->unit,
         .at = tell->clock->get_wall(tell->clock),
     };
     AS_CLEANUP(as_free_p) char *key = make_key(AS_NOTICE_AT_MAX, record->target);

@@ -13,6 +13,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/base/unit.h>
 
 #include "http_call.h"
 #include "status.h"
@@ -79,8 +80,17 @@ static bool describe_span(const json_t *object, const char *key, bool is_ago, in
     return true;
 }
 
+/* "40 (40Gi)" */
+static const char *print_size(const json_t *target, json_int_t size,
+                              char text_out[AS_SIZE_TEXT_SIZE])
+{
+    const int32_t count = size < 0 ? 0 : size > INT32_MAX ? INT32_MAX : (int32_t)size;
+    return as_unit_print_size(get_text(target, "unit"), count, text_out);
+}
+
 static char *describe_size(const json_t *target)
 {
+    char from[AS_SIZE_TEXT_SIZE], to[AS_SIZE_TEXT_SIZE];
     const json_t *replicas = json_object_get(target, "replicas");
     const json_t *ordered = json_object_get(target, "ordered");
     const json_int_t desired =
@@ -88,9 +98,9 @@ static char *describe_size(const json_t *target)
     if (!json_is_integer(replicas))
         return as_xstrdup("?");
     if (desired == json_integer_value(replicas))
-        return as_xasprintf("%" JSON_INTEGER_FORMAT, desired);
-    return as_xasprintf("%" JSON_INTEGER_FORMAT "->%" JSON_INTEGER_FORMAT,
-                        json_integer_value(replicas), desired);
+        return as_xstrdup(print_size(target, desired, to));
+    return as_xasprintf("%s->%s", print_size(target, json_integer_value(replicas), from),
+                        print_size(target, desired, to));
 }
 
 static char *describe_bounds(const json_t *target)
@@ -152,10 +162,11 @@ static char *describe_last(const json_t *target, int64_t now_us)
     char ago[64];
     if (!describe_span(last, "time", true, now_us, ago, sizeof(ago)))
         return as_xstrdup(*failure ? failure : "-");
-    char would[32] = "";
+    char would[AS_SIZE_TEXT_SIZE + 16] = "", size[AS_SIZE_TEXT_SIZE];
     if (json_is_integer(json_object_get(last, "would")))
-        (void)snprintf(would, sizeof(would), " would be %" JSON_INTEGER_FORMAT,
-                       json_integer_value(json_object_get(last, "would")));
+        (void)snprintf(
+            would, sizeof(would), " would be %s",
+            print_size(target, json_integer_value(json_object_get(last, "would")), size));
     return as_xasprintf("%s%s%s%s, %s ago%s%s", get_text(last, "reason"), would,
                         *rule ? " by " : "", rule, ago, *failure ? "; failed: " : "", failure);
 }

@@ -10,6 +10,7 @@
 #include <alertscaler/app/record_text.h>
 #include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/unit.h>
 
 #include "log_filter.h"
 
@@ -246,6 +247,28 @@ static void put_groups(const struct print *print, const json_t *output)
     put_texts(print, ", leaving: ", json_object_get(output, "take"));
 }
 
+/* "40 (40Gi)", in the record's unit. */
+static void put_size(const struct print *print, const json_t *record, const json_t *object,
+                     const char *key)
+{
+    char text[AS_SIZE_TEXT_SIZE];
+    int32_t size;
+    if (as_record_get_size(object, key, &size))
+        fputs(as_unit_print_size(as_record_get_text(record, "unit"), size, text), print->out);
+    else
+        fprintf(print->out, "%lld", get_number(object, key));
+}
+
+static void put_change(const struct print *print, const json_t *record, const json_t *object,
+                       const char *from, const char *to)
+{
+    fputs(": ", print->out);
+    put_size(print, record, object, from);
+    fputs(" -> ", print->out);
+    put_size(print, record, object, to);
+    fputs(": ", print->out);
+}
+
 static void print_decision(const struct print *print, json_t *record)
 {
     const json_t *output = json_object_get(record, "output");
@@ -253,13 +276,18 @@ static void print_decision(const struct print *print, json_t *record)
     const char *rule = as_record_get_text(output, "rule");
 
     put_target(print, record);
-    if (from == to)
-        fprintf(print->out, ": stays at %lld: ", from);
-    else
-        fprintf(print->out, ": %lld -> %lld: ", from, to);
+    if (from == to) {
+        fputs(": stays at ", print->out);
+        put_size(print, record, output, "desired");
+        fputs(": ", print->out);
+    } else {
+        put_change(print, record, output, "replicas", "desired");
+    }
     put_word(print, as_record_get_text(output, "reason"));
-    if (has_number(output, "would"))
-        fprintf(print->out, ", would be %lld", get_number(output, "would"));
+    if (has_number(output, "would")) {
+        fputs(", would be ", print->out);
+        put_size(print, record, output, "would");
+    }
     put_text_after(print, ", rule ", rule);
     put_texts(print, ", limited by ", json_object_get(output, "limited_by"));
     put_groups(print, output);
@@ -279,8 +307,7 @@ static void print_action(const struct print *print, json_t *record)
 
     put_target(print, record);
     if (has_number(record, "from") && has_number(record, "to"))
-        fprintf(print->out, ": %lld -> %lld: ", get_number(record, "from"),
-                get_number(record, "to"));
+        put_change(print, record, record, "from", "to");
     else
         fputs(": reading its size: ", print->out);
     put_word(print, as_record_get_text(record, "outcome"));

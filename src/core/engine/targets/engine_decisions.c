@@ -11,6 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/sized.h>
 
 #include "engine/holds/engine_forbidden.h"
 #include "engine/holds/engine_lacks.h"
@@ -147,6 +148,7 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
         .target = target->ref->id,
         .target_name = target->config->name,
         .target_kind = target->ref->kind,
+        .unit = as_sized_get_unit(target->ref),
         .incidents = proposals->incidents,
         .incident_count = proposals->incident_count,
         .incident_total = proposals->incident_total,

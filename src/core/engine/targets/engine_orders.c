@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/core/sized.h>
 
 #include "engine/follow/engine_follow.h"
 #include "engine/holds/engine_floors.h"
@@ -191,6 +192,7 @@ static struct as_action_record *record_end(struct as_engine *engine, struct targ
         .target = target->ref->id,
         .target_name = target->config ? target->config->name : "",
         .target_kind = target->ref->kind,
+        .unit = as_sized_get_unit(target->ref),
         .has_sizes = true,
         .from = from,
         .to = target->ordered.replicas,
