@@ -4,6 +4,7 @@
  * The kind (core/target_kind.h) knows how ids of one object differ. A text that is no id of any
  * kind is its own key.
  */
+#include <alertscaler/core/sized.h>
 #include <alertscaler/core/target.h>
 
 #include <stdint.h>
@@ -26,6 +27,17 @@ char *as_target_key_make(const char *id)
     if (as_buf_check(&key) < 0)
         abort(); /* only if out of memory */
     return as_buf_take(&key, &size);
+}
+
+const char *as_target_id_get_end(const char *id)
+{
+    const struct as_target_kind *kind = as_target_kind_find_of_id(id);
+    const char *rest = kind ? id + strlen(kind->word) + 1 : id;
+    const char *end =
+        kind && as_target_kind_has_sized(kind) ? rest + as_sized_find(rest) : rest + strlen(rest);
+    while (end > id && end[-1] != '/')
+        end--;
+    return end;
 }
 
 bool as_target_is_same(const char *id, const char *other)

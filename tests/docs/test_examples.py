@@ -21,7 +21,7 @@ import yaml
 ALERTSCALER, ROOT = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
 BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
-RECIPES = re.compile(r"docs/from-|docs/choosing-times|README")     # pages that say numbers
+RECIPES = re.compile(r"docs/from-|docs/choosing-times|docs/fields|README")     # pages that say numbers
 NAME = re.compile(r"# ([\w.-]+\.yaml)$")
 
 # The keys at the top of a block that tell what it is.

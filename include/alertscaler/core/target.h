@@ -38,6 +38,8 @@ struct as_target_ref { /* one block of memory */
 
 /* The key of an id, for free(); a text that is no id is its own key. */
 char *as_target_key_make(const char *id) AS_MUST_USE;
+/* The object's name and what is sized of it, or the group's name: the end of an id. */
+const char *as_target_id_get_end(const char *id);
 bool as_target_is_same(const char *id, const char *other) AS_MUST_USE;
 
 /*

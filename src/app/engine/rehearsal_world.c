@@ -46,8 +46,7 @@ static struct world_target *add_target(struct world *world, const char *id)
     struct world_target *target = as_xcalloc(1, sizeof(*target));
     target->id = as_xstrdup(id);
     target->key = as_target_key_make(id);
-    const char *slash = strrchr(target->id, '/');
-    target->name = slash ? slash + 1 : target->id;
+    target->name = as_target_id_get_end(target->id);
     target->size = -1;
     target->nodes.error = as_xstrdup("nothing is said of its nodes");
     HASH_ADD_KEYPTR(by_key, world->targets, target->key, strlen(target->key), target);

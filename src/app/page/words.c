@@ -9,6 +9,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/unit.h>
 #include <alertscaler/config/external_url.h>
+#include <alertscaler/core/target.h>
 
 #include "page.h"
 
@@ -119,7 +120,7 @@ void page_link_target(const struct api_request *request, struct as_buf *out, con
     if (!is_shared(request, name))
         return;
     as_buf_append_char(out, ' ');
-    html_element(out, "span", "id", strrchr(id, '/') ? strrchr(id, '/') + 1 : id);
+    html_element(out, "span", "id", as_target_id_get_end(id));
 }
 
 void page_link_rule(const struct api_request *request, struct as_buf *out, const char *rule)

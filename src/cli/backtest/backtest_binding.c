@@ -122,7 +122,7 @@ static int bind_target(struct backtest *backtest, const struct as_target_config 
     target->name = as_xstrdup(config->name);
     target->query = query;
     target->max = config->bounds.max;
-    if (ref->kind->has_pods)
+    if (ref->kind->has_pods && !*as_target_ref_get(ref, "field"))
         target->namespace = as_xstrdup(as_target_ref_get(ref, "namespace"));
     target->size = -1;
     HASH_ADD_KEYPTR(hh, backtest->targets, target->key, strlen(target->key), target);

@@ -265,6 +265,7 @@ void as_lint_check(const struct as_lint *lint, const struct as_config *config,
         add_watchdog(&run);
         lint_check_credentials(&run);
         lint_check_rules(&run);
+        lint_check_fields(&run);
         lint_check_alerts(&run);
         lint_check_routes(&run);
     } else if (is_loaded) {

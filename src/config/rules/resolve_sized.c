@@ -168,7 +168,14 @@ bool resolve_sized(struct resolver *resolver, const struct raw_target *raw,
     if (!is_good)
         return false;
     if (keys.field)
-        is_good = add_field(resolver, raw, keys.field, config);
+        config->ready_timeout_us = 0; /* also that of `defaults` */
+    if (keys.field && schema_find_key(raw->node, "ready_timeout")) {
+        loader_report(&resolver->loader, schema_find_key(raw->node, "ready_timeout"),
+                      "`ready_timeout` waits for pods, and a field has none");
+        is_good = false;
+    }
+    if (keys.field)
+        is_good = add_field(resolver, raw, keys.field, config) && is_good;
     if (keys.unit)
         is_good = add_unit(resolver, raw, keys.unit, config) && is_good;
     if (keys.absent)

@@ -147,7 +147,8 @@ static void finish(void *context)
     call->timer = NULL;
     if (call->outcome.reason == AS_REASON_APPLIED && !as_str_is_empty(call->scale.uid))
         as_kube_events_remember(call->owner->events, call->ref->id, call->scale.uid);
-    if (call->outcome.reason == AS_REASON_APPLIED && !call->is_cluster_wide)
+    if (call->outcome.reason == AS_REASON_APPLIED && !call->is_cluster_wide &&
+        call->sizing->what == AS_SIZED_SCALE)
         as_kube_others_note(call->owner->others, call->ref);
     if (call->scaled)
         tell_scaled(call);

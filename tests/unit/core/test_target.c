@@ -88,6 +88,20 @@ Test(target, a_pattern_of_an_object_does_not_match_its_fields)
     cr_expect(as_scope_match("kubernetes/*/shop/web:field/*", id));
 }
 
+Test(target, the_end_of_an_id_is_its_name)
+{
+    static const char *const rows[][2] = {
+        {"kubernetes/default/apps/v1/Deployment/shop/web", "web"},
+        {"kubernetes/default/apps/v1/Deployment/shop/web:field/metadata.labels['a/b']",
+         "web:field/metadata.labels['a/b']"},
+        {"node_group/mine/http://h:80/x", "x"},
+        {"web", "web"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
+        cr_expect_str_eq(as_target_id_get_end(rows[i][0]), rows[i][1]);
+}
+
 Test(target, a_reference_keeps_its_id_and_has_the_key_of_it)
 {
     const struct as_target_field field = {"url", "http://H/x"};

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/core/sized.h>
 
 #include "engine/follow/engine_follow.h"
 #include "engine/others/engine_contention.h"
