@@ -1,6 +1,7 @@
 /*
  * Any text as the path of a field: read or refused, with the place; printed, it is read as the same
- * path again. Any text as a unit, and a size in it.
+ * path again. Any text as a unit, and a size in it. Any object: a patch of it tests and changes the
+ * field, on condition of the version, and has no other operation.
  */
 #include <errno.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/unit.h>
 #include <alertscaler/core/field_path.h>
+#include <alertscaler/wire/kube_field.h>
 
 #include "fuzz.h"
 
@@ -63,10 +65,40 @@ static void check_unit(const char *text)
     }
 }
 
+static size_t count_operations(const char *patch)
+{
+    size_t count = 0;
+    for (; (patch = strstr(patch, "{\"op\":")); patch++)
+        count++;
+    return count;
+}
+
+static void check_object(const char *json, size_t size)
+{
+    static const char end[] = "{\"op\":\"replace\",\"path\":\"/spec/c/";
+    const struct as_sized sized = {.what = AS_SIZED_FIELD,
+                                   .unit = AS_UNIT_NONE,
+                                   .field = "spec.c[name=a].n",
+                                   .absent = -1,
+                                   .status_field = "status.n"};
+    AS_CLEANUP(as_buf_deinit) struct as_buf patch = AS_BUF_INIT((size_t)1 << 20);
+    struct as_kube_scale scale;
+    struct as_error error = AS_ERROR_INIT;
+    if (as_kube_field_decode(json, size, "T", &sized, &scale, &error) != 0) {
+        FUZZ_CHECK(*error.text);
+        return;
+    }
+    FUZZ_CHECK(scale.replicas >= 0 && scale.status_replicas >= 0 && *scale.resource_version);
+    FUZZ_CHECK(as_kube_field_encode_patch(json, size, "T", &sized, 7, &patch, &error) == 0);
+    FUZZ_CHECK(as_buf_check(&patch) == 0 && strstr(patch.data, end));
+    FUZZ_CHECK(count_operations(patch.data) == 3);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AS_CLEANUP(as_free_p) char *text = as_xstrndup((const char *)data, size);
     check_path(text);
     check_unit(text);
+    check_object((const char *)data, size);
     return 0;
 }
