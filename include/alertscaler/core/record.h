@@ -96,7 +96,7 @@ struct as_decision_record {
     const char *target;      /* id */
     const char *target_name; /* as in the rule file */
     const struct as_target_kind *target_kind;
-    const char *unit; /* that sizes count (core/sized.h); "": none */
+    const char *unit;                          /* that sizes count (core/sized.h); "": none */
     const char (*notifications)[AS_ULID_SIZE]; /* since the previous decision */
     size_t notification_count;                 /* listed */
     uint64_t notification_total;
