@@ -49,6 +49,19 @@ struct as_group_template { /* the last one that was told of a node group (as_nod
     const char *text;
 };
 
+/* Of a container's resource: what becomes of the change of a pod template, or what pods have that
+ * are resized in place. */
+struct as_resize_seen {
+    bool is_set;
+    bool is_rolling;       /* the template's rollout has not ended */
+    bool has_verdict;      /* its controller watches its deadline, */
+    bool has_failed;       /* and says that it has passed */
+    int32_t updated;       /* pods with the present template */
+    int32_t template_size; /* of the pods: what new ones get; -1: the template is what is sized */
+    int32_t settled; /* the smallest that is not the template's; -1: all pods have the template's */
+    char message[AS_MESSAGE_SIZE]; /* why it has failed */
+};
+
 struct as_observation {
     enum as_reason outcome;  /* AS_REASON_APPLIED: read; else target_not_found, forbidden,
                                 unreachable,  throttled, rejected, timeout */
@@ -72,6 +85,7 @@ struct as_observation {
     size_t template_count;
     const struct as_pool_plan *plan;     /* of the survey; NULL: the survey has an error */
     char changed_by[AS_MANAGER_SIZE];    /* manager of a size that is not `own_size`; "": unknown */
+    struct as_resize_seen resize;        /* of a container's resource */
     as_maybe_time drain_failed;          /* when a node that was to leave was last put back */
     int http_status;                     /* 0: no answer */
     int64_t retry_after_us;              /* 0: not given */
@@ -101,6 +115,7 @@ struct as_scale_request {
     bool is_ordered;   /* by an operator: the id is the command's, and there is no rule */
     bool is_take_back; /* removes only what never came: nothing that serves is touched */
     bool is_clean_up;  /* removes only instances that are removable (as_group_members), by name */
+    bool is_put_back;  /* of a container's resource: to what it was before its last change */
     const char *rule;
     const char *alert; /* the alertname of the causing incident, for events; "" if unknown */
     const struct as_nodes_config *nodes; /* as in as_observe_request */

@@ -64,6 +64,13 @@
 /* Marks of earlier versions name no target: after this time nobody goes on with such a node. */
 #define AS_LEAVE_ORPHAN_US (5 * AS_US_PER_MIN)
 
+/* Pods that are resized one by one: how often one is looked at, and how long its kubelet has to
+ * answer; tries after another writer's changes; bytes of one Pod or workload. */
+#define AS_KUBE_RESIZE_LOOK_US AS_US_PER_S
+#define AS_KUBE_RESIZE_WAIT_US (10 * AS_US_PER_S)
+#define AS_KUBE_RESIZE_TRIES   4
+#define AS_KUBE_OBJECT_MAX     ((size_t)4 * 1024 * 1024)
+
 /* Events on scaled objects: requests at a time, and per second on average (with a burst). */
 #define AS_KUBE_EVENTS_IN_FLIGHT 16
 #define AS_KUBE_EVENTS_PER_S     10
