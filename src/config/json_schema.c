@@ -371,7 +371,9 @@ static void write_address(struct schema_writer *to, const struct as_target_kind 
         if (row->key)
             write_property(to, &(struct schema_field){
                                    .key = row->key,
-                                   .type = row->is_number ? SCHEMA_INT : SCHEMA_STRING,
+                                   .type = row->is_number ? SCHEMA_INT
+                                           : row->is_flag ? SCHEMA_BOOL
+                                                          : SCHEMA_STRING,
                                    .max = row->is_number ? AS_SIZE_MAX : 0,
                                    .fallback = row->fallback,
                                });

@@ -17,8 +17,14 @@ static void append_path(const char *value, struct as_buf *out)
         as_buf_append_str(out, value);
 }
 
+static void append_word(const char *value, struct as_buf *out)
+{
+    as_buf_append_str(out, value);
+}
+
 const struct as_sized_kind as_sized_kinds[] = {
     {AS_SIZED_FIELD, "field", {"field"}, append_path},
+    {AS_SIZED_RESOURCE, "container", {"container", "resource"}, append_word},
     {.word = NULL},
 };
 

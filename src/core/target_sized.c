@@ -17,6 +17,12 @@ void as_sized_read(const struct as_target_ref *ref, struct as_sized *sized_out)
         .unit = AS_UNIT_NONE,
         .field = as_target_ref_get(ref, "field"),
         .absent = -1,
+        .container = as_target_ref_get(ref, "container"),
+        .resource = strcmp(as_target_ref_get(ref, "resource"), "cpu") == 0 ? AS_RESOURCE_CPU
+                                                                           : AS_RESOURCE_MEMORY,
+        .keep_limit = strcmp(as_target_ref_get(ref, "limits"), "keep") == 0,
+        .by_pods = strcmp(as_target_ref_get(ref, "apply"), "pods") == 0,
+        .with_template = strcmp(as_target_ref_get(ref, "template"), "true") == 0,
         .status_field = as_target_ref_get(ref, "status_field"),
     };
     for (const struct as_sized_kind *kind = as_sized_kinds; kind->word; kind++) {

@@ -1,6 +1,7 @@
 /*
- * What of a target's object is its size, and in which unit it is counted: the scale subresource, or
- * a field of the object. One row per kind of these (core/sized.c).
+ * What of a target's object is its size, and in which unit it is counted: the scale subresource,
+ * a field of the object, or a resource of a container of its pods. One row per kind of these
+ * (core/sized.c).
  *
  * It is part of the target's identity: the scale and a field of one object are two targets with two
  * locks. An id says what is sized behind a colon, unless it is the scale:
@@ -20,6 +21,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/unit.h>
+#include <alertscaler/core/action.h>
 
 #define AS_SIZED_KEYS_MAX 3
 
@@ -27,7 +29,7 @@
 
 struct as_target_ref;
 
-enum as_sized_what { AS_SIZED_SCALE, AS_SIZED_FIELD };
+enum as_sized_what { AS_SIZED_SCALE, AS_SIZED_FIELD, AS_SIZED_RESOURCE };
 
 struct as_sized_kind {
     enum as_sized_what what;
@@ -45,9 +47,14 @@ extern const struct as_sized_kind as_sized_kinds[];
 struct as_sized { /* texts are borrowed from the address */
     enum as_sized_what what;
     struct as_unit unit;
-    const char *field;        /* path in the object (core/field_path.h) */
-    int32_t absent;           /* the size where the field is absent; -1: that is an error */
-    const char *status_field; /* path of the integer that says the actual size; "": the field */
+    const char *field;         /* path in the object (core/field_path.h) */
+    int32_t absent;            /* the size where the field is absent; -1: that is an error */
+    const char *container;     /* whose request is sized, */
+    enum as_resource resource; /* of this resource */
+    bool keep_limit;           /* else the limit stays in its ratio to the request */
+    bool by_pods;              /* running pods are resized; else the pod template is changed */
+    bool with_template;        /* by_pods: the template too, where that does not roll */
+    const char *status_field;  /* path of the integer that says the actual size; "": the field */
 };
 
 /* From an address that was checked. */

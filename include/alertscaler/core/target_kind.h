@@ -25,7 +25,8 @@ struct as_address_key {
     const char *fallback; /* default value; NULL: none */
     bool (*is_valid)(const char *value);
     const char *expected; /* for error messages */
-    bool is_number;       /* an integer of 0 or more; else text */
+    bool is_number;       /* an integer of 0 or more; else text, */
+    bool is_flag;         /* or true or false */
     /* Says what of the object is sized, and how (core/sized.h). Has no templates; stands in an id
      * only behind its colon, if at all. */
     bool is_sized;

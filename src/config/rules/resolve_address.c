@@ -286,7 +286,8 @@ static bool complete_version(struct resolver *resolver, struct raw_target *raw)
     if (is_template(kind))
         loader_report(&resolver->loader, kind, "a kind from a template needs an `apiVersion`");
     else
-        *version = find_api_version(resolver, kind, !as_yaml_find(raw->address, "field"));
+        *version = find_api_version(resolver, kind, !as_yaml_find(raw->address, "field") &&
+                                                !as_yaml_find(raw->address, "container"));
     return *version;
 }
 

@@ -1,5 +1,5 @@
 /*
- * What of a Kubernetes object is sized: the keys `field`, `unit`, `absent` and `status_field` of an
+ * What of a Kubernetes object is sized: the keys `field`, `container` and those beside them of an
  * address, and what rules may want of such a target.
  */
 #include "resolve.h"
@@ -13,7 +13,9 @@
 #include <alertscaler/core/target.h>
 
 struct sized_keys {
-    const struct as_yaml_node *field, *unit, *absent, *status_field; /* NULL: not given */
+    /* NULL: not given */
+    const struct as_yaml_node *field, *unit, *absent, *status_field;
+    const struct as_yaml_node *container, *resource, *limits, *apply, *template_;
 };
 
 /* NULL: not given, or reported already. */
@@ -25,8 +27,11 @@ static const struct as_yaml_node *find_key(const struct raw_target *raw, const c
 
 static struct sized_keys find_keys(const struct raw_target *raw)
 {
-    return (struct sized_keys){find_key(raw, "field"), find_key(raw, "unit"),
-                               find_key(raw, "absent"), find_key(raw, "status_field")};
+    return (struct sized_keys){
+        find_key(raw, "field"),        find_key(raw, "unit"),      find_key(raw, "absent"),
+        find_key(raw, "status_field"), find_key(raw, "container"), find_key(raw, "resource"),
+        find_key(raw, "limits"),       find_key(raw, "apply"),     find_key(raw, "template"),
+    };
 }
 
 /* Adds the key with its path in the one form that equal paths share. */
@@ -120,20 +125,105 @@ static bool check_keys(struct resolver *resolver, const struct sized_keys *keys)
     const struct {
         const char *key;
         const struct as_yaml_node *node;
-    } rows[] = {{"unit", keys->unit},
-                {"absent", keys->absent},
-                {"status_field", keys->status_field},
-                {"field", keys->field}};
+        const struct as_yaml_node *owner;
+        const char *of;
+    } rows[] = {{"unit", keys->unit, keys->field ? keys->field : keys->container,
+                 keys->resource ? "container" : "field"},
+                {"absent", keys->absent, keys->field, "field"},
+                {"status_field", keys->status_field, keys->field, "field"},
+                {"field", keys->field, keys->field, ""},
+                {"resource", keys->resource, keys->container, "container"},
+                {"limits", keys->limits, keys->container, "container"},
+                {"apply", keys->apply, keys->container, "container"},
+                {"template", keys->template_, keys->container, "container"},
+                {"container", keys->container, keys->container, ""}};
     bool is_good = true;
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         if (!rows[i].node)
             continue;
         is_good = check_plain(resolver, rows[i].key, rows[i].node) && is_good;
-        if (keys->field)
+        if (rows[i].owner)
             continue;
         loader_report(&resolver->loader, rows[i].node,
-                      "`%s` is for a target with `field`, which is missing", rows[i].key);
+                      "`%s` is for a target with `%s`, which is missing", rows[i].key, rows[i].of);
         is_good = false;
+    }
+    return is_good;
+}
+
+/* --- a resource of a container --- */
+
+/* Kinds whose pods can be sized, of the group apps. */
+static bool check_workload(struct resolver *resolver, const struct raw_target *raw, bool by_pods)
+{
+    static const struct {
+        const char *kind;
+        bool rolls;
+    } kinds[] = {
+        {"Deployment", true}, {"StatefulSet", true}, {"DaemonSet", true}, {"ReplicaSet", false}};
+    const struct as_yaml_node *kind = as_yaml_find(raw->address, "kind");
+    const struct as_yaml_node *version = as_yaml_find(raw->address, "apiVersion");
+    const bool is_apps = !version || strncmp(version->text, "apps/", strlen("apps/")) == 0;
+    for (size_t i = 0; is_apps && i < AS_ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kinds[i].kind, kind->text) != 0)
+            continue;
+        if (kinds[i].rolls || by_pods)
+            return true;
+        loader_report(&resolver->loader, kind,
+                      "a change of the template of a %s reaches no pod: use `apply: pods`",
+                      kind->text);
+        return false;
+    }
+    loader_report(
+        &resolver->loader, kind,
+        "`container` is for a Deployment, StatefulSet, DaemonSet or ReplicaSet of apps/v1");
+    return false;
+}
+
+static bool check_container(struct resolver *resolver, const struct raw_target *raw,
+                            const struct sized_keys *keys)
+{
+    const bool by_pods = keys->apply && strcmp(keys->apply->text, "pods") == 0;
+    const bool has_template = keys->template_ && strcmp(keys->template_->text, "true") == 0;
+    const struct {
+        bool is_wrong;
+        const struct as_yaml_node *node;
+        const char *text;
+    } rows[] = {
+        {keys->field, keys->field, "either `field` or `container`, not both"},
+        {!keys->resource, keys->container, "`container` needs `resource`: cpu or memory"},
+        {!keys->unit, keys->container,
+         "`container` needs `unit`: how much a step is, like 64Mi or 100m"},
+        {has_template && !by_pods, keys->template_, "`template` is for `apply: pods`"},
+        {raw->policy.bounds.min == 0, keys->container,
+         "`container` needs a `min` of at least 1: a request of 0 is none"},
+    };
+    bool is_good = true;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (!rows[i].is_wrong)
+            continue;
+        loader_report(&resolver->loader, rows[i].node, "%s", rows[i].text);
+        is_good = false;
+    }
+    return check_workload(resolver, raw, by_pods) && is_good;
+}
+
+static bool add_container(struct resolver *resolver, const struct raw_target *raw,
+                          const struct sized_keys *keys, struct as_target_config *config)
+{
+    const struct {
+        const char *key;
+        const struct as_yaml_node *node;
+    } rows[] = {{"container", keys->container},
+                {"resource", keys->resource},
+                {"limits", keys->limits},
+                {"apply", keys->apply},
+                {"template", keys->template_}};
+    bool is_good = check_container(resolver, raw, keys);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (rows[i].node)
+            add_address_field(resolver, config, rows[i].key, rows[i].node->text, rows[i].node,
+                              &is_good);
     }
     return is_good;
 }
@@ -182,6 +272,8 @@ bool resolve_sized(struct resolver *resolver, const struct raw_target *raw,
         add_address_field(resolver, config, "absent", keys.absent->text, keys.absent, &is_good);
     if (keys.status_field)
         is_good = add_path(resolver, config, "status_field", keys.status_field, &path) && is_good;
+    if (keys.container)
+        is_good = add_container(resolver, raw, &keys, config) && is_good;
     if (is_claim(raw) && raw->policy.bounds.enforce_bounds) {
         const struct as_yaml_node *key = schema_find_key(raw->node, "enforce_bounds");
         report_shrinking(resolver, key ? key : raw->key, raw->name,
@@ -197,6 +289,8 @@ const char *find_lack_of_pods(const struct raw_target *target)
 {
     if (target->kind && !target->kind->has_pods)
         return target->kind->title;
+    if (target->address && as_yaml_find(target->address, "container"))
+        return "a resource of a container";
     return target->address && as_yaml_find(target->address, "field") ? "a field of an object"
                                                                      : NULL;
 }

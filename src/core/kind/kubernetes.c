@@ -1,5 +1,6 @@
 /*
- * Kubernetes objects: their subresource `scale`, or a field (core/sized.h).
+ * Kubernetes objects: their subresource `scale`, a field, or a resource of a container of their
+ * pods (core/sized.h).
  */
 #include <string.h>
 
@@ -104,6 +105,31 @@ static bool is_unit(const char *value)
 {
     struct as_unit unit;
     return as_unit_parse(value, &unit, NULL) == 0;
+}
+
+static bool is_container(const char *value)
+{
+    return is_dns_label(value, strlen(value));
+}
+
+static bool is_resource(const char *value)
+{
+    return strcmp(value, "cpu") == 0 || strcmp(value, "memory") == 0;
+}
+
+static bool is_limits(const char *value)
+{
+    return strcmp(value, "scale") == 0 || strcmp(value, "keep") == 0;
+}
+
+static bool is_apply(const char *value)
+{
+    return strcmp(value, "template") == 0 || strcmp(value, "pods") == 0;
+}
+
+static bool is_flag(const char *value)
+{
+    return strcmp(value, "true") == 0 || strcmp(value, "false") == 0;
 }
 
 static bool is_size(const char *value)
@@ -238,6 +264,27 @@ const struct as_target_kind as_target_kind_kubernetes = {
              .is_sized = true,
              .is_valid = is_path,
              .expected = "the path of a field like status.currentReplicas"},
+            {.key = "container",
+             .is_sized = true,
+             .is_valid = is_container,
+             .expected = "a container's name"},
+            {.key = "resource",
+             .is_sized = true,
+             .is_valid = is_resource,
+             .expected = "`cpu` or `memory`"},
+            {.key = "limits",
+             .is_sized = true,
+             .is_valid = is_limits,
+             .expected = "`scale` or `keep`"},
+            {.key = "apply",
+             .is_sized = true,
+             .is_valid = is_apply,
+             .expected = "`template` or `pods`"},
+            {.key = "template",
+             .is_sized = true,
+             .is_flag = true,
+             .is_valid = is_flag,
+             .expected = "true or false"},
         },
     .append_key = append_key,
     .has_pods = true,

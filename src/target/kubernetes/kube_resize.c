@@ -19,12 +19,12 @@
 
 struct as_kube_resize_run {
     struct as_kube_resize_spec spec;
-    size_t index;                 /* of the present pod */
-    struct as_kube_sized_pod pod; /* as last read */
+    size_t index;                  /* of the present pod */
+    struct as_kube_sized_pod pod;  /* as last read */
     struct as_kube_amounts former; /* of the present pod, before its resize */
-    bool is_resized;              /* the present pod: waiting for its kubelet */
-    unsigned tries;               /* of the present pod */
-    as_mono_time until;           /* for its kubelet's answer */
+    bool is_resized;               /* the present pod: waiting for its kubelet */
+    unsigned tries;                /* of the present pod */
+    as_mono_time until;            /* for its kubelet's answer */
     size_t changed, gone, deferred, restarted;
     unsigned attempts;
     char note[AS_MESSAGE_SIZE]; /* of the first pod that is deferred; "" */
@@ -57,7 +57,7 @@ void as_kube_resize_cancel(struct as_kube_resize_run *run)
 
 static void finish(struct as_kube_resize_run *run, struct as_outcome *outcome)
 {
-    const as_kube_resize_done_fn *done = run->spec.done;
+    as_kube_resize_done_fn *done = run->spec.done;
     void *context = run->spec.context;
     const unsigned attempts = run->attempts;
     outcome->is_accepted = outcome->reason != AS_REASON_APPLIED && run->changed > 0;
@@ -238,8 +238,7 @@ static void review(struct as_kube_resize_run *run)
     const bool is_late = env->clock->get_mono(env->clock).us >= run->until.us ||
                          as_access_get_permit(env) != AS_PERMIT_ALL;
     if (!run->pod.is_answered && run->pod.is_bound && !is_late) {
-        run->timer =
-            env->loop->start_timer(env->loop, AS_KUBE_RESIZE_LOOK_US, read_pod, run);
+        run->timer = env->loop->start_timer(env->loop, AS_KUBE_RESIZE_LOOK_US, read_pod, run);
         return;
     }
     if (run->pod.resize == AS_KUBE_RESIZE_INFEASIBLE) {
@@ -263,8 +262,7 @@ static void resized(void *context, const struct as_http_response *response, unsi
         run->changed++;
         run->restarted += run->pod.restarts;
         run->is_resized = true;
-        run->until.us =
-            as_time_add(clock->get_mono(clock).us, AS_KUBE_RESIZE_WAIT_US);
+        run->until.us = as_time_add(clock->get_mono(clock).us, AS_KUBE_RESIZE_WAIT_US);
         review(run);
     } else if (outcome.reason == AS_REASON_CONFLICT && ++run->tries < AS_KUBE_RESIZE_TRIES) {
         read_pod(run);

@@ -5,8 +5,8 @@
  * An increase raises only pods that have less, a decrease lowers only those that have more. Before
  * each pod it is asked whether that is still allowed, and the pod is read again: it may be gone, or
  * resized by somebody else. After each its kubelet has AS_KUBE_RESIZE_WAIT_US to answer. A kubelet
- * that defers is no obstacle for the next pod. One that can never do it is: the pod is put back, and
- * the run ends.
+ * that defers is no obstacle for the next pod. One that can never do it is: the pod is put back,
+ * and the run ends.
  */
 #ifndef ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_RESIZE_H
 #define ALERTSCALER_SRC_TARGET_KUBERNETES_KUBE_RESIZE_H
@@ -41,8 +41,7 @@ struct as_kube_resize_spec { /* all borrowed until it is done or cancelled */
     void *context;
 };
 
-struct as_kube_resize_run *
-as_kube_resize_start(const struct as_kube_resize_spec *spec) AS_MUST_USE;
+struct as_kube_resize_run *as_kube_resize_start(const struct as_kube_resize_spec *spec) AS_MUST_USE;
 void as_kube_resize_cancel(struct as_kube_resize_run *run);
 
 #endif

@@ -28,6 +28,7 @@
 #include "kube_manager.h"
 #include "kube_others.h"
 #include "kube_pods.h"
+#include "kube_vertical.h"
 #include "kube_sizing.h"
 #include "outcome.h"
 #include "scale_request.h"
@@ -43,6 +44,7 @@ struct kubernetes {
     struct as_kube_discovery *discovery;
     struct as_kube_events *events;
     struct as_kube_others_watch *others;
+    struct as_kube_vertical *vertical; /* has the calls of its targets */
     LIST_HEAD(, call) calls;
 };
 
@@ -457,10 +459,22 @@ static struct call *new_call(struct as_target_port *port, uint64_t ticket,
     return call;
 }
 
+static bool is_resource(const struct as_target_ref *ref)
+{
+    struct as_sized sized;
+    as_sized_read(ref, &sized);
+    return sized.what == AS_SIZED_RESOURCE;
+}
+
 static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
                     const struct as_observe_request *request, as_target_observed_fn *done,
                     void *context)
 {
+    if (is_resource(ref)) {
+        as_kube_vertical_observe(((struct kubernetes *)self)->vertical, ticket, ref, done,
+                                  context);
+        return;
+    }
     struct call *call = new_call(self, ticket, ref, context);
     call->observed = done;
     call->with_pods = request->with_pods;
@@ -472,6 +486,11 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
 static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
                   const struct as_scale_request *request, as_target_scaled_fn *done, void *context)
 {
+    if (is_resource(ref)) {
+        as_kube_vertical_scale(((struct kubernetes *)self)->vertical, ticket, ref, request, done,
+                                context);
+        return;
+    }
     struct call *call = new_call(self, ticket, ref, context);
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
@@ -480,7 +499,8 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
 
 static bool is_idle(const struct as_target_port *self)
 {
-    return LIST_EMPTY(&((const struct kubernetes *)self)->calls);
+    const struct kubernetes *kubernetes = (const struct kubernetes *)self;
+    return LIST_EMPTY(&kubernetes->calls) && as_kube_vertical_is_idle(kubernetes->vertical);
 }
 
 static void close_port(struct as_target_port *self)
@@ -490,6 +510,7 @@ static void close_port(struct as_target_port *self)
     while ((call = LIST_FIRST(&kubernetes->calls)) != NULL)
         free_call(call);
     as_kube_others_free(kubernetes->others);
+    as_kube_vertical_free(kubernetes->vertical);
     as_kube_discovery_free(kubernetes->discovery);
     as_kube_client_deinit(&kubernetes->client);
     as_kube_events_free(kubernetes->events);
@@ -514,6 +535,7 @@ struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
     kubernetes->discovery = as_kube_discovery_new(&kubernetes->client);
     kubernetes->events = as_kube_events_new(&kubernetes->client);
     kubernetes->others = as_kube_others_new(&kubernetes->client);
+    kubernetes->vertical = as_kube_vertical_new(&kubernetes->client, kubernetes->events);
     LIST_INIT(&kubernetes->calls);
     return &kubernetes->port;
 }
