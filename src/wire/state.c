@@ -181,6 +181,16 @@ static const struct state_row recommendation_rows[] = {
     {.name = NULL},
 };
 
+static const struct state_row resize_rows[] = {
+    {STATE_ROW("from", I32, as_resize_state, from)},
+    {STATE_ROW("id", TEXT, as_resize_state, id)},
+    {STATE_ROW("late", BOOL, as_resize_state, is_late)},
+    {STATE_ROW("open", BOOL, as_resize_state, is_open)},
+    {STATE_ROW("ordered", BOOL, as_resize_state, is_ordered)},
+    {STATE_ROW("to", I32, as_resize_state, to)},
+    {.name = NULL},
+};
+
 static const struct state_row pause_document_rows[] = {
     {STATE_ROW("boot", TEXT, document, boot)},
     {STATE_ROW_OBJECT("pause", OBJECT, document, pause, pause_rows)},
@@ -224,6 +234,7 @@ static const struct state_row target_rows[] = {
     {STATE_ROW_OBJECT("recommendations", LIST, document, target.recommendations,
                       recommendation_rows),
      .count_at = offsetof(struct document, target.recommendation_count)},
+    {STATE_ROW_OBJECT("resize", OBJECT, document, target.resize, resize_rows), .is_optional = true},
     {STATE_ROW_OBJECT("set_backs", LIST, document, target.set_backs, set_back_rows),
      .is_optional = true, .count_at = offsetof(struct document, target.set_back_count)},
     {STATE_ROW("template", TEXT, document, target.template_), .size = AS_NODE_TEMPLATE_TEXT_MAX + 1,
@@ -432,7 +443,9 @@ static void check_target(struct reader *reader, const struct document *document,
         state->contended = AS_MOMENT_NEVER;
     if (growth && growth->is_open && !as_moment_is_set(growth->since))
         damage(reader, "since");
-    if ((state->ordered || (growth && growth->is_open)) && !state->ref)
+    if ((state->ordered || (growth && growth->is_open) ||
+         (state->resize && state->resize->is_open)) &&
+        !state->ref)
         damage(reader, "address");
     check_template(reader, state->template_);
     if (!*state->id)

@@ -167,6 +167,12 @@ struct as_set_back {
     const char *by; /* the manager of the size in the object's managedFields; "": not known */
 };
 
+struct as_resize_state { /* of a container's resource: its last change */
+    const char *id; /* of the decision, or the command (is_ordered) */
+    bool is_open, is_late, is_ordered;
+    int32_t from, to;
+};
+
 struct as_target_state {
     const char *id, *stored_as;      /* stored_as: the store's key, in earlier versions the id */
     const struct as_target_ref *ref; /* NULL: no endings, no order, no open growth */
@@ -189,6 +195,7 @@ struct as_target_state {
     const struct as_floor_state *floor;     /* NULL: none */
     const struct as_ordered_state *ordered; /* NULL: none */
     const struct as_growth_state *growth;   /* NULL: nothing to remember */
+    const struct as_resize_state *resize;   /* NULL: nothing to remember */
     const struct as_asked *asked;           /* of a pool: shapes that groups were asked for */
     size_t asked_count;
     const char *template_;                 /* as in as_nodes_seen; NULL: none */

@@ -1,13 +1,23 @@
 /*
- * Whether nodes that are marked to leave may go on leaving. Asked before each step of such a node.
+ * Whether nodes that are marked to leave may go on leaving, and whether pods of a target may go on
+ * being resized. Asked before each such step.
  */
 #include <alertscaler/core/engine.h>
+
+#include <alertscaler/core/sized.h>
 
 #include "engine/holds/engine_forbidden.h"
 #include "engine/state/engine_state.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_watchdog.h"
 #include "engine/targets/engine_pauses.h"
+
+static bool is_resized(const struct target *target)
+{
+    struct as_sized sized;
+    as_sized_read(target->ref, &sized);
+    return sized.what == AS_SIZED_RESOURCE;
+}
 
 static const struct target *find(const struct as_engine *engine, const char *id)
 {
@@ -38,7 +48,7 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
 {
     const struct target *target = find(engine, id);
     const struct as_nodes_config *nodes = target ? target_get_nodes(target) : NULL;
-    if (!nodes || !nodes->cluster)
+    if (!target || !target->config || (!is_resized(target) && (!nodes || !nodes->cluster)))
         return "";
     if (engine->stopping)
         return "alertscaler stops";
@@ -46,9 +56,9 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
         return "dry run";
     if (pauses_find(engine, target))
         return "paused";
-    if (forbidden_is(engine, target, AS_WAYS_DOWN))
+    if (!is_resized(target) && forbidden_is(engine, target, AS_WAYS_DOWN))
         return "held: the size must not go down";
-    if (needs_proof(engine, target) && !watchdog_is_alive(engine, now))
+    if (nodes && needs_proof(engine, target) && !watchdog_is_alive(engine, now))
         return "guarded: the watchdog is not heard of";
     return NULL;
 }

@@ -471,8 +471,8 @@ static void begin(struct call *call)
 }
 
 void as_kube_vertical_observe(struct as_kube_vertical *vertical, uint64_t ticket,
-                               const struct as_target_ref *ref, as_target_observed_fn *done,
-                               void *context)
+                              const struct as_target_ref *ref, as_target_observed_fn *done,
+                              void *context)
 {
     struct call *call = new_call(vertical, ticket, ref, context);
     call->observed = done;
@@ -480,9 +480,8 @@ void as_kube_vertical_observe(struct as_kube_vertical *vertical, uint64_t ticket
 }
 
 void as_kube_vertical_scale(struct as_kube_vertical *vertical, uint64_t ticket,
-                             const struct as_target_ref *ref,
-                             const struct as_scale_request *request, as_target_scaled_fn *done,
-                             void *context)
+                            const struct as_target_ref *ref, const struct as_scale_request *request,
+                            as_target_scaled_fn *done, void *context)
 {
     struct call *call = new_call(vertical, ticket, ref, context);
     call->scaled = done;
@@ -496,9 +495,9 @@ bool as_kube_vertical_is_idle(const struct as_kube_vertical *vertical)
 }
 
 struct as_kube_vertical *as_kube_vertical_new(struct as_kube_client *client,
-                                                struct as_kube_events *events)
+                                              struct as_kube_events *events)
 {
-    struct as_kube_vertical *vertical = as_xcalloc(1, sizeof(*resources));
+    struct as_kube_vertical *vertical = as_xcalloc(1, sizeof(*vertical));
     vertical->client = client;
     vertical->events = events;
     LIST_INIT(&vertical->calls);

@@ -28,8 +28,8 @@
 #include "kube_manager.h"
 #include "kube_others.h"
 #include "kube_pods.h"
-#include "kube_vertical.h"
 #include "kube_sizing.h"
+#include "kube_vertical.h"
 #include "outcome.h"
 #include "scale_request.h"
 
@@ -471,8 +471,7 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
                     void *context)
 {
     if (is_resource(ref)) {
-        as_kube_vertical_observe(((struct kubernetes *)self)->vertical, ticket, ref, done,
-                                  context);
+        as_kube_vertical_observe(((struct kubernetes *)self)->vertical, ticket, ref, done, context);
         return;
     }
     struct call *call = new_call(self, ticket, ref, context);
@@ -488,7 +487,7 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
 {
     if (is_resource(ref)) {
         as_kube_vertical_scale(((struct kubernetes *)self)->vertical, ticket, ref, request, done,
-                                context);
+                               context);
         return;
     }
     struct call *call = new_call(self, ticket, ref, context);

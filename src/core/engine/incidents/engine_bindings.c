@@ -22,6 +22,7 @@
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"
+#include "engine/targets/engine_resize.h"
 
 static void bind(const struct as_engine *engine, struct binding *binding, struct incident *incident,
                  struct group *group)
@@ -246,6 +247,7 @@ static void remake_rest(struct as_engine *engine)
     RB_FOREACH (target, target_tree, &engine->targets) {
         bool is_changed = endings_remake(engine, target);
         is_changed = orders_remake(engine, target) || is_changed;
+        is_changed = resize_remake(engine, target) || is_changed;
         if (growth_remake(engine, target) || is_changed)
             effect_put_target(engine, target);
     }

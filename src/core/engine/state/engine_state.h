@@ -182,6 +182,17 @@ struct growth { /* the last increase, until all of it has arrived (engine_growth
     int64_t back_off_us;     /* after `failed` */
 };
 
+struct resize { /* of a container's resource: its last change (engine_resize.h) */
+    bool is_set;
+    bool is_open;          /* its rollout has not ended */
+    bool is_late;          /* and did not in time: the size before it is put back */
+    bool is_ordered;       /* by an operator */
+    char id[AS_ULID_SIZE]; /* of the decision, or the command */
+    int32_t from, to;
+    int32_t updated;        /* pods of the rollout, in memory alone, */
+    struct as_moment moved; /* and when they last became others */
+};
+
 struct share {           /* what a pool has decided for this group (engine_shares.h) */
     struct target *pool; /* NULL: none */
     char *rule, decision[AS_ULID_SIZE]; /* of the pool */
@@ -364,6 +375,7 @@ struct target {
     struct ordered ordered;
     struct contention contention;
     struct growth growth;
+    struct resize resize;
     struct share share;
     struct overdue overdue;
     struct pool pool;

@@ -359,6 +359,46 @@ static void take_follows(struct as_engine *engine, struct target *target,
     }
 }
 
+static void fill_resize(struct as_engine *engine, const struct target *target,
+                        struct as_target_state *state)
+{
+    const struct resize *resize = &target->resize;
+    if (!resize->is_set)
+        return;
+    struct as_resize_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = (struct as_resize_state){
+        .id = as_arena_strdup(&engine->arena, resize->id),
+        .is_open = resize->is_open,
+        .is_late = resize->is_late,
+        .is_ordered = resize->is_ordered,
+        .from = resize->from,
+        .to = resize->to,
+    };
+    state->resize = copy;
+    if (!resize->is_open)
+        return;
+    state->ref = target->ref;
+    state->entry = as_arena_strdup(&engine->arena, target->entry);
+}
+
+/* What is known already is newer. */
+static void take_resize(struct target *target, const struct as_target_state *state)
+{
+    const struct as_resize_state *stored = state->resize;
+    if (!stored || target->resize.is_set)
+        return;
+    target->resize = (struct resize){
+        .is_set = true,
+        .is_open = stored->is_open,
+        .is_late = stored->is_late,
+        .is_ordered = stored->is_ordered,
+        .from = stored->from,
+        .to = stored->to,
+        .moved = AS_MOMENT_NEVER,
+    };
+    memcpy(target->resize.id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
+}
+
 static void take_event(struct target *target, const struct as_past_event *event)
 {
     target->events = as_xgrow(target->events, target->event_count, &target->event_capacity,
@@ -417,6 +457,7 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     fill_growth(engine, target, state);
     fill_follows(engine, target, state);
     contention_fill_state(engine, &target->contention, state);
+    fill_resize(engine, target, state);
     state->asked = target->pool.asked;
     state->asked_count = target->pool.asked_count;
     if (target->pause.is_set)
@@ -447,6 +488,7 @@ void target_take_state(struct as_engine *engine, struct target *target,
     take_growth(target, state);
     take_follows(engine, target, state);
     contention_take_state(&target->contention, state);
+    take_resize(target, state);
     if (state->asked_count > 0)
         pool_set_asked(&target->pool, state->asked, state->asked_count);
     if (state->template_ && !target->template_)

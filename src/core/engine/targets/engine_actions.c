@@ -29,6 +29,7 @@
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_pauses.h"
+#include "engine/targets/engine_resize.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
 #include "engine/targets/engine_steps.h"
@@ -144,6 +145,15 @@ void actions_begin_clean_up(struct as_engine *engine, struct target *target,
     commit_intent(engine, target);
 }
 
+/* Of a container's resource: the cause is the decision or command of its last change. */
+void actions_begin_resize(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation, int32_t to)
+{
+    const struct resize *resize = &target->resize;
+    begin(engine, target, observation, to, resize->id, NULL)->is_ordered = resize->is_ordered;
+    commit_intent(engine, target);
+}
+
 static const char *get_alert_name(struct target *target, const char *rule)
 {
     const struct group *group = group_find(target, rule);
@@ -163,6 +173,7 @@ static void send(struct as_engine *engine, struct target *target)
         .is_ordered = intent->is_ordered,
         .is_take_back = growth_is_taken_back(target, intent),
         .is_clean_up = intent->is_clean_up,
+        .is_put_back = resize_is_put_back(target, intent),
         .rule = intent->rule,
         .alert = get_alert_name(target, intent->rule),
         .nodes = target_get_nodes(target),
@@ -232,12 +243,18 @@ static as_mono_time get_next_look(const struct as_engine *engine, struct target 
 /* The size is set, or its change was accepted: starts the lock, and commits the outcome before the
  * target does anything else. */
 static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
-                  int32_t returned, bool is_short)
+                  int32_t returned, bool is_short, struct as_action_record *record)
 {
     const bool is_up = intent->to > intent->from;
-    note_change(engine, target, intent, returned);
-    set_cause(target, intent);
-    contention_note_own(engine, target, intent);
+    if (!resize_is_catch_up(target, intent)) {
+        note_change(engine, target, intent, returned);
+        set_cause(target, intent);
+    }
+    const char *told = resize_on_applied(engine, target, intent);
+    if (told && record)
+        record->message = told;
+    if (!resize_is_by_pods(target)) /* new pods come with the template's size */
+        contention_note_own(engine, target, intent);
     history_add_event(engine, target, intent->to - intent->from);
     if (!intent->is_ordered) /* an order ends give-backs: the size is someone else's */
         endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
@@ -339,7 +356,7 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
     /* an earlier request needs an older version: it cannot win any more */
     target->maybe = intent_free(target->maybe);
     apply(engine, target, intent, result->returned,
-          result->is_shortage || result->is_partial || growth_is_failure(result));
+          result->is_shortage || result->is_partial || growth_is_failure(result), record);
     if (is_taken_back)
         shares_on_taken_back(engine, target);
     intent_free(intent);
@@ -359,6 +376,8 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
     }
     if (growth_is_taken_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
         growth_give_up(engine, target);
+    if (resize_is_put_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
+        resize_give_up(engine, target);
     if (target->growth.is_open)
         effect_put_target(engine, target);
     if (share_is_of(target, intent))
@@ -491,7 +510,7 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
         const char *told = growth_on_applied(engine, target, maybe, "");
         if (told)
             record->message = told;
-        apply(engine, target, maybe, 0, false);
+        apply(engine, target, maybe, 0, false, record);
         intent_free(maybe);
         await_outcome(engine, target);
         return true;

@@ -8,6 +8,8 @@
 
 void actions_begin(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation, const struct outcome *outcome);
+void actions_begin_resize(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation, int32_t to);
 void actions_begin_ordered(struct as_engine *engine, struct target *target,
                            const struct as_observation *observation);
 void actions_begin_clean_up(struct as_engine *engine, struct target *target,

@@ -28,6 +28,7 @@
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_pauses.h"
 #include "engine/targets/engine_proposals.h"
+#include "engine/targets/engine_resize.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
 
@@ -57,8 +58,9 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .last_step_down = moment_get_wall(engine, step_down),
         .flags = {.paused = pauses_find(engine, target) != NULL,
                   .contended = contention_holds(engine, target),
-                  .in_progress =
-                      observation->in_progress || growth_is_awaited(target, observation)},
+                  .in_progress = observation->in_progress ||
+                                 growth_is_awaited(target, observation) ||
+                                 resize_is_awaited(target, observation)},
         .proposals = proposals->items,
         .proposal_count = proposals->count,
     };

@@ -10,6 +10,8 @@
  *   idle       due, a pool with queries            sampling   they are asked before its look
  *   observing  seen, size is that of `maybe`       outcome    locks and steps of that request begin
  *   observing  seen, `growth` is overdue           intent     what has not come is taken back
+ *   observing  seen, `resize` did not come, or     intent     the size before it, or the last one,
+ *              pods came later                                is set
  *   observing  seen, `ordered` can be done         intent     the ordered size, without a decision
  *   observing  seen, `overdue` can leave           intent     instances that never became nodes
  *   observing  seen, queries are not answered      sampling   the observation is held
@@ -69,6 +71,7 @@
 #include "engine/targets/engine_objects.h"
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_pools.h"
+#include "engine/targets/engine_resize.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
 
@@ -121,8 +124,8 @@ static bool is_scheduled(const struct as_engine *engine, const struct target *ta
 static bool is_needed(const struct as_engine *engine, const struct target *target)
 {
     return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
-           target->growth.is_open || target->share.pool || target->overdue.count > 0 ||
-           is_named(target) || is_scheduled(engine, target);
+           target->growth.is_open || target->resize.is_open || target->share.pool ||
+           target->overdue.count > 0 || is_named(target) || is_scheduled(engine, target);
 }
 
 /* Requests the size, and what else the rules need with it. */
@@ -273,6 +276,8 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     const int64_t look_us = growth_get_look_us(engine, target);
     if (target->growth.is_open && target->deadline.us > engine->mono.us + look_us)
         target_set_deadline_in(engine, target, look_us);
+    if (target->resize.is_open && target->deadline.us > engine->mono.us + GROWTH_LOOK_US)
+        target_set_deadline_in(engine, target, GROWTH_LOOK_US);
     if (target->deadline.us == AS_MONO_NEVER.us)
         set_usual_deadline(engine, target);
     look_at_schedules(engine, target);
@@ -446,6 +451,12 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     if (!target->maybe)
         contention_see(engine, target, observation);
     const int32_t keep = find_take_back(engine, target, observation);
+    const int32_t size = keep < 0 ? resize_review(engine, target, observation) : -1;
+    if (size >= 0 && !target->ordered.is_set) {
+        sources_drop(engine, target);
+        actions_begin_resize(engine, target, observation, size);
+        return;
+    }
     const bool is_ordered = keep < 0 && orders_begin(engine, target, observation);
     const int32_t clean =
         keep < 0 && !is_ordered ? overdue_review(engine, target, observation) : -1;
