@@ -105,6 +105,10 @@ def fire(daemon, **labels):
     return daemon.notify(notification(alert({"alertname": "OOM", **labels})))
 
 
+def wait_action(daemon, condition):
+    return eventually(lambda: next(filter(condition, daemon.records("action")), None), timeout=120, what="the action")
+
+
 def deployment(control_plane, namespace):
     return control_plane.admin.get(path_of("apps/v1", "Deployment", namespace, "cart"))
 
@@ -137,7 +141,7 @@ def test_a_rollout_that_does_not_end_is_put_back_once(control_plane, namespace, 
     try:
         daemon = make(spec={"progressDeadlineSeconds": 3})
         fire(daemon)
-        back = daemon.wait_record("action", lambda record: record["to"] == 4, timeout=90)
+        back = wait_action(daemon, lambda record: record["to"] == 4)
         assert back["outcome"] == "applied" and back["from"] == 5
         assert back["message"].startswith("did_not_come: the rollout of 5 (320Mi) did not end in time; put back to 4 (256Mi)")
         item = deployment(control_plane, namespace)
@@ -161,7 +165,7 @@ def test_pods_are_resized_one_by_one_and_later_ones_too(control_plane, namespace
     control_plane.admin.delete(path_of("v1", "Pod", namespace, gone), grace=0)
     eventually(lambda: requests(control_plane, namespace) == ["256Mi", "320Mi", "320Mi"])
     fire(daemon, again="yes")    # makes it look
-    late = daemon.wait_record("action", lambda record: "came after" in record["message"], timeout=90)
+    late = wait_action(daemon, lambda record: "came after" in record["message"])
     assert (late["from"], late["to"]) == (4, 5)
     assert requests(control_plane, namespace)[0] in ("320Mi", "448Mi")
 
