@@ -247,6 +247,21 @@ static void report_shrinking(struct resolver *resolver, const struct as_yaml_nod
         remedy);
 }
 
+/* Such a size is no number of pods: nobody waits until so many are ready. */
+static bool check_waiting(struct resolver *resolver, const struct raw_target *raw,
+                          const struct sized_keys *keys, struct as_target_config *config)
+{
+    const struct as_yaml_node *timeout = schema_find_key(raw->node, "ready_timeout");
+    if (!keys->field && !keys->container)
+        return true;
+    config->ready_timeout_us = 0; /* also that of `defaults` */
+    if (timeout)
+        loader_report(&resolver->loader, timeout, "`ready_timeout` waits for pods, and %s",
+                      keys->field ? "a field has none"
+                                  : "the size of a resource is no number of pods");
+    return !timeout;
+}
+
 bool resolve_sized(struct resolver *resolver, const struct raw_target *raw,
                    struct as_target_config *config)
 {
@@ -257,13 +272,8 @@ bool resolve_sized(struct resolver *resolver, const struct raw_target *raw,
     bool is_good = check_keys(resolver, &keys);
     if (!is_good)
         return false;
-    if (keys.field)
-        config->ready_timeout_us = 0; /* also that of `defaults` */
-    if (keys.field && schema_find_key(raw->node, "ready_timeout")) {
-        loader_report(&resolver->loader, schema_find_key(raw->node, "ready_timeout"),
-                      "`ready_timeout` waits for pods, and a field has none");
+    if (!check_waiting(resolver, raw, &keys, config))
         is_good = false;
-    }
     if (keys.field)
         is_good = add_field(resolver, raw, keys.field, config) && is_good;
     if (keys.unit)
