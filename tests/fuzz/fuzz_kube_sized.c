@@ -1,16 +1,13 @@
 /*
- * Any bytes as an object of Kubernetes that is sized otherwise than by its scale: as a field of it,
- * as a workload with its pod template, as a pod and as a page of pods. Read, or refused with a
- * reason; what was read can be counted and changed to another size, or says why not; a patch is
- * JSON.
+ * Any bytes as a workload with its pod template, as a pod and as a page of pods, whose containers
+ * are sized: read, or refused with a reason. What was read can be counted and changed to another
+ * size, or says why not; a patch is JSON.
  */
-#include <errno.h>
 #include <string.h>
 
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/wire/kube_field.h>
 #include <alertscaler/wire/kubernetes_resources.h>
 
 #include "fuzz.h"
@@ -109,25 +106,6 @@ static void check_pods(const char *text, size_t size, const struct as_kube_part 
     as_kube_sized_pods_deinit(&pods);
 }
 
-static void check_field(const char *text, size_t size)
-{
-    struct as_sized sized = {.what = AS_SIZED_FIELD,
-                             .field = "spec.containers[name=app].value",
-                             .absent = 2,
-                             .status_field = "status.n"};
-    struct as_kube_scale scale = {.replicas = -1};
-    struct as_buf patch = AS_BUF_INIT(PATCH_MAX);
-    FUZZ_CHECK(as_unit_parse("1Gi", &sized.unit, NULL) == 0);
-    int code = as_kube_field_decode(text, size, "Thing", &sized, &scale, &error);
-    check_code(code);
-    FUZZ_CHECK(code || (scale.replicas >= 0 && scale.status_replicas >= 0));
-    code = as_kube_field_encode_patch(text, size, "Thing", &sized, 3, &patch, &error);
-    check_code(code);
-    if (code == 0)
-        check_patch(&patch);
-    as_buf_deinit(&patch);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct as_kube_part parts[] = {{"app", AS_RESOURCE_MEMORY},
@@ -137,6 +115,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_workload(text, size, &parts[i]);
         check_pods(text, size, &parts[i]);
     }
-    check_field(text, size);
     return 0;
 }
