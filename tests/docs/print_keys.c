@@ -70,7 +70,10 @@ static void print_target_kind(const struct as_target_kind *kind)
     printf("target\t%s\tmap\t\n", kind->word);
     for (const struct as_address_key *row = kind->keys;
          as_target_kind_has_key(kind, "name") && row->is_valid; row++)
-        printf("%s\t%s\t%s\t%s\n", kind->word, row->key, row->is_number ? "integer" : "text",
+        printf("%s\t%s\t%s\t%s\n", kind->word, row->key,
+               row->is_number ? "integer"
+               : row->is_flag ? "boolean"
+                              : "text",
                row->is_required ? "required"
                : row->fallback  ? row->fallback
                                 : "");

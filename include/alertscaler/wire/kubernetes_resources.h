@@ -29,9 +29,8 @@ struct as_kube_amounts { /* quantities, as written; "": absent */
     char request[AS_QUANTITY_MAX + 1], limit[AS_QUANTITY_MAX + 1];
 };
 
-/* The size of the request in units, rounded up. Where the limit stays, *max_out is the largest size
- * whose request is not above it; else -1. 0; -ENOENT: no request; -ERANGE: more than 2^31-1 units.
- */
+/* The request in units, rounded up. Where the limit stays, *max_out is the largest size whose
+ * request is not above it; else -1. 0; -ENOENT: no request; -ERANGE: more than 2^31-1 units. */
 int as_kube_amounts_count(const struct as_kube_amounts *amounts, enum as_resource resource,
                           const struct as_unit *unit, bool keep_limit, int32_t *size_out,
                           int32_t *max_out, struct as_error *error) AS_MUST_USE;
@@ -87,8 +86,7 @@ int as_kube_workload_decode(const struct as_kube_workload_kind *kind, const char
                             struct as_error *error) AS_MUST_USE;
 void as_kube_workload_deinit(struct as_kube_workload *workload);
 
-/* A strategic merge patch of the template, on condition of the workload's version. `former` NULL:
- * removes the annotation. */
+/* A strategic merge patch, on condition of the version. `former` NULL: removes the annotation. */
 void as_kube_template_patch_encode(const struct as_kube_part *part,
                                    const struct as_kube_workload *workload,
                                    const struct as_kube_amounts *amounts,
@@ -139,8 +137,7 @@ void as_kube_sized_pods_deinit(struct as_kube_sized_pods *pods);
 int as_kube_sized_pod_decode(struct as_kube_sized_pods *pods, const char *json, size_t size,
                              struct as_kube_sized_pod *pod_out, struct as_error *error) AS_MUST_USE;
 
-/* What the pod has: what its kubelet has granted while a resize is deferred or infeasible, else
- * what is asked for. */
+/* What its kubelet has granted while a resize is deferred or infeasible, else what is asked for. */
 const struct as_kube_amounts *as_kube_sized_pod_get(const struct as_kube_sized_pod *pod);
 
 /* A strategic merge patch for the subresource `resize`, on condition of the pod's version. */

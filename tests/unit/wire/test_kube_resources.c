@@ -208,13 +208,15 @@ Test(kube_workload, a_container_that_is_not_there_is_told_with_those_that_are)
 {
     struct as_kube_workload workload;
     cr_expect_eq(decode_workload("Deployment",
-                                 "{'kind':'Deployment','spec':{'template':{'spec':{'containers':"
+                                 "{'kind':'Deployment','metadata':{'uid':'u-1','resourceVersion':'"
+                                 "7'},'spec':{'template':{'spec':{'containers':"
                                  "[{'name':'web'},{'name':'proxy'}]}}}}",
                                  &workload),
                  AS_KUBE_NO_CONTAINER);
     cr_expect_str_eq(error.text, "its pods have no container app, but web, proxy");
     cr_expect_eq(decode_workload("Deployment",
-                                 "{'kind':'Deployment','spec':{'template':{'spec':{'containers':"
+                                 "{'kind':'Deployment','metadata':{'uid':'u-1','resourceVersion':'"
+                                 "7'},'spec':{'template':{'spec':{'containers':"
                                  "[{'name':'app','resources':{'requests':{'memory':'much'}}}]}}}}",
                                  &workload),
                  -EBADMSG);
@@ -321,11 +323,14 @@ Test(kube_sized_pods, of_a_list_those_that_live_and_belong_to_the_workload)
             &pods,
             POD("c", "b", "320Mi", GRANTED) "," POD(
                 "a", "a", "256Mi",
-                GRANTED) ",{'metadata':{'name':'other'},'spec':{},'status':{}},"
-                         "{'metadata':{'name':'bare','labels':{'pod-template-hash':'a'},"
+                GRANTED) ",{'metadata':{'name':'other','resourceVersion':'9'},'spec':{},'status':{}"
+                         "},"
+                         "{'metadata':{'name':'bare','resourceVersion':'9','labels':{'pod-template-"
+                         "hash':'a'},"
                          "'ownerReferences':[{'kind':'ReplicaSet','name':'cart-a','controller'"
                          ":true}]},'spec':{'containers':[{'name':'web'}]}},"
-                         "{'metadata':{'name':'gone','deletionTimestamp':'2026-01-01T00:00:00Z'"
+                         "{'metadata':{'name':'gone','resourceVersion':'9','deletionTimestamp':'"
+                         "2026-01-01T00:00:00Z'"
                          ",'labels':{'pod-template-hash':'a'},'ownerReferences':[{'kind':"
                          "'ReplicaSet','name':'cart-a','controller':true}]},'spec':{}}"),
         0, "%s", error.text);

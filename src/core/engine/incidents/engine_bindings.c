@@ -14,6 +14,7 @@
 
 #include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_owners.h"
+#include "engine/resize/engine_resize.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_registry.h"
@@ -22,7 +23,6 @@
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"
-#include "engine/targets/engine_resize.h"
 
 static void bind(const struct as_engine *engine, struct binding *binding, struct incident *incident,
                  struct group *group)

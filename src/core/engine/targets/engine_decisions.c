@@ -16,6 +16,7 @@
 #include "engine/holds/engine_forbidden.h"
 #include "engine/holds/engine_lacks.h"
 #include "engine/others/engine_contention.h"
+#include "engine/resize/engine_resize.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_history.h"
@@ -28,7 +29,6 @@
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_pauses.h"
 #include "engine/targets/engine_proposals.h"
-#include "engine/targets/engine_resize.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
 

@@ -58,6 +58,7 @@
 #include "engine/holds/engine_lacks.h"
 #include "engine/others/engine_contention.h"
 #include "engine/overdue/engine_overdue.h"
+#include "engine/resize/engine_resize.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_schedules.h"
 #include "engine/state/engine_targets.h"
@@ -71,7 +72,6 @@
 #include "engine/targets/engine_objects.h"
 #include "engine/targets/engine_orders.h"
 #include "engine/targets/engine_pools.h"
-#include "engine/targets/engine_resize.h"
 #include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
 

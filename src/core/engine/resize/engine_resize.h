@@ -2,8 +2,8 @@
  * The last change of a container's resource: a pod template whose rollout is waited for, or pods
  * that were resized in place.
  */
-#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_RESIZE_H
-#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_RESIZE_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_RESIZE_ENGINE_RESIZE_H
+#define ALERTSCALER_SRC_CORE_ENGINE_RESIZE_ENGINE_RESIZE_H
 
 #include "engine/state/engine_state.h"
 
