@@ -168,7 +168,7 @@ struct as_set_back {
 };
 
 struct as_resize_state { /* of a container's resource: its last change */
-    const char *id; /* of the decision, or the command (is_ordered) */
+    const char *id;      /* of the decision, or the command (is_ordered) */
     bool is_open, is_late, is_ordered;
     int32_t from, to;
 };

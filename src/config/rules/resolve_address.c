@@ -286,8 +286,9 @@ static bool complete_version(struct resolver *resolver, struct raw_target *raw)
     if (is_template(kind))
         loader_report(&resolver->loader, kind, "a kind from a template needs an `apiVersion`");
     else
-        *version = find_api_version(resolver, kind, !as_yaml_find(raw->address, "field") &&
-                                                !as_yaml_find(raw->address, "container"));
+        *version = find_api_version(resolver, kind,
+                                    !as_yaml_find(raw->address, "field") &&
+                                        !as_yaml_find(raw->address, "container"));
     return *version;
 }
 

@@ -270,9 +270,11 @@ static void resized(void *context, const struct as_http_response *response, unsi
         run->gone++;
         pass_to_next(run);
     } else if (outcome.http_status == NOT_FOUND) {
-        fail_locally(run, AS_REASON_REJECTED,
-                     "the API server has no `resize` of pods: `apply: pods` needs Kubernetes 1.33; "
-                     "use `apply: template`");
+        outcome.reason = AS_REASON_REJECTED;
+        as_outcome_set_message(&outcome,
+                               "the API server has no `resize` of pods: `apply: pods` needs "
+                               "Kubernetes 1.33; use `apply: template`");
+        fail(run, &outcome);
     } else {
         fail(run, &outcome);
     }
