@@ -240,7 +240,7 @@ def test_the_shipped_configuration_is_valid(tmp_path):
     ("GET", "/api/v1/namespaces/default/pods/web"),
     ("GET", "/api/v1/namespaces/default/pods?watch=1"),
     ("DELETE", "/api/v1/namespaces/default/pods/web"),
-    ("GET", "/apis/apps/v1/namespaces/default/deployments/web"),
+    ("PUT", "/apis/apps/v1/namespaces/default/deployments/web"),
     ("GET", "/apis/apps/v1/namespaces/default/deployments"),
     ("DELETE", "/apis/apps/v1/namespaces/default/deployments/web"),
     ("GET", "/api/v1/namespaces/default/events"),

@@ -239,7 +239,7 @@ def test_secrets_are_sent_and_never_logged(make, recorder, group, tmp_path):
         assert "s3cr3t" not in text
 
 
-def test_another_replica_tells_what_the_leader_could_not(make, started, control_plane, namespace, group):
+def test_another_replica_tells_what_the_leader_could_not(control_plane, namespace, make, started, group):
     """The action log of the one that takes over has nothing of it; the state has."""
     port = free_port()
     config = {"clusters": {"default": {"kubeconfig": str(control_plane.write_kubeconfig(f"notify-{namespace}", token=ADMIN_TOKEN))}},
