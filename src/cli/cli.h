@@ -109,6 +109,8 @@ extern const struct as_command as_command_status;
 extern const struct as_command as_command_test;
 extern const struct as_command as_command_floor;
 extern const struct as_command as_command_unlock;
+extern const struct as_command as_command_approve;
+extern const struct as_command as_command_deny;
 extern const struct as_command as_command_version;
 
 extern const char *const as_output_choices[]; /* text, json */

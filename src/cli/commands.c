@@ -35,6 +35,8 @@ static const struct as_command *const commands[] = {
     &as_command_scale,
     &as_command_floor,
     &as_command_unlock,
+    &as_command_approve,
+    &as_command_deny,
     &as_command_kill_switch,
     &as_command_fire,
     &as_command_reload,

@@ -48,6 +48,7 @@ const char *as_record_kind_get_word(enum as_record_kind kind)
         [AS_RECORD_COMMAND] = "command", [AS_RECORD_DENIED] = "denied",
         [AS_RECORD_NODES] = "nodes",     [AS_RECORD_NOTIFY] = "notify",
         [AS_RECORD_EFFECT] = "effect",   [AS_RECORD_OTHERS] = "others",
+        [AS_RECORD_APPROVAL] = "approval",
     };
     return words[kind];
 }

@@ -441,6 +441,7 @@ static void write_proposal(struct as_json_writer *json, const struct as_proposal
     as_json_begin_object(json);
     as_json_write_key(json, "action");
     write_action(json, &proposal->action);
+    as_decision_write_approval(json, &proposal->approval);
     write_string_if(json, "error", proposal->error);
     write_fallback(json, &proposal->fallback);
     write_string_if(json, "incident", proposal->incident);
@@ -519,6 +520,7 @@ static void write_results(struct as_json_writer *json, const struct as_decide_in
     for (size_t i = 0; i < input->proposal_count; i++) {
         const struct as_proposal_result *result = &results[i];
         as_json_begin_object(json);
+        write_string_if(json, "approval", as_approval_use_get_word(result->approval));
         write_size_or_null(json, "desired", result->has_size || result->is_floor, result->desired);
         as_json_write_member(json, "reason",
                              result->is_floor                                         ? "floor"
@@ -557,6 +559,8 @@ void as_decision_encode_output(const struct as_decide_input *input,
 
     as_json_init(&json, out, 0);
     as_json_begin_object(&json);
+    if (decision->is_asking)
+        as_json_write_member_i64(&json, "ask", decision->asked);
     if (plan)
         decision_write_asked(&json, plan->asked, plan->asked_count);
     as_json_write_member_i64(&json, "desired", decision->desired);

@@ -18,4 +18,11 @@ struct as_action;
 void as_decision_decode_action(struct as_reader *proposal, struct as_arena *arena, int32_t version,
                                struct as_action *action_out);
 
+/* `approval` of a proposal: decision_approval.c. */
+struct as_approval_terms;
+struct as_json_writer;
+void as_decision_decode_approval(struct as_reader *proposal, struct as_arena *arena,
+                                 struct as_approval_terms *terms_out);
+void as_decision_write_approval(struct as_json_writer *json, const struct as_approval_terms *terms);
+
 #endif

@@ -47,6 +47,15 @@ static void print_sizes(const struct as_notice *notice, struct as_buf *out)
         as_buf_printf(out, " to %s", as_unit_print_size(notice->unit, notice->to, size));
 }
 
+static void print_question(const struct as_notice *notice, struct as_buf *out)
+{
+    as_buf_append_str(out, " waits for an approval: rule ");
+    as_buf_append_str(out, notice->rule);
+    as_buf_append_str(out, " wants it");
+    print_sizes(notice, out);
+    as_buf_printf(out, " (alertscaler approve %s)", notice->approval);
+}
+
 /* One sentence for people, without a full stop. */
 static void print_summary(const struct as_notice *notice, struct as_buf *out)
 {
@@ -77,6 +86,11 @@ static void print_summary(const struct as_notice *notice, struct as_buf *out)
         else
             as_buf_printf(out, " is left alone for an hour: %s set its size back three times",
                           as_str_is_empty(notice->message) ? "somebody else" : notice->message);
+    case AS_NOTICE_NEEDS_APPROVAL:
+        if (notice->phase == AS_NOTICE_END)
+            as_buf_printf(out, " waits for no approval any more: %s", notice->reason);
+        else
+            print_question(notice, out);
         break;
     case AS_NOTICE_INEFFECTIVE:
         as_buf_printf(out, ": rule %s is held, because its last actions did not help",
@@ -111,6 +125,7 @@ static void write_annotations(struct as_json_writer *json, const struct as_notic
     char number[16];
     as_json_write_key(json, "annotations");
     as_json_begin_object(json);
+    write_text(json, "approval", notice->approval);
     write_text(json, "command", notice->command);
     write_text(json, "decision", notice->decision);
     if (notice->has_from) {
@@ -173,6 +188,7 @@ static void write_data(struct as_json_writer *json, const struct as_notice *noti
 {
     as_json_write_key(json, "data");
     as_json_begin_object(json);
+    write_text(json, "approval", notice->approval);
     write_text(json, "command", notice->command);
     write_text(json, "decision", notice->decision);
     if (notice->ended.set)

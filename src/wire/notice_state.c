@@ -26,6 +26,7 @@ void as_notice_encode(const struct as_notice *notice, struct as_buf *out, size_t
     struct as_json_writer json;
     as_json_init(&json, out, 0);
     as_json_begin_object(&json);
+    write_text(&json, "approval", notice->approval);
     as_json_write_member_i64(&json, "at", notice->at.us);
     write_text(&json, "command", notice->command);
     write_text(&json, "decision", notice->decision);
@@ -97,6 +98,7 @@ static void read_notice(struct as_reader *reader, struct as_arena *arena, struct
     notice->url = (uint32_t)url;
     notice->has_from = read_size(reader, "from", &notice->from);
     notice->has_to = read_size(reader, "to", &notice->to);
+    notice->approval = read_text(reader, "approval", arena);
     notice->command = read_text(reader, "command", arena);
     notice->decision = read_text(reader, "decision", arena);
     notice->hash = read_text(reader, "hash", arena);

@@ -375,6 +375,8 @@ void as_record_encode_action(const struct as_record_header *header,
 {
     struct record_writer writer;
     record_begin(&writer, out, places_out);
+    if (record->approval)
+        record_member(&writer, "approval", record->approval);
     record_member_i64(&writer, "attempts", record->attempts);
     if (record->command)
         record_member(&writer, "command", record->command);
@@ -499,11 +501,44 @@ void as_record_encode_command(const struct as_record_header *header,
                        order->kind == AS_ORDER_SCALE ||
                            (order->kind == AS_ORDER_FLOOR && !order->is_end),
                        order->replicas);
+    if (order->request)
+        record_member(&writer, "request", order->request);
     record_member(&writer, "target", record->target ? record->target : order->target);
     record_member(&writer, "target_name", record->target_name);
     record_member_time(&writer, header->time);
     record_member_moment(&writer, "until", record->has_until, record->until);
     record_member(&writer, "who", order->who);
+    record_end(&writer);
+}
+
+void as_record_encode_approval(const struct as_record_header *header,
+                               const struct as_approval_record *record, struct as_buf *out,
+                               struct as_record_places *places_out)
+{
+    const struct as_approval_state *request = record->request;
+    struct record_writer writer;
+    record_begin(&writer, out, places_out);
+    if (record->action)
+        record_member(&writer, "action", record->action);
+    if (record->command)
+        record_member(&writer, "command", record->command);
+    record_member(&writer, "decision", request->decision);
+    record_member(&writer, "direction",
+           as_direction_get_word(request->is_up ? AS_DIRECTION_UP : AS_DIRECTION_DOWN));
+    record_member(&writer, "event", as_approval_event_get_word(record->event));
+    record_member_i64(&writer, "from", request->from);
+    record_member(&writer, "id", request->id);
+    record_member(&writer, "incident", request->incident);
+    record_member(&writer, "instance", header->instance);
+    record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_APPROVAL));
+    record_member(&writer, "message", record->message);
+    record_member(&writer, "rule", request->rule);
+    record_member(&writer, "target", record->target);
+    record_member(&writer, "target_name", record->target_name);
+    record_member_time(&writer, header->time);
+    record_member_i64(&writer, "to", request->to);
+    record_member_moment(&writer, "until", record->until.set, record->until.at);
+    record_member(&writer, "who", request->who);
     record_end(&writer);
 }
 

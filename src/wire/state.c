@@ -70,6 +70,37 @@ static const struct state_row asked_rows[] = {
     {.name = NULL},
 };
 
+static const char *get_answer_word(unsigned answer)
+{
+    return as_approval_answer_get_word((enum as_approval_answer)answer);
+}
+
+static const struct state_row approval_rows[] = {
+    {STATE_ROW("answer", WORD, as_approval_state, answer), .max = AS_APPROVAL_ANSWER_COUNT - 1,
+     .get_word = get_answer_word},
+    {STATE_ROW("answered", MOMENT, as_approval_state, answered)},
+    {STATE_ROW("asked", MOMENT, as_approval_state, asked), .is_needed = true},
+    {STATE_ROW("decision", TEXT, as_approval_state, decision), .size = AS_ULID_SIZE},
+    {STATE_ROW("digest", DIGEST, as_approval_state, digest)},
+    {STATE_ROW("for_us", I64, as_approval_state, for_us), .max = AS_APPROVAL_FOR_MAX_US},
+    {STATE_ROW("from", I32, as_approval_state, from)},
+    {STATE_ROW("id", TEXT, as_approval_state, id), .size = AS_ULID_SIZE},
+    {STATE_ROW("incident", TEXT, as_approval_state, incident), .size = AS_DIGEST_TEXT_SIZE},
+    {STATE_ROW("rule", TEXT, as_approval_state, rule)},
+    {STATE_ROW("to", I32, as_approval_state, to)},
+    {STATE_ROW("uid", TEXT, as_approval_state, uid), .size = AS_UID_SIZE},
+    {STATE_ROW("up", BOOL, as_approval_state, is_up)},
+    {STATE_ROW("who", TEXT, as_approval_state, who)},
+    {.name = NULL},
+};
+
+static const struct state_row free_step_rows[] = {
+    {STATE_ROW("at", MOMENT, as_free_step, at), .is_needed = true},
+    {STATE_ROW("change", I32, as_free_step, change), .min = -INT32_MAX},
+    {STATE_ROW("rule", TEXT, as_free_step, rule)},
+    {.name = NULL},
+};
+
 static const struct state_row ending_rows[] = {
     {STATE_ROW("applied", MOMENT, as_ending_state, applied)},
     {STATE_ROW("ended", MOMENT, as_ending_state, ended)},
@@ -200,6 +231,8 @@ static const struct state_row pause_document_rows[] = {
 /* The key: omitted if equal to the id, as it was in earlier versions. */
 static const struct state_row target_rows[] = {
     {STATE_ROW("address", PAIRS, document, address)},
+    {STATE_ROW_OBJECT("approvals", LIST, document, target.approvals, approval_rows),
+     .is_optional = true, .count_at = offsetof(struct document, target.approval_count)},
     {STATE_ROW_OBJECT("asked", LIST, document, target.asked, asked_rows), .is_optional = true,
      .count_at = offsetof(struct document, target.asked_count)},
     {STATE_ROW("boot", TEXT, document, boot)},
@@ -215,6 +248,8 @@ static const struct state_row target_rows[] = {
     {STATE_ROW_OBJECT("floor", OBJECT, document, target.floor, floor_rows), .is_optional = true},
     {STATE_ROW_OBJECT("follows", LIST, document, target.follows, follow_rows), .is_optional = true,
      .count_at = offsetof(struct document, target.follow_count)},
+    {STATE_ROW_OBJECT("free_steps", LIST, document, target.free_steps, free_step_rows),
+     .is_optional = true, .count_at = offsetof(struct document, target.free_step_count)},
     {STATE_ROW_OBJECT("growth", OBJECT, document, target.growth, growth_rows), .is_optional = true},
     {STATE_ROW("id", TEXT, document, id)},
     {STATE_ROW("keep_us", I64, document, target.keep_us), .max = INT64_MAX},
@@ -249,6 +284,8 @@ static const struct state_row intent_rows[] = {
     {STATE_ROW("action", TEXT, document, intent.action_id)},
     {STATE_ROW("address", PAIRS, document, address)},
     {STATE_ROW("alert", BOOL, document, intent.is_of_alert), .is_optional = true},
+    {STATE_ROW("approval", TEXT, document, intent.approval), .size = AS_ULID_SIZE,
+     .is_optional = true},
     {STATE_ROW("at", MOMENT, document, intent.at)},
     {STATE_ROW("boot", TEXT, document, boot)},
     {STATE_ROW("decision", TEXT, document, intent.decision_id)},

@@ -89,6 +89,7 @@ static void write_value(struct as_json_writer *json, const struct state_row *row
     case STATE_PAIRS: write_pairs(json, at); break;
     case STATE_LIST: write_list(json, row, get_pointer(at), *count); break;
     case STATE_OBJECT: state_rows_write(json, row->rows, get_pointer(at)); break;
+    case STATE_WORD: as_json_write_string(json, row->get_word(*(const unsigned *)at)); break;
     }
 }
 
@@ -268,6 +269,17 @@ static bool read_list(struct state_reader *reader, const struct state_row *row,
     return tree_is(list, TREE_ARRAY);
 }
 
+static bool read_word(const struct state_row *row, const char *text, unsigned *value_out)
+{
+    for (unsigned i = 0; text && i <= (unsigned)row->max; i++) {
+        if (strcmp(row->get_word(i), text) == 0) {
+            *value_out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool read_value(struct state_reader *reader, const struct state_row *row,
                        const struct tree_value *value, void *at, size_t *count)
 {
@@ -286,6 +298,7 @@ static bool read_value(struct state_reader *reader, const struct state_row *row,
     case STATE_PAIRS: return read_pairs(reader, value, at);
     case STATE_LIST: return read_list(reader, row, value, at, count);
     case STATE_OBJECT: return read_object(reader, row, value, add_items(reader, at, 1, row->size));
+    case STATE_WORD: return read_word(row, text, at);
     }
     return false;
 }

@@ -32,6 +32,7 @@ enum state_kind {
     STATE_PAIRS, /* null: no list */
     STATE_LIST,
     STATE_OBJECT,
+    STATE_WORD, /* of an enum, by its function */
 };
 
 struct state_pairs {
@@ -48,7 +49,8 @@ struct state_row {
     size_t at, count_at; /* offsets in the struct; count_at of STATE_TEXTS and STATE_LIST */
     int64_t min, max;    /* of integers; I32 and U32 also have their type's limits */
     size_t size;         /* of an item or object; of a text: must be shorter, 0: any length */
-    const struct state_row *rows; /* of an item or object */
+    const struct state_row *rows;            /* of an item or object */
+    const char *(*get_word)(unsigned value); /* of the values 0 to max */
 };
 
 #define STATE_TEXT_TYPE   const char *
@@ -62,6 +64,7 @@ struct state_row {
 #define STATE_LABELS_TYPE const struct as_labels *
 #define STATE_TEXTS_TYPE  const char *const *
 #define STATE_PAIRS_TYPE  struct state_pairs
+#define STATE_WORD_TYPE   unsigned
 
 /* The member's type must match the kind; then other members of the row. */
 #define STATE_ROW(NAME, KIND, STRUCT, MEMBER)                                                      \

@@ -42,6 +42,7 @@ struct target_spec {
     const char *after[4];               /* names of targets */
     const struct as_behavior *behavior; /* NULL: none */
     struct schedule_spec schedules[4];  /* up to one without a name */
+    struct as_approval_config approval;
 };
 
 /* One of the first four, or none. */
@@ -86,6 +87,7 @@ struct rule_spec {
     struct as_fallback fallback;
     const char *guard; /* "none", or a query */
     struct ending_spec on_resolved;
+    struct as_approval_config approval;
 };
 
 struct spec {

@@ -13,11 +13,13 @@
 #include <alertscaler/config/http_settings.h>
 #include <alertscaler/config/notify_settings.h>
 #include <alertscaler/config/receiver_settings.h>
+#include <alertscaler/core/approval.h>
 #include <alertscaler/core/bounds.h>
 
 /* Inherited by targets that do not override it. */
 struct as_target_defaults {
     struct as_bounds_config bounds; /* without max: 0 */
+    struct as_approval_config approval;
     bool dry_run;
     int64_t ready_timeout_us; /* of workloads; 0: none */
 };

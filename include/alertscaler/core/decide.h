@@ -18,6 +18,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/action.h>
+#include <alertscaler/core/approval.h>
 #include <alertscaler/core/bounds.h>
 #include <alertscaler/core/forbidden.h>
 #include <alertscaler/core/gate.h>
@@ -53,6 +54,7 @@ struct as_proposal {
      * kind of proof. */
     bool needs_news;
     as_maybe_time reported;
+    struct as_approval_terms approval;
 };
 
 struct as_scale_event {
@@ -123,6 +125,7 @@ struct as_proposal_result {
     double value;
     bool has_average; /* samples per pod: what the ready pods use, in the unit of the goal */
     double average;
+    enum as_approval_use approval;
 };
 
 enum as_limit { /* bits, in the order of listing */
@@ -151,6 +154,8 @@ struct as_decision {
     as_maybe_time next_evaluation;
     int32_t overdue; /* instances that never became nodes and leave now, by groups of the plan:
                         beside the size, which stays */
+    bool is_asking; /* for the approval of the result with AS_APPROVAL_ASKS */
+    int32_t asked;  /* the size to ask for */
 };
 
 /* Decides. `results` has room for input->proposal_count results, filled in the same order.

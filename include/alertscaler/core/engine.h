@@ -105,7 +105,8 @@ enum as_effect_kind {
     AS_EFFECT_RECORD_FOLLOW,
     AS_EFFECT_RECORD_OTHERS,
     AS_EFFECT_RECORD_COMMAND, /* `ticket`: the request that it answers; 0: none */
-    AS_EFFECT_COMMIT,         /* all effects above since the last commit; ticket 0: nobody waits */
+    AS_EFFECT_RECORD_APPROVAL,
+    AS_EFFECT_COMMIT, /* all effects above since the last commit; ticket 0: nobody waits */
     /* Calls */
     AS_EFFECT_ANSWER,      /* the request `ticket` is durable: send 200 */
     AS_EFFECT_OBSERVE,     /* read the size of `ref` */
@@ -133,6 +134,7 @@ struct as_effect { /* everything borrowed until the next step */
         const struct as_follow_record *follow;
         const struct as_order_record *order;
         const struct as_others_record *others;
+        const struct as_approval_record *approval;
         struct {
             const struct as_target_ref *ref;
             const struct as_scale_request *request; /* scale */
@@ -283,6 +285,16 @@ void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time no
 typedef void as_lock_visit_fn(void *context, const struct as_lock *lock);
 void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                            as_lock_visit_fn *visit, void *context);
+/* Requests for approvals: those that wait, and those whose rule may not ask again yet. */
+struct as_approval_view {
+    const char *target, *name;
+    struct as_approval_state state;
+    as_wall_time until; /* waiting, approved: its end; else when the rule may ask again */
+};
+typedef void as_approval_visit_fn(void *context, const struct as_approval_view *view);
+void as_engine_visit_approvals(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                               as_approval_visit_fn *visit, void *context);
+size_t as_engine_count_waiting(const struct as_engine *engine); /* requests without an answer */
 typedef void as_incident_visit_fn(void *context, const struct as_incident_state *state,
                                   const struct as_incident_target *targets, size_t target_count);
 void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit_fn *visit,

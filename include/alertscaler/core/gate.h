@@ -15,6 +15,7 @@
     X(AS_GATE_COOLDOWN, "cooldown", "the lock after an earlier change")                            \
     X(AS_GATE_HOLDS, "holds",                                                                      \
       "paused, contended, in progress, guarded, unconfirmed or out of budget")                     \
+    X(AS_GATE_APPROVAL, "approval", "what waits for a person is left out")                         \
     X(AS_GATE_DRY_RUN, "dry_run", "nothing is set in a dry run")
 
 #define AS_GATE_ENUM(enumerator, word, meaning) enumerator,

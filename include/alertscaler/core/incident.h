@@ -15,6 +15,7 @@
 
 #include <alertscaler/base/digest.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/core/approval.h>
 #include <alertscaler/core/labels.h>
 #include <alertscaler/core/observation.h>
 #include <alertscaler/core/target.h>
@@ -173,6 +174,28 @@ struct as_resize_state { /* of a container's resource: its last change */
     int32_t from, to;
 };
 
+/* A request for an approval, until it is used, or its rule may ask again. */
+struct as_approval_state {
+    const char *id;       /* what people name it by */
+    const char *decision; /* id of the decision that asked */
+    const char *rule, *incident;
+    const char *uid;         /* of the object; "": it has none */
+    struct as_digest digest; /* of the rule */
+    bool is_up;
+    int32_t from, to; /* sizes at the decision, as shown */
+    int64_t for_us;   /* of the rule */
+    enum as_approval_answer answer;
+    struct as_moment asked, answered; /* answered: unset while it waits */
+    const char *who;                  /* answered it; "": nobody */
+};
+
+/* A step that a rule with an approval has made without one. */
+struct as_free_step {
+    const char *rule;
+    int32_t change;
+    struct as_moment at;
+};
+
 struct as_target_state {
     const char *id, *stored_as;      /* stored_as: the store's key, in earlier versions the id */
     const struct as_target_ref *ref; /* NULL: no endings, no order, no open growth */
@@ -207,6 +230,10 @@ struct as_target_state {
     const struct as_set_back *set_backs; /* of the last hour, or of the contention */
     size_t set_back_count;
     struct as_moment contended; /* left alone since then; unset: not contended */
+    const struct as_approval_state *approvals;
+    size_t approval_count;
+    const struct as_free_step *free_steps; /* ascending by time */
+    size_t free_step_count;
 };
 
 /* Stored before a size is set, removed when the outcome is known. */
@@ -222,6 +249,7 @@ struct as_intent_state {
     struct as_moment at;
     bool maybe;             /* sent, but the answer left open whether it was carried out */
     enum as_reason outcome; /* if maybe */
+    const char *approval;   /* id of the request that it used; NULL: none */
 };
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * What people are told: notices. docs/notify.md describes them for users.
  *
- * A kind is an event, which happens once, or a state, which begins and ends. A new kind (of
- * `needs_approval`) is a row here, and whoever finds that it has happened. One record may lead to
- * one notice for a receiver only: its hash is the event's id.
+ * A kind is an event, which happens once, or a state, which begins and ends. A new kind is a row
+ * here, and whoever finds that it has happened. One record may lead to one notice for a receiver
+ * only: its hash is the event's id.
  */
 #ifndef ALERTSCALER_CORE_NOTICE_H
 #define ALERTSCALER_CORE_NOTICE_H
@@ -25,7 +25,9 @@
     X(AS_NOTICE_CONTENDED, "contended", "AlertscalerContended",                                    \
       "Others set the target's size back: it is left alone for an hour.", true)                    \
     X(AS_NOTICE_INEFFECTIVE, "ineffective", "AlertscalerIneffective",                              \
-      "A rule is held, because its last actions did not help.", false)
+      "A rule is held, because its last actions did not help.", false)                             \
+    X(AS_NOTICE_NEEDS_APPROVAL, "needs_approval", "AlertscalerNeedsApproval",                      \
+      "A change waits for a person's approval.", true)
 
 #define AS_NOTICE_ENUM(enumerator, ...) enumerator,
 enum as_notice_kind {
@@ -55,6 +57,7 @@ struct as_notice { /* all texts are borrowed; NULL: none */
     const char *reason;             /* a reason code */
     const char *decision, *command; /* ids of the records that it comes from */
     const char *message;            /* what the other side said */
+    const char *approval;           /* id of the request that it is about */
     bool has_from, has_to;
     int32_t from, to;
     const char *unit;     /* that the sizes count (core/sized.h) */

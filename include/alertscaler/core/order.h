@@ -1,6 +1,6 @@
 /*
- * An operator's orders: `alertscaler pause`, resume, scale, unlock. The engine handles them like
- * everything else: recorded (kind `command`) and durable before the answer.
+ * An operator's orders: `alertscaler pause`, resume, scale, unlock, approve, deny. The engine
+ * handles them like everything else: recorded (kind `command`) and durable before the answer.
  *
  * The kill switch stops everything at once, orders too. It comes from outside (a file, an
  * annotation of the lease), and lasts while it is there; it is recorded, but not stored.
@@ -25,6 +25,8 @@ enum as_order_kind {
     AS_ORDER_SCALE,  /* sets a size, despite locks and pauses; begins the cooldown */
     AS_ORDER_FLOOR,  /* until its end the size does not go below it; or takes one back */
     AS_ORDER_UNLOCK, /* ends the cooldown's locks, both directions */
+    AS_ORDER_APPROVE, /* lets a change happen that waits for it */
+    AS_ORDER_DENY, /* refuses it; takes back an approval that is not used yet */
     AS_ORDER_KIND_COUNT
 };
 const char *as_order_kind_get_word(enum as_order_kind kind); /* "pause", ... */
@@ -33,6 +35,7 @@ struct as_order { /* all borrowed for the step */
     enum as_order_kind kind;
     const char
         *target;     /* a target's id, or its name in the rule files; NULL: all (pause, resume) */
+    const char *request; /* approve, deny: the id of what is asked; else NULL */
     const char *who; /* the credential's name; "" if none is required */
     const char *remote; /* the sender's address; "" if none */
     const char *reason; /* never empty */
@@ -53,8 +56,9 @@ enum as_order_outcome {
     AS_ORDER_DONE, /* scale: the size will be set; the action's record has the result */
     AS_ORDER_UNKNOWN_TARGET,
     AS_ORDER_OUT_OF_BOUNDS, /* scale without force */
-    AS_ORDER_NOTHING_TO_DO, /* resume without a pause, unlock without a lock */
-    AS_ORDER_REFUSED,       /* dry run, stopping, kill switch */
+    AS_ORDER_NOTHING_TO_DO, /* resume without a pause, unlock without a lock, a second answer */
+    AS_ORDER_UNKNOWN_REQUEST,
+    AS_ORDER_REFUSED, /* dry run, stopping, kill switch */
     AS_ORDER_OUTCOME_COUNT
 };
 const char *as_order_outcome_get_word(enum as_order_outcome outcome); /* "done", ... */

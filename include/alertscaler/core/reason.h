@@ -48,6 +48,9 @@
     X(AS_REASON_UNCONFIRMED, "unconfirmed",                                                        \
       "The rule's alert was not reported as firing since the last scale-down.")                    \
     X(AS_REASON_BUDGET, "budget", "A limit over all targets is used up.")                          \
+    X(AS_REASON_NEEDS_APPROVAL, "needs_approval", "It waits until a person approves it.")          \
+    X(AS_REASON_NOT_APPROVED, "not_approved",                                                      \
+      "A person denied it, or nobody approved it in time.")                                        \
     X(AS_REASON_DRY_RUN, "dry_run", "It would have been done, but for dry_run.")                   \
     X(AS_REASON_NO_GROUP, "no_group", "Pods wait that no node group of the pool could take.")      \
     X(AS_REASON_NO_TEMPLATE, "no_template",                                                        \

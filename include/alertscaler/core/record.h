@@ -136,6 +136,7 @@ struct as_action_record {
     int64_t duration_us;
     uint64_t repeats;                              /* equal failures since the previous record */
     int64_t since_notification_us, since_alert_us; /* -1: unknown */
+    const char *approval; /* id of the request that it rests on; NULL: none */
 };
 
 /* What became of an action: record kind `effect`. */
@@ -188,6 +189,17 @@ struct as_incident_record {
     size_t target_count;
 };
 
+struct as_approval_record {
+    enum as_approval_event event;
+    const struct as_approval_state *request;
+    const char *target, *target_name;
+    const struct as_target_kind *target_kind;
+    as_maybe_time until; /* asked, approved, returned: its end */
+    const char *command; /* approved, denied: id of the order's record; else NULL */
+    const char *action;  /* used, returned: id of the action's record; NULL: of a pool */
+    const char *message; /* why; "" */
+};
+
 enum as_record_kind {
     AS_RECORD_START,
     AS_RECORD_STOP,
@@ -203,6 +215,7 @@ enum as_record_kind {
     AS_RECORD_NOTIFY,
     AS_RECORD_EFFECT,
     AS_RECORD_OTHERS,
+    AS_RECORD_APPROVAL,
     AS_RECORD_KIND_COUNT
 };
 const char *as_record_kind_get_word(enum as_record_kind kind);

@@ -10,7 +10,9 @@
 #include <stdint.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/digest.h>
 #include <alertscaler/core/action.h>
+#include <alertscaler/core/approval.h>
 #include <alertscaler/core/bounds.h>
 #include <alertscaler/core/choose.h>
 #include <alertscaler/core/decide.h>
@@ -110,6 +112,8 @@ struct as_rule {
     uint32_t ineffective_after; /* so many actions in a row that did not help; 0: never */
     bool dry_run;
     bool enabled;
+    struct as_approval_config approval; /* its own, else the target's */
+    struct as_digest digest; /* of it and its target, as written; only with an approval */
 };
 
 struct as_ruleset {

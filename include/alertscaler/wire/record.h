@@ -88,6 +88,10 @@ void as_record_encode_notify(const struct as_record_header *header,
                              const struct as_notify_record *record, struct as_buf *out,
                              struct as_record_places *places_out);
 
+void as_record_encode_approval(const struct as_record_header *header,
+                               const struct as_approval_record *record, struct as_buf *out,
+                               struct as_record_places *places_out);
+
 /* The body of the answer to a notification (docs/receiver.md). */
 void as_record_encode_answer(const struct as_notification_record *record, struct as_buf *out);
 

@@ -12,6 +12,7 @@ void api_answer_metrics(struct api_request *request);
 void api_answer_status(struct api_request *request);
 void api_answer_targets(struct api_request *request);
 void api_answer_target(struct api_request *request);
+void api_answer_approvals(struct api_request *request);
 void api_answer_incidents(struct api_request *request);
 void api_answer_rules(struct api_request *request);
 void api_answer_decisions(struct api_request *request);

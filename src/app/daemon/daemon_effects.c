@@ -32,6 +32,15 @@ static void log_order(const struct as_order_record *record)
            AS_F_IF("error", record->outcome == AS_ORDER_DONE ? NULL : record->message));
 }
 
+static void log_approval(const struct as_approval_record *record)
+{
+    const struct as_approval_state *request = record->request;
+    as_log(AS_LOG_INFO, "approval", AS_F("event", as_approval_event_get_word(record->event)),
+           AS_F("request", request->id), AS_F("target", record->target),
+           AS_F("rule", request->rule), AS_FI("from", request->from), AS_FI("to", request->to),
+           AS_F_IF("who", request->who), AS_F_IF("message", record->message));
+}
+
 static void log_decision(const struct as_decision_record *record)
 {
     if (!as_log_is_enabled(AS_LOG_DEBUG))
@@ -72,6 +81,8 @@ void daemon_on_effect(void *context, const struct as_effect *effect)
         log_decision(effect->decision);
     } else if (effect->kind == AS_EFFECT_RECORD_OTHERS) {
         log_others(effect->others);
+    } else if (effect->kind == AS_EFFECT_RECORD_APPROVAL) {
+        log_approval(effect->approval);
     } else if (effect->kind == AS_EFFECT_ANSWER) {
         as_waiting_end(daemon->waiting, effect->ticket);
     }

@@ -261,6 +261,9 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     case AS_EFFECT_RECORD_COMMAND:
         as_record_encode_command(&header, effect->order, scratch, &places);
         break;
+    case AS_EFFECT_RECORD_APPROVAL:
+        as_record_encode_approval(&header, effect->approval, scratch, &places);
+        break;
     case AS_EFFECT_COMMIT: commit(shell, effect); return;
 
     case AS_EFFECT_ANSWER: return; /* done by the callback `effect` */

@@ -243,7 +243,7 @@ static void write_document(const struct as_form_body *body, struct as_buf *out)
 }
 
 void as_forms_order(struct as_forms *forms, struct as_http_exchange *exchange, const char *who,
-                    enum as_order_kind kind, const char *encoded_target)
+                    enum as_order_kind kind, const char *encoded_what)
 {
     AS_CLEANUP(as_form_body_deinit) struct as_form_body body = {.names = {"form"}};
     AS_CLEANUP(as_buf_deinit) struct as_buf document = AS_BUF_INIT(8 * AS_FORM_BODY_MAX);
@@ -257,7 +257,7 @@ void as_forms_order(struct as_forms *forms, struct as_http_exchange *exchange, c
                                                    .exchange = exchange,
                                                    .who = who,
                                                    .kind = kind,
-                                                   .encoded_target = encoded_target,
+                                                   .encoded_what = encoded_what,
                                                    .body = document.data,
                                                    .body_size = document.size,
                                                    .is_form = true,
@@ -270,7 +270,9 @@ void as_forms_answer_order(void *context, struct as_http_exchange *exchange, int
     const struct as_forms *forms = context;
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(HEADERS_MAX);
     const char *own = as_http_exchange_get_path(exchange);
-    const char *slash = strrchr(own, '/'); /* "/targets/a/pause": back to "/targets/a" */
+    const char *slash = strrchr(own, '/');      /* "/targets/a/pause": back to "/targets/a" */
+    if (as_str_starts_with(own, "/approvals/")) /* the home page lists them */
+        slash = own;
     as_buf_append(&path, own, slash > own ? (size_t)(slash - own) : 1);
     page_append_result(exchange, status == 200, text, &path);
     redirect(forms, exchange, path.data, "");

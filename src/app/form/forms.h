@@ -42,9 +42,9 @@ void as_forms_show_login(struct as_forms *forms, struct as_http_exchange *exchan
 void as_forms_log_in(struct as_forms *forms, struct as_http_exchange *exchange);
 void as_forms_log_out(struct as_forms *forms, struct as_http_exchange *exchange);
 
-/* `encoded_target`: as in the path; NULL: all targets. */
+/* `encoded_what`: as in as_operators_request. */
 void as_forms_order(struct as_forms *forms, struct as_http_exchange *exchange, const char *who,
-                    enum as_order_kind kind, const char *encoded_target);
+                    enum as_order_kind kind, const char *encoded_what);
 /* The order's answer: as_operators_form_fn, with the forms as context. */
 void as_forms_answer_order(void *context, struct as_http_exchange *exchange, int status,
                            const char *text);

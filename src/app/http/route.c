@@ -60,13 +60,13 @@ static void order(struct as_routes *routes, struct as_http_exchange *exchange,
     const char *rest = find_rest(route, exchange);
     const char *star = strchr(route->path, '*');
     AS_CLEANUP(as_free_p)
-    char *target = star ? as_xstrndup(rest, strlen(rest) - strlen(star + 1)) : NULL;
+    char *what = star ? as_xstrndup(rest, strlen(rest) - strlen(star + 1)) : NULL;
     if (route->is_form) {
-        as_forms_order(routes->forms, exchange, who, route->order, target);
+        as_forms_order(routes->forms, exchange, who, route->order, what);
         return;
     }
     struct as_operators_request request = {
-        .exchange = exchange, .who = who, .kind = route->order, .encoded_target = target};
+        .exchange = exchange, .who = who, .kind = route->order, .encoded_what = what};
     request.body = as_http_exchange_get_body(exchange, &request.body_size);
     routes->order(routes->context, &request);
 }
@@ -136,6 +136,8 @@ static const struct as_route table[] = {
     {"/api/v1/targets/*/scale", &sending, "command", ADMIN, order, .order = AS_ORDER_SCALE},
     {"/api/v1/targets/*/floor", &sending, "command", ADMIN, order, .order = AS_ORDER_FLOOR},
     {"/api/v1/targets/*/unlock", &sending, "command", ADMIN, order, .order = AS_ORDER_UNLOCK},
+    {"/api/v1/approvals/*/approve", &sending, "command", ADMIN, order, .order = AS_ORDER_APPROVE},
+    {"/api/v1/approvals/*/deny", &sending, "command", ADMIN, order, .order = AS_ORDER_DENY},
     {"/api/v1/pause", &sending, "command", ADMIN, order, .order = AS_ORDER_PAUSE},
     {"/api/v1/resume", &sending, "command", ADMIN, order, .order = AS_ORDER_RESUME},
 
@@ -145,6 +147,8 @@ static const struct as_route table[] = {
     {"/targets/*/scale", &sending, "form", ADMIN, order, .order = AS_ORDER_SCALE, .is_form = true},
     {"/targets/*/floor", &sending, "form", ADMIN, order, .order = AS_ORDER_FLOOR, .is_form = true},
     {"/targets/*/unlock", &sending, "form", ADMIN, order, .order = AS_ORDER_UNLOCK, .is_form = true},
+    {"/approvals/*/approve", &sending, "form", ADMIN, order, .order = AS_ORDER_APPROVE, .is_form = true},
+    {"/approvals/*/deny", &sending, "form", ADMIN, order, .order = AS_ORDER_DENY, .is_form = true},
     {"/pause", &sending, "form", ADMIN, order, .order = AS_ORDER_PAUSE, .is_form = true},
     {"/resume", &sending, "form", ADMIN, order, .order = AS_ORDER_RESUME, .is_form = true},
     {"/login", &sending, "login", NONE, log_in, .is_form = true},
@@ -167,6 +171,7 @@ static const struct as_route table[] = {
     {"/api/v1/status", &reading, "api", READ, ask, .api = {api_answer_status, false}},
     {"/api/v1/targets", &reading, "api", READ, ask, .api = {api_answer_targets, true}},
     {"/api/v1/targets/*", &reading, "api", READ, ask, .api = {api_answer_target, true}},
+    {"/api/v1/approvals", &reading, "api", READ, ask, .api = {api_answer_approvals, true}},
     {"/api/v1/incidents", &reading, "api", READ, ask, .api = {api_answer_incidents, true}},
     {"/api/v1/rules", &reading, "api", READ, ask, .api = {api_answer_rules, false}},
     {"/api/v1/decisions", &reading, "api", READ, ask, .api = {api_answer_decisions, true}},

@@ -78,8 +78,8 @@ static void refuse(const struct as_operators *operators, const struct as_operato
                        text);
 }
 
-/* The order's target, decoded, for free(); NULL: malformed. */
-static char *decode_target(const char *encoded)
+/* What the path names, decoded, for free(); NULL: malformed. */
+static char *decode_text(const char *encoded)
 {
     size_t size = 0;
     char *target = evhttp_uridecode(encoded, 0, &size);
@@ -92,7 +92,7 @@ static char *decode_target(const char *encoded)
 void as_operators_handle(struct as_operators *operators, const struct as_operators_request *request,
                          const struct as_operators_way *way)
 {
-    AS_CLEANUP(as_free_p) char *target = NULL;
+    AS_CLEANUP(as_free_p) char *what = NULL;
     struct as_error error = AS_ERROR_INIT;
     if (way->why_not || !way->shell || !as_storage_has_room(way->storage)) {
         as_error_set(&error, "alertscaler cannot store commands now (%s): nothing was done",
@@ -100,8 +100,11 @@ void as_operators_handle(struct as_operators *operators, const struct as_operato
         refuse(operators, request, 503, error.text);
         return;
     }
-    if (request->encoded_target && !(target = decode_target(request->encoded_target))) {
-        refuse(operators, request, 400, "expected a target's name or id before the command");
+    const bool is_answer = request->kind == AS_ORDER_APPROVE || request->kind == AS_ORDER_DENY;
+    if (request->encoded_what && !(what = decode_text(request->encoded_what))) {
+        refuse(operators, request, 400,
+               is_answer ? "expected the id of a request before the command"
+                         : "expected a target's name or id before the command");
         return;
     }
     struct as_order_document document;
@@ -109,7 +112,8 @@ void as_operators_handle(struct as_operators *operators, const struct as_operato
         refuse(operators, request, request->body_size > AS_ORDER_BODY_MAX ? 413 : 400, error.text);
         return;
     }
-    document.order.target = target;
+    document.order.target = is_answer ? NULL : what;
+    document.order.request = is_answer ? what : NULL;
     document.order.who = request->who;
     document.order.remote = as_http_exchange_get_remote(request->exchange);
     as_shell_order(way->shell, &document.order,
@@ -144,6 +148,8 @@ static void write_answer(struct as_buf *body, const struct as_order_record *reco
         as_json_write_string(&json, record->target);
     else
         as_json_write_null(&json);
+    if (record->order->request)
+        as_json_write_member(&json, "request", record->order->request);
     if (record->order->kind == AS_ORDER_SCALE || record->order->kind == AS_ORDER_FLOOR)
         as_json_write_member_i64(&json, "replicas", record->order->replicas);
     if (record->order->kind == AS_ORDER_PAUSE || record->order->kind == AS_ORDER_FLOOR)
@@ -181,6 +187,8 @@ static void write_sentence(struct as_buf *body, const struct as_order_record *re
                           record->order->replicas, until);
         break;
     case AS_ORDER_UNLOCK: as_buf_printf(body, "The locks of %s are ended.", what); break;
+    case AS_ORDER_APPROVE: as_buf_printf(body, "The change of %s is approved.", what); break;
+    case AS_ORDER_DENY: as_buf_printf(body, "The change of %s is denied.", what); break;
     case AS_ORDER_KIND_COUNT: break;
     }
 }
@@ -191,7 +199,7 @@ void as_operators_on_outcome(struct as_operators *operators, uint64_t request,
     static const int statuses[AS_ORDER_OUTCOME_COUNT] = {
         [AS_ORDER_DONE] = 200,          [AS_ORDER_UNKNOWN_TARGET] = 404,
         [AS_ORDER_OUT_OF_BOUNDS] = 422, [AS_ORDER_NOTHING_TO_DO] = 409,
-        [AS_ORDER_REFUSED] = 403,
+        [AS_ORDER_REFUSED] = 403,       [AS_ORDER_UNKNOWN_REQUEST] = 404,
     };
     struct as_waiting_answer *answer = as_waiting_find(operators->waiting, request);
     if (!answer)

@@ -1,6 +1,7 @@
 /*
  * Operators' orders over HTTP: POST /api/v1/targets/{id}/pause, /resume, /scale, /unlock and, for
- * all targets, /api/v1/pause and /api/v1/resume; and the same orders by forms of pages. docs/api.md
+ * all targets, /api/v1/pause and /api/v1/resume; POST /api/v1/approvals/{id}/approve, /deny; and
+ * the same orders by forms of pages. docs/api.md
  * describes them.
  *
  * Authorization comes before (auth.h, the permission `admin`). An order, even a refused one, is
@@ -41,8 +42,8 @@ struct as_operators_request { /* borrowed for the call, but for the exchange */
     struct as_http_exchange *exchange;
     const char *who;
     enum as_order_kind kind;
-    const char *encoded_target; /* as in the path; NULL: all targets */
-    const char *body;           /* JSON: wire/order.h */
+    const char *encoded_what; /* as in the path: a target (NULL: all); approve, deny: a request */
+    const char *body;         /* JSON: wire/order.h */
     size_t body_size;
     bool is_form; /* answered by the function for forms; else with JSON */
 };

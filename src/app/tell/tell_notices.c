@@ -87,8 +87,9 @@ static void tell_follow(struct tell *tell, struct as_storage_batch *batch,
 static struct state *state_new(struct tell *tell, enum as_notice_kind kind, const char *key)
 {
     const size_t size = strlen(key);
-    const size_t prefix =
-        strlen(TELL_STATE_PREFIX) + strlen(as_notice_kind_get_row(kind)->word) + 1;
+    size_t prefix = strlen(TELL_STATE_PREFIX) + strlen(as_notice_kind_get_row(kind)->word) + 1;
+    if (kind == AS_NOTICE_NEEDS_APPROVAL && size > prefix + AS_ULID_SIZE)
+        prefix += AS_ULID_SIZE; /* the request's id, and a slash */
     struct state *state = as_xcalloc(1, sizeof(*state) + size + 1);
     memcpy(state->key, key, size);
     state->kind = kind;
@@ -224,6 +225,39 @@ static void tell_others(struct tell *tell, struct as_storage_batch *batch,
         end_state(tell, batch, state, &notice);
 }
 
+/* The request waits until any record but `asked` says what has become of it. One that comes back
+ * does not wait. */
+static void tell_approval(struct tell *tell, struct as_storage_batch *batch,
+                          const struct as_approval_record *record)
+{
+    const struct as_approval_state *request = record->request;
+    const bool is_asked = record->event == AS_APPROVAL_ON_ASKED;
+    const struct as_notice notice = {
+        .kind = AS_NOTICE_NEEDS_APPROVAL,
+        .phase = AS_NOTICE_BEGIN,
+        .target = record->target,
+        .target_name = record->target_name,
+        .rule = request->rule,
+        .reason = is_asked ? as_reason_get_word(AS_REASON_NEEDS_APPROVAL)
+                           : as_approval_event_get_word(record->event),
+        .decision = request->decision,
+        .approval = request->id,
+        .has_from = true,
+        .has_to = true,
+        .from = request->from,
+        .to = request->to,
+        .at = tell->clock->get_wall(tell->clock),
+    };
+    AS_CLEANUP(as_free_p)
+    char *name = as_xasprintf("%s/%s", request->id, record->target);
+    AS_CLEANUP(as_free_p) char *key = make_key(AS_NOTICE_NEEDS_APPROVAL, name);
+    struct state *state = find_state(tell, key);
+    if (is_asked && !state)
+        begin_state(tell, batch, key, &notice);
+    else if (!is_asked && state)
+        end_state(tell, batch, state, &notice);
+}
+
 void tell_on_effect(struct tell *tell, const struct as_engine *engine,
                     const struct as_effect *effect, struct as_storage_batch *batch)
 {
@@ -235,12 +269,16 @@ void tell_on_effect(struct tell *tell, const struct as_engine *engine,
         tell_decision(tell, engine, batch, effect->decision);
     else if (effect->kind == AS_EFFECT_RECORD_OTHERS)
         tell_others(tell, batch, effect->others);
+    else if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
+        tell_approval(tell, batch, effect->approval);
 }
 
 static bool still_holds(const struct as_engine *engine, const struct state *state)
 {
     if (state->kind == AS_NOTICE_CONTENDED)
         return as_engine_is_contended(engine, state->target);
+    if (state->kind == AS_NOTICE_NEEDS_APPROVAL) /* it ends by records of its own */
+        return true;
     return as_engine_count_open(engine, state->target) > 0;
 }
 

@@ -26,15 +26,22 @@ int order_call_find_target(const struct as_args *args, const char **target_out)
     return AS_EXIT_OK;
 }
 
+static char *make_path_below(const char *what, const char *name, const char *word)
+{
+    char *escaped = curl_easy_escape(NULL, name, 0);
+    char *path = as_xasprintf("/api/v1/%s/%s/%s", what, escaped ? escaped : "", word);
+    curl_free(escaped);
+    return path;
+}
+
 static char *make_path(enum as_order_kind kind, const char *target)
 {
     const char *word = as_order_kind_get_word(kind);
+    if (kind == AS_ORDER_APPROVE || kind == AS_ORDER_DENY)
+        return make_path_below("approvals", target, word);
     if (!target)
         return as_xasprintf("/api/v1/%s", word);
-    char *escaped = curl_easy_escape(NULL, target, 0);
-    char *path = as_xasprintf("/api/v1/targets/%s/%s", escaped ? escaped : "", word);
-    curl_free(escaped);
-    return path;
+    return make_path_below("targets", target, word);
 }
 
 static const char *get_text(const json_t *data, const char *key)
@@ -68,6 +75,8 @@ static void print_words(enum as_order_kind kind, const json_t *data)
         as_safe_text_put(stdout, until);
         break;
     case AS_ORDER_UNLOCK: fputs(": unlocked", stdout); break;
+    case AS_ORDER_APPROVE: fputs(": approved", stdout); break;
+    case AS_ORDER_DENY: fputs(": denied", stdout); break;
     case AS_ORDER_KIND_COUNT: break;
     }
     putchar('\n');
@@ -109,11 +118,14 @@ int order_call_run(const struct as_args *args, enum as_order_kind kind, const ch
 {
     const char *reason = as_args_get(args, "reason");
     struct as_error error = AS_ERROR_INIT;
-    if (as_str_is_empty(reason) || !as_str_is_utf8(reason, strlen(reason))) {
+    const bool is_answer = kind == AS_ORDER_APPROVE || kind == AS_ORDER_DENY;
+    if ((as_str_is_empty(reason) && !(is_answer && !reason)) ||
+        (reason && !as_str_is_utf8(reason, strlen(reason)))) {
         json_decref(body);
         return as_cli_fail(args, "--reason=TEXT is needed: why, for the action log");
     }
-    json_object_set_new(body, "reason", json_string(reason));
+    if (reason)
+        json_object_set_new(body, "reason", json_string(reason));
     AS_CLEANUP(as_buf_deinit) struct as_buf text = print_body(body);
     AS_CLEANUP(as_free_p) char *path = make_path(kind, target);
     AS_CLEANUP(http_answer_deinit) struct http_answer answer = {0};

@@ -1,5 +1,5 @@
 /*
- * Shared by pause, resume, scale and unlock: sends an order and prints its outcome.
+ * Shared by pause, resume, scale, unlock, approve and deny: sends an order and prints its outcome.
  */
 #ifndef ALERTSCALER_SRC_CLI_CLIENT_ORDER_CALL_H
 #define ALERTSCALER_SRC_CLI_CLIENT_ORDER_CALL_H
@@ -11,8 +11,8 @@
 #include "http_call.h"
 
 /* The command's table must have AS_OPTION_REASON, AS_OPTION_URL, AS_OPTION_TOKEN_FILE and
- * AS_OPTION_OUTPUT. `target` NULL: all. Takes over `body` and adds the reason. Returns the exit
- * status. */
+ * AS_OPTION_OUTPUT. `target`: of approve and deny the id of the request; NULL: all. Takes over
+ * `body` and adds the reason, which approve and deny do not need. Returns the exit status. */
 int order_call_run(const struct as_args *args, enum as_order_kind kind, const char *target,
                    json_t *body);
 

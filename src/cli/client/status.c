@@ -294,6 +294,53 @@ static void print_others(const json_t *targets, FILE *out)
     }
 }
 
+static bool has_target(const json_t *targets, const char *id)
+{
+    const json_t *target;
+    size_t i;
+    json_array_foreach(targets, i, target)
+    {
+        if (strcmp(get_text(target, "id"), id) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void print_request(const json_t *request, FILE *out)
+{
+    const char *name = get_text(request, "target_name");
+    const bool is_approved = strcmp(get_text(request, "answer"), "approved") == 0;
+    char left[64] = "0s";
+    (void)describe_span(request, "until", false, get_now_us(), left, sizeof(left));
+    as_safe_text_put(out, *name ? name : get_text(request, "target"));
+    fputs(is_approved ? ": approved: " : ": needs an approval: ", out);
+    as_safe_text_put(out, get_text(request, "rule"));
+    fprintf(out, " from %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT,
+            json_integer_value(json_object_get(request, "from")),
+            json_integer_value(json_object_get(request, "to")));
+    fprintf(out, ", for another %s: alertscaler %s ", left, is_approved ? "deny" : "approve");
+    as_safe_text_put(out, get_text(request, "id"));
+    fputc('\n', out);
+}
+
+/* What people are asked, of the targets shown. */
+static void print_requests(const struct as_args *args, const json_t *targets, FILE *out)
+{
+    AS_CLEANUP(as_free_p) char *problem = NULL;
+    int unused;
+    json_t *json = http_call_ask(args, "/api/v1/approvals", &problem, &unused);
+    const json_t *request;
+    size_t i;
+    json_array_foreach(json_object_get(json, "data"), i, request)
+    {
+        const char *answer = get_text(request, "answer");
+        if ((strcmp(answer, "waiting") == 0 || strcmp(answer, "approved") == 0) &&
+            has_target(targets, get_text(request, "target")))
+            print_request(request, out);
+    }
+    json_decref(json);
+}
+
 static void print_text(const struct as_args *args, json_t *data, FILE *out)
 {
     AS_CLEANUP(as_free_p) char *problem = NULL;
@@ -305,11 +352,13 @@ static void print_text(const struct as_args *args, json_t *data, FILE *out)
         print_table(data, out);
         print_failures(data, out);
         print_others(data, out);
+        print_requests(args, data, out);
     } else {
         json_t *one = json_pack("[O]", data);
         print_table(one, out);
         print_failures(one, out);
         print_others(one, out);
+        print_requests(args, one, out);
         json_decref(one);
     }
 }

@@ -28,6 +28,10 @@ void resolve_rules(struct resolver *resolver);
 /* One rule: its references, its queries, and its checks against target and configuration. */
 void resolve_rule(struct resolver *resolver, const struct raw_rule *raw, struct as_rule *rule);
 
+/* Its approval, or its target's (approval.c). */
+void resolve_approval(const struct raw_rule *raw, const struct raw_target *target,
+                      struct as_rule *rule);
+
 /* Why the target has no nodes in a cluster; NULL: it has. */
 const char *find_lack_of_nodes(const struct resolver *resolver, const struct raw_target *target);
 

@@ -151,6 +151,7 @@ static void resolve_target_name(struct resolver *resolver, const struct raw_rule
         check_track(resolver, raw, target);
         check_nodes(resolver, raw, target);
         check_only_up(resolver, raw, target);
+        resolve_approval(raw, target, rule);
         if (!target->rule)
             target->rule = raw;
     } else if (raw->target) {

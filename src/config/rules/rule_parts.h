@@ -35,7 +35,7 @@ struct rule_amount_range {
 void rule_parse_amount(struct loader *loader, const struct as_yaml_node *value,
                        const struct rule_amount_range *range, int64_t *amount_out);
 
-extern const struct schema rule_source, rule_track, rule_fallback;
+extern const struct schema rule_source, rule_track, rule_fallback, rule_approval;
 extern const char *const rule_source_keys[]; /* one is required; ends with NULL */
 
 /* A goal: a number to divide by. */

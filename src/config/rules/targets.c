@@ -189,6 +189,11 @@ static const struct schema_field shared_fields[] = {
                  .fallback = "5m"),
     SCHEMA_FIELD("initial_readiness_delay", DURATION, as_target_defaults,
                  bounds.initial_readiness_delay_us, .fallback = "30s"),
+    {.key = "approval",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_target_approval,
+     .forms = schema_approval_forms,
+     .expected = "map or `none`"},
     SCHEMA_FIELD("dry_run", BOOL, as_target_defaults, dry_run, .fallback = "false"),
     SCHEMA_FIELD("ready_timeout", DURATION, as_target_defaults, ready_timeout_us,
                  .min = AS_US_PER_S),
@@ -354,8 +359,8 @@ const struct schema schema_target =
            .init = init_target, .finish = finish_target);
 
 const struct schema *const schema_target_parts[] = {
-    &cooldown,     &behavior,       &scale_up,     &scale_down,     &policies,    &tolerance,
-    &target_nodes, &nodes_template, &nodes_taints, &nodes_unneeded, &target_pool, &pool_cpu,
-    &pool_memory,  &pool_pod_price, &pool_at_once, &nodes_health,   &allow,       &target_schedules,
-    NULL,
+    &cooldown,     &behavior,     &scale_up,         &scale_down,     &policies,
+    &tolerance,    &target_nodes, &nodes_template,   &nodes_taints,   &nodes_unneeded,
+    &target_pool,  &pool_cpu,     &pool_memory,      &pool_pod_price, &pool_at_once,
+    &nodes_health, &allow,        &target_schedules, &rule_approval,  NULL,
 };

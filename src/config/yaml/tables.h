@@ -120,6 +120,8 @@ struct raw_rule {
     unsigned hold;             /* a word: down, up, both */
     struct as_fallback fallback;
     bool once, dry_run, enabled;
+    bool has_approval; /* it is given; `none` is not set */
+    struct as_approval_config approval;
 };
 
 struct raw_rule_file {
@@ -148,10 +150,14 @@ void parse_pass_through(struct loader *loader, const struct as_yaml_node *value,
 void parse_on_resolved(struct loader *loader, const struct as_yaml_node *value, void *object);
 void parse_guard(struct loader *loader, const struct as_yaml_node *value, void *object);
 
+/* `parse` of `approval`; `object` is the target's policy, or the rule (approval.c). */
+void parse_target_approval(struct loader *loader, const struct as_yaml_node *value, void *object);
+void parse_rule_approval(struct loader *loader, const struct as_yaml_node *value, void *object);
+
 /* Forms of values, for keys that several tables have. */
 extern const struct schema_field schema_matcher_list[], schema_scale_forms[],
     schema_scale_to_forms[], schema_track_forms[], schema_pass_through_forms[],
-    schema_on_resolved_forms[], schema_guard_forms[];
+    schema_on_resolved_forms[], schema_guard_forms[], schema_approval_forms[];
 
 /* A list of matchers, not empty; their texts are checked when they are compiled. */
 bool check_matcher_list(struct loader *loader, const struct as_yaml_node *value);

@@ -2,7 +2,7 @@
  * The gates, in the order of docs/decision.md. Each gate is one function: it changes or holds the
  * size, and notes that in the trail. Gates before "no change" limit a wish; later gates hold back a
  * decided change. decide_propose.c and decide_track.c compute what a proposal wants;
- * decide_behavior.c computes windows and policies.
+ * decide_behavior.c computes windows and policies, decide_approval.c what waits for a person.
  */
 #include "decide_private.h"
 
@@ -12,7 +12,7 @@
 
 struct run {
     const struct as_decide_input *input;
-    const struct as_proposal_result *results;
+    struct as_proposal_result *results;
     struct as_decision *decision;
     int32_t size;                     /* after the gates so far */
     struct as_move move;              /* direction NONE: no change wanted */
@@ -22,6 +22,7 @@ struct run {
     bool within_tolerance;            /* a winning proposal has this reason */
     bool is_locked;                   /* by the cooldown */
     int64_t locked_until;
+    int64_t answered_at; /* the first of the answers to requests that held the size; or never */
 };
 
 #define WORD(enumerator, word, meaning)    [enumerator] = (word),
@@ -155,6 +156,12 @@ static struct tally count_proposals(const struct run *run)
     for (size_t i = 0; i < run->input->proposal_count; i++) {
         const struct as_proposal_result *result = &run->results[i];
         tally.is_missing |= result->is_missing;
+        if (result->has_size && as_decide_is_set_aside(result)) {
+            const int32_t limit =
+                result->desired < run->input->replicas ? result->desired : run->input->replicas;
+            tally.floor = limit > tally.floor ? limit : tally.floor;
+            continue;
+        }
         if (!result->has_size) {
             if (result->is_floor && result->desired > tally.floor)
                 tally.floor = result->desired;
@@ -317,8 +324,8 @@ static bool is_unconfirmed(const struct run *run)
     return !winner->reported.set || winner->reported.at.us <= input->last_step_down.at.us;
 }
 
-/* 10. Holds from outside the decision. */
-static bool gate_holds(struct run *run)
+/* 10. Holds from outside the decision. False: nothing holds. */
+static bool find_hold(const struct run *run, enum as_reason *why_out)
 {
     const struct as_decide_input *input = run->input;
     bool down = get_direction(run, run->size) == AS_DIRECTION_DOWN;
@@ -336,14 +343,106 @@ static bool gate_holds(struct run *run)
 
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         if (rows[i].holds) {
-            hold_back(run, AS_GATE_HOLDS, rows[i].why);
+            *why_out = rows[i].why;
             return true;
         }
     }
     return false;
 }
 
-/* 11. All but the change itself. */
+static bool gate_holds(struct run *run)
+{
+    enum as_reason why;
+
+    if (!find_hold(run, &why))
+        return false;
+    hold_back(run, AS_GATE_HOLDS, why);
+    return true;
+}
+
+static void find_wish(struct run *run)
+{
+    gate_combine(run);
+    gate_stabilize(run);
+    gate_policies(run);
+    gate_bounds(run);
+}
+
+/* What is left without the proposals that are set aside. Its direction is the same, or none: so the
+ * lock has been asked. */
+static struct run find_other_wish(const struct run *run, struct as_decision *scratch)
+{
+    enum as_reason why;
+    struct run other = {.input = run->input,
+                        .results = run->results,
+                        .decision = scratch,
+                        .size = run->input->replicas,
+                        .answered_at = INT64_MAX};
+
+    *scratch = (struct as_decision){0};
+    find_wish(&other);
+    if (find_hold(&other, &why))
+        other.size = run->input->replicas;
+    return other;
+}
+
+/* What becomes of the winner's change: it may be shorter. */
+static enum as_approval_use use_approval(struct run *run, struct run *other, bool *is_awaited)
+{
+    const enum as_direction direction = other->move.direction;
+    const struct as_approval_terms *terms = &other->winner->approval;
+    int32_t distance = get_distance(other);
+    enum as_approval_use use =
+        as_decide_use_approval(run->input, other->winner, direction, &distance);
+
+    if (use == AS_APPROVAL_ASKS && *is_awaited)
+        use = AS_APPROVAL_AWAITED;
+    if (use == AS_APPROVAL_ASKS) {
+        *is_awaited = true;
+        run->decision->is_asking = true;
+        run->decision->asked = other->size;
+    }
+    if (use == AS_APPROVAL_USED)
+        other->size = run->input->replicas + (direction == AS_DIRECTION_UP ? distance : -distance);
+    else if (terms->is_asked && terms->until.set && terms->until.at.us < run->answered_at)
+        run->answered_at = terms->until.at.us;
+    as_decide_note_use(run->input, run->results, other->winner, use);
+    return use;
+}
+
+/* 11. A rule's change by more than its `above` needs an approval. Without it, the others go on. */
+static bool gate_approval(struct run *run)
+{
+    const int32_t replicas = run->input->replicas, wanted = run->size;
+    struct as_decision scratch = {.limited_by = run->decision->limited_by};
+    struct run other = *run;
+    bool is_awaited = as_decide_is_awaited(run->input), is_open = false, is_aside = false;
+
+    while (other.winner && other.size != replicas &&
+           !as_decide_is_free(other.winner, other.move.direction, get_distance(&other))) {
+        const enum as_approval_use use = use_approval(run, &other, &is_awaited);
+        if (use == AS_APPROVAL_USED)
+            break;
+        is_aside = true;
+        is_open = is_open || use != AS_APPROVAL_REFUSED;
+        other = find_other_wish(run, &scratch);
+    }
+    if (is_aside && other.size == replicas) {
+        hold_back(run, AS_GATE_APPROVAL,
+                  is_open ? AS_REASON_NEEDS_APPROVAL : AS_REASON_NOT_APPROVED);
+        return true;
+    }
+    run->size = other.size;
+    run->winner = other.winner;
+    run->move = other.move;
+    run->decision->rule = other.winner ? other.winner->rule : NULL;
+    run->decision->limited_by = scratch.limited_by;
+    if (run->size != wanted)
+        note(run, AS_GATE_APPROVAL);
+    return false;
+}
+
+/* 12. All but the change itself. */
 static bool gate_dry_run(struct run *run)
 {
     if (run->input->dry_run)
@@ -356,29 +455,24 @@ static void pass_gates(struct run *run)
     if (gate_switched_off(run))
         return;
     if (!gate_out_of_bounds(run)) {
-        gate_combine(run);
-        gate_stabilize(run);
-        gate_policies(run);
-        gate_bounds(run);
+        find_wish(run);
         if (gate_no_change(run) || gate_cooldown(run))
             return;
         run->decision->reason = AS_REASON_SCALED;
     }
-    if (!gate_holds(run))
+    if (!gate_holds(run) && !gate_approval(run))
         (void)gate_dry_run(run);
 }
 
-/* If a lock, a window or a policy's period held the size: when the answer will first differ. The
- * end of a lock always changes at least the reason. */
+/* If a lock, a window, a policy's period or a request held the size: when the answer will first
+ * differ. The end of a lock always changes at least the reason. */
 static void find_next_evaluation(struct run *run)
 {
     bool by_behavior =
         (run->decision->limited_by & (AS_LIMIT_STABILIZATION | AS_LIMIT_POLICY)) != 0;
-    int64_t next = run->is_locked ? run->locked_until : INT64_MAX;
+    int64_t next = run->is_locked ? run->locked_until : run->answered_at;
 
-    if (!run->is_locked && !by_behavior)
-        return;
-    if (run->input->config.has_behavior) {
+    if (run->input->config.has_behavior && (run->is_locked || by_behavior)) {
         int64_t relief = as_decide_find_relief(run->input, &run->move);
         next = relief < next ? relief : next;
     }
@@ -402,8 +496,11 @@ static int32_t count_overdue(const struct as_decide_input *input,
 void as_decide(const struct as_decide_input *input, struct as_proposal_result *results,
                struct as_decision *decision_out)
 {
-    struct run run = {
-        .input = input, .results = results, .decision = decision_out, .size = input->replicas};
+    struct run run = {.input = input,
+                      .results = results,
+                      .decision = decision_out,
+                      .size = input->replicas,
+                      .answered_at = INT64_MAX};
 
     *decision_out = (struct as_decision){.replicas = input->replicas};
     /* 3. Also if gate 1 or 2 ends it: the record shows what the rules want. */

@@ -63,6 +63,21 @@ const struct as_forbidden *as_decide_find_ban(const struct as_decide_input *inpu
 /* The part of the wanted distance that the stabilization window allows now. */
 int32_t as_decide_stabilize(const struct as_decide_input *input, const struct as_move *move);
 
+/* Approvals. A change of this distance by the proposal's rule needs none. */
+bool as_decide_is_free(const struct as_proposal *proposal, enum as_direction direction,
+                       int64_t distance);
+/* A change that needs one: what becomes of it. USED: cut to the size that was shown. */
+enum as_approval_use as_decide_use_approval(const struct as_decide_input *input,
+                                            const struct as_proposal *proposal,
+                                            enum as_direction direction, int32_t *distance);
+/* Some request of the target waits for its answer. */
+bool as_decide_is_awaited(const struct as_decide_input *input);
+/* For all proposals of the winner's rule. */
+void as_decide_note_use(const struct as_decide_input *input, struct as_proposal_result *results,
+                        const struct as_proposal *winner, enum as_approval_use use);
+/* It lacks an approval: it cannot win, but limits the others. */
+bool as_decide_is_set_aside(const struct as_proposal_result *result);
+
 /* The distance that the policies allow now. */
 int32_t as_decide_get_allowance(const struct as_decide_input *input, enum as_direction direction);
 

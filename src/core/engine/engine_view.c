@@ -3,6 +3,7 @@
  */
 
 #include "engine/state/engine_groups.h"
+#include "engine/state/engine_requests.h"
 #include "engine/state/engine_state.h"
 #include "engine/state/engine_stored.h"
 #include "engine/targets/engine_after.h"
@@ -257,4 +258,35 @@ void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit
         const struct as_incident_state state = incident_get_state(incident);
         visit(context, &state, targets, count);
     }
+}
+
+void as_engine_visit_approvals(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                               as_approval_visit_fn *visit, void *context)
+{
+    struct target *target;
+    const struct request *request;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        TAILQ_FOREACH (request, &target->requests, in_target) {
+            const int64_t left = request_get_end(request).us - now.us;
+            const struct as_approval_view view = {
+                .target = target->ref->id,
+                .name = target->config ? target->config->name : "",
+                .state = request->state,
+                .until = {as_time_add(wall.us, left)},
+            };
+            visit(context, &view);
+        }
+    }
+}
+
+size_t as_engine_count_waiting(const struct as_engine *engine)
+{
+    struct target *target;
+    const struct request *request;
+    size_t count = 0;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        TAILQ_FOREACH (request, &target->requests, in_target)
+            count += request->state.answer == AS_APPROVAL_WAITING;
+    }
+    return count;
 }

@@ -20,6 +20,7 @@
 #include "engine/state/engine_registry.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
+#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"
@@ -248,6 +249,7 @@ static void remake_rest(struct as_engine *engine)
         bool is_changed = endings_remake(engine, target);
         is_changed = orders_remake(engine, target) || is_changed;
         is_changed = resize_remake(engine, target) || is_changed;
+        is_changed = approvals_review(engine, target) || is_changed;
         if (growth_remake(engine, target) || is_changed)
             effect_put_target(engine, target);
     }

@@ -102,6 +102,37 @@ static void free_names(char **names, size_t count)
     free(names);
 }
 
+static void free_text(const char *text)
+{
+    free((char *)(uintptr_t)text);
+}
+
+struct request *request_free(struct request *request)
+{
+    if (!request)
+        return NULL;
+    free_text(request->state.id);
+    free_text(request->state.decision);
+    free_text(request->state.rule);
+    free_text(request->state.incident);
+    free_text(request->state.uid);
+    free_text(request->state.who);
+    free(request);
+    return NULL;
+}
+
+void requests_deinit(struct target *target)
+{
+    struct request *request;
+    while ((request = TAILQ_FIRST(&target->requests))) {
+        TAILQ_REMOVE(&target->requests, request, in_target);
+        request_free(request);
+    }
+    while (target->free_step_count > 0)
+        free_text(target->free_steps[--target->free_step_count].rule);
+    free(target->free_steps);
+}
+
 struct intent *intent_free(struct intent *intent)
 {
     if (!intent)
@@ -110,6 +141,7 @@ struct intent *intent_free(struct intent *intent)
     free(intent->rule);
     free(intent->version);
     free_names(intent->take, intent->take_count);
+    request_free(intent->used);
     free(intent);
     return NULL;
 }
@@ -319,6 +351,7 @@ struct target *target_free(struct target *target)
         ending_free(target, TAILQ_FIRST(&target->endings));
     while (!TAILQ_EMPTY(&target->trials))
         trial_free(target, TAILQ_FIRST(&target->trials));
+    requests_deinit(target);
     free(target->entry);
     free(target->template_);
     pause_free(&target->pause);

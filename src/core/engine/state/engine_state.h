@@ -228,6 +228,12 @@ struct pool { /* of a pool, or of a node group that is one of itself (engine_poo
     struct as_pool_seen *seen; /* by the last look; NULL: nothing */
 };
 
+struct request { /* for an approval (engine_approvals.h); of a rule at most one */
+    TAILQ_ENTRY(request) in_target;
+    struct as_approval_state state; /* owns its texts */
+};
+TAILQ_HEAD(request_list, request);
+
 struct intent {
     char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
     bool is_ordered;  /* by an operator: decision_id is the command's */
@@ -245,7 +251,9 @@ struct intent {
     bool restored;       /* from the store: outcome unknown */
     char **take;         /* names of the nodes that leave; not stored */
     size_t take_count;
-    struct intent *older; /* restored from another spelling of the target; or NULL */
+    char approval[AS_ULID_SIZE]; /* of the request that it rests on; "": none */
+    struct request *used;        /* that request, until the outcome is known; not stored */
+    struct intent *older;        /* restored from another spelling of the target; or NULL */
 };
 
 struct store_keys { /* keys of earlier versions that the store still has */
@@ -357,6 +365,9 @@ struct target {
     size_t follow_count;
     struct trial_list trials; /* of rules with ineffective_after */
     size_t trial_count;
+    struct request_list requests;
+    struct as_free_step *free_steps; /* ascending by time; own their texts */
+    size_t free_step_count, free_step_capacity;
     char *entry; /* the target's name in the rule files when an incident ended or an order came; or
                     NULL */
     struct intent *intent;   /* being carried out */
@@ -544,6 +555,8 @@ struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_t
                               as_wall_time wall);
 void progress_deinit(struct as_progress *progress);
 void incident_free(struct incident *incident);
+struct request *request_free(struct request *request);
+void requests_deinit(struct target *target); /* and its free steps */
 struct intent *intent_free(struct intent *intent);
 void share_free(struct share *share);
 void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count); /* copies */

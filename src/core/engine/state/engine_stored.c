@@ -14,6 +14,7 @@
 
 #include "engine/holds/engine_floors.h"
 #include "engine/holds/engine_lacks.h"
+#include "engine/state/engine_requests.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_set_backs.h"
 
@@ -141,6 +142,7 @@ struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct
         .at = intent->at,
         .maybe = maybe,
         .outcome = intent->outcome,
+        .approval = intent->approval[0] ? intent->approval : NULL,
     };
     const size_t size = strlen(intent->version) + 1;
     memcpy(state->version, intent->version, size < AS_VERSION_SIZE ? size : AS_VERSION_SIZE);
@@ -165,6 +167,8 @@ static struct intent *intent_of_state(const struct as_engine *engine,
     intent->outcome = state->outcome;
     intent->serial = engine->next_serial;
     intent->restored = !state->maybe;
+    if (state->approval)
+        memcpy(intent->approval, state->approval, strnlen(state->approval, AS_ULID_SIZE - 1));
     return intent;
 }
 
@@ -458,6 +462,7 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     fill_follows(engine, target, state);
     contention_fill_state(engine, &target->contention, state);
     fill_resize(engine, target, state);
+    requests_fill_state(engine, target, state);
     state->asked = target->pool.asked;
     state->asked_count = target->pool.asked_count;
     if (target->pause.is_set)
@@ -489,6 +494,7 @@ void target_take_state(struct as_engine *engine, struct target *target,
     take_follows(engine, target, state);
     contention_take_state(&target->contention, state);
     take_resize(target, state);
+    requests_take_state(target, state);
     if (state->asked_count > 0)
         pool_set_asked(&target->pool, state->asked, state->asked_count);
     if (state->template_ && !target->template_)

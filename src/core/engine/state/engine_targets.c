@@ -60,6 +60,7 @@ static struct target *make(struct as_engine *engine, struct as_target_ref *ref_t
     TAILQ_INIT(&target->follows);
     TAILQ_INIT(&target->trials);
     target->ready = -1;
+    TAILQ_INIT(&target->requests);
     RB_INSERT(target_tree, &engine->targets, target);
     engine->target_count++;
     return target;

@@ -24,6 +24,7 @@
 #include "engine/state/engine_history.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_versions.h"
+#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
@@ -116,6 +117,10 @@ void actions_begin(struct as_engine *engine, struct target *target,
     struct intent *intent =
         begin(engine, target, observation, decision->desired, outcome->id, decision->rule);
     name_nodes(target, observation, intent);
+    if (outcome->approval) {
+        approvals_use(engine, target, outcome->approval, intent);
+        effect_put_target(engine, target);
+    }
     commit_intent(engine, target);
 }
 
@@ -215,6 +220,7 @@ static struct as_action_record *record_action(struct as_engine *engine, struct t
         .duration_us = engine->mono.us - intent->sent.us,
         .since_notification_us = is_answer ? engine->mono.us - origin->notified.us : -1,
         .since_alert_us = is_answer ? engine->wall.us - origin->alert.us : -1,
+        .approval = intent->approval[0] ? as_arena_strdup(&engine->arena, intent->approval) : NULL,
     };
     if (is_answer && record->since_alert_us < 0)
         record->since_alert_us = 0;
@@ -258,6 +264,8 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     history_add_event(engine, target, intent->to - intent->from);
     if (!intent->is_ordered) /* an order ends give-backs: the size is someone else's */
         endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
+    if (!intent->is_ordered && !intent->approval[0])
+        approvals_note_step(engine, target, intent->rule, intent->to - intent->from);
     orders_on_applied(target, intent);
     target->replicas = target->desired = intent->to;
     limits_note_ended(engine, target, intent->from, intent->to, true);
@@ -311,6 +319,8 @@ void actions_on_intent(struct as_engine *engine, struct target *target)
     limits_note_ended(engine, target, intent->from, intent->to, false);
     if (share_is_of(target, intent))
         share_on_stay(engine, target, AS_REASON_PAUSED);
+    if (approvals_return(engine, target, intent))
+        effect_put_target(engine, target);
     target->intent = intent_free(intent);
     target->dirty = true;
     store_maybe(engine, target);
@@ -390,6 +400,8 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
         intent->until.us = as_time_add(engine->mono.us, MAYBE_US);
     } else {
         limits_note_ended(engine, target, intent->from, intent->to, false);
+        if (approvals_return(engine, target, intent))
+            effect_put_target(engine, target);
         intent_free(intent);
     }
     store_maybe(engine, target);

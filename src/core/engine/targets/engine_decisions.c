@@ -23,6 +23,7 @@
 #include "engine/state/engine_schedules.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_after.h"
+#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"
@@ -213,6 +214,23 @@ static void decide(struct as_engine *engine, struct target *target,
     as_decide(input, results, decision);
 }
 
+/* What a live decision means for requests. */
+static void settle_requests(struct as_engine *engine, struct target *target,
+                            const struct proposals *proposals, const struct as_decide_input *input,
+                            const struct as_proposal_result *results, struct outcome *outcome)
+{
+    const struct as_decision *decision = &outcome->decision;
+    bool is_changed = approvals_heed(engine, target, decision);
+    outcome->approval = proposals_find_approval(proposals, results);
+    if (decision->is_asking && !input->dry_run) {
+        proposals_ask(engine, target, proposals, results, decision, outcome->id);
+        is_changed = true;
+    }
+    if (is_changed)
+        effect_put_target(engine, target);
+    outcome->is_recorded = outcome->is_recorded || is_changed;
+}
+
 /* Decides one set of proposals. Records the decision, unless it repeats the last one and no
  * notification caused it. */
 static bool decide_one(struct as_engine *engine, struct target *target,
@@ -248,14 +266,17 @@ static bool decide_one(struct as_engine *engine, struct target *target,
         outcome->is_recorded = true;
     }
     outcome->id = verdict->id;
-    if (target->asked.total == 0 && !target->is_untold && verdict_is_equal(verdict, decision)) {
+    if (target->asked.total == 0 && !target->is_untold && verdict_is_equal(verdict, decision) &&
+        !(decision->is_asking && is_live && !dry_run)) {
         verdict->repeats++;
-        return true;
+    } else {
+        const char *id =
+            record_decision(engine, target, proposals, input, results, outcome, verdict->repeats);
+        outcome->is_recorded = true;
+        verdict_set(verdict, decision, id);
     }
-    const char *id =
-        record_decision(engine, target, proposals, input, results, outcome, verdict->repeats);
-    outcome->is_recorded = true;
-    verdict_set(verdict, decision, id);
+    if (is_live)
+        settle_requests(engine, target, proposals, input, results, outcome);
     return true;
 }
 
@@ -289,6 +310,10 @@ void decisions_make(struct as_engine *engine, struct target *target,
     if (lacks_review(target))
         is_reviewed = true;
     if (orders_end_floor(engine, target))
+        is_reviewed = true;
+    if (approvals_review(engine, target))
+        is_reviewed = true;
+    if (approvals_see_size(engine, target, observation->replicas))
         is_reviewed = true;
     if (is_reviewed)
         effect_put_target(engine, target);

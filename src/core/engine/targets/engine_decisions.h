@@ -12,6 +12,7 @@ struct outcome { /* of deciding */
     bool is_decided;                /* false: nothing was proposed, and no bound enforced */
     bool is_recorded;               /* there are effects to commit */
     as_mono_time due;               /* when the next proposal will be due */
+    const char *approval;           /* id of the request that it rests on; NULL: none */
     const struct target *waits_for; /* by `after`, with its decrease; NULL: for none */
 };
 

@@ -22,6 +22,7 @@
 #include "engine/others/engine_contention.h"
 #include "engine/state/engine_effects.h"
 #include "engine/targets/engine_actions.h"
+#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"
@@ -41,6 +42,7 @@ static void forget_sizes(struct as_engine *engine, struct target *target, const 
     follow_forget_pods(engine, target);
     actions_supersede_maybe(engine, target, why);
     orders_supersede(engine, target, why);
+    approvals_forget(engine, target, "another object has the name now");
 }
 
 static void forget_former(struct as_engine *engine, struct target *target)

@@ -22,6 +22,7 @@
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
+#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_pauses.h"
 
@@ -346,6 +347,24 @@ bool orders_end_floor(struct as_engine *engine, struct target *target)
     return true;
 }
 
+/* Approve, deny. */
+static void answer(struct as_engine *engine, struct deed *deed)
+{
+    const struct as_order *order = deed->record->order;
+    if (engine->halt.is_set) {
+        refuse(engine, deed, AS_ORDER_REFUSED, "the kill switch (%s) stops everything",
+               engine->halt.who);
+        return;
+    }
+    const char *obstacle = approvals_answer(engine, deed->target, order, deed->record->id);
+    if (obstacle) {
+        refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "%s", obstacle);
+        return;
+    }
+    effect_put_target(engine, deed->target);
+    deed->wakes = true;
+}
+
 static void refuse_name(struct as_engine *engine, struct deed *deed, size_t count)
 {
     const char *name = deed->record->order->target;
@@ -382,12 +401,18 @@ struct target *orders_handle(struct as_engine *engine, const struct as_order *or
     static void (*const carry_out[AS_ORDER_KIND_COUNT])(struct as_engine *, struct deed *) = {
         [AS_ORDER_PAUSE] = pause,     [AS_ORDER_RESUME] = resume, [AS_ORDER_SCALE] = scale,
         [AS_ORDER_FLOOR] = set_floor, [AS_ORDER_UNLOCK] = unlock,
+        [AS_ORDER_APPROVE] = answer, [AS_ORDER_DENY] = answer,
     };
     size_t named = 0;
-    struct deed deed = {.target = order->target ? find(engine, order, &named) : NULL};
+    struct deed deed = {.target = order->request  ? approvals_find(engine, order->request)
+                                  : order->target ? find(engine, order, &named)
+                                                  : NULL};
     deed.record = effect_order_record(engine, order, deed.target, request);
     if (engine->stopping)
         refuse(engine, &deed, AS_ORDER_REFUSED, "alertscaler is stopping");
+    else if (order->request && !deed.target)
+        refuse(engine, &deed, AS_ORDER_UNKNOWN_REQUEST,
+               "no such request: it was used, or has been over for an hour, or never was");
     else if (order->target && !deed.target)
         refuse_name(engine, &deed, named);
     else if (!scope_allows_order(engine, order->who, deed.target))

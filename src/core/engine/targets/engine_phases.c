@@ -65,6 +65,7 @@
 #include "engine/state/engine_templates.h"
 #include "engine/targets/engine_actions.h"
 #include "engine/targets/engine_after.h"
+#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
@@ -104,6 +105,10 @@ static as_mono_time get_forget_time(const struct target *target)
         forget = get_later(
             forget, (as_mono_time){as_time_add(target->events[target->event_count - 1].at.mono.us,
                                                target->keep_us)});
+    if (target->free_step_count > 0)
+        forget = get_later(forget, (as_mono_time){as_time_add(
+                                       target->free_steps[target->free_step_count - 1].at.mono.us,
+                                       AS_APPROVAL_SPAN_US)});
     for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
         if (!as_moment_is_set(moments[i]))
             continue;
@@ -263,6 +268,10 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     sources_drop(engine, target);
     if (engine->stopping)
         return;
+    if (approvals_review(engine, target)) {
+        effect_put_target(engine, target);
+        effect_commit(engine);
+    }
     if (target->dirty)
         evaluate(engine, target);
     if (target->phase != PHASE_IDLE)
@@ -281,6 +290,9 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     if (target->deadline.us == AS_MONO_NEVER.us)
         set_usual_deadline(engine, target);
     look_at_schedules(engine, target);
+    const as_mono_time answered = approvals_get_next_end(target);
+    if (target->deadline.us > answered.us)
+        target_set_deadline(engine, target, answered);
 }
 
 void target_on_deadline(struct as_engine *engine, struct target *target)
@@ -333,6 +345,20 @@ static void hold(struct target *target, const struct as_observation *observation
     target->held = held;
 }
 
+/* A pool has no intent: its decision uses the approval. */
+static void begin_shares(struct as_engine *engine, struct target *target, struct outcome *outcome)
+{
+    const struct as_decision *decision = &outcome->decision;
+    if (outcome->approval)
+        approvals_use(engine, target, outcome->approval, NULL);
+    else if (decision->rule)
+        approvals_note_step(engine, target, decision->rule, decision->desired - decision->replicas);
+    if (target->free_step_count > 0 || outcome->approval) {
+        effect_put_target(engine, target);
+        outcome->is_recorded = true;
+    }
+}
+
 static void decide(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation)
 {
@@ -355,9 +381,10 @@ static void decide(struct as_engine *engine, struct target *target,
         after_release(engine, target);
         return;
     }
-    if (is_new)
+    if (is_new) {
+        begin_shares(engine, target, &outcome);
         pool_share(engine, target, observation, &outcome);
-    else if (outcome.is_decided)
+    } else if (outcome.is_decided)
         share_on_stay(engine, target, outcome.decision.reason);
     target->failures = target->conflicts = 0;
     target->failure = AS_REASON_APPLIED;

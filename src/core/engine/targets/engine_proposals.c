@@ -17,6 +17,7 @@
 #include "engine/incidents/engine_news.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_watchdog.h"
+#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_sources.h"
 
@@ -228,6 +229,21 @@ static void propose_share(struct as_engine *engine, const struct target *target,
     proposals->origins[proposals->count++] = (struct proposer){.is_share = true};
 }
 
+static const struct as_rule *get_rule(const struct proposer *origin)
+{
+    return origin->group ? origin->group->rule : origin->ending ? origin->ending->rule : NULL;
+}
+
+/* A pool's share has the pool's approval. */
+static void add_terms(struct as_engine *engine, struct target *target, struct proposals *proposals)
+{
+    for (size_t i = 0; i < proposals->count; i++) {
+        const struct as_rule *rule = get_rule(&proposals->origins[i]);
+        if (rule)
+            proposals->items[i].approval = approvals_get_terms(engine, target, rule);
+    }
+}
+
 static size_t count_possible(const struct target *target)
 {
     struct group *group;
@@ -257,6 +273,7 @@ void proposals_gather(struct as_engine *engine, struct target *target, bool with
     }
     propose_endings(engine, target, &proposals, with_dry);
     propose_share(engine, target, &proposals);
+    add_terms(engine, target, &proposals);
     *proposals_out = proposals;
 }
 
@@ -275,6 +292,34 @@ static const struct proposer *find_winner(const struct proposals *proposals,
         winner = &proposals->origins[i];
     }
     return winner;
+}
+
+void proposals_ask(struct as_engine *engine, struct target *target,
+                   const struct proposals *proposals, const struct as_proposal_result *results,
+                   const struct as_decision *decision, const char *id)
+{
+    size_t i = 0;
+    while (results[i].approval != AS_APPROVAL_ASKS)
+        i++;
+    const struct as_proposal *proposal = &proposals->items[i];
+    approvals_ask(engine, target,
+                  &(struct approval_wish){
+                      .rule = get_rule(&proposals->origins[i]),
+                      .incident = proposal->incident,
+                      .decision = id,
+                      .from = decision->replicas,
+                      .to = decision->asked,
+                  });
+}
+
+const char *proposals_find_approval(const struct proposals *proposals,
+                                    const struct as_proposal_result *results)
+{
+    for (size_t i = 0; i < proposals->count; i++) {
+        if (results[i].approval == AS_APPROVAL_USED)
+            return proposals->items[i].approval.id;
+    }
+    return NULL;
 }
 
 /* Whether a decision to scale down lacks the proof that its rule requires. */

@@ -28,6 +28,13 @@ bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
                           const struct proposals *proposals,
                           const struct as_proposal_result *results,
                           const struct as_decision *decision);
+/* Asks for the approval that the decision with this id lacks. */
+void proposals_ask(struct as_engine *engine, struct target *target,
+                   const struct proposals *proposals, const struct as_proposal_result *results,
+                   const struct as_decision *decision, const char *id);
+/* Id of the request that the decision rests on; NULL: none. */
+const char *proposals_find_approval(const struct proposals *proposals,
+                                    const struct as_proposal_result *results);
 void proposals_note_wishes(const struct proposals *proposals,
                            const struct as_proposal_result *results, int32_t replicas);
 void proposals_note_values(const struct proposals *proposals,
