@@ -86,6 +86,7 @@ static void print_summary(const struct as_notice *notice, struct as_buf *out)
         else
             as_buf_printf(out, " is left alone for an hour: %s set its size back three times",
                           as_str_is_empty(notice->message) ? "somebody else" : notice->message);
+        break;
     case AS_NOTICE_NEEDS_APPROVAL:
         if (notice->phase == AS_NOTICE_END)
             as_buf_printf(out, " waits for no approval any more: %s", notice->reason);

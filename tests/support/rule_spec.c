@@ -219,6 +219,15 @@ static uint32_t find_target(const struct spec *spec, const char *name)
     return 0;
 }
 
+/* Of what tests change. */
+static struct as_digest make_digest(const struct target_spec *target, const struct rule_spec *spec)
+{
+    const int64_t numbers[] = {spec->up, spec->down, spec->approval.above, target->max};
+    struct as_digest digest = {0};
+    memcpy(digest.bytes, numbers, sizeof(numbers));
+    return digest;
+}
+
 static struct as_rule make_rule(const struct spec *all, const struct rule_spec *spec)
 {
     struct as_rule rule = {
@@ -234,6 +243,9 @@ static struct as_rule make_rule(const struct spec *all, const struct rule_spec *
         .enabled = !spec->disabled,
     };
     make_action(spec, &rule);
+    const struct target_spec *target = &all->targets[rule.target];
+    rule.approval = spec->approval.is_set ? spec->approval : target->approval;
+    rule.digest = make_digest(target, spec);
     if (spec->guard) {
         bool is_waived = strcmp(spec->guard, "none") == 0;
         rule.guard_kind = is_waived ? AS_GUARD_WAIVED : AS_GUARD_QUERY;

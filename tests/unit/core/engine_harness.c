@@ -131,8 +131,9 @@ static void say_action(struct harness *harness, const struct as_action_record *r
     else if (!record->decision)
         say(harness, "failed %s %s", name_of(record->target), as_reason_get_word(record->outcome));
     else
-        say(harness, "acted %s %d>%d %s%s", name_of(record->target), record->from, record->to,
-            as_reason_get_word(record->outcome), record->is_late ? " late" : "");
+        say(harness, "acted %s %d>%d %s%s%s", name_of(record->target), record->from, record->to,
+            as_reason_get_word(record->outcome), record->is_late ? " late" : "",
+            record->approval ? " with approval" : "");
 }
 
 static void say_command(struct harness *harness, const struct as_order_record *record)
@@ -144,9 +145,9 @@ static void say_command(struct harness *harness, const struct as_order_record *r
     if (order->kind == AS_ORDER_SCALE)
         (void)snprintf(size, sizeof(size), " %d", order->replicas);
     say(harness, "%s %s%s %s%s%s", as_order_kind_get_word(order->kind),
-        record->target  ? name_of(record->target)
-        : order->target ? "?"
-                        : "all",
+        record->target                    ? name_of(record->target)
+        : order->target || order->request ? "?"
+                                          : "all",
         size, as_order_outcome_get_word(record->outcome), order->who[0] ? " for " : "", order->who);
 }
 
@@ -329,6 +330,12 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
         break;
     case AS_EFFECT_RECORD_INCIDENT:
         say(harness, "%s", as_incident_event_get_word(effect->incident_record->event));
+        break;
+    case AS_EFFECT_RECORD_APPROVAL:
+        memcpy(harness->last_request, effect->approval->request->id, AS_ULID_SIZE);
+        say(harness, "%s %s %d>%d by %s", as_approval_event_get_word(effect->approval->event),
+            name_of(effect->approval->target), effect->approval->request->from,
+            effect->approval->request->to, effect->approval->request->rule);
         break;
     case AS_EFFECT_LIST_ALERTS:
         say(harness, "list");

@@ -1,0 +1,389 @@
+/*
+ * Changes that wait for a person: what is asked, who may answer, and that no rule changes a size by
+ * more than its `above` without an approval that covers it.
+ */
+#include "engine_harness.h"
+
+#include <stdio.h>
+
+#include <alertscaler/base/attr.h>
+
+#define ASKS(n)                                                                                    \
+    {                                                                                              \
+        .is_set = true, .above = (n), .for_us = 900 * AS_US_PER_S                                  \
+    }
+
+/* Size 4; the rule wants 4 more each minute. */
+static const struct spec big = {
+    .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60}},
+    .rules =
+        {{.name = "big", .match = {"alertname=Big"}, .target = "web", .up = 4, .approval = ASKS(3)},
+         {.name = "small", .match = {"alertname=Small"}, .target = "web", .up = 1},
+         {.name = "calm", .match = {"alertname=Calm"}, .target = "web", .down = 2}},
+};
+
+static void answer(struct harness *harness, enum as_order_kind kind, const char *id)
+{
+    harness_order(harness, (struct as_order){.kind = kind, .request = id});
+}
+
+static void approve(struct harness *harness)
+{
+    char id[AS_ULID_SIZE];
+    memcpy(id, harness->last_request, sizeof(id));
+    answer(harness, AS_ORDER_APPROVE, id);
+}
+
+static void deny(struct harness *harness)
+{
+    char id[AS_ULID_SIZE];
+    memcpy(id, harness->last_request, sizeof(id));
+    answer(harness, AS_ORDER_DENY, id);
+}
+
+Test(engine_approvals, a_change_waits_and_is_done_when_it_is_approved)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    cr_said(&h, "said queued; opened; answered; observe web; decided web 4 needs_approval (8) by "
+                "big; asked web 4>8 by big");
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    cr_assert_null(strstr(said(&h), "asked"), "it is asked once");
+    approve(&h);
+    cr_said(&h, "approve web done; approved web 4>8 by big; answered; observe web; "
+                "decided web 4>8 scaled by big after 1; used web 4>8 by big; scale web 4>8; "
+                "acted web 4>8 applied with approval");
+    harness_stop(&h);
+}
+
+Test(engine_approvals, small_steps_add_up_within_an_hour)
+{
+    static const struct spec steps = {
+        .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60}},
+        .rules = {{.name = "slow",
+                   .match = {"alertname=Slow"},
+                   .target = "web",
+                   .up = 1,
+                   .approval = ASKS(3)}},
+    };
+    WITH(h, steps);
+    fire(&h, "Slow", 990);
+    tick(&h, 3000);
+    cr_assert_eq(harness_target(&h, "web")->size, 7, "3 steps are free");
+    deny(&h);
+    (void)said(&h);
+    harness_crash(&h, 1);
+    tick(&h, 500);
+    cr_assert_eq(harness_target(&h, "web")->size, 7, "a restart forgets no step");
+    tick(&h, 3600 + 300);
+    cr_assert_eq(harness_target(&h, "web")->size, 10, "those of the first minutes are an hour old");
+    harness_stop(&h);
+}
+
+Test(engine_approvals, it_is_not_asked_again_for_an_hour_after_nobody_answered)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    (void)said(&h);
+    tick(&h, 899);
+    cr_assert_null(strstr(said(&h), "expired"));
+    tick(&h, 1);
+    cr_said(&h, "observe web; expired web 4>8 by big; "
+                "decided web 4 not_approved (8) by big after 1");
+    approve(&h);
+    cr_said(&h, "approve web nothing_to_do; answered; observe web");
+    cr_assert_str_eq(h.last_message, "its time is over");
+    tick(&h, 3540);
+    cr_assert_null(strstr(said(&h), "asked"));
+    tick(&h, 120);
+    cr_assert_not_null(strstr(said(&h), "needs_approval (8) by big after 59; asked web 4>8"));
+    harness_stop(&h);
+}
+
+Test(engine_approvals, a_denial_is_an_answer)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    (void)said(&h);
+    deny(&h);
+    cr_said(&h, "deny web done; denied web 4>8 by big; answered; observe web; "
+                "decided web 4 not_approved (8) by big");
+    approve(&h);
+    cr_assert_str_eq(h.last_message, "it was denied");
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    resolve(&h, "Big", 990);
+    fire(&h, "Big", 1700);
+    cr_assert_not_null(strstr(said(&h), "asked web 4>8 by big"), "another incident asks");
+    harness_stop(&h);
+}
+
+Test(engine_approvals, two_answers_to_one_request)
+{
+    WITH(h, big);
+    char id[AS_ULID_SIZE];
+    fire(&h, "Big", 990);
+    memcpy(id, h.last_request, sizeof(id));
+    h.hold_calls = true;
+    answer(&h, AS_ORDER_APPROVE, id);
+    answer(&h, AS_ORDER_APPROVE, id);
+    cr_assert_str_eq(h.last_message, "it is approved already");
+    h.hold_calls = false;
+    harness_settle(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 8);
+    (void)said(&h);
+    answer(&h, AS_ORDER_APPROVE, id);
+    cr_said(&h, "approve ? unknown_request; answered");
+    tick(&h, 60);
+    cr_assert_not_null(strstr(said(&h), "asked web 8>12 by big"), "the next change asks anew");
+    cr_assert_eq(harness_target(&h, "web")->size, 8, "it is used once");
+    harness_stop(&h);
+}
+
+Test(engine_approvals, an_approval_can_be_taken_back)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    h.hold_calls = true;
+    approve(&h);
+    deny(&h);
+    h.hold_calls = false;
+    harness_settle(&h);
+    tick(&h, 300);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    harness_stop(&h);
+}
+
+Test(engine_approvals, forged_ids_are_unknown)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    (void)said(&h);
+    static const char *const ids[] = {"", "web", "00000000000000000000000000",
+                                      "01ARZ3NDEKTSV4RRFFQ69G5FAV0000000000000000000"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(ids); i++) {
+        answer(&h, AS_ORDER_APPROVE, ids[i]);
+        cr_said(&h, "approve ? unknown_request; answered");
+    }
+    tick(&h, 60);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    harness_stop(&h);
+}
+
+Test(engine_approvals, others_act_meanwhile_and_nobody_shrinks)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    fire(&h, "Calm", 990);
+    tick(&h, 120);
+    cr_assert_eq(harness_target(&h, "web")->size, 4, "what waits still wants to grow");
+    (void)said(&h);
+    fire(&h, "Small", 990);
+    cr_assert_not_null(strstr(said(&h), "decided web 4>5 scaled by small"));
+    cr_assert_eq(harness_target(&h, "web")->size, 5);
+    approve(&h);
+    tick(&h, 60);
+    cr_assert_eq(harness_target(&h, "web")->size, 8, "no further than what was shown");
+    harness_stop(&h);
+}
+
+Test(engine_approvals, a_wish_to_shrink_limits_the_others)
+{
+    static const struct spec downs = {
+        .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60}},
+        .rules = {{.name = "slow",
+                   .match = {"alertname=Slow"},
+                   .target = "web",
+                   .down = 2,
+                   .approval = ASKS(1)},
+                  {.name = "deep", .match = {"alertname=Deep"}, .target = "web", .down = 3}},
+    };
+    WITH(h, downs);
+    fire(&h, "Slow", 990);
+    cr_assert_not_null(strstr(said(&h), "decided web 4 needs_approval (2) by slow; asked web 4>2"));
+    fire(&h, "Deep", 990);
+    cr_assert_not_null(strstr(said(&h), "decided web 4>2 scaled by deep"));
+    cr_assert_eq(harness_target(&h, "web")->size, 2);
+    harness_stop(&h);
+}
+
+Test(engine_approvals, the_end_of_the_incident_ends_the_request)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    (void)said(&h);
+    resolve(&h, "Big", 990);
+    cr_said(&h, "said queued; closed; answered; void web 4>8 by big; observe web");
+    approve(&h);
+    cr_assert_not_null(strstr(said(&h), "unknown_request"));
+    harness_stop(&h);
+}
+
+Test(engine_approvals, an_approval_is_void_after_another_rule)
+{
+    static struct spec changed;
+    changed = big;
+    changed.rules[0].up = 5;
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    h.hold_calls = true;
+    approve(&h);
+    (void)said(&h);
+    harness_reload(&h, &changed);
+    h.hold_calls = false;
+    harness_settle(&h);
+    cr_assert_not_null(strstr(said(&h), "void web 4>8 by big"));
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    cr_assert_str_neq(h.last_request, "");
+    approve(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 9);
+    harness_stop(&h);
+}
+
+Test(engine_approvals, a_reload_that_leaves_the_rule_alone_does_not_matter)
+{
+    static struct spec changed;
+    changed = big;
+    changed.rules[1].up = 2;
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    harness_reload(&h, &changed);
+    cr_assert_null(strstr(said(&h), "void"));
+    approve(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 8);
+    harness_stop(&h);
+}
+
+Test(engine_approvals, a_new_object_is_another_question)
+{
+    WITH(h, big);
+    harness_target(&h, "web")->uid = "a";
+    fire(&h, "Big", 990);
+    char id[AS_ULID_SIZE];
+    memcpy(id, h.last_request, sizeof(id));
+    harness_target(&h, "web")->uid = "b";
+    tick(&h, 60);
+    cr_assert_not_null(strstr(said(&h), "void web 4>8 by big"));
+    cr_assert_str_neq(h.last_request, id);
+    answer(&h, AS_ORDER_APPROVE, id);
+    tick(&h, 60);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    approve(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 8);
+    harness_stop(&h);
+}
+
+Test(engine_approvals, an_object_made_anew_between_the_answer_and_the_look)
+{
+    WITH(h, big);
+    harness_target(&h, "web")->uid = "a";
+    fire(&h, "Big", 990);
+    harness_target(&h, "web")->uid = "b";
+    approve(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    cr_assert_not_null(strstr(said(&h), "void web 4>8 by big"));
+    harness_stop(&h);
+}
+
+Test(engine_approvals, an_outcome_that_is_certainly_nothing_gives_the_approval_back)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_CONFLICT});
+    approve(&h);
+    tick(&h, 10);
+    const char *text = said(&h);
+    cr_assert_not_null(strstr(text, "acted web 4>8 conflict"), "%s", text);
+    cr_assert_not_null(strstr(text, "returned web 4>8 by big"), "%s", text);
+    cr_assert_eq(harness_target(&h, "web")->size, 8);
+    harness_stop(&h);
+}
+
+Test(engine_approvals, a_lost_answer_uses_it_up)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    approve(&h);
+    tick(&h, 30);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    cr_assert_not_null(strstr(said(&h), "asked web 4>8 by big"));
+    harness_stop(&h);
+}
+
+/* Kill -9 at each commit: while it waits, when it is approved, when its intent is committed, when
+ * it is done. */
+Test(engine_approvals, survives_restarts)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    harness_crash(&h, 10);
+    cr_assert_null(strstr(said(&h), "void"));
+    h.hold_calls = true;
+    approve(&h);
+    cr_assert_not_null(strstr(said(&h), "approved"));
+    h.hold_calls = false;
+    harness_crash(&h, 10);
+    tick(&h, 1);
+    cr_assert_eq(harness_target(&h, "web")->size, 8);
+    cr_assert_not_null(strstr(said(&h), "used web 4>8"));
+    harness_crash(&h, 70);
+    tick(&h, 60);
+    cr_assert_eq(harness_target(&h, "web")->size, 8);
+    harness_stop(&h);
+}
+
+Test(engine_approvals, an_approval_is_gone_with_the_intent_that_a_crash_left)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    h.hold_calls = true;
+    char id[AS_ULID_SIZE];
+    memcpy(id, h.last_request, sizeof(id));
+    approve(&h);
+    harness_settle_to_request(&h);
+    cr_assert_not_null(strstr(said(&h), "used web 4>8"));
+    answer(&h, AS_ORDER_DENY, id);
+    cr_assert_str_eq(h.last_message, "it was approved, and the change is under way");
+    h.hold_calls = false;
+    harness_crash(&h, 1);
+    tick(&h, 60);
+    cr_assert_eq(harness_target(&h, "web")->size, 4, "it was never sent: it is asked anew");
+    cr_assert_not_null(strstr(said(&h), "asked web 4>8 by big"));
+    harness_stop(&h);
+}
+
+Test(engine_approvals, neither_orders_nor_dry_runs_ask)
+{
+    static struct spec dry;
+    dry = big;
+    dry.targets[0].dry_run = true;
+    WITH(h, dry);
+    fire(&h, "Big", 990);
+    const char *text = said(&h);
+    cr_assert_not_null(strstr(text, "needs_approval (8) by big"), "%s", text);
+    cr_assert_null(strstr(text, "asked"));
+    harness_reload(&h, &big);
+    (void)said(&h);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 15});
+    cr_assert_eq(harness_target(&h, "web")->size, 15);
+    harness_stop(&h);
+}
+
+Test(engine_approvals, a_pause_is_not_asked_about)
+{
+    WITH(h, big);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_PAUSE, .target = "web"});
+    fire(&h, "Big", 990);
+    cr_assert_null(strstr(said(&h), "asked"));
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME, .target = "web"});
+    cr_assert_not_null(strstr(said(&h), "asked web 4>8"));
+    harness_halt(&h, "stop");
+    approve(&h);
+    cr_assert_not_null(strstr(said(&h), "approve web refused"));
+    harness_halt(&h, NULL);
+    approve(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 8);
+    harness_stop(&h);
+}
