@@ -41,13 +41,13 @@ const char *as_others_event_get_word(enum as_others_event event)
 const char *as_record_kind_get_word(enum as_record_kind kind)
 {
     static const char *const words[AS_RECORD_KIND_COUNT] = {
-        [AS_RECORD_START] = "start",     [AS_RECORD_STOP] = "stop",
-        [AS_RECORD_RELOAD] = "reload",   [AS_RECORD_NOTIFICATION] = "notification",
-        [AS_RECORD_REPEAT] = "repeat",   [AS_RECORD_DECISION] = "decision",
-        [AS_RECORD_ACTION] = "action",   [AS_RECORD_INCIDENT] = "incident",
-        [AS_RECORD_COMMAND] = "command", [AS_RECORD_DENIED] = "denied",
-        [AS_RECORD_NODES] = "nodes",     [AS_RECORD_NOTIFY] = "notify",
-        [AS_RECORD_EFFECT] = "effect",   [AS_RECORD_OTHERS] = "others",
+        [AS_RECORD_START] = "start",       [AS_RECORD_STOP] = "stop",
+        [AS_RECORD_RELOAD] = "reload",     [AS_RECORD_NOTIFICATION] = "notification",
+        [AS_RECORD_REPEAT] = "repeat",     [AS_RECORD_DECISION] = "decision",
+        [AS_RECORD_ACTION] = "action",     [AS_RECORD_INCIDENT] = "incident",
+        [AS_RECORD_COMMAND] = "command",   [AS_RECORD_DENIED] = "denied",
+        [AS_RECORD_NODES] = "nodes",       [AS_RECORD_NOTIFY] = "notify",
+        [AS_RECORD_EFFECT] = "effect",     [AS_RECORD_OTHERS] = "others",
         [AS_RECORD_APPROVAL] = "approval",
     };
     return words[kind];
