@@ -499,9 +499,10 @@ static void decode_proposal(struct decoder *decoder, struct as_reader *reader,
     if (version >= 2)
         proposal->nodes =
             (enum as_nodes_word)as_read_enum(reader, "nodes", nodes_words, AS_NODES_NONE);
-    if (version >= 2)
+    if (version >= 2) {
         decode_fallback(reader, proposal);
         as_decision_decode_approval(reader, decoder->arena, &proposal->approval);
+    }
     if (proposal->nodes && (proposal->has_value || proposal->samples))
         as_read_fail(reader, "nodes", "there is already a value");
     if (proposal->samples &&

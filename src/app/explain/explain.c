@@ -262,32 +262,6 @@ static void put_nodes(FILE *out, const struct as_decide_input *input, size_t i)
         explain_put(out, " is not known: ", error.text, "");
 }
 
-/* What the rule may do without an approval, and what was asked. */
-static void put_approval(FILE *out, const json_t *proposal, const json_t *result)
-{
-    static const struct {
-        const char *use, *text;
-    } rows[] = {{"asks", "asks for an approval"},
-                {"awaited", "waits for an approval"},
-                {"refused", "not approved"},
-                {"used", "approved"}};
-    const json_t *terms = json_object_get(proposal, "approval");
-    const char *use = as_record_get_text(result, "approval");
-    const json_t *request = json_object_get(terms, "request");
-    int32_t above, to;
-    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        if (strcmp(rows[i].use, use) == 0)
-            explain_put(out, ", ", rows[i].text, "");
-    }
-    if (!*use || !as_record_get_size(terms, "above", &above))
-        return;
-    fprintf(out, " (by more than %" PRId32 " within an hour)", above);
-    if (strcmp(use, "asks") != 0 && as_record_get_size(request, "to", &to)) {
-        explain_put(out, ", request ", as_record_get_text(request, "id"), "");
-        fprintf(out, " as far as %" PRId32, to);
-    }
-}
-
 static void print_proposals(const struct explained *explained, FILE *out)
 {
     const struct as_explanation *told = explained->told;
@@ -328,7 +302,7 @@ static void print_proposals(const struct explained *explained, FILE *out)
                     *as_record_get_text(item, "unavailable_since") ? ", unavailable since " : "",
                     as_record_get_text(item, "unavailable_since"), "");
         put_report(out, item);
-        put_approval(out, item, result);
+        explain_print_approval(item, result, out);
         fputc('\n', out);
     }
 }

@@ -2,8 +2,8 @@
  * Views of the engine for metrics and the API.
  */
 
+#include "engine/approvals/engine_requests.h"
 #include "engine/state/engine_groups.h"
-#include "engine/state/engine_requests.h"
 #include "engine/state/engine_state.h"
 #include "engine/state/engine_stored.h"
 #include "engine/targets/engine_after.h"

@@ -12,6 +12,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/approvals/engine_approvals.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_owners.h"
 #include "engine/resize/engine_resize.h"
@@ -20,7 +21,6 @@
 #include "engine/state/engine_registry.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
-#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"

@@ -15,6 +15,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/sized.h>
 
+#include "engine/approvals/engine_approvals.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/others/engine_contention.h"
 #include "engine/overdue/engine_overdue.h"
@@ -24,7 +25,6 @@
 #include "engine/state/engine_history.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_versions.h"
-#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"

@@ -13,6 +13,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/sized.h>
 
+#include "engine/approvals/engine_approvals.h"
 #include "engine/holds/engine_forbidden.h"
 #include "engine/holds/engine_lacks.h"
 #include "engine/others/engine_contention.h"
@@ -23,7 +24,6 @@
 #include "engine/state/engine_schedules.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_after.h"
-#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_limits.h"

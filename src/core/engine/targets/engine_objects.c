@@ -17,12 +17,12 @@
 
 #include <alertscaler/core/sized.h>
 
+#include "engine/approvals/engine_approvals.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_bindings.h"
 #include "engine/others/engine_contention.h"
 #include "engine/state/engine_effects.h"
 #include "engine/targets/engine_actions.h"
-#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"

@@ -15,6 +15,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/sized.h>
 
+#include "engine/approvals/engine_approvals.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/holds/engine_floors.h"
 #include "engine/others/engine_contention.h"
@@ -22,7 +23,6 @@
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
-#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_pauses.h"
 

@@ -54,6 +54,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/approvals/engine_approvals.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/holds/engine_lacks.h"
 #include "engine/others/engine_contention.h"
@@ -65,7 +66,6 @@
 #include "engine/state/engine_templates.h"
 #include "engine/targets/engine_actions.h"
 #include "engine/targets/engine_after.h"
-#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_decisions.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_growth.h"

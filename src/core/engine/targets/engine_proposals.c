@@ -14,10 +14,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/approvals/engine_approvals.h"
 #include "engine/incidents/engine_news.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_watchdog.h"
-#include "engine/targets/engine_approvals.h"
 #include "engine/targets/engine_endings.h"
 #include "engine/targets/engine_sources.h"
 

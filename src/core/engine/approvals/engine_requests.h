@@ -1,8 +1,8 @@
 /*
  * Requests for approvals and free steps: their memory, and their stored form.
  */
-#ifndef ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_REQUESTS_H
-#define ALERTSCALER_SRC_CORE_ENGINE_STATE_ENGINE_REQUESTS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_APPROVALS_ENGINE_REQUESTS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_APPROVALS_ENGINE_REQUESTS_H
 
 #include "engine/state/engine_state.h"
 

@@ -6,8 +6,8 @@
  * that intent's commit, so that no second action can rest on it. It comes back only if the action
  * was certainly not done.
  */
-#ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_APPROVALS_H
-#define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_APPROVALS_H
+#ifndef ALERTSCALER_SRC_CORE_ENGINE_APPROVALS_ENGINE_APPROVALS_H
+#define ALERTSCALER_SRC_CORE_ENGINE_APPROVALS_ENGINE_APPROVALS_H
 
 #include "engine/state/engine_state.h"
 

@@ -8,9 +8,9 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/approvals/engine_requests.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
-#include "engine/state/engine_requests.h"
 
 static bool is_open(const struct request *request)
 {
