@@ -7,8 +7,8 @@ const char *as_order_kind_get_word(enum as_order_kind kind)
 {
     static const char *const words[AS_ORDER_KIND_COUNT] = {
         [AS_ORDER_PAUSE] = "pause", [AS_ORDER_RESUME] = "resume", [AS_ORDER_SCALE] = "scale",
-        [AS_ORDER_FLOOR] = "floor", [AS_ORDER_UNLOCK] = "unlock",
-        [AS_ORDER_APPROVE] = "approve", [AS_ORDER_DENY] = "deny",
+        [AS_ORDER_FLOOR] = "floor", [AS_ORDER_UNLOCK] = "unlock", [AS_ORDER_APPROVE] = "approve",
+        [AS_ORDER_DENY] = "deny",
     };
     return words[kind];
 }

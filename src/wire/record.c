@@ -524,7 +524,7 @@ void as_record_encode_approval(const struct as_record_header *header,
         record_member(&writer, "command", record->command);
     record_member(&writer, "decision", request->decision);
     record_member(&writer, "direction",
-           as_direction_get_word(request->is_up ? AS_DIRECTION_UP : AS_DIRECTION_DOWN));
+                  as_direction_get_word(request->is_up ? AS_DIRECTION_UP : AS_DIRECTION_DOWN));
     record_member(&writer, "event", as_approval_event_get_word(record->event));
     record_member_i64(&writer, "from", request->from);
     record_member(&writer, "id", request->id);

@@ -154,8 +154,8 @@ struct as_decision {
     as_maybe_time next_evaluation;
     int32_t overdue; /* instances that never became nodes and leave now, by groups of the plan:
                         beside the size, which stays */
-    bool is_asking; /* for the approval of the result with AS_APPROVAL_ASKS */
-    int32_t asked;  /* the size to ask for */
+    bool is_asking;  /* for the approval of the result with AS_APPROVAL_ASKS */
+    int32_t asked;   /* the size to ask for */
 };
 
 /* Decides. `results` has room for input->proposal_count results, filled in the same order.

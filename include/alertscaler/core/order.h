@@ -20,13 +20,13 @@
 #define AS_ORDER_FOR_MAX_US (366 * AS_US_PER_DAY)
 
 enum as_order_kind {
-    AS_ORDER_PAUSE,  /* until its end nothing is scaled; incidents, decisions and records go on */
-    AS_ORDER_RESUME, /* ends a pause */
-    AS_ORDER_SCALE,  /* sets a size, despite locks and pauses; begins the cooldown */
-    AS_ORDER_FLOOR,  /* until its end the size does not go below it; or takes one back */
-    AS_ORDER_UNLOCK, /* ends the cooldown's locks, both directions */
+    AS_ORDER_PAUSE,   /* until its end nothing is scaled; incidents, decisions and records go on */
+    AS_ORDER_RESUME,  /* ends a pause */
+    AS_ORDER_SCALE,   /* sets a size, despite locks and pauses; begins the cooldown */
+    AS_ORDER_FLOOR,   /* until its end the size does not go below it; or takes one back */
+    AS_ORDER_UNLOCK,  /* ends the cooldown's locks, both directions */
     AS_ORDER_APPROVE, /* lets a change happen that waits for it */
-    AS_ORDER_DENY, /* refuses it; takes back an approval that is not used yet */
+    AS_ORDER_DENY,    /* refuses it; takes back an approval that is not used yet */
     AS_ORDER_KIND_COUNT
 };
 const char *as_order_kind_get_word(enum as_order_kind kind); /* "pause", ... */
@@ -34,16 +34,16 @@ const char *as_order_kind_get_word(enum as_order_kind kind); /* "pause", ... */
 struct as_order { /* all borrowed for the step */
     enum as_order_kind kind;
     const char
-        *target;     /* a target's id, or its name in the rule files; NULL: all (pause, resume) */
+        *target; /* a target's id, or its name in the rule files; NULL: all (pause, resume) */
     const char *request; /* approve, deny: the id of what is asked; else NULL */
-    const char *who; /* the credential's name; "" if none is required */
-    const char *remote; /* the sender's address; "" if none */
-    const char *reason; /* never empty */
-    int64_t for_us;     /* pause: how long; 0: until resumed */
-    enum as_ways ways;  /* pause: what it stops; NONE: both */
-    int32_t replicas;   /* scale: 0 .. 2^31-1; floor: 1 .. 2^31-1 */
-    bool is_end;        /* floor: takes it back */
-    bool force;         /* scale: ignore min and max */
+    const char *who;     /* the credential's name; "" if none is required */
+    const char *remote;  /* the sender's address; "" if none */
+    const char *reason;  /* never empty */
+    int64_t for_us;      /* pause: how long; 0: until resumed */
+    enum as_ways ways;   /* pause: what it stops; NONE: both */
+    int32_t replicas;    /* scale: 0 .. 2^31-1; floor: 1 .. 2^31-1 */
+    bool is_end;         /* floor: takes it back */
+    bool force;          /* scale: ignore min and max */
 };
 
 struct as_halt {        /* the kill switch */

@@ -12,8 +12,8 @@
 
 #include <alertscaler/base/alloc.h>
 
-#include "engine/holds/engine_floors.h"
 #include "engine/approvals/engine_requests.h"
+#include "engine/holds/engine_floors.h"
 #include "engine/holds/engine_lacks.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_set_backs.h"

@@ -400,8 +400,8 @@ struct target *orders_handle(struct as_engine *engine, const struct as_order *or
 {
     static void (*const carry_out[AS_ORDER_KIND_COUNT])(struct as_engine *, struct deed *) = {
         [AS_ORDER_PAUSE] = pause,     [AS_ORDER_RESUME] = resume, [AS_ORDER_SCALE] = scale,
-        [AS_ORDER_FLOOR] = set_floor, [AS_ORDER_UNLOCK] = unlock,
-        [AS_ORDER_APPROVE] = answer, [AS_ORDER_DENY] = answer,
+        [AS_ORDER_FLOOR] = set_floor, [AS_ORDER_UNLOCK] = unlock, [AS_ORDER_APPROVE] = answer,
+        [AS_ORDER_DENY] = answer,
     };
     size_t named = 0;
     struct deed deed = {.target = order->request  ? approvals_find(engine, order->request)
