@@ -181,6 +181,8 @@ void check_command(struct world *world, const struct as_effect *effect)
     case AS_ORDER_SCALE: check_scale(world, order, target); break;
     case AS_ORDER_FLOOR: fail(world, "%s: a floor, which nobody orders here", order->reason); break;
     case AS_ORDER_UNLOCK: check_unlock(world, order, target); break;
+    case AS_ORDER_APPROVE:
+    case AS_ORDER_DENY: fail(world, "%s: an answer, which nobody gives here", order->reason); break;
     case AS_ORDER_KIND_COUNT: break;
     }
 }
