@@ -22,7 +22,6 @@ static const char *get_word(const struct as_read_word *words, int value)
 static void write_time(struct as_json_writer *json, const char *key, as_maybe_time time)
 {
     char text[AS_RFC3339_SIZE];
-
     as_json_write_key(json, key);
     if (!time.set) {
         as_json_write_null(json);
@@ -115,7 +114,6 @@ static void write_scaling_rules(struct as_json_writer *json, const struct as_sca
 static void write_target(struct as_json_writer *json, const struct as_decide_input *input)
 {
     const struct as_bounds_config *config = &input->config;
-
     as_json_begin_object(json);
     if (config->has_behavior) {
         as_json_write_key(json, "behavior");
@@ -250,7 +248,6 @@ static void write_observed(struct as_json_writer *json, const struct as_decide_i
 static void write_history(struct as_json_writer *json, const struct as_decide_input *input)
 {
     const struct as_survey *survey = input->survey;
-
     as_json_begin_object(json);
     if (survey) {
         decision_write_asked(json, survey->asked, survey->asked_count);
@@ -369,7 +366,6 @@ static void write_step_action(struct as_json_writer *json, const struct as_actio
 static void write_track(struct as_json_writer *json, const struct as_track *track)
 {
     bool is_utilization = track->goal == AS_GOAL_UTILIZATION;
-
     as_json_begin_object(json);
     if (track->goal == AS_GOAL_AVERAGE_VALUE)
         write_double(json, "average_value", track->value);
