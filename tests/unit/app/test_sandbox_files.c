@@ -68,6 +68,7 @@ static const struct row {
 
 /* Keys with a parser of their own. What they hold are no files, or a row below says so. */
 static const char *const customs[] = {
+    "defaults.approval",
     "defaults.behavior",
     "defaults.cooldown.down_after_down",
     "defaults.tolerance",

@@ -188,6 +188,33 @@ Test(engine_approvals, others_act_meanwhile_and_nobody_shrinks)
     harness_stop(&h);
 }
 
+/* The step of another rule does not answer a wish that waits. */
+Test(engine_approvals, what_waits_keeps_its_steps)
+{
+    static const struct spec once = {
+        .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60}},
+        .rules = {{.name = "big",
+                   .match = {"alertname=Big"},
+                   .target = "web",
+                   .up = 4,
+                   .max_steps = 1,
+                   .approval = ASKS(3)},
+                  {.name = "small",
+                   .match = {"alertname=Small"},
+                   .target = "web",
+                   .up = 1,
+                   .max_steps = 1}},
+    };
+    WITH(h, once);
+    fire(&h, "Big", 990);
+    fire(&h, "Small", 990);
+    cr_assert_eq(harness_target(&h, "web")->size, 5);
+    deny(&h);
+    cr_assert_not_null(strstr(said(&h), "decided web 5 cooldown (9) by big"));
+    cr_assert_eq(harness_target(&h, "web")->size, 5);
+    harness_stop(&h);
+}
+
 Test(engine_approvals, a_wish_to_shrink_limits_the_others)
 {
     static const struct spec downs = {

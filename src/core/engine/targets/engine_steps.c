@@ -6,20 +6,30 @@
 
 #include <string.h>
 
+#include "engine/approvals/engine_requests.h"
 #include "engine/incidents/engine_owners.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 
-/* The winner's rule took part; in a scale-up also all rules that wanted up: the highest size
- * answers them too. They are known only while the rules are the same. */
-static bool group_took_part(const struct as_engine *engine, const struct group *group,
-                            const struct intent *intent)
+/* What the rule wants has no approval: it was set aside. */
+static bool is_set_aside(struct target *target, const struct as_rule *rule)
+{
+    const struct request *request = request_find(target, rule->name);
+    return request && request->state.answer != AS_APPROVAL_APPROVED;
+}
+
+/* The winner's rule took part; in a scale-up also all rules that wanted up and had not to wait for
+ * an approval: the highest size answers them too. They are known only while the rules are the
+ * same. */
+static bool group_took_part(const struct as_engine *engine, struct target *target,
+                            const struct group *group, const struct intent *intent)
 {
     if (group->rule->dry_run || intent->rule[0] == '\0') /* enforced bounds have no rule */
         return false;
     if (strcmp(group->rule->name, intent->rule) == 0)
         return true;
-    if (intent->to < intent->from || intent->generation != engine->generation)
+    if (intent->to < intent->from || intent->generation != engine->generation ||
+        is_set_aside(target, group->rule))
         return false;
     const struct as_action *action = &group->rule->action;
     if (group->rule->source.kind != AS_SOURCE_NONE)
@@ -71,7 +81,7 @@ void steps_count(struct as_engine *engine, struct target *target, const struct i
     struct group *group;
     struct binding *binding;
     RB_FOREACH (group, group_tree, &target->groups) {
-        if (!group_took_part(engine, group, intent) ||
+        if (!group_took_part(engine, target, group, intent) ||
             !rule_keeps_progress(group->rule, target->config))
             continue;
         TAILQ_FOREACH (binding, &group->bindings, in_group) {

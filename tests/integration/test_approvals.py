@@ -1,0 +1,97 @@
+"""Changes that wait for a person, on the real daemon: the command and the API answer, over kill -9 and by others."""
+import subprocess
+
+import pytest
+
+from harness.node_group import HttpNodeGroup
+from harness.notification import alert, notification
+from harness.wait import eventually
+
+
+def make_rules(group):
+    return {
+        "targets": {"workers": {
+            "node_group": {"provider": "mine", "url": group.url}, "min": 1, "max": 40,
+            "cooldown": {"up": "0s", "down": "0s"}, "approval": {"above": 3, "for": "10m"}}},
+        "rules": [
+            {"name": "busy", "match": ['alertname="Busy"'], "target": "workers", "scale_up": {"by": 10}, "once": True},
+            {"name": "small", "match": ['alertname="Small"'], "target": "workers", "scale_up": {"by": 2}, "once": True},
+            {"name": "free", "match": ['alertname="Free"'], "target": "workers", "scale_to": 9, "approval": "none"},
+        ],
+    }
+
+
+@pytest.fixture
+def group(started):
+    return started(HttpNodeGroup(4))
+
+
+@pytest.fixture
+def daemon(make_daemon, group, tmp_path):
+    tokens = []
+    for name, permissions in (("ada", ["notify", "read", "admin"]), ("reader", ["notify", "read"])):
+        (tmp_path / name).write_text(f"secret-of-{name}\n")
+        tokens.append({"name": name, "file": str(tmp_path / name), "permissions": permissions})
+    daemon = make_daemon(make_rules(group), {"providers": {"mine": {"type": "http"}}, "receiver": {"tokens": tokens}},
+                         flags=["--web.enable-admin-api"], start=False)
+    daemon.headers = {"Authorization": "Bearer secret-of-ada"}
+    yield daemon.start()
+    daemon.stop()
+
+
+def fire(daemon, name):
+    daemon.notify(notification(alert({"alertname": name})))
+
+
+def read_approvals(daemon):
+    return daemon.get("/api/v1/approvals").json["data"]
+
+
+def wait_request(daemon):
+    return eventually(lambda: [a for a in read_approvals(daemon) if a["answer"] == "waiting"], what="it is asked")[0]
+
+
+def run(daemon, tmp_path, *arguments, who="ada"):
+    return subprocess.run([daemon.binary, *arguments, f"--url={daemon.url}", f"--token-file={tmp_path / who}"],
+                          capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_large_change_waits_for_the_command_over_a_kill(daemon, group, tmp_path):
+    fire(daemon, "Busy")
+    asked = wait_request(daemon)
+    assert (asked["rule"], asked["from"], asked["to"], asked["direction"]) == ("busy", 4, 14, "up")
+    assert daemon.wait_record("decision", target_name="workers")["output"]["reason"] == "needs_approval"
+    daemon.kill()
+    daemon.start()
+    assert wait_request(daemon)["id"] == asked["id"] and group.applied == []
+    status = run(daemon, tmp_path, "status")
+    assert asked["id"] in status.stdout, status
+    done = run(daemon, tmp_path, "approve", asked["id"], "--reason=the sale")
+    assert done.returncode == 0, done
+    eventually(lambda: group.applied == [14], what="the approved size")
+    again = run(daemon, tmp_path, "approve", asked["id"])
+    assert again.returncode == 1 and again.stderr, again
+    assert group.applied == [14]
+    assert [r["event"] for r in daemon.records("approval")] == ["asked", "approved", "used"]
+
+
+def test_a_denial_ends_it_and_others_go_on(daemon, group, tmp_path):
+    fire(daemon, "Busy")
+    asked = wait_request(daemon)
+    fire(daemon, "Small")
+    eventually(lambda: group.applied == [6], what="what needs no approval is done meanwhile")
+    done = run(daemon, tmp_path, "deny", asked["id"])
+    assert done.returncode == 0, done
+    eventually(lambda: [r for r in daemon.records("decision") if r["output"]["reason"] == "not_approved"], what="not approved")
+    assert group.applied == [6]
+    fire(daemon, "Free")
+    eventually(lambda: group.applied[-1] == 9, what="a rule that need not ask")
+
+
+def test_who_may_not_answer(daemon, group, tmp_path):
+    fire(daemon, "Busy")
+    asked = wait_request(daemon)
+    assert run(daemon, tmp_path, "approve", asked["id"], who="reader").returncode == 1
+    for forged in ("x", asked["id"][:-1] + "0", asked["id"].lower(), "..%2f..", asked["id"] + "0"):
+        assert daemon.post(f"/api/v1/approvals/{forged}/approve", {}).status in (400, 404), forged
+    assert wait_request(daemon)["id"] == asked["id"] and group.applied == []
