@@ -181,7 +181,7 @@ def test_status_is_a_table(played):
                        "at_max, 2h ago; failed: forbidden"]
     assert rows[3] == ["new", "?", "-", "-", "-", "0", "unreachable"]
     assert [(asked.method, asked.path) for asked in played.asked] == [
-        ("GET", "/api/v1/targets"), ("GET", "/api/v1/status")]
+        ("GET", "/api/v1/targets"), ("GET", "/api/v1/status"), ("GET", "/api/v1/approvals")]
 
 
 def pause(**more):
