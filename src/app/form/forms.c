@@ -271,7 +271,7 @@ void as_forms_answer_order(void *context, struct as_http_exchange *exchange, int
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(HEADERS_MAX);
     const char *own = as_http_exchange_get_path(exchange);
     const char *slash = strrchr(own, '/');      /* "/targets/a/pause": back to "/targets/a" */
-    if (as_str_starts_with(own, "/approvals/")) /* the home page lists them */
+    if (as_str_starts_with(own, "/approvals/")) /* the first page lists them */
         slash = own;
     as_buf_append(&path, own, slash > own ? (size_t)(slash - own) : 1);
     page_append_result(exchange, status == 200, text, &path);

@@ -70,7 +70,8 @@ void page_answer_home(struct api_request *request)
     struct as_buf *out = page_get_out(request);
     page_begin(request, &(struct page_head){.title = "Targets",
                                             .place = PAGE_TARGETS,
-                                            .has_form = page_has_orders(request, NULL)});
+                                            .has_form = page_has_orders(request, NULL) ||
+                                                        page_has_answers(request)});
     print_state(request);
     if (!request->view.engine) {
         html_element(out, "p", NULL,
@@ -79,6 +80,7 @@ void page_answer_home(struct api_request *request)
         page_end(request, 200);
         return;
     }
+    page_print_approvals(request, NULL);
     target_rows_print(request);
     page_part(request, "Open incidents");
     if (incident_rows_print(request, INCIDENTS_SHOWN, NULL) > INCIDENTS_SHOWN) {

@@ -38,9 +38,6 @@ void page_begin_form(const struct api_request *request, const char *path)
     explicit_bzero(seal, sizeof(seal));
 }
 
-static const char reason_field[] =
-    "<label>Reason<input name=\"reason\" required maxlength=\"1000\" "
-    "autocomplete=\"off\"></label>\n";
 static const char for_field[] =
     "<label>For how long<input name=\"for\" placeholder=\"until resumed\" "
     "autocomplete=\"off\"></label>\n"
@@ -48,23 +45,30 @@ static const char for_field[] =
     "<option value=\"down\">only scaling down</option>"
     "<option value=\"up\">only scaling up</option></select></label>\n";
 
-/* `place`: "" or "/targets/..."; `fields`: those before the reason. */
-static void print_form(const struct api_request *request, const char *place, const char *order,
-                       const char *title, const char *fields)
+void page_print_order(const struct api_request *request, const struct page_order *order)
 {
     struct as_buf *out = page_get_out(request);
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(PATH_MAX_BYTES);
-    as_buf_printf(&path, "%s/%s", place, order);
+    as_buf_printf(&path, "%s/%s", order->place, order->word);
     if (as_buf_check(&path) != 0)
         return;
     as_buf_append_str(out, "<details class=\"order\"><summary>");
-    html_text(out, title);
+    html_text(out, order->title);
     as_buf_append_str(out, "</summary>\n");
     page_begin_form(request, path.data);
-    as_buf_append_str(out, fields);
-    as_buf_append_str(out, reason_field);
-    html_element(out, "button", NULL, title);
+    as_buf_append_str(out, order->fields);
+    as_buf_printf(out,
+                  "<label>Reason<input name=\"reason\"%s maxlength=\"1000\" "
+                  "autocomplete=\"off\"></label>\n",
+                  order->needs_reason ? " required" : "");
+    html_element(out, "button", NULL, order->title);
     as_buf_append_str(out, "</form></details>\n");
+}
+
+static void print_form(const struct api_request *request, const char *place, const char *word,
+                       const char *title, const char *fields)
+{
+    page_print_order(request, &(struct page_order){place, word, title, fields, true});
 }
 
 /* What its bounds are, and its size now. */

@@ -59,12 +59,25 @@ bool page_may_see_rule(const struct api_request *request, const char *rule, cons
  * that refreshes has none of them; others have `has_form`. */
 bool page_has_orders(const struct api_request *request, const struct as_target_view *target);
 void page_print_orders(const struct api_request *request, const struct as_target_view *target);
+struct page_order {
+    const char *place; /* before the order's word: "", "/targets/...", "/approvals/..." */
+    const char *word, *title;
+    const char *fields; /* markup, before the reason */
+    bool needs_reason;
+};
+/* A form that opens by a click on its title. Nothing if no request could have its path. */
+void page_print_order(const struct api_request *request, const struct page_order *order);
 /* Begins a form to a path of ours, with the seal that it needs. */
 void page_begin_form(const struct api_request *request, const char *path);
 /* Appends the query string that lets a page show the result of an order, and shows it. */
 void page_append_result(const struct as_http_exchange *exchange, bool is_done, const char *text,
                         struct as_buf *url);
 void page_print_result(const struct api_request *request);
+
+/* approval_rows.c: what waits for a person, with forms to answer it for who may; target NULL: of
+ * all. Nothing if nothing waits. */
+bool page_has_answers(const struct api_request *request); /* forms, of any target */
+void page_print_approvals(const struct api_request *request, const struct as_target_view *target);
 
 /* words.c: in the words of people */
 void page_print_span(struct as_buf *out, int64_t us); /* "12 s", "5 min", "3 h", "2 d" */

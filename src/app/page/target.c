@@ -237,6 +237,7 @@ static void print_target(void *context, const struct as_target_view *target)
     print_others(request, target);
     print_facts(request, target);
     print_group_link(request, target);
+    page_print_approvals(request, target);
     page_print_orders(request, target);
     page_part(request, "The last day");
     print_chart(request, target);

@@ -480,3 +480,31 @@ Test(page, a_pool_shows_why_nodes_stay)
     expect(body, "<code>unevictable</code>");
     expect(body, "may leave, if its pods fit elsewhere");
 }
+
+/* 60 targets of a template wait: the page stays short, and a narrow credential sees its own. */
+Test(page, what_waits_for_a_person)
+{
+    const struct as_approval_config config = {
+        .is_set = true, .above = 1, .for_us = 15 * AS_US_PER_MIN};
+    world.ruleset->rules[0].approval = world.ruleset->rules[1].approval = config;
+    expect_none(ask("/", "", 200), "Waiting for a person");
+    notify("Slow", NULL);
+    const char *body = ask("/targets/checkout", "", 200);
+    expect(body, "Waiting for a person");
+    expect(body, " wants 4 \u2192 6. Asked ");
+    expect(body, "It waits for another 1");
+    expect_none(body, "<form class=\"order\"");
+    for (int i = 0; i < 60; i++) {
+        char app[24];
+        (void)snprintf(app, sizeof(app), "cart-%d", i);
+        notify("Each", app);
+    }
+    body = ask("/", "", 200);
+    expect(body, "And 11 more: each is on the page of its target.");
+    who = "narrow";
+    expect(ask("/", "", 200), "And 10 more");
+    who = "shop";
+    expect_none(ask("/", "", 200), ">slow</a> wants");
+    who = "";
+    ask("/targets/" CHECKOUT, "", 200);
+}
