@@ -537,6 +537,7 @@ void as_record_encode_approval(const struct as_record_header *header,
     record_member(&writer, "target_name", record->target_name);
     record_member_time(&writer, header->time);
     record_member_i64(&writer, "to", request->to);
+    record_member_unit(&writer, record->unit);
     record_member_moment(&writer, "until", record->until.set, record->until.at);
     record_member(&writer, "who", request->who);
     record_end(&writer);

@@ -287,14 +287,14 @@ void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_
                            as_lock_visit_fn *visit, void *context);
 /* Requests for approvals: those that wait, and those whose rule may not ask again yet. */
 struct as_approval_view {
-    const char *target, *name;
+    const char *target, *name, *unit; /* unit "": none */
+    bool is_templated;
     struct as_approval_state state;
     as_wall_time until; /* waiting, approved: its end; else when the rule may ask again */
 };
 typedef void as_approval_visit_fn(void *context, const struct as_approval_view *view);
 void as_engine_visit_approvals(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                                as_approval_visit_fn *visit, void *context);
-size_t as_engine_count_waiting(const struct as_engine *engine); /* requests without an answer */
 typedef void as_incident_visit_fn(void *context, const struct as_incident_state *state,
                                   const struct as_incident_target *targets, size_t target_count);
 void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit_fn *visit,

@@ -193,6 +193,7 @@ struct as_approval_record {
     enum as_approval_event event;
     const struct as_approval_state *request;
     const char *target, *target_name;
+    const char *unit; /* of the sizes; "": none */
     const struct as_target_kind *target_kind;
     as_maybe_time until; /* asked, approved, returned: its end */
     const char *command; /* approved, denied: id of the order's record; else NULL */

@@ -24,6 +24,8 @@ static void list_approval(void *context, const struct as_approval_view *view)
                          as_direction_get_word(state->is_up ? AS_DIRECTION_UP : AS_DIRECTION_DOWN));
     as_json_write_member_i64(json, "from", state->from);
     as_json_write_member_i64(json, "to", state->to);
+    if (*view->unit)
+        as_json_write_member(json, "unit", view->unit);
     as_json_write_member(json, "decision", state->decision);
     api_write_time(request, "asked", state->asked.wall);
     api_write_moment(request, "answered", state->answered);

@@ -39,6 +39,9 @@ struct as_metrics *as_metrics_new(void)
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(unlabelled); i++)
         (void)series_get(metrics, unlabelled[i], NULL);
+    for (int i = 0; i < AS_APPROVAL_EVENT_COUNT; i++)
+        (void)series_get(metrics, METRIC_APPROVALS,
+                         VALUES(as_approval_event_get_word((enum as_approval_event)i)));
     return metrics;
 }
 
@@ -124,6 +127,11 @@ static void count_follow(struct as_metrics *metrics, const struct as_follow_reco
         observe(metrics, METRIC_TIME_TO_RESOLVE, values, record->resolved_us);
 }
 
+static void count_approval(struct as_metrics *metrics, const struct as_approval_record *record)
+{
+    add(metrics, METRIC_APPROVALS, VALUES(as_approval_event_get_word(record->event)), 1);
+}
+
 void as_metrics_on_effect(struct as_metrics *metrics, const struct as_effect *effect)
 {
     if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION)
@@ -134,6 +142,8 @@ void as_metrics_on_effect(struct as_metrics *metrics, const struct as_effect *ef
         count_action(metrics, effect->action);
     else if (effect->kind == AS_EFFECT_RECORD_FOLLOW)
         count_follow(metrics, effect->follow);
+    else if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
+        count_approval(metrics, effect->approval);
 }
 
 void as_metrics_on_notification(struct as_metrics *metrics, enum as_notification_result result)

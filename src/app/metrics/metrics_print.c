@@ -313,6 +313,26 @@ static void print_ineffective(struct printing *p)
                                     print_ineffective_rule, &rules);
 }
 
+static void print_approval(void *context, const struct as_approval_view *view)
+{
+    struct target_printing *rules = context;
+    const bool is_named = *view->name && !view->is_templated;
+    const struct label labels[] = {{"rule", view->state.rule},
+                                   {"target", is_named ? view->name : view->target}};
+    if (view->state.answer == AS_APPROVAL_WAITING &&
+        (is_named || rules->templated++ < TEMPLATED_TARGETS_MAX))
+        print_sample(rules->p, "", labels, AS_ARRAY_SIZE(labels),
+                     (double)view->until.us / (double)AS_US_PER_S);
+}
+
+static void print_approvals(struct printing *p)
+{
+    struct target_printing rules = {.p = p};
+    if (p->view->engine)
+        as_engine_visit_approvals(p->view->engine, p->view->mono, p->view->wall, print_approval,
+                                  &rules);
+}
+
 static void print_incidents_open(struct printing *p)
 {
     if (p->view->engine)
@@ -466,6 +486,7 @@ static print_fn *const readers[METRIC_COUNT] = {
     [METRIC_TARGET_LOCKED_UNTIL] = print_targets,
     [METRIC_DID_NOT_COME] = print_targets,
     [METRIC_INEFFECTIVE] = print_ineffective,
+    [METRIC_APPROVAL_WAITS_UNTIL] = print_approvals,
     [METRIC_TARGET_CONTENDED] = print_targets,
     [METRIC_TARGET_OTHERS] = print_targets,
     [METRIC_RULE_VALUE] = print_rules,

@@ -35,6 +35,8 @@ enum metric { /* in printing order */
               METRIC_TIME_TO_RESOLVE,
               METRIC_DID_NOT_COME,
               METRIC_INEFFECTIVE,
+              METRIC_APPROVALS,
+              METRIC_APPROVAL_WAITS_UNTIL,
               METRIC_TARGET_REPLICAS,
               METRIC_TARGET_DESIRED,
               METRIC_TARGET_MIN,

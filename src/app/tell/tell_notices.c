@@ -246,6 +246,7 @@ static void tell_approval(struct tell *tell, struct as_storage_batch *batch,
         .has_to = true,
         .from = request->from,
         .to = request->to,
+        .unit = as_str_is_empty(record->unit) ? NULL : record->unit,
         .at = tell->clock->get_wall(tell->clock),
     };
     AS_CLEANUP(as_free_p)

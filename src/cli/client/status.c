@@ -310,14 +310,14 @@ static void print_request(const json_t *request, FILE *out)
 {
     const char *name = get_text(request, "target_name");
     const bool is_approved = strcmp(get_text(request, "answer"), "approved") == 0;
-    char left[64] = "0s";
+    char left[64] = "0s", from[AS_SIZE_TEXT_SIZE], to[AS_SIZE_TEXT_SIZE];
     (void)describe_span(request, "until", false, get_now_us(), left, sizeof(left));
     as_safe_text_put(out, *name ? name : get_text(request, "target"));
     fputs(is_approved ? ": approved: " : ": needs an approval: ", out);
     as_safe_text_put(out, get_text(request, "rule"));
-    fprintf(out, " from %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT,
-            json_integer_value(json_object_get(request, "from")),
-            json_integer_value(json_object_get(request, "to")));
+    fprintf(out, " from %s to %s",
+            print_size(request, json_integer_value(json_object_get(request, "from")), from),
+            print_size(request, json_integer_value(json_object_get(request, "to")), to));
     fprintf(out, ", for another %s: alertscaler %s ", left, is_approved ? "deny" : "approve");
     as_safe_text_put(out, get_text(request, "id"));
     fputc('\n', out);

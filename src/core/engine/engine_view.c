@@ -2,6 +2,8 @@
  * Views of the engine for metrics and the API.
  */
 
+#include <alertscaler/core/sized.h>
+
 #include "engine/approvals/engine_requests.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_state.h"
@@ -271,22 +273,12 @@ void as_engine_visit_approvals(const struct as_engine *engine, as_mono_time now,
             const struct as_approval_view view = {
                 .target = target->ref->id,
                 .name = target->config ? target->config->name : "",
+                .is_templated = target->config && target->config->is_templated,
+                .unit = as_sized_get_unit(target->ref),
                 .state = request->state,
                 .until = {as_time_add(wall.us, left)},
             };
             visit(context, &view);
         }
     }
-}
-
-size_t as_engine_count_waiting(const struct as_engine *engine)
-{
-    struct target *target;
-    const struct request *request;
-    size_t count = 0;
-    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
-        TAILQ_FOREACH (request, &target->requests, in_target)
-            count += request->state.answer == AS_APPROVAL_WAITING;
-    }
-    return count;
 }

@@ -559,3 +559,23 @@ Test(metrics, bound_the_rules_of_templates)
         count++;
     cr_assert_eq(count, 100, "%zu", count);
 }
+
+/* The first increase of a counter is visible as one; who waits is shown while it waits. */
+Test(metrics, show_what_waits_for_a_person)
+{
+    world.ruleset->rules[0].approval =
+        (struct as_approval_config){.is_set = true, .above = 1, .for_us = 15 * AS_US_PER_MIN};
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_approvals_total{event=\"expired\"} 0");
+    expect_none("alertscaler_approval_waits_until_timestamp_seconds");
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+    world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_approvals_total{event=\"asked\"} 1");
+    cr_expect(strstr(out.data, "alertscaler_approval_waits_until_timestamp_seconds{rule=\"slow\","
+                               "target=\"checkout\"} 17956009"));
+    world_notify(&world, AS_ALERT_RESOLVED, "Slow", NULL);
+    print(AS_METRICS_TEXT);
+    expect_line("alertscaler_approvals_total{event=\"void\"} 1");
+    expect_none("alertscaler_approval_waits_until_timestamp_seconds");
+}

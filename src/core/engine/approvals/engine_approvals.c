@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/core/sized.h>
 
 #include "engine/approvals/engine_requests.h"
 #include "engine/state/engine_effects.h"
@@ -31,6 +32,7 @@ static struct as_approval_record *record(struct as_engine *engine, const struct 
         .target = target->ref->id,
         .target_name = target->config ? target->config->name : "",
         .target_kind = target->ref->kind,
+        .unit = as_sized_get_unit(target->ref),
         .message = "",
     };
     if (is_open(request) && event != AS_APPROVAL_ON_VOID && event != AS_APPROVAL_ON_USED) {
