@@ -55,7 +55,10 @@ enum as_approval_use as_decide_use_approval(const struct as_decide_input *input,
 {
     const struct as_approval_terms *terms = &proposal->approval;
     const int64_t shown = as_decide_get_distance(input, direction, terms->to);
-    if (!terms->is_asked || terms->is_up != (direction == AS_DIRECTION_UP))
+    const bool is_other = terms->is_up != (direction == AS_DIRECTION_UP);
+    const bool is_refused =
+        terms->answer == AS_APPROVAL_DENIED || terms->answer == AS_APPROVAL_EXPIRED;
+    if (!terms->is_asked || (is_other && !is_refused)) /* a refusal holds for both directions */
         return AS_APPROVAL_ASKS;
     switch (terms->answer) {
     case AS_APPROVAL_WAITING:

@@ -330,18 +330,17 @@ bool approvals_return(struct as_engine *engine, struct target *target, struct in
     return true;
 }
 
-static bool has_approval(struct target *target, const char *rule)
+/* By the rule set: what has wanted the change may have ended while it was under way. */
+static bool has_approval(const struct as_engine *engine, const char *name)
 {
-    const struct group *group = group_find(target, rule);
-    const struct ending *ending = group ? NULL : ending_find(target, rule);
-    return group ? group->rule->approval.is_set
-                 : ending && ending->rule && ending->rule->approval.is_set;
+    const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, name);
+    return rule && rule->approval.is_set;
 }
 
 void approvals_note_step(struct as_engine *engine, struct target *target, const char *rule,
                          int32_t change)
 {
-    if (change == 0 || !has_approval(target, rule))
+    if (change == 0 || !has_approval(engine, rule))
         return;
     free_steps_add(target, engine->mono, &(struct as_free_step){rule, change, moment_now(engine)});
 }
