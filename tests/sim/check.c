@@ -30,8 +30,8 @@ static int find_intent(void *context, const void *key, size_t key_size, const vo
     return 0;
 }
 
-static bool has_stored_intent(struct world *world, const struct server_target *target,
-                              const char *word)
+bool check_has_stored_intent(struct world *world, const struct server_target *target,
+                             const char *word)
 {
     AS_CLEANUP(as_free_p) char *stored_as = as_target_key_make(target->id);
     struct intent_search search = {.key = stored_as, .word = word};
@@ -140,15 +140,16 @@ static bool took_part(const struct as_rule *rule, const struct as_intent_state *
         return true;
     const bool is_fixed = rule->action.kind == AS_ACTION_SCALE_TO || rule->action.is_to;
     return intent->to > intent->from && rule->source.kind == AS_SOURCE_NONE &&
-           rule->action.kind != AS_ACTION_SCALE_DOWN &&
+           !rule->approval.is_set && rule->action.kind != AS_ACTION_SCALE_DOWN &&
            (!is_fixed || rule->action.size > intent->from);
 }
 
-/* A rule that goes by a value may have wanted up too, which only the engine knows. */
+/* A rule that goes by a value may have wanted up too, which only the engine knows; one that waits
+ * for people has been set aside, unless it needed no approval. */
 static bool may_have_taken_part(const struct as_rule *rule, const struct as_intent_state *intent)
 {
     return !rule->dry_run && rule->enabled && intent->to > intent->from &&
-           rule->source.kind != AS_SOURCE_NONE;
+           (rule->source.kind != AS_SOURCE_NONE || rule->approval.is_set);
 }
 
 /* From here on, when these may act again cannot be told. */
@@ -318,6 +319,8 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
                                 .at = {true_wall(world).us + world->daemon.clock->wall_offset}};
     (void)snprintf(capture->rule, sizeof(capture->rule), "%s", intent->rule);
     memcpy(capture->action_id, intent->action_id, AS_ULID_SIZE);
+    memcpy(capture->decision_id, intent->decision_id, AS_ULID_SIZE);
+    check_approval_of_intent(world, target, intent, capture);
     if (!intent->is_ordered)
         check_not_paused(world, target);
     if (!config) {
@@ -430,6 +433,7 @@ static void check_action(struct world *world, const struct as_action_record *rec
             continue;
         capture->recorded = true;
         count_capture(world, target, capture);
+        check_free_step(world, target, capture, record);
     }
 }
 
@@ -482,6 +486,8 @@ void check_effect(struct world *world, const struct as_effect *effect)
         check_decision(world, effect->decision);
     else if (effect->kind == AS_EFFECT_RECORD_COMMAND)
         check_command(world, effect);
+    else if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
+        check_approval(world, effect->approval);
     else if (effect->kind == AS_EFFECT_RECORD_INCIDENT)
         check_rest_incident(world);
     if (!world->is_verbose)
@@ -498,6 +504,11 @@ void check_effect(struct world *world, const struct as_effect *effect)
         trace(world, "daemon: %s %s (%s) %s %s", as_order_kind_get_word(effect->order->order->kind),
               effect->order->target ? effect->order->target : "all", effect->order->order->reason,
               as_order_outcome_get_word(effect->order->outcome), effect->order->message);
+    else if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
+        trace(world, "daemon: %s %s: %d>%d of %s by %s %s",
+              as_approval_event_get_word(effect->approval->event), effect->approval->request->id,
+              effect->approval->request->from, effect->approval->request->to,
+              effect->approval->target, effect->approval->request->rule, effect->approval->message);
     else if (effect->kind == AS_EFFECT_RECORD_INCIDENT)
         trace(world, "daemon: %016llx %s", (unsigned long long)effect->incident_record->fingerprint,
               as_incident_event_get_word(effect->incident_record->event));
@@ -509,7 +520,7 @@ void check_request(struct world *world, struct server_target *target,
 {
     const struct as_target_config *config = rules_find_target(world, target->id);
     const struct as_rule *rule = rules_find_rule(world, request->rule);
-    if (!has_stored_intent(world, target, request->decision_id))
+    if (!check_has_stored_intent(world, target, request->decision_id))
         fail(world, "%s: a request without a durable intent", target->id);
     if (!config) {
         fail(world, "%s: a request for a target that no rule leads to", target->id);
@@ -525,6 +536,7 @@ void check_request(struct world *world, struct server_target *target,
     }
     if (check_is_paused(world, target))
         fail(world, "%s: a request in a pause", target->id);
+    check_approval_of_request(world, target, request);
     int32_t min, max;
     schedules_get_widest(config, &min, &max);
     if (target->own_max >= 0 && target->own_max < max)
@@ -619,11 +631,12 @@ void check_crash(struct world *world)
 {
     forget_begun(world);
     check_orders_crash(world);
+    check_approvals_crash(world);
     for (size_t i = 0; i < world->target_count; i++) {
         struct server_target *target = &world->targets[i];
         for (int j = 0; j < CAPTURES; j++) {
             struct capture *capture = &target->captures[j];
-            if (!capture->recorded || !has_stored_intent(world, target, capture->action_id))
+            if (!capture->recorded || !check_has_stored_intent(world, target, capture->action_id))
                 continue;
             uncount(world, target, capture);
             target->last.recorded = false;

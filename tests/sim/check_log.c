@@ -87,7 +87,7 @@ static void keys_check_all_in(struct world *world, const struct keys *keys, cons
     }
 }
 
-static const char *text_of(const json_t *record, const char *name)
+const char *log_text(const json_t *record, const char *name)
 {
     const char *text = json_string_value(json_object_get(record, name));
     return text ? text : "";
@@ -95,7 +95,7 @@ static const char *text_of(const json_t *record, const char *name)
 
 static as_wall_time time_of(const json_t *record)
 {
-    const char *text = text_of(record, "time");
+    const char *text = log_text(record, "time");
     as_wall_time time;
     return as_wall_time_parse(text, strlen(text), &time) == 0 ? time : (as_wall_time){0};
 }
@@ -109,14 +109,14 @@ static void keep_whole(struct world *world, struct log_reader *reader, const jso
                             .record = reader->summary.records,
                             .starts = reader->starts,
                             .time = time_of(record)};
-    (void)snprintf(whole->id, sizeof(whole->id), "%s", text_of(record, "id"));
+    (void)snprintf(whole->id, sizeof(whole->id), "%s", log_text(record, "id"));
     bodies_check(world, whole->id, whole->digest);
 }
 
 /* Whatever it leaves out is near, and true of it. */
 static void read_repeat(struct world *world, struct log_reader *reader, const json_t *record)
 {
-    const char *id = text_of(record, "id"), *same_as = text_of(record, "same_as");
+    const char *id = log_text(record, "id"), *same_as = log_text(record, "same_as");
     size_t at = reader->whole_count;
     keys_add(&reader->notifications, "%s", id);
     reader->summary.notifications++;
@@ -138,15 +138,15 @@ static void read_repeat(struct world *world, struct log_reader *reader, const js
 static void read_notification(struct world *world, struct log_reader *reader, const json_t *record)
 {
     const json_t *alerts = json_object_get(record, "alerts");
-    const char *id = text_of(record, "id");
+    const char *id = log_text(record, "id");
     keep_whole(world, reader, record);
     keys_add(&reader->notifications, "%s", id);
     reader->summary.notifications++;
     for (size_t i = 0; i < json_array_size(alerts); i++) {
         const json_t *alert = json_array_get(alerts, i);
-        if (strcmp(text_of(alert, "outcome"), "queued") == 0 &&
-            strcmp(text_of(alert, "status"), "firing") == 0)
-            keys_add(&reader->queued, "%s %s", id, text_of(alert, "fingerprint"));
+        if (strcmp(log_text(alert, "outcome"), "queued") == 0 &&
+            strcmp(log_text(alert, "status"), "firing") == 0)
+            keys_add(&reader->queued, "%s %s", id, log_text(alert, "fingerprint"));
     }
 }
 
@@ -161,13 +161,13 @@ static void forget_pause(struct keys *paused, const char *target)
 
 static void read_command(struct log_reader *reader, const json_t *record)
 {
-    const char *id = text_of(record, "id"), *command = text_of(record, "command");
-    const char *target = text_of(record, "target"), *outcome = text_of(record, "outcome");
-    const bool is_ordered = text_of(record, "remote")[0] != '\0';
-    const bool is_switch = !is_ordered && text_of(record, "who")[0] != '\0';
+    const char *id = log_text(record, "id"), *command = log_text(record, "command");
+    const char *target = log_text(record, "target"), *outcome = log_text(record, "outcome");
+    const bool is_ordered = log_text(record, "remote")[0] != '\0';
+    const bool is_switch = !is_ordered && log_text(record, "who")[0] != '\0';
     keys_add(&reader->commands, "%s", id);
     if (is_ordered)
-        keys_add(&reader->answers, "%s %s", text_of(record, "reason"), outcome);
+        keys_add(&reader->answers, "%s %s", log_text(record, "reason"), outcome);
     if (is_switch || strcmp(outcome, "done") != 0)
         return;
     if (strcmp(command, "scale") == 0)
@@ -178,21 +178,22 @@ static void read_command(struct log_reader *reader, const json_t *record)
         keys_add(&reader->paused, "%s", target);
 }
 
-static void read_action(struct log_reader *reader, const json_t *record)
+static void read_action(struct world *world, struct log_reader *reader, const json_t *record)
 {
-    const char *id = text_of(record, "id"), *outcome = text_of(record, "outcome");
+    const char *id = log_text(record, "id"), *outcome = log_text(record, "outcome");
     const bool is_late = json_is_true(json_object_get(record, "late"));
     reader->summary.actions++;
+    log_approved_action(world, record);
     keys_add(&reader->actions, "%s %s%s", id, outcome, is_late ? " late" : "");
-    const bool is_taken_back = strstr(text_of(record, "message"), "did not come: taken back");
+    const bool is_taken_back = strstr(log_text(record, "message"), "did not come: taken back");
     if (!is_taken_back && json_is_string(json_object_get(record, "command"))) {
-        keys_add(&reader->heard, "%s", text_of(record, "command"));
+        keys_add(&reader->heard, "%s", log_text(record, "command"));
         if (strcmp(outcome, "applied") == 0)
-            keys_add(&reader->set, "%s", text_of(record, "command"));
+            keys_add(&reader->set, "%s", log_text(record, "command"));
     }
     if (!json_is_string(json_object_get(record, "decision")))
         return;
-    keys_add(&reader->ordered, "%s", text_of(record, "decision"));
+    keys_add(&reader->ordered, "%s", log_text(record, "decision"));
     if (strcmp(outcome, "applied") == 0) {
         keys_add(&reader->applied, "%s", id);
         reader->summary.applied++;
@@ -208,8 +209,8 @@ static void read_action(struct log_reader *reader, const json_t *record)
 static void read_incident(struct world *world, struct log_reader *reader, const json_t *record)
 {
     struct log_summary *summary = &reader->summary;
-    const char *event = text_of(record, "event");
-    const uint64_t fingerprint = strtoull(text_of(record, "fingerprint"), NULL, 16);
+    const char *event = log_text(record, "event");
+    const uint64_t fingerprint = strtoull(log_text(record, "fingerprint"), NULL, 16);
     size_t at = 0;
     while (at < summary->open_count && summary->open[at] != fingerprint)
         at++;
@@ -223,14 +224,16 @@ static void read_incident(struct world *world, struct log_reader *reader, const 
         summary->open[summary->open_count++] = fingerprint;
     else if (!opens && !holds)
         summary->open[at] = summary->open[--summary->open_count];
+    if (!opens && !holds)
+        log_approvals_note_end(world, fingerprint);
     if (opens || strcmp(event, "unsilenced") == 0)
-        keys_add(&reader->opened, "%s %s", text_of(record, "notification"),
-                 text_of(record, "fingerprint"));
+        keys_add(&reader->opened, "%s %s", log_text(record, "notification"),
+                 log_text(record, "fingerprint"));
 }
 
 static void read_record(struct world *world, struct log_reader *reader, const json_t *record)
 {
-    const char *kind = text_of(record, "kind");
+    const char *kind = log_text(record, "kind");
     if (strcmp(kind, "notification") == 0)
         read_notification(world, reader, record);
     else if (strcmp(kind, "repeat") == 0)
@@ -238,9 +241,11 @@ static void read_record(struct world *world, struct log_reader *reader, const js
     else if (strcmp(kind, "start") == 0)
         reader->starts++;
     else if (strcmp(kind, "action") == 0)
-        read_action(reader, record);
+        read_action(world, reader, record);
+    else if (strcmp(kind, "approval") == 0)
+        log_approval(world, record);
     else if (strcmp(kind, "effect") == 0)
-        keys_add(&reader->effects, "%s", text_of(record, "action"));
+        keys_add(&reader->effects, "%s", log_text(record, "action"));
     else if (strcmp(kind, "incident") == 0)
         read_incident(world, reader, record);
     else if (strcmp(kind, "command") == 0)
@@ -328,7 +333,7 @@ static int find_follows(void *context, const void *key, size_t key_size, const v
     (void)key;
     (void)key_size;
     json_array_foreach(json_object_get(state, "follows"), i, follow)
-        keys_add(waiting, "%s", text_of(follow, "action"));
+        keys_add(waiting, "%s", log_text(follow, "action"));
     json_decref(state);
     return 0;
 }
@@ -488,6 +493,7 @@ void check_state_against_log(struct world *world)
     const struct log_summary *summary = &reader->summary;
     struct comparison comparison = {.world = world, .summary = summary, .paused = &reader->paused};
     compare_pauses(&comparison);
+    log_approvals_compare(world);
     as_engine_visit_incidents(as_shell_get_engine(world->daemon.shell), compare_incident,
                               &comparison);
     if (comparison.open != summary->open_count)

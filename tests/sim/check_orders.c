@@ -133,10 +133,13 @@ static void check_scale(struct world *world, struct sim_order *order,
 static void check_outcome(struct world *world, const struct sim_order *order)
 {
     const bool is_halted = world->kill_switch.reason || world->daemon.is_halted;
-    if (order->outcome == AS_ORDER_UNKNOWN_TARGET && rules_find_target(world, order->target) &&
-        strcmp(order->target, "any") != 0 && strchr(order->target, '/') == NULL)
+    if (order->outcome == AS_ORDER_UNKNOWN_TARGET && order->order.target &&
+        rules_find_target(world, order->target) && strcmp(order->target, "any") != 0 &&
+        strchr(order->target, '/') == NULL)
         fail(world, "%s: %s is unknown, it says", order->reason, order->target);
+    const bool is_answer = order->order.request != NULL;
     if (order->outcome == AS_ORDER_REFUSED && !world->daemon.stopping &&
+        !(is_answer && is_halted) &&
         (order->order.kind != AS_ORDER_SCALE ||
          !(is_halted || world->daemon.config.dry_run ||
            rules_find_target(world, order->found->id)->pool ||
@@ -182,7 +185,7 @@ void check_command(struct world *world, const struct as_effect *effect)
     case AS_ORDER_FLOOR: fail(world, "%s: a floor, which nobody orders here", order->reason); break;
     case AS_ORDER_UNLOCK: check_unlock(world, order, target); break;
     case AS_ORDER_APPROVE:
-    case AS_ORDER_DENY: fail(world, "%s: an answer, which nobody gives here", order->reason); break;
+    case AS_ORDER_DENY: check_answer(world, order); break;
     case AS_ORDER_KIND_COUNT: break;
     }
 }

@@ -66,7 +66,8 @@ void check_rest_request(struct world *world, const struct server_target *target,
         (rule->action.kind == AS_ACTION_SCALE_DOWN || rule->on_resolved.kind != AS_ENDING_NOTHING);
     const struct as_target_config *config = rules_find_target(world, target->id);
     if (!world->rest.is_calm || pools_has(world, target) ||
-        (config && config->schedule_count > 0)) /* one begins, or ends, at any time */
+        (config && config->schedule_count > 0) || /* one begins, or ends, at any time */
+        world->has_approvals)                     /* what needs none comes each hour */
         return;
     if (world->now < world->rest.from) {
         world->rest.followed += world->rest.is_following && !is_step_down;

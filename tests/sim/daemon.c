@@ -368,6 +368,7 @@ void daemon_set_rules(struct world *world, const struct spec *spec)
     struct as_ruleset *old = daemon->ruleset;
     trouble_note(world, TROUBLE_RELOAD + daemon_get_phase(world));
     world->rule_changes++;
+    check_approvals_reload(world);
     daemon->former_spec = daemon->spec;
     daemon->spec = *spec;
     daemon->ruleset = spec_make_ruleset(spec);

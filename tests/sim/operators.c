@@ -38,7 +38,7 @@ static int64_t pick_duration(struct world *world)
     return between(world, 1, chance(world, 800) ? 120 : 1800) * SECOND;
 }
 
-static void give(struct world *world, const struct as_order *wanted, const char *target)
+void operators_give(struct world *world, const struct as_order *wanted, const char *target)
 {
     struct sim_order *order = as_xcalloc(1, sizeof(*order));
     world->orders =
@@ -54,8 +54,12 @@ static void give(struct world *world, const struct as_order *wanted, const char 
         order->order.target = order->target;
     }
     trace(world, "operator: %s: %s %s %d%s for %.0f s", order->reason,
-          as_order_kind_get_word(wanted->kind), target ? target : "all", wanted->replicas,
-          wanted->force ? " by force" : "", (double)wanted->for_us / (double)SECOND);
+          as_order_kind_get_word(wanted->kind),
+          wanted->request ? wanted->request
+          : target        ? target
+                          : "all",
+          wanted->replicas, wanted->force ? " by force" : "",
+          (double)wanted->for_us / (double)SECOND);
     daemon_order(world, world->order_count);
 }
 
@@ -93,13 +97,14 @@ static bool give_resume(struct world *world)
 {
     for (size_t i = 0; i < world->target_count; i++) {
         if (world->targets[i].pause.is_on && chance(world, 500)) {
-            give(world, &(struct as_order){.kind = AS_ORDER_RESUME}, world->targets[i].id);
+            operators_give(world, &(struct as_order){.kind = AS_ORDER_RESUME},
+                           world->targets[i].id);
             return true;
         }
     }
     if (!world->pause.is_on)
         return false;
-    give(world, &(struct as_order){.kind = AS_ORDER_RESUME}, NULL);
+    operators_give(world, &(struct as_order){.kind = AS_ORDER_RESUME}, NULL);
     return true;
 }
 
@@ -135,7 +140,7 @@ static void act(struct world *world)
     case 10: order.kind = AS_ORDER_UNLOCK; break;
     default: turn_switch(world); return;
     }
-    give(world, &order, target);
+    operators_give(world, &order, target);
 }
 
 static void on_operator(struct world *world, void *subject, uint64_t argument)
@@ -189,7 +194,7 @@ static void resume_if_long(struct world *world, const struct as_pause_view *paus
     const bool ends =
         as_moment_is_set(pause->until) && pause->until.wall.us - pause->since.wall.us <= CALM_PAUSE;
     if (pause->is_set && !pause->is_halt && !ends)
-        give(world, &(struct as_order){.kind = AS_ORDER_RESUME}, target);
+        operators_give(world, &(struct as_order){.kind = AS_ORDER_RESUME}, target);
 }
 
 struct look {

@@ -48,6 +48,8 @@ static void randomize_target(struct world *world, struct target_spec *target)
         target->behavior = &behaviors[between(world, 0, (int64_t)AS_ARRAY_SIZE(behaviors) - 1)];
     if (chance(world, 250))
         schedules_randomize(world, target);
+    if (world->has_approvals && chance(world, 400))
+        target->approval = approvals_randomize(world);
 }
 
 /* A value at which the rule goes up or down, to another one or by some; or a table of sizes. */
@@ -138,6 +140,8 @@ static void randomize_rule(struct world *world, const struct spec *spec, size_t 
         randomize_ending(world, rule);
     rule->dry_run = chance(world, 100);
     rule->disabled = chance(world, 80);
+    if (world->has_approvals && chance(world, 300))
+        rule->approval = approvals_randomize(world);
 }
 
 void rules_randomize(struct world *world, struct spec *spec)

@@ -10,9 +10,10 @@
 
 #include <alertscaler/core/rule_index.h>
 
-#define CALM_US         (120 * MINUTE) /* a repeat may be late, and a size of 18 needs 18 locks */
-#define CALM_STEPS_MAX  200000
-#define POOLS_PER_MILLE 200 /* of the worlds: those with a cluster */
+#define CALM_US             (120 * MINUTE) /* a repeat may be late, and a size of 18 needs 18 locks */
+#define CALM_STEPS_MAX      200000
+#define POOLS_PER_MILLE     200 /* of the worlds: those with a cluster */
+#define APPROVALS_PER_MILLE 400 /* those where changes wait for people */
 
 void run_take_step(struct world *world)
 {
@@ -73,7 +74,7 @@ static void check_raised(void *context, const struct as_incident_state *state,
         if (!rule || !config || rule->action.kind != AS_ACTION_SCALE_UP || rule->action.is_fit ||
             rule->max_steps || rule->source.kind != AS_SOURCE_NONE || rule->dry_run ||
             config->dry_run || world->daemon.config.dry_run ||
-            (config->bounds.cooldown.up_us == 0 && !rule->action.is_to))
+            (config->bounds.cooldown.up_us == 0 && !rule->action.is_to) || rule->approval.is_set)
             continue;
         if (config->bounds.has_behavior && target->size == 0)
             continue; /* a policy in percent allows nothing from nothing, as HPA's */
@@ -175,7 +176,7 @@ static void calm_down(struct world *world)
     const int64_t end = world->now + CALM_US;
     for (uint64_t i = 0; !world->is_failed; i++) {
         const struct event *event = RB_MIN(event_tree, &world->events);
-        if (event->at > end && daemon_is_at_rest(world))
+        if (event->at > end && daemon_is_at_rest(world) && !people_wait(world))
             return;
         if (i == CALM_STEPS_MAX) {
             fail(world, "no rest after %d steps of calm", CALM_STEPS_MAX);
@@ -203,6 +204,7 @@ void run_world_deinit(struct world *world)
     for (size_t i = 0; i < world->order_count; i++)
         free(world->orders[i]);
     free(world->orders);
+    approvals_stop(world);
     free(world->acknowledged.items);
     free(world->bodies.told);
 }
@@ -215,6 +217,7 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result 
     RB_INIT(&world->events);
     as_random_init(&world->random, seed);
     world->allows_jumps = chance(world, 500);
+    world->has_approvals = chance(world, APPROVALS_PER_MILLE);
     if (chance(world, POOLS_PER_MILLE))
         pools_start(world);
     alertmanager_start(world);

@@ -88,7 +88,7 @@ void schedules_check_end(struct world *world)
         if (!config || config->schedule_count == 0 || config->is_templated || config->dry_run ||
             world->daemon.config.dry_run || !target->exists || check_is_paused(world, target) ||
             world->kill_switch.reason || target->stuck_in ||
-            (target->size == 0 && config->bounds.min > 0))
+            (target->size == 0 && (config->bounds.min > 0 || target->own_min > 0)))
             continue;
         const struct as_schedule_bounds bounds = schedules_get_bounds(world, config);
         const struct as_schedule_bounds before =

@@ -8,6 +8,7 @@
  *   server.c        targets behind an unreliable API server, and other people who change them
  *   source.c        monitoring: values, guards, and the list of what fires
  *   people.c        receivers of `notify`, and what they were told against the log
+ *   approvals.c     people who answer what waits for them
  *   operators.c     people who pause, resume, scale and unlock, and set the kill switch
  *   pools.c         clusters: pods, nodes, node groups whose providers fail (pools.h)
  *   daemon.c        the real shell and storage: started, stopped, reloaded, and its driver
@@ -15,6 +16,7 @@
  *   trouble.c       counts of all that went wrong
  *   check.c         the promises, checked as things happen
  *   check_orders.c  the promises to operators, checked likewise
+ *   check_approvals.c  what waits for people: checked as it happens, and in the log
  *   check_rest.c    what is set goes the way that was asked for, and then it rests
  *   check_silence.c what dead monitoring may cost, checked likewise
  *   check_pools.c   what is promised of nodes, checked likewise
@@ -152,6 +154,18 @@ enum trouble {
     TROUBLE_HALT_ENDED,
     TROUBLE_HALT_RESTARTED,
     TROUBLE_HALT_HELD_BACK,
+    TROUBLE_APPROVAL_ASKED,
+    TROUBLE_APPROVAL_APPROVED,
+    TROUBLE_APPROVAL_DENIED,
+    TROUBLE_APPROVAL_EXPIRED,
+    TROUBLE_APPROVAL_VOID,
+    TROUBLE_APPROVAL_USED,
+    TROUBLE_APPROVAL_RETURNED,
+    TROUBLE_APPROVAL_AGAIN,
+    TROUBLE_APPROVAL_TOO_LATE,
+    TROUBLE_APPROVAL_CRASHED,
+    TROUBLE_APPROVAL_CHANGED,
+    TROUBLE_APPROVAL_FREE,
     TROUBLE_DECIDED_AT_REST,
     TROUBLE_SCHEDULE_AT_REST,
     TROUBLE_NO_CAPACITY_REFUSED,
@@ -262,7 +276,8 @@ struct incident_key {
 };
 
 struct capture { /* who took part in an intent */
-    char action_id[AS_ULID_SIZE], rule[8];
+    char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE], approval[AS_ULID_SIZE], rule[8];
+    bool needs_approvals;  /* the rule, then */
     uint64_t rule_changes; /* of the world, when it was decided, */
     uint64_t generation;   /* by whom, */
     as_wall_time at;       /* and the daemon's clock then */
@@ -381,6 +396,7 @@ void people_start(struct world *world);
 void people_stop(struct world *world);                           /* with the events still there */
 struct as_messenger *people_open_messenger(struct world *world); /* of the present daemon */
 struct as_tell_config people_get_config(const struct world *world);
+bool people_wait(struct world *world); /* a message to them is stored */
 void people_check_end(struct world *world);
 
 /* ---- operators.c */
@@ -398,10 +414,46 @@ struct sim_order {
 };
 
 void operators_start(struct world *world);
+void operators_give(struct world *world, const struct as_order *wanted, const char *target);
 void operators_after_step(struct world *world); /* orders come between two steps */
 void operators_calm_down(struct world *world);
 void operators_on_answer(struct world *world, uint64_t order);
 struct sim_order *operators_find(struct world *world, const char *id); /* of its record; NULL */
+
+/* ---- approvals.c */
+
+enum sim_answer { SIM_UNASKED, SIM_WAITING, SIM_APPROVED, SIM_REFUSED, SIM_VOID, SIM_USED };
+
+struct sim_approval { /* a request for one */
+    char id[AS_ULID_SIZE], rule[8], incident[AS_DIGEST_TEXT_SIZE], uid[AS_UID_SIZE];
+    const struct server_target *target;
+    struct as_digest digest; /* of the rule, when it asked */
+    bool is_up;
+    int32_t to;
+    int64_t for_us;
+    uint64_t rule_changes, generation; /* of who wrote the last record */
+    enum as_approval_event last;
+    int64_t asked_at, approved_at, refused_at; /* true time; INT64_MIN: not */
+    bool is_opposed; /* a change in the other direction has left the daemon since */
+    struct {         /* by the log */
+        enum sim_answer answer;
+        bool is_over, is_applied; /* is_over: its incident */
+        char action[AS_ULID_SIZE];
+    } logged;
+};
+
+struct sim_free_step { /* a change that needed no approval, though the rule asks for others */
+    char action[AS_ULID_SIZE], rule[8];
+    struct server_target *target;
+    int32_t change;
+    int64_t at;
+};
+
+struct as_approval_config approvals_randomize(struct world *world);
+struct sim_approval *approvals_note_asked(struct world *world,
+                                          const struct as_approval_record *record);
+struct sim_approval *approvals_look_up(const struct world *world, const char *id); /* NULL: none */
+void approvals_stop(struct world *world);
 
 /* ---- daemon.c */
 
@@ -528,6 +580,9 @@ void check_applied(struct world *world, struct server_target *target, int64_t se
 void check_others_change(struct world *world, struct server_target *target);
 void check_made_anew(struct server_target *target); /* another object: no lock holds it */
 void check_crash(struct world *world);
+/* Whether the target has a stored intent with this text in it. */
+bool check_has_stored_intent(struct world *world, const struct server_target *target,
+                             const char *word);
 void check_state_against_log(struct world *world);
 
 /* ---- check_silence.c */
@@ -575,11 +630,31 @@ void check_orders_size(struct world *world, const struct server_target *target);
 void check_orders_crash(struct world *world);
 void check_orders_end(struct world *world); /* of the calm */
 
+/* ---- check_approvals.c */
+
+void check_approval(struct world *world, const struct as_approval_record *record);
+void check_answer(struct world *world, const struct sim_order *order); /* an order's outcome */
+void check_approval_of_intent(struct world *world, const struct server_target *target,
+                              const struct as_intent_state *intent, struct capture *capture);
+void check_approval_of_request(struct world *world, const struct server_target *target,
+                               const struct as_scale_request *request);
+void check_free_step(struct world *world, struct server_target *target,
+                     const struct capture *capture, const struct as_action_record *record);
+void check_approvals_crash(struct world *world);
+void check_approvals_reload(struct world *world);
+
+void log_approval(struct world *world, const json_t *record);
+void log_approved_action(struct world *world, const json_t *record);
+void log_approvals_note_end(struct world *world, uint64_t fingerprint); /* of an incident */
+void log_approvals_compare(struct world *world);                        /* with the engine */
+
 /* ---- check_pools.c */
 
 void check_pools_end(struct world *world); /* of the calm */
 
 /* ---- check_log.c */
+
+const char *log_text(const json_t *record, const char *name); /* "": there is none */
 
 struct log_summary {
     uint64_t records, notifications, repeats, decisions, actions, applied;
@@ -641,6 +716,11 @@ struct world {
     struct sim_order **orders; /* order N is the N-th */
     size_t order_count, order_capacity;
     struct sim_pause pause; /* of all */
+    bool has_approvals;
+    struct sim_approval **approvals;
+    size_t approval_count, approval_capacity;
+    struct sim_free_step *free_steps;
+    size_t free_step_count, free_step_capacity;
     struct {
         const char *who, *reason; /* reason NULL: it is not set */
         uint64_t settings;

@@ -219,12 +219,37 @@ static uint32_t find_target(const struct spec *spec, const char *name)
     return 0;
 }
 
-/* Of what tests change. */
+/* Of what tests change: another digest for other numbers, by FNV-1a. */
 static struct as_digest make_digest(const struct target_spec *target, const struct rule_spec *spec)
 {
-    const int64_t numbers[] = {spec->up, spec->down, spec->approval.above, target->max};
+    const int64_t numbers[] = {spec->up,
+                               spec->down,
+                               spec->up_percent,
+                               spec->down_percent,
+                               spec->at_least,
+                               spec->up_to,
+                               spec->down_to,
+                               spec->to,
+                               spec->every,
+                               spec->max_steps,
+                               spec->approval.above,
+                               spec->approval.for_us,
+                               target->min,
+                               target->max,
+                               target->up,
+                               target->down,
+                               target->ready_timeout,
+                               target->dry_run,
+                               target->enforce_bounds,
+                               target->approval.above,
+                               target->approval.for_us};
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(numbers); i++)
+        hash = (hash ^ (uint64_t)numbers[i]) * UINT64_C(1099511628211);
+    for (const char *at = spec->match[0] ? spec->match[0] : ""; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
     struct as_digest digest = {0};
-    memcpy(digest.bytes, numbers, sizeof(numbers));
+    memcpy(digest.bytes, &hash, sizeof(hash));
     return digest;
 }
 
