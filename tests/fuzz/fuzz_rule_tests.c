@@ -31,7 +31,10 @@ static void write_file(int fd, const char *start, const uint8_t *data, size_t si
 
 static int get_class(const struct as_rule_test_event *event)
 {
-    return event->kind <= AS_RULE_TEST_QUERY ? 0 : event->kind <= AS_RULE_TEST_RESOLVE ? 1 : 2;
+    return event->kind <= AS_RULE_TEST_QUERY     ? 0
+           : event->kind <= AS_RULE_TEST_RESOLVE ? 1
+           : event->kind <= AS_RULE_TEST_DENY    ? 2
+                                                 : 3;
 }
 
 static void check_event(const struct as_rule_test_event *event)
@@ -43,6 +46,8 @@ static void check_event(const struct as_rule_test_event *event)
                (event->alert.labels != NULL));
     FUZZ_CHECK(!is_alert || event->alert.receiver);
     FUZZ_CHECK(event->kind != AS_RULE_TEST_SIZE || event->replicas >= 0);
+    FUZZ_CHECK((event->kind != AS_RULE_TEST_APPROVE && event->kind != AS_RULE_TEST_DENY) ||
+               event->target);
     FUZZ_CHECK((event->kind == AS_RULE_TEST_QUERY) == (event->query != NULL));
 }
 

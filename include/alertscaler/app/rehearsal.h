@@ -27,6 +27,7 @@ struct as_rehearsal_callbacks {
     void (*notification)(void *context, as_wall_time at,
                          const struct as_notification_record *record);
     void (*incident)(void *context, as_wall_time at, const struct as_incident_record *record);
+    void (*approval)(void *context, as_wall_time at, const struct as_approval_record *record);
     /* The engine asked for a query that was never set. */
     void (*no_data)(void *context, as_wall_time at, const struct as_query *query);
     void *context;
@@ -36,6 +37,7 @@ struct as_rehearsal_config {
     const struct as_ruleset *ruleset; /* borrowed, like what `engine` points to */
     struct as_engine_config engine;   /* its resync_us is ignored: 0 */
     as_wall_time start;
+    bool approves; /* what waits for an approval has it at once */
     struct as_rehearsal_callbacks callbacks;
 };
 
@@ -74,6 +76,12 @@ void as_rehearsal_approach(struct as_rehearsal *rehearsal, as_wall_time to);
 /* Delivers a notification now, and carries out its effects. */
 void as_rehearsal_notify(struct as_rehearsal *rehearsal,
                          const struct as_notification *notification);
+
+/* The size that waits for an approval on the target; -1: none waits. */
+int32_t as_rehearsal_get_asked(const struct as_rehearsal *rehearsal, const char *target);
+/* Answers what waits, of this rule (NULL: of any), as a person would. False: nothing waits. */
+bool as_rehearsal_answer(struct as_rehearsal *rehearsal, const char *target, const char *rule,
+                         bool approves) AS_MUST_USE;
 
 as_wall_time as_rehearsal_get_now(const struct as_rehearsal *rehearsal);
 

@@ -1,7 +1,7 @@
 /*
  * A file of rule tests (docs/testing.md), read and checked with the rules that it tests. A test is
  * a list of events in order of time. Order within one moment: changes of state, alerts in the order
- * of the file, expectations.
+ * of the file, answers of people, expectations.
  */
 #ifndef ALERTSCALER_CONFIG_RULE_TESTS_H
 #define ALERTSCALER_CONFIG_RULE_TESTS_H
@@ -29,6 +29,8 @@ enum as_rule_test_event_kind {
     AS_RULE_TEST_QUERY,   /* what a query returns */
     AS_RULE_TEST_FIRE,
     AS_RULE_TEST_RESOLVE,
+    AS_RULE_TEST_APPROVE, /* what waits for an approval on a target */
+    AS_RULE_TEST_DENY,
     AS_RULE_TEST_EXPECT_TARGET,
     AS_RULE_TEST_EXPECT_ALERT
 };
@@ -64,6 +66,8 @@ struct as_rule_test_expected {
     bool has_reason;
     enum as_reason reason;
     const char *rule;
+    bool has_asked;
+    int32_t asked; /* the size that waits for an approval; -1: none waits */
 };
 
 struct as_rule_test_event {

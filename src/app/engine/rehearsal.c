@@ -8,6 +8,7 @@
 #include <alertscaler/app/rehearsal.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <alertscaler/base/alloc.h>
 
@@ -16,7 +17,7 @@
 
 #define MONO_START (1000 * AS_US_PER_S) /* arbitrary; moments may be before it */
 
-enum call { CALL_COMMIT, CALL_OBSERVE, CALL_QUERY, CALL_SCALE };
+enum call { CALL_COMMIT, CALL_OBSERVE, CALL_QUERY, CALL_SCALE, CALL_APPROVE };
 
 struct pending { /* an effect to be answered */
     enum call call;
@@ -27,6 +28,7 @@ struct pending { /* an effect to be answered */
     int32_t size;
     const struct world_query *query; /* NULL: not found */
     enum as_query_form form;
+    char request[AS_ULID_SIZE]; /* that a person approves */
 };
 
 struct as_rehearsal {
@@ -34,7 +36,7 @@ struct as_rehearsal {
     struct as_engine *engine;
     struct world world;
     as_wall_time start, now;
-    bool started;
+    bool approves, started;
     struct pending *pending; /* from `head` on; the memory is reused */
     size_t head, count, capacity;
     uint64_t requests;
@@ -46,6 +48,7 @@ struct as_rehearsal *as_rehearsal_new(const struct as_rehearsal_config *config)
     struct as_engine_config engine = config->engine;
     engine.resync_us = 0;
     rehearsal->callbacks = config->callbacks;
+    rehearsal->approves = config->approves;
     rehearsal->engine = as_engine_new(&engine, config->ruleset);
     rehearsal->start = rehearsal->now = config->start;
     world_init(&rehearsal->world, config->ruleset, config->start);
@@ -149,6 +152,17 @@ static void tell(const struct as_rehearsal *rehearsal, const struct as_effect *e
         to->action(to->context, now, effect->action);
     else if (effect->kind == AS_EFFECT_RECORD_INCIDENT && to->incident)
         to->incident(to->context, now, effect->incident_record);
+    else if (effect->kind == AS_EFFECT_RECORD_APPROVAL && to->approval)
+        to->approval(to->context, now, effect->approval);
+}
+
+static void ask_person(struct as_rehearsal *rehearsal, const struct as_approval_record *record)
+{
+    struct pending pending = {.call = CALL_APPROVE};
+    if (!rehearsal->approves || record->event != AS_APPROVAL_ON_ASKED)
+        return;
+    memcpy(pending.request, record->request->id, strlen(record->request->id) + 1);
+    ask(rehearsal, pending);
 }
 
 static void carry_out(struct as_rehearsal *rehearsal, const struct as_effect *effect)
@@ -163,6 +177,8 @@ static void carry_out(struct as_rehearsal *rehearsal, const struct as_effect *ef
         ask(rehearsal, (struct pending){.call = CALL_COMMIT, .ticket = effect->ticket});
     else
         tell(rehearsal, effect);
+    if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
+        ask_person(rehearsal, effect->approval);
 }
 
 static as_mono_time get_mono(const struct as_rehearsal *rehearsal)
@@ -188,6 +204,23 @@ static struct as_scale_result set_size(const struct pending *pending)
         result.outcome = AS_REASON_APPLIED;
     }
     return result;
+}
+
+static struct as_event make_order(struct as_rehearsal *rehearsal, const struct as_order *order)
+{
+    return (struct as_event){
+        .kind = AS_EVENT_ORDER, .ticket = ++rehearsal->requests, .order = order};
+}
+
+static struct as_order make_answer(const char *request, bool approves)
+{
+    return (struct as_order){
+        .kind = approves ? AS_ORDER_APPROVE : AS_ORDER_DENY,
+        .request = request,
+        .who = "",
+        .remote = "",
+        .reason = "",
+    };
 }
 
 static void answer(struct as_rehearsal *rehearsal, const struct pending *pending)
@@ -219,6 +252,11 @@ static void answer(struct as_rehearsal *rehearsal, const struct pending *pending
     case CALL_COMMIT:
         step(rehearsal, (struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
         break;
+    case CALL_APPROVE: {
+        const struct as_order order = make_answer(pending->request, true);
+        step(rehearsal, make_order(rehearsal, &order));
+        break;
+    }
     }
 }
 
@@ -287,6 +325,54 @@ void as_rehearsal_notify(struct as_rehearsal *rehearsal, const struct as_notific
                        .ticket = ++rehearsal->requests,
                        .notification = notification,
                    });
+}
+
+struct waiting { /* the request that waits on a target */
+    const struct as_rehearsal *rehearsal;
+    const struct world_target *target;
+    const char *rule; /* NULL: any */
+    int32_t size;     /* -1: none */
+    char id[AS_ULID_SIZE];
+};
+
+static void find_waiting(void *context, const struct as_approval_view *view)
+{
+    struct waiting *waiting = context;
+    const struct as_approval_state *state = &view->state;
+    if (state->answer != AS_APPROVAL_WAITING ||
+        (waiting->rule && strcmp(waiting->rule, state->rule) != 0) || !waiting->target ||
+        world_find_target(&waiting->rehearsal->world, view->target) != waiting->target)
+        return;
+    waiting->size = state->to;
+    memcpy(waiting->id, state->id, strlen(state->id) + 1);
+}
+
+static struct waiting look(const struct as_rehearsal *rehearsal, const char *target,
+                           const char *rule)
+{
+    struct waiting waiting = {.rehearsal = rehearsal,
+                              .target = world_find_target(&rehearsal->world, target),
+                              .rule = rule,
+                              .size = -1};
+    as_engine_visit_approvals(rehearsal->engine, get_mono(rehearsal), rehearsal->now, find_waiting,
+                              &waiting);
+    return waiting;
+}
+
+int32_t as_rehearsal_get_asked(const struct as_rehearsal *rehearsal, const char *target)
+{
+    return look(rehearsal, target, NULL).size;
+}
+
+bool as_rehearsal_answer(struct as_rehearsal *rehearsal, const char *target, const char *rule,
+                         bool approves)
+{
+    const struct waiting waiting = look(rehearsal, target, rule);
+    const struct as_order order = make_answer(waiting.id, approves);
+    if (waiting.size < 0)
+        return false;
+    run(rehearsal, make_order(rehearsal, &order));
+    return true;
 }
 
 as_wall_time as_rehearsal_get_now(const struct as_rehearsal *rehearsal)

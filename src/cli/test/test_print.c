@@ -63,7 +63,7 @@ static void put_place(const struct test_file *file, const struct as_rule_test_ev
     char at[AS_DURATION_SIZE];
     as_duration_print(event->at_us, at);
     fprintf(out, "      at %s, ", at);
-    if (event->kind == AS_RULE_TEST_EXPECT_TARGET) {
+    if (event->kind != AS_RULE_TEST_EXPECT_ALERT) {
         fputs("target ", out);
         as_safe_text_put(out, event->target);
     } else {

@@ -123,7 +123,7 @@ static void write_differences(struct as_json_writer *json, const struct test_fai
 
 static void write_subject(struct as_json_writer *json, const struct as_rule_test_event *event)
 {
-    if (event->kind == AS_RULE_TEST_EXPECT_TARGET) {
+    if (event->kind != AS_RULE_TEST_EXPECT_ALERT) {
         as_json_write_member(json, "target", event->target);
         return;
     }

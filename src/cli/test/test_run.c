@@ -2,8 +2,8 @@
  * One test of rules: see the header.
  *
  * At each moment, first the new data are set. Then alerts are sent, grouped by receiver into
- * notifications, as by Alertmanager. Then the rules' due deadlines run; then expectations are
- * checked.
+ * notifications, as by Alertmanager. Then people answer; then the rules' due deadlines run; then
+ * expectations are checked.
  */
 #include "test_run.h"
 
@@ -33,8 +33,9 @@ struct run {
 const char *test_aspect_get_word(enum test_aspect aspect)
 {
     static const char *const words[] = {
-        [TEST_REPLICAS] = "replicas", [TEST_REASON] = "reason",   [TEST_RULE] = "rule",
-        [TEST_DESIRED] = "desired",   [TEST_OUTCOME] = "outcome",
+        [TEST_REPLICAS] = "replicas", [TEST_REASON] = "reason", [TEST_RULE] = "rule",
+        [TEST_DESIRED] = "desired",   [TEST_ASKED] = "asked",   [TEST_ANSWER] = "waiting",
+        [TEST_OUTCOME] = "outcome",
     };
     return words[aspect];
 }
@@ -63,6 +64,11 @@ static void set(struct run *run, const struct as_rule_test_event *event)
 static bool is_alert(const struct as_rule_test_event *event)
 {
     return event->kind == AS_RULE_TEST_FIRE || event->kind == AS_RULE_TEST_RESOLVE;
+}
+
+static bool is_answer(const struct as_rule_test_event *event)
+{
+    return event->kind == AS_RULE_TEST_APPROVE || event->kind == AS_RULE_TEST_DENY;
 }
 
 /* A firing alert keeps its start; after it was resolved it gets a new one. */
@@ -159,6 +165,15 @@ static void compare_number(struct test_failure *failure, enum test_aspect aspect
     compare(failure, aspect, text, got);
 }
 
+/* What was decided on the target up to then, for a failure. */
+static void tell_target(struct run *run, struct test_failure *failure)
+{
+    const struct test_target *seen = test_trace_find_target(&run->trace, failure->event->target);
+    const bool is_decided = seen && seen->is_decided;
+    test_lines_copy(is_decided ? &seen->lines : &run->trace.lines, failure);
+    failure->why = is_decided ? as_reason_get_meaning(seen->reason) : NULL;
+}
+
 static void check_target(struct run *run, struct test_failure *failure)
 {
     const struct as_rule_test_event *event = failure->event;
@@ -180,10 +195,22 @@ static void check_target(struct run *run, struct test_failure *failure)
     if (expected->desired >= 0)
         compare_number(failure, TEST_DESIRED, expected->desired,
                        is_decided ? print_number(seen->desired) : as_xstrdup(nothing));
-    if (failure->difference_count == 0)
+    if (expected->has_asked)
+        compare_number(failure, TEST_ASKED, expected->asked,
+                       print_number(as_rehearsal_get_asked(run->rehearsal, event->target)));
+    if (failure->difference_count > 0)
+        tell_target(run, failure);
+}
+
+/* A person cannot answer what nobody asks: the test is not about what it seems to be about. */
+static void answer(struct run *run, struct test_failure *failure)
+{
+    const struct as_rule_test_event *event = failure->event;
+    if (as_rehearsal_answer(run->rehearsal, event->target, NULL,
+                            event->kind == AS_RULE_TEST_APPROVE))
         return;
-    test_lines_copy(is_decided ? &seen->lines : &run->trace.lines, failure);
-    failure->why = is_decided ? as_reason_get_meaning(seen->reason) : NULL;
+    compare(failure, TEST_ANSWER, "a request for an approval", as_xstrdup("none"));
+    tell_target(run, failure);
 }
 
 static void check_alert(struct run *run, struct test_failure *failure)
@@ -208,6 +235,8 @@ static void check(struct run *run, const struct as_rule_test_event *event)
     struct test_result *result = run->result;
     if (event->kind == AS_RULE_TEST_EXPECT_TARGET)
         check_target(run, &failure);
+    else if (is_answer(event))
+        answer(run, &failure);
     else
         check_alert(run, &failure);
     if (failure.difference_count == 0)
@@ -237,6 +266,8 @@ static size_t run_moment(struct run *run, size_t at)
         alerts_end++;
     while (at < alerts_end)
         at += send(run, at, alerts_end);
+    while (at < end && is_answer(&events[at]))
+        check(run, &events[at++]);
     as_rehearsal_advance(run->rehearsal, get_time(run, at_us));
     while (at < end)
         check(run, &events[at++]);

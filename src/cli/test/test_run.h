@@ -9,8 +9,17 @@
 #define TEST_HISTORY 6 /* lines shown with a failure */
 #define TEST_QUERIES 8 /* queries without an answer that are shown */
 
-enum test_aspect { TEST_REPLICAS, TEST_REASON, TEST_RULE, TEST_DESIRED, TEST_OUTCOME };
-const char *test_aspect_get_word(enum test_aspect aspect); /* the key of `expect` */
+enum test_aspect {
+    TEST_REPLICAS,
+    TEST_REASON,
+    TEST_RULE,
+    TEST_DESIRED,
+    TEST_ASKED,
+    TEST_ANSWER,
+    TEST_OUTCOME
+};
+/* The key of `expect`; of an answer that nobody waits for: "waiting". */
+const char *test_aspect_get_word(enum test_aspect aspect);
 
 struct test_difference {
     enum test_aspect aspect;
@@ -18,8 +27,8 @@ struct test_difference {
 };
 
 struct test_failure {
-    const struct as_rule_test_event *event; /* the expectation */
-    struct test_difference differences[4];
+    const struct as_rule_test_event *event; /* the expectation, or an answer that failed */
+    struct test_difference differences[5];
     size_t difference_count;
     /* What happened until then, one line each, oldest first: the target's decisions; or alerts, if
      * there are none or an alert was expected. */

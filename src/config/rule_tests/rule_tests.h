@@ -72,7 +72,7 @@ struct raw_input {
     int64_t every_us;  /* 0: it fires once */
     int64_t until_us;
     const char *receiver;
-    const char *target;
+    const char *target, *approve, *deny;
     struct raw_state state;
     struct raw_cluster cluster;
 };

@@ -145,6 +145,12 @@ static void add_input(struct making *making, const struct raw_input *input)
         add_cluster(making, input->at_us, &input->cluster);
         return;
     }
+    if (input->approve || input->deny) {
+        const bool is_yes = input->approve != NULL;
+        add(making, input->node, input->at_us, is_yes ? AS_RULE_TEST_APPROVE : AS_RULE_TEST_DENY)
+            ->target = is_yes ? input->approve : input->deny;
+        return;
+    }
     const size_t repeats = count_repeats(input);
     for (size_t i = 0; i <= repeats; i++)
         add_alert(making, input, input->at_us + (int64_t)i * input->every_us);
@@ -187,7 +193,7 @@ static void add_expect(struct making *making, const struct raw_expect *expect)
         abort();
 }
 
-/* Order within a moment: states, alerts, expectations. */
+/* Order within a moment: states, alerts, answers, expectations. */
 static int get_class(const struct as_rule_test_event *event)
 {
     switch (event->kind) {
@@ -198,10 +204,12 @@ static int get_class(const struct as_rule_test_event *event)
     case AS_RULE_TEST_QUERY: return 0;
     case AS_RULE_TEST_FIRE:
     case AS_RULE_TEST_RESOLVE: return 1;
+    case AS_RULE_TEST_APPROVE:
+    case AS_RULE_TEST_DENY: return 2;
     case AS_RULE_TEST_EXPECT_TARGET:
-    case AS_RULE_TEST_EXPECT_ALERT: return 2;
+    case AS_RULE_TEST_EXPECT_ALERT: return 3;
     }
-    return 2;
+    return 3;
 }
 
 static int compare_events(const void *left, const void *right)
@@ -294,7 +302,9 @@ void rule_test_check_names(struct loader *loader, const struct raw_test *raw,
         check_target(loader, raw->targets[i].key, ruleset);
     rule_test_check_cluster(loader, &raw->cluster, ruleset);
     for (size_t i = 0; i < raw->input_count; i++) {
-        check_target(loader, as_yaml_find(raw->input[i].node, "target"), ruleset);
+        static const char *const keys[] = {"target", "approve", "deny"};
+        for (size_t k = 0; k < AS_ARRAY_SIZE(keys); k++)
+            check_target(loader, as_yaml_find(raw->input[i].node, keys[k]), ruleset);
         rule_test_check_cluster(loader, &raw->input[i].cluster, ruleset);
     }
     for (size_t i = 0; i < raw->expect_count; i++) {

@@ -294,6 +294,8 @@ static const struct schema_field input_fields[] = {
     SCHEMA_FIELD("target", STRING, raw_input, target),
     STATE_FIELDS(IN_INPUT(state)),
     SCHEMA_FIELD("cluster", MAP, raw_input, cluster, .map = &schema_test_cluster),
+    SCHEMA_FIELD("approve", STRING, raw_input, approve),
+    SCHEMA_FIELD("deny", STRING, raw_input, deny),
     {0},
 };
 
@@ -333,7 +335,7 @@ static void check_repeats(struct loader *loader, const struct as_yaml_node *node
 }
 
 static const struct schema_choice input_choices[] = {
-    {SCHEMA_ONE_OF("fire", "resolve", "target", "cluster"), false}, {0}};
+    {SCHEMA_ONE_OF("fire", "resolve", "target", "cluster", "approve", "deny"), false}, {0}};
 
 static void finish_input(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_node *at, void *object)
@@ -342,12 +344,12 @@ static void finish_input(struct loader *loader, const struct as_yaml_node *node,
     static const char *const of_targets[] = {"replicas", "pods", "nodes", NULL};
     struct raw_input *input = object;
     const bool is_target = as_yaml_find(node, "target") != NULL;
+    const bool is_alert = schema_find_key(node, "fire") || schema_find_key(node, "resolve");
     input->node = node;
     take_state(loader, node, &input->state);
     if (!schema_has_one_of(node, input_choices->keys))
         return;
-    check_companions(loader, node, of_alerts, !is_target && !input->cluster.node,
-                     "`fire` or `resolve`");
+    check_companions(loader, node, of_alerts, is_alert, "`fire` or `resolve`");
     check_companions(loader, node, of_targets, is_target, "`target`");
     check_repeats(loader, node, input);
     if (is_target && !input->state.has_pods && !input->state.has_nodes &&
@@ -438,6 +440,25 @@ static void parse_reason(struct loader *loader, const struct as_yaml_node *value
                   as_yaml_describe(value, found), suggestion_print(&suggestion, hint));
 }
 
+/* A size, or `none`: nobody is asked. */
+static void parse_asked(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct as_rule_test_expected *expected = &((struct raw_expect *)object)->expected;
+    int64_t size = -1;
+    expected->has_asked = true;
+    expected->asked = -1;
+    if (value->kind == AS_YAML_SCALAR && strcmp(value->text, "none") == 0)
+        return;
+    if (schema_parse_i64(loader, value, 0, AS_SIZE_MAX, &size))
+        expected->asked = (int32_t)size;
+}
+
+static const struct schema_field asked_forms[] = {
+    SCHEMA_FORM(WORD, .words = (const char *const[]){"none", NULL}),
+    SCHEMA_FORM(INT, .min = 0, .max = AS_SIZE_MAX),
+    {0},
+};
+
 static const struct schema_field expect_fields[] = {
     AT_FIELD(raw_expect),
     SCHEMA_FIELD("target", STRING, raw_expect, target),
@@ -449,6 +470,11 @@ static const struct schema_field expect_fields[] = {
      .expected = "reason code"},
     SCHEMA_FIELD("rule", STRING, raw_expect, expected.rule),
     SCHEMA_FIELD("desired", INT, raw_expect, expected.desired, .min = 0, .max = AS_SIZE_MAX),
+    {.key = "asked",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_asked,
+     .forms = asked_forms,
+     .expected = "integer or none"},
     {.key = "alert",
      .type = SCHEMA_CUSTOM,
      .parse = parse_alert,
@@ -470,7 +496,8 @@ static const struct schema_choice expect_choices[] = {{SCHEMA_ONE_OF("target", "
 static void finish_expect(struct loader *loader, const struct as_yaml_node *node,
                           const struct as_yaml_node *at, void *object)
 {
-    static const char *const of_targets[] = {"replicas", "reason", "rule", "desired", NULL};
+    static const char *const of_targets[] = {"replicas", "reason", "rule",
+                                             "desired",  "asked",  NULL};
     static const char *const of_alerts[] = {"outcome", NULL};
     struct raw_expect *expect = object;
     const bool is_target = as_yaml_find(node, "target") != NULL;
@@ -484,7 +511,7 @@ static void finish_expect(struct loader *loader, const struct as_yaml_node *node
         says_something = says_something || schema_find_key(node, *key);
     if (!says_something)
         loader_report(loader, at, "%s is needed",
-                      is_target ? "one of `replicas`, `reason`, `rule` and `desired`"
+                      is_target ? "one of `replicas`, `reason`, `rule`, `desired` and `asked`"
                                 : "`outcome`");
 }
 

@@ -28,7 +28,7 @@ static void parse(struct loader *loader, const struct as_yaml_node *value,
                   struct as_approval_config *config)
 {
     *config = (struct as_approval_config){0};
-    if (value->kind == AS_YAML_SCALAR && value->is_plain && strcmp(value->text, "none") == 0)
+    if (value->kind == AS_YAML_SCALAR && strcmp(value->text, "none") == 0)
         return;
     if (value->kind == AS_YAML_SCALAR) {
         char found[AS_YAML_FOUND_SIZE];
