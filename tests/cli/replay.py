@@ -589,7 +589,7 @@ class Rules(unittest.TestCase):
         self.assertIn("sizes were changed by others", told["warnings"][0])
 
     def test_wrong_use_is_status_2(self):
-        self.assertIn("--svg and --replicas need --rules", run("replay", "--svg=x", LOG)[2])
+        self.assertIn("--svg, --replicas and --approvals need --rules", run("replay", "--svg=x", LOG)[2])
         self.assertIn("No such file", run("replay", "--rules=/does/not/exist", LOG)[2])
         self.assertIn("not a record", self.replay(SAME, status=2, data="{\n"))
         self.assertEqual(run("replay", "--rules", self.folder / "rules.yaml", "--svg=/proc/nothing", LOG)[0], 2)

@@ -228,6 +228,66 @@ class Passing(Case):
                   - {{at: {until}, alert: {{alertname: Watchdog}}, outcome: no_rule}}
                 """, "config_file: alertscaler.yaml\n")
 
+    def test_a_person_approves_or_denies_what_waits(self):
+        (self.folder / "rules.yaml").write_text(RULES.replace("max: 20", "max: 20\n    approval: {above: 3, for: 10m}"), encoding="utf-8")
+        self.passes("""
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: Worse}}
+              - {at: 0s, approve: web}                  # after the alerts of the same moment
+            expect:
+              - {at: 0s, target: web, replicas: 9, reason: scaled, asked: none}
+              - {at: 1m, target: web, replicas: 9, asked: 14}
+            """)
+        self.passes("""
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: Worse}}
+              - {at: 5m, deny: web}
+              - {at: 6m, fire: {alertname: Slow}}
+            expect:
+              - {at: 0s, target: web, replicas: 4, asked: 9, reason: needs_approval}
+              - {at: 5m, target: web, replicas: 4, asked: none, reason: not_approved}
+              - {at: 6m, target: web, replicas: 6}
+            """)
+
+    def test_an_answer_that_nobody_waits_for_is_a_failure(self):
+        self.fails("""
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: Slow}}
+              - {at: 10s, deny: web}
+            expect:
+              - {at: 10s, target: web, replicas: 6, asked: 9}
+            """,
+            "      at 10s, target web (tests.yaml:8)",
+            "        waiting: expected a request for an approval, got none",
+            "      at 10s, target web (tests.yaml:10)",
+            "        asked: expected 9, got none",
+            "        0s       4 -> 6  scaled by slow")
+
+    def test_wrong_answers(self):
+        self.is_wrong("""
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, deny: web, approve: web}
+              - {at: 0s, deny: web, receiver: x}
+              - {at: 0s, approve: web, replicas: 4}
+            expect:
+              - {at: 0s, target: web, asked: nobody}
+              - {at: 0s, alert: {alertname: Slow}, outcome: queued, asked: 4}
+            """,
+            "only one of", "`receiver` goes only with `fire` or `resolve`", "`replicas` goes only with `target`",
+            "found `nobody`", "`asked` goes only with `target`")
+        self.is_wrong("""
+            targets: {web: {replicas: 4}}
+            input:
+              - {at: 0s, approve: webb}
+              - {at: 0s, deny: any}
+            expect: [{at: 0s, target: web, asked: none}]
+            """,
+            "there is no target `webb`; did you mean `web`?", "the address of target `any` has templates")
+
     def test_a_month_is_soon_over(self):
         self.passes("""
             start: 2026-11-01T00:00:00+01:00
@@ -431,8 +491,8 @@ class Wrong(Case):
 
     def test_keys_that_do_not_go_together(self):
         for line, message in (
-            ("{at: 0s}", "one of `fire`, `resolve`, `target` and `cluster` is needed"),
-            ("{at: 0s, fire: {a: b}, resolve: {a: b}}", "only one of `fire`, `resolve`, `target` and `cluster` may be given"),
+            ("{at: 0s}", "one of `fire`, `resolve`, `target`, `cluster`, `approve` and `deny` is needed"),
+            ("{at: 0s, fire: {a: b}, resolve: {a: b}}", "only one of `fire`, `resolve`, `target`, `cluster`, `approve` and `deny` may be given"),
             ("{at: 0s, target: web}", "`replicas`, `pods` or `nodes` is needed"),
             ("{at: 0s, target: web, replicas: 3, receiver: x}", "`receiver` goes only with `fire` or `resolve`"),
             ("{at: 0s, fire: {a: b}, replicas: 3}", "`replicas` goes only with `target`"),
@@ -460,7 +520,7 @@ class Wrong(Case):
 
     def test_expectations_that_say_nothing(self):
         for line, message in (
-            ("{at: 0s, target: web}", "one of `replicas`, `reason`, `rule` and `desired` is needed"),
+            ("{at: 0s, target: web}", "one of `replicas`, `reason`, `rule`, `desired` and `asked` is needed"),
             ("{at: 0s, alert: {a: b}}", "`outcome` is needed"),
             ("{at: 0s, alert: {a: b}, outcome: ignored}", "expected queued, no_rule,"),
             ("{at: 0s, alert: {a: b}, outcome: queued, replicas: 3}", "`replicas` goes only with `target`"),

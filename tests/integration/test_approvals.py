@@ -1,8 +1,10 @@
 """Changes that wait for a person, on the real daemon: the command and the API answer, over kill -9 and by others."""
+import json
 import subprocess
 
 import pytest
 
+from harness.daemon import dump_yaml, environment
 from harness.node_group import HttpNodeGroup
 from harness.notification import alert, notification
 from harness.wait import eventually
@@ -95,3 +97,37 @@ def test_who_may_not_answer(daemon, group, tmp_path):
     for forged in ("x", asked["id"][:-1] + "0", asked["id"].lower(), "..%2f..", asked["id"] + "0"):
         assert daemon.post(f"/api/v1/approvals/{forged}/approve", {}).status in (400, 404), forged
     assert wait_request(daemon)["id"] == asked["id"] and group.applied == []
+
+
+def read_log(daemon, *arguments):
+    done = subprocess.run([daemon.binary, *map(str, arguments), daemon.log_file], capture_output=True, text=True, timeout=60, check=False,
+                          env=environment())
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def test_its_log_is_explained_and_replayed(daemon, group, tmp_path):
+    fire(daemon, "Busy")
+    asked = wait_request(daemon)
+    assert run(daemon, tmp_path, "approve", asked["id"], "--reason=the sale").returncode == 0
+    eventually(lambda: group.applied == [14], what="the approved size")
+    daemon.wait_record("approval", event="used")
+    daemon.stop()
+    decisions = daemon.records("decision")
+    assert read_log(daemon, "replay") == f"{len(decisions)} decisions computed again, 0 differ\n"
+    waits = read_log(daemon, "explain", "--target=workers", "--at", decisions[0]["time"])
+    assert "needs_approval" in waits and "asks for an approval (by more than 3 within an hour)" in waits
+    used = next(r for r in decisions if r["output"]["reason"] == "scaled")
+    text = read_log(daemon, "explain", "--target=workers", "--at", used["time"])
+    assert f"approved (by more than 3 within an hour), request {asked['id']} as far as 14" in text
+    lines = read_log(daemon, "log", "--kind=approval").splitlines()
+    assert ": 4 -> 14: asked, rule busy, request " in lines[0] and ", until 2" in lines[0]
+    assert f": 4 -> 14: approved by ada, rule busy, request {asked['id']}, until 2" in lines[1] and lines[1].endswith("Z: the sale")
+    assert ": 4 -> 14: used by action " in lines[2] and len(lines) == 3
+    assert f", request {asked['id']} by ada from " in read_log(daemon, "log", "--kind=command")
+    rules = tmp_path / "other.yaml"
+    rules.write_text(dump_yaml(make_rules(group)))
+    for answers, last, count in (("logged", 14, 1), ("given", 14, 1), ("none", 4, 1)):
+        told = json.loads(read_log(daemon, "replay", "--rules", rules, "--approvals", answers, "-o", "json"))["targets"][0]
+        assert (told["after"]["last"], told["approval_count"]) == (last, count), answers
+    assert "(answered as in the log)" in read_log(daemon, "replay", "--rules", rules)

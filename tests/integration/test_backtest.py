@@ -110,6 +110,19 @@ def with_rule(**rule):
     return {**RULES, "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "checkout", **rule}]}
 
 
+def test_what_people_would_have_been_asked(run, read):
+    """Up at minutes 10, 15 and 20, each by more than one: approved at once, or never."""
+    rules = {**RULES, "rules": [{**RULES["rules"][0], "approval": {"above": 1}}, RULES["rules"][1]]}
+    _, targets = read(rules)
+    assert (targets["checkout"]["after"]["ups"], targets["checkout"]["after"]["max"], targets["checkout"]["approval_count"]) == (3, 9, 3)
+    assert targets["checkout"]["approvals"][0] == {"time": at(600), "rule": "slow", "from": 3, "to": 5}
+    _, targets = read(rules, "--approvals", "none")
+    assert (targets["checkout"]["after"]["ups"], targets["checkout"]["approval_count"]) == (0, 1)
+    text = run(rules).stdout
+    assert f"Requests for approvals (each counts as approved at once)\n  checkout {at(600)}: from 3 to 5, by slow\n" in text
+    assert "Requests for approvals" not in run(RULES).stdout
+
+
 def test_sizes_before_and_after(read):
     told, targets = read(RULES)
     before, after = targets["checkout"]["before"], targets["checkout"]["after"]

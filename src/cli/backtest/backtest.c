@@ -174,6 +174,7 @@ static int report(struct backtest *backtest, const char *rules, struct as_error 
         .to = {backtest->to},
         .notifications = backtest->notifications,
         .warnings = backtest->warnings,
+        .approvals = as_args_get(backtest->args, "approvals"),
     };
     return comparison_print(backtest->comparison, &report, error);
 }
@@ -282,6 +283,11 @@ static const struct as_option options[] = {
      .value = "NAME",
      .fallback = "alertscaler",
      .help = "The alerts' receiver in Alertmanager"},
+    {.name = "approvals",
+     .value = "WORD",
+     .fallback = "given",
+     .choices = (const char *const[]){"given", "none", NULL},
+     .help = "Changes that wait for a person are approved at once (given), or never (none)"},
     {.name = "svg", .value = "DIR", .help = "Draws a chart of each target into this folder"},
     AS_OPTION_CONFIG_FILE(
         "Gives the access to Prometheus (`prometheus`); without --rules, also the rules"),

@@ -43,6 +43,12 @@ static void on_action(void *context, as_wall_time at, const struct as_action_rec
                             record->target_name, record->to > record->from);
 }
 
+static void on_approval(void *context, as_wall_time at, const struct as_approval_record *record)
+{
+    const struct backtest *backtest = context;
+    comparison_note_request(backtest->comparison, at, record);
+}
+
 static void on_incident(void *context, as_wall_time at, const struct as_incident_record *record)
 {
     struct backtest *backtest = context;
@@ -61,9 +67,11 @@ void backtest_begin(struct backtest *backtest)
         .ruleset = backtest->config->ruleset,
         .engine = rules_get_engine_config(backtest->config),
         .start = {backtest->from},
+        .approves = strcmp(as_args_get(backtest->args, "approvals"), "given") == 0,
         .callbacks = {.decision = on_decision,
                       .action = on_action,
                       .incident = on_incident,
+                      .approval = on_approval,
                       .context = backtest},
     };
     backtest->rehearsal = as_rehearsal_new(&config);

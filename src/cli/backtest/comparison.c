@@ -37,6 +37,7 @@ static void free_target(struct compared *target)
         as_timeline_deinit(&target->lines[i]);
     for (size_t i = 0; i < target->band_count; i++)
         as_timeline_band_deinit(&target->bands[i]);
+    compared_free_asked(target);
     free(target->id);
     free(target->name);
     free(target);
@@ -62,7 +63,8 @@ static struct compared *find_target(struct comparison *comparison, const char *i
     return RB_FIND(compared_tree, &comparison->targets, &key);
 }
 
-static struct compared *get_target(struct comparison *comparison, const char *id, const char *name)
+struct compared *comparison_get_target(struct comparison *comparison, const char *id,
+                                       const char *name)
 {
     struct compared *target = find_target(comparison, id);
     if (target && name && strcmp(target->name, target->id) == 0) { /* its name was unknown */
@@ -121,7 +123,7 @@ static void compare_sizes(struct compared *target, int64_t at)
 void comparison_set_size(struct comparison *comparison, enum comparison_side side, const char *id,
                          const char *name, as_wall_time at, int32_t size, int32_t limit)
 {
-    struct compared *target = get_target(comparison, id, name);
+    struct compared *target = comparison_get_target(comparison, id, name);
 
     comparison->from = at.us < comparison->from ? at.us : comparison->from;
     follow_difference(target, at.us);
@@ -134,7 +136,7 @@ void comparison_set_size(struct comparison *comparison, enum comparison_side sid
 void comparison_count_action(struct comparison *comparison, enum comparison_side side,
                              const char *id, const char *name, bool is_up)
 {
-    struct compared *target = get_target(comparison, id, name);
+    struct compared *target = comparison_get_target(comparison, id, name);
 
     if (is_up)
         target->sides[side].ups++;
@@ -162,7 +164,8 @@ static struct as_timeline_band *get_band(struct compared *target, const char *al
 void comparison_set_alert(struct comparison *comparison, const char *id, const char *alert,
                           as_wall_time at, bool fires)
 {
-    struct compared *target = comparison->with_charts ? get_target(comparison, id, NULL) : NULL;
+    struct compared *target =
+        comparison->with_charts ? comparison_get_target(comparison, id, NULL) : NULL;
 
     if (!target)
         return;

@@ -16,6 +16,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/core/record.h>
 #include <alertscaler/core/ruleset.h>
 
 #include "cli.h"
@@ -36,6 +37,10 @@ void comparison_count_action(struct comparison *comparison, enum comparison_side
 void comparison_set_alert(struct comparison *comparison, const char *id, const char *alert,
                           as_wall_time at, bool fires);
 
+/* A request for an approval under the tried rules; other events are ignored. */
+void comparison_note_request(struct comparison *comparison, as_wall_time at,
+                             const struct as_approval_record *record);
+
 /* Ends the comparison: add nothing afterwards. */
 void comparison_end(struct comparison *comparison, as_wall_time at);
 
@@ -44,7 +49,8 @@ struct comparison_report {      /* the context of the figures; all borrowed */
     const char *rules;          /* the tried rules, as named by the user */
     as_wall_time from, to;
     uint64_t notifications;
-    json_t *warnings; /* texts */
+    json_t *warnings;      /* texts */
+    const char *approvals; /* who answers requests: "given", "none", "logged" */
 };
 
 /* Prints the warnings on standard error and the figures as a table or JSON; writes a chart per

@@ -16,9 +16,8 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
 
-#define CHART_MAX  ((size_t)16 * 1024 * 1024)
-#define NAME_SIZE  100 /* bytes of a file's name without its extension */
-#define ROWS_SHOWN 20  /* targets whose differences are listed */
+#define CHART_MAX ((size_t)16 * 1024 * 1024)
+#define NAME_SIZE 100 /* bytes of a file's name without its extension */
 
 static const char *const side_words[COMPARISON_SIDES] = {"before", "after"};
 
@@ -117,7 +116,7 @@ static void print_differences(const struct comparison *comparison, FILE *out)
         fputs("\nNo difference of 10 s or more.\n", out);
 }
 
-static void print_text(const struct comparison *comparison, FILE *out)
+static void print_text(const struct comparison *comparison, const char *approvals, FILE *out)
 {
     const size_t width = find_width(comparison);
     struct compared *target;
@@ -134,6 +133,7 @@ static void print_text(const struct comparison *comparison, FILE *out)
                       &target->sides[i], out);
     }
     print_differences(comparison, out);
+    comparison_print_asked(get_targets(comparison), approvals, out);
 }
 
 /* --- JSON --- */
@@ -189,6 +189,8 @@ static json_t *make_target(struct compared *target)
     json_object_set_new(json, "differences", list);
     json_object_set_new(json, "difference_count",
                         json_integer((json_int_t)target->difference_count));
+    json_object_set_new(json, "approvals", compared_make_asked(target));
+    json_object_set_new(json, "approval_count", json_integer((json_int_t)target->asked_count));
     json_object_set_new(json, "differed_seconds", make_seconds(target->differed_us));
     return json;
 }
@@ -340,7 +342,7 @@ int comparison_print(const struct comparison *comparison, const struct compariso
         print_json(comparison, report, from, to);
     } else {
         printf("%s\n\n", subtitle);
-        print_text(comparison, stdout);
+        print_text(comparison, report->approvals, stdout);
     }
     return folder ? write_charts(comparison, folder, subtitle, error) : 0;
 }

@@ -12,10 +12,18 @@
 #include "size_figures.h"
 
 #define DIFFERENCES_SHOWN 5
+#define ASKED_SHOWN       5
+#define ROWS_SHOWN        20 /* targets of a list */
 
 struct difference {
     int64_t from, to;
     int32_t sizes[COMPARISON_SIDES];
+};
+
+struct asked {
+    int64_t at;
+    int32_t from, to;
+    char *rule, *unit;
 };
 
 struct compared {
@@ -30,6 +38,8 @@ struct compared {
     int64_t differs_since, differed_us;
     struct difference differences[DIFFERENCES_SHOWN];
     uint64_t difference_count;
+    struct asked asked[ASKED_SHOWN]; /* under the new rules, the first ones */
+    uint64_t asked_count;
 };
 
 RB_HEAD(compared_tree, compared);
@@ -41,6 +51,15 @@ struct comparison {
     bool with_charts;
     int64_t from, to;
 };
+
+/* comparison.c: created if it is new; `name` may be NULL. */
+struct compared *comparison_get_target(struct comparison *comparison, const char *id,
+                                       const char *name);
+
+/* comparison_asked.c: what people would have been asked */
+void compared_free_asked(struct compared *target);
+void comparison_print_asked(struct compared_tree *targets, const char *approvals, FILE *out);
+json_t *compared_make_asked(const struct compared *target) AS_MUST_USE; /* a list */
 
 int compared_compare(const struct compared *a, const struct compared *b);
 RB_PROTOTYPE(compared_tree, compared, by_id, compared_compare)

@@ -62,7 +62,7 @@ static void put_text_after(const struct print *print, const char *before, const 
 
 static enum color get_word_color(const char *word)
 {
-    static const char *const good[] = {"scaled", "applied", "queued"};
+    static const char *const good[] = {"scaled", "applied", "queued", "approved", "used"};
     static const char *const bad[] = {"conflict",    "target_not_found",   "forbidden",
                                       "unreachable", "throttled",          "rejected",
                                       "timeout",     "metric_unavailable", "target_not_allowed"};
@@ -222,6 +222,7 @@ static void print_command(const struct print *print, json_t *record)
     if (has_number(record, "replicas"))
         fprintf(print->out, " to %lld%s", get_number(record, "replicas"),
                 json_is_true(json_object_get(record, "force")) ? " by force" : "");
+    put_text_after(print, ", request ", as_record_get_text(record, "request"));
     put_text_after(print, " by ", as_record_get_text(record, "who"));
     put_text_after(print, " from ", as_record_get_text(record, "remote"));
     put_text_after(print, " until ", as_record_get_text(record, "until"));
@@ -321,6 +322,23 @@ static void print_action(const struct print *print, json_t *record)
         fprintf(print->out, ", %.0f ms", json_number_value(duration) * 1000);
     put_text_after(print, ": ", as_record_get_text(record, "message"));
     put_repeats(print, record);
+}
+
+/* web: 4 -> 14: approved by ada, rule big, request 01K..., until ...: the sale */
+static void print_approval(const struct print *print, json_t *record)
+{
+    const char *event = as_record_get_text(record, "event");
+    const bool is_answer = *as_record_get_text(record, "command") != '\0';
+
+    put_target(print, record);
+    put_change(print, record, record, "from", "to");
+    put_word(print, event);
+    put_text_after(print, " by ", is_answer ? as_record_get_text(record, "who") : "");
+    put_text_after(print, " by action ", as_record_get_text(record, "action"));
+    put_text_after(print, ", rule ", as_record_get_text(record, "rule"));
+    put_text_after(print, ", request ", as_record_get_text(record, "id"));
+    put_text_after(print, ", until ", as_record_get_text(record, "until"));
+    put_text_after(print, ": ", as_record_get_text(record, "message"));
 }
 
 static void print_incident(const struct print *print, json_t *record)
@@ -494,13 +512,21 @@ static const struct {
     const char *kind;
     void (*print)(const struct print *print, json_t *record);
 } kinds[] = {
-    {"action", print_action},     {"command", print_command},
-    {"decision", print_decision}, {"denied", print_denied},
-    {"effect", print_effect},     {"incident", print_incident},
-    {"nodes", print_nodes},       {"notification", print_notification},
-    {"notify", print_notify},     {"others", print_others},
-    {"reload", print_reload},     {"repeat", print_repeat},
-    {"start", print_start},       {"stop", print_start},
+    {"action", print_action},
+    {"approval", print_approval},
+    {"command", print_command},
+    {"decision", print_decision},
+    {"denied", print_denied},
+    {"effect", print_effect},
+    {"incident", print_incident},
+    {"nodes", print_nodes},
+    {"notification", print_notification},
+    {"notify", print_notify},
+    {"others", print_others},
+    {"reload", print_reload},
+    {"repeat", print_repeat},
+    {"start", print_start},
+    {"stop", print_start},
 };
 
 void log_print(json_t *record, json_t *details, bool colors, json_t *ids, FILE *out)

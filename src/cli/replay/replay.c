@@ -11,8 +11,9 @@ static int run(const struct as_args *args)
     struct as_error error = AS_ERROR_INIT;
     struct log_files files;
 
-    if (!as_args_has(args, "rules") && (as_args_has(args, "svg") || as_args_has(args, "replicas")))
-        return as_cli_fail(args, "--svg and --replicas need --rules");
+    if (!as_args_has(args, "rules") && (as_args_has(args, "svg") || as_args_has(args, "replicas") ||
+                                        as_args_has(args, "approvals")))
+        return as_cli_fail(args, "--svg, --replicas and --approvals need --rules");
     if (log_files_find(args, &files, &error))
         return as_cli_fail(args, "%s", error.text);
     int status = 0;
@@ -31,6 +32,12 @@ static const struct as_option options[] = {
      .value = "PATH",
      .help = "Replays the notifications under these rules: a folder, a file, or a configuration"},
     AS_OPTION_REPLICAS,
+    {.name = "approvals",
+     .value = "WORD",
+     .fallback = "logged",
+     .choices = (const char *const[]){"logged", "given", "none", NULL},
+     .help = "With --rules: changes that wait for a person are answered as in the log, or are "
+             "approved at once (given), or never (none)"},
     {.name = "svg",
      .value = "DIR",
      .help = "With --rules: draws a chart of each target into this folder"},

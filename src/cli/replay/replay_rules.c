@@ -14,23 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bsd/sys/tree.h>
-#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
-#include <uthash.h>
-
 #include <alertscaler/app/record_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/target.h>
 #include <alertscaler/wire/record.h>
 
-#include "backtest/comparison.h"
 #include "check/rules_option.h"
 #include "log/log_filter.h"
 #include "log/log_walk.h"
 #include "replay_notification.h"
-#include "replay_reports.h"
-#include "replay_scopes.h"
-#include "replay_values.h"
+#include "replay_rules.h"
 
 /* Longer than reading a size and querying Prometheus takes. */
 #define LOOK_AHEAD_US (10 * AS_US_PER_S)
@@ -40,14 +33,6 @@
 
 #define WAITING_MAX 100000 /* records; with more, the look-ahead is shorter */
 
-struct item { /* a waiting record */
-    RB_ENTRY(item) by_time;
-    int64_t at;
-    uint64_t order;
-    bool is_foreign; /* decision: somebody else changed the size */
-    json_t *record;
-};
-
 static int compare_items(const struct item *a, const struct item *b)
 {
     if (a->at != b->at)
@@ -55,39 +40,7 @@ static int compare_items(const struct item *a, const struct item *b)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-RB_HEAD(item_tree, item);
 RB_GENERATE_INTERNAL(item_tree, item, by_time, compare_items, __attribute__((unused)) static)
-
-struct logged { /* a target in the log */
-    UT_hash_handle hh;
-    char *id, *key;
-    int64_t decided; /* last time; INT64_MIN: never */
-    int32_t size;    /* the log's latest */
-    int32_t first;   /* found by reading ahead; -1: unknown */
-    bool is_known;   /* to the comparison */
-};
-
-struct replay {
-    const struct as_args *args;
-    struct as_config *config;
-    struct replay_scopes scopes;
-    struct as_rehearsal *rehearsal;
-    struct replay_values *values;
-    struct replay_reports *reports;
-    struct comparison *comparison;
-    struct item_tree waiting;
-    size_t waiting_count;
-    struct logged *targets;
-    uint64_t order, notifications, unknown_repeats, silenced, cut, foreign, forbidden;
-    size_t unknown;      /* targets whose first size is not found yet */
-    int64_t first, last; /* times of records */
-    uint64_t clock_changes;
-    int64_t shift; /* added to the log's times after a clock change */
-    bool is_started;
-    json_t *warnings;
-    struct as_error *error;
-    int status;
-};
 
 /* The log's spelling may differ from the rules'. */
 static struct logged *find_logged(const struct replay *replay, const char *id)
@@ -142,6 +95,12 @@ static void on_action(void *context, as_wall_time at, const struct as_action_rec
                         at, record->to, find_limit(replay, record->target_name));
     comparison_count_action(replay->comparison, COMPARISON_AFTER, record->target,
                             record->target_name, record->to > record->from);
+}
+
+static void on_approval(void *context, as_wall_time at, const struct as_approval_record *record)
+{
+    const struct replay *replay = context;
+    comparison_note_request(replay->comparison, at, record);
 }
 
 static void on_incident(void *context, as_wall_time at, const struct as_incident_record *record)
@@ -220,9 +179,11 @@ static void start(struct replay *replay, int64_t at)
         .ruleset = replay->config->ruleset,
         .engine = engine,
         .start = {at},
+        .approves = strcmp(replay->approvals, "given") == 0,
         .callbacks = {.decision = on_decision,
                       .action = on_action,
                       .incident = on_incident,
+                      .approval = on_approval,
                       .context = replay},
     };
     replay->rehearsal = as_rehearsal_new(&config);
@@ -233,12 +194,6 @@ static void start(struct replay *replay, int64_t at)
 }
 
 /* --- what the log says, in its order --- */
-
-static void warn(void *context, const char *text)
-{
-    struct replay *replay = context;
-    json_array_append_new(replay->warnings, json_string(text));
-}
 
 static as_wall_time get_now(const struct replay *replay)
 {
@@ -342,6 +297,16 @@ static void play_incident(struct replay *replay, const struct item *item)
     replay_reports_note_incident(replay->reports, item->record);
 }
 
+/* What a person answered in the log counts for what the same rule asks now. */
+static void play_approval(struct replay *replay, const struct item *item)
+{
+    const char *event = as_record_get_text(item->record, "event");
+    const bool is_yes = strcmp(event, "approved") == 0;
+    if (is_yes || strcmp(event, "denied") == 0)
+        (void)!as_rehearsal_answer(replay->rehearsal, as_record_get_text(item->record, "target"),
+                                   as_record_get_text(item->record, "rule"), is_yes);
+}
+
 static void play(struct replay *replay, const struct item *item)
 {
     static const struct {
@@ -350,7 +315,8 @@ static void play(struct replay *replay, const struct item *item)
     } kinds[] = {{"notification", play_notification},
                  {"decision", play_decision},
                  {"action", play_action},
-                 {"incident", play_incident}};
+                 {"incident", play_incident},
+                 {"approval", play_approval}};
     const char *kind = as_record_get_text(item->record, "kind");
 
     if (!replay->rehearsal)
@@ -442,6 +408,12 @@ static void take_incident(struct replay *replay, json_t *record, int64_t at)
         add_item(replay, record, at);
 }
 
+static void take_approval(struct replay *replay, json_t *record, int64_t at)
+{
+    if (strcmp(replay->approvals, "logged") == 0)
+        add_item(replay, record, at);
+}
+
 static int take_record(void *context, const struct log_line *line, json_t *record,
                        struct as_error *error)
 {
@@ -451,7 +423,8 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
     } kinds[] = {{"notification", take_notification},
                  {"decision", take_decision},
                  {"action", take_action},
-                 {"incident", take_incident}};
+                 {"incident", take_incident},
+                 {"approval", take_approval}};
     const char *kind = as_record_get_text(record, "kind");
     struct replay *replay = context;
     as_wall_time time;
@@ -476,54 +449,6 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
     if (replay->waiting_count >= WAITING_MAX)
         play_until(replay, RB_MIN(item_tree, &replay->waiting)->at);
     return replay->status;
-}
-
-/* --- the result --- */
-
-static void warn_of_limits(struct replay *replay)
-{
-    const struct {
-        uint64_t count;
-        const char *before, *after;
-    } limits[] = {
-        {replay->silenced, "alerts were silenced ",
-         " times: a replay knows no silences, they count as firing"},
-        {replay->clock_changes, "the log's clock was set ",
-         " times: times behind it are counted from where they were"},
-        {replay->cut, "",
-         " notifications have labels that the log has cut: rules may not match them as they did"},
-        {replay->unknown_repeats, "",
-         " repeats are left out: the records with their details are not in these files"},
-        {replay->forbidden, "",
-         " alerts were forbidden to their credential, whose rights are not known here: they do "
-         "nothing under the new rules either"},
-        {replay->foreign, "sizes were changed by others ",
-         " times: the same sizes were set under the new rules"},
-    };
-
-    replay_values_visit_missing(replay->values, warn, replay);
-    for (size_t i = 0; i < AS_ARRAY_SIZE(limits); i++) {
-        if (limits[i].count == 0)
-            continue;
-        AS_CLEANUP(as_free_p)
-        char *text =
-            as_xasprintf("%s%" PRIu64 "%s", limits[i].before, limits[i].count, limits[i].after);
-        warn(replay, text);
-    }
-}
-
-static int report(struct replay *replay, struct as_error *error)
-{
-    warn_of_limits(replay);
-    const struct comparison_report report = {
-        .args = replay->args,
-        .rules = as_args_get(replay->args, "rules"),
-        .from = {replay->first},
-        .to = {replay->last},
-        .notifications = replay->notifications,
-        .warnings = replay->warnings,
-    };
-    return comparison_print(replay->comparison, &report, error);
 }
 
 static void clear(struct replay *replay)
@@ -569,12 +494,14 @@ static int replay_all(struct replay *replay, const struct log_files *files, stru
     if (replay->rehearsal)
         as_rehearsal_advance(replay->rehearsal, (as_wall_time){replay->last});
     comparison_end(replay->comparison, (as_wall_time){replay->last});
-    return report(replay, error);
+    return replay_rules_report(replay, error);
 }
 
 int replay_rules(const struct as_args *args, const struct log_files *files)
 {
-    struct replay replay = {.args = args, .waiting = RB_INITIALIZER(&replay.waiting)};
+    struct replay replay = {.args = args,
+                            .approvals = as_args_get(args, "approvals"),
+                            .waiting = RB_INITIALIZER(&replay.waiting)};
     struct as_error error = AS_ERROR_INIT;
     replay.error = &error;
     int status = rules_load(args, as_args_get(args, "rules"), &replay.config);
