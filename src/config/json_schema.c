@@ -12,7 +12,7 @@
 #include <alertscaler/core/reason.h>
 #include <alertscaler/wire/json_writer.h>
 
-#include "rule_tests/rule_tests.h"
+#include "rule_tests/rule_tests_schema.h"
 #include "yaml/json_schema.h"
 #include "yaml/tables.h"
 

@@ -2,7 +2,7 @@
  * Loading a file of rule tests: the file, the rules it names, and the checks over both. As with
  * configurations, one run reports every error of all files.
  */
-#include "rule_tests.h"
+#include "rule_tests_schema.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -121,14 +121,6 @@ struct raw_test_file {
 
 extern const char *const test_outcomes[]; /* up to NULL; "queued" first */
 
-extern const struct schema schema_test_file, schema_test, schema_test_input, schema_test_query,
-    schema_test_expect, schema_test_state, schema_test_pod, schema_test_nodes,
-    schema_test_resources, schema_test_cluster, schema_test_cluster_pods, schema_test_cluster_nodes;
-
-extern const struct schema_field rule_test_label_forms[];
-void rule_test_parse_labels(struct loader *loader, const struct as_yaml_node *map,
-                            struct raw_labels *labels);
-
 /* For a test without errors: its events in order. */
 void rule_test_make_events(struct as_arena *arena, const struct raw_test *raw,
                            struct as_rule_test *test);

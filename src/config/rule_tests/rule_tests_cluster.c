@@ -6,7 +6,7 @@
 
 #include <alertscaler/base/quantity.h>
 
-#include "rule_tests.h"
+#include "rule_tests_schema.h"
 
 #define PODS_MAX 1000000 /* of one row */
 
