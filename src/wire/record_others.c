@@ -44,6 +44,7 @@ void record_write_found(struct as_json_writer *json, const struct as_others_reco
         write_size(json, "max", other->max);
         write_size(json, "min", other->min);
         as_json_write_member(json, "name", other->name);
+        as_json_write_member_bool(json, "paused", other->is_paused);
         as_json_end_object(json);
     }
     as_json_end_array(json);

@@ -78,7 +78,9 @@ static void check_others(const char *json, size_t size)
         free(next);
         as_kube_others_deinit(&others);
     }
-    check_code(as_kube_manager_decode(json, size, manager, &error));
+    struct as_field_path field;
+    FUZZ_CHECK(as_field_path_parse("spec.containers[name=app].size", &field, &error) == 0);
+    check_code(as_kube_manager_decode(json, size, &field, manager, &error));
     FUZZ_CHECK(strlen(manager) < AS_MANAGER_SIZE);
 }
 

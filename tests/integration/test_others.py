@@ -151,7 +151,7 @@ def test_the_real_hpa_controller(control_plane, namespace, make, started):
     daemon = make("web", "free")
     found = eventually(lambda: others(daemon, "found"), what="it is found")[0]
     assert found["target_name"] == "web"
-    assert found["found"] == [{"kind": "HorizontalPodAutoscaler", "name": "web-hpa", "min": 1, "max": 2}]
+    assert found["found"] == [{"kind": "HorizontalPodAutoscaler", "name": "web-hpa", "min": 1, "max": 2, "paused": False}]
     assert daemon.metrics().sum("alertscaler_target_others", target="web", kind="HorizontalPodAutoscaler") == 1
     assert "web: the HorizontalPodAutoscaler web-hpa sizes it too" in status(daemon)
     assert daemon.target("free")["others"] == []

@@ -53,6 +53,7 @@ struct as_other {
     const char *kind; /* "HorizontalPodAutoscaler" or "ScaledObject" */
     const char *name; /* in the target's namespace */
     int32_t min, max; /* its bounds; -1: not said */
+    bool is_paused;   /* a ScaledObject: it sets no size, or only the one that both bounds are */
 };
 #define AS_OTHERS_MAX 16 /* named of one target */
 

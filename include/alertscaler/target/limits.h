@@ -26,9 +26,9 @@
 #define AS_KUBE_PODS_PAGES_MAX      200
 #define AS_KUBE_PODS_TIMEOUT_US     (30 * AS_US_PER_S)
 
-/* Who else sizes the targets of a cluster: how often it is looked; how soon again after a failure;
- * objects in one namespace; namespaces and targets that are remembered, and for how long after
- * their last observation. Metadata of one object. */
+/* Who else sizes the targets of a cluster: how often it is looked, also after a failure; objects in
+ * one namespace; namespaces and targets that are remembered, and for how long after their last
+ * observation. Metadata of one object. */
 #define AS_KUBE_OTHERS_EVERY_US       (10 * AS_US_PER_MIN)
 #define AS_KUBE_OTHERS_MAX            5000
 #define AS_KUBE_OTHERS_NAMESPACES_MAX 1000

@@ -6,19 +6,22 @@
 #ifndef ALERTSCALER_WIRE_KUBERNETES_OTHERS_H
 #define ALERTSCALER_WIRE_KUBERNETES_OTHERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
+#include <alertscaler/core/field_path.h>
 #include <alertscaler/core/observation.h>
 
 struct as_kube_other {
     const char *name;
     const char *group, *kind, *target; /* that it aims at; group "": the core's */
     const char *owner;                 /* of an HPA: the ScaledObject that made it; "": none */
-    int32_t min, max;
+    int32_t min, max;                  /* as in as_other */
+    bool is_paused;
 };
 
 struct as_kube_others {
@@ -37,9 +40,10 @@ typedef int as_kube_others_decode_fn(struct as_kube_others *others, const char *
                                      char **next_out, struct as_error *error);
 as_kube_others_decode_fn as_kube_hpas_decode, as_kube_scaled_objects_decode;
 
-/* Of an object's metadata: who set spec.replicas last, by metadata.managedFields. 0, with "" if
- * nobody is named; or -EBADMSG with an error. A longer name is cut. */
-int as_kube_manager_decode(const char *json, size_t size, char manager_out[AS_MANAGER_SIZE],
-                           struct as_error *error) AS_MUST_USE;
+/* Of an object's metadata: who set the field last, by metadata.managedFields. Who owns all of a
+ * list or an object around it set it too. 0, with "" if nobody is named; or -EBADMSG with an error.
+ * A longer name is cut. */
+int as_kube_manager_decode(const char *json, size_t size, const struct as_field_path *field,
+                           char manager_out[AS_MANAGER_SIZE], struct as_error *error) AS_MUST_USE;
 
 #endif

@@ -199,6 +199,7 @@ static void write_others(struct api_request *request, const struct as_target_vie
         as_json_write_member(json, "name", others[i].name);
         api_write_size(request, "min", others[i].min >= 0, others[i].min);
         api_write_size(request, "max", others[i].max >= 0, others[i].max);
+        as_json_write_member_bool(json, "paused", others[i].is_paused);
         as_json_end_object(json);
     }
     as_json_end_array(json);

@@ -123,7 +123,8 @@ void daemon_on_others_found(void *context, const char *target, const struct as_o
         return;
     for (size_t i = 0; i < count; i++)
         as_log(AS_LOG_WARN, "somebody else sizes the target too", AS_F("target", target),
-               AS_F("kind", others[i].kind), AS_F("name", others[i].name));
+               AS_F("kind", others[i].kind), AS_F("name", others[i].name),
+               AS_F("paused", others[i].is_paused ? "yes" : "no"));
     if (count == 0)
         as_log(AS_LOG_INFO, "nobody else sizes the target any more", AS_F("target", target));
     as_shell_record_others(daemon->shell, &(struct as_others_record){.event = AS_OTHERS_FOUND,

@@ -38,7 +38,8 @@ static bool is_equal(const struct known *known, const struct as_other *found, si
     for (size_t i = 0; i < count; i++) {
         if (strcmp(known->items[i].kind, found[i].kind) != 0 ||
             strcmp(known->items[i].name, found[i].name) != 0 ||
-            known->items[i].min != found[i].min || known->items[i].max != found[i].max)
+            known->items[i].min != found[i].min || known->items[i].max != found[i].max ||
+            known->items[i].is_paused != found[i].is_paused)
             return false;
     }
     return true;
@@ -63,7 +64,7 @@ bool as_others_take(struct as_others *others, const char *target, const struct a
     if (count == 0)
         return true;
     if (HASH_COUNT(others->by_target) >= OTHERS_TARGETS_MAX)
-        return false;
+        forget(others, others->by_target); /* the first: that changed least recently */
     known = as_xcalloc(1, sizeof(*known));
     known->target = as_xstrdup(target);
     known->texts = AS_ARENA_INIT;

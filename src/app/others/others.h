@@ -10,7 +10,9 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/core/record.h>
 
-#define OTHERS_TARGETS_MAX 10000 /* of more than these it is not known */
+/* Beyond, the one that changed least recently is forgotten: of a template there may be ever new
+ * targets. If it is still there, it is found again. */
+#define OTHERS_TARGETS_MAX 10000
 
 struct as_others *as_others_new(void) AS_MUST_USE;
 struct as_others *as_others_free(struct as_others *others);

@@ -89,7 +89,9 @@ static void print_others(const struct api_request *request, const struct as_targ
     for (size_t i = 0; i < count; i++) {
         as_buf_printf(out, "<p class=\"note warn\">The %s ", others[i].kind);
         html_text(out, others[i].name);
-        as_buf_append_str(out, " sizes this target too.</p>\n");
+        as_buf_append_str(out, others[i].is_paused
+                                   ? " sizes this target too: it is paused now.</p>\n"
+                                   : " sizes this target too.</p>\n");
     }
 }
 

@@ -69,8 +69,8 @@ static void on_others_found(void *context, const char *target, const struct as_o
         asked->awaits_others = false;
         look->waiting--;
         for (size_t k = 0; k < count; k++)
-            warn(look, "target `%s`: the %s %s sizes it too", ruleset->targets[i].name,
-                 others[k].kind, others[k].name);
+            warn(look, "target `%s`: the %s %s sizes it too%s", ruleset->targets[i].name,
+                 others[k].kind, others[k].name, others[k].is_paused ? " (paused)" : "");
     }
 }
 

@@ -289,7 +289,9 @@ static void print_others(const json_t *targets, FILE *out)
             as_safe_text_put(out, get_text(target, "name"));
             fprintf(out, ": the %s ", get_text(other, "kind"));
             as_safe_text_put(out, get_text(other, "name"));
-            fputs(" sizes it too\n", out);
+            fputs(json_is_true(json_object_get(other, "paused")) ? " sizes it too (paused)\n"
+                                                                 : " sizes it too\n",
+                  out);
         }
     }
 }

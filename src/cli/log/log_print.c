@@ -476,6 +476,8 @@ static void print_others(const struct print *print, json_t *record)
         if (has_number(other, "min") && has_number(other, "max"))
             fprintf(print->out, ", %lld to %lld", get_number(other, "min"),
                     get_number(other, "max"));
+        if (json_is_true(json_object_get(other, "paused")))
+            fputs(" (paused)", print->out);
     }
     if (found && json_array_size(found) == 0)
         fputs(" nobody any more", print->out);

@@ -18,17 +18,28 @@ struct as_kube_manager_ask {
     void *context;
 };
 
+void as_kube_manager_read(const char *json, size_t size, const char *field,
+                          char manager_out[AS_MANAGER_SIZE])
+{
+    struct as_error error = AS_ERROR_INIT;
+    struct as_field_path path;
+    if (as_field_path_parse(field, &path, &error) == 0 &&
+        as_kube_manager_decode(json, size, &path, manager_out, &error) == 0)
+        return;
+    manager_out[0] = '\0';
+    as_log(AS_LOG_DEBUG, "who set the size is not known", AS_F("error", error.text));
+}
+
 static void answered(void *context, const struct as_http_response *response, unsigned attempts)
 {
     struct as_kube_manager_ask ask = *(struct as_kube_manager_ask *)context;
-    struct as_error error = AS_ERROR_INIT;
     char manager[AS_MANAGER_SIZE] = "";
     free(context);
     if (response->status != OK)
         as_log(AS_LOG_DEBUG, "who set the size is not known",
                AS_FI("http_status", response->status));
-    else if (as_kube_manager_decode(response->body, response->body_size, manager, &error) != 0)
-        as_log(AS_LOG_DEBUG, "who set the size is not known", AS_F("error", error.text));
+    else
+        as_kube_manager_read(response->body, response->body_size, "spec.replicas", manager);
     ask.done(ask.context, manager);
 }
 

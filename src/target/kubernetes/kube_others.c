@@ -55,13 +55,14 @@ struct space { /* a namespace */
     struct as_kube_pages *pages; /* of the kind `at`; NULL: no list is under way */
     size_t at;
     struct as_kube_others coming, known[KINDS];
+    bool is_failing[KINDS];
 };
 
 struct as_kube_others_watch {
     struct as_kube_client *client;
     LIST_HEAD(, space) spaces;
     size_t space_count, target_count;
-    bool is_told[KINDS]; /* that this kind cannot be listed */
+    size_t failing[KINDS]; /* namespaces in which this kind cannot be listed */
 };
 
 static void list(struct space *space);
@@ -80,6 +81,13 @@ static void free_seen(struct space *space, struct seen *seen)
     free(seen);
 }
 
+static void note_failure(struct space *space, size_t kind, bool is_failing)
+{
+    size_t *failing = &space->owner->failing[kind];
+    *failing = *failing - space->is_failing[kind] + is_failing;
+    space->is_failing[kind] = is_failing;
+}
+
 static void free_space(struct space *space)
 {
     struct seen *seen, *next;
@@ -88,8 +96,10 @@ static void free_space(struct space *space)
     HASH_ITER (hh, space->targets, seen, next)
         free_seen(space, seen);
     as_kube_others_deinit(&space->coming);
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < KINDS; i++) {
         as_kube_others_deinit(&space->known[i]);
+        note_failure(space, i, false);
+    }
     LIST_REMOVE(space, entry);
     space->owner->space_count--;
     free(space->name);
@@ -128,8 +138,11 @@ static void tell(const struct space *space, const struct as_target_ref *ref)
         for (size_t k = 0; k < space->known[i].count && count < AS_OTHERS_MAX; k++) {
             const struct as_kube_other *other = &space->known[i].items[k];
             if (aims_at(other, ref) && !is_of_scaled_object(other, found, count))
-                found[count++] =
-                    (struct as_other){kinds[i].kind, other->name, other->min, other->max};
+                found[count++] = (struct as_other){.kind = kinds[i].kind,
+                                                   .name = other->name,
+                                                   .min = other->min,
+                                                   .max = other->max,
+                                                   .is_paused = other->is_paused};
         }
     }
     env->others_found(env->permit_context, ref->id, found, count);
@@ -148,19 +161,20 @@ static void conclude(struct space *space)
     }
 }
 
-static void log_failure(struct as_kube_others_watch *watch, size_t at,
-                        const struct as_outcome *outcome)
+/* Once, until all namespaces can be listed: the cause is mostly the same for all of them. */
+static void log_failure(struct space *space, const struct as_outcome *outcome)
 {
     const bool is_absent = outcome->http_status == NOT_FOUND;
-    const bool is_told = watch->is_told[at];
-    watch->is_told[at] = outcome->reason != AS_REASON_APPLIED;
-    if (is_told || !watch->is_told[at])
+    const size_t at = space->at, before = space->owner->failing[at];
+    note_failure(space, at, outcome->reason != AS_REASON_APPLIED);
+    if (before > 0 || space->owner->failing[at] == 0)
         return;
     as_log(is_absent ? AS_LOG_INFO : AS_LOG_WARN,
            is_absent ? "the cluster has none of this kind: it is not looked for who else sizes the "
                        "targets with it"
                      : "it is not known who else sizes the targets",
-           AS_F("kind", kinds[at].kind), AS_F("error", outcome->message));
+           AS_F("kind", kinds[at].kind), AS_F("namespace", space->name),
+           AS_F("error", outcome->message));
 }
 
 static int take(void *context, const char *json, size_t size, char **next_out,
@@ -185,7 +199,7 @@ static void listed(void *context, const struct as_outcome *outcome)
         space->coming = former;
     }
     as_kube_others_clear(&space->coming);
-    log_failure(space->owner, space->at, outcome);
+    log_failure(space, outcome);
     if (++space->at < KINDS)
         list(space);
     else

@@ -17,11 +17,13 @@
 #include <alertscaler/access/env.h>
 #include <alertscaler/access/kube_path.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/core/field_path.h>
 #include <alertscaler/core/sized.h>
 #include <alertscaler/target/limits.h>
 #include <alertscaler/wire/kubernetes.h>
 #include <alertscaler/wire/kubernetes_resources.h>
 
+#include "kube_manager.h"
 #include "kube_pages.h"
 #include "kube_resize.h"
 #include "outcome.h"
@@ -56,6 +58,9 @@ struct call {
     const struct as_kube_workload_kind *kind;
     struct as_kube_workload workload;
     struct as_kube_sized_pods pods;
+    bool has_own_size; /* as in as_observe_request */
+    int32_t own_size;
+    char changed_by[AS_MANAGER_SIZE]; /* as in as_observation */
     unsigned attempts;
     const char *method;
     char path[512];
@@ -153,6 +158,7 @@ static void tell_observed(struct call *call)
         fill_sizes(call, &observation);
     as_outcome_fill_observation(&call->outcome, &observation);
     memcpy(observation.uid, call->workload.uid, sizeof(observation.uid));
+    memcpy(observation.changed_by, call->changed_by, sizeof(observation.changed_by));
     if (!call->sized.by_pods)
         memcpy(observation.version, call->workload.version, sizeof(observation.version));
     as_sized_append_unit(call->ref, observation.version, sizeof(observation.version));
@@ -405,10 +411,29 @@ static void list_pods(struct call *call)
 
 /* ---- a call ---- */
 
+/* Of the template, if others have changed it. Pods are changed by kubelets too, each at its time:
+ * who set the smallest of their requests is not known. */
+static void find_manager(struct call *call, const struct as_http_response *response)
+{
+    int32_t size, max;
+    if (!call->has_own_size || call->sized.by_pods ||
+        count(call, &call->workload.amounts, &size, &max, NULL) != 0 || size == call->own_size)
+        return;
+    char field[AS_FIELD_PATH_MAX];
+    snprintf(field, sizeof(field), "spec.template.spec.%s[name='%s'].resources.requests.%s",
+             call->workload.is_init ? "initContainers" : "containers", call->part.container,
+             as_kube_resource_get_word(call->part.resource));
+    as_kube_manager_read(response->body, response->body_size, field, call->changed_by);
+}
+
 static void workload_read(void *context, const struct as_http_response *response, unsigned attempts)
 {
     struct call *call = context;
-    if (!take_answer(call, response, attempts, false) || !take_workload(call, response)) {
+    const bool is_read =
+        take_answer(call, response, attempts, false) && take_workload(call, response);
+    if (is_read)
+        find_manager(call, response);
+    if (!is_read) {
         finish(call);
     } else if (call->sized.by_pods && call->workload.is_init && !call->workload.is_sidecar) {
         fail(call, AS_REASON_REJECTED,
@@ -471,11 +496,14 @@ static void begin(struct call *call)
 }
 
 void as_kube_vertical_observe(struct as_kube_vertical *vertical, uint64_t ticket,
-                              const struct as_target_ref *ref, as_target_observed_fn *done,
+                              const struct as_target_ref *ref,
+                              const struct as_observe_request *request, as_target_observed_fn *done,
                               void *context)
 {
     struct call *call = new_call(vertical, ticket, ref, context);
     call->observed = done;
+    call->has_own_size = request->has_own_size;
+    call->own_size = request->own_size;
     begin(call);
 }
 

@@ -22,7 +22,8 @@ struct as_kube_vertical *as_kube_vertical_new(struct as_kube_client *client,
 struct as_kube_vertical *as_kube_vertical_free(struct as_kube_vertical *vertical);
 
 void as_kube_vertical_observe(struct as_kube_vertical *vertical, uint64_t ticket,
-                              const struct as_target_ref *ref, as_target_observed_fn *done,
+                              const struct as_target_ref *ref,
+                              const struct as_observe_request *request, as_target_observed_fn *done,
                               void *context);
 void as_kube_vertical_scale(struct as_kube_vertical *vertical, uint64_t ticket,
                             const struct as_target_ref *ref, const struct as_scale_request *request,

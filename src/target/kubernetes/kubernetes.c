@@ -244,16 +244,17 @@ static void manager_known(void *context, const char *manager)
     go_on(call);
 }
 
-static bool is_changed_by_others(const struct call *call)
-{
-    return call->has_own_size && call->sizing->what == AS_SIZED_SCALE &&
-           call->scale.replicas != call->own_size;
-}
-
-/* Of the object itself, whose scale is at call->path. */
-static void ask_manager(struct call *call)
+/* Others have changed the size. An object of which a field is sized was read whole; of the other
+ * objects only the scale, at call->path. */
+static void find_manager(struct call *call, const struct as_http_response *response)
 {
     static const char scale[] = "/scale";
+    if (call->sizing->what == AS_SIZED_FIELD) {
+        as_kube_manager_read(response->body, response->body_size,
+                             as_target_ref_get(call->ref, "field"), call->changed_by);
+        go_on(call);
+        return;
+    }
     AS_CLEANUP(as_free_p)
     char *path = as_xstrndup(call->path.data, call->path.size - (sizeof(scale) - 1));
     call->manager = as_kube_manager_start(&call->owner->client, path, manager_known, call);
@@ -379,8 +380,8 @@ static void answered(void *context, const struct as_http_response *response, uns
         return;
     if (call->with_pods)
         take_selector(call, response);
-    if (is_changed_by_others(call))
-        ask_manager(call);
+    if (call->has_own_size && call->scale.replicas != call->own_size)
+        find_manager(call, response);
     else
         go_on(call);
 }
@@ -471,7 +472,8 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
                     void *context)
 {
     if (is_resource(ref)) {
-        as_kube_vertical_observe(((struct kubernetes *)self)->vertical, ticket, ref, done, context);
+        as_kube_vertical_observe(((struct kubernetes *)self)->vertical, ticket, ref, request, done,
+                                 context);
         return;
     }
     struct call *call = new_call(self, ticket, ref, context);

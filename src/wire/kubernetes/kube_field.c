@@ -65,18 +65,6 @@ static void print_integer(const struct tree_value *value, char text_out[AS_NUMBE
     (void)as_number_print_i64(value->integer, text_out);
 }
 
-/* An element's member as text: names are texts, ports are integers. */
-static bool has_value(const struct tree_value *element, const struct as_field_step *step)
-{
-    char number[AS_NUMBER_SIZE];
-    const struct tree_value *member = tree_find(element, step->name);
-    if (tree_is(member, TREE_INTEGER)) {
-        print_integer(member, number);
-        return strcmp(number, step->value) == 0;
-    }
-    return as_str_equal(tree_get_text(member), step->value);
-}
-
 /* "it has a, b", of an object's members or of what an element may be selected by. */
 static void list_present(const struct tree_value *around, const struct as_field_step *step,
                          struct as_buf *out)
@@ -120,7 +108,7 @@ static int find_element(const struct as_field_path *path, size_t at, struct foun
     if (found->around->kind != TREE_ARRAY)
         return fail_at(path, at, error, "expected a list");
     for (const struct tree_value *child = found->around->first; child; child = child->next) {
-        if (has_value(child, step)) {
+        if (kube_element_is(child, step)) {
             element = child;
             chosen = index;
             count++;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
 int kube_object_load(struct tree *tree, const char *json, size_t size, const char *kind,
@@ -18,6 +19,17 @@ int kube_object_load(struct tree *tree, const char *json, size_t size, const cha
         return 0;
     as_error_set(error, "kind: expected %s", kind);
     return -EBADMSG;
+}
+
+bool kube_element_is(const struct tree_value *element, const struct as_field_step *step)
+{
+    char number[AS_NUMBER_SIZE];
+    const struct tree_value *member = tree_find(element, step->name);
+    if (tree_is(member, TREE_INTEGER)) {
+        (void)as_number_print_i64(member->integer, number);
+        return strcmp(number, step->value) == 0;
+    }
+    return as_str_equal(tree_get_text(member), step->value);
 }
 
 void kube_object_read_version(struct as_reader *metadata, char *version_out, size_t size)
