@@ -214,3 +214,32 @@ Test(kubernetes_fields, the_replicas_of_a_kind_with_a_scale_are_no_field)
                      "the kind has a scale subresource: `field: spec.replicas` is not needed");
     as_target_ref_free(ref);
 }
+
+/* Who set it, if it is not what we set. */
+Test(kubernetes_fields, a_field_that_others_have_changed_names_who_it_was)
+{
+    static const char managed[] =
+        "{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":"
+        "\"101\",\"managedFields\":[{\"manager\":\"alertscaler\",\"time\":\"2026-11-24T10:00:00Z\","
+        "\"fieldsV1\":{\"f:spec\":{\"f:resources\":{\"f:requests\":{\"f:storage\":{}}}}}},{"
+        "\"manager\":\"argo\",\"time\":\"2026-11-24T10:00:09Z\",\"fieldsV1\":{\"f:spec\":{"
+        "\"f:resources\":{\"f:requests\":{\"f:storage\":{}}}}}}]},\"spec\":{\"resources\":{"
+        "\"requests\":{\"storage\":\"10Gi\"}}}}";
+    static const struct {
+        bool has_own_size;
+        int32_t own_size;
+        const char *by;
+    } cases[] = {{false, 0, ""}, {true, 10, ""}, {true, 12, "argo"}};
+    discover();
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
+        const size_t before = world.request_count;
+        answer("GET", CLAIM_PATH, 200, managed);
+        port->observe(port, 7, claim,
+                      &(struct as_observe_request){.has_own_size = cases[i].has_own_size,
+                                                   .own_size = cases[i].own_size},
+                      keep_observation, NULL);
+        world_run(&world);
+        cr_expect_str_eq(observation.changed_by, cases[i].by);
+        cr_expect_eq(world.request_count, before + 1, "of the object as it was read");
+    }
+}

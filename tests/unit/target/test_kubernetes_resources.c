@@ -35,12 +35,20 @@ static const char config_text[] = "current-context: c\n"
                                   "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
                                   "users: [{name: u, user: {token: t}}]\n";
 
-static void setup(void)
+static struct as_target_ref *make_cart(const char *apply)
 {
-    static const struct as_target_field fields[] = {
+    const struct as_target_field fields[] = {
         {"cluster", "default"}, {"apiVersion", "apps/v1"}, {"kind", "Deployment"},
         {"namespace", "shop"},  {"name", "cart"},          {"unit", "64Mi"},
-        {"container", "app"},   {"resource", "memory"},    {"apply", "pods"}};
+        {"container", "app"},   {"resource", "memory"},    {"apply", apply}};
+    return as_target_ref_make(
+        &as_target_kind_kubernetes,
+        "kubernetes/default/apps/v1/Deployment/shop/cart:container/app/memory", fields,
+        AS_ARRAY_SIZE(fields));
+}
+
+static void setup(void)
+{
     struct as_error error = AS_ERROR_INIT;
     struct as_kube_access *access;
     setup_world();
@@ -50,10 +58,7 @@ static void setup(void)
     const struct as_kube_access_config config = {kubeconfig, NULL};
     cr_assert_eq(as_kube_access_new(&config, &env, &access, &error), 0, "%s", error.text);
     port = as_kubernetes_new(access, &env);
-    cart =
-        as_target_ref_make(&as_target_kind_kubernetes,
-                           "kubernetes/default/apps/v1/Deployment/shop/cart:container/app/memory",
-                           fields, AS_ARRAY_SIZE(fields));
+    cart = make_cart("pods");
 }
 
 static void teardown(void)
@@ -133,4 +138,36 @@ Test(kubernetes_resources, a_pod_that_has_gone_is_left_out)
     scale(port, cart, 4, 5, "");
     cr_expect_eq(result.outcome, AS_REASON_APPLIED, "%s", result.message);
     cr_expect_str_eq(result.message, "1 of 2 pods resized, 1 gone meanwhile");
+}
+
+/* Who set it, if it is not what we set. */
+Test(kubernetes_resources, a_template_that_others_have_changed_names_who_it_was)
+{
+    static const char managed[] =
+        "{\"kind\":\"Deployment\",\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"101\","
+        "\"managedFields\":[{\"manager\":\"vpa-updater\",\"time\":\"2026-11-24T10:00:09Z\","
+        "\"fieldsV1\":{\"f:spec\":{\"f:template\":{\"f:spec\":{\"f:containers\":{"
+        "\"k:{\\\"name\\\":\\\"app\\\"}\":{\"f:resources\":{\"f:requests\":{\"f:memory\":{}}}}}}}}}"
+        "}"
+        "]},\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"cart\"}},\"template\":{\"spec\":"
+        "{" RESOURCES("256Mi") "}}}}";
+    static const struct {
+        const char *apply;
+        int32_t own_size;
+        const char *by;
+    } cases[] = {{"template", 4, ""}, {"template", 6, "vpa-updater"}, {"pods", 6, ""}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
+        struct as_target_ref *ref = make_cart(cases[i].apply);
+        answer("GET", CART_PATH, 200, managed);
+        if (strcmp(cases[i].apply, "pods") == 0)
+            answer("GET", LIST_PATH, 200, LIST("256Mi", "256Mi"));
+        port->observe(
+            port, 7, ref,
+            &(struct as_observe_request){.has_own_size = true, .own_size = cases[i].own_size},
+            keep_observation, NULL);
+        world_run(&world);
+        cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+        cr_expect_str_eq(observation.changed_by, cases[i].by, "%zu", i);
+        as_target_ref_free(ref);
+    }
 }
