@@ -206,6 +206,26 @@ def test_status_shows_pauses(played):
         assert told[:3] == ["Leader: alertscaler-0", "Dry run: nothing is changed.", says]
 
 
+def test_status_names_what_is_held_and_who_else_sizes(played):
+    """Below the table. An earlier daemon says less."""
+    back = {"at": at(-100), "from": 4, "to": 6, "found": 4}
+    played.answer = lambda asked: (200, {}, {"status": "success", "data": {} if asked.path.endswith("/status") else [
+        target(contended={"until": at(3500), "set_backs": [{**back, "by": None}, {**back, "by": "argo\x1b[2J"}]}),
+        target(name="jobs", ineffective=[{"rule": "slow\n", "until": at(80000)}, {"rule": "late", "until": None}],
+               others=[{"kind": "HorizontalPodAutoscaler", "name": "a", "min": 1, "max": 1},
+                       {"kind": "ScaledObject", "name": "b", "min": 0, "max": 9, "paused": True}])]})
+    done = played.run("status")
+    assert done.returncode == 0, done.stderr
+    lines = re.sub(r"58m\d+s", "58m", done.stdout).splitlines()
+    assert "58m: contended by argo" in lines[1] and "\x1b" not in done.stdout
+    assert lines[3:] == [
+        "jobs: the HorizontalPodAutoscaler a sizes it too",
+        "jobs: the ScaledObject b sizes it too (paused)",
+        "jobs: the rule slow\\x0a did not help: held for another 22h13m, or until resume",
+        "jobs: the rule late did not help: held for another 0s, or until resume",
+    ]
+
+
 def test_status_watch_goes_on_through_errors_and_ends_cleanly(played):
     binary = find_binary()
     played.answer = 200, {}, {"status": "success", "data": [target()]}

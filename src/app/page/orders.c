@@ -120,9 +120,9 @@ static void print_orders_of(const struct api_request *request, const struct as_t
     as_encode_percent(&place, target->id, strlen(target->id), "");
     if (as_buf_check(&place) != 0)
         return; /* no request could have this path */
-    if (target->pause.is_set)
+    if (target->pause.is_set || page_is_held(request, target))
         print_form(request, place.data, "resume", "Resume", "");
-    else
+    if (!target->pause.is_set)
         print_form(request, place.data, "pause", "Pause", for_field);
     print_scale_form(request, place.data, target);
     print_floor_form(request, place.data, target);

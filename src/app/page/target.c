@@ -71,21 +71,12 @@ static void print_facts(const struct api_request *request, const struct as_targe
     as_buf_append_str(out, "</p>\n");
 }
 
-/* Who set its size back, and who else aims at it. */
+/* Who else aims at it. */
 static void print_others(const struct api_request *request, const struct as_target_view *target)
 {
     struct as_buf *out = page_get_out(request);
     size_t count;
     const struct as_other *others = as_others_find(request->view.others, target->id, &count);
-    if (as_moment_is_set(target->contended_until) && target->set_back_count > 0) {
-        const struct as_set_back *last = &target->set_backs[target->set_back_count - 1];
-        as_buf_append_str(out, "<p class=\"note warn\">");
-        html_text(out, *last->by ? last->by : "Somebody else");
-        as_buf_printf(out, " has set its size back to %" PRId32 ": it is left alone until ",
-                      last->found);
-        page_print_time(request, target->contended_until.wall);
-        as_buf_append_str(out, ", or until it is resumed.</p>\n");
-    }
     for (size_t i = 0; i < count; i++) {
         as_buf_printf(out, "<p class=\"note warn\">The %s ", others[i].kind);
         html_text(out, others[i].name);
@@ -236,6 +227,7 @@ static void print_target(void *context, const struct as_target_view *target)
                                             .has_form = page_has_orders(request, target)});
     html_element(out, "p", "id", target->id);
     print_notes(request, target);
+    page_print_held_of(request, target);
     print_others(request, target);
     print_facts(request, target);
     print_group_link(request, target);

@@ -296,6 +296,25 @@ static void print_others(const json_t *targets, FILE *out)
     }
 }
 
+/* Rules that did not help. */
+static void print_ineffective(const json_t *targets, FILE *out)
+{
+    const json_t *target, *rule;
+    size_t i, k;
+    json_array_foreach(targets, i, target)
+    {
+        json_array_foreach(json_object_get(target, "ineffective"), k, rule)
+        {
+            char left[64] = "0s";
+            (void)describe_span(rule, "until", false, get_now_us(), left, sizeof(left));
+            as_safe_text_put(out, get_text(target, "name"));
+            fputs(": the rule ", out);
+            as_safe_text_put(out, get_text(rule, "rule"));
+            fprintf(out, " did not help: held for another %s, or until resume\n", left);
+        }
+    }
+}
+
 static bool has_target(const json_t *targets, const char *id)
 {
     const json_t *target;
@@ -350,19 +369,13 @@ static void print_text(const struct as_args *args, json_t *data, FILE *out)
     json_t *status = http_call_ask(args, "/api/v1/status", &problem, &unused);
     print_above(json_object_get(status, "data"), out); /* the table is printed in any case */
     json_decref(status);
-    if (json_is_array(data)) {
-        print_table(data, out);
-        print_failures(data, out);
-        print_others(data, out);
-        print_requests(args, data, out);
-    } else {
-        json_t *one = json_pack("[O]", data);
-        print_table(one, out);
-        print_failures(one, out);
-        print_others(one, out);
-        print_requests(args, one, out);
-        json_decref(one);
-    }
+    json_t *targets = json_is_array(data) ? json_incref(data) : json_pack("[O]", data);
+    print_table(targets, out);
+    print_failures(targets, out);
+    print_others(targets, out);
+    print_ineffective(targets, out);
+    print_requests(args, targets, out);
+    json_decref(targets);
 }
 
 int status_print(const struct as_args *args, FILE *out, char **problem_out)

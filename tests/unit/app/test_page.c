@@ -156,6 +156,59 @@ Test(page, pauses_are_said_with_who_and_why)
            "Everything is paused by whole for another 59 min: load &lt;test&gt;");
 }
 
+static void pass(int64_t us)
+{
+    world.mono.us += us;
+    world_step(&world, (struct as_event){.kind = AS_EVENT_DEADLINE});
+}
+
+static void resume(void)
+{
+    const struct as_order order = {
+        .kind = AS_ORDER_RESUME, .target = "checkout", .who = "whole", .reason = "mended"};
+    world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .ticket = 99, .order = &order});
+}
+
+Test(page, a_rule_that_did_not_help_is_listed_until_it_is_resumed)
+{
+    world.ruleset->rules[0].ineffective_after = 1;
+    notify("Slow", NULL);
+    pass(AS_US_PER_MIN);
+    expect_none(ask("/", "", 200), "<h2>Held</h2>");
+    pass(AS_US_PER_H);
+    const char *body = ask("/", "", 200);
+    expect(body, "<h2>Held</h2>");
+    expect(body, ">slow</a> did not help");
+    expect(body, ">2026-11-26 "); /* a day later */
+    body = ask("/targets/checkout", "", 200);
+    expect(body, ">slow</a> did not help: it is held here until ");
+    who = "narrow"; /* sees another rule alone */
+    expect_none(ask("/", "", 200), "</a> did not help");
+    who = "";
+    resume();
+    expect_none(ask("/", "", 200), "<h2>Held</h2>");
+    expect_none(ask("/targets/checkout", "", 200), "</a> did not help");
+}
+
+Test(page, a_contended_target_is_listed_with_who_and_until_when)
+{
+    static const char *const apps[] = {"a", "b", "c"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(apps); i++) {
+        expect_none(ask("/", "", 200), "<h2>Held</h2>");
+        notify("Slow", apps[i]);
+        world.replicas = 4; /* somebody else */
+        pass(61 * AS_US_PER_S);
+    }
+    const char *body = ask("/", "", 200);
+    expect(body, "<h2>Held</h2>");
+    expect(body, "Somebody else has set its size back to 4");
+    expect(body, "contended");
+    expect(ask("/targets/checkout", "", 200),
+           "Somebody else has set its size back to 4: it is left alone until ");
+    resume();
+    expect_none(ask("/", "", 200), "<h2>Held</h2>");
+}
+
 /* No script, no style but ours by its digest, nothing from elsewhere, no frame. */
 Test(page, the_browser_may_load_nothing)
 {

@@ -27,6 +27,7 @@ struct world {
     as_mono_time mono;
     int32_t replicas;            /* of every target */
     enum as_reason scale_result; /* AS_REASON_APPLIED unless said otherwise */
+    unsigned version;            /* of each observation another one */
     uint64_t requests;
     int64_t skew_us;        /* of the wall clock, when looked at */
     const char *credential; /* through which notifications come; NULL: none is needed */
@@ -109,8 +110,8 @@ static inline void world_carry_out(struct world *world, struct as_event *next, s
                                               .replicas = world->replicas,
                                               .status_replicas = world->replicas,
                                               .min = -1,
-                                              .max = -1,
-                                              .version = "1"};
+                                              .max = -1};
+        (void)snprintf(observation.version, sizeof(observation.version), "%u", ++world->version);
         if (effect->kind == AS_EFFECT_COMMIT && effect->ticket != 0) {
             next[(*count)++] =
                 (struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = effect->ticket};
