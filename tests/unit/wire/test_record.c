@@ -241,7 +241,7 @@ Test(record, nodes)
 
 Test(record, others)
 {
-    static const struct as_other found[] = {{"HorizontalPodAutoscaler", "web", 2, -1}};
+    static const struct as_other found[] = {{"HorizontalPodAutoscaler", "web", 2, -1, true}};
     const struct as_set_back set_backs[] = {{.from = 4, .to = 6, .found = 4, .by = "hpa"},
                                             {.from = 4, .to = 6, .found = 5, .by = ""}};
     struct as_others_record record = {.event = AS_OTHERS_FOUND,
@@ -257,6 +257,7 @@ Test(record, others)
     json_t *item = json_array_get(json_object_get(seal(&first)->json, "found"), 0);
     cr_assert_str_eq(json_string_value(json_object_get(item, "name")), "web");
     cr_assert(json_is_null(json_object_get(item, "max")));
+    cr_assert(json_is_true(json_object_get(item, "paused")));
     cr_assert_null(json_object_get(first.json, "set_backs"));
     sealed_deinit(&first);
 
