@@ -89,7 +89,7 @@ static void print_summary(const struct as_notice *notice, struct as_buf *out)
         break;
     case AS_NOTICE_NEEDS_APPROVAL:
         if (notice->phase == AS_NOTICE_END)
-            as_buf_printf(out, " waits for no approval any more: %s", notice->reason);
+            as_buf_printf(out, " waits for no approval any more: %s", notice->message);
         else
             print_question(notice, out);
         break;
@@ -126,7 +126,6 @@ static void write_annotations(struct as_json_writer *json, const struct as_notic
     char number[16];
     as_json_write_key(json, "annotations");
     as_json_begin_object(json);
-    write_text(json, "approval", notice->approval);
     write_text(json, "command", notice->command);
     write_text(json, "decision", notice->decision);
     if (notice->has_from) {
@@ -164,6 +163,8 @@ static void write_alert(struct as_json_writer *json, const struct as_notice *not
     as_json_begin_object(json);
     as_json_write_member(json, "alertname", as_notice_kind_get_row(notice->kind)->alertname);
     as_json_write_member(json, AS_OWN_ALERT_LABEL, sender->instance);
+    /* each request is an alert of its own: Alertmanager would take the next one for a repeat */
+    write_text(json, "approval", notice->approval);
     write_text(json, "reason", notice->reason);
     write_text(json, "rule", notice->rule);
     as_json_write_member(json, "target", notice->target);

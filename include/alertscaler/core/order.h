@@ -38,7 +38,7 @@ struct as_order { /* all borrowed for the step */
     const char *request; /* approve, deny: the id of what is asked; else NULL */
     const char *who;     /* the credential's name; "" if none is required */
     const char *remote;  /* the sender's address; "" if none */
-    const char *reason;  /* empty only of approve and deny */
+    const char *reason;  /* never empty */
     int64_t for_us;      /* pause: how long; 0: until resumed */
     enum as_ways ways;   /* pause: what it stops; NONE: both */
     int32_t replicas;    /* scale: 0 .. 2^31-1; floor: 1 .. 2^31-1 */

@@ -219,7 +219,7 @@ static struct as_order make_answer(const char *request, bool approves)
         .request = request,
         .who = "",
         .remote = "",
-        .reason = "",
+        .reason = "a rehearsal",
     };
 }
 

@@ -165,6 +165,7 @@ static void end_state(struct tell *tell, struct as_storage_batch *batch, struct 
     notice.ended = (as_maybe_time){true, tell->clock->get_wall(tell->clock)};
     notice.hash = NULL;
     notice.decision = news->decision ? news->decision : notice.decision;
+    notice.message = news->message ? news->message : notice.message;
     notice.has_from = news->has_from;
     notice.from = news->from;
     tell_all(tell, batch, &notice);
@@ -225,6 +226,14 @@ static void tell_others(struct tell *tell, struct as_storage_batch *batch,
         end_state(tell, batch, state, &notice);
 }
 
+/* "approved by ada: the sale" */
+static char *describe_end(const struct as_approval_record *record)
+{
+    const char *who = record->request->who;
+    return as_xasprintf("%s%s%s%s%s", as_approval_event_get_word(record->event), *who ? " by " : "",
+                        who, *record->message ? ": " : "", record->message);
+}
+
 /* The request waits until any record but `asked` says what has become of it. One that comes back
  * does not wait. */
 static void tell_approval(struct tell *tell, struct as_storage_batch *batch,
@@ -232,14 +241,15 @@ static void tell_approval(struct tell *tell, struct as_storage_batch *batch,
 {
     const struct as_approval_state *request = record->request;
     const bool is_asked = record->event == AS_APPROVAL_ON_ASKED;
+    AS_CLEANUP(as_free_p) char *message = is_asked ? NULL : describe_end(record);
     const struct as_notice notice = {
         .kind = AS_NOTICE_NEEDS_APPROVAL,
         .phase = AS_NOTICE_BEGIN,
         .target = record->target,
         .target_name = record->target_name,
         .rule = request->rule,
-        .reason = is_asked ? as_reason_get_word(AS_REASON_NEEDS_APPROVAL)
-                           : as_approval_event_get_word(record->event),
+        .reason = as_reason_get_word(AS_REASON_NEEDS_APPROVAL),
+        .message = message,
         .decision = request->decision,
         .approval = request->id,
         .has_from = true,
