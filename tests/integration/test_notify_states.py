@@ -1,14 +1,11 @@
 """What people are told of requests for approvals, of others at the same size, and of rules that do not help: the alerts come to a
 real Alertmanager's receiver, begin and end as docs/notify.md says, and come from a daemon that was killed meanwhile."""
-import contextlib
-import json
-import sqlite3
-
 import pytest
 
 from harness.kube import path_of
 from harness.node_group import HttpNodeGroup
 from harness.notification import alert, notification
+from harness.past import wait
 from harness.recorder import Recorder
 from harness.wait import eventually, steadily
 from harness.webhook import Webhook
@@ -65,22 +62,6 @@ def waiting(daemon):
     return [each for each in daemon.get("/api/v1/approvals").json["data"] if each["answer"] == "waiting"]
 
 
-def age(daemon, seconds):
-    """Makes all of a stopped daemon's state older, as if the machine had been switched off meanwhile."""
-    def shift(value):
-        if isinstance(value, dict):
-            return {key: "00000000-0000-0000-0000-000000000000" if key == "boot" else shift(each) for key, each in value.items()}
-        if isinstance(value, list) and len(value) == 2 and all(isinstance(each, int) for each in value):
-            return [value[0], value[1] - seconds * 1_000_000]
-        return [shift(each) for each in value] if isinstance(value, list) else value
-
-    with contextlib.closing(sqlite3.connect(daemon.state_file)) as connection, connection as state:
-        for table in ("incident", "target"):
-            column = [row[1] for row in state.execute(f"PRAGMA table_info({table})")]
-            for key, text in state.execute(f"SELECT * FROM {table}").fetchall():
-                state.execute(f"UPDATE {table} SET {column[1]} = ? WHERE {column[0]} = ?", (json.dumps(shift(json.loads(text))).encode(), key))
-
-
 def test_a_change_that_waits_is_told_until_it_is_answered(make, group, people, events):
     daemon = make(make_rules(group, approval={"above": 3}), ["needs_approval"])
     fire(daemon)
@@ -119,12 +100,6 @@ def reload(daemon, **rule):
     daemon.rules["rules"][0] |= rule
     daemon.write_rules(daemon.rules)
     daemon.reload()
-
-
-def wait(daemon, seconds):
-    daemon.stop()
-    age(daemon, seconds)
-    daemon.start()
 
 
 @pytest.mark.parametrize("way", ENDS)

@@ -5,6 +5,7 @@
 #include "engine_harness.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <alertscaler/base/attr.h>
 
@@ -412,5 +413,126 @@ Test(engine_approvals, a_pause_is_not_asked_about)
     harness_halt(&h, NULL);
     approve(&h);
     cr_assert_eq(harness_target(&h, "web")->size, 8);
+    harness_stop(&h);
+}
+
+/* The rule follows a value: it may want less, or another direction, than what was asked for. */
+static const struct spec load = {
+    .targets = {{.name = "web", .min = 1, .max = 40, .up = 10, .down = 10}},
+    .rules = {{.name = "load",
+               .match = {"alertname=Load"},
+               .target = "web",
+               .source = {.query = "load"},
+               .pass_through = true,
+               .approval = ASKS(3)}},
+};
+
+static void set_load(struct harness *harness, double value)
+{
+    harness->queries[0] = (struct query_script){"load", {.value = value}};
+}
+
+Test(engine_approvals, a_decision_in_the_other_direction_ends_the_request)
+{
+    WITH(h, load);
+    char id[AS_ULID_SIZE];
+    set_load(&h, 12);
+    fire(&h, "Load", 990);
+    cr_assert_not_null(strstr(said(&h), "asked web 4>12 by load"));
+    memcpy(id, h.last_request, sizeof(id));
+    set_load(&h, 3);
+    tick(&h, 60);
+    const char *text = said(&h);
+    cr_assert_not_null(strstr(text, "void web 4>12 by load"), "%s", text);
+    cr_assert_eq(harness_target(&h, "web")->size, 3);
+    answer(&h, AS_ORDER_APPROVE, id);
+    cr_assert_str_eq(h.last_message, "it is void: a decision in the other direction came first");
+    set_load(&h, 12);
+    tick(&h, 300);
+    cr_assert_eq(harness_target(&h, "web")->size, 3);
+    cr_assert_not_null(strstr(said(&h), "not_approved (12) by load"), "asked again after an hour");
+    tick(&h, 3600);
+    cr_assert_not_null(strstr(said(&h), "asked web 3>12 by load"));
+    harness_stop(&h);
+}
+
+/* Also if it was approved already, and waits for a lock. */
+Test(engine_approvals, a_decision_in_the_other_direction_ends_an_approval)
+{
+    WITH(h, load);
+    set_load(&h, 12);
+    fire(&h, "Load", 990);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_PAUSE, .target = "web"});
+    approve(&h);
+    cr_assert_not_null(strstr(said(&h), "approved web 4>12"));
+    set_load(&h, 2);
+    tick(&h, 60);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME, .target = "web"});
+    cr_assert_not_null(strstr(said(&h), "void web 4>12 by load"));
+    set_load(&h, 12);
+    tick(&h, 300);
+    cr_assert_eq(harness_target(&h, "web")->size, 2);
+    harness_stop(&h);
+}
+
+Test(engine_approvals, the_size_is_decided_anew_when_the_answer_comes)
+{
+    static const struct {
+        double wanted;
+        int32_t size;
+    } rows[] = {{12, 12}, {10, 10}, {30, 12}, {4, 4}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        WITH(h, load);
+        set_load(&h, 12);
+        fire(&h, "Load", 990);
+        set_load(&h, rows[i].wanted);
+        approve(&h);
+        cr_expect_eq(harness_target(&h, "web")->size, rows[i].size, "%g: %d", rows[i].wanted,
+                     harness_target(&h, "web")->size);
+        tick(&h, 600);
+        cr_expect_eq(harness_target(&h, "web")->size, rows[i].size, "later %g", rows[i].wanted);
+        harness_stop(&h);
+    }
+}
+
+Test(engine_approvals, an_approval_that_is_not_used_in_time_is_over)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_PAUSE, .target = "web"});
+    tick(&h, 600);
+    approve(&h);
+    tick(&h, 899);
+    cr_assert_null(strstr(said(&h), "expired"), "its time begins with the answer");
+    tick(&h, 1);
+    cr_assert_not_null(strstr(said(&h), "expired web 4>8 by big"));
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME, .target = "web"});
+    tick(&h, 60);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    harness_stop(&h);
+}
+
+/* Each request is answered; the time at which a person answers does not let another change in. */
+Test(engine_approvals, no_size_is_reached_that_was_not_shown)
+{
+    WITH(h, load);
+    int32_t shown = 4, large = 0;
+    fire(&h, "Load", 990);
+    for (int i = 0; i < 400; i++) {
+        set_load(&h, 5 + i * 7 % 34);
+        tick(&h, 97);
+        const char *asked = strstr(said(&h), "asked web ");
+        if (asked)
+            cr_assert_eq(sscanf(asked, "asked web %*d>%d", &shown), 1);
+        const int32_t size = harness_target(&h, "web")->size;
+        if (i % 3 == 0)
+            approve(&h);
+        const int32_t after = harness_target(&h, "web")->size;
+        const bool is_large = abs(after - size) > 3;
+        large += is_large;
+        cr_assert(!is_large || (after > size ? after <= shown : after >= shown),
+                  "%d: from %d to %d, shown %d", i, size, after, shown);
+    }
+    cr_assert_gt(large, 3);
     harness_stop(&h);
 }

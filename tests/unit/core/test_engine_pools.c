@@ -309,3 +309,27 @@ Test(engine_pools, a_group_is_a_pool_of_itself)
     cr_expect_eq(fleet_count_waiting(&fleet), 0);
     stop(&h);
 }
+
+/* A pool asks once for all its groups, and its answer counts once. */
+Test(engine_pools, a_pool_asks_once_for_its_groups)
+{
+    static struct spec asks;
+    asks = workers;
+    asks.rules[0].approval =
+        (struct as_approval_config){.is_set = true, .above = 1, .for_us = 15 * AS_US_PER_MIN};
+    struct harness h = {0};
+    start(&h, &asks);
+    fleet_add_pods(&fleet, 0, 40);
+    fire(&h, "Wait", 990);
+    tick(&h, 300);
+    const char *text = said(&h);
+    cr_assert(has(text, "asked both 1>11 by wait"), "%s", text);
+    cr_assert_null(strstr(strstr(text, "asked ") + 1, "asked "), "%s", text);
+    cr_assert_eq(fleet_count_waiting(&fleet), 40);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_APPROVE, .request = h.last_request});
+    tick(&h, 300);
+    text = said(&h);
+    cr_assert(has(text, "used both 1>11 by wait"), "%s", text);
+    cr_assert_eq(fleet_count_waiting(&fleet), 0, "%s", text);
+    stop(&h);
+}

@@ -1,0 +1,126 @@
+"""Changes that wait for a person, on the real API server: approved, run out, over kill -9, over another replica, and with the object
+made anew under the same name."""
+import pytest
+
+from harness.control_plane import ADMIN_TOKEN
+from harness.kube import path_of
+from harness.notification import alert, notification
+from harness.past import wait
+from harness.wait import eventually, steadily
+from test_others import deployment
+
+pytestmark = pytest.mark.kubernetes
+
+
+class Scene:
+    """A Deployment of 4, and daemons whose rule wants 14, which needs an approval."""
+
+    def __init__(self, control_plane, namespace, make_daemon, tmp_path):
+        self.admin, self.namespace, self.make_daemon = control_plane.admin, namespace, make_daemon
+        self.path = path_of("apps/v1", "Deployment", namespace, "web")
+        self.kubeconfig = str(control_plane.write_kubeconfig(f"approvals-{namespace}", token=ADMIN_TOKEN))
+        self.token = tmp_path / "token"
+        self.token.write_text("secret")
+        self.create()
+
+    def create(self):
+        self.admin.create(deployment("web", 4), self.namespace)
+
+    @property
+    def size(self):
+        return self.admin.replicas(self.path)
+
+    def start(self, config=None, **options):
+        daemon = self.make_daemon({
+            "targets": {"web": {"kubernetes": {"kind": "Deployment", "namespace": self.namespace, "name": "web"}, "max": 20,
+                                "cooldown": {"up": "0s", "down": "0s"}, "approval": {"above": 5, "for": "10m"}}},
+            "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 10}, "once": True}],
+        }, {"clusters": {"default": {"kubeconfig": self.kubeconfig}}, **(config or {}),
+            "receiver": {"tokens": [{"name": "ada", "file": str(self.token), "permissions": ["notify", "read", "admin"]}]},
+            }, flags=["--web.enable-admin-api"], start=False, **options)
+        daemon.headers = {"Authorization": "Bearer secret"}
+        return daemon.start()
+
+
+@pytest.fixture
+def scene(control_plane, namespace, make_daemon, tmp_path):
+    return Scene(control_plane, namespace, make_daemon, tmp_path)
+
+
+def fire(daemon):
+    daemon.notify(notification(alert({"alertname": "Busy"})))
+
+
+def waiting(daemon):
+    answer = daemon.get("/api/v1/approvals")
+    return [each for each in answer.json["data"] if each["answer"] == "waiting"] if answer.ok else []
+
+
+def wait_request(daemon):
+    return eventually(lambda: waiting(daemon), what="it is asked")[0]
+
+
+def approve(daemon, request):
+    return daemon.post(f"/api/v1/approvals/{request['id']}/approve", {"reason": "the sale"}).status
+
+
+def events(daemon):
+    return [record["event"] for record in daemon.records("approval")]
+
+
+def test_approved_over_a_kill(scene):
+    daemon = scene.start()
+    fire(daemon)
+    request = wait_request(daemon)
+    assert (request["from"], request["to"]) == (4, 14) and scene.size == 4
+    daemon.kill()
+    daemon.start()
+    assert wait_request(daemon)["id"] == request["id"]
+    assert approve(daemon, request) == 200
+    daemon.kill()                   # the answer is durable, whatever became of the change
+    daemon.start()
+    eventually(lambda: scene.size == 14, what="the approved size")
+    action = daemon.wait_record("action", outcome="applied")
+    assert (action["from"], action["to"], action["approval"]) == (4, 14, request["id"])
+    assert events(daemon) == ["asked", "approved", "used"]
+    assert approve(daemon, request) in (404, 409) and scene.size == 14
+
+
+def test_nobody_answers(scene):
+    daemon = scene.start()
+    fire(daemon)
+    request = wait_request(daemon)
+    wait(daemon, 11 * 60)
+    assert daemon.wait_record("approval", event="expired")["id"] == request["id"]
+    eventually(lambda: daemon.records("decision")[-1]["output"]["reason"] == "not_approved")
+    assert approve(daemon, request) == 409
+    steadily(lambda: scene.size == 4, 1)
+
+
+def test_another_replica_goes_on(scene):
+    config = {"state": {"store": "kubernetes", "namespace": scene.namespace,
+                        "lease": {"duration": "3s", "renew_deadline": "2s", "retry_period": "500ms"}}}
+    former = scene.start(config, name="pod-0", env={"POD_NAME": "pod-0"})
+    fire(former)
+    request = wait_request(former)
+    former.kill()
+    later = scene.start(config, name="pod-1", env={"POD_NAME": "pod-1"})
+    assert wait_request(later) == request
+    assert scene.size == 4
+    assert approve(later, request) == 200
+    eventually(lambda: scene.size == 14, what="the approved size")
+    later.wait_record("approval", event="used")
+    assert events(later)[-2:] == ["approved", "used"]      # before them the record that the former may not have written any more
+
+
+def test_another_object_of_the_name_is_another_question(scene):
+    daemon = scene.start()
+    fire(daemon)
+    request = wait_request(daemon)
+    scene.admin.delete(scene.path)
+    scene.create()
+    assert approve(daemon, request) in (200, 404, 409)      # it may have been seen already
+    again = eventually(lambda: [each for each in waiting(daemon) if each["id"] != request["id"]], what="it is asked anew")[0]
+    assert "void" in events(daemon) and "used" not in events(daemon) and scene.size == 4
+    assert approve(daemon, again) == 200
+    eventually(lambda: scene.size == 14, what="the approved size")
