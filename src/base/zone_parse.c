@@ -120,7 +120,7 @@ static int read_block(struct input *in, const struct counts *counts, size_t time
 
 static bool take(struct input *in, char wanted)
 {
-    if (in->at == in->end || *in->at != wanted)
+    if (in->at == in->end || *in->at != (unsigned char)wanted)
         return false;
     in->at++;
     return true;

@@ -1,6 +1,7 @@
 /*
  * Schedules: their time zones, and bounds that contradict each other.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -64,6 +65,7 @@ static void check_bounds(struct resolver *resolver, const struct raw_target *raw
         conflict.max_of < AS_SCHEDULES_MAX ? &raw->schedules[conflict.max_of] : NULL;
     const struct raw_schedule *high =
         conflict.min_of < AS_SCHEDULES_MAX ? &raw->schedules[conflict.min_of] : NULL;
+    assert(high || low); /* the target's own are no conflict */
     as_wall_time_print_short(conflict.at, at);
     if (high && low)
         loader_report(&resolver->loader, as_yaml_find(high->node, "min"),

@@ -11,9 +11,6 @@
 
 #include <bsd/sys/queue.h>
 
-#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
-#include <uthash.h>
-
 #include <alertscaler/access/kube_path.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
@@ -24,6 +21,7 @@
 #include <alertscaler/target/limits.h>
 #include <alertscaler/wire/kubernetes_others.h>
 
+#include "kube_noted.h"
 #include "kube_pages.h"
 
 #define NOT_FOUND 404
@@ -40,18 +38,12 @@ static const struct kind {
 };
 #define KINDS AS_ARRAY_SIZE(kinds)
 
-struct seen {          /* a target */
-    UT_hash_handle hh; /* by its id */
-    struct as_target_ref *ref;
-    as_mono_time noted;
-};
-
 struct space { /* a namespace */
     LIST_ENTRY(space) entry;
     struct as_kube_others_watch *owner;
     char *name;
     as_mono_time due;
-    struct seen *targets;
+    struct as_kube_noted targets;
     struct as_kube_pages *pages; /* of the kind `at`; NULL: no list is under way */
     size_t at;
     struct as_kube_others coming, known[KINDS];
@@ -73,14 +65,6 @@ static as_mono_time now(const struct as_kube_others_watch *watch)
     return clock->get_mono(clock);
 }
 
-static void free_seen(struct space *space, struct seen *seen)
-{
-    HASH_DEL(space->targets, seen);
-    space->owner->target_count--;
-    as_target_ref_free(seen->ref);
-    free(seen);
-}
-
 static void note_failure(struct space *space, size_t kind, bool is_failing)
 {
     size_t *failing = &space->owner->failing[kind];
@@ -90,11 +74,10 @@ static void note_failure(struct space *space, size_t kind, bool is_failing)
 
 static void free_space(struct space *space)
 {
-    struct seen *seen, *next;
     if (space->pages)
         as_kube_pages_cancel(space->pages);
-    HASH_ITER (hh, space->targets, seen, next)
-        free_seen(space, seen);
+    space->owner->target_count -= space->targets.count;
+    as_kube_noted_deinit(&space->targets);
     as_kube_others_deinit(&space->coming);
     for (size_t i = 0; i < KINDS; i++) {
         as_kube_others_deinit(&space->known[i]);
@@ -150,15 +133,14 @@ static void tell(const struct space *space, const struct as_target_ref *ref)
 
 static void conclude(struct space *space)
 {
-    struct as_kube_others_watch *watch = space->owner;
-    struct seen *seen, *next;
-    space->due.us = as_time_add(now(watch).us, AS_KUBE_OTHERS_EVERY_US);
-    HASH_ITER (hh, space->targets, seen, next) {
-        if (now(watch).us - seen->noted.us > AS_KUBE_OTHERS_KEEP_US)
-            free_seen(space, seen);
-        else
-            tell(space, seen->ref);
-    }
+    const struct as_kube_noted_target *target = NULL;
+    const as_mono_time present = now(space->owner);
+    space->due.us = as_time_add(present.us, AS_KUBE_OTHERS_EVERY_US);
+    space->owner->target_count -= space->targets.count;
+    as_kube_noted_forget(&space->targets, (as_mono_time){present.us - AS_KUBE_OTHERS_KEEP_US});
+    space->owner->target_count += space->targets.count;
+    while ((target = as_kube_noted_next(&space->targets, target)))
+        tell(space, as_kube_noted_get(target));
 }
 
 /* Once, until all namespaces can be listed: the cause is mostly the same for all of them. */
@@ -269,17 +251,9 @@ static struct space *new_space(struct as_kube_others_watch *watch, const char *n
 static bool note(struct space *space, const struct as_target_ref *ref)
 {
     struct as_kube_others_watch *watch = space->owner;
-    struct seen *seen;
-    HASH_FIND(hh, space->targets, ref->id, strlen(ref->id), seen);
-    const bool is_new = !seen && watch->target_count < AS_KUBE_OTHERS_TARGETS_MAX;
-    if (is_new) {
-        seen = as_xcalloc(1, sizeof(*seen));
-        seen->ref = as_target_ref_copy(ref);
-        HASH_ADD_KEYPTR(hh, space->targets, seen->ref->id, strlen(seen->ref->id), seen);
-        watch->target_count++;
-    }
-    if (seen)
-        seen->noted = now(watch);
+    const bool is_new = as_kube_noted_add(&space->targets, ref, now(watch),
+                                          watch->target_count < AS_KUBE_OTHERS_TARGETS_MAX);
+    watch->target_count += is_new;
     return is_new;
 }
 

@@ -429,13 +429,12 @@ static void find_manager(struct call *call, const struct as_http_response *respo
 static void workload_read(void *context, const struct as_http_response *response, unsigned attempts)
 {
     struct call *call = context;
-    const bool is_read =
-        take_answer(call, response, attempts, false) && take_workload(call, response);
-    if (is_read)
-        find_manager(call, response);
-    if (!is_read) {
+    if (!take_answer(call, response, attempts, false) || !take_workload(call, response)) {
         finish(call);
-    } else if (call->sized.by_pods && call->workload.is_init && !call->workload.is_sidecar) {
+        return;
+    }
+    find_manager(call, response);
+    if (call->sized.by_pods && call->workload.is_init && !call->workload.is_sidecar) {
         fail(call, AS_REASON_REJECTED,
              "the container is an init container, which ends before the others start: it cannot be "
              "resized in place; use `apply: template`");

@@ -228,8 +228,7 @@ static int read_size(const struct tree_value *object, const struct as_sized *siz
 {
     struct as_field_path path;
     AS_CLEANUP(found_deinit) struct found found = FOUND_INIT;
-    int status = as_field_path_parse(sized->field, &path, error);
-    if (status || (status = find(object, &path, &found, error)))
+    if (as_field_path_parse(sized->field, &path, error) || find(object, &path, &found, error))
         return -EBADMSG;
     if (found.value)
         return count(&path, found.value, &sized->unit, size_out, error);
@@ -244,8 +243,8 @@ static int read_status(const struct tree_value *object, const struct as_sized *s
 {
     struct as_field_path path;
     AS_CLEANUP(found_deinit) struct found found = FOUND_INIT;
-    int status = as_field_path_parse(sized->status_field, &path, error);
-    if (status || (status = find(object, &path, &found, error)))
+    if (as_field_path_parse(sized->status_field, &path, error) ||
+        find(object, &path, &found, error))
         return -EBADMSG;
     *size_out = 0;
     return found.value ? count(&path, found.value, &sized->unit, size_out, error) : 0;
@@ -376,7 +375,7 @@ int as_kube_field_encode_patch(const char *json, size_t size, const char *kind,
     struct as_kube_scale scale = {.replicas = 0};
     struct as_field_path path;
     struct as_json_writer writer;
-    int32_t present;
+    int32_t present = 0;
     int status = load(&tree, json, size, kind, &scale, error);
     if (status || (status = read_size(tree.root, sized, &present, error)))
         return status;

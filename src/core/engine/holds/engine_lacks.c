@@ -67,12 +67,12 @@ bool lacks_note(struct as_engine *engine, struct target *target, const struct pr
         while (++next < proposals->count && find_rule(&proposals->origins[next]) == rule);
         i = next;
         struct lack *lack = rule ? find(target, rule->name) : NULL;
-        if (!rule || is_missing == (lack != NULL))
-            continue;
-        if (is_missing)
+        if (lack && !is_missing)
+            end(target, lack);
+        else if (rule && !lack && is_missing)
             begin(target, rule->name, moment_now(engine));
         else
-            end(target, lack);
+            continue;
         is_changed = true;
     }
     return is_changed;
