@@ -1,5 +1,10 @@
 """Changes that wait for a person, on the real API server: approved, run out, over kill -9, over another replica, and with the object
 made anew under the same name."""
+import json
+import pathlib
+import subprocess
+
+import jsonschema
 import pytest
 
 from harness.control_plane import ADMIN_TOKEN
@@ -10,6 +15,7 @@ from harness.wait import eventually, steadily
 from test_others import deployment
 
 pytestmark = pytest.mark.kubernetes
+SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs" / "action-log.schema.json").read_text())
 
 
 class Scene:
@@ -30,9 +36,10 @@ class Scene:
     def size(self):
         return self.admin.replicas(self.path)
 
-    def start(self, config=None, **options):
+    def start(self, config=None, target=None, **options):
+        address = {"kind": "Deployment", "namespace": self.namespace, "name": "web", **(target or {})}
         daemon = self.make_daemon({
-            "targets": {"web": {"kubernetes": {"kind": "Deployment", "namespace": self.namespace, "name": "web"}, "max": 20,
+            "targets": {"web": {"kubernetes": address, "max": 20,
                                 "cooldown": {"up": "0s", "down": "0s"}, "approval": {"above": 5, "for": "10m"}}},
             "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 10}, "once": True}],
         }, {"clusters": {"default": {"kubeconfig": self.kubeconfig}}, **(config or {}),
@@ -124,3 +131,27 @@ def test_another_object_of_the_name_is_another_question(scene):
     assert "void" in events(daemon) and "used" not in events(daemon) and scene.size == 4
     assert approve(daemon, again) == 200
     eventually(lambda: scene.size == 14, what="the approved size")
+
+
+def test_sizes_are_shown_in_their_unit(scene):
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"memory": "4Gi"}}
+    scene.admin.create(config_map, scene.namespace)
+    path = path_of("v1", "ConfigMap", scene.namespace, "web")
+    daemon = scene.start(target={"apiVersion": "v1", "kind": "ConfigMap", "field": "data.memory", "unit": "1Gi"})
+    fire(daemon)
+    request = wait_request(daemon)
+    assert (request["to"], request["unit"]) == (14, "1Gi")
+
+    def run(*words):
+        return subprocess.run([daemon.binary, *map(str, words)], text=True, capture_output=True, check=True, timeout=60).stdout
+
+    assert "4 (4Gi) \u2192 14 (14Gi)" in daemon.get("/").text
+    assert "from 4 (4Gi) to 14 (14Gi)" in run("status", f"--url={daemon.url}", f"--token-file={scene.token}")
+    assert approve(daemon, request) == 200
+    eventually(lambda: scene.admin.get(path)["data"]["memory"] == "14Gi", what="the approved value")
+    daemon.wait_record("approval", event="used")
+    assert "4 (4Gi) -> 14 (14Gi): asked" in run("log", "--kind=approval", daemon.log_file)
+    decision = next(r for r in daemon.records("decision") if r["output"]["reason"] == "scaled")
+    assert "as far as 14 (14Gi)" in run("explain", "--target=web", "--at", decision["time"], daemon.log_file)
+    for record in daemon.records():
+        jsonschema.validate(record, SCHEMA)

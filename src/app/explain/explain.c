@@ -302,7 +302,7 @@ static void print_proposals(const struct explained *explained, FILE *out)
                     *as_record_get_text(item, "unavailable_since") ? ", unavailable since " : "",
                     as_record_get_text(item, "unavailable_since"), "");
         put_report(out, item);
-        explain_print_approval(item, result, out);
+        explain_print_approval(item, result, as_record_get_text(told->decision, "unit"), out);
         fputc('\n', out);
     }
 }

@@ -27,7 +27,8 @@ void explain_put_time(FILE *out, as_wall_time time);
 const char *explain_get_meaning(const json_t *object, const char *key);
 
 /* Of a proposal of the input, and its entry in the output. */
-void explain_print_approval(const json_t *proposal, const json_t *result, FILE *out);
+void explain_print_approval(const json_t *proposal, const json_t *result, const char *unit,
+                            FILE *out);
 void explain_print_commands(const struct explained *explained, FILE *out);
 void explain_print_pool_decision(const struct explained *explained, FILE *out);
 void explain_print_what_followed(const struct explained *explained, FILE *out);

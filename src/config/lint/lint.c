@@ -266,6 +266,7 @@ void as_lint_check(const struct as_lint *lint, const struct as_config *config,
         lint_check_credentials(&run);
         lint_check_rules(&run);
         lint_check_fields(&run);
+        lint_check_approvals(&run);
         lint_check_alerts(&run);
         lint_check_routes(&run);
     } else if (is_loaded) {

@@ -86,7 +86,8 @@ void lint_check_own_alerts(struct lint_run *run, const struct lint_route *route)
 void lint_check_credentials(struct lint_run *run);
 void lint_check_rules(struct lint_run *run);
 void lint_check_bounds(struct lint_run *run, const struct lint_rule *rule);
-void lint_check_fields(struct lint_run *run); /* lint_fields.c */
+void lint_check_fields(struct lint_run *run);    /* lint_fields.c */
+void lint_check_approvals(struct lint_run *run); /* lint_approvals.c */
 void lint_check_alerts(struct lint_run *run);
 void lint_check_webhooks(struct lint_run *run);
 void lint_check_routes(struct lint_run *run);
