@@ -7,7 +7,7 @@
 
 #include <alertscaler/config/provider_kind.h>
 
-#include "rule_tests/rule_tests.h"
+#include "rule_tests/rule_tests_schema.h"
 #include "yaml/tables.h"
 
 static const char *const types[] = {
