@@ -212,18 +212,18 @@ Test(kube_manager, a_field_of_an_element)
         CONTAINERS(
             "\"k:{\\\"name\\\":\\\"app\\\"}\":{\".\":{},\"f:resources\":{"
             "\"f:requests\":{\"f:memory\":{}}}}")) "," ENTRY("other", "2026-11-24T10:00:03Z",
-                                                             CONTAINERS("\"k:{\\\"name\\\":"
-                                                                        "\\\"side\\\"}\":{\"f:"
-                                                                        "resources\":{\"f:"
-                                                                        "requests\":{"
-                                                                        "\"f:memory\":{}}}},\"k:{"
-                                                                        "\":{},\"k:7\":{},\"v:7\":{"
-                                                                        "}")) "," ENTRY("ports",
-                                                                                        "2026-11-"
-                                                                                        "24T10:00:"
-                                                                                        "03Z",
-                                                                                        CONTAINERS(
-                                                                                            "\"k:{"
+                                                             CONTAINERS(
+                                                                 "\"k:{\\\"name\\\":"
+                                                                 "\\\"side\\\"}\":{\"f:"
+                                                                 "resources\":{\"f:"
+                                                                 "requests\":{"
+                                                                 "\"f:memory\":{}}}},\"k:{"
+                                                                 "\":{},\"k:7\":{},\"v:7\":{"
+                                                                 "}")) "," ENTRY("ports",
+                                                                                 "2026-11-"
+                                                                                 "24T10:00:"
+                                                                                 "03Z",
+                                                                                 CONTAINERS("\"k:{"
                                                                                             "\\\"na"
                                                                                             "me\\\""
                                                                                             ":\\\"a"
