@@ -1,5 +1,6 @@
 """Pools of node groups on the real control plane of today, with its scheduler and KWOK's nodes: the built binary does what Cluster
 Autoscaler does, when alerts say so."""
+import json
 import subprocess
 
 import pytest
@@ -322,3 +323,87 @@ def test_one_strict_budget_does_not_stop_growth(cluster, started, make, plane):
         steadily(lambda: len(group.instances) == 2 and not daemon.records("nodes"), 8, what="both nodes stay")
     finally:
         plane.admin.delete(f"{budgets}/web")
+
+
+def test_whether_it_helped_is_known_of_a_pool(cluster, started, make):
+    """Of the groups' actions: when their nodes came, and when the alert that wanted them was resolved."""
+    group = started(AutoScaling("helps", 1))
+    cluster.start_fleet(group)
+    cluster.deploy(2)
+    first = list(group.instances)
+    cluster.fleet.never = lambda instance: instance not in first
+    daemon = make([group])
+    cluster.resize(8)
+    eventually(lambda: cluster.waiting() == 4, 60, what="four pods wait")
+    fire(daemon, "PodsUnschedulable")
+    action = daemon.wait_record("action", 60, outcome="applied")
+    fire(daemon, "PodsUnschedulable", "resolved")
+    steadily(lambda: not daemon.records("effect"), 3, what="its node has not come yet")
+    cluster.fleet.never = lambda instance: False
+    cluster.wait_running(8, 60)
+    effect = daemon.wait_record("effect", 60)
+    assert (effect["action"], effect["target_name"], effect["rule"]) == (action["id"], "helps", "pods-wait")
+    assert (effect["from"], effect["to"], effect["ended"]) == (1, 2, "resolved")
+    assert effect["ready_after"] > effect["resolved_after"] >= 0 and effect["ready_after"] >= 3
+    said = subprocess.run([daemon.binary, "effects", "-o", "json", str(daemon.log_file)], text=True, capture_output=True, check=True)
+    rule, = json.loads(said.stdout)["rules"]
+    assert (rule["rule"], rule["actions"], rule["resolved"], rule["went_back"]) == ("pods-wait", 1, 1, 0)
+    assert rule["ready_after"] == {"count": 1, "median": effect["ready_after"], "p90": effect["ready_after"]}
+    assert daemon.metrics().value("alertscaler_time_to_ready_seconds_count", rule="pods-wait") == 1
+    assert daemon.metrics().value("alertscaler_effects_total", rule="pods-wait", ended="resolved") == 1
+
+
+def order_by_hand(cluster, group, count):
+    """Somebody else raises the size; what comes runs, and never becomes a node. Returns the instances."""
+    known = set(group.instances)
+    cluster.fleet.never = lambda instance: instance not in known
+    group.grow(group.size + count)
+    return [instance for instance in group.instances if instance not in known]
+
+
+def test_instances_of_others_that_never_become_nodes_make_room(cluster, started, make):
+    """The group is at its maximum with them. They leave by name, and nodes come that help."""
+    group = started(AutoScaling("stuck", 1, most=3))
+    cluster.start_fleet(group)
+    cluster.deploy(2)
+    stuck = order_by_hand(cluster, group, 2)
+    daemon = make([group], nodes={"stuck": {"ready_timeout": "5s"}})
+    cluster.resize(8)
+    eventually(lambda: cluster.waiting() == 4, 60, what="four pods wait")
+    fire(daemon, "PodsUnschedulable")
+    eventually(lambda: len(group.removed) == 2, 60, what="they leave")
+    assert sorted(group.removed) == sorted(stuck), "nobody else"
+    removal = next(a for a in actions(daemon, "stuck") if a["to"] < a["from"])
+    assert (removal["from"], removal["to"]) == (3, 1) and not removal["rule"]
+    assert removal["message"] == "2 instances never became nodes: removed"
+    decision = next(d for d in daemon.records("decision") if d["id"] == removal["decision"])
+    assert decision["output"]["overdue"] == [{"group": "stuck", "count": 2}]
+    cluster.fleet.never = lambda instance: False
+    cluster.wait_running(8, 90)
+    assert len(group.instances) == 2 and not set(stuck) & set(group.instances)
+
+
+@pytest.fixture
+def waiting_pod(cluster):
+    path = "/api/v1/namespaces/default/pods"
+    cluster.plane.admin.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "default", "name": "waits"}, "spec": {
+        "containers": [{"name": "web", "image": "web", "resources": {"requests": {"cpu": "500m"}}}]}})
+    eventually(lambda: cluster.waiting() == 1, 60, what="a pod waits")
+    yield
+    cluster.plane.admin.request("DELETE", f"{path}/waits?gracePeriodSeconds=0")
+
+
+@pytest.mark.parametrize("size", [0, 2])
+def test_with_the_wrong_cluster_nothing_is_removed(cluster, started, make, waiting_pod, size):
+    """No instance of the group is a node of the cluster, though all of them serve elsewhere: neither what others ordered nor what
+    an increase from 0 brought is removed."""
+    group = started(AutoScaling("elsewhere", size))
+    cluster.start_fleet()
+    daemon = make([group], nodes={"elsewhere": {"ready_timeout": "3s"}})
+    fire(daemon, "PodsUnschedulable")
+    if size == 0:
+        failed = eventually(lambda: [a for a in daemon.records("action") if a["outcome"] == "rejected"], 60, what="it cannot be taken back")
+        assert (failed[0]["from"], failed[0]["to"]) == (1, 0)
+        assert "none of the 1 instances is a node of cluster default" in failed[0]["message"]
+    steadily(lambda: not group.removed, 8, what="all of them stay")
+    assert len(group.instances) == max(size, 1)

@@ -445,6 +445,7 @@ static void shrink(struct call *call, const struct as_instance_node *nodes, size
         .view = &call->talk.view,
         .nodes = nodes,
         .node_count = count,
+        .had_nodes = as_nodeless_had_node(call->owner->nodeless, call->ref->key),
         .removable = removable,
     };
     call->shrink = as_shrink_start(&request, shrunk, call);

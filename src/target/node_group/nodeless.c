@@ -126,6 +126,12 @@ void as_nodeless_see(struct as_nodeless *nodeless, const char *group, const char
         forget(nodeless, former);
 }
 
+bool as_nodeless_had_node(const struct as_nodeless *nodeless, const char *group)
+{
+    const struct group *known = find(nodeless, group);
+    return known && known->had_node;
+}
+
 bool as_nodeless_has(const struct as_nodeless *nodeless, const char *group, const char *id,
                      int64_t us)
 {

@@ -28,6 +28,9 @@ struct as_nodeless *as_nodeless_free(struct as_nodeless *nodeless);
 void as_nodeless_see(struct as_nodeless *nodeless, const char *group, const char *cluster,
                      const struct as_instance_node *nodes, size_t count, as_mono_time now);
 
+/* Whether an instance of the group was a node of this cluster at any look. */
+bool as_nodeless_had_node(const struct as_nodeless *nodeless, const char *group) AS_MUST_USE;
+
 /* Whether the instance was seen to be no node for `us`, as of the last look, and another instance
  * of the group was a node of this cluster. */
 bool as_nodeless_has(const struct as_nodeless *nodeless, const char *group, const char *id,

@@ -289,7 +289,8 @@ static bool has_left_nodes(struct as_shrink *shrink)
 
 /* If no instance has a node, it is the wrong cluster, or the nodes have no providerID: serving
  * machines would be removed without a drain. But when a growth from 0 is taken back, all instances
- * may go, unless a node without a providerID may be one of them. */
+ * may go, if one of the group was ever a node of this cluster, and no node without a providerID may
+ * be one of them. */
 static bool is_blind(struct as_shrink *shrink)
 {
     const struct as_shrink_request *request = &shrink->request;
@@ -300,12 +301,14 @@ static bool is_blind(struct as_shrink *shrink)
         doubtful += request->nodes[i].may_be_nameless;
     }
     if (running == 0 || found > 0 || request->wanted->is_clean_up ||
-        (request->wanted->is_take_back && request->wanted->to == 0 && doubtful == 0))
+        (request->wanted->is_take_back && request->wanted->to == 0 && doubtful == 0 &&
+         request->had_nodes))
         return false;
     snprintf(shrink->words, sizeof(shrink->words),
              "none of the %zu instances is a node of cluster %s by its spec.providerID: set "
-             "`nodes.cluster` to theirs, or to none",
-             request->node_count, request->group->config->cluster);
+             "`nodes.cluster` to theirs, or to none%s",
+             request->node_count, request->group->config->cluster,
+             request->wanted->is_take_back ? "; remove what never became a node by hand" : "");
     return true;
 }
 

@@ -27,6 +27,7 @@ struct as_shrink_request { /* borrowed until done or cancelled */
     const struct as_group_view *view; /* just read; without what leaves, its size is wanted->from */
     const struct as_instance_node *nodes; /* one for each instance; borrowed for the call */
     size_t node_count;
+    bool had_nodes;        /* an instance of the group was seen to be a node of this cluster */
     const bool *removable; /* of a clean-up, by `nodes`: who may leave, and nobody else; or NULL */
 };
 

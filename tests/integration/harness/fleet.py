@@ -9,11 +9,12 @@ from .kwok import ANNOTATION
 
 class Fleet:
     """`groups` are AutoScaling; `amounts` and `labels` are {name of the group: ...} of its nodes. A node goes with its instance,
-    and with it its pods."""
+    and with it its pods. Instances that `never` become nodes run all the same."""
 
     def __init__(self, plane, groups, amounts, labels):
         self.admin, self.groups, self.amounts, self.labels = plane.admin, groups, amounts, labels
         self.gone = []          # names of nodes, in the order in which they went
+        self.never = lambda instance: False     # which instances never become nodes
         self._stopping = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -23,7 +24,7 @@ class Fleet:
         self._thread.join(30)
 
     def nodes(self, group):
-        return [f"{group.name}-{instance}" for instance in list(group.instances)]
+        return [f"{group.name}-{instance}" for instance in list(group.instances) if not self.never(instance)]
 
     def _run(self):
         while not self._stopping:

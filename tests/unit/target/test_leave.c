@@ -428,8 +428,27 @@ Test(leave, a_take_back_to_0_spares_running_instances_that_may_be_nodes_without_
     cr_expect_eq(look(), 5);
 }
 
+/* `nodes.cluster` names another cluster than theirs, where all of them serve. */
+Test(leave, a_take_back_to_0_spares_a_group_that_never_had_a_node_in_this_cluster)
+{
+    for (int i = 0; i < machine_count; i++)
+        machines[i].has_no_node = true;
+    const struct as_scale_request request = {
+        .from = look(), .to = 0, .is_take_back = true, .decision_id = "D1", .nodes = &config};
+    port->scale(port, 8, group, &request, keep_result, NULL);
+    pass(20 * AS_US_PER_MIN);
+    cr_expect_eq(result.outcome, AS_REASON_REJECTED);
+    cr_expect(strstr(result.message, "none of the 5 instances is a node of cluster default"), "%s",
+              result.message);
+    cr_expect(strstr(result.message, "remove what never became a node by hand"), "%s",
+              result.message);
+    cr_expect_eq(deletions, 0);
+    cr_expect_eq(look(), 5);
+}
+
 Test(leave, a_take_back_to_0_removes_what_never_became_a_node)
 {
+    (void)look(); /* they were nodes */
     for (int i = 0; i < machine_count; i++)
         machines[i].has_no_node = true;
     const struct as_scale_request request = {
