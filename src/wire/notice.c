@@ -94,7 +94,10 @@ static void print_summary(const struct as_notice *notice, struct as_buf *out)
             print_question(notice, out);
         break;
     case AS_NOTICE_INEFFECTIVE:
-        as_buf_printf(out, ": rule %s is held, because its last actions did not help",
+        as_buf_printf(out,
+                      notice->phase == AS_NOTICE_END
+                          ? ": rule %s is not held any more"
+                          : ": rule %s is held, because its last actions did not help",
                       notice->rule ? notice->rule : "");
         break;
     case AS_NOTICE_TEST: as_buf_append_str(out, ": this is a test"); break;

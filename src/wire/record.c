@@ -158,6 +158,8 @@ void as_record_encode_notify(const struct as_record_header *header,
     if (record->receiver) {
         record_member(&writer, "receiver", record->receiver);
     } else {
+        if (record->rule)
+            record_member(&writer, "rule", record->rule);
         record_member(&writer, "state", as_notice_kind_get_row(record->state)->word);
         record_member(&writer, "target", record->target);
         record_member(&writer, "target_name", record->target_name);

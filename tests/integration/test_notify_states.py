@@ -1,5 +1,7 @@
 """What people are told of requests for approvals, of others at the same size, and of rules that do not help: the alerts come to a
 real Alertmanager's receiver, begin and end as docs/notify.md says, and come from a daemon that was killed meanwhile."""
+import subprocess
+
 import pytest
 
 from harness.kube import path_of
@@ -137,8 +139,9 @@ def test_an_hour_later_the_rule_asks_again(make, group, people):
     assert group.applied == []
 
 
-def test_a_rule_that_does_not_help_is_told(make, group, people, events):
-    """The hour after its action passes while the daemon is stopped."""
+@pytest.mark.parametrize("way", ["resumed", "over"])
+def test_a_rule_that_does_not_help_is_told_until_its_hold_ends(make, group, people, events, tmp_path, way):
+    """The hours pass while the daemon is stopped."""
     daemon = make(make_rules(group, ineffective_after=1), ["ineffective"])
     fire(daemon)
     eventually(lambda: group.applied == [14])
@@ -152,7 +155,28 @@ def test_a_rule_that_does_not_help_is_told(make, group, people, events):
     assert told["annotations"]["summary"] == "workers: rule busy is held, because its last actions did not help"
     assert told["annotations"]["message"]
     event, = eventually(lambda: events.events("ineffective"))
-    assert event["data"]["phase"] == "event" and event["id"] == effect["hash"]
+    assert event["data"]["phase"] == "begin" and event["id"] == effect["hash"]
+    daemon.restart()
+    assert daemon.target("workers")["ineffective"] == [{"rule": "busy", "until": effect["held_until"]}]
+    assert daemon.metrics().value("alertscaler_rule_ineffective", rule="busy", target="workers") == 1
+    assert ">busy</a> did not help" in daemon.get("/").text
+    said = subprocess.run([daemon.binary, "status", f"--url={daemon.url}", f"--token-file={tmp_path / 'token'}"], text=True,
+                          capture_output=True, check=True).stdout
+    assert "workers: the rule busy did not help: held for another 23h59m, or until resume" in said
+    steadily(lambda: len(events.events("ineffective")) == 1, 1)
+    if way == "resumed":
+        answer = daemon.post("/api/v1/targets/workers/resume", {"reason": "mended"})
+        assert answer.status == 200, answer.text
+    else:
+        wait(daemon, 24 * HOUR)
+    event, = eventually(lambda: events.events("ineffective", phase="end"))
+    assert event["data"]["rule"] == "busy"
+    ended = daemon.wait_record("notify", event="ended")
+    assert (ended["state"], ended["rule"], ended["target_name"]) == ("ineffective", "busy", "workers")
+    [over] = eventually(lambda: people.alerts("AlertscalerIneffective", "resolved"))
+    assert over["annotations"]["summary"] == "workers: rule busy is not held any more"
+    assert daemon.target("workers")["ineffective"] == []
+    assert not daemon.metrics().sum("alertscaler_rule_ineffective", rule="busy")
 
 
 @pytest.mark.kubernetes

@@ -29,6 +29,7 @@ struct told { /* about one target */
     UT_hash_handle hh;
     size_t last; /* index of the arrival */
     bool has_last, is_at_max;
+    size_t held;       /* rules that did not help */
     as_wall_time ends; /* of its AlertscalerAtMax; only at an Alertmanager */
     char target[128];
 };
@@ -272,8 +273,7 @@ struct check {
 static bool is_told_of(const json_t *record)
 {
     const char *outcome = text_of(record, "outcome");
-    if (strcmp(text_of(record, "kind"), "effect") == 0)
-        return *text_of(record, "held_until") != '\0';
+    /* a rule that is held anew before its end was told stays held for people: no `effect` */
     return strcmp(text_of(record, "kind"), "action") == 0 && strcmp(outcome, "conflict") != 0 &&
            strcmp(outcome, "superseded") != 0;
 }
@@ -285,10 +285,16 @@ static void check_order(struct check *check, struct arrival *arrival, const json
         fail(check->world, "%s was told of before what came before it", arrival->hash);
     if (strcmp(text_of(record, "target"), arrival->subject) != 0)
         fail(check->world, "%s was told of another target", arrival->hash);
-    if (strcmp(arrival->phase, "event") != 0) {
-        const bool begins = strcmp(arrival->phase, "begin") == 0;
+    const bool begins = strcmp(arrival->phase, "begin") == 0;
+    if (strcmp(arrival->type, "io.alertscaler.at_max.v1") == 0) {
         check->twice += begins == told->is_at_max;
         told->is_at_max = begins;
+    } else if (strcmp(arrival->type, "io.alertscaler.ineffective.v1") == 0) {
+        check->twice += !begins && told->held == 0;
+        if (begins)
+            told->held++;
+        else if (told->held > 0)
+            told->held--;
     }
     told->last = arrival->index;
     told->has_last = arrival->is_in_log = true;
@@ -327,24 +333,32 @@ bool people_wait(struct world *world)
     return waits;
 }
 
-/* Whether the store has the row of such a state. */
+/* What the store has of a target's states. */
 struct holding {
     const char *target;
-    bool holds;
+    bool is_at_max;
+    size_t held;
 };
+
+static bool ends_with(const char *key, size_t size, const char *prefix, const char *target)
+{
+    const size_t start = strlen(prefix), end = strlen(target);
+    return size >= start + end && memcmp(key, prefix, start) == 0 &&
+           memcmp(key + size - end, target, end) == 0;
+}
 
 static int find_state(void *context, const void *key, size_t key_size, const void *value,
                       size_t value_size)
 {
-    static const char prefix[] = "notice_state/at_max/";
+    static const char at_max[] = "notice_state/at_max/", held[] = "notice_state/ineffective/";
     struct holding *holding = context;
-    const size_t size = sizeof(prefix) - 1;
     (void)value;
     (void)value_size;
-    holding->holds =
-        holding->holds ||
-        (key_size == size + strlen(holding->target) && memcmp(key, prefix, size) == 0 &&
-         memcmp((const char *)key + size, holding->target, key_size - size) == 0);
+    holding->is_at_max =
+        holding->is_at_max || (key_size == strlen(at_max) + strlen(holding->target) &&
+                               ends_with(key, key_size, at_max, holding->target));
+    /* "RULE/TARGET": targets have no names that end with another's behind a slash */
+    holding->held += ends_with(key, key_size, held, holding->target);
     return 0;
 }
 
@@ -360,7 +374,10 @@ static void check_states(struct world *world, size_t receiver)
         const bool is_webhook = world->people->receivers[receiver].is_webhook;
         const bool is_told =
             is_webhook ? told->is_at_max : told->ends.us > clock->get_wall(clock).us;
-        if (is_told != holding.holds)
+        if (is_webhook && told->held != holding.held)
+            fail(world, "%s: receiver %zu was told of %zu rules that are held, and there are %zu",
+                 told->target, receiver, told->held, holding.held);
+        if (is_told != holding.is_at_max)
             fail(world, "%s: receiver %zu was told that it %s at its max", told->target, receiver,
                  is_told ? "is" : "is not");
     }

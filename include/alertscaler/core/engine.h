@@ -220,6 +220,9 @@ const char *as_engine_find_name(const struct as_engine *engine, const char *targ
 /* Whether the target is left alone, as others set its size back. */
 bool as_engine_is_contended(const struct as_engine *engine, const char *target);
 
+/* Whether the rule is held on the target, or on its pool, as its last actions did not help. */
+bool as_engine_is_ineffective(const struct as_engine *engine, const char *target, const char *rule);
+
 /* Open incidents that are bound to the target; 0: none, or there is no such target. */
 size_t as_engine_count_open(const struct as_engine *engine, const char *target);
 

@@ -25,7 +25,7 @@
     X(AS_NOTICE_CONTENDED, "contended", "AlertscalerContended",                                    \
       "Others set the target's size back: it is left alone for an hour.", true)                    \
     X(AS_NOTICE_INEFFECTIVE, "ineffective", "AlertscalerIneffective",                              \
-      "A rule is held, because its last actions did not help.", false)                             \
+      "A rule is held, because its last actions did not help.", true)                              \
     X(AS_NOTICE_NEEDS_APPROVAL, "needs_approval", "AlertscalerNeedsApproval",                      \
       "A change waits for a person's approval.", true)
 
@@ -85,6 +85,7 @@ struct as_notify_record {
     uint64_t count;
     enum as_notice_kind state; /* ended */
     const char *target, *target_name;
+    const char *rule; /* that is not held any more; NULL: the state is of the target */
 };
 
 #endif

@@ -314,7 +314,9 @@ static bool may_end_states(const struct as_event *event, const struct as_effects
 {
     bool may = event->kind == AS_EVENT_RULES || event->kind == AS_EVENT_START;
     for (size_t i = 0; i < effects->count && !may; i++)
-        may = effects->items[i].kind == AS_EFFECT_RECORD_INCIDENT;
+        may = effects->items[i].kind == AS_EFFECT_RECORD_INCIDENT ||
+              effects->items[i].kind == AS_EFFECT_RECORD_FOLLOW ||
+              effects->items[i].kind == AS_EFFECT_RECORD_COMMAND;
     return may;
 }
 
@@ -335,7 +337,7 @@ static void run(struct as_shell *shell, struct as_event *event)
         callbacks->effect(callbacks->context, &effects.items[i]);
         carry_out(shell, &effects, i);
     }
-    if (may_end_states(event, &effects))
+    if (may_end_states(event, &effects) || tell_must_check_states(shell->tell))
         tell_check_states(shell->tell, shell->engine);
     tell_people(shell);
 }

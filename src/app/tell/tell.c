@@ -22,7 +22,7 @@ struct tell *tell_new(const struct tell_callbacks *callbacks, const struct as_cl
     tell->callbacks = *callbacks;
     tell->clock = clock;
     tell->storage = storage;
-    tell->drop_due = AS_MONO_NEVER;
+    tell->drop_due = tell->check_due = AS_MONO_NEVER;
     TAILQ_INIT(&tell->states);
     STAILQ_INIT(&tell->writing);
     STAILQ_INIT(&tell->deleting);

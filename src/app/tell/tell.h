@@ -46,8 +46,11 @@ void tell_reload(struct tell *tell, const struct as_tell_config *config);
 /* After the record of the effect was appended to the batch. */
 void tell_on_effect(struct tell *tell, const struct as_engine *engine,
                     const struct as_effect *effect, struct as_storage_batch *batch);
-/* After incidents or rules have changed: states whose cause is gone without a decision are over. */
+/* After incidents, rules or holds have changed: states whose cause is gone without a decision are
+ * over. */
 void tell_check_states(struct tell *tell, const struct as_engine *engine);
+/* Some states end with their time. */
+bool tell_must_check_states(const struct tell *tell);
 
 void tell_on_hashed(struct tell *tell, uint64_t number, const char *hash); /* from the storage */
 void tell_on_deleted(struct tell *tell); /* a ticket with TELL_TICKET is durable */

@@ -14,6 +14,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#define CHECK_EVERY_US AS_US_PER_MIN /* whether states hold that end with their time */
+
 static bool asks_for(const struct destination *destination, enum as_notice_kind kind)
 {
     return destination->settings && (destination->settings->on & 1U << kind);
@@ -54,43 +56,20 @@ static void tell_action(struct tell *tell, struct as_storage_batch *batch,
              });
 }
 
-static void tell_follow(struct tell *tell, struct as_storage_batch *batch,
-                        const struct as_follow_record *record)
-{
-    char until[AS_RFC3339_SIZE], message[128];
-    if (!record->is_held)
-        return;
-    as_wall_time_print_short(record->until, until);
-    (void)snprintf(message, sizeof(message),
-                   "the last %" PRIu32 " actions did not help: held until %s, or until resume",
-                   record->in_vain, until);
-    tell_all(tell, batch,
-             &(struct as_notice){
-                 .kind = AS_NOTICE_INEFFECTIVE,
-                 .phase = AS_NOTICE_EVENT,
-                 .target = record->target,
-                 .target_name = record->target_name,
-                 .rule = record->rule,
-                 .reason = "ineffective",
-                 .decision = record->decision,
-                 .message = message,
-                 .has_from = true,
-                 .has_to = true,
-                 .from = record->from,
-                 .to = record->to,
-                 .at = tell->clock->get_wall(tell->clock),
-             });
-}
-
 /* States */
 
 static struct state *state_new(struct tell *tell, enum as_notice_kind kind, const char *key)
 {
     const size_t size = strlen(key);
     size_t prefix = strlen(TELL_STATE_PREFIX) + strlen(as_notice_kind_get_row(kind)->word) + 1;
+    const size_t rule = strcspn(key + prefix, "/"); /* a rule's name has none */
     if (kind == AS_NOTICE_NEEDS_APPROVAL && size > prefix + AS_ULID_SIZE)
         prefix += AS_ULID_SIZE; /* the request's id, and a slash */
     struct state *state = as_xcalloc(1, sizeof(*state) + size + 1);
+    if (kind == AS_NOTICE_INEFFECTIVE) {
+        state->rule = as_xstrndup(key + prefix, rule);
+        prefix += key[prefix + rule] ? rule + 1 : rule;
+    }
     memcpy(state->key, key, size);
     state->kind = kind;
     state->target = state->key + prefix;
@@ -115,7 +94,14 @@ void states_free(struct noted *noted)
 {
     struct state *state = (struct state *)noted;
     free(state->noted.text);
+    free(state->rule);
     free(state);
+}
+
+/* This state ends without a record. */
+static void plan_check(struct tell *tell)
+{
+    tell->check_due.us = as_time_add(tell_now(tell).us, CHECK_EVERY_US);
 }
 
 static void forget_state(struct tell *tell, struct state *state)
@@ -199,6 +185,40 @@ static void tell_decision(struct tell *tell, const struct as_engine *engine,
         begin_state(tell, batch, key, &notice);
     else if (!holds && state)
         end_state(tell, batch, state, &notice);
+}
+
+/* It ends with the hold: see still_holds. If an earlier end is not told yet, the state goes on. */
+static void tell_follow(struct tell *tell, struct as_storage_batch *batch,
+                        const struct as_follow_record *record)
+{
+    char until[AS_RFC3339_SIZE], message[128];
+    if (!record->is_held)
+        return;
+    as_wall_time_print_short(record->until, until);
+    (void)snprintf(message, sizeof(message),
+                   "the last %" PRIu32 " actions did not help: held until %s, or until resume",
+                   record->in_vain, until);
+    const struct as_notice notice = {
+        .kind = AS_NOTICE_INEFFECTIVE,
+        .phase = AS_NOTICE_BEGIN,
+        .target = record->target,
+        .target_name = record->target_name,
+        .rule = record->rule,
+        .reason = as_reason_get_word(AS_REASON_INEFFECTIVE),
+        .decision = record->decision,
+        .message = message,
+        .has_from = true,
+        .has_to = true,
+        .from = record->from,
+        .to = record->to,
+        .at = tell->clock->get_wall(tell->clock),
+    };
+    AS_CLEANUP(as_free_p) char *name = as_xasprintf("%s/%s", record->rule, record->target);
+    AS_CLEANUP(as_free_p) char *key = make_key(AS_NOTICE_INEFFECTIVE, name);
+    if (!find_state(tell, key)) {
+        begin_state(tell, batch, key, &notice);
+        plan_check(tell);
+    }
 }
 
 /* A contention begins and ends with records of its own. */
@@ -288,6 +308,8 @@ static bool still_holds(const struct as_engine *engine, const struct state *stat
 {
     if (state->kind == AS_NOTICE_CONTENDED)
         return as_engine_is_contended(engine, state->target);
+    if (state->kind == AS_NOTICE_INEFFECTIVE)
+        return as_engine_is_ineffective(engine, state->target, state->rule);
     if (state->kind == AS_NOTICE_NEEDS_APPROVAL) /* it ends by records of its own */
         return true;
     return as_engine_count_open(engine, state->target) > 0;
@@ -296,17 +318,27 @@ static bool still_holds(const struct as_engine *engine, const struct state *stat
 void tell_check_states(struct tell *tell, const struct as_engine *engine)
 {
     struct state *state, *next;
+    tell->check_due = AS_MONO_NEVER;
     TAILQ_FOREACH_SAFE (state, &tell->states, in_order, next) {
-        if (still_holds(engine, state))
+        if (still_holds(engine, state)) {
+            if (state->kind == AS_NOTICE_INEFFECTIVE)
+                plan_check(tell);
             continue;
+        }
         struct as_storage_batch *batch = as_storage_batch_new(0);
         tell->callbacks.record(tell->callbacks.context, batch,
                                &(struct as_notify_record){
                                    .state = state->kind,
                                    .target = state->target,
                                    .target_name = as_engine_find_name(engine, state->target),
+                                   .rule = state->rule,
                                });
         end_state(tell, batch, state, &(struct as_notice){.kind = state->kind});
         as_storage_submit(tell->storage, batch);
     }
+}
+
+bool tell_must_check_states(const struct tell *tell)
+{
+    return tell->check_due.us <= tell_now(tell).us;
 }

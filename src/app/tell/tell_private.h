@@ -19,8 +19,10 @@
 
 #include "tell.h"
 
-#define TELL_ENTRY_PREFIX "notice/"       /* and the number, 16 hex digits */
-#define TELL_STATE_PREFIX "notice_state/" /* the kind's word, "/", the target's id */
+#define TELL_ENTRY_PREFIX "notice/" /* and the number, 16 hex digits */
+/* The kind's word, "/", the target's id. Before the id stands the request's id and "/", or of a
+ * rule that did not help its name and "/". */
+#define TELL_STATE_PREFIX "notice_state/"
 
 struct noted { /* a document that the state has */
     STAILQ_ENTRY(noted) in_writing;
@@ -76,6 +78,7 @@ struct state {
     TAILQ_ENTRY(state) in_order;
     enum as_notice_kind kind;
     const char *target; /* in `key` */
+    char *rule;         /* INEFFECTIVE: that is held; else NULL */
     char key[];
 };
 
@@ -91,7 +94,7 @@ struct tell {
     STAILQ_HEAD(, noted) writing;
     STAILQ_HEAD(, entry) deleting;
     uint64_t last_number, last_ticket;
-    as_mono_time drop_due;
+    as_mono_time drop_due, check_due;
     bool is_stopping;
 };
 

@@ -204,7 +204,7 @@ void tell_work(struct tell *tell)
 
 as_mono_time tell_get_deadline(const struct tell *tell)
 {
-    as_mono_time deadline = tell->drop_due;
+    as_mono_time deadline = get_earlier(tell->drop_due, tell->check_due);
     if (tell->is_stopping)
         return AS_MONO_NEVER;
     for (size_t i = 0; tell->config.messenger && i < tell->destination_count; i++)

@@ -439,6 +439,7 @@ static void print_notify(const struct print *print, json_t *record)
     if (strcmp(as_record_get_text(record, "event"), "dropped") != 0) {
         put_target(print, record);
         put_text_after(print, ": ", as_record_get_text(record, "state"));
+        put_text_after(print, " of rule ", as_record_get_text(record, "rule"));
         fputs(" is over", print->out);
         return;
     }

@@ -6,6 +6,7 @@
 
 #include <alertscaler/core/sized.h>
 
+#include "engine/follow/engine_follow.h"
 #include "engine/holds/engine_forbidden.h"
 #include "engine/state/engine_state.h"
 #include "engine/state/engine_targets.h"
@@ -67,6 +68,12 @@ bool as_engine_is_contended(const struct as_engine *engine, const char *id)
 {
     const struct target *target = find(engine, id);
     return target && as_moment_is_set(target->contention.since);
+}
+
+bool as_engine_is_ineffective(const struct as_engine *engine, const char *id, const char *rule)
+{
+    const struct target *target = find(engine, id);
+    return target && follow_holds(engine, target, rule);
 }
 
 size_t as_engine_count_open(const struct as_engine *engine, const char *id)

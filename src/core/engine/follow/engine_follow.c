@@ -90,6 +90,14 @@ static void count(struct as_engine *engine, struct target *target, struct as_fol
         effect_put_target(engine, owner);
 }
 
+bool follow_holds(const struct as_engine *engine, const struct target *target, const char *rule)
+{
+    const struct target *owner =
+        find_owner(engine, (struct target *)(uintptr_t)target, rule); /* neither is changed */
+    const struct trial *trial = trial_find(owner, rule);
+    return trial && trial_is_held(trial, engine->mono);
+}
+
 static bool release(struct as_engine *engine, struct target *target)
 {
     struct trial *trial;

@@ -23,6 +23,8 @@ void follow_remake(struct as_engine *engine);
 /* Another object has the target's name. The target is to be stored. */
 void follow_forget_pods(struct as_engine *engine, struct target *target);
 
+/* Whether the rule is held on the target or, as its trials are those of the pool, on its pool. */
+bool follow_holds(const struct as_engine *engine, const struct target *target, const char *rule);
 /* Ends the target's holds; NULL: those of all targets. True: there were some; to be committed. */
 bool follow_release(struct as_engine *engine, struct target *target);
 
