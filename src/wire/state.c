@@ -213,6 +213,7 @@ static const struct state_row recommendation_rows[] = {
 };
 
 static const struct state_row resize_rows[] = {
+    {STATE_ROW("above", BOOL, as_resize_state, is_above), .is_optional = true},
     {STATE_ROW("from", I32, as_resize_state, from)},
     {STATE_ROW("id", TEXT, as_resize_state, id)},
     {STATE_ROW("late", BOOL, as_resize_state, is_late)},
@@ -481,7 +482,7 @@ static void check_target(struct reader *reader, const struct document *document,
     if (growth && growth->is_open && !as_moment_is_set(growth->since))
         damage(reader, "since");
     if ((state->ordered || (growth && growth->is_open) ||
-         (state->resize && state->resize->is_open)) &&
+         (state->resize && (state->resize->is_open || state->resize->is_above))) &&
         !state->ref)
         damage(reader, "address");
     check_template(reader, state->template_);

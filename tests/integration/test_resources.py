@@ -11,15 +11,19 @@ import yaml
 
 from harness.deploy import install
 from harness.kube import STRATEGIC_MERGE_PATCH, path_of
+from harness.kubelets import is_ready
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
 ROOT = pathlib.Path(__file__).parents[2]
 ACCOUNT = ("alertscaler", "alertscaler")
+REPLICAS = {"Deployment": {"replicas": 3}, "DaemonSet": {},
+            "StatefulSet": {"replicas": 3, "serviceName": "cart", "podManagementPolicy": "Parallel"}}
+PODS = {"Deployment": 3, "StatefulSet": 3, "DaemonSet": 2}      # a DaemonSet has one on each node of the harness
 
 
 class Nodes:
-    """Plays the kubelets' part of a resize: answer(pod) is "", Deferred or Infeasible."""
+    """Plays the kubelets' part of a resize: answer(pod) is "", Deferred, Infeasible or silence."""
 
     def __init__(self, client, namespace):
         self.client, self.path = client, path_of("v1", "Pod", namespace)
@@ -50,6 +54,8 @@ class Nodes:
                 self.order.append(pod["metadata"]["name"])
             conditions = [{"type": "PodResizePending", "$patch": "delete"}] if said else []
             change = {"containerStatuses": [{"name": "app", "resources": wanted}], "conditions": conditions}
+        elif answer == "silence":
+            return
         elif answer and said != [answer]:
             change = {"conditions": [{"type": "PodResizePending", "status": "True", "reason": answer,
                                       "message": "node didn't have enough capacity: memory"}]}
@@ -70,37 +76,41 @@ def nodes(control_plane, namespace):
 
 
 @pytest.fixture
-def make(control_plane, make_daemon, namespace):
+def make(control_plane, make_daemon, namespace, tmp_path):
     """make(**address): a Deployment `cart` of three pods with 256Mi and a limit of 512Mi, and a daemon with the page's rights."""
     install(control_plane, "namespace.yaml", "serviceaccount.yaml")
     kubeconfig = control_plane.write_kubeconfig("resources", token=control_plane.account_token(*ACCOUNT))
     text, = re.findall(r"^```yaml role\n(.*?)^```", (ROOT / "docs" / "from-vpa.md").read_text(), re.MULTILINE | re.DOTALL)
 
-    def start(rule=None, spec=None, limit="512Mi", **address):
+    def start(rule=None, spec=None, limit="512Mi", kind="Deployment", **address):
         role, binding = yaml.safe_load_all(text)
+        role["rules"][0]["resources"] = [kind.lower() + "s"]
         for item in (role, binding):
             item["metadata"]["namespace"] = namespace
             control_plane.admin.create(item)
         control_plane.wait_allowed("system:serviceaccount:alertscaler:alertscaler", role["rules"], namespace)
         control_plane.admin.create({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "cart", "namespace": namespace},
-            "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "cart"}}, **(spec or {}), "template": {
+            "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "cart", "namespace": namespace},
+            "spec": {**REPLICAS[kind], "selector": {"matchLabels": {"app": "cart"}}, **(spec or {}), "template": {
                 "metadata": {"labels": {"app": "cart"}}, "spec": {"containers": [{
                     "name": "app", "image": "app",
                     "resources": {"requests": {"memory": "256Mi"}, "limits": {"memory": limit}}}]}}}})
-        control_plane.admin.wait(path_of("apps/v1", "Deployment", namespace, "cart"),
-                                 lambda item: item.get("status", {}).get("availableReplicas") == 3)
+        eventually(lambda: count_ready(control_plane, namespace) == PODS[kind], what="its pods")
         if address.get("apply") == "pods":    # the API server refuses a resize where no kubelet has said what it granted
             eventually(lambda: all(status.get("resources") for pod in control_plane.admin.get(path_of("v1", "Pod", namespace))["items"]
                                    for status in pod["status"]["containerStatuses"]))
-        kubernetes = {"kind": "Deployment", "namespace": namespace, "name": "cart", "container": "app",
+        kubernetes = {"kind": kind, "namespace": namespace, "name": "cart", "container": "app",
                       "resource": "memory", "unit": "64Mi", **address}
+        (tmp_path / "token").write_text("secret\n")
+        token = {"name": "ada", "file": str(tmp_path / "token"), "permissions": ["notify", "read", "admin"]}
         daemon = make_daemon({
             "targets": {"cart-memory": {"kubernetes": kubernetes, "min": 1, "max": 64, "cooldown": {"up": "1s", "down": "1s"}}},
             "rules": [{"name": "oom", "match": ['alertname="OOM"'], "target": "cart-memory", "once": True,
                        "scale_up": {"by": "25%", "at_least": 1}, **(rule or {})}],
-        }, {"clusters": {"default": {"kubeconfig": str(kubeconfig)}}})
-        return daemon
+        }, {"clusters": {"default": {"kubeconfig": str(kubeconfig)}}, "receiver": {"tokens": [token]}},
+            flags=["--web.enable-admin-api"], start=False)
+        daemon.headers = {"Authorization": "Bearer secret"}
+        return daemon.start()
     return start
 
 
@@ -112,8 +122,20 @@ def wait_action(daemon, condition):
     return eventually(lambda: next(filter(condition, daemon.records("action")), None), timeout=120, what="the action")
 
 
+def wait_event(control_plane, namespace, reason, message=""):
+    path = f"/api/v1/namespaces/{namespace}/events"
+    return eventually(lambda: next((event for event in control_plane.admin.get(path)["items"]
+                                    if event["reason"] == reason and event["message"].startswith(message)
+                                    and event["source"].get("component", event.get("reportingComponent")) == "alertscaler"),
+                                   None), what=f"the event {reason}")
+
+
 def deployment(control_plane, namespace):
     return control_plane.admin.get(path_of("apps/v1", "Deployment", namespace, "cart"))
+
+
+def count_ready(control_plane, namespace):
+    return sum(map(is_ready, control_plane.admin.get(path_of("v1", "Pod", namespace))["items"]))
 
 
 def resources_of(item):
@@ -145,11 +167,26 @@ def test_a_rollout_that_does_not_end_is_put_back_once(control_plane, namespace, 
         daemon = make(spec={"progressDeadlineSeconds": 3})
         fire(daemon)
         back = wait_action(daemon, lambda record: record["to"] == 4)
-        assert back["outcome"] == "applied" and back["from"] == 5
-        assert back["message"].startswith("did_not_come: the rollout of 5 (320Mi) did not end in time; put back to 4 (256Mi)")
+        assert (back["outcome"], back["from"]) == ("applied", 5)
+        assert back["message"] == "put back to 4 (256Mi), as the rollout of 5 (320Mi) did not end in time"
+        late, = daemon.records("action", outcome="did_not_come")
+        assert (late["from"], late["to"], late["late"], late["decision"]) == (4, 5, True, back["decision"])
+        assert re.match(r'the rollout of 5 \(320Mi\) did not end in time: ReplicaSet "cart-.*" has timed out', late["message"])
         item = deployment(control_plane, namespace)
         assert resources_of(item) == {"requests": {"memory": "256Mi"}, "limits": {"memory": "512Mi"}}
         assert "alertscaler.io/resized" not in item["metadata"].get("annotations", {})
+        said = wait_event(control_plane, namespace, "NotReadyInTime")
+        assert said["type"] == "Warning"
+        assert "Size 5 (320Mi) was asked for" in said["message"]
+        assert said["message"].endswith("its rollout did not end in time: it goes back to 4 (256Mi)")
+        wait_event(control_plane, namespace, "SuccessfulRescale",
+                   "New size: 4 (256Mi); reason: the rollout of 5 (320Mi) did not end in time")
+        fire(daemon, again="1")
+        stopped = eventually(lambda: next((record for record in daemon.records("decision")
+                                           if record["output"]["reason"] == "did_not_come"), None), timeout=90)
+        assert stopped["output"]["held_by"] == {"by": "did_not_come"}
+        assert daemon.target("cart-memory")["did_not_come"]
+        assert daemon.metrics().value("alertscaler_target_did_not_come", target="cart-memory") == 1
         steadily(lambda: resources_of(deployment(control_plane, namespace))["requests"]["memory"] == "256Mi", 2)
     finally:
         control_plane.kubelets.ready = lambda pod: True
@@ -171,9 +208,9 @@ def test_pods_are_resized_one_by_one_and_later_ones_too(control_plane, namespace
     late = wait_action(daemon, lambda record: "came after" in record["message"])
     assert (late["from"], late["to"]) == (4, 5)
     assert requests(control_plane, namespace) == ["320Mi"] * 3
-    # The API server refuses a resize of a pod that has not started; that is tried again.
-    applied = [action for action in daemon.records("action") if action["outcome"] == "applied"]
-    assert [(action["from"], action["to"]) for action in applied] == [(4, 5), (4, 5)]
+    # A pod whose kubelet has not yet said what it granted waits: the API server would refuse its resize.
+    assert [(action["from"], action["to"], action["outcome"]) for action in daemon.records("action")] == [
+        (4, 5, "applied"), (4, 5, "applied")]
 
 
 def test_a_deferred_pod_is_told(control_plane, namespace, make, nodes):
@@ -191,8 +228,12 @@ def test_an_infeasible_pod_is_put_back(control_plane, namespace, make, nodes):
     daemon = make(apply="pods")
     fire(daemon)
     action = daemon.wait_record("action")
-    assert action["outcome"] == "rejected"
+    assert (action["outcome"], action["http_status"]) == ("did_not_come", 200)
     assert "Infeasible: node didn't have enough capacity: memory; put back to 256Mi" in action["message"]
+    failed = wait_event(control_plane, namespace, "FailedRescale")
+    assert failed["type"] == "Warning" and "New size: 5 (320Mi)" in failed["message"]
+    assert "did_not_come: 0 of 3 pods resized" in failed["message"] and "Infeasible" in failed["message"]
+    assert daemon.target("cart-memory")["did_not_come"]
     assert requests(control_plane, namespace) == ["256Mi"] * 3
 
 

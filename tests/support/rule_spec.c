@@ -30,8 +30,11 @@ static void make_address(struct as_target_config *target, const struct target_sp
     const char *const kubernetes[][2] = {
         {"cluster", "default"}, {"apiVersion", spec->version ? spec->version : "apps/v1"},
         {"kind", "Deployment"}, {"namespace", spec->namespace ? spec->namespace : "shop"},
-        {"name", name},
+        {"name", name},         {"container", spec->container},
+        {"resource", "memory"}, {"unit", "64Mi"},
+        {"apply", "pods"},
     };
+    const size_t sized_count = !spec->container ? 5 : spec->by_pods ? 9 : 8;
     const char *const group[][2] = {{"provider", "mine"},
                                     {spec->url ? "url" : "name", spec->url ? spec->url : name}};
     const bool is_group = spec->is_group || spec->url;
@@ -43,7 +46,7 @@ static void make_address(struct as_target_config *target, const struct target_sp
         return;
     }
     target->kind = is_group ? &as_target_kind_node_group : &as_target_kind_kubernetes;
-    target->address_count = is_group ? AS_ARRAY_SIZE(group) : AS_ARRAY_SIZE(kubernetes);
+    target->address_count = is_group ? AS_ARRAY_SIZE(group) : sized_count;
     target->address = as_xcalloc(target->address_count, sizeof(*target->address));
     for (size_t i = 0; i < target->address_count; i++) {
         const char *const *row = is_group ? group[i] : kubernetes[i];

@@ -25,6 +25,8 @@ struct target_spec {
     const char *address;   /* the Deployment's name, may be a template */
     const char *namespace; /* default "shop" */
     const char *version;   /* the Deployment's apiVersion, default "apps/v1" */
+    const char *container; /* of the Deployment: its memory is sized, in units of 64Mi, */
+    bool by_pods;          /* in its running pods */
     const char *allow;     /* glob of names; needed by templates */
     const char *url;       /* of an HTTP node group of the provider "mine" */
     bool is_group;         /* a node group of the provider "mine", its nodes those of `cluster` */

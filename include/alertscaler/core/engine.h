@@ -256,7 +256,7 @@ struct as_target_view {
     bool busy;
     enum as_reason last_failure;      /* AS_REASON_APPLIED: none */
     const struct as_pool_seen *nodes; /* by the last look; NULL: nothing, or no alert fires */
-    bool did_not_come;                /* an increase did not become ready in time: no step up */
+    bool did_not_come;                /* an increase did not come, or not in time: no step up */
     int32_t ready;                    /* pods of a workload with ready_timeout; -1: not known */
 };
 typedef void as_target_visit_fn(void *context, const struct as_target_view *view);

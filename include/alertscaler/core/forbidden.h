@@ -27,7 +27,7 @@ const char *as_ways_get_word(enum as_ways ways); /* NULL: none */
     X(AS_HOLDER_PAUSE, "pause", "who ordered a pause of one direction")                            \
     X(AS_HOLDER_SCHEDULE, "schedule", "a schedule in force")                                       \
     X(AS_HOLDER_INEFFECTIVE, "ineffective", "a rule whose last steps up did not help")             \
-    X(AS_HOLDER_DID_NOT_COME, "did_not_come", "nothing: the last increase has not become ready")
+    X(AS_HOLDER_DID_NOT_COME, "did_not_come", "nothing: the last increase did not come")
 
 #define AS_HOLDER_ENUM(enumerator, word, name) enumerator,
 enum as_holder { AS_HOLDERS(AS_HOLDER_ENUM) AS_HOLDER_COUNT };

@@ -171,6 +171,7 @@ struct as_set_back {
 struct as_resize_state { /* of a container's resource: its last change */
     const char *id;      /* of the decision, or the command (is_ordered) */
     bool is_open, is_late, is_ordered;
+    bool is_above; /* of pods: `to` is above the template's, which later pods have */
     int32_t from, to;
 };
 

@@ -59,6 +59,7 @@ struct as_resize_seen {
     int32_t updated;       /* pods with the present template */
     int32_t template_size; /* of the pods: what new ones get; -1: the template is what is sized */
     int32_t settled; /* the smallest that is not the template's; -1: all pods have the template's */
+    int32_t asked;   /* the smallest that pods ask for, whatever their kubelets granted; -1: none */
     char message[AS_MESSAGE_SIZE]; /* why it has failed */
 };
 
@@ -124,18 +125,20 @@ struct as_scale_request {
 };
 
 struct as_late_warning { /* an increase that has not become ready in time */
-    int32_t to, ready;
+    int32_t from, to;
+    int32_t ready;           /* -1: a rollout has not ended in time, and `from` is put back */
     const char *decision_id; /* or the command's */
     bool is_ordered;
 };
 
 struct as_scale_result {
-    enum as_reason outcome; /* applied, conflict, target_not_found, forbidden, unreachable,
-                               throttled, rejected, timeout */
-    bool is_ambiguous;      /* not known as applied, but it may have been */
-    bool is_shortage;       /* failed for lack of capacity */
-    bool is_accepted;       /* accepted first, failed afterwards: counts as a step */
-    bool is_partial;        /* counts as a step, but only to `reached`; the message says why */
+    enum as_reason
+        outcome;       /* applied, conflict, target_not_found, forbidden, unreachable,
+                          throttled, rejected, timeout; did_not_come: it never can, and is as before */
+    bool is_ambiguous; /* not known as applied, but it may have been */
+    bool is_shortage;  /* failed for lack of capacity */
+    bool is_accepted;  /* accepted first, failed afterwards: counts as a step */
+    bool is_partial;   /* counts as a step, but only to `reached`; the message says why */
     int32_t reached;
     int32_t returned; /* a growth: how many nodes that were to leave are back in service */
     int http_status;

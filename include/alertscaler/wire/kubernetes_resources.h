@@ -107,9 +107,10 @@ struct as_kube_sized_pod {
     bool is_living; /* it is neither deleted nor ended, and belongs to the workload */
     bool is_bound;  /* to a node, so that a kubelet answers */
     bool has_container;
-    bool is_init, is_sidecar;       /* as in as_kube_workload */
-    bool restarts;                  /* resizePolicy: the container is restarted */
-    bool is_answered;               /* the kubelet has seen the present spec */
+    bool is_init, is_sidecar; /* as in as_kube_workload */
+    bool restarts;            /* resizePolicy: the container is restarted */
+    bool is_answered;         /* the kubelet has seen the present spec */
+    bool is_silent; /* it runs, and the kubelet has not said what is granted: no resize yet */
     struct as_kube_amounts amounts; /* wanted */
     struct as_kube_amounts granted; /* by the kubelet; "": not said */
     enum as_kube_resize resize;
@@ -123,13 +124,14 @@ struct as_kube_sized_pods {
     size_t count, capacity;
     struct as_kube_sized_pod *items; /* those that are living and have the container */
     size_t without;                  /* living ones that lack the container */
+    size_t silent; /* left out as they are silent; where all are silent, none is left out */
     struct as_arena texts;
 };
 
 /* As as_kube_pods_decode. */
 int as_kube_sized_pods_decode(struct as_kube_sized_pods *pods, const char *json, size_t size,
                               char **next_out, struct as_error *error) AS_MUST_USE;
-void as_kube_sized_pods_finish(struct as_kube_sized_pods *pods); /* sorts by name */
+void as_kube_sized_pods_finish(struct as_kube_sized_pods *pods); /* sorts, counts the silent */
 void as_kube_sized_pods_clear(struct as_kube_sized_pods *pods);
 void as_kube_sized_pods_deinit(struct as_kube_sized_pods *pods);
 

@@ -5,9 +5,24 @@
 #include "daemon_private.h"
 
 #include <alertscaler/base/log.h>
+#include <alertscaler/base/unit.h>
+
+struct sizes { /* as people read them */
+    char from[AS_SIZE_TEXT_SIZE], to[AS_SIZE_TEXT_SIZE];
+};
+
+static const struct sizes *print_sizes(const char *unit, int32_t from, int32_t to,
+                                       struct sizes *sizes)
+{
+    (void)as_unit_print_size(unit, from, sizes->from);
+    (void)as_unit_print_size(unit, to, sizes->to);
+    return sizes;
+}
 
 static void log_action(const struct as_action_record *action)
 {
+    const struct sizes *sizes =
+        print_sizes(action->unit, action->from, action->to, &(struct sizes){.from = ""});
     const bool applied = action->outcome == AS_REASON_APPLIED;
     if (!action->has_sizes)
         as_log(AS_LOG_WARN, "target not observed", AS_F("target", action->target),
@@ -15,7 +30,7 @@ static void log_action(const struct as_action_record *action)
                AS_FI("http_status", action->http_status), AS_F("error", action->message));
     else
         as_log(applied ? AS_LOG_INFO : AS_LOG_WARN, applied ? "scaled" : "not scaled",
-               AS_F("target", action->target), AS_FI("from", action->from), AS_FI("to", action->to),
+               AS_F("target", action->target), AS_F("from", sizes->from), AS_F("to", sizes->to),
                AS_F_IF("rule", action->rule), AS_F("outcome", as_reason_get_word(action->outcome)),
                AS_F_IF("decision", action->decision), AS_F_IF("command", action->command),
                AS_F_IF("error", action->message));
@@ -46,10 +61,11 @@ static void log_decision(const struct as_decision_record *record)
     if (!as_log_is_enabled(AS_LOG_DEBUG))
         return;
     const struct as_decision *output = record->output;
+    const struct sizes *sizes =
+        print_sizes(record->unit, output->replicas, output->desired, &(struct sizes){.from = ""});
     as_log(AS_LOG_DEBUG, "decided", AS_F("target", record->target),
-           AS_F("reason", as_reason_get_word(output->reason)), AS_FI("replicas", output->replicas),
-           AS_FI("desired", output->desired), AS_F_IF("rule", output->rule),
-           AS_F("decision", record->id));
+           AS_F("reason", as_reason_get_word(output->reason)), AS_F("replicas", sizes->from),
+           AS_F("desired", sizes->to), AS_F_IF("rule", output->rule), AS_F("decision", record->id));
 }
 
 static void log_others(const struct as_others_record *record)

@@ -79,7 +79,7 @@ const struct metric_family metric_families[METRIC_COUNT] = {
                                 RULE_SERIES_MAX,
                                 BUCKETS(alert_buckets)},
     [METRIC_DID_NOT_COME] = {"alertscaler_target_did_not_come",
-                             "1: an increase was not ready within ready_timeout; no step up.",
+                             "1: an increase was not ready in time; no step up.",
                              METRIC_GAUGE,
                              {"target"}},
     [METRIC_INEFFECTIVE] = {"alertscaler_rule_ineffective",

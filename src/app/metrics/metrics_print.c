@@ -14,6 +14,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/regex.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/sized.h>
 
 #include "others/others.h"
 
@@ -177,6 +178,15 @@ static void print_others(struct printing *p, const char *name, const struct as_t
             3, 1);
 }
 
+/* A workload whose pods are waited for, or a container's resource. */
+static bool may_not_come(const struct as_target_view *target)
+{
+    struct as_sized sized;
+    as_sized_read(target->ref, &sized);
+    return sized.what == AS_SIZED_RESOURCE ||
+           (target->config->kind->has_pods && target->config->ready_timeout_us > 0);
+}
+
 /* A target's value in the present family. False: it has none. */
 static bool find_target_value(enum metric metric, const struct as_target_view *target,
                               double *value_out)
@@ -187,7 +197,7 @@ static bool find_target_value(enum metric metric, const struct as_target_view *t
     }
     if (metric == METRIC_DID_NOT_COME) {
         *value_out = target->did_not_come;
-        return target->config->kind->has_pods && target->config->ready_timeout_us > 0;
+        return may_not_come(target);
     }
     if (metric == METRIC_TARGET_CONTENDED) {
         *value_out = as_moment_is_set(target->contended_until);

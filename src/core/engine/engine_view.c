@@ -118,7 +118,7 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .ordered = target->ordered.replicas,
         .nodes = target->open_bindings > 0 ? target->pool.seen : NULL,
         .waits_for = after_get_blocker(target),
-        .did_not_come = target_did_not_come(target),
+        .did_not_come = target_did_not_come(target, now),
         .ready = growth_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
         .set_backs = target->contention.set_backs,
         .set_back_count = target->contention.count,

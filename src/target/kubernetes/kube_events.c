@@ -112,7 +112,10 @@ static void write_message(struct as_buf *message, const struct as_target_ref *re
     char size[AS_SIZE_TEXT_SIZE];
     as_buf_printf(message, "New size: %s; reason: ",
                   as_unit_print_size(as_sized_get_unit(ref), request->to, size));
-    if (request->is_ordered) {
+    if (request->is_put_back) {
+        as_buf_printf(message, "the rollout of %s did not end in time",
+                      as_unit_print_size(as_sized_get_unit(ref), request->from, size));
+    } else if (request->is_ordered) {
         as_buf_printf(message, "an operator's command %s", request->decision_id);
     } else {
         as_buf_printf(message, "rule %s", request->rule);
@@ -216,11 +219,19 @@ void as_kube_events_warn(struct as_kube_events *events, const struct as_target_r
                          const struct as_late_warning *warning)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TARGET_BODY_MAX);
-    as_buf_printf(&message,
-                  "Size %d was asked for (%s %s), but only %d pods are ready after ready_timeout: "
-                  "no step up until another number is ready",
-                  warning->to, warning->is_ordered ? "command" : "decision", warning->decision_id,
-                  warning->ready);
+    char size[AS_SIZE_TEXT_SIZE];
+    const char *unit = as_sized_get_unit(ref);
+    as_buf_printf(&message, "Size %s was asked for (%s %s), but ",
+                  as_unit_print_size(unit, warning->to, size),
+                  warning->is_ordered ? "command" : "decision", warning->decision_id);
+    if (warning->ready < 0)
+        as_buf_printf(&message, "its rollout did not end in time: it goes back to %s",
+                      as_unit_print_size(unit, warning->from, size));
+    else
+        as_buf_printf(&message,
+                      "only %d pods are ready after ready_timeout: no step up until another "
+                      "number is ready",
+                      warning->ready);
     post_on(events, ref, as_target_ref_get(ref, "namespace"),
             &(struct as_kube_event){
                 .reason = "NotReadyInTime", .message = message.data, .is_warning = true});

@@ -86,13 +86,17 @@ static void fail_locally(struct as_kube_resize_run *run, enum as_reason reason, 
 static void finish_all(struct as_kube_resize_run *run)
 {
     struct as_outcome outcome;
-    char message[2 * AS_MESSAGE_SIZE], gone[48] = "", restarted[64] = "";
+    const struct as_kube_sized_pods *pods = run->spec.pods;
+    char message[2 * AS_MESSAGE_SIZE], gone[48] = "", restarted[64] = "", silent[64] = "";
     if (run->gone > 0)
         snprintf(gone, sizeof(gone), ", %zu gone meanwhile", run->gone);
     if (run->restarted > 0)
         snprintf(restarted, sizeof(restarted), ", %zu restart (resizePolicy)", run->restarted);
-    snprintf(message, sizeof(message), "%zu of %zu pods resized%s%s%s%s", run->changed,
-             run->spec.pods->count, gone, restarted, run->note[0] ? "; " : "", run->note);
+    if (pods->silent > 0)
+        snprintf(silent, sizeof(silent), ", %zu not yet reported by their kubelets", pods->silent);
+    snprintf(message, sizeof(message), "%zu of %zu pods resized%s%s%s%s%s", run->changed,
+             pods->count + pods->silent, gone, restarted, silent, run->note[0] ? "; " : "",
+             run->note);
     as_outcome_init_local(&outcome, AS_REASON_APPLIED, message);
     finish(run, &outcome);
 }
@@ -222,7 +226,10 @@ static void put_back_done(void *context, const struct as_http_response *response
              is_back ? "put back to " : "it could not be put back: ",
              is_back ? run->former.request : outcome.message);
     run->changed--;
-    fail_locally(run, AS_REASON_REJECTED, message);
+    outcome.reason = AS_REASON_DID_NOT_COME;
+    outcome.is_ambiguous = false;
+    as_outcome_set_message(&outcome, message);
+    fail(run, &outcome);
 }
 
 static void put_back(struct as_kube_resize_run *run)

@@ -94,25 +94,38 @@ static int count(const struct call *call, const struct as_kube_amounts *amounts,
                                  call->sized.keep_limit, size_out, max_out, error);
 }
 
+static int count_asked(const struct call *call, const struct as_kube_sized_pod *pod,
+                       int32_t *size_out, struct as_error *error)
+{
+    int32_t max;
+    return count(call, &pod->amounts, size_out, &max, error);
+}
+
+static int32_t get_smaller(int32_t a, int32_t b) /* of a, where it is not -1, and b */
+{
+    return a < 0 || b < a ? b : a;
+}
+
 static int count_pods(const struct call *call, struct as_observation *observation,
                       struct as_error *error)
 {
     struct as_resize_seen *resize = &observation->resize;
-    int32_t size, max, smallest = -1, lowest_max = -1;
+    int32_t size, max, asked, smallest = -1, lowest_max = -1;
     resize->template_size = observation->replicas;
     for (size_t i = 0; i < call->pods.count; i++) {
         const struct as_kube_sized_pod *pod = &call->pods.items[i];
-        const int status = count(call, as_kube_sized_pod_get(pod), &size, &max, error);
+        int status = count(call, as_kube_sized_pod_get(pod), &size, &max, error);
+        status = status ? status : count_asked(call, pod, &asked, error);
         if (status) {
             as_error_wrap(error, "pod %s", pod->name);
             return status;
         }
-        if (smallest < 0 || size < smallest)
-            smallest = size;
-        if (max >= 0 && (lowest_max < 0 || max < lowest_max))
-            lowest_max = max;
-        if (size != resize->template_size && (resize->settled < 0 || size < resize->settled))
-            resize->settled = size;
+        smallest = get_smaller(smallest, size);
+        resize->asked = get_smaller(resize->asked, asked);
+        if (max >= 0)
+            lowest_max = get_smaller(lowest_max, max);
+        if (size != resize->template_size)
+            resize->settled = get_smaller(resize->settled, size);
     }
     if (smallest < 0)
         return 0;
@@ -138,6 +151,7 @@ static void fill_sizes(struct call *call, struct as_observation *observation)
     struct as_error error = AS_ERROR_INIT;
     observation->resize.is_set = true;
     observation->resize.template_size = observation->resize.settled = -1;
+    observation->resize.asked = -1;
     int status =
         count(call, &call->workload.amounts, &observation->replicas, &observation->max, &error);
     if (status)

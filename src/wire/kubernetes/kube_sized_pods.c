@@ -127,8 +127,10 @@ static int read_status(struct as_kube_sized_pods *pods, const struct tree_value 
     const struct tree_value *item = tree_is(list, TREE_ARRAY) ? list->first : NULL;
     while (item && !as_str_equal(tree_find_text(item, "name"), pods->part.container))
         item = item->next;
-    if (!kube_read_amounts(tree_find(item, "resources"), pods->part.resource, &pod->granted))
+    const struct tree_value *granted = tree_find(item, "resources");
+    if (!kube_read_amounts(granted, pods->part.resource, &pod->granted))
         return -EBADMSG;
+    pod->is_silent = !granted && tree_find(tree_find(item, "state"), "running");
     list = tree_find(status, "conditions");
     for (item = tree_is(list, TREE_ARRAY) ? list->first : NULL; item; item = item->next) {
         if (is_current(item, generation))
@@ -236,15 +238,33 @@ static int compare(const void *a, const void *b)
                   ((const struct as_kube_sized_pod *)b)->name);
 }
 
+/* The API server refuses to resize a pod that runs before its kubelet has said what it granted. */
+static void leave_out_silent(struct as_kube_sized_pods *pods)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < pods->count; i++)
+        kept += !pods->items[i].is_silent;
+    if (kept == 0) /* an old kubelet: the API server's refusal says so */
+        return;
+    pods->silent = pods->count - kept;
+    kept = 0;
+    for (size_t i = 0; i < pods->count; i++) {
+        if (!pods->items[i].is_silent)
+            pods->items[kept++] = pods->items[i];
+    }
+    pods->count = kept;
+}
+
 void as_kube_sized_pods_finish(struct as_kube_sized_pods *pods)
 {
+    leave_out_silent(pods);
     if (pods->count > 1)
         qsort(pods->items, pods->count, sizeof(*pods->items), compare);
 }
 
 void as_kube_sized_pods_clear(struct as_kube_sized_pods *pods)
 {
-    pods->count = pods->without = 0;
+    pods->count = pods->without = pods->silent = 0;
     as_arena_reset(&pods->texts);
 }
 
@@ -253,7 +273,7 @@ void as_kube_sized_pods_deinit(struct as_kube_sized_pods *pods)
     free(pods->items);
     as_arena_deinit(&pods->texts);
     pods->items = NULL;
-    pods->count = pods->capacity = pods->without = 0;
+    pods->count = pods->capacity = pods->without = pods->silent = 0;
 }
 
 const struct as_kube_amounts *as_kube_sized_pod_get(const struct as_kube_sized_pod *pod)

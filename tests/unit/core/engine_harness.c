@@ -419,6 +419,7 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
         .pods = harness->pods,
         .pod_count = call->with_pods ? harness->pod_count : 0,
         .nodes = call->with_nodes ? &nodes : NULL,
+        .resize = target->resize,
     };
     if (!target->has_no_version)
         (void)snprintf(observation.version, sizeof(observation.version), "%u", target->version);

@@ -38,7 +38,8 @@ struct virtual_target {
     const char *template_;  /* of a node group, where nodes are asked for; NULL: none is seen */
     bool is_hanging;        /* nothing asked of it is answered until it is cleared */
     enum as_reason failure; /* where set, what its observation ends with */
-    const char *manager;    /* of its size, told where it is asked for; NULL: not known */
+    struct as_resize_seen resize; /* of a container's resource */
+    const char *manager;          /* of its size, told where it is asked for; NULL: not known */
 };
 
 struct scale_script { /* what becomes of the next request, instead of being done */

@@ -35,10 +35,11 @@ static void add_pauses(struct as_engine *engine, const struct target *target, st
     }
 }
 
-/* No step up: the last increase did not become ready in time. */
-static void add_growth(const struct target *target, struct list *list)
+/* No step up: the last increase did not come. */
+static void add_growth(const struct as_engine *engine, const struct target *target,
+                       struct list *list)
 {
-    if (target_did_not_come(target))
+    if (target_did_not_come(target, engine->mono))
         add(list, (struct as_forbidden){.ways = AS_WAYS_UP, .by = AS_HOLDER_DID_NOT_COME});
 }
 
@@ -104,7 +105,7 @@ bool forbidden_is(const struct as_engine *engine, const struct target *target, e
 {
     return pauses_find_in(engine, target, way) || is_held_by_rule(target, way) ||
            is_held_by_schedule(engine, target, way) ||
-           (way == AS_WAYS_UP && target_did_not_come(target));
+           (way == AS_WAYS_UP && target_did_not_come(target, engine->mono));
 }
 
 void forbidden_fill(struct as_engine *engine, const struct target *target,
@@ -115,7 +116,7 @@ void forbidden_fill(struct as_engine *engine, const struct target *target,
 
     list.rows = as_arena_alloc(&engine->arena, list.capacity, sizeof(*list.rows));
     add_pauses(engine, target, &list);
-    add_growth(target, &list);
+    add_growth(engine, target, &list);
     add_ineffective(engine, target, &list);
     add_schedules(engine, target, &list);
     input->forbidden = list.rows;

@@ -19,6 +19,7 @@
 
 #include "engine/holds/engine_forbidden.h"
 #include "engine/state/engine_effects.h"
+#include "engine/state/engine_records.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_pauses.h"
@@ -50,14 +51,22 @@ bool resize_is_catch_up(const struct target *target, const struct intent *intent
            intent->from < intent->to;
 }
 
+/* Who is responsible for it, after a restart and after new rules. */
+static void note_entry(struct target *target)
+{
+    if (!target->config)
+        return;
+    free(target->entry);
+    target->entry = as_xstrdup(target->config->name);
+}
+
 static const char *explain_put_back(struct as_engine *engine, struct target *target,
                                     const struct intent *intent)
 {
     const char *unit = as_sized_get_unit(target->ref);
     char text[AS_MESSAGE_SIZE], of[AS_SIZE_TEXT_SIZE], to[AS_SIZE_TEXT_SIZE];
-    snprintf(text, sizeof(text),
-             "did_not_come: the rollout of %s did not end in time; put back to %s",
-             as_unit_print_size(unit, intent->from, of), as_unit_print_size(unit, intent->to, to));
+    snprintf(text, sizeof(text), "put back to %s, as the rollout of %s did not end in time",
+             as_unit_print_size(unit, intent->to, to), as_unit_print_size(unit, intent->from, of));
     return as_arena_strdup(&engine->arena, text);
 }
 
@@ -70,8 +79,6 @@ const char *resize_on_applied(struct as_engine *engine, struct target *target,
     if (sized.what != AS_SIZED_RESOURCE)
         return NULL;
     if (resize_is_put_back(target, intent)) {
-        if (intent->to < intent->from)
-            growth_fail(engine, target);
         resize->is_open = resize->is_late = false;
         resize->to = intent->to;
         return explain_put_back(engine, target, intent);
@@ -82,27 +89,39 @@ const char *resize_on_applied(struct as_engine *engine, struct target *target,
         .is_set = true,
         .is_open = !sized.by_pods,
         .is_ordered = intent->is_ordered,
+        .is_above = sized.by_pods && intent->to > intent->from,
         .from = intent->from,
         .to = intent->to,
         .moved = moment_now(engine),
     };
     memcpy(resize->id, intent->decision_id, AS_ULID_SIZE);
-    if (target->config) {
-        free(target->entry);
-        target->entry = as_xstrdup(target->config->name);
-    }
+    note_entry(target);
     return NULL;
 }
 
 bool resize_remake(struct as_engine *engine, struct target *target)
 {
-    if (!target->resize.is_open)
+    struct resize *resize = &target->resize;
+    if (!resize->is_open && !resize->is_above)
         return false;
     target->dirty = true;
     if (target_recover_config(engine, target))
         return false;
-    target->resize.is_open = target->resize.is_late = false; /* nobody is responsible */
+    resize->is_open = resize->is_late = resize->is_above = false; /* nobody is responsible */
     return true;
+}
+
+void resize_forget(struct target *target)
+{
+    target->resize = (struct resize){.moved = AS_MOMENT_NEVER};
+}
+
+bool resize_on_unseen(struct target *target, enum as_reason outcome)
+{
+    const bool is_gone = outcome == AS_REASON_TARGET_NOT_FOUND && target->resize.is_above;
+    if (is_gone)
+        target->resize.is_above = false;
+    return is_gone;
 }
 
 bool resize_is_awaited(const struct target *target, const struct as_observation *observation)
@@ -128,6 +147,47 @@ static bool has_failed(struct as_engine *engine, struct resize *resize,
     return as_time_add(resize->moved.mono.us, ROLLOUT_US) <= engine->mono.us;
 }
 
+/* The rollout has not ended in time. That is the outcome of the change; what was before is due. */
+static void give_up_rollout(struct as_engine *engine, struct target *target,
+                            const struct as_resize_seen *seen)
+{
+    struct resize *resize = &target->resize;
+    char none[] = "";
+    struct intent change = {.is_ordered = resize->is_ordered,
+                            .rule = none,
+                            .from = resize->from,
+                            .to = resize->to,
+                            .version = none,
+                            .sent = engine->mono};
+    struct as_late_warning *warning = as_arena_alloc(&engine->arena, 1, sizeof(*warning));
+    char text[2 * AS_MESSAGE_SIZE], size[AS_SIZE_TEXT_SIZE];
+    resize->is_late = true;
+    if (resize->to > resize->from)
+        growth_fail(engine, target);
+    as_ulid_print(engine->wall, &engine->random, change.action_id);
+    memcpy(change.decision_id, resize->id, AS_ULID_SIZE);
+    struct as_action_record *record =
+        record_action(engine, target, &change, AS_REASON_DID_NOT_COME);
+    snprintf(text, sizeof(text), "the rollout of %s did not end in time%s%s",
+             as_unit_print_size(record->unit, resize->to, size), seen->message[0] ? ": " : "",
+             seen->message);
+    record->is_late = true;
+    record->attempts = 0;
+    record->message = as_arena_strdup(&engine->arena, text);
+    *warning = (struct as_late_warning){
+        .from = resize->from,
+        .to = resize->to,
+        .ready = -1,
+        .decision_id = as_arena_strdup(&engine->arena, resize->id),
+        .is_ordered = resize->is_ordered,
+    };
+    effect_put_target(engine, target);
+    effect_commit(engine);
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_WARN);
+    effect->call.ref = target->ref;
+    effect->call.late = warning;
+}
+
 /* Whether the old size is due; closes what has ended, or what somebody else has changed since. */
 static bool review_rollout(struct as_engine *engine, struct target *target,
                            const struct as_observation *observation)
@@ -140,19 +200,33 @@ static bool review_rollout(struct as_engine *engine, struct target *target,
         effect_commit(engine);
         return false;
     }
-    resize->is_late = resize->is_late || has_failed(engine, resize, &observation->resize);
+    if (!resize->is_late && has_failed(engine, resize, &observation->resize))
+        give_up_rollout(engine, target, &observation->resize);
     return resize->is_late;
 }
 
-static int32_t find_last_size(const struct resize *resize, const struct as_observation *observation)
+/* What pods that came later are to have; -1: none came. A pod that asks for the last size and has
+ * not got it yet is no such pod. */
+static int32_t find_last_size(const struct resize *resize, const struct as_resize_seen *seen)
 {
-    const struct as_resize_seen *seen = &observation->resize;
     const int32_t to =
         seen->settled >= 0 && seen->settled < resize->to ? seen->settled : resize->to;
-    return seen->template_size >= 0 && observation->replicas == seen->template_size &&
-                   to > seen->template_size
-               ? to
-               : -1;
+    return seen->asked >= 0 && seen->asked == seen->template_size && to > seen->asked ? to : -1;
+}
+
+/* While later pods would have less, the target is looked at, also without an incident. */
+static void review_template(struct as_engine *engine, struct target *target,
+                            const struct as_resize_seen *seen)
+{
+    struct resize *resize = &target->resize;
+    const bool is_above = seen->template_size >= 0 && resize->to > seen->template_size;
+    if (is_above == resize->is_above)
+        return;
+    resize->is_above = is_above;
+    if (is_above)
+        note_entry(target);
+    effect_put_target(engine, target);
+    effect_commit(engine);
 }
 
 int32_t resize_review(struct as_engine *engine, struct target *target,
@@ -162,10 +236,12 @@ int32_t resize_review(struct as_engine *engine, struct target *target,
     int32_t size;
     if (!observation->resize.is_set || !resize->is_set || !target->config || engine->stopping)
         return -1;
-    if (resize->is_open)
+    if (resize->is_open) {
         size = review_rollout(engine, target, observation) ? resize->from : -1;
-    else
-        size = find_last_size(resize, observation);
+    } else {
+        review_template(engine, target, &observation->resize);
+        size = find_last_size(resize, &observation->resize);
+    }
     if (target->maybe || pauses_find(engine, target) || size < 0 ||
         forbidden_is(engine, target, size > observation->replicas ? AS_WAYS_UP : AS_WAYS_DOWN) ||
         engine->config.dry_run || target->config->dry_run)

@@ -21,6 +21,10 @@ bool resize_is_awaited(const struct target *target, const struct as_observation 
 int32_t resize_review(struct as_engine *engine, struct target *target,
                       const struct as_observation *observation);
 bool resize_remake(struct as_engine *engine, struct target *target); /* as orders_remake */
+/* Another object has the name, or sizes are counted in another unit. To be stored. */
+void resize_forget(struct target *target);
+/* The workload could not be read. True: to be stored. */
+bool resize_on_unseen(struct target *target, enum as_reason outcome);
 /* The put-back was refused for good: nobody tries again. */
 void resize_give_up(struct as_engine *engine, struct target *target);
 

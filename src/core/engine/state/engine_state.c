@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/core/sized.h>
 
 #include "engine/state/engine_set_backs.h"
 
@@ -370,4 +371,18 @@ struct target *target_free(struct target *target)
     store_keys_free(&target->intents_stored_as);
     free(target);
     return NULL;
+}
+
+bool target_did_not_come(const struct target *target, as_mono_time now)
+{
+    const struct growth *growth = &target->growth;
+    const bool backs_off = as_moment_is_set(growth->failed) &&
+                           as_time_add(growth->failed.mono.us, growth->back_off_us) > now.us;
+    struct as_sized sized;
+    if (growth->is_open && growth->did_not_come)
+        return true;
+    if (!backs_off)
+        return false;
+    as_sized_read(target->ref, &sized);
+    return sized.what == AS_SIZED_RESOURCE;
 }

@@ -187,6 +187,7 @@ struct resize { /* of a container's resource: its last change (engine_resize.h) 
     bool is_open;          /* its rollout has not ended */
     bool is_late;          /* and did not in time: the size before it is put back */
     bool is_ordered;       /* by an operator */
+    bool is_above;         /* of pods: `to` is above the template's, which later pods have */
     char id[AS_ULID_SIZE]; /* of the decision, or the command */
     int32_t from, to;
     int32_t updated;        /* pods of the rollout, in memory alone, */
@@ -519,11 +520,9 @@ static inline bool incident_is_held(const struct incident *incident)
     return as_moment_is_set(incident->silenced);
 }
 
-/* A workload's last increase was not ready in time: no rule steps up. */
-static inline bool target_did_not_come(const struct target *target)
-{
-    return target->growth.is_open && target->growth.did_not_come;
-}
+/* A workload's last increase was not ready in time, or a container's resource could not become
+ * what was asked for: no rule steps up. */
+bool target_did_not_come(const struct target *target, as_mono_time now);
 
 /* The rule was found ineffective, and is held. */
 static inline bool trial_is_held(const struct trial *trial, as_mono_time now)

@@ -373,13 +373,14 @@ static void fill_resize(struct as_engine *engine, const struct target *target,
     *copy = (struct as_resize_state){
         .id = as_arena_strdup(&engine->arena, resize->id),
         .is_open = resize->is_open,
+        .is_above = resize->is_above,
         .is_late = resize->is_late,
         .is_ordered = resize->is_ordered,
         .from = resize->from,
         .to = resize->to,
     };
     state->resize = copy;
-    if (!resize->is_open)
+    if (!resize->is_open && !resize->is_above)
         return;
     state->ref = target->ref;
     state->entry = as_arena_strdup(&engine->arena, target->entry);
@@ -394,6 +395,7 @@ static void take_resize(struct target *target, const struct as_target_state *sta
     target->resize = (struct resize){
         .is_set = true,
         .is_open = stored->is_open,
+        .is_above = stored->is_above,
         .is_late = stored->is_late,
         .is_ordered = stored->is_ordered,
         .from = stored->from,

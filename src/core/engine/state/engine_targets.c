@@ -203,7 +203,7 @@ void target_back_off(struct as_engine *engine, struct target *target, enum as_re
         return;
     }
     const bool refused = outcome == AS_REASON_FORBIDDEN || outcome == AS_REASON_REJECTED ||
-                         outcome == AS_REASON_TARGET_NOT_FOUND;
+                         outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_DID_NOT_COME;
     int64_t delay = refused ? BACKOFF_REFUSED_US : BACKOFF_FIRST_US;
     for (unsigned i = 0; i < target->failures && delay < BACKOFF_MAX_US; i++)
         delay *= 2;

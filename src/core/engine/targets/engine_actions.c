@@ -23,6 +23,8 @@
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_history.h"
+#include "engine/state/engine_records.h"
+#include "engine/state/engine_set_backs.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_versions.h"
 #include "engine/targets/engine_decisions.h"
@@ -192,42 +194,6 @@ static void send(struct as_engine *engine, struct target *target)
     effect->call.request = request;
 }
 
-static struct as_action_record *record_action(struct as_engine *engine, struct target *target,
-                                              const struct intent *intent, enum as_reason outcome)
-{
-    struct as_action_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
-    const struct origin *origin = &target->origin;
-    const bool is_answer = origin->set && !intent->is_ordered; /* to an alert */
-    const char *decision = as_arena_strdup(&engine->arena, intent->decision_id);
-    *record = (struct as_action_record){
-        .id = as_arena_strdup(&engine->arena, intent->action_id),
-        .decision = intent->is_ordered ? NULL : decision,
-        .command = intent->is_ordered ? decision : NULL,
-        .target = target->ref->id,
-        .target_name = target->config ? target->config->name : "",
-        .target_kind = target->ref->kind,
-        .unit = as_sized_get_unit(target->ref),
-        .rule = intent->is_ordered ? NULL : as_arena_strdup(&engine->arena, intent->rule),
-        .has_sizes = true,
-        .from = intent->from,
-        .to = intent->to,
-        .outcome = outcome,
-        .message = "",
-        .method = "",
-        .path = "",
-        .version = as_arena_strdup(&engine->arena, intent->version),
-        .attempts = 1,
-        .duration_us = engine->mono.us - intent->sent.us,
-        .since_notification_us = is_answer ? engine->mono.us - origin->notified.us : -1,
-        .since_alert_us = is_answer ? engine->wall.us - origin->alert.us : -1,
-        .approval = intent->approval[0] ? as_arena_strdup(&engine->arena, intent->approval) : NULL,
-    };
-    if (is_answer && record->since_alert_us < 0)
-        record->since_alert_us = 0;
-    effect_add(engine, AS_EFFECT_RECORD_ACTION)->action = record;
-    return record;
-}
-
 /* After a scale: the end of the lock, else when a rule is due again. */
 static as_mono_time get_next_look(const struct as_engine *engine, struct target *target, bool is_up)
 {
@@ -259,7 +225,9 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     const char *told = resize_on_applied(engine, target, intent);
     if (told && record)
         record->message = told;
-    if (!resize_is_by_pods(target)) /* new pods come with the template's size */
+    if (resize_is_by_pods(target)) /* new pods come with the template's size */
+        contention_forget_own(&target->contention);
+    else
         contention_note_own(engine, target, intent);
     history_add_event(engine, target, intent->to - intent->from);
     if (!intent->is_ordered) /* an order ends give-backs: the size is someone else's */
@@ -331,7 +299,8 @@ void actions_on_intent(struct as_engine *engine, struct target *target)
 static bool is_final(enum as_reason outcome)
 {
     return outcome == AS_REASON_REJECTED || outcome == AS_REASON_FORBIDDEN ||
-           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_TIMEOUT;
+           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_TIMEOUT ||
+           outcome == AS_REASON_DID_NOT_COME;
 }
 
 /* Whether the group backs off: an increase for pods that wait has failed. */
@@ -341,6 +310,12 @@ static bool has_failed_to_fit(struct target *target, const struct intent *intent
     const struct group *group = group_find(target, intent->rule);
     return intent->to > intent->from && growth_is_failure(result) &&
            (share_is_of(target, intent) || (group && group->rule->action.is_fit));
+}
+
+/* An increase of a container's resource that a node can never do. */
+static bool is_up_in_vain(const struct intent *intent, const struct as_scale_result *result)
+{
+    return result->outcome == AS_REASON_DID_NOT_COME && intent->to > intent->from;
 }
 
 /* Done, or accepted: then it may have failed afterwards, with `result->outcome`. */
@@ -359,7 +334,7 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
         record->message = overdue_explain(engine, intent);
     if (result->is_shortage && intent->to > intent->from)
         growth_refuse(engine, target);
-    else if (has_failed_to_fit(target, intent, result))
+    else if (has_failed_to_fit(target, intent, result) || is_up_in_vain(intent, result))
         growth_fail(engine, target);
     if (is_taken_back && is_final(result->outcome))
         growth_give_up(engine, target);
@@ -380,7 +355,7 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
         growth_begin(engine, target, intent); /* a part of it may still come */
     if (result->is_shortage)
         growth_refuse(engine, target);
-    else if (has_failed_to_fit(target, intent, result)) {
+    else if (has_failed_to_fit(target, intent, result) || is_up_in_vain(intent, result)) {
         growth_fail(engine, target);
         effect_put_target(engine, target);
     }

@@ -310,6 +310,7 @@ static void give_up_waiting(struct as_engine *engine, struct target *target,
     growth->did_not_come = true;
     growth->ready = growth_count_ready(observation);
     *warning = (struct as_late_warning){
+        .from = growth->from,
         .to = observation->replicas,
         .ready = growth->ready,
         .decision_id = as_arena_strdup(&engine->arena, growth->id),

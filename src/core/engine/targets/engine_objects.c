@@ -21,6 +21,7 @@
 #include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_bindings.h"
 #include "engine/others/engine_contention.h"
+#include "engine/resize/engine_resize.h"
 #include "engine/state/engine_effects.h"
 #include "engine/targets/engine_actions.h"
 #include "engine/targets/engine_endings.h"
@@ -39,6 +40,7 @@ static void forget_sizes(struct as_engine *engine, struct target *target, const 
     endings_forget_sizes(target);
     bindings_forget_sizes(engine, target);
     growth_forget_pods(target);
+    resize_forget(target);
     follow_forget_pods(engine, target);
     actions_supersede_maybe(engine, target, why);
     orders_supersede(engine, target, why);

@@ -129,8 +129,9 @@ static bool is_scheduled(const struct as_engine *engine, const struct target *ta
 static bool is_needed(const struct as_engine *engine, const struct target *target)
 {
     return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
-           target->growth.is_open || target->resize.is_open || target->share.pool ||
-           target->overdue.count > 0 || is_named(target) || is_scheduled(engine, target);
+           target->growth.is_open || target->resize.is_open || target->resize.is_above ||
+           target->share.pool || target->overdue.count > 0 || is_named(target) ||
+           is_scheduled(engine, target);
 }
 
 /* Requests the size, and what else the rules need with it. */
@@ -241,7 +242,8 @@ static void set_usual_deadline(struct as_engine *engine, struct target *target)
 {
     if (target->maybe)
         target_set_deadline(engine, target, target->maybe->until);
-    else if (target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set)
+    else if (target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
+             target->resize.is_above)
         target_set_deadline_in(engine, target, REEVALUATE_US);
     else if (is_named(target) || is_scheduled(engine, target))
         target_set_deadline_in(engine, target, get_refresh_us(engine));
@@ -448,7 +450,8 @@ void target_on_observed(struct as_engine *engine, struct target *target,
         share_on_unseen(engine, target, observation->outcome);
         const bool ended = endings_review(engine, target, -1);
         const bool ordered = orders_on_failure(engine, target, observation->outcome, false);
-        if (ended || ordered) {
+        const bool is_gone = resize_on_unseen(target, observation->outcome);
+        if (ended || ordered || is_gone) {
             effect_put_target(engine, target);
             effect_commit(engine);
         }
