@@ -29,9 +29,9 @@ def role_of_the_page(namespace, resources):
     """The Role and its binding of the page, for this namespace and these {resource: (group, name)}."""
     text, = re.findall(r"^```yaml role\n(.*?)^```", (ROOT / "docs" / "fields.md").read_text(), re.MULTILINE | re.DOTALL)
     role, binding = yaml.safe_load_all(text)
-    pattern = role["rules"][0]
-    role["rules"] = [{**pattern, "apiGroups": [group], "resources": [resource], "resourceNames": [name]}
-                     for resource, (group, name) in resources.items()]
+    pattern, events = role["rules"][0], role["rules"][-1]
+    role["rules"] = [events, *({**pattern, "apiGroups": [group], "resources": [resource], "resourceNames": [name]}
+                               for resource, (group, name) in resources.items())]
     for item in (role, binding):
         item["metadata"]["namespace"] = namespace
     return role, binding

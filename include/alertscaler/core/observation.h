@@ -16,8 +16,7 @@
 #include <alertscaler/core/pod.h>
 #include <alertscaler/core/reason.h>
 
-#define AS_VERSION_SIZE                                                                            \
-    256 /* of an ETag or a resourceVersion, with NUL; a longer one is an error */
+#define AS_VERSION_SIZE    256 /* of an ETag or resourceVersion, with NUL; a longer is an error */
 #define AS_UID_SIZE        64  /* of an object's UID, with NUL */
 #define AS_MANAGER_SIZE    129 /* of a manager in managedFields, with NUL */
 #define AS_MESSAGE_SIZE    256 /* of the other side's message, cut */
@@ -132,13 +131,11 @@ struct as_late_warning { /* an increase that has not become ready in time */
 };
 
 struct as_scale_result {
-    enum as_reason
-        outcome;       /* applied, conflict, target_not_found, forbidden, unreachable,
-                          throttled, rejected, timeout; did_not_come: it never can, and is as before */
-    bool is_ambiguous; /* not known as applied, but it may have been */
-    bool is_shortage;  /* failed for lack of capacity */
-    bool is_accepted;  /* accepted first, failed afterwards: counts as a step */
-    bool is_partial;   /* counts as a step, but only to `reached`; the message says why */
+    enum as_reason outcome; /* applied, a failure; did_not_come: it never can, and is as before */
+    bool is_ambiguous;      /* not known as applied, but it may have been */
+    bool is_shortage;       /* failed for lack of capacity */
+    bool is_accepted;       /* accepted first, failed afterwards: counts as a step */
+    bool is_partial;        /* counts as a step, but only to `reached`; the message says why */
     int32_t reached;
     int32_t returned; /* a growth: how many nodes that were to leave are back in service */
     int http_status;

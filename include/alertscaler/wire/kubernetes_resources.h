@@ -1,7 +1,6 @@
 /*
- * Codecs for the resources of one container: of a workload's pod template with the progress of its
- * rollout, and of pods that are resized in place (Kubernetes 1.33 and later). Pure. Unknown members
- * are ignored.
+ * Codecs for the resources of one container: of a pod template with the progress of its rollout, and
+ * of pods that are resized in place (Kubernetes 1.33 and later). Pure; ignores unknown members.
  *
  * Decoders: 0; or -EBADMSG with an error that names the field; or an outcome of their own.
  */
@@ -123,8 +122,7 @@ struct as_kube_sized_pods {
     size_t max;                    /* pods; more is -E2BIG */
     size_t count, capacity;
     struct as_kube_sized_pod *items; /* those that are living and have the container */
-    size_t without;                  /* living ones that lack the container */
-    size_t silent; /* left out as they are silent; where all are silent, none is left out */
+    size_t without, silent; /* left out: living ones that lack the container; that are silent */
     struct as_arena texts;
 };
 
@@ -139,7 +137,7 @@ void as_kube_sized_pods_deinit(struct as_kube_sized_pods *pods);
 int as_kube_sized_pod_decode(struct as_kube_sized_pods *pods, const char *json, size_t size,
                              struct as_kube_sized_pod *pod_out, struct as_error *error) AS_MUST_USE;
 
-/* What its kubelet has granted while a resize is deferred or infeasible, else what is asked for. */
+/* What its kubelet has granted while a resize is deferred or infeasible, else the request. */
 const struct as_kube_amounts *as_kube_sized_pod_get(const struct as_kube_sized_pod *pod);
 
 /* A strategic merge patch for the subresource `resize`, on condition of the pod's version. */
