@@ -1,6 +1,6 @@
 /*
- * Codecs for the resources of one container: of a pod template with the progress of its rollout, and
- * of pods that are resized in place (Kubernetes 1.33 and later). Pure; ignores unknown members.
+ * Codecs for the resources of one container: of a pod template with the progress of its rollout,
+ * and of pods that are resized in place (Kubernetes 1.33 and later). Pure; ignores unknown members.
  *
  * Decoders: 0; or -EBADMSG with an error that names the field; or an outcome of their own.
  */
@@ -109,7 +109,7 @@ struct as_kube_sized_pod {
     bool is_init, is_sidecar; /* as in as_kube_workload */
     bool restarts;            /* resizePolicy: the container is restarted */
     bool is_answered;         /* the kubelet has seen the present spec */
-    bool is_silent; /* it runs, and the kubelet has not said what is granted: no resize yet */
+    bool is_silent; /* its kubelet has not said what it granted: it cannot be resized yet */
     struct as_kube_amounts amounts; /* wanted */
     struct as_kube_amounts granted; /* by the kubelet; "": not said */
     enum as_kube_resize resize;

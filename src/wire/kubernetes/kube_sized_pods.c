@@ -130,7 +130,7 @@ static int read_status(struct as_kube_sized_pods *pods, const struct tree_value 
     const struct tree_value *granted = tree_find(item, "resources");
     if (!kube_read_amounts(granted, pods->part.resource, &pod->granted))
         return -EBADMSG;
-    pod->is_silent = !granted && tree_find(tree_find(item, "state"), "running");
+    pod->is_silent = !granted;
     list = tree_find(status, "conditions");
     for (item = tree_is(list, TREE_ARRAY) ? list->first : NULL; item; item = item->next) {
         if (is_current(item, generation))
@@ -238,7 +238,8 @@ static int compare(const void *a, const void *b)
                   ((const struct as_kube_sized_pod *)b)->name);
 }
 
-/* The API server refuses to resize a pod that runs before its kubelet has said what it granted. */
+/* The API server refuses to resize a pod that runs before its kubelet has said what it granted. One
+ * that has not started may do so at any moment. */
 static void leave_out_silent(struct as_kube_sized_pods *pods)
 {
     size_t kept = 0;

@@ -341,6 +341,24 @@ Test(kube_sized_pods, of_a_list_those_that_live_and_belong_to_the_workload)
     as_kube_sized_pods_deinit(&pods);
 }
 
+/* Their resize would be refused. Where all are like that, the refusal says why: an old kubelet. */
+Test(kube_sized_pods, pods_whose_kubelets_have_said_nothing_are_left_out)
+{
+    static const char starting[] = POD("b", "a", "256Mi", "'containerStatuses':[]");
+    struct as_kube_sized_pods pods = make_pods();
+    char items[2048];
+    snprintf(items, sizeof(items), "%s,%s", starting, POD("a", "a", "320Mi", GRANTED));
+    cr_assert_eq(decode_list(&pods, items), 0, "%s", error.text);
+    cr_assert_eq(pods.count, 1);
+    cr_expect_eq(pods.silent, 1);
+    cr_expect_str_eq(pods.items[0].name, "a");
+    as_kube_sized_pods_clear(&pods);
+    cr_assert_eq(decode_list(&pods, starting), 0, "%s", error.text);
+    cr_expect_eq(pods.count, 1);
+    cr_expect_eq(pods.silent, 0);
+    as_kube_sized_pods_deinit(&pods);
+}
+
 Test(kube_sized_pods, more_than_may_be_are_refused)
 {
     struct as_kube_sized_pods pods = make_pods();

@@ -17,9 +17,9 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/sized.h>
 
+#include "engine/follow/engine_records.h"
 #include "engine/holds/engine_forbidden.h"
 #include "engine/state/engine_effects.h"
-#include "engine/state/engine_records.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_pauses.h"
