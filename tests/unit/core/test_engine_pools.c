@@ -333,3 +333,39 @@ Test(engine_pools, a_pool_asks_once_for_its_groups)
     cr_assert_eq(fleet_count_waiting(&fleet), 0, "%s", text);
     stop(&h);
 }
+
+/* After a restart its time is over, but `dear` waits for its turn behind `cheap`, which hangs. */
+Test(engine_pools, a_request_in_question_waits_for_a_turn, .timeout = 120)
+{
+    static const struct spec alone = {
+        .targets = {{.name = "cheap", .is_group = true, .max = 10},
+                    {.name = "dear", .is_group = true, .min = 1, .max = 10}},
+        .rules = {{.name = "a", .match = {"alertname=A"}, .target = "cheap", .fit = true},
+                  {.name = "b",
+                   .match = {"alertname=B"},
+                   .target = "dear",
+                   .take = true,
+                   .guard = "none"}},
+    };
+    struct harness h = {0};
+    start(&h, &alone);
+    fleet.groups[1].size = 3;
+    tick(&h, 120);
+    fire(&h, "B", 1000);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    bool is_lost = false;
+    for (int i = 0; i < 700 && !is_lost; i++) {
+        tick(&h, 1);
+        is_lost = has(said(&h), "acted dear 3>1 timeout");
+    }
+    cr_assert(is_lost);
+    harness_target(&h, "cheap")->is_hanging = true;
+    fire(&h, "A", 1000);
+    harness_crash(&h, 300);
+    tick(&h, 300);
+    harness_target(&h, "cheap")->is_hanging = false;
+    harness_settle(&h);
+    tick(&h, 900);
+    cr_expect_eq(fleet.groups[1].size, 1);
+    stop(&h);
+}

@@ -56,6 +56,7 @@
 
 #include "engine/approvals/engine_approvals.h"
 #include "engine/follow/engine_follow.h"
+#include "engine/holds/engine_floors.h"
 #include "engine/holds/engine_lacks.h"
 #include "engine/others/engine_contention.h"
 #include "engine/overdue/engine_overdue.h"
@@ -105,6 +106,8 @@ static as_mono_time get_forget_time(const struct target *target)
         forget = get_later(
             forget, (as_mono_time){as_time_add(target->events[target->event_count - 1].at.mono.us,
                                                target->keep_us)});
+    if (target->floor.size > 0) /* it holds again if a rule leads here again */
+        forget = get_later(forget, floor_get_end(target));
     if (target->free_step_count > 0)
         forget = get_later(forget, (as_mono_time){as_time_add(
                                        target->free_steps[target->free_step_count - 1].at.mono.us,
@@ -207,9 +210,11 @@ static int64_t get_refresh_us(const struct as_engine *engine)
 static void forget_or_wait(struct as_engine *engine, struct target *target)
 {
     contention_review(engine, target);
-    const as_mono_time forget = get_forget_time(target), over = contention_get_end(target);
+    const as_mono_time forget = get_forget_time(target);
     if (forget.us > engine->mono.us) {
-        target_set_deadline(engine, target, over.us < forget.us ? over : forget);
+        const as_mono_time over = contention_get_end(target), floor = floor_get_end(target);
+        const as_mono_time first = over.us < floor.us ? over : floor;
+        target_set_deadline(engine, target, first.us < forget.us ? first : forget);
         return;
     }
     if (target->pins > 0 || target->pause.is_set || target->follow_count > 0)
@@ -240,10 +245,10 @@ void targets_evaluate_ready(struct as_engine *engine)
 /* Of an idle target that nothing has given a deadline. */
 static void set_usual_deadline(struct as_engine *engine, struct target *target)
 {
-    if (target->maybe)
+    if (target->maybe && target->maybe->until.us > engine->mono.us)
         target_set_deadline(engine, target, target->maybe->until);
-    else if (target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
-             target->resize.is_above)
+    else if (target->maybe || target->open_bindings > 0 || target->ending_count > 0 ||
+             target->ordered.is_set || target->resize.is_above)
         target_set_deadline_in(engine, target, REEVALUATE_US);
     else if (is_named(target) || is_scheduled(engine, target))
         target_set_deadline_in(engine, target, get_refresh_us(engine));
@@ -270,7 +275,8 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     sources_drop(engine, target);
     if (engine->stopping)
         return;
-    if (approvals_review(engine, target)) {
+    const bool is_floor_over = orders_end_floor(engine, target);
+    if (approvals_review(engine, target) || is_floor_over) {
         effect_put_target(engine, target);
         effect_commit(engine);
     }
