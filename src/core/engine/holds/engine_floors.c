@@ -29,6 +29,14 @@ void floor_set(struct as_engine *engine, struct target *target, const struct as_
                          });
 }
 
+as_mono_time floor_get_end(const struct target *target)
+{
+    const struct floor *floor = &target->floor;
+    if (floor->size == 0)
+        return AS_MONO_NEVER;
+    return (as_mono_time){as_time_add(floor->since.mono.us, floor->for_us)};
+}
+
 void floor_fill_state(struct as_engine *engine, const struct target *target,
                       struct as_target_state *state)
 {

@@ -9,6 +9,8 @@
 /* Replaces an earlier one. The target is to be stored. */
 void floor_set(struct as_engine *engine, struct target *target, const struct as_order *order);
 
+as_mono_time floor_get_end(const struct target *target); /* NEVER: it has none */
+
 void floor_fill_state(struct as_engine *engine, const struct target *target,
                       struct as_target_state *state);
 void floor_take_state(struct target *target, const struct as_target_state *state);

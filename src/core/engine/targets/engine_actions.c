@@ -268,14 +268,32 @@ static void store_maybe(struct as_engine *engine, struct target *target)
         effect_delete_intent(engine, target);
 }
 
-/* The intent is committed: sends the request, unless rules changed or a pause began after the
- * decision. */
+/* Whether a rule's decrease would end below the floor; what never came was above none. */
+static bool is_below_floor(const struct as_engine *engine, struct target *target,
+                           const struct intent *intent)
+{
+    return target->floor.size > 0 && !intent->is_ordered && intent->to < intent->from &&
+           !intent->is_clean_up && !growth_is_taken_back(target, intent) &&
+           !resize_is_put_back(target, intent) &&
+           intent->to < target_get_bounds(engine, target).min;
+}
+
+/* Why the request is not sent: something has changed since it was decided. NULL: nothing has. */
+static const char *find_obstacle(const struct as_engine *engine, struct target *target,
+                                 const struct intent *intent)
+{
+    if (intent->generation != engine->generation)
+        return "not sent, as the rules have changed since it was decided";
+    if (is_below_floor(engine, target, intent))
+        return "not sent, as a floor has been ordered since it was decided";
+    return pauses_find_obstacle(engine, target, intent);
+}
+
+/* The intent is committed. */
 void actions_on_intent(struct as_engine *engine, struct target *target)
 {
     struct intent *intent = target->intent;
-    const char *obstacle = intent->generation == engine->generation
-                               ? pauses_find_obstacle(engine, target, intent)
-                               : "not sent, as the rules have changed since it was decided";
+    const char *obstacle = find_obstacle(engine, target, intent);
     if (!obstacle) {
         send(engine, target);
         return;

@@ -330,8 +330,7 @@ static void set_floor(struct as_engine *engine, struct deed *deed)
 
 bool orders_end_floor(struct as_engine *engine, struct target *target)
 {
-    const struct floor *floor = &target->floor;
-    if (floor->size == 0 || as_time_add(floor->since.mono.us, floor->for_us) > engine->mono.us)
+    if (floor_get_end(target).us > engine->mono.us)
         return false;
     struct as_order *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
     *order = (struct as_order){
