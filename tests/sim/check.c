@@ -278,9 +278,11 @@ static void forget_begun(struct world *world)
 }
 
 /* Not by an order: what is begun in a pause, or under the kill switch, is held back anyway. */
-static void check_not_paused(struct world *world, const struct server_target *target)
+static void check_not_paused(struct world *world, const struct server_target *target,
+                             const struct as_intent_state *intent)
 {
-    if (world->daemon.is_halted || check_is_paused(world, target))
+    if (world->daemon.is_halted ||
+        check_get_paused(world, target) & as_ways_get(intent->from, intent->to))
         fail(world, "%s: an intent in a pause", target->id);
 }
 
@@ -322,14 +324,15 @@ static void check_intent(struct world *world, const struct as_intent_state *inte
     memcpy(capture->decision_id, intent->decision_id, AS_ULID_SIZE);
     check_approval_of_intent(world, target, intent, capture);
     if (!intent->is_ordered)
-        check_not_paused(world, target);
+        check_not_paused(world, target, intent);
     if (!config) {
         fail(world, "%s: an intent without a rule that leads to it", target->id);
     } else if (intent->is_ordered) {
         check_ordered_intent(world, target, intent);
     } else if (intent->rule[0] == '\0') {
         const bool is_taken_back = target->group >= 0 && intent->to < intent->from;
-        if (!config->bounds.enforce_bounds && config->schedule_count == 0 && !is_taken_back)
+        if (!config->bounds.enforce_bounds && config->schedule_count == 0 &&
+            target->floor.order == 0 && !is_taken_back)
             fail(world, "%s: an intent without a rule", target->id);
     } else if (!rule || rule->dry_run || !rule->enabled) {
         fail(world, "%s: an intent by %s, which must not act", target->id, intent->rule);
@@ -442,7 +445,7 @@ static void check_decision(struct world *world, const struct as_decision_record 
 {
     schedules_check_decision(world, record);
     const struct as_decision *output = record->output;
-    check_pause_of_decision(world, record);
+    check_holds_of_decision(world, record);
     if (world->is_silent && output->reason == AS_REASON_UNCONFIRMED)
         trouble_note(world, TROUBLE_HELD_IN_SILENCE);
     if (output->desired >= output->replicas || !output->rule)
@@ -534,8 +537,11 @@ void check_request(struct world *world, struct server_target *target,
         check_ordered_request(world, target, request);
         return;
     }
-    if (check_is_paused(world, target))
+    if (check_get_paused(world, target) & as_ways_get(request->from, request->to))
         fail(world, "%s: a request in a pause", target->id);
+    if (request->to < request->from && !request->is_take_back &&
+        request->to < check_get_floor(world, target))
+        fail(world, "%s: %d is under its floor of %d", target->id, request->to, target->floor.size);
     check_approval_of_request(world, target, request);
     int32_t min, max;
     schedules_get_widest(config, &min, &max);

@@ -15,6 +15,7 @@
 
 #define ORDER_MAX_US (10 * MINUTE) /* from docs/operators.md */
 #define SLACK_US     (3 * MINUTE)  /* from the last look at a target to its request */
+#define FLOOR_US     (10 * MINUTE) /* of calm, in which a floor raises its target */
 
 static bool is_surely_on(const struct world *world, const struct sim_pause *pause)
 {
@@ -26,9 +27,26 @@ static bool is_surely_off(const struct sim_pause *pause)
     return pause->order == 0 ? !pause->is_on : pause->is_certain && !pause->is_on;
 }
 
-bool check_is_paused(const struct world *world, const struct server_target *target)
+enum as_ways check_get_paused(const struct world *world, const struct server_target *target)
 {
-    return is_surely_on(world, &world->pause) || is_surely_on(world, &target->pause);
+    const enum as_ways all = is_surely_on(world, &world->pause) ? world->pause.ways : AS_WAYS_NONE;
+    const enum as_ways own =
+        is_surely_on(world, &target->pause) ? target->pause.ways : AS_WAYS_NONE;
+    return all | own;
+}
+
+/* What it has, a target's max aside: a floor ends there. */
+int32_t check_get_floor(const struct world *world, const struct server_target *target)
+{
+    const struct as_target_config *config = rules_find_target(world, target->id);
+    int32_t floor = is_surely_on(world, &target->floor) ? target->floor.size : 0;
+    if (!config)
+        return 0;
+    floor = config->bounds.max < floor ? config->bounds.max : floor;
+    for (size_t i = 0; i < config->schedule_count; i++)
+        if (config->schedules[i].has_max && config->schedules[i].max < floor)
+            floor = config->schedules[i].max;
+    return target->own_max >= 0 && target->own_max < floor ? target->own_max : floor;
 }
 
 static struct sim_pause *find_pause(struct world *world, const struct as_order_record *record)
@@ -36,18 +54,20 @@ static struct sim_pause *find_pause(struct world *world, const struct as_order_r
     return record->target ? &server_find(world, record->target)->pause : &world->pause;
 }
 
-/* What comes of itself: a pause ends by time; the kill switch. */
+/* What comes of itself: a pause or a floor ends by time; the kill switch. */
 static void check_unordered(struct world *world, const struct as_order_record *record)
 {
-    struct sim_pause *pause = find_pause(world, record);
+    const bool is_floor = record->order->kind == AS_ORDER_FLOOR && record->order->is_end;
+    struct sim_pause *pause =
+        is_floor ? &server_find(world, record->target)->floor : find_pause(world, record);
     if (record->order->who[0] != '\0')
         return;
-    if (record->order->kind != AS_ORDER_RESUME || record->outcome != AS_ORDER_DONE)
+    if ((record->order->kind != AS_ORDER_RESUME && !is_floor) || record->outcome != AS_ORDER_DONE)
         fail(world, "a command that nobody gave: %s", record->id);
     if (is_surely_on(world, pause))
-        fail(world, "%s: a pause ends %.6f s early", record->target ? record->target : "all",
-             (double)(pause->until - world->now) / (double)SECOND);
-    trouble_note(world, TROUBLE_PAUSE_OVER);
+        fail(world, "%s: a %s ends %.6f s early", record->target ? record->target : "all",
+             is_floor ? "floor" : "pause", (double)(pause->until - world->now) / (double)SECOND);
+    trouble_note(world, is_floor ? TROUBLE_FLOOR_OVER : TROUBLE_PAUSE_OVER);
     *pause = (struct sim_pause){.is_certain = true, .order = UINT64_MAX};
 }
 
@@ -57,8 +77,11 @@ static void check_pause(struct world *world, const struct sim_order *order, uint
     const struct as_order *it = &order->order;
     if (order->outcome != AS_ORDER_DONE)
         return;
-    trouble_note(world, it->target ? TROUBLE_ORDER_PAUSE : TROUBLE_ORDER_PAUSE_ALL);
+    trouble_note(world, it->ways     ? TROUBLE_ORDER_PAUSE_ONE_WAY
+                        : it->target ? TROUBLE_ORDER_PAUSE
+                                     : TROUBLE_ORDER_PAUSE_ALL);
     *pause = (struct sim_pause){
+        .ways = it->ways ? it->ways : AS_WAYS_BOTH,
         .is_on = true,
         .is_certain = true,
         .order = number,
@@ -77,6 +100,33 @@ static void check_resume(struct world *world, const struct sim_order *order, uin
         fail(world, "%s: resumed what was not paused", order->reason);
     trouble_note(world, TROUBLE_ORDER_RESUME);
     *pause = (struct sim_pause){.is_certain = true, .order = number};
+}
+
+static void check_floor(struct world *world, const struct sim_order *order, uint64_t number,
+                        struct server_target *target)
+{
+    const struct as_order *it = &order->order;
+    const struct as_target_config *config = target ? rules_find_target(world, target->id) : NULL;
+    if (order->outcome == AS_ORDER_NOTHING_TO_DO && is_surely_on(world, &target->floor))
+        fail(world, "%s: no floor, it says, but there is one", order->reason);
+    if (order->outcome == AS_ORDER_OUT_OF_BOUNDS &&
+        it->replicas <= schedules_get_bounds(world, config).max)
+        fail(world, "%s: a floor of %d is out of bounds, it says", order->reason, it->replicas);
+    if (order->outcome != AS_ORDER_DONE)
+        return;
+    if (it->is_end && is_surely_off(&target->floor))
+        fail(world, "%s: took back a floor that was not there", order->reason);
+    if (!it->is_end && (!config || it->replicas > schedules_get_bounds(world, config).max))
+        fail(world, "%s: a floor of %d is accepted", order->reason, it->replicas);
+    trouble_note(world, it->is_end ? TROUBLE_ORDER_FLOOR_BACK : TROUBLE_ORDER_FLOOR);
+    target->floor = (struct sim_pause){
+        .is_on = !it->is_end,
+        .is_certain = true,
+        .order = number,
+        .size = it->is_end ? 0 : it->replicas,
+        .since = world->now,
+        .until = it->is_end ? 0 : world->now + it->for_us,
+    };
 }
 
 static bool is_surely_locked(const struct world *world, const struct server_target *target)
@@ -103,19 +153,23 @@ static void check_unlock(struct world *world, const struct sim_order *order,
     target->last.set = target->last.set && !target->last.recorded;
 }
 
-static bool is_within(const struct world *world, const struct as_target_config *config,
-                      int32_t replicas)
+static bool is_within(const struct world *world, const struct server_target *target,
+                      const struct as_target_config *config, int32_t replicas)
 {
     const struct as_schedule_bounds bounds = schedules_get_bounds(world, config);
-    return replicas >= bounds.min && replicas <= bounds.max;
+    const int32_t floor = is_surely_on(world, &target->floor) ? target->floor.size : 0;
+    return replicas >= bounds.min && replicas <= bounds.max &&
+           (replicas >= floor || replicas == bounds.max);
 }
 
 static void check_scale(struct world *world, struct sim_order *order,
                         const struct server_target *target)
 {
     const struct as_target_config *config = target ? rules_find_target(world, target->id) : NULL;
-    const bool is_within_bounds = config && is_within(world, config, order->order.replicas);
-    if (order->outcome == AS_ORDER_OUT_OF_BOUNDS && (is_within_bounds || order->order.force))
+    const bool is_within_bounds = config && is_within(world, target, config, order->order.replicas);
+    const bool is_floor_known = !target || target->floor.is_certain || target->floor.order == 0;
+    if (order->outcome == AS_ORDER_OUT_OF_BOUNDS &&
+        ((is_within_bounds && is_floor_known) || order->order.force))
         fail(world, "%s: %d is out of bounds, it says", order->reason, order->order.replicas);
     if (order->outcome != AS_ORDER_DONE)
         return;
@@ -130,20 +184,34 @@ static void check_scale(struct world *world, struct sim_order *order,
         check_orders_size(world, target);
 }
 
+static bool may_be_refused(const struct world *world, const struct sim_order *order)
+{
+    const struct as_target_config *config =
+        order->found ? rules_find_target(world, order->found->id) : NULL;
+    const bool is_halted = world->kill_switch.reason || world->daemon.is_halted;
+    const bool is_pool = config && config->pool;
+    switch (order->order.kind) {
+    case AS_ORDER_SCALE:
+        return is_halted || is_pool || world->daemon.config.dry_run || (config && config->dry_run);
+    case AS_ORDER_FLOOR: return is_pool;
+    case AS_ORDER_APPROVE:
+    case AS_ORDER_DENY: return is_halted;
+    case AS_ORDER_PAUSE:
+    case AS_ORDER_RESUME:
+    case AS_ORDER_UNLOCK:
+    case AS_ORDER_KIND_COUNT: break;
+    }
+    return false;
+}
+
 static void check_outcome(struct world *world, const struct sim_order *order)
 {
-    const bool is_halted = world->kill_switch.reason || world->daemon.is_halted;
     if (order->outcome == AS_ORDER_UNKNOWN_TARGET && order->order.target &&
         rules_find_target(world, order->target) && strcmp(order->target, "any") != 0 &&
         strchr(order->target, '/') == NULL)
         fail(world, "%s: %s is unknown, it says", order->reason, order->target);
-    const bool is_answer = order->order.request != NULL;
     if (order->outcome == AS_ORDER_REFUSED && !world->daemon.stopping &&
-        !(is_answer && is_halted) &&
-        (order->order.kind != AS_ORDER_SCALE ||
-         !(is_halted || world->daemon.config.dry_run ||
-           rules_find_target(world, order->found->id)->pool ||
-           rules_find_target(world, order->found->id)->dry_run)))
+        !may_be_refused(world, order))
         fail(world, "%s: refused for no reason", order->reason);
     if (order->outcome != AS_ORDER_DONE)
         trouble_note(world, TROUBLE_ORDER_REFUSED);
@@ -182,7 +250,7 @@ void check_command(struct world *world, const struct as_effect *effect)
     case AS_ORDER_PAUSE: check_pause(world, order, number, find_pause(world, record)); break;
     case AS_ORDER_RESUME: check_resume(world, order, number, find_pause(world, record)); break;
     case AS_ORDER_SCALE: check_scale(world, order, target); break;
-    case AS_ORDER_FLOOR: fail(world, "%s: a floor, which nobody orders here", order->reason); break;
+    case AS_ORDER_FLOOR: check_floor(world, order, number, target); break;
     case AS_ORDER_UNLOCK: check_unlock(world, order, target); break;
     case AS_ORDER_APPROVE:
     case AS_ORDER_DENY: check_answer(world, order); break;
@@ -248,7 +316,7 @@ void check_ordered_request(struct world *world, struct server_target *target,
         (request->to < min || request->to > max ||
          (target->own_max >= 0 && request->to > target->own_max) || request->to < target->own_min))
         fail(world, "%s: %s is beyond the bounds, and not forced", target->id, order->reason);
-    if (check_is_paused(world, target))
+    if (check_get_paused(world, target))
         trouble_note(world, TROUBLE_ORDERED_IN_PAUSE);
 }
 
@@ -275,18 +343,29 @@ void check_ordered_action(struct world *world, struct server_target *target,
              order->reason, record->to);
 }
 
-/* A decision is held by a pause if and only if there is one. */
-void check_pause_of_decision(struct world *world, const struct as_decision_record *record)
+/* A decision is held by a pause if and only if there is one; and likewise with a floor. */
+void check_holds_of_decision(struct world *world, const struct as_decision_record *record)
 {
     const struct server_target *target = server_find(world, record->target);
+    const struct as_decide_input *input = record->input;
     const bool is_halted = world->daemon.is_halted;
-    if (!record->pause && (is_halted || check_is_paused(world, target)))
+    const enum as_ways paused = is_halted ? AS_WAYS_BOTH : check_get_paused(world, target);
+    const enum as_ways way = as_ways_get(record->output->replicas, record->output->desired);
+    if (!record->pause && paused)
         fail(world, "%s: decided as if it were not paused", target->id);
     if (record->pause && !is_halted && is_surely_off(&world->pause) &&
         is_surely_off(&target->pause))
         fail(world, "%s: decided as if it were paused", target->id);
-    if (record->pause && record->output->desired != record->output->replicas)
+    if (way & (paused | (record->pause ? record->pause->ways : AS_WAYS_NONE)))
         fail(world, "%s: paused, and to be set to %d", target->id, record->output->desired);
+    if (way && paused)
+        trouble_note(world, TROUBLE_OTHER_WAY_IN_PAUSE);
+    if (is_surely_on(world, &target->floor) && input->config.min < target->floor.size &&
+        input->config.min < input->config.max)
+        fail(world, "%s: decided with a min of %d in spite of its floor", target->id,
+             input->config.min);
+    if (input->floor > 0 && is_surely_off(&target->floor))
+        fail(world, "%s: decided with a floor of %d, which is not there", target->id, input->floor);
 }
 
 static struct as_pause_view get_pause(const struct world *world)
@@ -320,8 +399,10 @@ void check_orders_answer(struct world *world, uint64_t number)
     }
     order->is_answered = true;
     settle(&world->pause, number);
-    for (size_t i = 0; i < world->target_count; i++)
+    for (size_t i = 0; i < world->target_count; i++) {
         settle(&world->targets[i].pause, number);
+        settle(&world->targets[i].floor, number);
+    }
 }
 
 /* The size has changed, or an order asks for the one that is there or is still shown. */
@@ -345,11 +426,16 @@ static void doubt(struct sim_pause *pause)
 void check_orders_crash(struct world *world)
 {
     bool is_paused = is_surely_on(world, &world->pause) && world->pause.is_settled;
+    bool is_floor = false;
     doubt(&world->pause);
     for (size_t i = 0; i < world->target_count; i++) {
         is_paused = is_paused || is_surely_on(world, &world->targets[i].pause);
         doubt(&world->targets[i].pause);
+        doubt(&world->targets[i].floor);
+        is_floor = is_floor || is_surely_on(world, &world->targets[i].floor);
     }
+    if (is_floor)
+        trouble_note(world, TROUBLE_FLOOR_RESTORED);
     if (is_paused)
         trouble_note(world, TROUBLE_PAUSE_RESTORED);
     if (world->kill_switch.reason)
@@ -363,6 +449,26 @@ static void find_leftover(void *context, const struct as_target_view *view)
         fail(world, "%s: still paused after a long calm", view->id);
     if (view->has_order)
         fail(world, "%s: still ordered after a long calm", view->id);
+    if (view->floor.size > 0)
+        fail(world, "%s: still a floor after a long calm", view->id);
+}
+
+/* What a floor in force has had time to raise. */
+void check_floors_held(struct world *world)
+{
+    for (size_t i = 0; i < world->target_count; i++) {
+        const struct server_target *target = &world->targets[i];
+        const struct as_target_config *config = rules_find_target(world, target->id);
+        const int32_t floor = check_get_floor(world, target);
+        if (floor == 0 || pools_has(world, target) || world->now - target->floor.since < FLOOR_US ||
+            config->dry_run || world->daemon.config.dry_run || check_get_paused(world, target) ||
+            world->kill_switch.reason || target->stuck_in ||
+            (target->size == 0 && (config->bounds.min > 0 || target->own_min > 0)))
+            continue;
+        trouble_note(world, TROUBLE_FLOOR_HELD);
+        if (target->size < floor)
+            fail(world, "%s: still %d under a floor of %d", target->id, target->size, floor);
+    }
 }
 
 void check_orders_end(struct world *world)

@@ -108,6 +108,19 @@ static bool give_resume(struct world *world)
     return true;
 }
 
+static enum as_ways pick_way(struct world *world)
+{
+    return chance(world, 500) ? AS_WAYS_DOWN : AS_WAYS_UP;
+}
+
+static void pick_floor(struct world *world, struct as_order *order)
+{
+    order->kind = AS_ORDER_FLOOR;
+    order->is_end = chance(world, 200);
+    order->replicas = (int32_t)between(world, 1, chance(world, 800) ? 8 : 20);
+    order->for_us = between(world, 10, chance(world, 700) ? 300 : 1800) * SECOND;
+}
+
 static void act(struct world *world)
 {
     struct as_order order = {.kind = AS_ORDER_PAUSE};
@@ -116,14 +129,18 @@ static void act(struct world *world)
     if (chance(world, 350) && give_resume(world))
         return;
     pick_target(world, text, sizeof(text));
-    switch (between(world, 0, 12)) {
+    switch (between(world, 0, 15)) {
     case 0:
-        target = NULL;
-        order.for_us = pick_duration(world);
-        break;
     case 1:
     case 2:
-    case 3: order.for_us = pick_duration(world); break;
+    case 3:
+        target = chance(world, 250) ? NULL : text;
+        order.for_us = pick_duration(world);
+        order.ways = chance(world, 400) ? pick_way(world) : AS_WAYS_NONE;
+        break;
+    case 13:
+    case 14:
+    case 15: pick_floor(world, &order); break;
     case 4:
         order.kind = AS_ORDER_RESUME;
         target = chance(world, 500) ? NULL : text;
@@ -233,6 +250,23 @@ static void on_calm_look(struct world *world, void *subject, uint64_t argument)
         resume_if_long(world, &look.pauses[i], look.targets[i]);
 }
 
+/* One for each target, and time for it. */
+static void on_calm_floors(struct world *world, void *subject, uint64_t is_over)
+{
+    (void)subject;
+    if (is_over) {
+        check_floors_held(world);
+        return;
+    }
+    for (size_t i = 0; i < world->target_count; i++) {
+        struct as_order order = {.kind = AS_ORDER_FLOOR, .for_us = 30 * MINUTE};
+        order.replicas = (int32_t)between(world, 1, 8);
+        if (chance(world, 300))
+            operators_give(world, &order, world->targets[i].id);
+    }
+    later(world, 25 * MINUTE, on_calm_floors, NULL, true);
+}
+
 void operators_start(struct world *world)
 {
     world->has_operators = chance(world, 600);
@@ -247,4 +281,5 @@ void operators_calm_down(struct world *world)
     if (world->kill_switch.reason)
         set_switch(world, world->kill_switch.who, NULL);
     later(world, SECOND, on_calm_look, NULL, 0);
+    later(world, between(world, 6, 15) * MINUTE, on_calm_floors, NULL, false);
 }

@@ -73,6 +73,7 @@ void schedules_check_decision(struct world *world, const struct as_decision_reco
         in_force += is_in_force;
         has_min |= is_in_force && schedule->has_min;
     }
+    has_min |= input->floor > 0; /* which check_orders.c checks */
     if (config && (input->schedule_count != in_force || input->enforce_min != has_min))
         fail(world, "%s: decided with %zu schedules, but %zu are in force", decision->target,
              input->schedule_count, in_force);
@@ -86,7 +87,7 @@ void schedules_check_end(struct world *world)
         const struct server_target *target = &world->targets[i];
         const struct as_target_config *config = rules_find_target(world, target->id);
         if (!config || config->schedule_count == 0 || config->is_templated || config->dry_run ||
-            world->daemon.config.dry_run || !target->exists || check_is_paused(world, target) ||
+            world->daemon.config.dry_run || !target->exists || check_get_paused(world, target) ||
             world->kill_switch.reason || target->stuck_in ||
             (target->size == 0 && (config->bounds.min > 0 || target->own_min > 0)))
             continue;

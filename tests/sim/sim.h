@@ -139,6 +139,9 @@ enum trouble {
     TROUBLE_ORDER_SENT,
     TROUBLE_ORDER_PAUSE,
     TROUBLE_ORDER_PAUSE_ALL,
+    TROUBLE_ORDER_PAUSE_ONE_WAY,
+    TROUBLE_ORDER_FLOOR,
+    TROUBLE_ORDER_FLOOR_BACK,
     TROUBLE_ORDER_RESUME,
     TROUBLE_ORDER_SCALE,
     TROUBLE_ORDER_FORCED,
@@ -148,6 +151,10 @@ enum trouble {
     TROUBLE_ORDER_OF_FORMER,
     TROUBLE_ORDERED_IN_PAUSE,
     TROUBLE_PAUSE_OVER,
+    TROUBLE_OTHER_WAY_IN_PAUSE,
+    TROUBLE_FLOOR_OVER,
+    TROUBLE_FLOOR_RESTORED,
+    TROUBLE_FLOOR_HELD,
     TROUBLE_PAUSE_RESTORED,
     TROUBLE_PAUSE_HELD_BACK,
     TROUBLE_HALT_SET,
@@ -292,10 +299,12 @@ struct applied { /* a change of ours that the server carried out */
     int32_t to;
 };
 
-struct sim_pause {                      /* as the last order about it said, or its end by time */
+struct sim_pause {     /* or a floor: as the last order about it said, or its end by time */
+    enum as_ways ways; /* a pause */
+    int32_t size;      /* a floor */
     bool is_on, is_certain, is_settled; /* settled: answered; certain: no crash has come before */
     uint64_t order;                     /* 0: none's */
-    int64_t until;                      /* true time; INT64_MAX: until it is resumed */
+    int64_t since, until;               /* true time; INT64_MAX: until it is resumed */
 };
 
 #define OLDER_MAX 8
@@ -307,7 +316,7 @@ struct older {
 struct server_target {
     char id[128];
     int group; /* of the cluster, see pools.h; -1: none */
-    struct sim_pause pause;
+    struct sim_pause pause, floor;
     uint64_t stuck_in; /* generation of the daemon that says `did_not_come`; 0: none */
     bool exists, has_no_version;
     int32_t size, own_min, own_max;
@@ -615,7 +624,10 @@ void schedules_check_end(struct world *world); /* of the calm */
 
 /* ---- check_orders.c */
 
-bool check_is_paused(const struct world *world, const struct server_target *target); /* surely */
+/* The directions that are surely paused; a size below which the target surely must not go, or 0. */
+enum as_ways check_get_paused(const struct world *world, const struct server_target *target);
+int32_t check_get_floor(const struct world *world, const struct server_target *target);
+void check_floors_held(struct world *world); /* in the calm */
 void check_command(struct world *world, const struct as_effect *effect);
 void check_ordered_intent(struct world *world, struct server_target *target,
                           const struct as_intent_state *intent);
@@ -623,7 +635,7 @@ void check_ordered_request(struct world *world, struct server_target *target,
                            const struct as_scale_request *request);
 void check_ordered_action(struct world *world, struct server_target *target,
                           const struct as_action_record *record);
-void check_pause_of_decision(struct world *world, const struct as_decision_record *record);
+void check_holds_of_decision(struct world *world, const struct as_decision_record *record);
 void check_halt(struct world *world); /* the engine has just been told */
 void check_orders_answer(struct world *world, uint64_t order);
 void check_orders_size(struct world *world, const struct server_target *target);
