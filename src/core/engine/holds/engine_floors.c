@@ -29,6 +29,13 @@ void floor_set(struct as_engine *engine, struct target *target, const struct as_
                          });
 }
 
+bool floor_forbids(const struct as_engine *engine, const struct target *target,
+                   const struct intent *intent)
+{
+    return target->floor.size > 0 && *intent->rule && !intent->is_ordered &&
+           intent->to < intent->from && intent->to < target_get_bounds(engine, target).min;
+}
+
 as_mono_time floor_get_end(const struct target *target)
 {
     const struct floor *floor = &target->floor;

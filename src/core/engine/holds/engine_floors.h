@@ -9,6 +9,9 @@
 /* Replaces an earlier one. The target is to be stored. */
 void floor_set(struct as_engine *engine, struct target *target, const struct as_order *order);
 
+/* Whether the intent is a rule's decrease that ends below the floor. */
+bool floor_forbids(const struct as_engine *engine, const struct target *target,
+                   const struct intent *intent);
 as_mono_time floor_get_end(const struct target *target); /* NEVER: it has none */
 
 void floor_fill_state(struct as_engine *engine, const struct target *target,

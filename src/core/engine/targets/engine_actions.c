@@ -18,6 +18,7 @@
 #include "engine/approvals/engine_approvals.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/follow/engine_records.h"
+#include "engine/holds/engine_floors.h"
 #include "engine/others/engine_contention.h"
 #include "engine/overdue/engine_overdue.h"
 #include "engine/resize/engine_resize.h"
@@ -268,23 +269,13 @@ static void store_maybe(struct as_engine *engine, struct target *target)
         effect_delete_intent(engine, target);
 }
 
-/* Whether a rule's decrease would end below the floor; what never came was above none. */
-static bool is_below_floor(const struct as_engine *engine, struct target *target,
-                           const struct intent *intent)
-{
-    return target->floor.size > 0 && !intent->is_ordered && intent->to < intent->from &&
-           !intent->is_clean_up && !growth_is_taken_back(target, intent) &&
-           !resize_is_put_back(target, intent) &&
-           intent->to < target_get_bounds(engine, target).min;
-}
-
 /* Why the request is not sent: something has changed since it was decided. NULL: nothing has. */
 static const char *find_obstacle(const struct as_engine *engine, struct target *target,
                                  const struct intent *intent)
 {
     if (intent->generation != engine->generation)
         return "not sent, as the rules have changed since it was decided";
-    if (is_below_floor(engine, target, intent))
+    if (floor_forbids(engine, target, intent) && !growth_is_taken_back(target, intent))
         return "not sent, as a floor has been ordered since it was decided";
     return pauses_find_obstacle(engine, target, intent);
 }
