@@ -117,6 +117,8 @@ def test_its_log_is_explained_and_replayed(daemon, group, tmp_path):
     assert read_log(daemon, "replay") == f"{len(decisions)} decisions computed again, 0 differ\n"
     waits = read_log(daemon, "explain", "--target=workers", "--at", decisions[0]["time"])
     assert "needs_approval" in waits and "asks for an approval (by more than 3 within an hour)" in waits
+    assert f"from 4 to 14: asked, request {asked['id']}.\n" in waits
+    assert f"from 4 to 14: approved by ada, request {asked['id']}: the sale.\n" in waits
     used = next(r for r in decisions if r["output"]["reason"] == "scaled")
     text = read_log(daemon, "explain", "--target=workers", "--at", used["time"])
     assert f"approved (by more than 3 within an hour), request {asked['id']} as far as 14" in text

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <alertscaler/app/record_text.h>
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/unit.h>
 
 #include "explain_private.h"
@@ -76,19 +77,28 @@ static void put_sizes(const json_t *record, int32_t from, int32_t to, FILE *out)
             as_unit_print_size(unit, to, after));
 }
 
-static void print_action(const struct as_explanation *told, json_t *action, FILE *out)
+/* What a person was asked, and what became of it. */
+static void print_request(const struct as_explanation *told, const json_t *record, FILE *out)
+{
+    int32_t from, to;
+
+    put_start(told, record, out);
+    if (as_record_get_size(record, "from", &from) && as_record_get_size(record, "to", &to))
+        put_sizes(record, from, to, out);
+    explain_put(out, "", as_record_get_text(record, "event"), "");
+    if (*as_record_get_text(record, "command"))
+        explain_put(out, " by ", as_record_get_text(record, "who"), "");
+    explain_put(out, ", request ", as_record_get_text(record, "id"), "");
+    if (*as_record_get_text(record, "message"))
+        explain_put(out, ": ", as_record_get_text(record, "message"), "");
+    fputs(".\n", out);
+}
+
+static void print_change(const struct as_explanation *told, const json_t *action, FILE *out)
 {
     int32_t from, to;
     json_int_t http = json_integer_value(json_object_get(action, "http_status"));
 
-    if (strcmp(as_record_get_text(action, "kind"), "nodes") == 0) {
-        print_nodes(told, action, out);
-        return;
-    }
-    if (strcmp(as_record_get_text(action, "kind"), "effect") == 0) {
-        print_effect(told, action, out);
-        return;
-    }
     put_start(told, action, out);
     if (as_record_get_size(action, "from", &from) && as_record_get_size(action, "to", &to))
         put_sizes(action, from, to, out);
@@ -106,6 +116,22 @@ static void print_action(const struct as_explanation *told, json_t *action, FILE
         explain_put(out, " Not by this decision, but by an operator's command ",
                     as_record_get_text(action, "command"), ".");
     fputc('\n', out);
+}
+
+static void print_action(const struct as_explanation *told, const json_t *record, FILE *out)
+{
+    static const struct {
+        const char *kind;
+        void (*print)(const struct as_explanation *told, const json_t *record, FILE *out);
+    } kinds[] = {{"nodes", print_nodes}, {"effect", print_effect}, {"approval", print_request}};
+    const char *kind = as_record_get_text(record, "kind");
+    size_t i = 0;
+    while (i < AS_ARRAY_SIZE(kinds) && strcmp(kinds[i].kind, kind) != 0)
+        i++;
+    if (i < AS_ARRAY_SIZE(kinds))
+        kinds[i].print(told, record, out);
+    else
+        print_change(told, record, out);
 }
 
 /* The operator, the order and the reason. */

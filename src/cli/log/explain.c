@@ -106,8 +106,8 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
     /* An action without a decision: since then the size could not be read. */
     const char *decision = as_record_get_text(record, "decision"),
                *kind = as_record_get_text(record, "kind");
-    const bool is_effect =
-        strcmp(kind, "action") == 0 || strcmp(kind, "nodes") == 0 || strcmp(kind, "effect") == 0;
+    const bool is_effect = strcmp(kind, "action") == 0 || strcmp(kind, "nodes") == 0 ||
+                           strcmp(kind, "effect") == 0 || strcmp(kind, "approval") == 0;
     if (search->decision && is_effect &&
         (!*decision || strcmp(decision, as_record_get_text(search->decision, "id")) == 0))
         json_array_append(search->actions, record);
