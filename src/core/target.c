@@ -167,6 +167,15 @@ static bool is_unrestricted(const struct as_target_config *config)
            count_namespace_globs(config) == 0;
 }
 
+bool as_target_allows(const struct as_target_config *config, const struct as_target_ref *ref)
+{
+    const char *name = get_name(ref), *namespace = as_target_ref_get(ref, "namespace");
+
+    return name && !is_unrestricted(config) &&
+           is_allowed(config->allow_namespaces, count_namespace_globs(config), namespace) &&
+           is_allowed(config->allow_names, config->allow_name_count, name);
+}
+
 /* "*" if a template gives it. */
 static const char *find_plain_value(const struct as_target_config *config, const char *key)
 {

@@ -199,7 +199,7 @@ struct as_free_step {
 
 struct as_target_state {
     const char *id, *stored_as;      /* stored_as: the store's key, in earlier versions the id */
-    const struct as_target_ref *ref; /* NULL: no endings, no order, no open growth */
+    const struct as_target_ref *ref; /* NULL: not needed before an alert gives the address */
     const char *entry;               /* the target's name in the rule files; "" if ref is NULL */
     struct as_moment last_up, last_down;          /* successful actions */
     struct as_moment dry_last_up, dry_last_down;  /* the same in dry runs, as if applied */

@@ -60,6 +60,10 @@ struct as_target_ref *as_target_ref_copy(const struct as_target_ref *ref) AS_MUS
 /* Whether some alert could make the entry's target have this id, in any spelling. */
 bool as_target_may_have_id(const struct as_target_config *config, const char *id) AS_MUST_USE;
 
+/* Whether the entry's `allow` has the address. A reference without fields is never allowed. */
+bool as_target_allows(const struct as_target_config *config,
+                      const struct as_target_ref *ref) AS_MUST_USE;
+
 /* Whether some alert could make its id match the pattern (core/scope.h). */
 bool as_target_may_match_id(const struct as_target_config *config, const char *pattern) AS_MUST_USE;
 

@@ -87,3 +87,51 @@ Test(engine_floors, taken_back_it_holds_nothing)
     cr_assert_eq(get_size(&h), 5);
     harness_stop(&h);
 }
+
+static const struct spec templated = {
+    .targets = {{.name = "any", .address = "{{ .Labels.app }}", .allow = "*", .min = 1, .max = 20}},
+    .rules = {{.name = "busy", .match = {"alertname=Busy"}, .target = "any", .up = 1}},
+};
+
+Test(engine_floors, of_a_template_it_survives_a_restart_and_a_reload)
+{
+    WITH(h, templated);
+    fire(&h, "Busy,app=web", 990);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_FLOOR,
+                                        .target = "any",
+                                        .replicas = 12,
+                                        .for_us = 600 * AS_US_PER_S});
+    resolve(&h, "Busy,app=web", 990);
+    cr_assert_eq(get_size(&h), 12);
+    harness_crash(&h, 1);
+    harness_target(&h, "web")->size = 5;
+    tick(&h, 130);
+    cr_assert_eq(get_size(&h), 12);
+    harness_reload(&h, &templated);
+    harness_target(&h, "web")->size = 5;
+    tick(&h, 130);
+    cr_assert_eq(get_size(&h), 12);
+    tick(&h, 600);
+    harness_target(&h, "web")->size = 5;
+    tick(&h, 130);
+    cr_assert_eq(get_size(&h), 5);
+    harness_stop(&h);
+}
+
+Test(engine_floors, after_its_end_the_min_of_a_schedule_counts)
+{
+    static const struct spec scheduled = {
+        .targets = {{.name = "web",
+                     .min = 1,
+                     .max = 20,
+                     .schedules = {{.name = "office", .from = 1000, .to = 9000, .min = 6}}}},
+    };
+    WITH(h, scheduled);
+    order_floor(&h, 12, 60);
+    cr_assert_eq(get_size(&h), 12);
+    tick(&h, 60);
+    harness_target(&h, "web")->size = 3;
+    tick(&h, 60);
+    cr_assert_eq(get_size(&h), 6);
+    harness_stop(&h);
+}

@@ -205,3 +205,46 @@ Test(engine_schedules, a_template_has_them_while_its_target_is_known)
     cr_assert_eq(harness_target(&h, "web")->size, 6);
     harness_stop(&h);
 }
+
+Test(engine_schedules, a_template_keeps_them_over_a_restart_and_a_reload)
+{
+    WITH(h, templated);
+    fire(&h, "Slow,app=web", 1000);
+    resolve(&h, "Slow,app=web", 1000);
+    cr_assert_eq(harness_target(&h, "web")->size, 5);
+    harness_crash(&h, 10);
+    tick(&h, 490);
+    cr_assert_eq(harness_target(&h, "web")->size, 6, "no alert has named it since the restart");
+    harness_reload(&h, &templated);
+    harness_target(&h, "web")->size = 2;
+    tick(&h, 60);
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
+    harness_crash(&h, 10);
+    harness_target(&h, "web")->size = 2;
+    tick(&h, 60);
+    cr_assert_eq(harness_target(&h, "web")->size, 6, "the reload has noted its entry");
+    harness_stop(&h);
+}
+
+/* A schedule reaches only what an alert could reach now. */
+Test(engine_schedules, a_template_has_none_where_new_rules_do_not_allow_the_address)
+{
+    static const struct spec narrower = {
+        .targets = {{.name = "any",
+                     .address = "{{ .Labels.app }}",
+                     .allow = "db-*",
+                     .min = 1,
+                     .max = 10,
+                     .schedules = {{.name = "office", .from = 1500, .to = 200000, .min = 6}}}},
+    };
+    WITH(h, templated);
+    fire(&h, "Slow,app=web", 1000);
+    resolve(&h, "Slow,app=web", 1000);
+    harness_reload(&h, &narrower);
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 5);
+    harness_crash(&h, 10);
+    tick(&h, 60);
+    cr_assert_eq(harness_target(&h, "web")->size, 5);
+    harness_stop(&h);
+}

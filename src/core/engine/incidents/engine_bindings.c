@@ -19,6 +19,7 @@
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_registry.h"
+#include "engine/state/engine_schedules.h"
 #include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_endings.h"
@@ -239,8 +240,8 @@ static void remake_in_order(struct as_engine *engine)
     free(incidents);
 }
 
-/* What outlasts incidents: endings, operators' orders, open increases, actions that are followed.
- */
+/* What outlasts incidents: endings, operators' orders, open increases, schedules and floors,
+ * actions that are followed. */
 static void remake_rest(struct as_engine *engine)
 {
     struct target *target;
@@ -250,6 +251,7 @@ static void remake_rest(struct as_engine *engine)
         is_changed = orders_remake(engine, target) || is_changed;
         is_changed = resize_remake(engine, target) || is_changed;
         is_changed = approvals_review(engine, target) || is_changed;
+        schedules_remake(engine, target);
         if (growth_remake(engine, target) || is_changed)
             effect_put_target(engine, target);
     }

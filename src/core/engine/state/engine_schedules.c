@@ -3,6 +3,8 @@
  */
 #include "engine_schedules.h"
 
+#include "engine/state/engine_targets.h"
+
 /* The other side's bounds narrow the configured ones; if both contradict, its maximum wins. */
 static void narrow(int32_t *min, int32_t *max, const struct as_observation *observation)
 {
@@ -36,6 +38,15 @@ void schedules_fill(struct as_engine *engine, const struct target *target,
     input->enforce_min = bounds.has_min;
     input->has_own_min = true;
     input->own_min = own_min;
+}
+
+void schedules_remake(struct as_engine *engine, struct target *target)
+{
+    const struct as_target_config *entry = target_find_entry(engine, target);
+    if (!entry || (entry->schedule_count == 0 && target->floor.size == 0))
+        return;
+    target_set_config(engine, target, entry);
+    target->dirty = true;
 }
 
 as_mono_time schedules_get_due(const struct as_engine *engine, const struct target *target)

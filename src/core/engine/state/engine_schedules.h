@@ -12,6 +12,10 @@
 void schedules_fill(struct as_engine *engine, const struct target *target,
                     const struct as_observation *observation, struct as_decide_input *input);
 
+/* After new rules and after a restart: schedules and a floor go on without an alert that names
+ * their target anew. */
+void schedules_remake(struct as_engine *engine, struct target *target);
+
 /* When the bounds in force change, if the clock does not jump; AS_MONO_NEVER: nothing is known. */
 as_mono_time schedules_get_due(const struct as_engine *engine, const struct target *target);
 

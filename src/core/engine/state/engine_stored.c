@@ -219,8 +219,6 @@ static void fill_endings(struct as_engine *engine, const struct target *target,
         copy->guard = as_arena_strdup(&engine->arena, ending->state.guard);
     }
     state->endings = endings;
-    state->ref = target->ending_count > 0 ? target->ref : NULL;
-    state->entry = target->ending_count > 0 ? as_arena_strdup(&engine->arena, target->entry) : "";
 }
 
 /* Another spelling of the target may have left an ending of the same rule: the later one counts. */
@@ -258,8 +256,6 @@ static void fill_ordered(struct as_engine *engine, const struct target *target,
         .at = ordered->at,
     };
     state->ordered = copy;
-    state->ref = target->ref;
-    state->entry = as_arena_strdup(&engine->arena, target->entry);
 }
 
 static void take_ordered(struct target *target, const struct as_target_state *state)
@@ -298,10 +294,6 @@ static void fill_growth(struct as_engine *engine, const struct target *target,
         .ready = growth->ready,
     };
     state->growth = copy;
-    if (!growth->is_open)
-        return;
-    state->ref = target->ref;
-    state->entry = as_arena_strdup(&engine->arena, target->entry);
 }
 
 static void take_growth(struct target *target, const struct as_target_state *state)
@@ -380,10 +372,6 @@ static void fill_resize(struct as_engine *engine, const struct target *target,
         .to = resize->to,
     };
     state->resize = copy;
-    if (!resize->is_open && !resize->is_above)
-        return;
-    state->ref = target->ref;
-    state->entry = as_arena_strdup(&engine->arena, target->entry);
 }
 
 /* What is known already is newer. */
@@ -435,6 +423,26 @@ static void take_history(struct target *target, const struct as_target_state *st
         take_recommendation(target, &state->recommendations[i]);
 }
 
+/* What is to go on after a restart needs the address before an alert gives it: what is unfinished,
+ * floors, and the schedules of an entry with templates. */
+static bool needs_address(const struct target *target)
+{
+    const bool is_templated =
+        target->config ? target->config->is_templated : target->entry && *target->entry;
+    return target->ending_count > 0 || target->ordered.is_set || target->growth.is_open ||
+           target->resize.is_open || target->resize.is_above || target->floor.size > 0 ||
+           (is_templated && target->ref->field_count > 0);
+}
+
+static void fill_address(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
+{
+    const bool is_needed = needs_address(target);
+    const char *entry = target->config ? target->config->name : target->entry;
+    state->ref = is_needed ? target->ref : NULL;
+    state->entry = is_needed && entry ? as_arena_strdup(&engine->arena, entry) : "";
+}
+
 struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target)
 {
     struct as_target_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
@@ -456,6 +464,7 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
         .recommendation_count = target->recommendation_count,
         .template_ = as_arena_strdup(&engine->arena, target->template_),
     };
+    fill_address(engine, target, state);
     fill_endings(engine, target, state);
     lacks_fill_state(engine, target, state);
     floor_fill_state(engine, target, state);

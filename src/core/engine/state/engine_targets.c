@@ -157,15 +157,26 @@ bool target_is_backing_off(const struct as_engine *engine, const struct target *
     return target->retry.us > engine->mono.us;
 }
 
-bool target_recover_config(struct as_engine *engine, struct target *target)
+const struct as_target_config *target_find_entry(const struct as_engine *engine,
+                                                 const struct target *target)
 {
-    for (size_t i = 0; i < engine->ruleset->target_count && !target->config; i++) {
+    if (target->config || !target->entry)
+        return target->config;
+    for (size_t i = 0; i < engine->ruleset->target_count; i++) {
         const struct as_target_config *entry = &engine->ruleset->targets[i];
         if (strcmp(entry->name, target->entry) == 0 &&
-            as_target_may_have_id(entry, target->ref->id))
-            target_set_config(engine, target, entry);
+            as_target_may_have_id(entry, target->ref->id) && as_target_allows(entry, target->ref))
+            return entry;
     }
-    return target->config != NULL;
+    return NULL;
+}
+
+bool target_recover_config(struct as_engine *engine, struct target *target)
+{
+    const struct as_target_config *entry = target_find_entry(engine, target);
+    if (entry)
+        target_set_config(engine, target, entry);
+    return entry != NULL;
 }
 
 const struct as_nodes_config *target_get_nodes(const struct target *target)
@@ -258,11 +269,22 @@ static void make_named(struct as_engine *engine)
     }
 }
 
+/* Before it loses its entry with templates, which an alert gave it. */
+static void note_entry(struct target *target)
+{
+    if (!target->config || !target->config->is_templated)
+        return;
+    free(target->entry);
+    target->entry = as_xstrdup(target->config->name);
+}
+
 void targets_reset_entries(struct as_engine *engine)
 {
     struct target *target;
-    RB_FOREACH (target, target_tree, &engine->targets)
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        note_entry(target);
         target_set_config(engine, target, NULL);
+    }
     free(engine->members);
     engine->members = as_xcalloc(engine->ruleset->target_count + 1, sizeof(*engine->members));
     make_named(engine);

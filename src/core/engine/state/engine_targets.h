@@ -24,7 +24,11 @@ void target_set_deadline_in(struct as_engine *engine, struct target *target, int
 void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase);
 /* The target waits after a failure, despite any event. */
 bool target_is_backing_off(const struct as_engine *engine, const struct target *target);
-/* Finds its entry by name, after new rules and after a restart. False: none. */
+/* Its entry; after new rules and after a restart the one of the noted name, if that allows the
+ * address. NULL: none. */
+const struct as_target_config *target_find_entry(const struct as_engine *engine,
+                                                 const struct target *target);
+/* Gives it that entry. False: none. */
 bool target_recover_config(struct as_engine *engine, struct target *target);
 /* NULL: it is no node group. */
 const struct as_nodes_config *target_get_nodes(const struct target *target);
