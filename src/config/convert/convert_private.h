@@ -29,6 +29,7 @@ struct plan_rule {
     bool is_per_pod;
     const char *pod_label; /* NULL: `pod` */
     const char *query;     /* checked by promql_check */
+    struct as_fallback fallback;
 };
 
 /* Escalator's thresholds; -1: not given. */

@@ -112,11 +112,6 @@ static void lose_parts(struct convert *convert, const struct raw_object *object,
                        const struct raw_keda *keda)
 {
     const struct as_yaml_node *spec = object->spec;
-    if (keda->fallback)
-        convert_lose(
-            convert, keda->fallback,
-            "`fallback`: without data a size never goes down here. To raise it, add a rule "
-            "on an alert: docs/from-keda.md#fallback");
     if (keda->advanced.restores)
         convert_leave(convert, as_yaml_find(spec, "advanced"),
                       "`restoreToOriginalReplicaCount`: set the size when you remove the rules: "
@@ -237,6 +232,7 @@ void keda_convert(struct convert *convert, const struct raw_object *object,
     };
     for (size_t i = 0; i < keda.trigger_count; i++)
         keda_add_trigger(convert, target, &keda.triggers[i], &floor);
+    keda_add_fallback(convert, target, keda.fallback, keda.polling_s);
     if (target->rule_count > 0)
         object_finish(convert, target);
     else if (target->schedule_count > 0)

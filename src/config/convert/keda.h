@@ -31,6 +31,11 @@ struct keda_floor {
 void keda_add_trigger(struct convert *convert, struct plan_target *target,
                       const struct raw_trigger *trigger, const struct keda_floor *floor);
 
+/* Gives the rules of triggers with queries KEDA's `fallback` (`node`; NULL: none), or reports what
+ * is not carried over. Call it after the triggers. */
+void keda_add_fallback(struct convert *convert, struct plan_target *target,
+                       const struct as_yaml_node *node, int32_t polling_s);
+
 /* Adds the schedule of a cron trigger, or reports why not. */
 void keda_add_cron(struct convert *convert, struct plan_target *target,
                    const struct raw_trigger *trigger);

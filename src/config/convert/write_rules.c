@@ -129,6 +129,13 @@ static void append_schedules(struct as_buf *out, const struct plan_target *targe
     }
 }
 
+static void append_time(struct as_buf *out, const char *key, int64_t us)
+{
+    char text[AS_DURATION_SIZE];
+    as_duration_print(us, text);
+    as_buf_printf(out, "%s: %s", key, text);
+}
+
 static void append_rule(struct as_buf *out, const struct plan_target *target,
                         const struct plan_rule *rule)
 {
@@ -157,13 +164,11 @@ static void append_rule(struct as_buf *out, const struct plan_target *target,
     as_buf_append_str(out, "      query: ");
     yaml_append_query(out, rule->query, 8);
     as_buf_append_char(out, '\n');
-}
-
-static void append_time(struct as_buf *out, const char *key, int64_t us)
-{
-    char text[AS_DURATION_SIZE];
-    as_duration_print(us, text);
-    as_buf_printf(out, "%s: %s", key, text);
+    if (rule->fallback.at_least == 0)
+        return;
+    as_buf_append_str(out, "    fallback: {");
+    append_time(out, "after", rule->fallback.after_us);
+    as_buf_printf(out, ", at_least: %d}\n", rule->fallback.at_least);
 }
 
 static void append_group(struct as_buf *out, const struct plan_target *target)

@@ -14,6 +14,8 @@
 #define SHOWN_PODS  2   /* then */
 #define NODES       10
 
+#define FALLBACK_MOST_US (30 * AS_US_PER_MIN) /* an incident lasts longer without news */
+
 static int32_t get_size(const struct plan_target *target)
 {
     int32_t wanted = target->group ? NODES : SIZE_WANTED;
@@ -36,15 +38,25 @@ static int32_t get_limit(const struct as_scaling_rules *rules, int32_t size)
     return limit > AS_SIZE_MAX ? AS_SIZE_MAX : (int32_t)limit;
 }
 
-/* The size that twice the goal leads to. Before the window of growth is over, and where growth is
- * disabled, there is none. */
-static int32_t get_grown(const struct plan_target *target, int32_t size)
+/* What the first step towards a size leads to. Before the window of growth is over, and where
+ * growth is disabled, there is none. */
+static int32_t get_grown(const struct plan_target *target, int32_t size, int32_t wanted)
 {
     const struct as_scaling_rules *up = &target->behavior.up;
     const int32_t limit =
         up->select == AS_SELECT_DISABLED || up->window_us > 0 ? size : get_limit(up, size);
-    const int32_t wanted = 2 * size < target->max ? 2 * size : target->max;
-    return wanted < limit ? wanted : limit;
+    const int32_t most = wanted < target->max ? wanted : target->max;
+    return most < limit ? most : limit;
+}
+
+/* NULL: none. All rules that have a fallback have the same. */
+static const struct as_fallback *find_fallback(const struct plan_target *target)
+{
+    for (size_t i = 0; i < target->rule_count; i++) {
+        if (target->rules[i].fallback.at_least > 0)
+            return &target->rules[i].fallback;
+    }
+    return NULL;
 }
 
 /* Of one pod that meets the goal, in thousandths of cores, bytes or whatever is counted. */
@@ -76,12 +88,20 @@ static void append_start(struct as_buf *out, const struct plan_target *target, c
         as_buf_printf(out, "          - {name: pod-%d, requests: {cpu: 1, memory: 1G}}\n", i);
 }
 
-static void append_input(struct as_buf *out, const struct plan_target *target)
+/* What is expected `after` the alert began, up to the target's name. */
+static void append_input_until(struct as_buf *out, const struct plan_target *target, int64_t after)
 {
+    char at[AS_DURATION_SIZE];
+    as_duration_print(after, at);
     as_buf_append_str(out, "    input:\n      - {at: 0s, fire: {");
     yaml_append_labels(out, target);
-    as_buf_append_str(out, "}}\n    expect:\n      - {at: 0s, target: ");
+    as_buf_printf(out, "}}\n    expect:\n      - {at: %s, target: ", at);
     yaml_append_text(out, target->name);
+}
+
+static void append_input(struct as_buf *out, const struct plan_target *target)
+{
+    append_input_until(out, target, 0);
 }
 
 static void append_query(struct as_buf *out, const struct plan_rule *rule, int32_t size,
@@ -145,13 +165,30 @@ static void append_change(struct as_buf *out, const struct plan_target *target, 
         as_buf_printf(out, ", replicas: %d, reason: scaled}\n", grown);
 }
 
+static void write_without_data(struct as_buf *out, const struct plan_target *target, int32_t size)
+{
+    const struct as_fallback *fallback = find_fallback(target);
+    const int64_t after_us = fallback ? fallback->after_us : 0;
+    const int32_t wanted = fallback && fallback->at_least > size ? fallback->at_least : size;
+    const int32_t grown = get_grown(target, size, wanted);
+    if (after_us > 0 || grown == size) {
+        append_start(out, target, "without data the size stays", size);
+        append_input(out, target);
+        as_buf_printf(out, ", replicas: %d, reason: metric_unavailable}\n", size);
+    }
+    if (after_us > FALLBACK_MOST_US || grown == size)
+        return;
+    as_buf_append_str(out, after_us > 0 ? "\n" : "");
+    append_start(out, target, "for long without data it has at least its fallback", size);
+    append_input_until(out, target, after_us > 0 ? after_us : AS_US_PER_S);
+    append_change(out, target, size, grown);
+}
+
 static void write_workload(struct as_buf *out, const struct plan_target *target)
 {
     const int32_t size = get_size(target);
     const bool tolerates_twice = target->tolerance_up >= 100000;
-    append_start(out, target, "without data the size stays", size);
-    append_input(out, target);
-    as_buf_printf(out, ", replicas: %d, reason: metric_unavailable}\n", size);
+    write_without_data(out, target, size);
     if (!can_meet(target, size))
         return;
     as_buf_append_char(out, '\n');
@@ -165,7 +202,7 @@ static void write_workload(struct as_buf *out, const struct plan_target *target)
     append_start(out, target, "at twice its goals it grows, as far as it may", size);
     append_queries(out, target, size, 2);
     append_input(out, target);
-    append_change(out, target, size, get_grown(target, size));
+    append_change(out, target, size, get_grown(target, size, 2 * size));
 }
 
 /* Nodes of one core, whose pods request `percent` of it. */

@@ -100,3 +100,21 @@ Test(engine_fallback, a_new_incident_begins_the_time_anew)
     cr_assert_eq(get_size(&h), 6);
     harness_stop(&h);
 }
+
+Test(engine_fallback, after_no_time_at_all_it_comes_with_the_next_look)
+{
+    static const struct spec at_once = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "load",
+                   .match = {"alertname=Busy"},
+                   .target = "web",
+                   .source = {.query = "load"},
+                   .pass_through = true,
+                   .fallback = {.at_least = 6}}},
+    };
+    WITH(h, at_once);
+    fire(&h, "Busy", 990);
+    tick(&h, 1);
+    cr_assert_eq(get_size(&h), 6);
+    harness_stop(&h);
+}

@@ -96,9 +96,10 @@ as_mono_time lacks_get_next_due(const struct as_engine *engine, struct target *t
         const struct group *group = group_find(target, target->lacks[i].rule);
         if (!group)
             continue;
-        const int64_t due =
-            as_time_add(target->lacks[i].since.mono.us, group->rule->fallback.after_us);
-        if (due > engine->mono.us && due < next.us)
+        const int64_t after_us = group->rule->fallback.after_us;
+        const int64_t due = as_time_add(target->lacks[i].since.mono.us, after_us);
+        const bool is_new = after_us == 0 && due == engine->mono.us; /* noted by this decision */
+        if ((due > engine->mono.us || is_new) && due < next.us)
             next.us = due;
     }
     return next;
