@@ -1,5 +1,6 @@
 """Schedules through the built binary: workloads of the real API server, with the rights of the shipped role, get the size of a
-schedule without an alert, when it begins, and keep it; the sandbox lets a reload read a time zone."""
+schedule without an alert, when it begins, and keep it; at its end, as at that of a floor or of a pause of one direction, the
+size comes down only as rules say. The sandbox lets a reload read a time zone."""
 import datetime
 import subprocess
 import zoneinfo
@@ -8,6 +9,7 @@ import pytest
 
 from harness.deploy import install
 from harness.kube import path_of
+from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 from test_targets import make_workload
 
@@ -35,14 +37,22 @@ def make(control_plane, namespace, make_daemon, tmp_path):
     token.write_text(control_plane.account_token("alertscaler", "alertscaler"))
     kubeconfig = control_plane.write_kubeconfig("alertscaler", tokenFile=str(token))
 
+    (tmp_path / "admin.token").write_text("secret-of-ada")
+    tokens = [{"name": "ada", "file": str(tmp_path / "admin.token"), "permissions": ["notify", "read", "admin"]}]
+    config = {"clusters": {"default": {"kubeconfig": str(kubeconfig)}}, "receiver": {"tokens": tokens}}
+
     def rules(*schedules, **target):
         address = {"kind": "Deployment", "namespace": namespace, "name": "web"}
-        return {"targets": {"web": {"kubernetes": address, "min": 1, "max": 10, "schedules": list(schedules), **target}},
-                "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 1}}]}
+        step = {"target": "web", "guard": "none", "every": "1s"}
+        return {"targets": {"web": {"kubernetes": address, "min": 1, "max": 10, "schedules": list(schedules),
+                                    "cooldown": {"up": "0s", "down": "0s"}, **target}},
+                "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 3}, "once": True},
+                          {"name": "idle", "match": ['alertname="Idle"'], "scale_down": {"by": 1}, **step}]}
 
     def start(*schedules, **target):
-        daemon = make_daemon(rules(*schedules, **target), {"clusters": {"default": {"kubeconfig": str(kubeconfig)}}})
-        return daemon, path, rules
+        daemon = make_daemon(rules(*schedules, **target), config, flags=["--web.enable-admin-api"], start=False)
+        daemon.headers = {"Authorization": "Bearer secret-of-ada"}
+        return daemon.start(), path, rules
 
     return start
 
@@ -51,7 +61,20 @@ def size(control_plane, path):
     return control_plane.admin.replicas(path)
 
 
-def test_a_moment_that_comes_raises_the_size_and_its_end_leaves_it(control_plane, make):
+def order(daemon, path, **body):
+    answer = daemon.post(f"/api/v1/targets/web/{path}", {"reason": "test", **body})
+    assert answer.status == 200, answer.text
+
+
+def fire(daemon, name, status="firing", **labels):
+    daemon.notify(notification(alert({"alertname": name, **labels}, status=status)))
+
+
+def decided(daemon, reason):
+    return [record for record in daemon.records("decision") if record["output"]["reason"] == reason]
+
+
+def test_a_moment_that_comes_raises_the_size(control_plane, make):
     daemon, path, _ = make({"name": "sale", "from": moment(8), "to": moment(3600), "min": 4, "max": 20})
     assert daemon.target("web")["schedules"][0]["in_force"] is False
     eventually(lambda: size(control_plane, path) == 4)
@@ -91,3 +114,86 @@ def test_a_zone_that_is_unknown_changes_nothing(make, control_plane):
     eventually(lambda: daemon.metrics().value("alertscaler_config_last_reload_successful") == 0)
     assert daemon.target("web")["min"] == 3
     assert size(control_plane, path) == 3
+
+
+def test_when_a_min_ends_the_size_comes_down_only_as_rules_say(make, control_plane):
+    daemon, path, _ = make({"name": "sale", "from": moment(-60), "to": moment(15), "min": 4})
+    eventually(lambda: size(control_plane, path) == 4)
+    fire(daemon, "Idle")
+    eventually(lambda: decided(daemon, "at_min"))
+    assert size(control_plane, path) == 4
+    fire(daemon, "Idle", status="resolved")
+    eventually(lambda: daemon.target("web")["min"] == 1)
+    assert daemon.target("web")["schedules"][0]["in_force"] is False
+    steadily(lambda: size(control_plane, path) == 4, seconds=3)
+    fire(daemon, "Idle", again="yes")
+    eventually(lambda: size(control_plane, path) == 3)
+    down = decided(daemon, "scaled")[-1]["input"]["target"]
+    assert down["min"] == 1 and "schedules" not in down
+
+
+def test_an_alert_that_fires_on_acts_at_the_end_of_a_min(make, control_plane):
+    daemon, path, _ = make({"name": "sale", "from": moment(-60), "to": moment(10), "min": 4})
+    eventually(lambda: size(control_plane, path) == 4)
+    fire(daemon, "Idle")
+    eventually(lambda: size(control_plane, path) == 3, what="nobody has sent anything again")
+    assert decided(daemon, "scaled")[-1]["input"]["target"]["min"] == 1
+
+
+def test_when_a_max_ends_the_size_stays_until_a_rule_lowers_it(make, control_plane):
+    daemon, path, _ = make({"name": "sale", "from": moment(-60), "to": moment(12), "max": 6}, max=3)
+    fire(daemon, "Busy")
+    eventually(lambda: size(control_plane, path) == 5)
+    eventually(lambda: daemon.target("web")["max"] == 3)
+    fire(daemon, "Busy", again="yes")
+    eventually(lambda: decided(daemon, "at_max"))
+    steadily(lambda: size(control_plane, path) == 5, seconds=3)
+    for again in ({}, {"again": "yes"}):
+        fire(daemon, "Busy", status="resolved", **again)
+    fire(daemon, "Idle")
+    eventually(lambda: size(control_plane, path) == 4, what="one step, and not down to 3 at once")
+
+
+@pytest.mark.deep
+@pytest.mark.seconds(240)
+def test_a_min_in_force_is_enforced_at_each_look(make, control_plane):
+    daemon, path, _ = make({"name": "sale", "from": moment(-60), "to": moment(3600), "min": 4})
+    eventually(lambda: size(control_plane, path) == 4)
+    for lower in (2, 1):
+        control_plane.admin.patch(path, {"spec": {"replicas": lower}})
+        eventually(lambda: size(control_plane, path) == 4, timeout=120, what="the look of the next minute")
+    assert not daemon.get("/api/v1/incidents").json["data"]
+
+
+def test_a_target_that_somebody_has_switched_off_is_not_woken(make, control_plane):
+    daemon, path, rules = make(min=1)
+    control_plane.admin.patch(path, {"spec": {"replicas": 0}})
+    daemon.write_rules(rules({"name": "sale", "from": moment(-60), "to": moment(3600), "min": 4}, min=1))
+    daemon.reload()
+    eventually(lambda: daemon.target("web")["min"] == 4 and daemon.target("web")["replicas"] == 0)
+    steadily(lambda: size(control_plane, path) == 0, seconds=3)
+
+
+def test_when_a_floor_ends_the_size_comes_down_only_as_rules_say(make, control_plane):
+    daemon, path, _ = make()
+    order(daemon, "floor", **{"replicas": 5, "for": "8s"})
+    eventually(lambda: size(control_plane, path) == 5)
+    eventually(lambda: daemon.target("web")["floor"] is None)
+    ends = [record for record in daemon.records("command") if record["command"] == "floor"][1:]
+    assert [(record["who"], record["message"] or record["reason"]) for record in ends] == [("", "the time of the floor is over")]
+    steadily(lambda: size(control_plane, path) == 5, seconds=3)
+    fire(daemon, "Idle")
+    eventually(lambda: size(control_plane, path) == 4)
+
+
+def test_an_alert_that_fires_on_acts_at_the_end_of_a_pause_down(make, control_plane):
+    daemon, path, _ = make()
+    order(daemon, "pause", **{"direction": "down", "for": "8s"})
+    fire(daemon, "Idle")
+    (held, *_) = eventually(lambda: decided(daemon, "held"))
+    assert held["output"]["held_by"] == {"by": "pause", "name": "ada"}
+    fire(daemon, "Busy")
+    eventually(lambda: size(control_plane, path) == 5, what="the other way is free")
+    fire(daemon, "Busy", status="resolved")
+    eventually(lambda: size(control_plane, path) == 4, what="after the pause the alert that fires on acts")
+    assert daemon.target("web")["paused"] is None

@@ -7,6 +7,7 @@
 #include <alertscaler/app/version.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/core/holds.h>
 #include <alertscaler/core/sized.h>
 
 #include "others/others.h"
@@ -139,6 +140,29 @@ static void write_floor(struct api_request *request, const struct as_floor_view 
     as_json_end_object(json);
 }
 
+static void write_hold(void *context, const struct as_hold_view *hold)
+{
+    struct api_request *request = context;
+    struct as_json_writer *json = &request->json;
+    char until[AS_RFC3339_SIZE];
+    as_wall_time_print(hold->until.at, until);
+    as_json_begin_object(json);
+    as_json_write_member(json, "direction", as_ways_get_word(hold->ways));
+    as_json_write_member(json, "by", as_holder_get_word(hold->by));
+    as_json_write_member(json, "name", hold->name);
+    api_write_text(request, "until", hold->until.set ? until : NULL);
+    as_json_end_object(json);
+}
+
+static void write_holds(struct api_request *request, const struct as_target_view *target)
+{
+    const struct as_view *view = &request->view;
+    as_json_write_key(&request->json, "holds");
+    as_json_begin_array(&request->json);
+    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, write_hold, request);
+    as_json_end_array(&request->json);
+}
+
 static void write_last_decision(struct api_request *request, const struct as_target_view *target)
 {
     struct as_json_writer *json = &request->json;
@@ -253,6 +277,7 @@ static void write_target(struct api_request *request, const struct as_target_vie
         as_json_write_member(json, "unit", as_sized_get_unit(target->ref));
     write_schedules(request, config);
     write_floor(request, &target->floor);
+    write_holds(request, target);
     as_json_write_key(json, "locked_until");
     as_json_begin_object(json);
     api_write_moment(request, "up", target->up_locked_until);

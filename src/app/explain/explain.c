@@ -337,12 +337,15 @@ static void put_flags(FILE *out, const json_t *input)
         explain_put(out, ", last step down at ", step, "");
 }
 
-/* Those that the bounds may come from. */
-static void put_schedules(FILE *out, const json_t *schedules)
+/* What the bounds may come from. */
+static void put_bounds_causes(FILE *out, const json_t *target)
 {
+    const json_t *schedules = json_object_get(target, "schedules"), *name;
+    int32_t floor;
     size_t i;
-    const json_t *name;
 
+    if (as_record_get_size(target, "floor", &floor))
+        fprintf(out, ", with a floor of %" PRId32, floor);
     json_array_foreach(schedules, i, name)
     {
         explain_put(out, i == 0 ? ", with schedule " : ", ", json_string_value(name), "");
@@ -360,7 +363,7 @@ static void put_gate_detail(FILE *out, enum as_gate gate, const json_t *input)
     case AS_GATE_BOUNDS:
         if (as_record_get_size(target, "min", &min) && as_record_get_size(target, "max", &max))
             fprintf(out, ": min %" PRId32 ", max %" PRId32, min, max);
-        put_schedules(out, json_object_get(target, "schedules"));
+        put_bounds_causes(out, target);
         break;
     case AS_GATE_COOLDOWN: put_lock(out, input); break;
     case AS_GATE_HOLDS: put_flags(out, input); break;

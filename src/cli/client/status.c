@@ -11,6 +11,7 @@
 
 #include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/base/unit.h>
@@ -18,7 +19,8 @@
 #include "http_call.h"
 #include "status.h"
 
-#define REASON_SHOWN 40 /* bytes of a pause's reason in the table */
+#define REASON_SHOWN 40   /* bytes of a pause's reason in the table */
+#define CAUSES_MAX   4096 /* bytes of what the bounds come from */
 
 enum {
     COLUMN_TARGET,
@@ -103,13 +105,35 @@ static char *describe_size(const json_t *target)
                         print_size(target, desired, to));
 }
 
-static char *describe_bounds(const json_t *target)
+static void append_cause(struct as_buf *out, const char *name, const json_t *of, const char *end,
+                         int64_t now_us)
+{
+    char left[64];
+    const bool has_end = describe_span(of, end, false, now_us, left, sizeof(left));
+    as_buf_printf(out, "%s%s%s%s", out->size > 0 ? ", " : "", name, has_end ? " " : "",
+                  has_end ? left : "");
+}
+
+/* "12-40 (floor 2h0m, office 5h10m)": what has made the bounds, and for how long still */
+static char *describe_bounds(const json_t *target, int64_t now_us)
 {
     const json_t *min = json_object_get(target, "min"), *max = json_object_get(target, "max");
+    const json_t *floor = json_object_get(target, "floor"), *schedule;
+    AS_CLEANUP(as_buf_deinit) struct as_buf causes = AS_BUF_INIT(CAUSES_MAX);
+    size_t i;
     if (!json_is_integer(min))
         return as_xstrdup("-");
-    return as_xasprintf("%" JSON_INTEGER_FORMAT "-%" JSON_INTEGER_FORMAT, json_integer_value(min),
-                        json_integer_value(max));
+    if (json_is_object(floor))
+        append_cause(&causes, "floor", floor, "until", now_us);
+    json_array_foreach(json_object_get(target, "schedules"), i, schedule)
+    {
+        if (json_is_true(json_object_get(schedule, "in_force")))
+            append_cause(&causes, get_text(schedule, "name"), schedule, "changes", now_us);
+    }
+    const bool is_plain = causes.size == 0 || as_buf_check(&causes) < 0;
+    return as_xasprintf("%" JSON_INTEGER_FORMAT "-%" JSON_INTEGER_FORMAT "%s%s%s",
+                        json_integer_value(min), json_integer_value(max), is_plain ? "" : " (",
+                        is_plain ? "" : causes.data, is_plain ? "" : ")");
 }
 
 static char *describe_locks(const json_t *target, int64_t now_us)
@@ -135,16 +159,28 @@ static char *describe_contended(const json_t *contended, int64_t now_us)
     return as_xasprintf("%s: contended%s%s", left, *by ? " by " : "", by);
 }
 
+/* "down, 5h10m: held by schedule sale"; "down: held by rule upstream" */
+static char *describe_hold(const json_t *holds, int64_t now_us)
+{
+    const json_t *first = json_array_get(holds, 0);
+    char left[64];
+    const bool has_end = describe_span(first, "until", false, now_us, left, sizeof(left));
+    return as_xasprintf("%s%s%s: held by %s %s%s", get_text(first, "direction"),
+                        has_end ? ", " : "", has_end ? left : "", get_text(first, "by"),
+                        get_text(first, "name"), json_array_size(holds) > 1 ? ", ..." : "");
+}
+
 /* "58m: load test"; "until resumed: ..." */
 static char *describe_pause(const json_t *target, int64_t now_us)
 {
     const json_t *pause = json_object_get(target, "paused");
+    const json_t *holds = json_object_get(target, "holds");
     const char *reason = get_text(pause, "reason");
     char left[64];
     if (!json_is_object(pause) && json_is_object(json_object_get(target, "contended")))
         return describe_contended(json_object_get(target, "contended"), now_us);
     if (!json_is_object(pause))
-        return as_xstrdup("-");
+        return json_array_size(holds) > 0 ? describe_hold(holds, now_us) : as_xstrdup("-");
     if (!describe_span(pause, "until", false, now_us, left, sizeof(left)))
         memcpy(left, "until resumed", sizeof("until resumed"));
     const size_t size = strlen(reason), shown = as_str_cut_utf8(reason, size, REASON_SHOWN);
@@ -179,7 +215,7 @@ static struct row make_row(const json_t *target, int64_t now_us)
     return (struct row){.cells = {
                             as_xstrdup(has_own_name ? name : get_text(target, "id")),
                             describe_size(target),
-                            describe_bounds(target),
+                            describe_bounds(target, now_us),
                             describe_locks(target, now_us),
                             describe_pause(target, now_us),
                             as_xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(open)),

@@ -85,18 +85,24 @@ static bool is_held_by_schedule(const struct as_engine *engine, const struct tar
     return false;
 }
 
-/* A rule with `hold` whose alert fires and is not silenced. */
+bool group_holds(const struct group *group)
+{
+    const struct binding *binding;
+    if (group->rule->dry_run || group->rule->action.hold == AS_WAYS_NONE)
+        return false;
+    TAILQ_FOREACH (binding, &group->bindings, in_group) {
+        if (!incident_is_held(binding->incident))
+            return true;
+    }
+    return false;
+}
+
 static bool is_held_by_rule(const struct target *target, enum as_ways way)
 {
     struct group *group;
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
-        const struct binding *binding;
-        if (group->rule->dry_run || !(group->rule->action.hold & way))
-            continue;
-        TAILQ_FOREACH (binding, &group->bindings, in_group) {
-            if (!incident_is_held(binding->incident))
-                return true;
-        }
+        if ((group->rule->action.hold & way) && group_holds(group))
+            return true;
     }
     return false;
 }

@@ -16,4 +16,7 @@ void forbidden_fill(struct as_engine *engine, const struct target *target,
  * target. */
 bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way);
 
+/* A rule with `hold` whose alert fires and is not silenced. */
+bool group_holds(const struct group *group);
+
 #endif
