@@ -296,11 +296,11 @@ void decision_write_kept(struct as_json_writer *json, const uint64_t kept[AS_STA
 {
     /* Keys ascend; the enum has another order. */
     static const enum as_stay by_word[] = {
-        AS_STAY_AT_MIN,   AS_STAY_AT_ONCE,     AS_STAY_BUDGET,      AS_STAY_DISABLED,
-        AS_STAY_DRY_RUN,  AS_STAY_IN_PROGRESS, AS_STAY_LEAVING,     AS_STAY_NO_CHOICE,
-        AS_STAY_NO_GROUP, AS_STAY_NO_ROOM,     AS_STAY_PAUSED,      AS_STAY_RECEIVES,
-        AS_STAY_SHORTLY,  AS_STAY_STARTING,    AS_STAY_UNEVICTABLE, AS_STAY_UNREADABLE,
-        AS_STAY_UTILIZED};
+        AS_STAY_AT_MIN,     AS_STAY_AT_ONCE,  AS_STAY_BUDGET,      AS_STAY_DISABLED,
+        AS_STAY_DRY_RUN,    AS_STAY_HELD,     AS_STAY_IN_PROGRESS, AS_STAY_LEAVING,
+        AS_STAY_NO_CHOICE,  AS_STAY_NO_GROUP, AS_STAY_NO_ROOM,     AS_STAY_PAUSED,
+        AS_STAY_RECEIVES,   AS_STAY_SHORTLY,  AS_STAY_STARTING,    AS_STAY_UNEVICTABLE,
+        AS_STAY_UNREADABLE, AS_STAY_UTILIZED};
     _Static_assert(AS_ARRAY_SIZE(by_word) == AS_STAY_COUNT, "all of them");
 
     as_json_write_key(json, "kept");

@@ -343,6 +343,7 @@ static const char *get_stay_meaning(enum as_stay stay)
         [AS_STAY_DISABLED] = "an annotation says so",
         [AS_STAY_NO_GROUP] = "in no group of the pool",
         [AS_STAY_PAUSED] = "the group is paused",
+        [AS_STAY_HELD] = "the group must not go down: it is held",
         [AS_STAY_DRY_RUN] = "the group is in a dry run",
         [AS_STAY_UNREADABLE] = "the group could not be read",
         [AS_STAY_NO_CHOICE] = "the service of the group chooses itself which node leaves",

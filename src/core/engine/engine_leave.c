@@ -57,7 +57,7 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
         return "dry run";
     if (pauses_find(engine, target))
         return "paused";
-    if (!is_resized(target) && forbidden_is(engine, target, AS_WAYS_DOWN))
+    if (!is_resized(target) && forbidden_is_with_pool(engine, target, AS_WAYS_DOWN))
         return "held: the size must not go down";
     if (nodes && needs_proof(engine, target) && !watchdog_is_alive(engine, now))
         return "guarded: the watchdog is not heard of";

@@ -89,6 +89,8 @@ static enum as_stay find_stay(const struct as_survey_member *member)
         return AS_STAY_NO_GROUP;
     if (member->closed == AS_REASON_PAUSED)
         return AS_STAY_PAUSED;
+    if (member->is_kept)
+        return AS_STAY_HELD;
     if (member->closed == AS_REASON_DRY_RUN)
         return AS_STAY_DRY_RUN;
     if (member->size < 0)

@@ -194,6 +194,7 @@ static void fill_member(struct look *look, size_t index, const struct as_cluster
         .max = seen->max >= 0 && seen->max < member->max ? seen->max : member->max,
         .message = is_read ? NULL : as_arena_strdup(&look->arena, seen->message),
         .closed = member->closed,
+        .is_kept = member->is_kept,
         .chooses_itself = is_read && !seen->names_instances,
         .in_progress = seen->in_progress,
         .drain_failed = seen->drain_failed,

@@ -29,6 +29,7 @@ struct as_pool_member {
     int32_t min, max;      /* of the rule file */
     enum as_reason closed; /* for growth: cooldown (a back-off is one), paused, dry_run;
                               AS_REASON_SCALED: open */
+    bool is_kept;          /* it must not go down: no node of it leaves */
     bool has_open_growth;  /* an increase of ours is under way */
     int32_t refused;       /* what a refused increase lacks */
     int32_t last_size;     /* as last observed; 0: never */

@@ -34,6 +34,7 @@
     X(AS_STAY_DISABLED, "disabled")       /* by an annotation */                                   \
     X(AS_STAY_NO_GROUP, "no_group")       /* in no group of the pool */                            \
     X(AS_STAY_PAUSED, "paused")           /* its group is */                                       \
+    X(AS_STAY_HELD, "held")               /* its group must not go down */                         \
     X(AS_STAY_DRY_RUN, "dry_run")         /* its group is in one */                                \
     X(AS_STAY_UNREADABLE, "unreadable")   /* its group could not be read */                        \
     X(AS_STAY_NO_CHOICE, "no_choice")     /* its group chooses itself which node leaves */         \

@@ -22,6 +22,7 @@ struct as_survey_member { /* one node group of the cluster, as the engine and it
     int32_t size, min, max; /* size -1: could not be read; `message` says why */
     const char *message;
     enum as_reason closed;    /* by the engine: cooldown, paused, dry_run; AS_REASON_SCALED: open */
+    bool is_kept;             /* by the engine: it must not go down */
     bool chooses_itself;      /* which instances leave */
     bool in_progress;         /* the provider's own change */
     bool has_open_growth;     /* an increase of ours is under way: in_progress does not close it */

@@ -107,6 +107,40 @@ static bool is_held_by_rule(const struct target *target, enum as_ways way)
     return false;
 }
 
+/* The pool of a node group; NULL: none. */
+static const struct target *find_pool(const struct as_engine *engine, const struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    return config && config->of_pool != AS_NO_TARGET ? LIST_FIRST(&engine->members[config->of_pool])
+                                                     : NULL;
+}
+
+/* What is forbidden on a pool is forbidden on its groups: also after they got their shares. */
+static void add_pool(struct as_engine *engine, const struct target *target, struct list *list)
+{
+    const struct target *pool = find_pool(engine, target);
+    struct group *group;
+    if (!pool)
+        return;
+    if (pool->pause.is_set && pool->pause.ways != AS_WAYS_BOTH)
+        add(list, (struct as_forbidden){.ways = pool->pause.ways,
+                                        .by = AS_HOLDER_PAUSE,
+                                        .name = as_arena_strdup(&engine->arena, pool->pause.who)});
+    RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&pool->groups) {
+        if (group_holds(group) && list->count < list->capacity)
+            add(list, (struct as_forbidden){.ways = group->rule->action.hold,
+                                            .by = AS_HOLDER_RULE,
+                                            .name = group->rule->name});
+    }
+}
+
+bool forbidden_is_with_pool(const struct as_engine *engine, const struct target *target,
+                            enum as_ways way)
+{
+    const struct target *pool = find_pool(engine, target);
+    return forbidden_is(engine, target, way) || (pool && forbidden_is(engine, pool, way));
+}
+
 bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way)
 {
     return pauses_find_in(engine, target, way) || is_held_by_rule(target, way) ||
@@ -125,6 +159,7 @@ void forbidden_fill(struct as_engine *engine, const struct target *target,
     add_growth(engine, target, &list);
     add_ineffective(engine, target, &list);
     add_schedules(engine, target, &list);
+    add_pool(engine, target, &list);
     input->forbidden = list.rows;
     input->forbidden_count = list.count;
 }

@@ -16,6 +16,10 @@ void forbidden_fill(struct as_engine *engine, const struct target *target,
  * target. */
 bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way);
 
+/* The same, or to the pool of the group. */
+bool forbidden_is_with_pool(const struct as_engine *engine, const struct target *target,
+                            enum as_ways way);
+
 /* A rule with `hold` whose alert fires and is not silenced. */
 bool group_holds(const struct group *group);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/holds/engine_forbidden.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_limits.h"
 #include "engine/targets/engine_pauses.h"
@@ -40,8 +41,8 @@ static bool is_hindered(const struct as_engine *engine, const struct target *tar
     return observation->replicas != target->overdue.size || observation->in_progress ||
            target->overdue.until.us <= engine->mono.us || engine->stopping || engine->halt.is_set ||
            pauses_find(engine, target) || engine->config.dry_run || !target->config ||
-           target->config->dry_run || target->growth.is_open || target->maybe ||
-           target->ordered.is_set || target->share.pool;
+           forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) || target->config->dry_run ||
+           target->growth.is_open || target->maybe || target->ordered.is_set || target->share.pool;
 }
 
 int32_t overdue_review(struct as_engine *engine, struct target *target,
@@ -54,7 +55,7 @@ int32_t overdue_review(struct as_engine *engine, struct target *target,
         overdue->count = 0;
         return -1;
     }
-    int32_t least = target->config->bounds.min;
+    int32_t least = target_get_bounds(engine, target).min;
     least = observation->min > least ? observation->min : least;
     int32_t to = observation->replicas - overdue->count;
     to = to > least ? to : least;

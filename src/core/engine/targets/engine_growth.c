@@ -348,7 +348,7 @@ int32_t growth_review(struct as_engine *engine, struct target *target,
     }
     const int32_t keep = get_size_to_keep(growth, observation);
     if (keep >= observation->replicas || !is_overdue(engine, target) || target->maybe ||
-        forbidden_is(engine, target, AS_WAYS_DOWN) || engine->config.dry_run ||
+        forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) || engine->config.dry_run ||
         target->config->dry_run)
         return -1;
     return keep;

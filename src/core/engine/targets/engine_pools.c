@@ -156,6 +156,7 @@ static void fill_member(struct as_engine *engine, const struct target *group, bo
         .min = bounds.min,
         .max = bounds.max,
         .closed = find_closed(engine, group),
+        .is_kept = forbidden_is(engine, group, AS_WAYS_DOWN),
         .has_open_growth = group->growth.is_open,
         .refused = growth_get_refused(group),
         .last_size = group->has_size ? group->replicas : 0,
