@@ -206,6 +206,23 @@ def test_status_shows_pauses(played):
         assert told[:3] == ["Leader: alertscaler-0", "Dry run: nothing is changed.", says]
 
 
+def test_status_says_what_bounds_come_from_and_what_is_held(played):
+    sale = {"name": "sale", "in_force": True, "min": 12, "max": None, "changes": at(3500)}
+    floor = {"replicas": 15, "who": "ada", "reason": "x", "since": at(-60), "until": at(7300)}
+    by_schedule = {"direction": "down", "by": "schedule", "name": "sale", "until": at(3500)}
+    by_rule = {"direction": "both", "by": "rule", "name": "upstream\x1b[2J", "until": None}
+    played.answer = lambda asked: (200, {}, {"status": "success", "data": {} if asked.path.endswith("/status") else [
+        target(schedules=[sale, {**sale, "name": "later", "in_force": False}], floor=floor, min=15, holds=[by_schedule, by_rule]),
+        target(schedules=[{**sale, "name": "always", "changes": None}], min=12, floor=None, holds=[by_rule]),
+        target(floor=None, schedules=[], holds=[])]})
+    done = played.run("status")
+    assert done.returncode == 0 and "\x1b" not in done.stdout, done.stderr
+    rows = [re.split(r"  +", re.sub(r"(58m|2h1m)\d*s?", r"\1", line)) for line in done.stdout.splitlines()]
+    assert rows[1][2] == "15-20 (floor 2h1m, sale 58m)" and rows[1][4] == "down, 58m: held by schedule sale, ..."
+    assert rows[2][2] == "12-20 (always)" and rows[2][4] == "both: held by rule upstream\\x1b[2J"
+    assert rows[3][2] == "2-20" and rows[3][4] == "-"
+
+
 def test_status_names_what_is_held_and_who_else_sizes(played):
     """Below the table. An earlier daemon says less."""
     back = {"at": at(-100), "from": 4, "to": 6, "found": 4}

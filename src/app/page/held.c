@@ -1,10 +1,12 @@
 /*
  * What is held for a time: targets that are left alone because others set their sizes back, and
- * rules that did not help. Each can be ended by resuming the target.
+ * rules that did not help. Each can be ended by resuming the target. And of one target what rules
+ * and schedules hold, which end by themselves.
  */
 #include <inttypes.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/core/holds.h>
 
 #include "page.h"
 
@@ -118,8 +120,43 @@ static bool visit_ineffective(const struct api_request *request,
     return held.is_any;
 }
 
+struct holding {
+    const struct api_request *request;
+    const struct as_target_view *target;
+};
+
+static bool may_see_holder(const struct holding *holding, const struct as_hold_view *hold)
+{
+    const struct as_target_view *target = holding->target;
+    return hold->by != AS_HOLDER_RULE ||
+           page_may_see_rule(holding->request, hold->name, target->name, target->id);
+}
+
+/* "Nothing goes down: the rule upstream holds it while its alert fires." */
+static void print_hold(void *context, const struct as_hold_view *hold)
+{
+    const struct holding *holding = context;
+    const struct api_request *request = holding->request;
+    struct as_buf *out = page_get_out(request);
+    if (!may_see_holder(holding, hold))
+        return;
+    as_buf_printf(out, "<p class=\"note warn\">Nothing goes %s: the %s ",
+                  hold->ways == AS_WAYS_BOTH ? "up or down" : as_ways_get_word(hold->ways),
+                  as_holder_get_word(hold->by));
+    html_element(out, "code", NULL, hold->name);
+    as_buf_append_str(out, " holds it");
+    if (hold->by == AS_HOLDER_RULE)
+        as_buf_append_str(out, " while its alert fires");
+    if (hold->until.set) {
+        as_buf_append_str(out, " until ");
+        page_print_time(request, hold->until.at);
+    }
+    as_buf_append_str(out, ".</p>\n");
+}
+
 void page_print_held_of(const struct api_request *request, const struct as_target_view *target)
 {
+    const struct as_view *view = &request->view;
     struct as_buf *out = page_get_out(request);
     if (as_moment_is_set(target->contended_until) && target->set_back_count > 0) {
         as_buf_append_str(out, "<p class=\"note warn\">");
@@ -129,6 +166,8 @@ void page_print_held_of(const struct api_request *request, const struct as_targe
         as_buf_append_str(out, ", or until it is resumed.</p>\n");
     }
     (void)visit_ineffective(request, target, true);
+    struct holding holding = {request, target};
+    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, print_hold, &holding);
 }
 
 bool page_is_held(const struct api_request *request, const struct as_target_view *target)

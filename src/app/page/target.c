@@ -8,7 +8,6 @@
 #include <alertscaler/app/chart.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/core/holds.h>
 #include <alertscaler/core/sized.h>
 
 #include "others/others.h"
@@ -105,37 +104,15 @@ static void print_others(const struct api_request *request, const struct as_targ
     }
 }
 
-/* "Nothing goes down: the rule upstream holds it while its alert fires." */
-static void print_hold(void *context, const struct as_hold_view *hold)
-{
-    const struct api_request *request = context;
-    struct as_buf *out = page_get_out(request);
-    as_buf_printf(out, "<p class=\"note warn\">Nothing goes %s: the %s ",
-                  hold->ways == AS_WAYS_BOTH ? "up or down" : as_ways_get_word(hold->ways),
-                  as_holder_get_word(hold->by));
-    html_element(out, "code", NULL, hold->name);
-    as_buf_append_str(out, " holds it");
-    if (hold->by == AS_HOLDER_RULE)
-        as_buf_append_str(out, " while its alert fires");
-    if (hold->until.set) {
-        as_buf_append_str(out, " until ");
-        page_print_time(request, hold->until.at);
-    }
-    as_buf_append_str(out, ".</p>\n");
-}
-
 static void print_notes(const struct api_request *request, const struct as_target_view *target)
 {
     struct as_buf *out = page_get_out(request);
-    const struct as_view *view = &request->view;
     const char *failure = api_find_failure(request->api, target->id);
     if (target->pause.is_set) {
         as_buf_append_str(out, "<p class=\"note warn\">This target is ");
         page_print_pause(request, &target->pause);
         as_buf_append_str(out, "</p>\n");
     }
-    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, print_hold,
-                          (void *)(uintptr_t)request);
     if (target->last_failure != AS_REASON_APPLIED) {
         as_buf_append_str(out, "<p class=\"note bad\">The last attempt to read or set its size "
                                "failed. ");

@@ -190,6 +190,49 @@ Test(page, a_rule_that_did_not_help_is_listed_until_it_is_resumed)
     expect_none(ask("/targets/checkout", "", 200), "</a> did not help");
 }
 
+Test(page, what_a_rule_or_a_schedule_holds_is_said_on_the_page_of_the_target)
+{
+    struct as_target_config *target = &world.ruleset->targets[0];
+    world.ruleset->rules[0].action =
+        (struct as_action){.kind = AS_ACTION_HOLD, .hold = AS_WAYS_DOWN};
+    expect_none(ask("/targets/checkout", "", 200), "Nothing goes");
+    notify("Slow", NULL);
+    expect(ask("/targets/checkout", "", 200), "Nothing goes down: the rule <code>slow</code> holds "
+                                              "it while its alert fires.");
+    who = "narrow"; /* sees another rule alone */
+    expect_none(ask("/targets/checkout", "", 200), "Nothing goes");
+    who = "";
+    target->schedules = as_xcalloc(1, sizeof(*target->schedules));
+    target->schedules[0] = (struct as_schedule){.name = as_xstrdup("<sale>"),
+                                                .begin = {0},
+                                                .end = {WORLD_START_US + AS_US_PER_H},
+                                                .has_min = true,
+                                                .min = 4,
+                                                .hold = AS_WAYS_BOTH};
+    target->schedule_count = 1;
+    const char *body = ask("/targets/checkout", "", 200);
+    expect(body, "Nothing goes up or down: the schedule <code>&lt;sale&gt;</code> holds it until ");
+    expect(body, "<code>&lt;sale&gt;</code> in force, ends ");
+}
+
+Test(page, a_floor_is_said_with_who_why_and_until_when)
+{
+    const struct as_order order = {.kind = AS_ORDER_FLOOR,
+                                   .target = "checkout",
+                                   .who = "whole",
+                                   .remote = "",
+                                   .reason = "the <sale>",
+                                   .replicas = 9,
+                                   .for_us = AS_US_PER_H};
+    expect_none(ask("/targets/checkout", "", 200), "<dt>Floor</dt>");
+    world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .ticket = 98, .order = &order});
+    const char *body = ask("/targets/checkout", "", 200);
+    expect(body, "<dt>Floor</dt><dd>9, by whole, ends ");
+    expect(body, ": the &lt;sale&gt;</dd>");
+    pass(2 * AS_US_PER_H);
+    expect_none(ask("/targets/checkout", "", 200), "<dt>Floor</dt>");
+}
+
 Test(page, a_contended_target_is_listed_with_who_and_until_when)
 {
     static const char *const apps[] = {"a", "b", "c"};
