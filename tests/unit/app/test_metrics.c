@@ -244,6 +244,39 @@ Test(metrics, sort_observations_into_cumulated_buckets)
         expect_line(lines[i]);
 }
 
+static void follow(const char *rule, enum as_follow_end end, int64_t ready_us, int64_t resolved_us)
+{
+    const struct as_follow_record record = {
+        .rule = rule, .end = end, .ready_us = ready_us, .resolved_us = resolved_us};
+    as_metrics_on_effect(world.metrics,
+                         &(struct as_effect){.kind = AS_EFFECT_RECORD_FOLLOW, .follow = &record});
+}
+
+Test(metrics, tell_by_rule_whether_actions_helped)
+{
+    follow("slow", AS_FOLLOW_RESOLVED, 12 * AS_US_PER_S, 90 * AS_US_PER_S);
+    follow("slow", AS_FOLLOW_RESOLVED, -1, 3600 * AS_US_PER_S);
+    follow("slow", AS_FOLLOW_NOT_RESOLVED, 61 * AS_US_PER_S, -1);
+    follow("each", AS_FOLLOW_UNKNOWN, -1, -1);
+    print(AS_METRICS_TEXT);
+    static const char *const lines[] = {
+        "alertscaler_effects_total{rule=\"slow\",ended=\"resolved\"} 2",
+        "alertscaler_effects_total{rule=\"slow\",ended=\"not_resolved\"} 1",
+        "alertscaler_effects_total{rule=\"each\",ended=\"unknown\"} 1",
+        "alertscaler_time_to_ready_seconds_bucket{rule=\"slow\",le=\"10.0\"} 0",
+        "alertscaler_time_to_ready_seconds_bucket{rule=\"slow\",le=\"15.0\"} 1",
+        "alertscaler_time_to_ready_seconds_bucket{rule=\"slow\",le=\"120.0\"} 2",
+        "alertscaler_time_to_ready_seconds_count{rule=\"slow\"} 2",
+        "alertscaler_time_to_ready_seconds_sum{rule=\"slow\"} 73",
+        "alertscaler_time_to_resolve_seconds_bucket{rule=\"slow\",le=\"1800.0\"} 1",
+        "alertscaler_time_to_resolve_seconds_bucket{rule=\"slow\",le=\"3600.0\"} 2",
+        "alertscaler_time_to_resolve_seconds_count{rule=\"slow\"} 2",
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(lines); i++)
+        expect_line(lines[i]);
+    expect_none("time_to_ready_seconds_count{rule=\"each\"}");
+}
+
 /* Many more handlers and codes than the cache has places: none is counted for another. */
 Test(metrics, keep_handlers_and_codes_apart)
 {

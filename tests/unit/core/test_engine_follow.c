@@ -137,6 +137,32 @@ Test(engine_follow, steps_down_go_on)
     harness_stop(&h);
 }
 
+/* The rule that asked is not the only one that stops: nothing that comes would be ready. */
+Test(engine_follow, no_other_rule_steps_up_either_and_orders_are_carried_out)
+{
+    static const struct spec two = {
+        .targets =
+            {{.name = "web", .min = 1, .max = 40, .up = 60, .down = 60, .ready_timeout = 300}},
+        .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 2},
+                  {.name = "errors", .match = {"alertname=Errors"}, .target = "web", .up = 5}},
+    };
+    WITH(h, two);
+    struct virtual_target *web = start(&h);
+    web->has_no_capacity = true;
+    fire(&h, "Slow", 990);
+    tick(&h, 330);
+    resolve(&h, "Slow", 990);
+    (void)said(&h);
+    fire(&h, "Errors", 1400);
+    tick(&h, 120);
+    cr_expect(has(said(&h), "did_not_come"));
+    cr_expect_eq(web->size, 6);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 9});
+    tick(&h, 5);
+    cr_expect(has(said(&h), "ordered web 6>9 applied"));
+    harness_stop(&h);
+}
+
 Test(engine_follow, a_crash_or_a_fail_over_keeps_the_stop_and_says_it_once)
 {
     WITH(h, shop);
