@@ -81,6 +81,52 @@ Test(engine_pools, pods_that_wait_bring_nodes_and_the_pool_rests)
     stop(&h);
 }
 
+static unsigned held; /* targets on which the rule `wait` is held */
+
+static void count_held(void *context, const struct as_target_view *view)
+{
+    held += as_engine_is_ineffective(((struct harness *)context)->engine, view->id, "wait");
+}
+
+static unsigned count_held_targets(struct harness *h)
+{
+    held = 0;
+    as_engine_visit_targets(h->engine, h->mono, h->wall, count_held, h);
+    return held;
+}
+
+/* Actions are those of the groups; the hold is the pool's, and so one of each of its groups. */
+Test(engine_pools, a_rule_that_did_not_help_is_held_on_the_pool)
+{
+    struct harness h = {0};
+    struct spec spec = workers;
+    spec.rules[0].ineffective_after = 1;
+    start(&h, &spec);
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 60);
+    fire(&h, "Wait", 1000);
+    tick(&h, 300);
+    cr_expect_eq(fleet.groups[0].size, 2);
+    cr_expect_eq(count_held_targets(&h), 0);
+    (void)said(&h);
+    tick(&h, 3600);
+    const char *text = said(&h);
+    cr_expect(has(text, "not_resolved held"), "%s", text);
+    cr_expect_eq(count_held_targets(&h), 3, "the pool and its groups");
+    fleet_add_pods(&fleet, 0, 6);
+    tick(&h, 120);
+    text = said(&h);
+    cr_expect(has(text, "ineffective"), "%s", text);
+    cr_expect_eq(fleet.groups[0].size, 2);
+    harness_crash(&h, 5);
+    cr_expect_eq(count_held_targets(&h), 3, "it outlasts a crash");
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME, .target = "both"});
+    tick(&h, 60);
+    cr_expect_eq(count_held_targets(&h), 0);
+    cr_expect_gt(fleet.groups[0].size, 2);
+    stop(&h);
+}
+
 Test(engine_pools, nodes_that_are_unneeded_leave_by_name)
 {
     struct harness h = {0};
