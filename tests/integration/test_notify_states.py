@@ -163,7 +163,13 @@ def test_a_rule_that_does_not_help_is_told_until_its_hold_ends(make, group, peop
     said = subprocess.run([daemon.binary, "status", f"--url={daemon.url}", f"--token-file={tmp_path / 'token'}"], text=True,
                           capture_output=True, check=True).stdout
     assert "workers: the rule busy did not help: held for another 23h59m, or until resume" in said
-    steadily(lambda: len(events.events("ineffective")) == 1, 1)
+    fire(daemon, n="2")
+    decision = eventually(lambda: daemon.records("decision")[-1] if daemon.records("decision")[-1]["output"]["reason"] == "ineffective"
+                          else None, what="the next alert changes nothing")
+    explained = subprocess.run([daemon.binary, "explain", "--target=workers", f"--at={decision['time']}", str(daemon.log_file)], text=True,
+                               capture_output=True, check=True).stdout
+    assert "ineffective" in explained and "busy" in explained
+    steadily(lambda: len(events.events("ineffective")) == 1 and group.applied == [14], 1)
     if way == "resumed":
         answer = daemon.post("/api/v1/targets/workers/resume", {"reason": "mended"})
         assert answer.status == 200, answer.text
@@ -177,6 +183,11 @@ def test_a_rule_that_does_not_help_is_told_until_its_hold_ends(make, group, peop
     assert over["annotations"]["summary"] == "workers: rule busy is not held any more"
     assert daemon.target("workers")["ineffective"] == []
     assert not daemon.metrics().sum("alertscaler_rule_ineffective", rule="busy")
+    eventually(lambda: group.applied == [14, 24], what="the second alert gets what it wants")
+    logged = subprocess.run([daemon.binary, "log", "--kind=notify", str(daemon.log_file)], text=True, capture_output=True, check=True).stdout
+    assert "ineffective of rule busy is over" in logged
+    replayed = subprocess.run([daemon.binary, "replay", str(daemon.log_file)], text=True, capture_output=True, check=False)
+    assert replayed.returncode == 0 and "0 differ" in replayed.stdout
 
 
 @pytest.mark.kubernetes
