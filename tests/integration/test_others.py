@@ -35,10 +35,10 @@ def hpa(name, target, least=1, most=2):
 
 
 class Opponent:
-    """A second controller: whenever the size is not its own, it sets it back."""
+    """A second controller: whenever the size is not its own, it sets it back. The size is `field` of the spec."""
 
-    def __init__(self, plane, path, size, manager="argocd-controller"):
-        self.plane, self.path, self.size, self.manager = plane, path, size, manager
+    def __init__(self, plane, path, size, manager="argocd-controller", field="replicas"):
+        self.plane, self.path, self.size, self.manager, self.field = plane, path, size, manager, field
         self.count, self._ended = 0, threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -46,8 +46,8 @@ class Opponent:
     def _run(self):
         while not self._ended.wait(0.05):
             try:
-                if self.plane.admin.replicas(self.path) != self.size:
-                    self.plane.admin.patch(f"{self.path}?fieldManager={self.manager}", {"spec": {"replicas": self.size}})
+                if self.plane.admin.get(self.path)["spec"][self.field] != self.size:
+                    self.plane.admin.patch(f"{self.path}?fieldManager={self.manager}", {"spec": {self.field: self.size}})
                     self.count += 1
             except KubeError:       # somebody else was faster
                 continue
@@ -139,6 +139,27 @@ def test_a_size_that_is_set_back_again_and_again(control_plane, namespace, make,
     assert "4 set back to 2 by argocd-controller" in run(daemon, "log", "--kind=others", str(daemon.log_file))
     eventually(lambda: [e["data"]["phase"] for e in people.events("contended")] == ["begin", "end"], what="people are told")
     assert people.events("contended")[0]["data"]["message"] == "argocd-controller"
+    check_records(daemon)
+    daemon.stop()
+
+
+def test_a_field_that_is_set_back(control_plane, namespace, make, started):
+    """Its manager is read from the object, with the rights that the target needs anyway."""
+    control_plane.admin.create(hpa("web", "web", least=2, most=30), namespace)
+    control_plane.create_account(namespace, "scaler")
+    control_plane.grant(namespace, "scaler", [
+        {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["get", "patch"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}])
+    path = path_of("autoscaling/v2", "HorizontalPodAutoscaler", namespace, "web")
+    started(Opponent(control_plane, path, 2, "helm", "minReplicas"))
+    daemon = make("web", client=control_plane.account_token(namespace, "scaler"), kubernetes={
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "namespace": namespace, "name": "web",
+        "field": "spec.minReplicas"})
+    fire(daemon, "web")
+    record = eventually(lambda: others(daemon, "contended"), 60, what="it is left alone")[0]
+    assert [(each["from"], each["to"], each["found"], each["by"]) for each in record["set_backs"]] == [(2, 4, 2, "helm")] * 3
+    assert "contended by helm" in status(daemon)
+    assert "helm has set its size back to 2" in daemon.get("/").text
     check_records(daemon)
     daemon.stop()
 
