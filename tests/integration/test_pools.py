@@ -373,7 +373,7 @@ def test_instances_of_others_that_never_become_nodes_make_room(cluster, started,
     fire(daemon, "PodsUnschedulable")
     eventually(lambda: len(group.removed) == 2, 60, what="they leave")
     assert sorted(group.removed) == sorted(stuck), "nobody else"
-    removal = next(a for a in actions(daemon, "stuck") if a["to"] < a["from"])
+    removal, = eventually(lambda: [a for a in actions(daemon, "stuck") if a["to"] < a["from"]], what="it is recorded")
     assert (removal["from"], removal["to"]) == (3, 1) and not removal["rule"]
     assert removal["message"] == "2 instances never became nodes: removed"
     decision = next(d for d in daemon.records("decision") if d["id"] == removal["decision"])
