@@ -149,8 +149,8 @@ static void apply_member(json_t *document, const char *key, json_t *value)
     else if (strcmp(key, "old") == 0)
         set_path(document, "history.recommendations", make_history(value, "replicas"));
     else if (strcmp(key, "action") == 0 || strcmp(key, "value") == 0 ||
-             strcmp(key, "samples") == 0 || strcmp(key, "error") == 0 || strcmp(key, "nodes") == 0 ||
-             strcmp(key, "approval") == 0)
+             strcmp(key, "samples") == 0 || strcmp(key, "error") == 0 ||
+             strcmp(key, "nodes") == 0 || strcmp(key, "approval") == 0)
         json_object_set_new(get_proposal(document), key, make_value(value));
     else
         set_path(document, key, make_value(value));
