@@ -170,9 +170,13 @@ static void print_refresh(const struct api_request *request)
 static void print_foot(const struct api_request *request)
 {
     static const char *const documents[][2] = {
-        {"/api/v1/status", "status"},       {"/api/v1/targets", "targets"},
-        {"/api/v1/incidents", "incidents"}, {"/api/v1/rules", "rules"},
-        {"/api/v1/decisions", "decisions"}, {"/metrics", "metrics"},
+        {"/api/v1/status", "status"},
+        {"/api/v1/targets", "targets"},
+        {"/api/v1/incidents", "incidents"},
+        {"/api/v1/rules", "rules"},
+        {"/api/v1/decisions", "decisions"},
+        {"/api/v1/approvals", "approvals"},
+        {"/metrics", "metrics"},
     };
     struct as_buf *out = page_get_out(request);
     if (request->is_open) {
