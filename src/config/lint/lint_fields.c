@@ -1,20 +1,24 @@
 /*
- * Targets that are fields of objects: the rights that they need reach further than those of a
- * scale.
+ * Targets that are fields of objects, or resources of containers: the rights that they need reach
+ * further than those of a scale.
  */
 #include "lint_private.h"
 
 #include <string.h>
 
 #include <alertscaler/base/buf.h>
+#include <alertscaler/core/sized.h>
 
 #define NAMES_MAX ((size_t)200) /* bytes of the targets' names in the hint */
 
-static bool is_field(const struct as_target_config *target)
+/* The first key of a row of as_sized_kinds says so. */
+static bool is_sized_otherwise(const struct as_target_config *target)
 {
     for (size_t i = 0; i < target->address_count; i++) {
-        if (strcmp(target->address[i].key, "field") == 0)
-            return true;
+        for (const struct as_sized_kind *kind = as_sized_kinds; kind->word; kind++) {
+            if (strcmp(target->address[i].key, kind->keys[0]) == 0)
+                return true;
+        }
     }
     return false;
 }
@@ -35,7 +39,7 @@ void lint_check_fields(struct lint_run *run)
     const struct lint_rule *first = NULL;
     for (size_t i = 0; i < run->rule_count; i++) {
         const struct lint_rule *rule = &run->rules[i];
-        if (!is_field(rule->target) || !lint_spend(run, LINT_CHEAP) || !is_new(run, i))
+        if (!is_sized_otherwise(rule->target) || !lint_spend(run, LINT_CHEAP) || !is_new(run, i))
             continue;
         if (strlen(rule->target->name) + names.size + 8 < NAMES_MAX)
             as_buf_printf(&names, "%s`%s`", first ? ", " : "", rule->target->name);
@@ -43,8 +47,8 @@ void lint_check_fields(struct lint_run *run)
     }
     if (first)
         lint_hint(run, first->target_tree, first->target_node,
-                  "fields need the rights `get` and `patch` on the objects themselves, which reach "
-                  "further than `scale`: name the objects in the role's `resourceNames` (targets "
-                  "%s; docs/fields.md)",
+                  "fields and resources need rights on the objects themselves, which reach further "
+                  "than `scale`: name the objects in the role's `resourceNames` (targets %s; "
+                  "docs/fields.md, docs/from-vpa.md)",
                   names.data);
 }
