@@ -3,9 +3,11 @@
  */
 #include <alertscaler/core/sized.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/core/field_path.h>
+#include <alertscaler/core/target_kind.h>
 
 /* What is no path stays as it is: such an id names no target. */
 static void append_path(const char *value, struct as_buf *out)
@@ -45,4 +47,14 @@ void as_sized_append_key(const char *text, struct as_buf *out)
         return;
     }
     as_buf_append_str(out, text);
+}
+
+const char *as_sized_print_measure(const char *id, const char *unit, char text_out[AS_MEASURE_SIZE])
+{
+    const struct as_target_kind *kind = as_target_kind_find_of_id(id);
+    if (unit && *unit) {
+        snprintf(text_out, AS_MEASURE_SIZE, "units of %.*s", AS_AMOUNT_SIZE - 1, unit);
+        return text_out;
+    }
+    return !kind ? "replicas" : id[as_sized_find(id)] ? "size" : kind->unit;
 }

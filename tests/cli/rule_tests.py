@@ -24,7 +24,11 @@ targets:
     kubernetes: {kind: Deployment, namespace: shop, name: '{{ .Labels.app }}'}
     allow: {namespaces: [shop], names: ['*']}
     max: 10
+  disk:
+    kubernetes: {kind: PersistentVolumeClaim, namespace: shop, name: disk, field: spec.resources.requests.storage, unit: 10Gi}
+    max: 20
 rules:
+  - {name: full, match: ['alertname="Full"'], target: disk, scale_up: {by: 20%}}
   - {name: slow, match: ['alertname="Slow"'], target: web, scale_up: {by: 2}}
   - {name: worse, match: ['alertname="Worse"'], target: web, scale_up: {by: 5}}
   - {name: idle, match: ['alertname="Idle"'], target: web, scale_down: {by: 1}}
@@ -324,6 +328,20 @@ class Failing(Case):
             "        outcome: expected no_rule, got queued",
             '        0s       fire {alertname="Slow"}  queued for slow',
             "        outcome: expected no_rule, got no such alert",
+        )
+
+    def test_sizes_with_a_unit_are_told_in_both_notations(self):
+        self.fails(
+            """
+            targets: {disk: {replicas: 4}}
+            input:
+              - {at: 0s, fire: {alertname: Full}}
+            expect:
+              - {at: 30s, target: disk, replicas: 6, desired: 7}
+            """,
+            "        replicas: expected 6 (60Gi), got 5 (50Gi)",
+            "        desired: expected 7 (70Gi), got 5 (50Gi)",
+            "        0s       4 (40Gi) -> 5 (50Gi)  scaled by full",
         )
 
     def test_without_a_decision_it_tells_the_alerts(self):

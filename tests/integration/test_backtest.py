@@ -229,6 +229,31 @@ def test_templated_targets_are_found_by_their_alerts(read):
     assert told["warnings"] == []
 
 
+SIZED = {
+    "disk": ({"kind": "PersistentVolumeClaim", "field": "spec.resources.requests.storage", "unit": "10Gi"}, "40Gi", "units of 10Gi"),
+    "memory": ({"kind": "Deployment", "container": "app", "resource": "memory", "unit": "64Mi"}, "256Mi", "units of 64Mi"),
+    "floor": ({"kind": "HorizontalPodAutoscaler", "field": "spec.minReplicas"}, "", "size"),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_fields_and_resources_are_told_in_both_notations(run, read, tmp_path, name):
+    address, amount, measure = SIZED[name]
+    rules = {"targets": {name: {"kubernetes": {"namespace": "shop", "name": "any", **address}, "min": 1, "max": 20}},
+             "rules": [{"name": "slow", "match": ['alertname="Slow"'], "target": name, "scale_up": {"by": 1}}]}
+    sized = f"--replicas={name}=4"
+    done = run(rules, sized, "--svg", tmp_path / "charts")
+    assert (f"4 ({amount})" if amount else " 4 ") in done.stdout, done.stdout
+    assert "no metric for its kind" not in done.stderr, done.stderr
+    root = xml.etree.ElementTree.parse(tmp_path / f"charts/{name}.svg").getroot()
+    labels = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert measure in labels and "replicas" not in labels, labels
+    _, targets = read(rules, sized)
+    assert targets[name].get("unit") == address.get("unit")
+    _, targets = read(rules, "--target", name + '=max(kube_deployment_spec_replicas{deployment="checkout"})')
+    assert (targets[name]["before"]["max"], targets[name]["after"]["ups"] > 0) == (6, True)
+
+
 def test_labels_and_receiver(read):
     rules = {**RULES, "rules": [{**RULES["rules"][0], "match": ['alertname="Slow"', 'cluster="a"'], "receivers": ["other"]}]}
     ups = [read(rules, *more)[1]["checkout"]["after"]["ups"]

@@ -26,6 +26,7 @@ static void on_decision(void *context, as_wall_time at, const struct as_decision
     struct backtest *backtest = context;
     comparison_set_size(backtest->comparison, COMPARISON_AFTER, record->target, record->target_name,
                         at, record->output->replicas, record->input->config.max);
+    comparison_set_unit(backtest->comparison, record->target, record->unit);
 }
 
 static void on_action(void *context, as_wall_time at, const struct as_action_record *record)

@@ -40,6 +40,7 @@ static void free_target(struct compared *target)
     compared_free_asked(target);
     free(target->id);
     free(target->name);
+    free(target->unit);
     free(target);
 }
 
@@ -131,6 +132,16 @@ void comparison_set_size(struct comparison *comparison, enum comparison_side sid
     compare_sizes(target, at.us);
     if (comparison->with_charts)
         as_timeline_add(&target->lines[side], at.us, size);
+}
+
+void comparison_set_unit(struct comparison *comparison, const char *id, const char *unit)
+{
+    struct compared *target = find_target(comparison, id);
+
+    if (!target || as_str_is_empty(unit))
+        return;
+    free(target->unit);
+    target->unit = as_xstrdup(unit);
 }
 
 void comparison_count_action(struct comparison *comparison, enum comparison_side side,

@@ -15,6 +15,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
+#include <alertscaler/core/sized.h>
 
 #define CHART_MAX ((size_t)16 * 1024 * 1024)
 #define NAME_SIZE 100 /* bytes of a file's name without its extension */
@@ -43,17 +45,20 @@ static void put_span(FILE *out, int64_t us)
 }
 
 static void print_row(const char *label, size_t width, enum comparison_side side,
-                      const struct size_figures *figures, FILE *out)
+                      const struct size_figures *figures, const char *unit, FILE *out)
 {
+    char min[AS_SIZE_TEXT_SIZE], max[AS_SIZE_TEXT_SIZE];
+
     put_padded(out, label, width + 2);
     fprintf(out, "%-6s  ", side_words[side]);
     if (!figures->is_set) {
         fputs("  its size is not known\n", out);
         return;
     }
-    fprintf(out, "%6" PRIu64 "  %6" PRIu64 "  %6" PRId32 "  %6" PRId32 "  %9.2f  %13.2f  ",
-            figures->ups, figures->downs, figures->min, figures->max,
-            size_figures_get_mean(figures), size_figures_get_replica_hours(figures));
+    fprintf(out, "%6" PRIu64 "  %6" PRIu64 "  %6s  %6s  %9.2f  %13.2f  ", figures->ups,
+            figures->downs, as_unit_print_size(unit, figures->min, min),
+            as_unit_print_size(unit, figures->max, max), size_figures_get_mean(figures),
+            size_figures_get_replica_hours(figures));
     put_span(out, figures->at_limit_us);
     fputc('\n', out);
 }
@@ -70,15 +75,17 @@ static size_t find_width(const struct comparison *comparison)
     return width;
 }
 
-static void print_difference(const char *label, const struct difference *difference, FILE *out)
+static void print_difference(const struct compared *target, const struct difference *difference,
+                             FILE *out)
 {
-    char text[AS_RFC3339_SIZE];
+    char text[AS_RFC3339_SIZE], before[AS_SIZE_TEXT_SIZE], after[AS_SIZE_TEXT_SIZE];
 
     as_wall_time_print_short((as_wall_time){difference->from}, text);
     fputs("  ", out);
-    as_safe_text_put(out, label);
-    fprintf(out, " %s: %" PRId32 " before, %" PRId32 " after, for ", text,
-            difference->sizes[COMPARISON_BEFORE], difference->sizes[COMPARISON_AFTER]);
+    as_safe_text_put(out, compared_get_label(target));
+    fprintf(out, " %s: %s before, %s after, for ", text,
+            as_unit_print_size(target->unit, difference->sizes[COMPARISON_BEFORE], before),
+            as_unit_print_size(target->unit, difference->sizes[COMPARISON_AFTER], after));
     put_span(out, difference->to - difference->from);
     fputc('\n', out);
 }
@@ -103,7 +110,7 @@ static void print_differences(const struct comparison *comparison, FILE *out)
             continue;
         const char *label = compared_get_label(target);
         for (size_t i = 0; i < get_listed(target); i++)
-            print_difference(label, &target->differences[i], out);
+            print_difference(target, &target->differences[i], out);
         if (target->difference_count > DIFFERENCES_SHOWN) {
             fputs("  ", out);
             as_safe_text_put(out, label);
@@ -130,7 +137,7 @@ static void print_text(const struct comparison *comparison, const char *approval
     RB_FOREACH (target, compared_tree, get_targets(comparison)) {
         for (size_t i = 0; i < COMPARISON_SIDES; i++)
             print_row(i == 0 ? compared_get_label(target) : "", width, (enum comparison_side)i,
-                      &target->sides[i], out);
+                      &target->sides[i], target->unit, out);
     }
     print_differences(comparison, out);
     comparison_print_asked(get_targets(comparison), approvals, out);
@@ -175,6 +182,8 @@ static json_t *make_target(struct compared *target)
 
     json_object_set_new(json, "id", json_string(target->id));
     json_object_set_new(json, "name", json_string(target->name));
+    if (target->unit && *target->unit)
+        json_object_set_new(json, "unit", json_string(target->unit));
     for (size_t i = 0; i < COMPARISON_SIDES; i++)
         json_object_set_new(json, side_words[i], make_side(&target->sides[i]));
     for (size_t i = 0; i < get_listed(target); i++) {
@@ -260,11 +269,11 @@ static int write_chart(const struct comparison *comparison, struct compared *tar
     AS_CLEANUP(as_free_p)
     char *path = make_path(folder, label, number, label == target->name);
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(CHART_MAX);
-    const struct as_target_kind *kind = as_target_kind_find_of_id(target->id);
+    char measure[AS_MEASURE_SIZE];
     const struct as_chart chart = {
         .title = label,
         .subtitle = subtitle,
-        .unit = kind ? kind->unit : "replicas",
+        .unit = as_sized_print_measure(target->id, target->unit, measure),
         .from = comparison->from,
         .to = comparison->to,
         .before = &target->lines[COMPARISON_BEFORE],

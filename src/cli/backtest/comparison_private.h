@@ -29,6 +29,7 @@ struct asked {
 struct compared {
     RB_ENTRY(compared) by_id;
     char *id, *name;
+    char *unit;       /* of its sizes (core/sized.h); NULL: none is known */
     bool shares_name; /* with other targets: known at the end */
     struct size_figures sides[COMPARISON_SIDES];
     struct as_timeline lines[COMPARISON_SIDES];

@@ -74,6 +74,7 @@ static void on_decision(void *context, as_wall_time at, const struct as_decision
     struct replay *replay = context;
     comparison_set_size(replay->comparison, COMPARISON_AFTER, record->target, record->target_name,
                         at, record->output->replicas, record->input->config.max);
+    comparison_set_unit(replay->comparison, record->target, record->unit);
 }
 
 static int32_t find_limit(const struct replay *replay, const char *name)
@@ -239,6 +240,7 @@ static void play_decision(struct replay *replay, const struct item *item)
         limit = AS_SIZE_MAX;
     comparison_set_size(replay->comparison, COMPARISON_BEFORE, id, name, get_now(replay), size,
                         limit);
+    comparison_set_unit(replay->comparison, id, as_record_get_text(item->record, "unit"));
     target = find_logged(replay, id);
     const bool is_first = target && !target->is_known;
     if (target)

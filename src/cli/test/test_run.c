@@ -14,6 +14,7 @@
 #include <alertscaler/app/rehearsal.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
 #include <alertscaler/core/reason.h>
 #include <alertscaler/wire/labels_digest.h>
 
@@ -146,6 +147,15 @@ static char *print_number(int32_t number)
     return number < 0 ? as_xstrdup("none") : as_xasprintf("%d", number);
 }
 
+/* "40 (40Gi)" of a target with a unit. */
+static char *print_size(const struct test_target *seen, int32_t size)
+{
+    char text[AS_SIZE_TEXT_SIZE];
+    return size < 0 || !seen || !seen->unit
+               ? print_number(size)
+               : as_xstrdup(as_unit_print_size(seen->unit, size, text));
+}
+
 /* Takes over `got`. */
 static void compare(struct test_failure *failure, enum test_aspect aspect, const char *expected,
                     char *got)
@@ -158,10 +168,10 @@ static void compare(struct test_failure *failure, enum test_aspect aspect, const
         (struct test_difference){aspect, as_xstrdup(expected), got};
 }
 
-static void compare_number(struct test_failure *failure, enum test_aspect aspect, int32_t expected,
-                           char *got)
+static void compare_size(struct test_failure *failure, enum test_aspect aspect,
+                         const struct test_target *seen, int32_t expected, char *got)
 {
-    AS_CLEANUP(as_free_p) char *text = print_number(expected);
+    AS_CLEANUP(as_free_p) char *text = print_size(seen, expected);
     compare(failure, aspect, text, got);
 }
 
@@ -182,8 +192,8 @@ static void check_target(struct run *run, struct test_failure *failure)
     const bool is_decided = seen && seen->is_decided;
     const char *nothing = "no decision";
     if (expected->replicas >= 0)
-        compare_number(failure, TEST_REPLICAS, expected->replicas,
-                       print_number(as_rehearsal_get_size(run->rehearsal, event->target)));
+        compare_size(failure, TEST_REPLICAS, seen, expected->replicas,
+                     print_size(seen, as_rehearsal_get_size(run->rehearsal, event->target)));
     if (expected->has_reason)
         compare(failure, TEST_REASON, as_reason_get_word(expected->reason),
                 as_xstrdup(is_decided ? as_reason_get_word(seen->reason) : nothing));
@@ -193,11 +203,11 @@ static void check_target(struct run *run, struct test_failure *failure)
                            : seen->rule ? seen->rule
                                         : "none"));
     if (expected->desired >= 0)
-        compare_number(failure, TEST_DESIRED, expected->desired,
-                       is_decided ? print_number(seen->desired) : as_xstrdup(nothing));
+        compare_size(failure, TEST_DESIRED, seen, expected->desired,
+                     is_decided ? print_size(seen, seen->desired) : as_xstrdup(nothing));
     if (expected->has_asked)
-        compare_number(failure, TEST_ASKED, expected->asked,
-                       print_number(as_rehearsal_get_asked(run->rehearsal, event->target)));
+        compare_size(failure, TEST_ASKED, seen, expected->asked,
+                     print_size(seen, as_rehearsal_get_asked(run->rehearsal, event->target)));
     if (failure->difference_count > 0)
         tell_target(run, failure);
 }

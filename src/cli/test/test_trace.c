@@ -9,6 +9,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
 
 #define LINE_MAX_SIZE 4096
 
@@ -52,6 +53,7 @@ void test_trace_deinit(struct test_trace *trace)
         free(target->id);
         free(target->name);
         free(target->rule);
+        free(target->unit);
         free(target);
     }
     struct test_alert *alert, *next_alert;
@@ -102,19 +104,20 @@ struct test_alert *test_trace_get_alert(struct test_trace *trace, const struct a
     return alert;
 }
 
-/* "4 -> 6  scaled by slow", "6  cooldown by slow, wants 9 at 1m" */
+/* "4 -> 6  scaled by slow", "6  cooldown by slow, wants 9 at 1m", "40 (40Gi)  at_max" */
 static void describe_decision(const struct test_trace *trace,
                               const struct as_decision_record *record, struct as_buf *line)
 {
     const struct as_decision *decision = record->output;
-    as_buf_printf(line, "%d", decision->replicas);
+    char size[AS_SIZE_TEXT_SIZE];
+    as_buf_append_str(line, as_unit_print_size(record->unit, decision->replicas, size));
     if (decision->desired != decision->replicas)
-        as_buf_printf(line, " -> %d", decision->desired);
+        as_buf_printf(line, " -> %s", as_unit_print_size(record->unit, decision->desired, size));
     as_buf_printf(line, "  %s", as_reason_get_word(decision->reason));
     if (decision->rule)
         as_buf_printf(line, " by %s", decision->rule);
     if (decision->has_would)
-        as_buf_printf(line, ", wants %d", decision->would);
+        as_buf_printf(line, ", wants %s", as_unit_print_size(record->unit, decision->would, size));
     if (decision->next_evaluation.set) {
         char next[AS_DURATION_SIZE];
         as_duration_print(decision->next_evaluation.at.us - trace->start.us, next);
@@ -138,6 +141,8 @@ void test_trace_on_decision(void *context, as_wall_time at, const struct as_deci
     target->desired = decision->has_would ? decision->would : decision->desired;
     free(target->rule);
     target->rule = decision->rule ? as_xstrdup(decision->rule) : NULL;
+    free(target->unit);
+    target->unit = as_xstrdup(record->unit ? record->unit : "");
     struct as_buf line = start_line(trace, at);
     describe_decision(trace, record, &line);
     end_line(&target->lines, &line);

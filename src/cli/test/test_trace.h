@@ -24,6 +24,7 @@ struct test_target {
     enum as_reason reason;
     int32_t desired;
     char *rule; /* NULL: none won */
+    char *unit; /* of its sizes (core/sized.h) */
     struct test_lines lines;
 };
 
