@@ -56,5 +56,7 @@ const char *as_sized_print_measure(const char *id, const char *unit, char text_o
         snprintf(text_out, AS_MEASURE_SIZE, "units of %.*s", AS_AMOUNT_SIZE - 1, unit);
         return text_out;
     }
-    return !kind ? "replicas" : id[as_sized_find(id)] ? "size" : kind->unit;
+    if (kind == &as_target_kind_kubernetes && id[as_sized_find(id)])
+        return "size";
+    return kind ? kind->unit : "replicas";
 }

@@ -68,6 +68,10 @@ def read_docs(name):
     return headings
 
 
+# A hint, and the line that it is about: every target of this kind has it.
+HINT_OF_RIGHTS = r".*: hint: fields and resources need rights .*\n(?: .*\n)*"
+
+
 class Keys(unittest.TestCase):
     maxDiff = None
     code, providers = read_code()
@@ -136,7 +140,8 @@ class Examples(unittest.TestCase):
         self.assertGreater(len(files), 5)
         for file in files:
             done = self.check(file)
-            self.assertEqual((done.returncode, done.stderr), (0, ""), f"{file}: {done.stderr}")
+            said = re.sub(HINT_OF_RIGHTS, "", done.stderr)
+            self.assertEqual((done.returncode, said), (0, ""), f"{file}: {done.stderr}")
 
     def test_the_rule_files_do_what_their_own_tests_say(self):
         files = sorted((ROOT / "rules/tests").glob("*.yaml"))

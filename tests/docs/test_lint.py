@@ -11,6 +11,8 @@ import unittest
 
 ALERTSCALER, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
 DEBIAN = pathlib.Path("/usr/share/doc/prometheus-alertmanager/examples/simple.yml")
+# A hint, and the line that it is about: every target of this kind has it.
+HINT_OF_RIGHTS = r".*: hint: fields and resources need rights .*\n(?: .*\n)*"
 OURS = "  - name: alertscaler\n    webhook_configs: [{url: 'http://alertscaler:9096/webhook'}]\n"
 
 
@@ -48,7 +50,7 @@ class Lint(unittest.TestCase):
                 if rules.name == "demo.yaml":  # with locks of seconds, and an Alertmanager of its own: below
                     continue
                 said = check(rules, "--alertmanager", self.path / "alertmanager.yml", "--lint-fatal", "--syntax-only")
-                self.assertEqual((said[0], said[2]), (0, ""), f"{name}, {rules.name}")
+                self.assertEqual((said[0], re.sub(HINT_OF_RIGHTS, "", said[2])), (0, ""), f"{name}, {rules.name}")
 
     def test_the_demo_needs_no_warning(self):
         demo = ROOT / "deploy/demo.d"
