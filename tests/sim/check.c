@@ -444,6 +444,7 @@ static void check_action(struct world *world, const struct as_action_record *rec
 static void check_decision(struct world *world, const struct as_decision_record *record)
 {
     schedules_check_decision(world, record);
+    rivals_check_decision(world, record);
     const struct as_decision *output = record->output;
     check_holds_of_decision(world, record);
     if (world->is_silent && output->reason == AS_REASON_UNCONFIRMED)
@@ -491,6 +492,8 @@ void check_effect(struct world *world, const struct as_effect *effect)
         check_command(world, effect);
     else if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
         check_approval(world, effect->approval);
+    else if (effect->kind == AS_EFFECT_RECORD_OTHERS)
+        rivals_check_record(world, effect->others);
     else if (effect->kind == AS_EFFECT_RECORD_INCIDENT)
         check_rest_incident(world);
     if (!world->is_verbose)
@@ -543,6 +546,7 @@ void check_request(struct world *world, struct server_target *target,
         request->to < check_get_floor(world, target))
         fail(world, "%s: %d is under its floor of %d", target->id, request->to, target->floor.size);
     check_approval_of_request(world, target, request);
+    rivals_check_request(world, target);
     int32_t min, max;
     schedules_get_widest(config, &min, &max);
     if (target->own_max >= 0 && target->own_max < max)
@@ -638,6 +642,7 @@ void check_crash(struct world *world)
     forget_begun(world);
     check_orders_crash(world);
     check_approvals_crash(world);
+    rivals_crash(world);
     for (size_t i = 0; i < world->target_count; i++) {
         struct server_target *target = &world->targets[i];
         for (int j = 0; j < CAPTURES; j++) {

@@ -96,7 +96,8 @@ static void check_resume(struct world *world, const struct sim_order *order, uin
         fail(world, "%s: nothing to do, but it is paused", order->reason);
     if (order->outcome != AS_ORDER_DONE)
         return;
-    if (is_surely_off(pause))
+    const bool may_be_contended = order->found && order->found->rival.is_there;
+    if (is_surely_off(pause) && !may_be_contended)
         fail(world, "%s: resumed what was not paused", order->reason);
     trouble_note(world, TROUBLE_ORDER_RESUME);
     *pause = (struct sim_pause){.is_certain = true, .order = number};
@@ -460,8 +461,9 @@ void check_floors_held(struct world *world)
         const struct server_target *target = &world->targets[i];
         const struct as_target_config *config = rules_find_target(world, target->id);
         const int32_t floor = check_get_floor(world, target);
-        if (floor == 0 || pools_has(world, target) || world->now - target->floor.since < FLOOR_US ||
-            config->dry_run || world->daemon.config.dry_run || check_get_paused(world, target) ||
+        if (floor == 0 || pools_has(world, target) || target->rival.is_there ||
+            world->now - target->floor.since < FLOOR_US || config->dry_run ||
+            world->daemon.config.dry_run || check_get_paused(world, target) ||
             world->kill_switch.reason || target->stuck_in ||
             (target->size == 0 && (config->bounds.min > 0 || target->own_min > 0)))
             continue;

@@ -13,6 +13,7 @@
 #define CALM_US             (120 * MINUTE) /* a repeat may be late, and a size of 18 needs 18 locks */
 #define CALM_STEPS_MAX      200000
 #define POOLS_PER_MILLE     200 /* of the worlds: those with a cluster */
+#define RIVALS_PER_MILLE    200 /* those where another controller sets sizes back */
 #define APPROVALS_PER_MILLE 400 /* those where changes wait for people */
 
 void run_take_step(struct world *world)
@@ -74,7 +75,8 @@ static void check_raised(void *context, const struct as_incident_state *state,
         if (!rule || !config || rule->action.kind != AS_ACTION_SCALE_UP || rule->action.is_fit ||
             rule->max_steps || rule->source.kind != AS_SOURCE_NONE || rule->dry_run ||
             config->dry_run || world->daemon.config.dry_run ||
-            (config->bounds.cooldown.up_us == 0 && !rule->action.is_to) || rule->approval.is_set)
+            (config->bounds.cooldown.up_us == 0 && !rule->action.is_to) || rule->approval.is_set ||
+            target->rival.is_there) /* it may have been left alone for an hour */
             continue;
         if (config->bounds.has_behavior && target->size == 0)
             continue; /* a policy in percent allows nothing from nothing, as HPA's */
@@ -218,6 +220,7 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result 
     as_random_init(&world->random, seed);
     world->allows_jumps = chance(world, 500);
     world->has_approvals = chance(world, APPROVALS_PER_MILLE);
+    world->has_rivals = chance(world, RIVALS_PER_MILLE);
     if (chance(world, POOLS_PER_MILLE))
         pools_start(world);
     alertmanager_start(world);

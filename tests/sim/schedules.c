@@ -88,7 +88,7 @@ void schedules_check_end(struct world *world)
         const struct as_target_config *config = rules_find_target(world, target->id);
         if (!config || config->schedule_count == 0 || config->is_templated || config->dry_run ||
             world->daemon.config.dry_run || !target->exists || check_get_paused(world, target) ||
-            world->kill_switch.reason || target->stuck_in ||
+            world->kill_switch.reason || target->stuck_in || target->rival.is_there ||
             (target->size == 0 && (config->bounds.min > 0 || target->own_min > 0)))
             continue;
         const struct as_schedule_bounds bounds = schedules_get_bounds(world, config);

@@ -71,9 +71,11 @@ struct server_target *server_find(struct world *world, const char *id)
         .version = 100,
         .last_up_at = INT64_MIN,
         .last_down_at = INT64_MIN,
+        .rival.contended_at = INT64_MIN,
     };
     (void)snprintf(target->id, sizeof(target->id), "%s", id);
     target->group = pools_find_group(world, id);
+    rivals_choose(world, target);
     target->has_no_version = chance(world, 150);
     target->object = strncmp(id, "kubernetes/", 11) == 0 && chance(world, 700);
     target->size = (int32_t)between(world, 1, 8);
@@ -160,7 +162,9 @@ static void apply(struct world *world, struct call *call, int32_t to)
     check_applied(world, target, call->sent_at, to, call->rule[0] != '\0', &call->cooldown);
     if (call->is_step_down)
         check_silence(world, target);
+    const int32_t before = target->size;
     change_size(world, target, to, true);
+    rivals_note_applied(world, target, before);
     if (!world->is_calm && chance(world, 50))
         target->busy_until = world->now + between(world, 1, 60) * SECOND;
 }
@@ -441,18 +445,24 @@ static void make_anew(struct world *world, struct server_target *target)
     change_size(world, target, (int32_t)between(world, 1, 8), false);
     target->before.until = 0;
     check_made_anew(target);
+    rivals_note_anew(target);
     trouble_note(world, TROUBLE_TARGET_MADE_ANEW);
     trace(world, "others: %s is another object, with %d", target->id, target->size);
+}
+
+void server_set_size(struct world *world, struct server_target *target, int32_t size)
+{
+    check_others_change(world, target);
+    change_size(world, target, size, false);
+    trouble_note(world, TROUBLE_SIZE_CHANGED);
+    trace(world, "others: %s is now %d", target->id, target->size);
 }
 
 static void change_group(struct world *world, struct server_target *target)
 {
     if (target->group < 0 || chance(world, 600))
         return;
-    check_others_change(world, target);
-    change_size(world, target, (int32_t)between(world, 0, 6), false);
-    trouble_note(world, TROUBLE_SIZE_CHANGED);
-    trace(world, "others: %s is now %d", target->id, target->size);
+    server_set_size(world, target, (int32_t)between(world, 0, 6));
 }
 
 /* Somebody else, or the world. */
@@ -479,12 +489,7 @@ static void on_others(struct world *world, void *subject, uint64_t argument)
         if (chance(world, 200))
             world->older_until = world->now + between(world, 1, 60) * SECOND;
         break;
-    case 0:
-        check_others_change(world, target);
-        change_size(world, target, (int32_t)between(world, 0, 20), false);
-        trouble_note(world, TROUBLE_SIZE_CHANGED);
-        trace(world, "others: %s is now %d", target->id, target->size);
-        break;
+    case 0: server_set_size(world, target, (int32_t)between(world, 0, 20)); break;
     case 1:
         if (!target->exists && chance(world, 300))
             break;

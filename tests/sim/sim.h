@@ -6,6 +6,7 @@
  *   rules.c         random rule sets
  *   alertmanager.c  what fires, and two peers that say so, at least once and in no order
  *   server.c        targets behind an unreliable API server, and other people who change them
+ *   rivals.c        another controller, which sets sizes back
  *   source.c        monitoring: values, guards, and the list of what fires
  *   people.c        receivers of `notify`, and what they were told against the log
  *   approvals.c     people who answer what waits for them
@@ -114,6 +115,10 @@ enum trouble {
     TROUBLE_OLDER_READ,
     TROUBLE_ROLLOUT,
     TROUBLE_SIZE_CHANGED,
+    TROUBLE_SET_BACK,
+    TROUBLE_CONTENDED,
+    TROUBLE_CONTENDED_OVER,
+    TROUBLE_CONTENDED_RESTORED,
     TROUBLE_TARGET_GONE,
     TROUBLE_TARGET_MADE_ANEW,
     TROUBLE_QUERY_FAILED,
@@ -307,6 +312,15 @@ struct sim_pause {     /* or a floor: as the last order about it said, or its en
     int64_t since, until;               /* true time; INT64_MAX: until it is resumed */
 };
 
+struct sim_rival {                  /* of a target */
+    bool is_there, is_pending;      /* pending: it has set the size back, and nobody has looked */
+    int32_t set_to;                 /* to this size */
+    uint64_t generation;            /* of the daemon then */
+    int64_t seen[AS_SET_BACKS_MAX]; /* when its daemon has seen one, since its start */
+    size_t seen_count;
+    int64_t contended_at; /* true time; INT64_MIN: not */
+};
+
 #define OLDER_MAX 8
 struct older {
     int32_t size;
@@ -338,6 +352,7 @@ struct server_target {
     struct applied last;   /* may still be unknown to the daemon */
     int64_t last_up_at, last_down_at; /* before that; INT64_MIN never */
     unsigned silent_steps;            /* down, since monitoring died */
+    struct sim_rival rival;
     struct capture captures[CAPTURES];
     int next_capture;
 };
@@ -353,6 +368,7 @@ void server_stop(struct world *world);
 void server_calm_down(struct world *world);
 struct server_target *server_find(struct world *world, const char *id);
 struct as_target_port *server_open_port(struct world *world);
+void server_set_size(struct world *world, struct server_target *target, int32_t size); /* others */
 
 /* ---- pools.c */
 
@@ -378,6 +394,17 @@ void pools_observe(struct world *world, const struct server_target *target, stru
                    struct as_observation *observation);
 void pools_carry_out(struct world *world, struct server_target *target,
                      const struct as_scale_request *request, struct as_scale_result *result);
+
+/* ---- rivals.c */
+
+void rivals_choose(struct world *world, struct server_target *target);
+void rivals_note_applied(struct world *world, struct server_target *target, int32_t before);
+void rivals_note_anew(struct server_target *target);
+bool rivals_hold(const struct world *world, const struct server_target *target); /* contended */
+void rivals_check_record(struct world *world, const struct as_others_record *record);
+void rivals_check_decision(struct world *world, const struct as_decision_record *record);
+void rivals_check_request(struct world *world, const struct server_target *target);
+void rivals_crash(struct world *world);
 
 /* ---- source.c */
 
@@ -728,7 +755,7 @@ struct world {
     struct sim_order **orders; /* order N is the N-th */
     size_t order_count, order_capacity;
     struct sim_pause pause; /* of all */
-    bool has_approvals;
+    bool has_approvals, has_rivals;
     struct sim_approval **approvals;
     size_t approval_count, approval_capacity;
     struct sim_free_step *free_steps;
