@@ -169,6 +169,12 @@ void rules_randomize(struct world *world, struct spec *spec)
         target->allow = "app-*";
         randomize_target(world, target);
     }
+    if (world->has_fields) {
+        struct target_spec *target = &spec->targets[targets++];
+        target->name = "memory";
+        fields_randomize(world, target);
+        randomize_target(world, target);
+    }
     size_t rules = 0;
     for (size_t i = 0; i < SPEC_MAX; i++) {
         if (i == 0 || chance(world, 600))
@@ -193,7 +199,7 @@ static const char *last_part(const char *id)
 const struct as_target_config *rules_find_target(const struct world *world, const char *id)
 {
     const struct as_ruleset *ruleset = world->daemon.ruleset;
-    const char *name = last_part(id);
+    const char *name = fields_is(id) ? "memory" : last_part(id);
     if (strncmp(name, "app-", 4) == 0)
         name = "any";
     if (strncmp(name, "moved-", 6) == 0) /* by stories.c, too */

@@ -13,6 +13,7 @@
 #define CALM_US             (120 * MINUTE) /* a repeat may be late, and a size of 18 needs 18 locks */
 #define CALM_STEPS_MAX      200000
 #define POOLS_PER_MILLE     200 /* of the worlds: those with a cluster */
+#define FIELDS_PER_MILLE    250 /* those with a target that is a field */
 #define RIVALS_PER_MILLE    200 /* those where another controller sets sizes back */
 #define APPROVALS_PER_MILLE 400 /* those where changes wait for people */
 
@@ -220,6 +221,7 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result 
     as_random_init(&world->random, seed);
     world->allows_jumps = chance(world, 500);
     world->has_approvals = chance(world, APPROVALS_PER_MILLE);
+    world->has_fields = chance(world, FIELDS_PER_MILLE);
     world->has_rivals = chance(world, RIVALS_PER_MILLE);
     if (chance(world, POOLS_PER_MILLE))
         pools_start(world);

@@ -37,7 +37,8 @@ struct call {
     struct as_cooldown cooldown;
     bool is_step_down;
     enum fault fault;
-    bool is_undone; /* ENDED_BADLY: by the cloud itself */
+    bool is_undone;         /* ENDED_BADLY: by the cloud itself */
+    char patch[PATCH_SIZE]; /* of a field */
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled;
     void *context;
@@ -83,6 +84,8 @@ struct server_target *server_find(struct world *world, const char *id)
         target->own_min = (int32_t)between(world, 0, 3);
     if (chance(world, 150))
         target->own_max = (int32_t)between(world, 6, 12);
+    if (world->has_fields)
+        fields_choose(world, target);
     if (pools_has(world, target)) {
         target->has_no_version = true;
         target->own_min = target->own_max = -1;
@@ -96,7 +99,8 @@ static void print_version(const struct server_target *target, char *version_out)
     if (target->has_no_version)
         version_out[0] = '\0';
     else
-        (void)snprintf(version_out, AS_VERSION_SIZE, "%llu", (unsigned long long)target->version);
+        (void)snprintf(version_out, AS_VERSION_SIZE, "%llu%s", (unsigned long long)target->version,
+                       target->field.is_there ? "*64Mi" : "");
 }
 
 static void change_size(struct world *world, struct server_target *target, int32_t size,
@@ -149,6 +153,9 @@ static void change_size(struct world *world, struct server_target *target, int32
     target->before.was_ours = is_ours;
     target->size = size;
     target->version++;
+    fields_note_version(world, target);
+    if (target->field.is_there && !is_ours)
+        fields_set(world, target, size);
     if (target->group >= 0 && !is_ours)
         pools_set_size(world, target->group, size);
     check_orders_size(world, target);
@@ -183,6 +190,9 @@ static void carry_out(struct world *world, struct call *call)
         call->result.outcome = AS_REASON_CONFLICT; /* one without a version is unconditional */
     } else if (target->group >= 0) {
         pools_carry_out(world, target, &call->request, &call->result);
+    } else if (target->field.is_there &&
+               !fields_carry_out(world, target, call->patch, call->request.to)) {
+        call->result.outcome = AS_REASON_CONFLICT;
     } else {
         call->result.outcome = AS_REASON_APPLIED;
     }
@@ -250,7 +260,10 @@ static void observe(struct world *world, struct call *call)
         call->observation.status_replicas = count_in_rollout(world, target);
     print_version(target, call->observation.version);
     if (target->object > 0)
-        (void)snprintf(call->observation.uid, AS_UID_SIZE, "uid-%u", target->object);
+        (void)snprintf(call->observation.uid, AS_UID_SIZE, "uid-%u%s", target->object,
+                       target->field.is_there ? "*64Mi" : "");
+    if (target->field.is_there)
+        fields_check_observed(world, target);
     if (pools_has(world, target))
         pools_observe(world, target, &call->look, &call->observation);
 }
@@ -341,6 +354,36 @@ static void on_arrival(struct world *world, void *subject, uint64_t argument)
     later(world, latency(world), on_answer, call, 0);
 }
 
+void server_set_size(struct world *world, struct server_target *target, int32_t size)
+{
+    check_others_change(world, target);
+    change_size(world, target, size, false);
+    trouble_note(world, TROUBLE_SIZE_CHANGED);
+    trace(world, "others: %s is now %d", target->id, target->size);
+}
+
+/* The object is read again right before its field is changed. */
+static void on_read(struct world *world, void *subject, uint64_t argument)
+{
+    struct call *call = subject;
+    char version[AS_VERSION_SIZE];
+    if (daemon_is_gone(world, call->port)) {
+        call_free(call);
+        return;
+    }
+    print_version(call->target, version);
+    if (call->target->exists &&
+        (call->target->has_no_version || strcmp(version, call->request.version) == 0)) {
+        fields_make_patch(world, call->target, call->request.to, call->patch, PATCH_SIZE);
+        if (!world->is_calm && chance(world, 100)) /* somebody is faster */
+            server_set_size(world, call->target, (int32_t)between(world, 0, 12));
+        later(world, latency(world), on_arrival, call, argument);
+        return;
+    }
+    call->result.outcome = call->target->exists ? AS_REASON_CONFLICT : AS_REASON_TARGET_NOT_FOUND;
+    later(world, latency(world), on_answer, call, 0);
+}
+
 static struct call *call_new(struct sim_port *port, uint64_t ticket,
                              const struct as_target_ref *ref, void *context)
 {
@@ -418,7 +461,7 @@ static void port_scale(struct as_target_port *self, uint64_t ticket,
         call->fault = ENDED_BADLY;
     if (world->daemon.until != INT64_MAX && chance(world, 600)) /* cut off: it may leave late */
         call->fault = SILENT_AND_LATE;
-    later(world, latency(world), on_arrival, call, 0);
+    later(world, latency(world), call->target->field.is_there ? on_read : on_arrival, call, 0);
 }
 
 static void port_close(struct as_target_port *self)
@@ -437,11 +480,9 @@ struct as_target_port *server_open_port(struct world *world)
 }
 
 /* Nothing of the former is the new one's. */
-static void make_anew(struct world *world, struct server_target *target)
+static void renew(struct world *world, struct server_target *target, unsigned object)
 {
-    if (target->object == 0)
-        return;
-    target->object++;
+    target->object = object;
     change_size(world, target, (int32_t)between(world, 1, 8), false);
     target->before.until = 0;
     check_made_anew(target);
@@ -450,12 +491,15 @@ static void make_anew(struct world *world, struct server_target *target)
     trace(world, "others: %s is another object, with %d", target->id, target->size);
 }
 
-void server_set_size(struct world *world, struct server_target *target, int32_t size)
+static void make_anew(struct world *world, struct server_target *target)
 {
-    check_others_change(world, target);
-    change_size(world, target, size, false);
-    trouble_note(world, TROUBLE_SIZE_CHANGED);
-    trace(world, "others: %s is now %d", target->id, target->size);
+    struct server_target *sibling = fields_find_sibling(world, target);
+    const unsigned object = target->object + 1;
+    if (target->object == 0)
+        return;
+    renew(world, target, object);
+    if (sibling)
+        renew(world, sibling, object);
 }
 
 static void change_group(struct world *world, struct server_target *target)
@@ -506,6 +550,7 @@ static void on_others(struct world *world, void *subject, uint64_t argument)
         break;
     default: target->version++; break; /* a status update */
     }
+    fields_note_version(world, target);
 }
 
 void server_start(struct world *world)
@@ -519,7 +564,7 @@ void server_stop(struct world *world)
 {
     struct event *event;
     RB_FOREACH (event, event_tree, &world->events) {
-        if (event->happen == on_arrival || event->happen == on_answer ||
+        if (event->happen == on_arrival || event->happen == on_read || event->happen == on_answer ||
             event->happen == on_late_arrival)
             call_free(event->subject);
     }

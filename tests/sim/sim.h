@@ -6,6 +6,7 @@
  *   rules.c         random rule sets
  *   alertmanager.c  what fires, and two peers that say so, at least once and in no order
  *   server.c        targets behind an unreliable API server, and other people who change them
+ *   fields.c        targets that are a field of an object, in a unit
  *   rivals.c        another controller, which sets sizes back
  *   source.c        monitoring: values, guards, and the list of what fires
  *   people.c        receivers of `notify`, and what they were told against the log
@@ -115,6 +116,9 @@ enum trouble {
     TROUBLE_OLDER_READ,
     TROUBLE_ROLLOUT,
     TROUBLE_SIZE_CHANGED,
+    TROUBLE_FIELD_SET,
+    TROUBLE_FIELD_ADDED,
+    TROUBLE_FIELD_CONFLICT,
     TROUBLE_SET_BACK,
     TROUBLE_CONTENDED,
     TROUBLE_CONTENDED_OVER,
@@ -353,6 +357,10 @@ struct server_target {
     int64_t last_up_at, last_down_at; /* before that; INT64_MIN never */
     unsigned silent_steps;            /* down, since monitoring died */
     struct sim_rival rival;
+    struct { /* of an object, in units: `size` is the amount in units, rounded up */
+        bool is_there, is_absent;
+        int64_t amount;
+    } field;
     struct capture captures[CAPTURES];
     int next_capture;
 };
@@ -394,6 +402,24 @@ void pools_observe(struct world *world, const struct server_target *target, stru
                    struct as_observation *observation);
 void pools_carry_out(struct world *world, struct server_target *target,
                      const struct as_scale_request *request, struct as_scale_result *result);
+
+/* ---- fields.c */
+
+#define PATCH_SIZE 512
+
+void fields_randomize(struct world *world, struct target_spec *target);
+bool fields_is(const char *id);
+void fields_choose(struct world *world, struct server_target *target);
+/* The other target of the same object; NULL: nobody has asked for it. */
+struct server_target *fields_find_sibling(struct world *world, const struct server_target *target);
+void fields_set(struct world *world, struct server_target *target, int32_t size);  /* others do */
+void fields_note_version(struct world *world, const struct server_target *target); /* another */
+void fields_check_observed(struct world *world, const struct server_target *target);
+void fields_make_patch(struct world *world, const struct server_target *target, int32_t to,
+                       char *patch_out, size_t size);
+/* False: a conflict, and nothing is written. */
+bool fields_carry_out(struct world *world, struct server_target *target, const char *patch,
+                      int32_t to);
 
 /* ---- rivals.c */
 
@@ -755,7 +781,7 @@ struct world {
     struct sim_order **orders; /* order N is the N-th */
     size_t order_count, order_capacity;
     struct sim_pause pause; /* of all */
-    bool has_approvals, has_rivals;
+    bool has_approvals, has_rivals, has_fields;
     struct sim_approval **approvals;
     size_t approval_count, approval_capacity;
     struct sim_free_step *free_steps;

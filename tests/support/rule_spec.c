@@ -28,13 +28,18 @@ static void make_address(struct as_target_config *target, const struct target_sp
 {
     const char *name = spec->address ? spec->address : spec->name;
     const char *const kubernetes[][2] = {
-        {"cluster", "default"}, {"apiVersion", spec->version ? spec->version : "apps/v1"},
-        {"kind", "Deployment"}, {"namespace", spec->namespace ? spec->namespace : "shop"},
-        {"name", name},         {"container", spec->container},
-        {"resource", "memory"}, {"unit", "64Mi"},
-        {"apply", "pods"},
+        {"cluster", "default"},
+        {"apiVersion", spec->version ? spec->version : "apps/v1"},
+        {"kind", "Deployment"},
+        {"namespace", spec->namespace ? spec->namespace : "shop"},
+        {"name", name},
+        {"field", spec->field},
+        {"unit", spec->container || spec->field ? "64Mi" : NULL},
+        {"absent", spec->absent},
+        {"container", spec->container},
+        {"resource", spec->container ? "memory" : NULL},
+        {"apply", spec->container && spec->by_pods ? "pods" : NULL},
     };
-    const size_t sized_count = !spec->container ? 5 : spec->by_pods ? 9 : 8;
     const char *const group[][2] = {{"provider", "mine"},
                                     {spec->url ? "url" : "name", spec->url ? spec->url : name}};
     const bool is_group = spec->is_group || spec->url;
@@ -46,11 +51,13 @@ static void make_address(struct as_target_config *target, const struct target_sp
         return;
     }
     target->kind = is_group ? &as_target_kind_node_group : &as_target_kind_kubernetes;
-    target->address_count = is_group ? AS_ARRAY_SIZE(group) : sized_count;
-    target->address = as_xcalloc(target->address_count, sizeof(*target->address));
-    for (size_t i = 0; i < target->address_count; i++) {
+    const size_t count = is_group ? AS_ARRAY_SIZE(group) : AS_ARRAY_SIZE(kubernetes);
+    target->address = as_xcalloc(count, sizeof(*target->address));
+    for (size_t i = 0; i < count; i++) {
         const char *const *row = is_group ? group[i] : kubernetes[i];
-        target->address[i] = make_field(row[0], row[1]);
+        if (!row[1])
+            continue;
+        target->address[target->address_count++] = make_field(row[0], row[1]);
         target->is_templated = target->is_templated || strstr(row[1], "{{");
     }
 }

@@ -21,14 +21,15 @@ struct schedule_spec {
 };
 
 struct target_spec {
-    const char *name;      /* also the Deployment's, where `address` is not given */
-    const char *address;   /* the Deployment's name, may be a template */
-    const char *namespace; /* default "shop" */
-    const char *version;   /* the Deployment's apiVersion, default "apps/v1" */
-    const char *container; /* of the Deployment: its memory is sized, in units of 64Mi, */
-    bool by_pods;          /* in its running pods */
-    const char *allow;     /* glob of names; needed by templates */
-    const char *url;       /* of an HTTP node group of the provider "mine" */
+    const char *name;           /* also the Deployment's, where `address` is not given */
+    const char *address;        /* the Deployment's name, may be a template */
+    const char *namespace;      /* default "shop" */
+    const char *version;        /* the Deployment's apiVersion, default "apps/v1" */
+    const char *container;      /* of the Deployment: its memory is sized, in units of 64Mi, */
+    bool by_pods;               /* in its running pods */
+    const char *allow;          /* glob of names; needed by templates */
+    const char *field, *absent; /* of the object, in units of 64Mi, instead of its scale */
+    const char *url;            /* of an HTTP node group of the provider "mine" */
     bool is_group;         /* a node group of the provider "mine", its nodes those of `cluster` */
     int64_t ready_timeout; /* of its nodes, 0: 10 minutes; of a workload's pods, 0: none */
     int64_t unneeded_for;  /* of its nodes; 0: 10 minutes */
