@@ -184,15 +184,16 @@ static void carry_out(struct world *world, struct call *call)
     stories_note_request(world, target);
     if (!target->exists) {
         call->result.outcome = AS_REASON_TARGET_NOT_FOUND;
+    } else if (target->field.is_there) {
+        call->result.outcome = fields_carry_out(world, target, call->patch, call->request.to)
+                                   ? AS_REASON_APPLIED
+                                   : AS_REASON_CONFLICT;
     } else if (target->has_no_version ? target->size != call->request.from
                                       : call->request.version[0] != '\0' &&
                                             strcmp(version, call->request.version) != 0) {
         call->result.outcome = AS_REASON_CONFLICT; /* one without a version is unconditional */
     } else if (target->group >= 0) {
         pools_carry_out(world, target, &call->request, &call->result);
-    } else if (target->field.is_there &&
-               !fields_carry_out(world, target, call->patch, call->request.to)) {
-        call->result.outcome = AS_REASON_CONFLICT;
     } else {
         call->result.outcome = AS_REASON_APPLIED;
     }
