@@ -181,6 +181,28 @@ def test_a_change_of_its_files_is_loaded(start, tmp_path):
         time.sleep(0.2)
 
 
+def wait_log(container, text):
+    deadline = time.monotonic() + 60
+    while text not in container.log_text():
+        assert time.monotonic() < deadline, container.log_text()
+        time.sleep(0.2)
+
+
+def test_a_schedule_finds_its_time_zone(bundle, start, tmp_path):
+    """Within the sandbox, at a reload; a zone that is not there changes nothing."""
+    assert (bundle / "rootfs/usr/share/zoneinfo/Europe/Berlin").is_file()
+    container = start()
+    rules = tmp_path / "rules/rules.yaml"
+    plain = yaml.safe_load(rules.read_text())
+    new = rules.with_suffix(".new")
+    for zone, says in (("Europe/Berlin", "configuration loaded"), ("Europe/Berlim", 'there is no time zone \\"Europe/Berlim\\" in ')):
+        for target in plain["targets"].values():
+            target["schedules"] = [{"name": "day", "timezone": zone, "from": "07:30", "to": "20:00", "hold": "down"}]
+        new.write_text(yaml.safe_dump(plain))
+        new.rename(rules)
+        wait_log(container, says)
+
+
 def test_the_archive_is_what_the_specification_says(find, tmp_path):
     """An OCI layout: a version, an index with one image, blobs that are named by their digests."""
     import hashlib

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <alertscaler/base/time.h>
 #include <alertscaler/core/reason.h>
 
 enum as_ways { AS_WAYS_NONE = 0, AS_WAYS_DOWN = 1, AS_WAYS_UP = 2, AS_WAYS_BOTH = 3 }; /* bits */
@@ -53,5 +54,23 @@ struct as_forbidden {
     const char *name; /* NULL: none */
     const char *rule; /* only the proposals of this rule do not go that way; NULL: nothing does */
 };
+
+/* --- for people: what rules with `hold` and schedules forbid on a target now --- */
+
+struct as_engine;
+struct as_target_ref;
+
+struct as_hold_view {
+    enum as_ways ways;
+    enum as_holder by;   /* AS_HOLDER_RULE or AS_HOLDER_SCHEDULE */
+    const char *name;    /* of the rule, or of the schedule; valid until the next step */
+    as_maybe_time until; /* unset: while the rule's alert fires, or none within two weeks */
+};
+typedef void as_hold_visit_fn(void *context, const struct as_hold_view *view);
+
+/* Rules in their order, then schedules in theirs. A target that is not known has none. */
+void as_engine_visit_holds(const struct as_engine *engine, const struct as_target_ref *ref,
+                           as_mono_time now, as_wall_time wall, as_hold_visit_fn *visit,
+                           void *context);
 
 #endif

@@ -7,7 +7,7 @@
 #include <alertscaler/app/version.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/core/holds.h>
+#include <alertscaler/core/forbidden.h>
 #include <alertscaler/core/sized.h>
 
 #include "others/others.h"

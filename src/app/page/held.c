@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/core/holds.h>
+#include <alertscaler/core/forbidden.h>
 
 #include "page.h"
 

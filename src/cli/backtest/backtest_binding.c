@@ -121,7 +121,7 @@ static int bind_target(struct backtest *backtest, const struct as_target_config 
     target->key = as_xstrdup(ref->key);
     target->name = as_xstrdup(config->name);
     target->query = query;
-    target->max = config->bounds.max;
+    target->config = config;
     if (ref->kind->has_pods && !*as_target_ref_get(ref, "field"))
         target->namespace = as_xstrdup(as_target_ref_get(ref, "namespace"));
     target->size = -1;

@@ -44,7 +44,7 @@ struct history_target {
     char *id, *key;     /* key: core/target.h */
     char *name, *query; /* query NULL: its size is unknown */
     char *namespace;    /* NULL: it has none */
-    int32_t max;
+    const struct as_target_config *config;
     double *sizes; /* one per step, NaN: unknown */
     int32_t size;  /* the latest in the history; -1: none yet */
     bool is_ours;  /* the rules have acted on it */

@@ -77,12 +77,13 @@ static void on_decision(void *context, as_wall_time at, const struct as_decision
     comparison_set_unit(replay->comparison, record->target, record->unit);
 }
 
-static int32_t find_limit(const struct replay *replay, const char *name)
+/* In force then. */
+static int32_t find_limit(const struct replay *replay, const char *name, as_wall_time at)
 {
     const struct as_ruleset *ruleset = replay->config->ruleset;
     for (size_t i = 0; i < ruleset->target_count; i++) {
         if (strcmp(ruleset->targets[i].name, name) == 0)
-            return ruleset->targets[i].bounds.max;
+            return as_target_config_get_bounds(&ruleset->targets[i], at).max;
     }
     return AS_SIZE_MAX;
 }
@@ -93,7 +94,7 @@ static void on_action(void *context, as_wall_time at, const struct as_action_rec
     if (!record->decision || record->outcome != AS_REASON_APPLIED)
         return;
     comparison_set_size(replay->comparison, COMPARISON_AFTER, record->target, record->target_name,
-                        at, record->to, find_limit(replay, record->target_name));
+                        at, record->to, find_limit(replay, record->target_name, at));
     comparison_count_action(replay->comparison, COMPARISON_AFTER, record->target,
                             record->target_name, record->to > record->from);
 }
@@ -249,7 +250,8 @@ static void play_decision(struct replay *replay, const struct item *item)
         as_rehearsal_set_size(replay->rehearsal, id, size);
     if (is_first || item->is_foreign)
         comparison_set_size(replay->comparison, COMPARISON_AFTER, id, name, get_now(replay),
-                            as_rehearsal_get_size(replay->rehearsal, id), find_limit(replay, name));
+                            as_rehearsal_get_size(replay->rehearsal, id),
+                            find_limit(replay, name, get_now(replay)));
 }
 
 /* Operators' orders do not depend on the rules. */
@@ -257,7 +259,7 @@ static void set_by_hand(struct replay *replay, const char *id, const char *name,
 {
     as_rehearsal_set_size(replay->rehearsal, id, size);
     comparison_set_size(replay->comparison, COMPARISON_AFTER, id, name, get_now(replay), size,
-                        find_limit(replay, name));
+                        find_limit(replay, name, get_now(replay)));
 }
 
 static void play_action(struct replay *replay, const struct item *item)
@@ -270,7 +272,7 @@ static void play_action(struct replay *replay, const struct item *item)
         !as_record_get_size(item->record, "to", &to))
         return;
     comparison_set_size(replay->comparison, COMPARISON_BEFORE, id, name, get_now(replay), to,
-                        find_limit(replay, name));
+                        find_limit(replay, name, get_now(replay)));
     comparison_count_action(replay->comparison, COMPARISON_BEFORE, id, name, to > from);
     if (*as_record_get_text(item->record, "command") &&
         strcmp(as_record_get_text(item->record, "outcome"), "applied") == 0)

@@ -1,8 +1,6 @@
 /*
  * What is forbidden on a target now, for people.
  */
-#include <alertscaler/core/holds.h>
-
 #include "engine/holds/engine_forbidden.h"
 
 static void visit_rules(const struct target *target, as_hold_visit_fn *visit, void *context)
