@@ -158,6 +158,21 @@ def test_text_and_chart(run, tmp_path):
     assert {"checkout", "Slow", "Idle", "size before"} <= set(texts)
 
 
+def test_a_chart_has_the_bounds_in_force(run, read, tmp_path):
+    """A schedule from minute 30 to 60: at its begin the size is raised to its min, and the line of the min steps twice."""
+    rules = json.loads(json.dumps(RULES))
+    rules["targets"]["checkout"]["schedules"] = [{"name": "sale", "from": at(1800), "to": at(3600), "min": 7}]
+    run(rules, "--svg", tmp_path / "charts")
+    root = xml.etree.ElementTree.parse(tmp_path / "charts/checkout.svg").getroot()
+    lines = [path.get("d") for path in root.iter("{http://www.w3.org/2000/svg}path") if "bound" in (path.get("class") or "").split()]
+    assert sorted(line.count("V") for line in lines) in ([2], [0, 2]), lines
+    _, targets = read(rules)
+    assert targets["checkout"]["after"]["max"] >= 7
+    run(RULES, "--svg", tmp_path / "plain")
+    plain = xml.etree.ElementTree.parse(tmp_path / "plain/checkout.svg").getroot()
+    assert not [path for path in plain.iter("{http://www.w3.org/2000/svg}path") if "steps" in (path.get("class") or "").split()]
+
+
 def test_a_query_as_source_has_its_values_of_the_time(read):
     """500 over 100 a replica is 5; from minute 30 on 800 is 8. The alert ends at minute 60."""
     rules = with_rule(track={"average_value": 100, "query": 'requests{namespace="{{ .Labels.namespace }}"}'})

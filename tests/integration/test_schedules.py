@@ -112,6 +112,7 @@ def test_a_zone_that_is_unknown_changes_nothing(make, control_plane):
     daemon.write_rules(rules({"name": "office", "timezone": "Mars/Olympus", "from": start, "to": end, "min": 5}))
     daemon.reload()
     eventually(lambda: daemon.metrics().value("alertscaler_config_last_reload_successful") == 0)
+    assert "there is no time zone" in daemon.log_text() and "rules" in daemon.log_text()
     assert daemon.target("web")["min"] == 3
     assert size(control_plane, path) == 3
 

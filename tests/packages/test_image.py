@@ -195,7 +195,7 @@ def test_a_schedule_finds_its_time_zone(bundle, start, tmp_path):
     rules = tmp_path / "rules/rules.yaml"
     plain = yaml.safe_load(rules.read_text())
     new = rules.with_suffix(".new")
-    for zone, says in (("Europe/Berlin", "configuration loaded"), ("Europe/Berlim", 'there is no time zone \\"Europe/Berlim\\" in ')):
+    for zone, says in (("Europe/Berlin", "configuration loaded"), ("Europe/Berlim", "there is no time zone")):
         for target in plain["targets"].values():
             target["schedules"] = [{"name": "day", "timezone": zone, "from": "07:30", "to": "20:00", "hold": "down"}]
         new.write_text(yaml.safe_dump(plain))
