@@ -74,6 +74,7 @@ def test_a_large_change_waits_for_the_command_over_a_kill(daemon, group, tmp_pat
     again = run(daemon, tmp_path, "approve", asked["id"])
     assert again.returncode == 1 and again.stderr, again
     assert group.applied == [14]
+    daemon.wait_record("approval", event="used")
     assert [r["event"] for r in daemon.records("approval")] == ["asked", "approved", "used"]
 
 

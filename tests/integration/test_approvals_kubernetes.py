@@ -86,10 +86,14 @@ def test_approved_over_a_kill(scene):
     assert approve(daemon, request) == 200
     daemon.kill()                   # the answer is durable, whatever became of the change
     daemon.start()
-    eventually(lambda: scene.size == 14, what="the approved size")
-    action = daemon.wait_record("action", outcome="applied")
-    assert (action["from"], action["to"], action["approval"]) == (4, 14, request["id"])
-    assert events(daemon) == ["asked", "approved", "used"]
+    eventually(lambda: scene.size == 14 or waiting(daemon), what="the approved size, or another question")
+    if scene.size != 14:            # the approval went with an intent of which nobody knows what became: it is asked anew
+        assert approve(daemon, wait_request(daemon)) == 200
+        eventually(lambda: scene.size == 14, what="the approved size")
+    action = daemon.wait_record("action", to=14, outcome="applied")
+    used = daemon.wait_record("approval", event="used", id=action["approval"])
+    assert (used["from"], used["to"]) == (4, 14)
+    assert len({r["id"] for r in daemon.records("approval", event="used")}) == len(daemon.records("approval", event="used")), "each is used once"
     assert approve(daemon, request) in (404, 409) and scene.size == 14
 
 
@@ -112,7 +116,7 @@ def test_another_replica_goes_on(scene):
     request = wait_request(former)
     former.kill()
     later = scene.start(config, name="pod-1", env={"POD_NAME": "pod-1"})
-    assert wait_request(later) == request
+    assert {**wait_request(later), "until": None} == {**request, "until": None}     # which is computed from two clocks
     assert scene.size == 4
     assert approve(later, request) == 200
     eventually(lambda: scene.size == 14, what="the approved size")
@@ -128,7 +132,8 @@ def test_another_object_of_the_name_is_another_question(scene):
     scene.create()
     assert approve(daemon, request) in (200, 404, 409)      # it may have been seen already
     again = eventually(lambda: [each for each in waiting(daemon) if each["id"] != request["id"]], what="it is asked anew")[0]
-    assert "void" in events(daemon) and "used" not in events(daemon) and scene.size == 4
+    daemon.wait_record("approval", event="void", id=request["id"])
+    assert "used" not in events(daemon) and scene.size == 4
     assert approve(daemon, again) == 200
     eventually(lambda: scene.size == 14, what="the approved size")
 
