@@ -54,6 +54,9 @@ void fields_choose(struct world *world, struct server_target *target)
     if (!fields_is(target->id))
         return;
     target->field.is_there = true;
+    target->has_no_version = false;
+    if (sibling)
+        sibling->has_no_version = false;
     target->own_min = target->own_max = -1;
     fields_set(world, target, target->size);
     if (chance(world, 300)) {

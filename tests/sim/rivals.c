@@ -24,7 +24,9 @@ static void on_set_back(struct world *world, void *subject, uint64_t size)
     struct sim_rival *rival = &target->rival;
     if (world->is_calm || !target->exists || target->size == (int32_t)size)
         return;
-    rival->is_pending = target->last.set && target->last.recorded && !target->last.overwritten;
+    const struct applied *last = &target->last;
+    const bool is_back = last->is_up ? (int32_t)size < last->to : (int32_t)size > last->to;
+    rival->is_pending = last->set && last->recorded && !last->overwritten && is_back;
     rival->set_to = (int32_t)size;
     rival->generation = world->daemon.generation;
     trouble_note(world, TROUBLE_SET_BACK);
