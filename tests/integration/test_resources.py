@@ -83,6 +83,8 @@ def make(control_plane, make_daemon, namespace, tmp_path):
     text, = re.findall(r"^```yaml role\n(.*?)^```", (ROOT / "docs" / "from-vpa.md").read_text(), re.MULTILINE | re.DOTALL)
 
     def start(rule=None, spec=None, limit="512Mi", kind="Deployment", **address):
+        if address.get("apply") == "pods" and control_plane.minor < 33:
+            pytest.skip(f"this is Kubernetes 1.{control_plane.minor}, and pods are resized in place from 1.33 on")
         role, binding = yaml.safe_load_all(text)
         role["rules"][0]["resources"] = [kind.lower() + "s"]
         for item in (role, binding):

@@ -74,6 +74,7 @@ def test_before_it_is_put_back(control_plane, namespace, make, stuck):
     check_put_back_once(control_plane, namespace, daemon)
 
 
+@pytest.mark.deep
 def test_at_any_moment_of_a_rollout_that_fails(control_plane, namespace, make, stuck):
     daemon = make(spec={"progressDeadlineSeconds": 2})
     fire(daemon)
