@@ -33,6 +33,10 @@ _offsets = {}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
+    for marker in item.iter_markers("since"):
+        minor, what = marker.args
+        if kubernetes.missing() is None and kubernetes.read_minor() < minor:
+            pytest.skip(f"this is Kubernetes 1.{kubernetes.read_minor()}, and {what} from 1.{minor} on")
     _offsets.clear()
     _offsets.update({p: p.log.stat().st_size for p in Process.everyone if p.log.exists()})
 
@@ -85,6 +89,7 @@ def pytest_configure(config):
     for line in ("seconds(n): this test may take n seconds instead of %d" % TEST_SECONDS,
                  "deep: takes long, and runs in stages of `tests/run --all` only",
                  "kubernetes: needs Kubernetes (every test that has its control plane)",
+                 "since(minor, what): needs what is there from Kubernetes 1.<minor> on; docs say so",
                  "monitoring: needs Prometheus or Alertmanager"):
         config.addinivalue_line("markers", line)
 

@@ -71,6 +71,7 @@ def make_namespaces(plane, *names):
         plane.admin.request("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
+@pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")
 @pytest.mark.parametrize("release", [SHORT, LONG], ids=["short", "53 characters"])
 @pytest.mark.parametrize("example", ALL, ids=name_of)
 def test_a_real_api_server_takes_every_object(operator, example, release):

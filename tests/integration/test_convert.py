@@ -31,6 +31,7 @@ def convert(folder, *files):
 
 
 @pytest.mark.seconds(200)
+@pytest.mark.since(23, "the API server has autoscaling/v2")
 def test_an_hpa_becomes_rules_that_run(control_plane, namespace, make_prometheus, make_alertmanager, make_daemon, exporter, tmp_path):
     admin = control_plane.admin
     install(control_plane, "namespace.yaml", "serviceaccount.yaml", "role.yaml", "role-cluster-wide.yaml")
@@ -70,6 +71,7 @@ def test_an_hpa_becomes_rules_that_run(control_plane, namespace, make_prometheus
     assert daemon.wait_record("action", outcome="applied")["to"] == 5
 
 
+@pytest.mark.since(23, "the API server has autoscaling/v2")
 def test_every_version_of_the_api_converts_to_the_same(control_plane, namespace, tmp_path):
     """As the API server itself converts an HPA between its versions: v2, and v1 where it says all."""
     admin = control_plane.admin

@@ -116,6 +116,7 @@ class Load(Table):
         return [self.value]
 
 
+@pytest.mark.since(23, "the API server has autoscaling/v2")
 def test_the_hpa_goes_on_working_above_a_floor_that_alerts_raise(control_plane, namespace, make, started):
     admin, load = control_plane.admin, Load()
     started(MetricsApis(control_plane, namespace, load)).start()
@@ -322,6 +323,7 @@ def test_another_unit_after_a_reload(control_plane, namespace, make, storage_cla
     eventually(lambda: storage_of(admin, path) == "20Gi", what="three units of 5Gi, rounded up, and one more")
 
 
+@pytest.mark.since(23, "the API server has autoscaling/v2")
 def test_the_real_answers_to_a_patch_that_comes_too_late(control_plane, namespace):
     """What the adapter relies on: 409 for another version, 422 without causes for a failed test, with causes for a bad value."""
     admin, path = control_plane.admin, path_of("autoscaling/v2", "HorizontalPodAutoscaler", namespace, "web")

@@ -16,7 +16,8 @@ ACCOUNT = "system:serviceaccount:alertscaler:alertscaler"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodepools.karpenter.sh"
 
 karpenter = peers.find("karpenter")
-pytestmark = [pytest.mark.kubernetes, pytest.mark.skipif(karpenter is None, reason=peers.how_to_build("karpenter"))]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions"),
+              pytest.mark.skipif(karpenter is None, reason=peers.how_to_build("karpenter"))]
 
 
 def documented(kind):

@@ -12,7 +12,8 @@ from test_others import check_records, deployment, fire, hpa, make, others, run,
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/scaledobjects.keda.sh"
 
 keda = peers.find("keda")
-pytestmark = [pytest.mark.kubernetes, pytest.mark.skipif(keda is None, reason=peers.how_to_build("keda"))]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions"),
+              pytest.mark.skipif(keda is None, reason=peers.how_to_build("keda"))]
 
 
 @pytest.fixture

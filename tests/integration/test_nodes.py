@@ -10,6 +10,8 @@ from harness.nodes import make_pod
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
+pytestmark = pytest.mark.since(21, "the API server has policy/v1")
+
 ALWAYS = {"name": "full", "match": ['alertname="Watchdog"'], "every": "1s"}
 FULL = {**ALWAYS, "target": "workers", "scale_up": {"value": {"nodes": "utilization"}, "steps": [{"above": 70, "to": 70}]}}
 IDLE = {**ALWAYS, "name": "idle", "target": "workers",

@@ -36,6 +36,7 @@ def apply(plane, *source, **options):
     return plane.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", *source, **options)
 
 
+@pytest.mark.since(25, "the API server checks rules of CustomResourceDefinitions")
 @pytest.mark.kubernetes
 def test_the_objects_are_accepted_and_wrong_ones_are_not(plane):
     done = eventually(lambda: apply(plane, "-k", str(FOLDER)), 60, what="the API server knows the new kinds")

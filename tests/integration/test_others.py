@@ -164,6 +164,7 @@ def test_a_field_that_is_set_back(control_plane, namespace, make, started):
     daemon.stop()
 
 
+@pytest.mark.since(22, "the API server notes who set a scale")
 def test_the_real_hpa_controller(control_plane, namespace, make, started):
     """An HPA whose maximum is below what the alert wants: it brings the size back each time, and is named before and after."""
     control_plane.admin.create(deployment("web"), namespace)

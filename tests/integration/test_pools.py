@@ -19,7 +19,8 @@ from harness.prometheus import Prometheus
 from harness.wait import eventually, steadily
 
 missing = kubernetes.missing() or kwok.missing()
-pytestmark = [pytest.mark.kubernetes, pytest.mark.skipif(bool(missing), reason=str(missing))]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.since(21, "the API server has policy/v1"),
+              pytest.mark.skipif(bool(missing), reason=str(missing))]
 
 AMOUNTS = {"cpu": "2", "memory": "8Gi", "pods": "110"}
 TEMPLATE = {"cpu": 2, "memory": "8Gi", "pods": 110}

@@ -7,6 +7,8 @@ from harness.kube import path_of
 from harness.notification import alert, notification
 from harness.wait import eventually
 
+pytestmark = pytest.mark.since(23, "the API server has autoscaling/v2")
+
 HPA = "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers/{}"
 RULES = """
 targets:
@@ -39,8 +41,6 @@ def make_hpa(namespace, name):
 @pytest.fixture
 def objects(control_plane, namespace):
     """Named and other objects, with the shipped role bound in this namespace as role-namespace.yaml does."""
-    if control_plane.minor < 23:
-        pytest.skip(f"this is Kubernetes 1.{control_plane.minor}, and autoscaling/v2 is served from 1.23 on")
     install(control_plane, "namespace.yaml", "serviceaccount.yaml")
     role = yaml.safe_load((MANIFESTS / "role.yaml").read_text())
     control_plane.admin.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)     # of another test, perhaps

@@ -7,6 +7,8 @@ from harness.nodes import make_pod
 from harness.notification import alert, notification
 from harness.wait import eventually, steadily
 
+pytestmark = pytest.mark.since(21, "the API server has policy/v1")
+
 ALWAYS = {"match": ['alertname="Watchdog"'], "every": "1s", "target": "workers"}
 FULL = {**ALWAYS, "name": "full", "scale_up": {"value": {"nodes": "utilization"}, "steps": [{"above": 70, "to": 70}]}}
 IDLE = {**ALWAYS, "name": "idle", "scale_down": {"value": {"nodes": "utilization"}, "steps": [{"below": 40, "by": 1}]}}

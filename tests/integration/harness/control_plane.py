@@ -3,6 +3,7 @@
 The programs of Kubernetes come from tests/integration/peers; $KUBERNETES says which of them: `kubernetes`, the newest,
 unless it is `kubernetes-oldest`. There are no kubelets (see kubelets.py), and a scheduler only where a test starts one. Every part can be stopped, paused and started again: `control_plane.apiserver.pause()`.
 """
+import functools
 import json
 import os
 import pathlib
@@ -37,12 +38,19 @@ def missing():
     return None if peers.find(PEER) else peers.how_to_build(PEER)
 
 
+@functools.cache
+def read_minor():
+    """The 37 of Kubernetes 1.37."""
+    words = subprocess.run([peers.find(PEER) / "kube-apiserver", "--version"], capture_output=True, text=True, check=True)
+    return int(words.stdout.split(".")[1])
+
+
 class ControlPlane:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.programs = peers.find(PEER)
-        self.minor = self._read_minor()
+        self.minor = read_minor()
         self.authority = Authority(self.directory / "pki")
         self.url = f"https://127.0.0.1:{free_port()}"
         self.admin = self.client(ADMIN_TOKEN)
@@ -146,10 +154,6 @@ class ControlPlane:
         ], self.directory)
 
     # What differs between versions
-
-    def _read_minor(self):
-        words = subprocess.run([self.programs / "kube-apiserver", "--version"], capture_output=True, text=True, check=True)
-        return int(words.stdout.split(".")[1])
 
     @property
     def policy_version(self):
