@@ -11,6 +11,8 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "teardown.h"
+
 struct world_answer_entry {
     STAILQ_ENTRY(world_answer_entry) entry;
     struct world_answer answer;
@@ -226,11 +228,11 @@ static void free_answer(struct world_answer *answer)
 
 void world_deinit(struct world *world)
 {
-    cr_expect(STAILQ_EMPTY(&world->answers), "answers of the script were not asked for");
-    cr_expect(STAILQ_EMPTY(&world->results), "programs of the script were not run");
-    cr_expect(TAILQ_EMPTY(&world->calls) && !world->staying, "requests were left behind");
-    cr_expect(TAILQ_EMPTY(&world->timers), "timers were left behind");
-    cr_expect(TAILQ_EMPTY(&world->processes), "programs were left behind");
+    teardown_expect(STAILQ_EMPTY(&world->answers), "answers of the script were not asked for");
+    teardown_expect(STAILQ_EMPTY(&world->results), "programs of the script were not run");
+    teardown_expect(TAILQ_EMPTY(&world->calls) && !world->staying, "requests were left behind");
+    teardown_expect(TAILQ_EMPTY(&world->timers), "timers were left behind");
+    teardown_expect(TAILQ_EMPTY(&world->processes), "programs were left behind");
     for (size_t i = 0; i < world->request_count; i++)
         free_request(&world->requests[i]);
     for (size_t i = 0; i < world->run_count; i++) {

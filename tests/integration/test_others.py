@@ -143,6 +143,7 @@ def test_a_size_that_is_set_back_again_and_again(control_plane, namespace, make,
     daemon.stop()
 
 
+@pytest.mark.since(23, "the API server has autoscaling/v2")
 def test_a_field_that_is_set_back(control_plane, namespace, make, started):
     """Its manager is read from the object, with the rights that the target needs anyway."""
     control_plane.admin.create(hpa("web", "web", least=2, most=30), namespace)

@@ -125,7 +125,6 @@ Test(kube_client, without_credentials_nothing_is_sent)
 Test(kube_client, nothing_is_told_after_a_cancel)
 {
     const struct as_kube_request_spec spec = {.method = "GET", .path = "/x", .max_response = 10};
-    world_answer(&world, (struct world_answer){.method = "GET", .path = "/x", .status = 200});
     as_kube_request_cancel(start(&spec));
     world_run(&world);
     cr_expect_eq(told, 0);

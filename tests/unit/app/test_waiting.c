@@ -10,6 +10,8 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "teardown.h"
+
 struct as_http_exchange {
     int status;
     unsigned replies;
@@ -43,7 +45,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    cr_assert_eq(notifications.count + orders.count, 0);
+    teardown_expect(notifications.count + orders.count == 0, "something waits");
     waiting = as_waiting_free(waiting);
     for (size_t i = 0; i < AS_ARRAY_SIZE(exchanges); i++) {
         free(exchanges[i].headers);

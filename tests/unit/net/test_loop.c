@@ -16,6 +16,8 @@
 
 #include <alertscaler/base/time.h>
 
+#include "teardown.h"
+
 static struct event_base *base;
 static struct as_event_loop *loop;
 static struct as_event_processes *processes;
@@ -36,7 +38,7 @@ static void teardown(void)
     as_event_loop_free(loop);
     event_base_free(base);
     libevent_global_shutdown();
-    cr_expect(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a child was left behind");
+    teardown_expect(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a child was left behind");
 }
 
 TestSuite(loop, .init = setup, .fini = teardown, .timeout = 30);

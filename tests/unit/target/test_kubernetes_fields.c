@@ -195,7 +195,6 @@ Test(kubernetes_fields, what_cannot_be_read_is_not_changed)
                                      "quantity, found \"much\""),
               "%s", result.message);
     answer("GET", CLAIM_PATH, 200, CLAIM_OF("10Gi", "100"));
-    answer("POST", EVENTS_PATH, 201, "{}");
     scale(port, claim, 10, 9, "100*1Gi");
     cr_expect_eq(result.outcome, AS_REASON_REJECTED);
     cr_expect_str_eq(result.message, "a PersistentVolumeClaim never shrinks");
