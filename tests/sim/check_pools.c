@@ -238,16 +238,23 @@ static void check_proof(struct world *world, const struct server_target *target,
         fail(world, "%s: nodes leave, though the watchdog is not heard of", target->id);
 }
 
-/* No more than there are that never became nodes, and not blindly. */
-static void check_clean_up(struct world *world, const struct server_target *target,
-                           const struct as_scale_request *request)
+static int32_t count_overdue(const struct fleet *fleet, int group)
+{
+    int32_t count = 0;
+    for (size_t i = 0; i < FLEET_NODES; i++)
+        count += fleet->nodes[i].group == group && fleet_is_overdue(fleet, &fleet->nodes[i]);
+    return count;
+}
+
+/* No more than never became nodes by the last look: which of them still are none, the provider's
+ * side looks again, as fleet_clean_up does here. And not blindly. */
+void check_pools_clean_up(struct world *world, const struct server_target *target,
+                          const struct as_scale_request *request)
 {
     const struct pools *pools = world->pools;
-    int32_t overdue = 0;
-    for (size_t i = 0; i < FLEET_NODES; i++) {
-        const struct fleet_node *node = &pools->fleet.nodes[i];
-        overdue += node->group == target->group && fleet_is_overdue(&pools->fleet, node);
-    }
+    const int32_t now = count_overdue(&pools->fleet, target->group);
+    const int32_t then = count_overdue(&pools->looked, target->group);
+    const int32_t overdue = now > then ? now : then;
     if (request->from - request->to > overdue)
         fail(world, "%s: %d are cleaned up, and %d are no nodes", target->id,
              request->from - request->to, overdue);
@@ -261,8 +268,6 @@ void check_pools_take(struct world *world, const struct server_target *target,
                       const struct as_scale_request *request)
 {
     const struct pools *pools = world->pools;
-    if (request->is_clean_up)
-        check_clean_up(world, target, request);
     const struct as_rule *rule = rules_find_rule(world, request->rule);
     if (!rule || !rule->action.is_take || request->is_ordered)
         return;

@@ -216,7 +216,8 @@ static void grow(struct world *world, int group, const struct as_scale_request *
 }
 
 void pools_carry_out(struct world *world, struct server_target *target,
-                     const struct as_scale_request *request, struct as_scale_result *result)
+                     const struct as_scale_request *request, bool is_former,
+                     struct as_scale_result *result)
 {
     const struct pools *pools = world->pools;
     tick(world);
@@ -226,10 +227,14 @@ void pools_carry_out(struct world *world, struct server_target *target,
                (request->to < request->from && pools->is_cut_off)) {
         result->outcome = AS_REASON_UNREACHABLE; /* the provider; who marks nodes */
     } else if (request->to > request->from) {
-        check_pools_growth(world, target, request);
+        if (!is_former)
+            check_pools_growth(world, target, request);
         grow(world, target->group, request, result);
     } else {
-        check_pools_take(world, target, request);
+        if (request->is_clean_up)
+            check_pools_clean_up(world, target, request);
+        else if (!is_former)
+            check_pools_take(world, target, request);
         shrink(world, target->group, request, result);
     }
     if (result->outcome == AS_REASON_APPLIED)

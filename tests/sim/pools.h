@@ -45,6 +45,8 @@ void check_pools_growth(struct world *world, const struct server_target *target,
                         const struct as_scale_request *request); /* where it arrives */
 void check_pools_take(struct world *world, const struct server_target *target,
                       const struct as_scale_request *request);
+void check_pools_clean_up(struct world *world, const struct server_target *target,
+                          const struct as_scale_request *request);
 void check_pools_applied(struct world *world, const struct server_target *target,
                          const struct as_scale_request *request);
 void check_pools_leave(struct world *world, const struct fleet_node *node); /* it is deleted now */

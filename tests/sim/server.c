@@ -36,6 +36,7 @@ struct call {
     int64_t sent_at;
     struct as_cooldown cooldown;
     bool is_step_down;
+    uint64_t rule_changes; /* as it was sent */
     enum fault fault;
     bool is_undone;         /* ENDED_BADLY: by the cloud itself */
     char patch[PATCH_SIZE]; /* of a field */
@@ -193,7 +194,8 @@ static void carry_out(struct world *world, struct call *call)
                                             strcmp(version, call->request.version) != 0) {
         call->result.outcome = AS_REASON_CONFLICT; /* one without a version is unconditional */
     } else if (target->group >= 0) {
-        pools_carry_out(world, target, &call->request, &call->result);
+        pools_carry_out(world, target, &call->request, call->rule_changes != world->rule_changes,
+                        &call->result);
     } else {
         call->result.outcome = AS_REASON_APPLIED;
     }
@@ -450,6 +452,7 @@ static void port_scale(struct as_target_port *self, uint64_t ticket,
     call->request = *request;
     copy_names(call);
     call->is_step_down = check_is_step_down(world, request);
+    call->rule_changes = world->rule_changes;
     (void)snprintf(call->rule, sizeof(call->rule), "%s", request->rule);
     if (config)
         call->cooldown = config->bounds.cooldown;

@@ -400,8 +400,10 @@ int32_t pools_get_size(const struct world *world, const struct server_target *ta
 void pools_set_size(struct world *world, int group, int32_t size); /* others do */
 void pools_observe(struct world *world, const struct server_target *target, struct pool_look *look,
                    struct as_observation *observation);
+/* `is_former`: the rules have changed since it was sent. */
 void pools_carry_out(struct world *world, struct server_target *target,
-                     const struct as_scale_request *request, struct as_scale_result *result);
+                     const struct as_scale_request *request, bool is_former,
+                     struct as_scale_result *result);
 
 /* ---- fields.c */
 

@@ -317,6 +317,7 @@ void decisions_make(struct as_engine *engine, struct target *target,
         is_reviewed = true;
     if (is_reviewed)
         effect_put_target(engine, target);
+    share_review(engine, target);
     struct proposals live, all;
     proposals_gather(engine, target, false, &live);
     proposals_check_pods(engine, observation, &live);

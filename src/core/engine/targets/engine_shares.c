@@ -9,6 +9,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine/state/engine_effects.h"
+#include "engine/state/engine_groups.h"
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_steps.h"
@@ -91,6 +92,26 @@ static bool is_requested(const struct target *group)
            (group->maybe && share_is_of(group, group->maybe));
 }
 
+/* Whether an incident of the pool still wants it. */
+static bool has_cause(const struct share *share)
+{
+    const struct group *group = group_find(share->pool, share->rule);
+    const struct binding *binding;
+    if (!group)
+        return false;
+    TAILQ_FOREACH (binding, &group->bindings, in_group) {
+        if (!incident_is_held(binding->incident))
+            return true;
+    }
+    return false;
+}
+
+void share_review(struct as_engine *engine, struct target *group)
+{
+    if (group->share.pool && !has_cause(&group->share) && !is_requested(group))
+        share_drop(engine, group);
+}
+
 as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
 {
     const struct as_pool_config *config = pool->config->pool;
@@ -98,6 +119,8 @@ as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
     bool has_failed = false;
     for (size_t i = 0; i < config->group_count; i++) {
         struct target *group = LIST_FIRST(&engine->members[config->groups[i]]);
+        if (group)
+            share_review(engine, group);
         if (!group || group->share.pool != pool)
             continue;
         /* Its request is open, or an increase waits for a place within the limits. The proof of a

@@ -5,8 +5,9 @@
  * A share ends when it is applied, when it has failed, or after SHARE_US. It does not end while its
  * request is open, while `after` holds the group, or while a limit over all targets holds an
  * increase. A decrease that such a limit holds is decided anew, with a new proof. If an increase
- * fails, the group backs off and its pool decides the rest at once. Shares are not stored: after a
- * restart, and after new rules, pools decide anew.
+ * fails, the group backs off and its pool decides the rest at once. A share that is not asked for
+ * yet ends with the last incident of its rule. Shares are not stored: after a restart, and after new
+ * rules, pools decide anew.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
@@ -28,7 +29,10 @@ struct share_terms {
 void share_give(struct as_engine *engine, struct target *pool, struct target *group,
                 const struct share_terms *terms);
 
-/* Ends the pool's shares that are overdue, and returns when the next one is. */
+/* Drops the group's share if no incident wants it any more, and it is not asked for yet. */
+void share_review(struct as_engine *engine, struct target *group);
+/* Ends the pool's shares that are overdue or that no incident wants any more, and returns when the
+ * next one is. */
 as_mono_time shares_expire(struct as_engine *engine, const struct target *pool);
 /* The group is held, and not decided before; the share does not end earlier. */
 void share_prolong(struct target *group, as_mono_time until);
