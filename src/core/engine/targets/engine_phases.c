@@ -102,8 +102,6 @@ static as_mono_time get_forget_time(const struct target *target)
         target->last_up,       target->last_down,      target->dry_last_up, target->dry_last_down,
         target->growth.failed, target->last_step_down, target->last_return};
     as_mono_time forget = contention_get_forget_time(target);
-    if (target->floor.size > 0)
-        forget = get_later(forget, floor_get_end(target));
     if (target->event_count > 0) /* also if the locks were ended by hand */
         forget = get_later(
             forget, (as_mono_time){as_time_add(target->events[target->event_count - 1].at.mono.us,
