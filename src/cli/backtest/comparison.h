@@ -37,10 +37,10 @@ void comparison_count_action(struct comparison *comparison, enum comparison_side
 void comparison_set_alert(struct comparison *comparison, const char *id, const char *alert,
                           as_wall_time at, bool fires);
 
-/* A request for an approval under the tried rules; other events are ignored. */
 /* The unit of a target with a size; NULL or "": none. */
 void comparison_set_unit(struct comparison *comparison, const char *id, const char *unit);
 
+/* A request for an approval under the tried rules; other events are ignored. */
 void comparison_note_request(struct comparison *comparison, as_wall_time at,
                              const struct as_approval_record *record);
 

@@ -55,7 +55,7 @@ int replay_rules_report(struct replay *replay, struct as_error *error)
         .to = {replay->last},
         .notifications = replay->notifications,
         .warnings = replay->warnings,
-        .approvals = as_args_get(replay->args, "approvals"),
+        .approvals = replay->approvals,
     };
     return comparison_print(replay->comparison, &report, error);
 }
