@@ -50,9 +50,11 @@ static void log_order(const struct as_order_record *record)
 static void log_approval(const struct as_approval_record *record)
 {
     const struct as_approval_state *request = record->request;
+    const struct sizes *sizes =
+        print_sizes(record->unit, request->from, request->to, &(struct sizes){.from = ""});
     as_log(AS_LOG_INFO, "approval", AS_F("event", as_approval_event_get_word(record->event)),
            AS_F("request", request->id), AS_F("target", record->target),
-           AS_F("rule", request->rule), AS_FI("from", request->from), AS_FI("to", request->to),
+           AS_F("rule", request->rule), AS_F("from", sizes->from), AS_F("to", sizes->to),
            AS_F_IF("who", request->who), AS_F_IF("message", record->message));
 }
 
