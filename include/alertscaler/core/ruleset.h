@@ -113,7 +113,7 @@ struct as_rule {
     bool dry_run;
     bool enabled;
     struct as_approval_config approval; /* its own, else the target's */
-    struct as_digest digest; /* of it and its target, as written; only with an approval */
+    struct as_digest digest; /* of it and its target as written, and of `approval` if set */
 };
 
 struct as_ruleset {

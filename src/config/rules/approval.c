@@ -1,6 +1,8 @@
 /*
  * `approval` of rules, targets and defaults, and the digest of what an approval is bound to.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,14 +80,19 @@ static void add_node(struct content_hash *hash, const struct as_yaml_node *node)
     }
 }
 
+/* The approval may stand in `defaults`, and in neither of the two. */
 static struct as_digest make_digest(const struct as_yaml_node *rule,
-                                    const struct as_yaml_node *target)
+                                    const struct as_yaml_node *target,
+                                    const struct as_approval_config *approval)
 {
+    char terms[64];
     struct content_hash hash = content_hash_begin();
     char text[AS_DIGEST_TEXT_SIZE];
     struct as_digest digest = {0};
     add_node(&hash, rule);
     add_node(&hash, target);
+    snprintf(terms, sizeof(terms), "%" PRId32 " %" PRId64, approval->above, approval->for_us);
+    content_hash_add(&hash, terms, strlen(terms));
     content_hash_end(&hash, text);
     if (!as_digest_parse(text, strlen(text), &digest))
         abort(); /* it was printed by as_digest_print */
@@ -97,5 +104,5 @@ void resolve_approval(const struct raw_rule *raw, const struct raw_target *targe
 {
     rule->approval = raw->has_approval ? raw->approval : target->policy.approval;
     if (rule->approval.is_set && target->node)
-        rule->digest = make_digest(raw->node, target->node);
+        rule->digest = make_digest(raw->node, target->node, &rule->approval);
 }

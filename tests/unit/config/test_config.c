@@ -797,6 +797,33 @@ Test(config, digest)
                      "bd4c7eec07feea16038f09ac70546bdd6e3403cc0a70b6575b9254b46e76358a");
 }
 
+/* What a person approves is a rule with its `above` and `for`, wherever these stand. */
+Test(config, digest_of_what_is_approved)
+{
+    write_file("rules.yaml",
+               "targets:\n"
+               "  web: {kubernetes: {kind: Deployment, namespace: shop, name: web}, max: 20}\n"
+               "rules:\n"
+               "  - {name: up, match: ['a=\"b\"'], target: web, scale_up: {by: 1}}\n");
+    static const struct {
+        int above, for_min;
+        bool is_same;
+    } cases[] = {{5, 15, true}, {6, 15, false}, {5, 16, false}};
+    struct as_digest first = {0};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "rule_files: [rules.yaml]\ndefaults: {approval: {above: %d, for: %dm}}\n",
+                 cases[i].above, cases[i].for_min);
+        assert_loads(text);
+        const struct as_rule *rule = &config->ruleset->rules[0];
+        cr_assert(rule->approval.is_set);
+        first = i == 0 ? rule->digest : first;
+        cr_assert_eq(as_digest_compare(&rule->digest, &first) == 0, cases[i].is_same, "case %zu",
+                     i);
+    }
+}
+
 Test(config, unreadable)
 {
     config = NULL;
