@@ -11,10 +11,8 @@
 #include "engine_resize.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/base/alloc.h>
 #include <alertscaler/core/sized.h>
 
 #include "engine/follow/engine_records.h"
@@ -49,15 +47,6 @@ bool resize_is_catch_up(const struct target *target, const struct intent *intent
     const struct resize *resize = &target->resize;
     return is_ours(target, intent) && !resize->is_open && intent->to <= resize->to &&
            intent->from < intent->to;
-}
-
-/* Who is responsible for it, after a restart and after new rules. */
-static void note_entry(struct target *target)
-{
-    if (!target->config)
-        return;
-    free(target->entry);
-    target->entry = as_xstrdup(target->config->name);
 }
 
 static const char *explain_put_back(struct as_engine *engine, struct target *target,
@@ -95,7 +84,7 @@ const char *resize_on_applied(struct as_engine *engine, struct target *target,
         .moved = moment_now(engine),
     };
     memcpy(resize->id, intent->decision_id, AS_ULID_SIZE);
-    note_entry(target);
+    target_note_entry(target);
     return NULL;
 }
 
@@ -224,7 +213,7 @@ static void review_template(struct as_engine *engine, struct target *target,
         return;
     resize->is_above = is_above;
     if (is_above)
-        note_entry(target);
+        target_note_entry(target);
     effect_put_target(engine, target);
     effect_commit(engine);
 }

@@ -171,6 +171,14 @@ const struct as_target_config *target_find_entry(const struct as_engine *engine,
     return NULL;
 }
 
+void target_note_entry(struct target *target)
+{
+    if (!target->config)
+        return;
+    free(target->entry);
+    target->entry = as_xstrdup(target->config->name);
+}
+
 bool target_recover_config(struct as_engine *engine, struct target *target)
 {
     const struct as_target_config *entry = target_find_entry(engine, target);
@@ -269,20 +277,12 @@ static void make_named(struct as_engine *engine)
     }
 }
 
-/* Before it loses its entry with templates, which an alert gave it. */
-static void note_entry(struct target *target)
-{
-    if (!target->config || !target->config->is_templated)
-        return;
-    free(target->entry);
-    target->entry = as_xstrdup(target->config->name);
-}
-
 void targets_reset_entries(struct as_engine *engine)
 {
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
-        note_entry(target);
+        if (target->config && target->config->is_templated) /* an alert gave it */
+            target_note_entry(target);
         target_set_config(engine, target, NULL);
     }
     free(engine->members);

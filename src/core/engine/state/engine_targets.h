@@ -28,6 +28,8 @@ bool target_is_backing_off(const struct as_engine *engine, const struct target *
  * address. NULL: none. */
 const struct as_target_config *target_find_entry(const struct as_engine *engine,
                                                  const struct target *target);
+/* Notes its entry's name, by which it is found again. Nothing without an entry. To be stored. */
+void target_note_entry(struct target *target);
 /* Gives it that entry. False: none. */
 bool target_recover_config(struct as_engine *engine, struct target *target);
 /* NULL: it is no node group. */

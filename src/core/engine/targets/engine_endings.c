@@ -7,12 +7,9 @@
  */
 #include "engine_endings.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <bsd/sys/queue.h>
-
-#include <alertscaler/base/alloc.h>
 
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_targets.h"
@@ -58,8 +55,7 @@ static void begin(struct as_engine *engine, const struct binding *binding)
         .guard = sources_get_guard(engine, rule, binding->incident),
     };
     ending_add(target, &state)->rule = rule;
-    free(target->entry);
-    target->entry = as_xstrdup(target->config->name);
+    target_note_entry(target);
     effect_put_target(engine, target);
 }
 
@@ -245,10 +241,8 @@ static bool note_entry(struct as_engine *engine, struct target *target, const st
     const struct as_target_config *entry = &engine->ruleset->targets[rule->target];
     const bool is_renamed = strcmp(entry->name, target->entry) != 0;
     target_set_config(engine, target, entry);
-    if (is_renamed) {
-        free(target->entry);
-        target->entry = as_xstrdup(entry->name);
-    }
+    if (is_renamed)
+        target_note_entry(target);
     return is_renamed;
 }
 

@@ -14,10 +14,7 @@
 #include "engine_growth.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <alertscaler/base/alloc.h>
 
 #include "engine/holds/engine_forbidden.h"
 #include "engine/state/engine_effects.h"
@@ -142,8 +139,7 @@ void growth_begin(struct as_engine *engine, struct target *target, const struct 
     memcpy(growth->id, intent->decision_id, AS_ULID_SIZE);
     growth->to = intent->to;
     growth->since = moment_now(engine);
-    free(target->entry);
-    target->entry = as_xstrdup(target->config->name);
+    target_note_entry(target);
 }
 
 void growth_refuse(struct as_engine *engine, struct target *target)

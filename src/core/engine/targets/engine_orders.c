@@ -9,7 +9,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
@@ -286,8 +285,7 @@ static void scale(struct as_engine *engine, struct deed *deed)
             .at = moment_now(engine),
         };
         memcpy(target->ordered.id, deed->record->id, AS_ULID_SIZE);
-        free(target->entry);
-        target->entry = as_xstrdup(target->config->name);
+        target_note_entry(target);
         target->retry.us = INT64_MIN; /* tries at once, whatever failed before */
         effect_put_target(engine, target);
         deed->wakes = true;
