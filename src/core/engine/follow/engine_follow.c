@@ -19,6 +19,7 @@
 
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
+#include "engine/state/engine_targets.h"
 #include "engine/targets/engine_growth.h"
 
 #define FOLLOWS_MAX 64 /* of one target; beyond, the oldest ends as unknown */
@@ -27,12 +28,11 @@
 static struct target *find_owner(const struct as_engine *engine, struct target *target,
                                  const char *name)
 {
-    const struct as_target_config *config = target->config;
-    if (!config || config->of_pool == AS_NO_TARGET)
+    struct target *pool = target_find_pool(engine, target);
+    if (!pool)
         return target;
     const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, name);
-    struct target *pool = LIST_FIRST(&engine->members[config->of_pool]);
-    return rule && pool && rule->target == config->of_pool ? pool : target;
+    return rule && rule->target == target->config->of_pool ? pool : target;
 }
 
 /* Whether an incident of the rule is open that was open then. `but`: it has just ended. */

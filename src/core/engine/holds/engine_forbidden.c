@@ -7,6 +7,7 @@
 
 #include <alertscaler/base/attr.h>
 
+#include "engine/state/engine_targets.h"
 #include "engine/targets/engine_pauses.h"
 
 struct list {
@@ -107,18 +108,10 @@ static bool is_held_by_rule(const struct target *target, enum as_ways way)
     return false;
 }
 
-/* The pool of a node group; NULL: none. */
-static const struct target *find_pool(const struct as_engine *engine, const struct target *target)
-{
-    const struct as_target_config *config = target->config;
-    return config && config->of_pool != AS_NO_TARGET ? LIST_FIRST(&engine->members[config->of_pool])
-                                                     : NULL;
-}
-
 /* What is forbidden on a pool is forbidden on its groups: also after they got their shares. */
 static void add_pool(struct as_engine *engine, const struct target *target, struct list *list)
 {
-    const struct target *pool = find_pool(engine, target);
+    const struct target *pool = target_find_pool(engine, target);
     struct group *group;
     if (!pool)
         return;
@@ -137,7 +130,7 @@ static void add_pool(struct as_engine *engine, const struct target *target, stru
 bool forbidden_is_with_pool(const struct as_engine *engine, const struct target *target,
                             enum as_ways way)
 {
-    const struct target *pool = find_pool(engine, target);
+    const struct target *pool = target_find_pool(engine, target);
     return forbidden_is(engine, target, way) || (pool && forbidden_is(engine, pool, way));
 }
 

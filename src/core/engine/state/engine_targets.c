@@ -187,6 +187,13 @@ bool target_recover_config(struct as_engine *engine, struct target *target)
     return entry != NULL;
 }
 
+struct target *target_find_pool(const struct as_engine *engine, const struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    return config && config->of_pool != AS_NO_TARGET ? LIST_FIRST(&engine->members[config->of_pool])
+                                                     : NULL;
+}
+
 const struct as_nodes_config *target_get_nodes(const struct target *target)
 {
     const struct as_target_config *config = target->config;

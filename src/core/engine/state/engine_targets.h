@@ -32,6 +32,8 @@ const struct as_target_config *target_find_entry(const struct as_engine *engine,
 void target_note_entry(struct target *target);
 /* Gives it that entry. False: none. */
 bool target_recover_config(struct as_engine *engine, struct target *target);
+/* The pool of a node group; NULL: it is in none. */
+struct target *target_find_pool(const struct as_engine *engine, const struct target *target);
 /* NULL: it is no node group. */
 const struct as_nodes_config *target_get_nodes(const struct target *target);
 void target_set_keep(const struct as_engine *engine, struct target *target);

@@ -221,10 +221,7 @@ void share_on_failure(struct as_engine *engine, struct target *group,
 
 void shares_on_taken_back(struct as_engine *engine, struct target *group)
 {
-    const struct as_target_config *config = group->config;
-    if (!config || config->of_pool == AS_NO_TARGET)
-        return;
-    struct target *pool = LIST_FIRST(&engine->members[config->of_pool]);
+    struct target *pool = target_find_pool(engine, group);
     if (!pool)
         return;
     pool->pool.is_short = true;
