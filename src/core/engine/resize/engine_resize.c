@@ -148,7 +148,6 @@ static void give_up_rollout(struct as_engine *engine, struct target *target,
                             .to = resize->to,
                             .version = none,
                             .sent = engine->mono};
-    struct as_late_warning *warning = as_arena_alloc(&engine->arena, 1, sizeof(*warning));
     char text[2 * AS_MESSAGE_SIZE], size[AS_SIZE_TEXT_SIZE];
     resize->is_late = true;
     if (resize->to > resize->from)
@@ -163,18 +162,14 @@ static void give_up_rollout(struct as_engine *engine, struct target *target,
     record->is_late = true;
     record->attempts = 0;
     record->message = as_arena_strdup(&engine->arena, text);
-    *warning = (struct as_late_warning){
-        .from = resize->from,
-        .to = resize->to,
-        .ready = -1,
-        .decision_id = as_arena_strdup(&engine->arena, resize->id),
-        .is_ordered = resize->is_ordered,
-    };
-    effect_put_target(engine, target);
-    effect_commit(engine);
-    struct as_effect *effect = effect_add(engine, AS_EFFECT_WARN);
-    effect->call.ref = target->ref;
-    effect->call.late = warning;
+    effect_warn(engine, target,
+                &(struct as_late_warning){
+                    .from = resize->from,
+                    .to = resize->to,
+                    .ready = -1,
+                    .decision_id = resize->id,
+                    .is_ordered = resize->is_ordered,
+                });
 }
 
 /* Whether the old size is due; closes what has ended, or what somebody else has changed since. */

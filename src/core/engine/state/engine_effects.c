@@ -68,6 +68,19 @@ void effect_put_target(struct as_engine *engine, struct target *target)
     effect_add(engine, AS_EFFECT_PUT_TARGET)->target = target_fill_state(engine, target);
 }
 
+void effect_warn(struct as_engine *engine, struct target *target,
+                 const struct as_late_warning *warning)
+{
+    struct as_late_warning *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = *warning;
+    copy->decision_id = as_arena_strdup(&engine->arena, warning->decision_id);
+    effect_put_target(engine, target);
+    effect_commit(engine);
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_WARN);
+    effect->call.ref = target->ref;
+    effect->call.late = copy;
+}
+
 void effect_put_pause(struct as_engine *engine)
 {
     effect_add(engine, AS_EFFECT_PUT_PAUSE)->pause = pause_fill_state(engine, &engine->pause);

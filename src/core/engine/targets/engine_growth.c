@@ -302,21 +302,16 @@ static void give_up_waiting(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation)
 {
     struct growth *growth = &target->growth;
-    struct as_late_warning *warning = as_arena_alloc(&engine->arena, 1, sizeof(*warning));
     growth->did_not_come = true;
     growth->ready = growth_count_ready(observation);
-    *warning = (struct as_late_warning){
-        .from = growth->from,
-        .to = observation->replicas,
-        .ready = growth->ready,
-        .decision_id = as_arena_strdup(&engine->arena, growth->id),
-        .is_ordered = growth->is_ordered,
-    };
-    effect_put_target(engine, target);
-    effect_commit(engine);
-    struct as_effect *effect = effect_add(engine, AS_EFFECT_WARN);
-    effect->call.ref = target->ref;
-    effect->call.late = warning;
+    effect_warn(engine, target,
+                &(struct as_late_warning){
+                    .from = growth->from,
+                    .to = observation->replicas,
+                    .ready = growth->ready,
+                    .decision_id = growth->id,
+                    .is_ordered = growth->is_ordered,
+                });
 }
 
 void growth_forget_pods(struct target *target)
