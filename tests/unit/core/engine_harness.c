@@ -333,6 +333,9 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
         break;
     case AS_EFFECT_RECORD_APPROVAL:
         memcpy(harness->last_request, effect->approval->request->id, AS_ULID_SIZE);
+        if (effect->approval->event == AS_APPROVAL_ON_VOID)
+            (void)snprintf(harness->last_void, sizeof(harness->last_void), "%s",
+                           effect->approval->message);
         say(harness, "%s %s %d>%d by %s", as_approval_event_get_word(effect->approval->event),
             name_of(effect->approval->target), effect->approval->request->from,
             effect->approval->request->to, effect->approval->request->rule);

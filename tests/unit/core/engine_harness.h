@@ -146,6 +146,7 @@ struct harness {
     char last_order[AS_ULID_SIZE]; /* the last decision for a change */
     char last_command[AS_ULID_SIZE];
     char last_request[AS_ULID_SIZE]; /* for an approval */
+    char last_void[64];              /* why the last one that became void did */
     char last_message[512];          /* of the last action or command */
     unsigned misnamed_decisions;     /* actions that named another */
     uint64_t last_notification_total;

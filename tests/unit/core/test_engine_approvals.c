@@ -302,6 +302,20 @@ Test(engine_approvals, a_new_object_is_another_question)
     harness_stop(&h);
 }
 
+Test(engine_approvals, a_size_in_another_unit_is_another_question)
+{
+    WITH(h, big);
+    harness_target(&h, "web")->uid = "a*1Gi";
+    fire(&h, "Big", 990);
+    harness_target(&h, "web")->uid = "a*2Gi";
+    approve(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 4);
+    const char *text = said(&h);
+    cr_assert_not_null(strstr(text, "void web 4>8 by big; "), "%s", text);
+    cr_assert_str_eq(h.last_void, "sizes are counted in another unit now");
+    harness_stop(&h);
+}
+
 Test(engine_approvals, an_object_made_anew_between_the_answer_and_the_look)
 {
     WITH(h, big);

@@ -28,15 +28,18 @@
 #include "engine/targets/engine_growth.h"
 #include "engine/targets/engine_orders.h"
 
-static const char is_other_object[] = "given up: another object has the name now";
-static const char is_other_unit[] = "given up: sizes are counted in another unit now";
+#define GIVEN_UP "given up: "
 
-/* To be committed. `why` begins with "given up: ". */
+static const char is_other_object[] = GIVEN_UP "another object has the name now";
+static const char is_other_unit[] = GIVEN_UP "sizes are counted in another unit now";
+
+/* To be committed. `why` begins with GIVEN_UP. */
 static void forget_sizes(struct as_engine *engine, struct target *target, const char *why)
 {
+    const char *cause = why + strlen(GIVEN_UP);
     target->recommendation_count = 0;
     target->born = moment_now(engine);
-    contention_end(engine, target, why + sizeof("given up: ") - 1);
+    contention_end(engine, target, cause);
     endings_forget_sizes(target);
     bindings_forget_sizes(engine, target);
     growth_forget_pods(target);
@@ -44,7 +47,7 @@ static void forget_sizes(struct as_engine *engine, struct target *target, const 
     follow_forget_pods(engine, target);
     actions_supersede_maybe(engine, target, why);
     orders_supersede(engine, target, why);
-    approvals_forget(engine, target, "another object has the name now");
+    approvals_forget(engine, target, cause);
 }
 
 static void forget_former(struct as_engine *engine, struct target *target)
