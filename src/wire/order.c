@@ -18,9 +18,7 @@ static bool is_blank(const char *text)
 static void take_reason(struct as_reader *reader, bool is_optional,
                         struct as_order_document *document)
 {
-    const char *text = "";
-    if (is_optional)
-        text = "no reason was given";
+    const char *text = is_optional ? "no reason was given" : "";
     as_read_text(reader, "reason", &text);
     const size_t size = strlen(text) + 1;
     if (is_blank(text))
@@ -71,7 +69,7 @@ static int decode(const struct tree_value *root, enum as_order_kind kind,
 {
     struct as_reader reader;
     as_read_document(&reader, root, error);
-    take_reason(&reader, kind == AS_ORDER_APPROVE || kind == AS_ORDER_DENY, document);
+    take_reason(&reader, as_order_kind_is_answer(kind), document);
     if (kind == AS_ORDER_PAUSE) {
         take_for(&reader, &document->order);
         take_direction(&reader, &document->order);

@@ -30,6 +30,11 @@ enum as_order_kind {
     AS_ORDER_KIND_COUNT
 };
 const char *as_order_kind_get_word(enum as_order_kind kind); /* "pause", ... */
+/* It answers a request for an approval: it names the request, no target, and needs no reason. */
+static inline bool as_order_kind_is_answer(enum as_order_kind kind)
+{
+    return kind == AS_ORDER_APPROVE || kind == AS_ORDER_DENY;
+}
 
 struct as_order { /* all borrowed for the step */
     enum as_order_kind kind;

@@ -20,9 +20,8 @@ struct as_order_document { /* owns its texts */
 
 /*
  * Fills `kind`, `reason`, `for_us`, `replicas` and `force` of the order; the caller fills the rest.
- * Errors: a member that the kind does not allow, a reason that is empty or too long, or
- * missing unless it approves or denies. 0; -EBADMSG
- * with an error for the client.
+ * Errors: a member that the kind does not allow; a reason that is empty or too long, or missing
+ * unless the order approves or denies. 0; -EBADMSG with an error for the client.
  */
 int as_order_decode(const char *json, size_t size, enum as_order_kind kind,
                     struct as_order_document *document_out, struct as_error *error) AS_MUST_USE;

@@ -100,7 +100,7 @@ void as_operators_handle(struct as_operators *operators, const struct as_operato
         refuse(operators, request, 503, error.text);
         return;
     }
-    const bool is_answer = request->kind == AS_ORDER_APPROVE || request->kind == AS_ORDER_DENY;
+    const bool is_answer = as_order_kind_is_answer(request->kind);
     if (request->encoded_what && !(what = decode_text(request->encoded_what))) {
         refuse(operators, request, 400,
                is_answer ? "expected the id of a request before the command"

@@ -1,8 +1,7 @@
 /*
  * Operators' orders over HTTP: POST /api/v1/targets/{id}/pause, /resume, /scale, /unlock and, for
  * all targets, /api/v1/pause and /api/v1/resume; POST /api/v1/approvals/{id}/approve, /deny; and
- * the same orders by forms of pages. docs/api.md
- * describes them.
+ * the same orders by forms of pages. docs/api.md describes them.
  *
  * Authorization comes before (auth.h, the permission `admin`). An order, even a refused one, is
  * answered when it is durable in the action log; if that fails, the answer is 503.

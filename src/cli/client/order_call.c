@@ -37,7 +37,7 @@ static char *make_path_below(const char *what, const char *name, const char *wor
 static char *make_path(enum as_order_kind kind, const char *target)
 {
     const char *word = as_order_kind_get_word(kind);
-    if (kind == AS_ORDER_APPROVE || kind == AS_ORDER_DENY)
+    if (as_order_kind_is_answer(kind))
         return make_path_below("approvals", target, word);
     if (!target)
         return as_xasprintf("/api/v1/%s", word);
@@ -118,9 +118,8 @@ int order_call_run(const struct as_args *args, enum as_order_kind kind, const ch
 {
     const char *reason = as_args_get(args, "reason");
     struct as_error error = AS_ERROR_INIT;
-    const bool is_answer = kind == AS_ORDER_APPROVE || kind == AS_ORDER_DENY;
-    if ((as_str_is_empty(reason) && !(is_answer && !reason)) ||
-        (reason && !as_str_is_utf8(reason, strlen(reason)))) {
+    const bool is_left_out = !reason && as_order_kind_is_answer(kind);
+    if (!is_left_out && (as_str_is_empty(reason) || !as_str_is_utf8(reason, strlen(reason)))) {
         json_decref(body);
         return as_cli_fail(args, "--reason=TEXT is needed: why, for the action log");
     }
