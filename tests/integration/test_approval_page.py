@@ -3,6 +3,7 @@ played, then in Debian's Chromium."""
 import os
 import pathlib
 import re
+import urllib.parse
 
 import pytest
 import yaml
@@ -94,6 +95,19 @@ def test_deny_on_the_page_of_the_target(daemon, groups):
     assert groups["workers"].applied == groups["others"].applied == []
     said = alice.said(alice.submit(f"/approvals/{request}/approve", alice.forms("/")["approve"][1]).headers["Location"])
     assert said == [("bad", "it was denied")]
+
+
+def test_an_answer_leads_back_to_the_page_of_its_form(daemon, groups):
+    alice = logged_in(daemon)
+    ask(daemon, "workers")
+    path, hidden = alice.forms("/targets/workers")["deny"]
+    location = alice.submit(path, hidden).headers["Location"].partition("?")[0]
+    assert urllib.parse.unquote(location) == "/targets/" + daemon.get("/api/v1/targets/workers").json["data"]["id"]
+    ask(daemon, "others")
+    path, hidden = alice.forms("/")["deny"]
+    for to in ({}, {"to": "//evil.example/"}, {"to": "https://evil.example/"}, {"to": "/a\r\nSet-Cookie: b=c"}):
+        answer = alice.submit(path, hidden | to)
+        assert answer.status == 303 and answer.headers["Location"].startswith("/?"), to
 
 
 def test_who_sees_it_and_who_may_answer(daemon, groups):

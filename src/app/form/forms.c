@@ -242,13 +242,20 @@ static void write_document(const struct as_form_body *body, struct as_buf *out)
     as_json_end_object(&json);
 }
 
+static struct as_form_body expect_order(void)
+{
+    struct as_form_body body = {.names = {"form", "to"}};
+    _Static_assert(AS_ARRAY_SIZE(order_fields) + 2 <= AS_FORM_FIELDS_MAX, "there is room");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(order_fields); i++)
+        body.names[i + 2] = order_fields[i].name;
+    return body;
+}
+
 void as_forms_order(struct as_forms *forms, struct as_http_exchange *exchange, const char *who,
                     enum as_order_kind kind, const char *encoded_what)
 {
-    AS_CLEANUP(as_form_body_deinit) struct as_form_body body = {.names = {"form"}};
+    AS_CLEANUP(as_form_body_deinit) struct as_form_body body = expect_order();
     AS_CLEANUP(as_buf_deinit) struct as_buf document = AS_BUF_INIT(8 * AS_FORM_BODY_MAX);
-    for (size_t i = 0; i < AS_ARRAY_SIZE(order_fields); i++)
-        body.names[i + 1] = order_fields[i].name;
     if (!read_body(forms, exchange, HANDLER_FORM, &body) ||
         !check_seal(forms, exchange, HANDLER_FORM, &body))
         return;
@@ -264,16 +271,27 @@ void as_forms_order(struct as_forms *forms, struct as_http_exchange *exchange, c
                                                });
 }
 
+/* The page with the form. A request stands on two pages: its form says on which; else the first. */
+static void append_page(const struct as_http_exchange *exchange, struct as_buf *path)
+{
+    AS_CLEANUP(as_form_body_deinit) struct as_form_body body = expect_order();
+    const char *page = as_http_exchange_get_path(exchange);
+    size_t size = (size_t)(strrchr(page, '/') - page); /* "/targets/a/pause": "/targets/a" */
+    if (as_str_starts_with(page, "/approvals/")) {
+        const char *text = as_http_exchange_get_body(exchange, &size);
+        (void)!as_form_body_decode(text, size, &body, NULL); /* it was decoded before */
+        page = check_to(as_form_body_find(&body, "to"));
+        size = strcspn(page, "?#");
+    }
+    as_buf_append(path, page, size > 0 ? size : 1);
+}
+
 void as_forms_answer_order(void *context, struct as_http_exchange *exchange, int status,
                            const char *text)
 {
     const struct as_forms *forms = context;
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(HEADERS_MAX);
-    const char *own = as_http_exchange_get_path(exchange);
-    const char *slash = strrchr(own, '/');      /* "/targets/a/pause": back to "/targets/a" */
-    if (as_str_starts_with(own, "/approvals/")) /* the first page lists them */
-        slash = own;
-    as_buf_append(&path, own, slash > own ? (size_t)(slash - own) : 1);
+    append_page(exchange, &path);
     page_append_result(exchange, status == 200, text, &path);
     redirect(forms, exchange, path.data, "");
 }

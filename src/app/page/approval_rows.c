@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/unit.h>
 
 #include "page.h"
 
 #define ROWS_SHOWN 50
 #define TITLE_MAX  ((size_t)1024)
+#define BACK_MAX   ((size_t)4096)
 
 struct rows {
     const struct api_request *request;
@@ -62,22 +64,30 @@ static void print_sentence(const struct api_request *request, const struct as_ap
     as_buf_append_str(out, "</p>\n");
 }
 
-/* The title says what is answered: a page may have several. */
-static void print_form(const struct api_request *request, const struct as_approval_view *view,
+/* The title says what is answered: a page may have several. Its answer leads back to this page. */
+static void print_form(const struct rows *rows, const struct as_approval_view *view,
                        const char *word, const char *verb)
 {
+    const struct api_request *request = rows->request;
     const struct as_approval_state *state = &view->state;
+    AS_CLEANUP(as_buf_deinit) struct as_buf back = AS_BUF_INIT(BACK_MAX);
     char from[AS_SIZE_TEXT_SIZE], to[AS_SIZE_TEXT_SIZE];
     AS_CLEANUP(as_free_p) char *place = as_xasprintf("/approvals/%s", state->id);
     AS_CLEANUP(as_buf_deinit) struct as_buf title = AS_BUF_INIT(TITLE_MAX);
     as_buf_printf(&title, "%s %.200s: %s \u2192 %s", verb, *view->name ? view->name : view->target,
                   as_unit_print_size(view->unit, state->from, from),
                   as_unit_print_size(view->unit, state->to, to));
-    page_print_order(request,
-                     &(struct page_order){.place = place,
-                                          .word = word,
-                                          .title = as_buf_check(&title) == 0 ? title.data : verb,
-                                          .fields = ""});
+    if (rows->target) {
+        as_buf_append_str(&back, "<input type=\"hidden\" name=\"to\" value=\"/targets/");
+        as_encode_percent(&back, rows->target, strlen(rows->target), "");
+        as_buf_append_str(&back, "\">\n");
+    }
+    page_print_order(
+        request,
+        &(struct page_order){.place = place,
+                             .word = word,
+                             .title = as_buf_check(&title) == 0 ? title.data : verb,
+                             .fields = back.size > 0 && as_buf_check(&back) == 0 ? back.data : ""});
 }
 
 static void count_row(void *context, const struct as_approval_view *view)
@@ -100,8 +110,8 @@ static void print_row(void *context, const struct as_approval_view *view)
     print_sentence(rows->request, view);
     if (has_form(rows, view)) {
         if (is_waiting)
-            print_form(rows->request, view, "approve", "Approve");
-        print_form(rows->request, view, "deny", is_waiting ? "Deny" : "Take back");
+            print_form(rows, view, "approve", "Approve");
+        print_form(rows, view, "deny", is_waiting ? "Deny" : "Take back");
     }
     as_buf_append_str(out, "</div>\n");
 }
