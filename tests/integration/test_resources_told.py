@@ -38,6 +38,8 @@ def test_a_size_is_told_in_both_notations_everywhere(control_plane, namespace, m
     page = daemon.get("/targets/cart-memory").text
     assert "units of 64Mi" in page and ">replicas<" not in page, page
     assert "5 (320Mi)" in page
+    run(daemon, "floor", "cart-memory", 5, "--for=1h", "--reason=the sale", *asks)
+    assert "<dt>Floor</dt><dd>5 (320Mi), by " in daemon.get("/targets/cart-memory").text
     home = daemon.get("/").text
     assert "5 (320Mi)" in home
     target = daemon.target("cart-memory")

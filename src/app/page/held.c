@@ -3,10 +3,10 @@
  * rules that did not help. Each can be ended by resuming the target. And of one target what rules
  * and schedules hold, which end by themselves.
  */
-#include <inttypes.h>
-
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/unit.h>
 #include <alertscaler/core/forbidden.h>
+#include <alertscaler/core/sized.h>
 
 #include "page.h"
 
@@ -21,8 +21,10 @@ struct listing {
 static void print_why_contended(struct as_buf *out, const struct as_target_view *target)
 {
     const struct as_set_back *last = &target->set_backs[target->set_back_count - 1];
+    char size[AS_SIZE_TEXT_SIZE];
     html_text(out, *last->by ? last->by : "Somebody else");
-    as_buf_printf(out, " has set its size back to %" PRId32, last->found);
+    as_buf_printf(out, " has set its size back to %s",
+                  as_unit_print_size(as_sized_get_unit(target->ref), last->found, size));
 }
 
 /* Begins a row, and the table before the first. False: there is no room for it. */

@@ -2,12 +2,12 @@
  * The page of one target: its last day as a chart, what holds it, what leads to it, what was
  * decided and done.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include <alertscaler/app/chart.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
 #include <alertscaler/core/sized.h>
 
 #include "others/others.h"
@@ -41,10 +41,13 @@ static void print_schedules(const struct api_request *request,
     }
 }
 
-static void print_floor(const struct api_request *request, const struct as_floor_view *floor)
+static void print_floor(const struct api_request *request, const struct as_target_view *target)
 {
+    const struct as_floor_view *floor = &target->floor;
     struct as_buf *out = page_get_out(request);
-    as_buf_printf(out, "%" PRId32 ", by ", floor->size);
+    char size[AS_SIZE_TEXT_SIZE];
+    as_buf_printf(out, "%s, by ",
+                  as_unit_print_size(as_sized_get_unit(target->ref), floor->size, size));
     html_text(out, *floor->who ? floor->who : "?");
     if (as_moment_is_set(floor->until)) {
         as_buf_append_str(out, ", ends ");
@@ -73,7 +76,7 @@ static void print_facts(const struct api_request *request, const struct as_targe
     }
     if (target->floor.size > 0) {
         page_fact_begin(out, "Floor");
-        print_floor(request, &target->floor);
+        print_floor(request, target);
         page_fact_end(out);
     }
     if (as_moment_is_set(target->seen)) {
