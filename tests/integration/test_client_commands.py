@@ -184,6 +184,15 @@ def test_status_is_a_table(played):
         ("GET", "/api/v1/targets"), ("GET", "/api/v1/status"), ("GET", "/api/v1/approvals")]
 
 
+def test_status_says_that_it_does_not_know_what_waits(played):
+    played.answer = lambda asked: (503, {}, b"this replica does not lead\n") if asked.path.endswith("/approvals") else (
+        200, {}, {"status": "success", "data": [target()] if asked.path.endswith("/targets") else {}})
+    done = played.run("status")
+    assert done.returncode == 0 and done.stdout.splitlines()[1].startswith("checkout"), done
+    assert done.stdout.splitlines()[-1].startswith("It is not known what waits for an approval: ")
+    assert "this replica does not lead" in done.stdout
+
+
 def pause(**more):
     return {"who": "ada", "reason": "the big move", "kill_switch": False, "since": at(-60), "until": None, **more}
 

@@ -388,6 +388,11 @@ static void print_requests(const struct as_args *args, const json_t *targets, FI
     json_t *json = http_call_ask(args, "/api/v1/approvals", &problem, &unused);
     const json_t *request;
     size_t i;
+    if (!json) { /* silence would say that nothing waits */
+        fputs("It is not known what waits for an approval: ", out);
+        as_safe_text_put(out, problem);
+        fputc('\n', out);
+    }
     json_array_foreach(json_object_get(json, "data"), i, request)
     {
         const char *answer = get_text(request, "answer");
