@@ -133,7 +133,10 @@ class Effects(unittest.TestCase):
         self.assertEqual(rows(log)["slow"]["ACTIONS"], "2")
         row = rows(log, "--since", clock(601))["slow"]
         self.assertEqual((row["ACTIONS"], row["RESOLVED P50"]), ("1", "1h"))
-        self.assertEqual(log.run("effects", "--since", clock(7201))[0], 1)
+        status, out = log.run("effects", "--since", clock(7201))
+        self.assertEqual(status, 1)
+        self.assertTrue(out.startswith("No action in this time has a known effect."), out)
+        self.assertEqual(log.run("effects", "--since", clock(7201), "-o", "json")[0], 1)
         with self.assertRaises(AssertionError):
             log.run("effects", "--since", "yesterday")
 

@@ -98,6 +98,11 @@ def test_who_may_not_answer(daemon, group, tmp_path):
     for forged in ("x", asked["id"][:-1] + "0", asked["id"].lower(), "..%2f..", asked["id"] + "0"):
         assert daemon.post(f"/api/v1/approvals/{forged}/approve", {}).status in (400, 404), forged
     assert wait_request(daemon)["id"] == asked["id"] and group.applied == []
+    said = run(daemon, tmp_path, "approve", "another", "--reason=a slip")
+    assert said.returncode == 1 and "no such request" in said.stderr, said
+    assert "approve request another by ada from " in read_log(daemon, "log", "--kind=command")
+    (line,) = [line for line in daemon.process.log_text().splitlines() if "request=another" in line]
+    assert "msg=command" in line and "target=" not in line, line
 
 
 def read_log(daemon, *arguments):

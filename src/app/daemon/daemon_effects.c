@@ -41,7 +41,10 @@ static void log_order(const struct as_order_record *record)
     const struct as_order *order = record->order;
     const char *target = record->target ? record->target : order->target;
     as_log(AS_LOG_INFO, "command", AS_F("command", as_order_kind_get_word(order->kind)),
-           AS_F("target", target ? target : "all"), AS_F("who", order->who),
+           AS_F_IF("target", target           ? target
+                             : order->request ? NULL
+                                              : "all"),
+           AS_F_IF("request", order->request), AS_F("who", order->who),
            AS_F("reason", order->reason),
            AS_F("outcome", as_order_outcome_get_word(record->outcome)),
            AS_F_IF("error", record->outcome == AS_ORDER_DONE ? NULL : record->message));

@@ -279,6 +279,9 @@ static int run(const struct as_args *args)
         count(&tally);
         if (as_args_wants_json(args))
             print_json(&tally);
+        else if (found == 0)
+            puts("No action in this time has a known effect. An effect is known when the alert is "
+                 "resolved, or after an hour.");
         else
             print_table(&tally);
     }

@@ -209,20 +209,23 @@ static void put_pause(const struct print *print, const json_t *pause)
     put_text_after(print, ": ", as_record_get_text(pause, "reason"));
 }
 
-/* pause web (kubernetes/...) by ada until ...: the big move */
+/* pause web (kubernetes/...) by ada until ...: the big move
+ * An answer to a request that is not known has no target. */
 static void print_command(const struct print *print, json_t *record)
 {
     const char *outcome = as_record_get_text(record, "outcome");
+    const char *request = as_record_get_text(record, "request");
+    const bool has_target = *as_record_get_text(record, "target") != '\0';
     put_colored(print, BOLD, as_record_get_text(record, "command"));
     fputc(' ', print->out);
-    if (*as_record_get_text(record, "target"))
+    if (has_target)
         put_target(print, record);
-    else
+    else if (!*request)
         put_colored(print, BOLD, "all");
     if (has_number(record, "replicas"))
         fprintf(print->out, " to %lld%s", get_number(record, "replicas"),
                 json_is_true(json_object_get(record, "force")) ? " by force" : "");
-    put_text_after(print, ", request ", as_record_get_text(record, "request"));
+    put_text_after(print, has_target ? ", request " : "request ", request);
     put_text_after(print, " by ", as_record_get_text(record, "who"));
     put_text_after(print, " from ", as_record_get_text(record, "remote"));
     put_text_after(print, " until ", as_record_get_text(record, "until"));

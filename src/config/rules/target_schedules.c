@@ -201,7 +201,7 @@ static void finish_schedule(struct loader *loader, const struct as_yaml_node *no
     schedule->node = node;
     if (!as_yaml_find(node, "min") && !as_yaml_find(node, "max") && !as_yaml_find(node, "hold"))
         loader_report(loader, at,
-                      "the schedule changes nothing: it has no `min`, `max` and `hold`");
+                      "the schedule changes nothing: it has no `min`, no `max` and no `hold`");
     if (of->has_min && of->has_max && of->min > of->max)
         loader_report(loader, as_yaml_find(node, "max"), "`max` %d is below `min` %d", of->max,
                       of->min);
