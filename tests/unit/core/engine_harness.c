@@ -44,6 +44,19 @@ const char *said(struct harness *harness)
     return harness->told.data;
 }
 
+bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+unsigned count(const char *text, const char *part)
+{
+    unsigned found = 0;
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
+        found++;
+    return found;
+}
+
 /* Finds by the whole id or by its last part; makes it where it is not there. */
 struct virtual_target *harness_target(struct harness *harness, const char *name)
 {

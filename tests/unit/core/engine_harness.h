@@ -199,6 +199,8 @@ void harness_script(struct harness *harness, struct scale_script script);
 
 /* The transcript since the last call; good until the next call. */
 const char *said(struct harness *harness);
+bool has(const char *text, const char *part);
+unsigned count(const char *text, const char *part); /* how often it stands there */
 
 /* A started harness as a local variable. */
 #define WITH(name, spec)                                                                           \

@@ -14,14 +14,6 @@ static const struct spec slow = {
               {.name = "worse", .match = {"alertname=Worse"}, .target = "web", .up = 5}},
 };
 
-static unsigned count(const char *text, const char *word)
-{
-    unsigned found = 0;
-    for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
-        found++;
-    return found;
-}
-
 /* Somebody else, or a status update. */
 static void touch(struct harness *harness, int32_t size)
 {

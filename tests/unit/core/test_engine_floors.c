@@ -17,6 +17,13 @@ static int32_t get_size(struct harness *harness)
     return harness_target(harness, "web")->size;
 }
 
+/* Somebody else sets the size, and there is time to look at it. */
+static void set_elsewhere(struct harness *harness, int32_t size)
+{
+    harness_target(harness, "web")->size = size;
+    tick(harness, 130);
+}
+
 static void order_floor(struct harness *harness, int32_t size, int64_t seconds)
 {
     harness_order(harness, (struct as_order){.kind = AS_ORDER_FLOOR,
@@ -30,8 +37,7 @@ Test(engine_floors, the_size_is_raised_at_once_without_an_incident)
     WITH(h, spec);
     order_floor(&h, 12, 3600);
     cr_assert_eq(get_size(&h), 12);
-    harness_target(&h, "web")->size = 5; /* somebody else */
-    tick(&h, 130);
+    set_elsewhere(&h, 5);
     cr_assert_eq(get_size(&h), 12);
     harness_stop(&h);
 }
@@ -55,12 +61,10 @@ Test(engine_floors, it_survives_a_crash_with_its_end)
     WITH(h, spec);
     order_floor(&h, 12, 600);
     harness_crash(&h, 1);
-    harness_target(&h, "web")->size = 5;
-    tick(&h, 130);
+    set_elsewhere(&h, 5);
     cr_assert_eq(get_size(&h), 12);
     tick(&h, 600);
-    harness_target(&h, "web")->size = 5;
-    tick(&h, 130);
+    set_elsewhere(&h, 5);
     cr_assert_eq(get_size(&h), 5);
     harness_stop(&h);
 }
@@ -82,8 +86,7 @@ Test(engine_floors, taken_back_it_holds_nothing)
     WITH(h, spec);
     order_floor(&h, 12, 600);
     harness_order(&h, (struct as_order){.kind = AS_ORDER_FLOOR, .target = "web", .is_end = true});
-    harness_target(&h, "web")->size = 5;
-    tick(&h, 130);
+    set_elsewhere(&h, 5);
     cr_assert_eq(get_size(&h), 5);
     harness_stop(&h);
 }
@@ -104,16 +107,13 @@ Test(engine_floors, of_a_template_it_survives_a_restart_and_a_reload)
     resolve(&h, "Busy,app=web", 990);
     cr_assert_eq(get_size(&h), 12);
     harness_crash(&h, 1);
-    harness_target(&h, "web")->size = 5;
-    tick(&h, 130);
+    set_elsewhere(&h, 5);
     cr_assert_eq(get_size(&h), 12);
     harness_reload(&h, &templated);
-    harness_target(&h, "web")->size = 5;
-    tick(&h, 130);
+    set_elsewhere(&h, 5);
     cr_assert_eq(get_size(&h), 12);
     tick(&h, 600);
-    harness_target(&h, "web")->size = 5;
-    tick(&h, 130);
+    set_elsewhere(&h, 5);
     cr_assert_eq(get_size(&h), 5);
     harness_stop(&h);
 }

@@ -28,19 +28,6 @@ static const struct spec tried = {
                .ineffective_after = 2}},
 };
 
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
-static size_t count(const char *text, const char *part)
-{
-    size_t found = 0;
-    for (; (text = strstr(text, part)); text += strlen(part))
-        found++;
-    return found;
-}
-
 /* Its pods are counted by the scale's own status. */
 static struct virtual_target *start(struct harness *harness)
 {

@@ -32,11 +32,6 @@ static struct virtual_target *start(struct harness *harness)
     return pool;
 }
 
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
 static struct as_moment up_lock;
 static size_t lock_count;
 

@@ -42,14 +42,6 @@ static struct as_limits limit_removal(int64_t percent, int64_t per)
     struct harness name = {.config.limits = what};                                                 \
     harness_start(&(name), &(spec))
 
-static unsigned count(const char *text, const char *word)
-{
-    unsigned found = 0;
-    for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
-        found++;
-    return found;
-}
-
 static void fire_all(struct harness *harness, const char *const *alerts, size_t number)
 {
     struct test_alert list[8];

@@ -25,11 +25,6 @@ static const struct fleet_group groups[] = {GROUP("cheap", 2), GROUP("dear", 1)}
 
 static struct fleet fleet;
 
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
 /* Two nodes of `cheap`, one of `dear`; then somebody else orders `more` of `cheap`, in vain. */
 static void start(struct harness *harness, const struct spec *spec, int32_t more)
 {

@@ -2,68 +2,14 @@
  * Forbidden directions of pools and of their groups: what must not go down keeps its nodes, also
  * those that are marked; nothing is bought for what must not go up, and the others go on.
  */
-#include "engine_harness.h"
-
-#include <string.h>
-
-#define GIB  (INT64_C(1) << 30)
-#define BOOT (20 * AS_US_PER_S)
+#include "engine_pool.h"
 
 static const struct spec workers = {
-    .targets = {{.name = "cheap", .is_group = true, .max = 10},
-                {.name = "dear", .is_group = true, .min = 1, .max = 10},
-                {.name = "both", .pool = {"cheap", "dear"}, .max = 12, .down = 60}},
-    .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "both", .fit = true},
-              {.name = "idle",
-               .match = {"alertname=Idle"},
-               .target = "both",
-               .take = true,
-               .guard = "none"},
+    .targets = {CHEAP_AND_DEAR},
+    .rules = {WAIT_AND_IDLE,
               {.name = "keep", .match = {"alertname=Keep"}, .target = "both", .hold = AS_WAYS_DOWN},
               {.name = "stop", .match = {"alertname=Stop"}, .target = "both", .hold = AS_WAYS_UP}},
 };
-
-static const struct fleet_group groups[] = {
-    {.name = "cheap",
-     .max = 10,
-     .capacity = 100,
-     .boot_us = BOOT,
-     .cpu = 2000,
-     .memory = 8 * GIB,
-     .ready_timeout_us = 10 * AS_US_PER_MIN},
-    {.name = "dear",
-     .size = 1,
-     .min = 1,
-     .max = 10,
-     .capacity = 100,
-     .boot_us = BOOT,
-     .cpu = 2000,
-     .memory = 8 * GIB,
-     .ready_timeout_us = 10 * AS_US_PER_MIN},
-};
-
-static struct fleet fleet;
-
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
-static void start(struct harness *harness)
-{
-    harness_start(harness, &workers);
-    fleet_init(&fleet, groups, AS_ARRAY_SIZE(groups), harness->wall);
-    harness->fleet = &fleet;
-    fleet_add_pods(&fleet, 0, 4); /* which fill the node of `dear` */
-    tick(harness, 120);
-    (void)said(harness);
-}
-
-static void stop(struct harness *harness)
-{
-    harness_stop(harness);
-    fleet_deinit(&fleet);
-}
 
 static void pause_way(struct harness *harness, const char *target, enum as_ways ways)
 {
@@ -79,7 +25,7 @@ static void resume(struct harness *harness, const char *target)
 Test(engine_pool_holds, a_group_that_must_not_go_down_keeps_its_nodes_and_the_others_lose_theirs)
 {
     struct harness h = {0};
-    start(&h);
+    start(&h, &workers);
     fleet.groups[0].size = 3;
     fleet.groups[1].size = 3;
     tick(&h, 120);
@@ -98,7 +44,7 @@ Test(engine_pool_holds, a_group_that_must_not_go_down_keeps_its_nodes_and_the_ot
 Test(engine_pool_holds, while_a_rule_holds_the_pool_no_node_leaves)
 {
     struct harness h = {0};
-    start(&h);
+    start(&h, &workers);
     fleet.groups[0].size = 3;
     tick(&h, 120);
     fire(&h, "Keep", 1000);
@@ -115,7 +61,7 @@ Test(engine_pool_holds, while_a_rule_holds_the_pool_no_node_leaves)
 Test(engine_pool_holds, nodes_that_are_marked_wait_while_their_pool_must_not_go_down)
 {
     struct harness h = {0};
-    start(&h);
+    start(&h, &workers);
     const char *id = harness_target(&h, "cheap")->id;
     cr_expect_null(as_engine_find_leave_obstacle(h.engine, id, h.mono));
     fire(&h, "Keep", 1000);
@@ -135,7 +81,7 @@ Test(engine_pool_holds, nodes_that_are_marked_wait_while_their_pool_must_not_go_
 Test(engine_pool_holds, nothing_is_bought_for_a_group_that_must_not_go_up)
 {
     struct harness h = {0};
-    start(&h);
+    start(&h, &workers);
     fleet_add_pods(&fleet, 0, 6);
     tick(&h, 60);
     pause_way(&h, "cheap", AS_WAYS_UP);
@@ -150,7 +96,7 @@ Test(engine_pool_holds, nothing_is_bought_for_a_group_that_must_not_go_up)
 Test(engine_pool_holds, nothing_is_bought_while_a_rule_holds_the_pool)
 {
     struct harness h = {0};
-    start(&h);
+    start(&h, &workers);
     fleet_add_pods(&fleet, 0, 6);
     tick(&h, 60);
     fire(&h, "Stop", 1000);

@@ -2,65 +2,9 @@
  * Pools in the engine: their decisions reach their groups as shares, groups that fail lose their
  * turn to the others, and pools of one cluster decide in turn. The cluster is a fleet (fleet.h).
  */
-#include "engine_harness.h"
+#include "engine_pool.h"
 
-#define GIB  (INT64_C(1) << 30)
-#define BOOT (20 * AS_US_PER_S)
-
-static const struct spec workers = {
-    .targets = {{.name = "cheap", .is_group = true, .max = 10},
-                {.name = "dear", .is_group = true, .min = 1, .max = 10},
-                {.name = "both", .pool = {"cheap", "dear"}, .max = 12, .down = 60}},
-    .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "both", .fit = true},
-              {.name = "idle",
-               .match = {"alertname=Idle"},
-               .target = "both",
-               .take = true,
-               .guard = "none"}},
-};
-
-static const struct fleet_group groups[] = {
-    {.name = "cheap",
-     .max = 10,
-     .capacity = 100,
-     .boot_us = BOOT,
-     .cpu = 2000,
-     .memory = 8 * GIB,
-     .ready_timeout_us = 10 * AS_US_PER_MIN},
-    {.name = "dear",
-     .size = 1,
-     .min = 1,
-     .max = 10,
-     .capacity = 100,
-     .boot_us = BOOT,
-     .cpu = 2000,
-     .memory = 8 * GIB,
-     .ready_timeout_us = 10 * AS_US_PER_MIN},
-};
-
-static struct fleet fleet;
-
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
-static void start(struct harness *harness, const struct spec *spec)
-{
-    harness_start(harness, spec);
-    fleet_init(&fleet, groups, AS_ARRAY_SIZE(groups), harness->wall);
-    harness->fleet = &fleet;
-    fleet_add_pods(&fleet, 0, 4); /* which fill the node of `dear` */
-    tick(harness, 120);
-    cr_assert_eq(fleet_count_waiting(&fleet), 0);
-    (void)said(harness);
-}
-
-static void stop(struct harness *harness)
-{
-    harness_stop(harness);
-    fleet_deinit(&fleet);
-}
+static const struct spec workers = {.targets = {CHEAP_AND_DEAR}, .rules = {WAIT_AND_IDLE}};
 
 Test(engine_pools, pods_that_wait_bring_nodes_and_the_pool_rests)
 {

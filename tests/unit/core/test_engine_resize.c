@@ -56,12 +56,13 @@ static struct virtual_target *fail_rollout(struct harness *h)
     return cart;
 }
 
-static unsigned count(const char *text, const char *part)
+/* A step up, whose rollout fails. */
+static struct virtual_target *step_and_fail(struct harness *h)
 {
-    unsigned found = 0;
-    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
-        found++;
-    return found;
+    (void)get_cart(h, false);
+    fire(h, "OOM", 990);
+    (void)said(h);
+    return fail_rollout(h);
 }
 
 #define expect_said(text, part, times)                                                             \
@@ -99,10 +100,7 @@ Test(engine_resize, a_rollout_is_in_progress_until_it_ends)
 Test(engine_resize, what_does_not_roll_out_did_not_come_and_is_put_back_once)
 {
     WITH(h, rolled);
-    (void)get_cart(&h, false);
-    fire(&h, "OOM", 990);
-    (void)said(&h);
-    struct virtual_target *cart = fail_rollout(&h);
+    struct virtual_target *cart = step_and_fail(&h);
     tick(&h, 60);
     const char *text = said(&h);
     expect_said(text, "acted memory 4>5 did_not_come late", 1);
@@ -125,9 +123,7 @@ Test(engine_resize, what_does_not_roll_out_did_not_come_and_is_put_back_once)
 Test(engine_resize, the_outcome_names_what_the_controller_says)
 {
     WITH(h, rolled);
-    (void)get_cart(&h, false);
-    fire(&h, "OOM", 990);
-    (void)fail_rollout(&h);
+    (void)step_and_fail(&h);
     h.hold_calls = true;
     tick(&h, 60);
     for (int i = 0; i < 3 && !strstr(h.last_message, "timed out"); i++)
@@ -142,10 +138,7 @@ Test(engine_resize, the_outcome_names_what_the_controller_says)
 Test(engine_resize, a_crash_before_the_put_back_is_sent)
 {
     WITH(h, rolled);
-    (void)get_cart(&h, false);
-    fire(&h, "OOM", 990);
-    (void)said(&h);
-    (void)fail_rollout(&h);
+    (void)step_and_fail(&h);
     h.hold_calls = true;
     tick(&h, 60);
     harness_settle_to_request(&h);
@@ -167,10 +160,7 @@ Test(engine_resize, a_crash_before_the_put_back_is_sent)
 Test(engine_resize, a_crash_after_the_put_back)
 {
     WITH(h, rolled);
-    (void)get_cart(&h, false);
-    fire(&h, "OOM", 990);
-    (void)said(&h);
-    (void)fail_rollout(&h);
+    (void)step_and_fail(&h);
     h.hold_calls = true;
     tick(&h, 60);
     harness_settle_to_request(&h);
@@ -230,10 +220,7 @@ Test(engine_resize, a_decrease_that_does_not_roll_out_stops_no_step_up)
 Test(engine_resize, a_refused_put_back_is_not_tried_again)
 {
     WITH(h, rolled);
-    (void)get_cart(&h, false);
-    fire(&h, "OOM", 990);
-    (void)said(&h);
-    struct virtual_target *cart = fail_rollout(&h);
+    struct virtual_target *cart = step_and_fail(&h);
     harness_script(&h, (struct scale_script){.outcome = AS_REASON_REJECTED});
     tick(&h, 200);
     const char *text = said(&h);
@@ -247,10 +234,7 @@ Test(engine_resize, a_refused_put_back_is_not_tried_again)
 Test(engine_resize, what_somebody_has_changed_since_is_not_put_back)
 {
     WITH(h, rolled);
-    (void)get_cart(&h, false);
-    fire(&h, "OOM", 990);
-    (void)said(&h);
-    struct virtual_target *cart = fail_rollout(&h);
+    struct virtual_target *cart = step_and_fail(&h);
     cart->size = 9;
     cart->version++;
     resolve(&h, "OOM", 990);

@@ -204,11 +204,6 @@ static void end(struct harness *harness)
     struct harness name = {0};                                                                     \
     begin(&(name), &(spec))
 
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
 static int32_t size_of(struct harness *harness, const char *name)
 {
     return harness_target(harness, name)->size;
