@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from harness import alertmanager, control_plane as kubernetes, daemon, prometheus, workers  # noqa: E402
+from harness import alertmanager, browser, control_plane as kubernetes, daemon, npm, prometheus, workers  # noqa: E402
 from harness.alertmanager import Alertmanager, start_cluster  # noqa: E402
 from harness.daemon import Daemon  # noqa: E402
 from harness.deploy import install  # noqa: E402
@@ -104,6 +104,26 @@ def pytest_collection_modifyitems(items):
 def _need(reason):
     if reason:
         pytest.skip(reason)
+
+
+# A browser, one for each file of tests.
+
+
+@pytest.fixture(scope="module")
+def chrome(request, tmp_path_factory):
+    """BROWSER_FLAGS of the file: more of its command line."""
+    _need(browser.missing())
+    one = browser.Browser(tmp_path_factory.mktemp("browser"), *getattr(request.module, "BROWSER_FLAGS", ()))
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="module")
+def axe():
+    try:
+        return browser.find_axe()
+    except npm.Missing as why:
+        pytest.skip(str(why))
 
 
 # Servers, one for the whole session where starting takes long.

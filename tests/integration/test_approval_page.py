@@ -1,15 +1,12 @@
 """What waits for a person, on the pages: who sees it, who has the forms, and what an attacker tries. First with a browser that is
 played, then in Debian's Chromium."""
-import os
-import pathlib
 import re
 import urllib.parse
 
 import pytest
 import yaml
 
-from harness import browser as browsers, npm
-from harness.browser import NARROW, WIDE, Browser
+from harness.browser import NARROW, WIDE
 from harness.node_group import HttpNodeGroup
 from harness.notification import alert, notification
 from harness.protection import BCRYPT, PASSWORD
@@ -168,15 +165,6 @@ def test_an_approval_that_waits_for_its_use_can_be_taken_back(daemon, groups):
 
 # --- in a browser
 
-@pytest.fixture(scope="module")
-def chrome(tmp_path_factory):
-    if browsers.missing():
-        pytest.skip(browsers.missing())
-    one = Browser(tmp_path_factory.mktemp("browser"))
-    yield one
-    one.stop()
-
-
 def log_in(chrome, daemon, path):
     chrome.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
     chrome.driver.get(f"{daemon.url}/login?to={path}")
@@ -200,12 +188,7 @@ def test_a_person_approves_in_a_browser(daemon, groups, chrome):
 
 
 @pytest.mark.parametrize("width, dark", [(NARROW, True), (WIDE, False)])
-def test_the_forms_are_for_everyone(daemon, chrome, width, dark):
-    """Nothing wider than the window, nothing that axe-core complains of. PAGE_PICTURES: as in test_page.py."""
-    try:
-        axe = browsers.find_axe()
-    except npm.Missing as why:
-        pytest.skip(str(why))
+def test_the_forms_are_for_everyone(daemon, chrome, axe, width, dark):
     ask(daemon, "workers")
     ask(daemon, "others")
     log_in(chrome, daemon, "/")
@@ -213,7 +196,4 @@ def test_the_forms_are_for_everyone(daemon, chrome, width, dark):
         chrome.show(daemon.url + path, width, dark)
         for summary in chrome.find(".note details:not([open]) > summary"):
             summary.click()
-        assert chrome.overflow() <= 0, path
-        assert chrome.complaints(axe) == [], path
-        if pictures := os.environ.get("PAGE_PICTURES"):
-            chrome.shoot(pathlib.Path(pictures) / f"approval-{name}-{width}-{'dark' if dark else 'light'}.png")
+        chrome.judge(axe, f"approval-{name}", width, dark)

@@ -77,6 +77,7 @@ def demo(tmp_path):
                 one.popen.wait(60)
             except subprocess.TimeoutExpired:
                 one.popen.kill()
+                raise
 
 
 @pytest.mark.seconds(BUILD_SECONDS + 200)

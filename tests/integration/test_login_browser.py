@@ -1,29 +1,17 @@
 """A real browser at the forms: Debian's Chromium, headless. What it does of itself (cookies, Origin, frames) is what
 test_forms.py plays."""
-import os
-import pathlib
-
 import pytest
 import yaml
 
-from harness import browser as browsers, npm
-from harness.browser import NARROW, WIDE, Browser
+from harness.browser import NARROW, WIDE
 from harness.certificates import Authority
 from harness.files import replace
 from harness.http import Server
 from harness.protection import BCRYPT, PASSWORD
 from harness.wait import eventually
 
+BROWSER_FLAGS = ["--ignore-certificate-errors"]
 OTHER_BCRYPT = BCRYPT.replace("$2b$", "$2y$")       # of the same password
-
-
-@pytest.fixture(scope="module")
-def chrome(tmp_path_factory):
-    if browsers.missing():
-        pytest.skip(browsers.missing())
-    one = Browser(tmp_path_factory.mktemp("browser"), "--ignore-certificate-errors")
-    yield one
-    one.stop()
 
 
 @pytest.fixture
@@ -229,21 +217,13 @@ def test_the_forms_work_without_scripts(make, browser):
 
 
 @pytest.mark.parametrize("width, dark", [(NARROW, True), (WIDE, False)])
-def test_the_forms_are_for_everyone(make, chrome, browser, width, dark):
-    """Nothing wider than the window, nothing that axe-core complains of. PAGE_PICTURES: as in test_page.py."""
-    try:
-        axe = browsers.find_axe()
-    except npm.Missing as why:
-        pytest.skip(str(why))
+def test_the_forms_are_for_everyone(make, chrome, browser, axe, width, dark):
     daemon = make()
 
     def look(name):
         for summary in chrome.find("details:not([open]) > summary"):
             summary.click()
-        assert chrome.overflow() <= 0, name
-        assert chrome.complaints(axe) == [], name
-        if pictures := os.environ.get("PAGE_PICTURES"):
-            chrome.shoot(pathlib.Path(pictures) / f"{name}-{width}-{'dark' if dark else 'light'}.png")
+        chrome.judge(axe, name, width, dark)
 
     chrome.show(daemon.url + "/login?to=/targets/workers", width, dark)
     look("login")

@@ -3,7 +3,6 @@ axe-core complains of, in two widths, light and dark. PAGE_PICTURES=DIR in the e
 import html
 import html.parser
 import json
-import os
 import pathlib
 import re
 import socket
@@ -12,8 +11,7 @@ import urllib.parse
 
 import pytest
 
-from harness import browser as browsers, npm
-from harness.browser import NARROW, WIDE, Browser
+from harness.browser import NARROW, WIDE
 from harness.http import request
 from harness.notification import alert, notification
 from harness.wait import eventually
@@ -171,65 +169,43 @@ def test_what_a_credential_may_not_see(make_daemon, node_group, tmp_path):
 
 # --- in a browser
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if browsers.missing():
-        pytest.skip(browsers.missing())
-    one = Browser(tmp_path_factory.mktemp("browser"))
-    yield one
-    one.stop()
-
-
-@pytest.fixture(scope="module")
-def axe():
-    try:
-        return browsers.find_axe()
-    except npm.Missing as why:
-        pytest.skip(str(why))
-
-
 def looks(deep):
     """Width and darkness: the quick run takes two of the four."""
     return [(NARROW, True), (WIDE, False)] + ([(NARROW, False), (WIDE, True)] if deep else [])
 
 
 @pytest.mark.parametrize("deep", [False, pytest.param(True, marks=pytest.mark.deep)], ids=["quick", "deep"])
-def test_pages_are_for_everyone(world, browser, axe, deep):
+def test_pages_are_for_everyone(world, chrome, axe, deep):
     pages = {"targets": "/", "target": "/targets/checkout", "decision": f"/decisions/{last_decision(world, 'checkout')}",
              "incidents": "/incidents", "rules": "/rules", "group": "/groups/checkout", "filtered": "/?q=nothing-like-it"}
-    pictures = os.environ.get("PAGE_PICTURES")
     for name, path in pages.items():
         for width, dark in looks(deep):
-            browser.show(world.url + path, width, dark)
-            where = f"{path} at {width} pixels, {'dark' if dark else 'light'}"
-            assert browser.overflow() <= 0, where
-            assert browser.complaints(axe) == [], where
-            if pictures:
-                browser.shoot(pathlib.Path(pictures) / f"{name}-{width}-{'dark' if dark else 'light'}.png")
+            chrome.show(world.url + path, width, dark)
+            chrome.judge(axe, name, width, dark)
 
 
-def test_the_test_itself_would_find_what_is_wrong(world, browser, axe):
-    browser.show(world.url + "/")
-    browser.run("document.querySelector('main').insertAdjacentHTML('beforeend', '<img><input><p id=pale>pale</p>');"
-                "document.getElementById('pale').style.color = '#ccc'; document.body.style.minWidth = '3000px'")
-    found = {complaint.partition(" ")[0] for complaint in browser.complaints(axe)}
+def test_the_test_itself_would_find_what_is_wrong(world, chrome, axe):
+    chrome.show(world.url + "/")
+    chrome.run("document.querySelector('main').insertAdjacentHTML('beforeend', '<img><input><p id=pale>pale</p>');"
+               "document.getElementById('pale').style.color = '#ccc'; document.body.style.minWidth = '3000px'")
+    found = {complaint.partition(" ")[0] for complaint in chrome.complaints(axe)}
     assert found >= {"image-alt", "label", "color-contrast"}
-    assert browser.overflow() > 0
+    assert chrome.overflow() > 0
 
 
-def test_a_person_finds_the_reason_by_links_alone(world, browser):
+def test_a_person_finds_the_reason_by_links_alone(world, chrome):
     """From the first page to the gates of a decision, and back, with nothing but clicks; the filter is a form without a script."""
-    browser.show(world.url + "/")
-    field = browser.find("input[name=q]")[0]
+    chrome.show(world.url + "/")
+    field = chrome.find("input[name=q]")[0]
     field.send_keys("check")
     field.submit()
-    eventually(lambda: len(browser.find("table[aria-label=Targets] tbody tr")) == 1)
-    browser.follow("Size", "Size \u2191")
-    assert "sort=size" in browser.driver.current_url and "q=check" in browser.driver.current_url
-    browser.follow("checkout", "The last day")
-    [time] = [link.text for link in browser.find("table[aria-label=Decisions] a")][:1]
-    browser.follow(time, "the highest size that a rule wants")
-    browser.follow("alertscaler", "Latest decisions")
+    eventually(lambda: len(chrome.find("table[aria-label=Targets] tbody tr")) == 1)
+    chrome.follow("Size", "Size \u2191")
+    assert "sort=size" in chrome.driver.current_url and "q=check" in chrome.driver.current_url
+    chrome.follow("checkout", "The last day")
+    [time] = [link.text for link in chrome.find("table[aria-label=Decisions] a")][:1]
+    chrome.follow(time, "the highest size that a rule wants")
+    chrome.follow("alertscaler", "Latest decisions")
 
 
 def test_a_page_that_is_read_by_nobody_holds_nothing(world):

@@ -48,6 +48,15 @@ class Browser:
     def stop(self):
         self.driver.quit()
 
+    def judge(self, axe, name, width, dark):
+        """The page that is open: nothing is wider than the window, and axe-core complains of nothing. PAGE_PICTURES=DIR in the
+        environment keeps a picture."""
+        look = f"{name}-{width}-{'dark' if dark else 'light'}"
+        assert self.overflow() <= 0, look
+        assert self.complaints(axe) == [], look
+        if pictures := os.environ.get("PAGE_PICTURES"):
+            self.shoot(pathlib.Path(pictures) / f"{look}.png")
+
     def show(self, url, width=WIDE, dark=False):
         """Opens the page anew. What its console says is an error: a refused style or script, something not found."""
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
