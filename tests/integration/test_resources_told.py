@@ -44,3 +44,15 @@ def test_a_size_is_told_in_both_notations_everywhere(control_plane, namespace, m
     assert "5 (320Mi)" in home
     target = daemon.target("cart-memory")
     assert (target["replicas"], target["unit"]) == (5, "64Mi")
+
+
+def test_a_question_is_asked_in_both_notations(make, tmp_path):
+    daemon = make(rule={"approval": {"above": 0}})
+    fire(daemon)
+    asked = daemon.wait_record("approval", event="asked")
+    assert (asked["from"], asked["to"], asked["unit"]) == (4, 5, "64Mi"), "records count units"
+    line, = [line for line in daemon.process.log_text().splitlines() if "msg=approval event=asked" in line]
+    assert 'from="4 (256Mi)" to="5 (320Mi)"' in line, line
+    assert "oom from 4 (256Mi) to 5 (320Mi)" in run(daemon, "status", "--url", daemon.url, "--token-file", tmp_path / "token")
+    page = daemon.get("/targets/cart-memory").text
+    assert "4 (256Mi)" in page and "5 (320Mi)" in page
