@@ -551,8 +551,9 @@ void check_request(struct world *world, struct server_target *target,
     schedules_get_widest(config, &min, &max);
     if (target->own_max >= 0 && target->own_max < max)
         max = target->own_max;
+    const int32_t lowest = schedules_get_lowest_max(config); /* it goes before the own min */
     if (target->own_min > min)
-        min = target->own_min;
+        min = target->own_min < lowest ? target->own_min : lowest;
     if (min > max)
         min = max;
     const bool is_up = request->to > request->from;

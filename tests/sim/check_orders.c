@@ -42,10 +42,8 @@ int32_t check_get_floor(const struct world *world, const struct server_target *t
     int32_t floor = is_surely_on(world, &target->floor) ? target->floor.size : 0;
     if (!config)
         return 0;
-    floor = config->bounds.max < floor ? config->bounds.max : floor;
-    for (size_t i = 0; i < config->schedule_count; i++)
-        if (config->schedules[i].has_max && config->schedules[i].max < floor)
-            floor = config->schedules[i].max;
+    const int32_t max = schedules_get_lowest_max(config);
+    floor = max < floor ? max : floor;
     return target->own_max >= 0 && target->own_max < floor ? target->own_max : floor;
 }
 

@@ -1,6 +1,7 @@
 /*
  * Schedules of targets, and what they promise: the bounds of a decision are those of the daemon's
- * clock, and at the end of the calm a size is not below a min in force.
+ * clock, narrowed by the target's own, and at the end of the calm a size is not below a min in
+ * force.
  */
 #include "sim.h"
 
@@ -61,6 +62,36 @@ void schedules_get_widest(const struct as_target_config *config, int32_t *min_ou
     }
 }
 
+int32_t schedules_get_lowest_max(const struct as_target_config *config)
+{
+    int32_t lowest = config->bounds.max;
+    for (size_t i = 0; i < config->schedule_count; i++)
+        if (config->schedules[i].has_max && config->schedules[i].max < lowest)
+            lowest = config->schedules[i].max;
+    return lowest;
+}
+
+/* The target's own bounds narrow those in force; a max goes before every min. */
+static void check_bounds(struct world *world, const struct as_decision_record *decision,
+                         const struct as_target_config *config)
+{
+    const struct server_target *target = server_find(world, decision->target);
+    const struct as_decide_input *input = decision->input;
+    const struct as_schedule_bounds bounds = schedules_get_bounds(world, config);
+    int32_t min = bounds.min > input->floor ? bounds.min : input->floor, max = bounds.max;
+    if (pools_has(world, target))
+        return;
+    if (target->own_max >= 0 && target->own_max < max)
+        max = target->own_max;
+    if (target->own_min > min)
+        min = target->own_min;
+    if (min > max)
+        min = max;
+    if (input->config.min != min || input->config.max != max)
+        fail(world, "%s: decided with bounds of %d and %d instead of %d and %d", decision->target,
+             input->config.min, input->config.max, min, max);
+}
+
 void schedules_check_decision(struct world *world, const struct as_decision_record *decision)
 {
     const struct as_target_config *config = rules_find_target(world, decision->target);
@@ -77,6 +108,8 @@ void schedules_check_decision(struct world *world, const struct as_decision_reco
     if (config && (input->schedule_count != in_force || input->enforce_min != has_min))
         fail(world, "%s: decided with %zu schedules, but %zu are in force", decision->target,
              input->schedule_count, in_force);
+    if (config)
+        check_bounds(world, decision, config);
 }
 
 /* What neither began nor ended lately. */

@@ -675,6 +675,7 @@ struct as_schedule_bounds schedules_get_bounds(const struct world *world,
 void schedules_get_widest(const struct as_target_config *config, int32_t *min_out,
                           int32_t *max_out);
 void schedules_check_decision(struct world *world, const struct as_decision_record *decision);
+int32_t schedules_get_lowest_max(const struct as_target_config *config);
 void schedules_check_end(struct world *world); /* of the calm */
 
 /* ---- check_orders.c */
