@@ -242,6 +242,22 @@ void alertmanager_start(struct world *world)
     }
 }
 
+/* Nobody silences anything any more. The watchdog fires at last: a list without it proves no end.
+ */
+void alertmanager_calm_down(struct world *world)
+{
+    struct alert *watchdog = &world->alerts[0];
+    for (int i = 0; i < ALERTS; i++)
+        world->alerts[i].silenced = false;
+    if (pools_is_watchdog(world, watchdog) && !watchdog->firing) {
+        watchdog->firing = true;
+        watchdog->starts_at = true_wall(world);
+        trace(world, "alert %016llx fires", (unsigned long long)watchdog->fingerprint);
+    }
+    world->repeat_interval = 20 * MINUTE;
+    world->group_interval = 5 * MINUTE;
+}
+
 void alertmanager_stop(struct world *world)
 {
     struct event *event;

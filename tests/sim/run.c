@@ -165,10 +165,7 @@ static void calm_down(struct world *world)
 {
     world->is_calm = true;
     trace(world, "calm");
-    for (int i = 0; i < ALERTS; i++)
-        world->alerts[i].silenced = false;
-    world->repeat_interval = 20 * MINUTE;
-    world->group_interval = 5 * MINUTE;
+    alertmanager_calm_down(world);
     faults_calm_down(world);
     server_calm_down(world);
     source_calm_down(world);

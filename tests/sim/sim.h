@@ -272,6 +272,7 @@ struct peer_group {
 
 void alertmanager_start(struct world *world);
 void alertmanager_stop(struct world *world);
+void alertmanager_calm_down(struct world *world);
 void alertmanager_drop(struct world *world, struct message *message);
 void alertmanager_post(struct world *world, struct message *message, int64_t delay);
 /* What the daemon answered, or that the connection broke. */
