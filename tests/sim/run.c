@@ -63,6 +63,29 @@ static void find_open(void *context, const struct as_incident_state *state,
         check->is_open || (state->is_open && state->fingerprint == check->alert->fingerprint);
 }
 
+struct ineffective_check {
+    const char *target, *rule;
+    bool is_held;
+};
+
+static void find_ineffective(void *context, const struct as_ineffective_view *view)
+{
+    struct ineffective_check *check = context;
+    check->is_held = check->is_held || (strcmp(view->ref->id, check->target) == 0 &&
+                                        strcmp(view->rule, check->rule) == 0);
+}
+
+/* An alert that fires through the calm outlasts the hour that each step has to help. */
+static bool is_ineffective(const struct world *world, const struct server_target *target,
+                           const struct as_rule *rule)
+{
+    const struct as_clock *clock = &world->daemon.clock->clock;
+    struct ineffective_check check = {.target = target->id, .rule = rule->name};
+    as_engine_visit_ineffective(as_shell_get_engine(world->daemon.shell), clock->get_mono(clock),
+                                clock->get_wall(clock), find_ineffective, &check);
+    return rule->ineffective_after > 0 && check.is_held;
+}
+
 /* A rule that applies again each time the lock expires has brought its target to the maximum. */
 static void check_raised(void *context, const struct as_incident_state *state,
                          const struct as_incident_target *targets, size_t count)
@@ -77,7 +100,8 @@ static void check_raised(void *context, const struct as_incident_state *state,
             rule->max_steps || rule->source.kind != AS_SOURCE_NONE || rule->dry_run ||
             config->dry_run || world->daemon.config.dry_run ||
             (config->bounds.cooldown.up_us == 0 && !rule->action.is_to) || rule->approval.is_set ||
-            target->rival.is_there) /* it may have been left alone for an hour */
+            target->rival.is_there || /* it may have been left alone for an hour */
+            is_ineffective(world, target, rule))
             continue;
         if (config->bounds.has_behavior && target->size == 0)
             continue; /* a policy in percent allows nothing from nothing, as HPA's */
