@@ -265,7 +265,8 @@ static void check_not_refused(struct world *world, const struct sim_approval *ap
     for (size_t i = 0; i < world->approval_count; i++) {
         const struct sim_approval *other = world->approvals[i];
         if (other != approval && other->logged.answer == SIM_REFUSED && !other->logged.is_over &&
-            other->target == approval->target && other->rule_changes == approval->rule_changes &&
+            !other->logged.is_renewed && other->target == approval->target &&
+            other->rule_changes == approval->rule_changes &&
             strcmp(other->rule, approval->rule) == 0 && strcmp(other->uid, approval->uid) == 0 &&
             strcmp(other->incident, approval->incident) == 0 &&
             approval->asked_at - other->refused_at < AS_APPROVAL_SPAN_US)
@@ -335,7 +336,9 @@ void log_approved_action(struct world *world, const json_t *record)
     approval->logged.is_applied = strcmp(log_text(record, "outcome"), "applied") == 0;
 }
 
-void log_approvals_note_end(struct world *world, uint64_t fingerprint)
+/* A request may be for `on_resolved` of an incident that has ended before: when its alert fires
+ * again, the rule may ask for the new incident. */
+void log_approvals_note_incident(struct world *world, uint64_t fingerprint, bool opens)
 {
     for (int i = 0; i < ALERTS; i++) {
         char incident[AS_DIGEST_TEXT_SIZE];
@@ -345,7 +348,7 @@ void log_approvals_note_end(struct world *world, uint64_t fingerprint)
         for (size_t j = 0; j < world->approval_count; j++) {
             struct sim_approval *approval = world->approvals[j];
             if (approval->logged.answer != SIM_UNASKED && strcmp(approval->incident, incident) == 0)
-                approval->logged.is_over = true;
+                *(opens ? &approval->logged.is_renewed : &approval->logged.is_over) = true;
         }
     }
 }

@@ -224,8 +224,8 @@ static void read_incident(struct world *world, struct log_reader *reader, const 
         summary->open[summary->open_count++] = fingerprint;
     else if (!opens && !holds)
         summary->open[at] = summary->open[--summary->open_count];
-    if (!opens && !holds)
-        log_approvals_note_end(world, fingerprint);
+    if (!holds)
+        log_approvals_note_incident(world, fingerprint, opens);
     if (opens || strcmp(event, "unsilenced") == 0)
         keys_add(&reader->opened, "%s %s", log_text(record, "notification"),
                  log_text(record, "fingerprint"));

@@ -502,7 +502,7 @@ struct sim_approval { /* a request for one */
     bool is_opposed; /* a change in the other direction has left the daemon since */
     struct {         /* by the log */
         enum sim_answer answer;
-        bool is_over, is_applied; /* is_over: its incident */
+        bool is_over, is_renewed, is_applied; /* its incident is over; its alert has another */
         char action[AS_ULID_SIZE];
     } logged;
 };
@@ -675,8 +675,8 @@ struct as_schedule_bounds schedules_get_bounds(const struct world *world,
 /* The lowest min and the highest max that may be in force at any time. */
 void schedules_get_widest(const struct as_target_config *config, int32_t *min_out,
                           int32_t *max_out);
-void schedules_check_decision(struct world *world, const struct as_decision_record *decision);
 int32_t schedules_get_lowest_max(const struct as_target_config *config);
+void schedules_check_decision(struct world *world, const struct as_decision_record *decision);
 void schedules_check_end(struct world *world); /* of the calm */
 
 /* ---- check_orders.c */
@@ -714,8 +714,9 @@ void check_approvals_reload(struct world *world);
 
 void log_approval(struct world *world, const json_t *record);
 void log_approved_action(struct world *world, const json_t *record);
-void log_approvals_note_end(struct world *world, uint64_t fingerprint); /* of an incident */
-void log_approvals_compare(struct world *world);                        /* with the engine */
+/* It opens, or is over. */
+void log_approvals_note_incident(struct world *world, uint64_t fingerprint, bool opens);
+void log_approvals_compare(struct world *world); /* with the engine */
 
 /* ---- check_pools.c */
 
