@@ -34,6 +34,15 @@ struct fleet_group {
     double price;
 };
 
+/* An initializer: nodes of two cores and 8 GiB, for which the provider has room and which come in
+ * time. `size` is its minimum too. */
+#define FLEET_GROUP(name_, size_, max_)                                                            \
+    {                                                                                              \
+        .name = (name_), .size = (size_), .min = (size_), .max = (max_), .capacity = 100,          \
+        .boot_us = 20 * AS_US_PER_S, .cpu = 2000, .memory = INT64_C(8) << 30,                      \
+        .ready_timeout_us = 10 * AS_US_PER_MIN                                                     \
+    }
+
 struct fleet_node {
     bool is_used;
     char name[32];

@@ -9,8 +9,6 @@
 
 #include "../core/engine_harness.h"
 
-#define GIB (INT64_C(1) << 30)
-
 static const struct spec workers = {
     .targets = {{.name = "cheap", .is_group = true, .max = 10},
                 {.name = "dear", .is_group = true, .min = 1, .max = 1},
@@ -42,24 +40,7 @@ static const struct spec sums = {
                .up_steps = {{.is_above = true, .bound = 70, .amount = {.size = 1}}}}},
 };
 
-static const struct fleet_group groups[] = {
-    {.name = "cheap",
-     .max = 10,
-     .capacity = 100,
-     .boot_us = 20 * AS_US_PER_S,
-     .cpu = 2000,
-     .memory = 8 * GIB,
-     .ready_timeout_us = 10 * AS_US_PER_MIN},
-    {.name = "dear",
-     .size = 1,
-     .min = 1,
-     .max = 1,
-     .capacity = 100,
-     .boot_us = 20 * AS_US_PER_S,
-     .cpu = 2000,
-     .memory = 8 * GIB,
-     .ready_timeout_us = 10 * AS_US_PER_MIN},
-};
+static const struct fleet_group groups[] = {FLEET_GROUP("cheap", 0, 10), FLEET_GROUP("dear", 1, 1)};
 
 static struct harness harness;
 static struct fleet fleet;

@@ -7,9 +7,6 @@
 
 #include "engine_harness.h"
 
-#define GIB  (INT64_C(1) << 30)
-#define BOOT (20 * AS_US_PER_S)
-
 #define CHEAP_AND_DEAR                                                                             \
     {.name = "cheap", .is_group = true, .max = 10},                                                \
         {.name = "dear", .is_group = true, .min = 1, .max = 10},                                   \
@@ -23,24 +20,8 @@
         .guard = "none"                                                                            \
     }
 
-static const struct fleet_group groups[] = {
-    {.name = "cheap",
-     .max = 10,
-     .capacity = 100,
-     .boot_us = BOOT,
-     .cpu = 2000,
-     .memory = 8 * GIB,
-     .ready_timeout_us = 10 * AS_US_PER_MIN},
-    {.name = "dear",
-     .size = 1,
-     .min = 1,
-     .max = 10,
-     .capacity = 100,
-     .boot_us = BOOT,
-     .cpu = 2000,
-     .memory = 8 * GIB,
-     .ready_timeout_us = 10 * AS_US_PER_MIN},
-};
+static const struct fleet_group groups[] = {FLEET_GROUP("cheap", 0, 10),
+                                            FLEET_GROUP("dear", 1, 10)};
 
 static struct fleet fleet;
 

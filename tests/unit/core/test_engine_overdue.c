@@ -5,7 +5,6 @@
  */
 #include "engine_harness.h"
 
-#define GIB     (INT64_C(1) << 30)
 #define TIMEOUT 600 /* ready_timeout, in seconds */
 
 static const struct spec workers = {
@@ -15,13 +14,8 @@ static const struct spec workers = {
     .rules = {{.name = "wait", .match = {"alertname=Wait"}, .target = "both", .fit = true}},
 };
 
-#define GROUP(name_, size_)                                                                        \
-    {                                                                                              \
-        .name = name_, .size = size_, .min = size_, .max = 10, .capacity = 100,                    \
-        .boot_us = 20 * AS_US_PER_S, .cpu = 2000, .memory = 8 * GIB,                               \
-        .ready_timeout_us = TIMEOUT * AS_US_PER_S                                                  \
-    }
-static const struct fleet_group groups[] = {GROUP("cheap", 2), GROUP("dear", 1)};
+static const struct fleet_group groups[] = {FLEET_GROUP("cheap", 2, 10),
+                                            FLEET_GROUP("dear", 1, 10)};
 
 static struct fleet fleet;
 
