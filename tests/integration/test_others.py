@@ -135,7 +135,7 @@ def test_a_size_that_is_set_back_again_and_again(control_plane, namespace, make,
     assert others(daemon, "over")[0]["message"] == "resumed by an operator"
     assert daemon.metrics().value("alertscaler_target_contended", target="web") == 0
     assert "argocd-controller set 4 back to 2" in run(daemon, "explain", "--target=web", f"--at={decision['time']}", str(daemon.log_file))
-    assert "0 differ" in run(daemon, "replay", str(daemon.log_file))
+    assert " 0 differ" in run(daemon, "replay", str(daemon.log_file))
     assert "4 set back to 2 by argocd-controller" in run(daemon, "log", "--kind=others", str(daemon.log_file))
     eventually(lambda: [e["data"]["phase"] for e in people.events("contended")] == ["begin", "end"], what="people are told")
     assert people.events("contended")[0]["data"]["message"] == "argocd-controller"
