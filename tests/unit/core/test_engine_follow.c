@@ -109,15 +109,22 @@ Test(engine_follow, what_is_not_ready_in_time_stops_steps_up_until_the_number_ch
     harness_stop(&h);
 }
 
+/* A step up to 6 whose pods are not ready in time, for an alert that is over. */
+static struct virtual_target *start_with_a_late_step(struct harness *h)
+{
+    struct virtual_target *web = start(h);
+    web->has_no_capacity = true;
+    fire(h, "Slow", 990);
+    tick(h, 330);
+    resolve(h, "Slow", 990);
+    (void)said(h);
+    return web;
+}
+
 Test(engine_follow, steps_down_go_on)
 {
     WITH(h, shop);
-    struct virtual_target *web = start(&h);
-    web->has_no_capacity = true;
-    fire(&h, "Slow", 990);
-    tick(&h, 330);
-    resolve(&h, "Slow", 990);
-    (void)said(&h);
+    (void)start_with_a_late_step(&h);
     fire(&h, "Idle", 1400);
     tick(&h, 5);
     cr_expect(has(said(&h), "acted web 6>5 applied"));
@@ -134,12 +141,7 @@ Test(engine_follow, no_other_rule_steps_up_either_and_orders_are_carried_out)
                   {.name = "errors", .match = {"alertname=Errors"}, .target = "web", .up = 5}},
     };
     WITH(h, two);
-    struct virtual_target *web = start(&h);
-    web->has_no_capacity = true;
-    fire(&h, "Slow", 990);
-    tick(&h, 330);
-    resolve(&h, "Slow", 990);
-    (void)said(&h);
+    struct virtual_target *web = start_with_a_late_step(&h);
     fire(&h, "Errors", 1400);
     tick(&h, 120);
     cr_expect(has(said(&h), "did_not_come"));
