@@ -10,6 +10,8 @@
 #include "engine/state/engine_targets.h"
 #include "engine/targets/engine_pauses.h"
 
+#define SINGLE_MAX 4 /* three pauses, and an increase that did not come */
+
 struct list {
     struct as_forbidden *rows;
     size_t count, capacity;
@@ -120,7 +122,7 @@ static void add_pool(struct as_engine *engine, const struct target *target, stru
                                         .by = AS_HOLDER_PAUSE,
                                         .name = as_arena_strdup(&engine->arena, pool->pause.who)});
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&pool->groups) {
-        if (group_holds(group) && list->count < list->capacity)
+        if (group_holds(group))
             add(list, (struct as_forbidden){.ways = group->rule->action.hold,
                                             .by = AS_HOLDER_RULE,
                                             .name = group->rule->name});
@@ -141,11 +143,22 @@ bool forbidden_is(const struct as_engine *engine, const struct target *target, e
            (way == AS_WAYS_UP && target_did_not_come(target, engine->mono));
 }
 
+static size_t count_possible(const struct as_engine *engine, const struct target *target)
+{
+    const struct target *pool = target_find_pool(engine, target);
+    size_t count = SINGLE_MAX + target->trial_count + target->config->schedule_count;
+    struct group *group;
+    if (pool) {
+        RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&pool->groups)
+            count += group_holds(group);
+    }
+    return count;
+}
+
 void forbidden_fill(struct as_engine *engine, const struct target *target,
                     struct as_decide_input *input)
 {
-    struct list list = {.capacity =
-                            FORBIDDEN_MAX + target->trial_count + target->config->schedule_count};
+    struct list list = {.capacity = count_possible(engine, target)};
 
     list.rows = as_arena_alloc(&engine->arena, list.capacity, sizeof(*list.rows));
     add_pauses(engine, target, &list);

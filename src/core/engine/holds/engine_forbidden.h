@@ -6,8 +6,6 @@
 
 #include "engine/state/engine_state.h"
 
-#define FORBIDDEN_MAX 64 /* of one target, without rules that are ineffective */
-
 /* The rows are the engine's, for this step; so are their texts. */
 void forbidden_fill(struct as_engine *engine, const struct target *target,
                     struct as_decide_input *input);
