@@ -76,7 +76,9 @@ def test_scaled_objects_are_named_everywhere(plane, namespace, make):
     assert "target `free`" not in done.stderr
     check_records(daemon)
 
-    plane.admin.delete(path_of("keda.sh/v1alpha1", kind, namespace, "so"))
+    path = path_of("keda.sh/v1alpha1", kind, namespace, "so")
+    plane.admin.delete(f"{path}?propagationPolicy=Orphan")      # else the garbage collector deletes the HPA too
+    plane.admin.wait_gone(path)
     daemon.restart()
     eventually(lambda: daemon.target("jobs")["others"], what="it has looked again")
     assert [each["name"] for each in daemon.target("web")["others"]] == ["keda-hpa-so"], "its owner is gone"
