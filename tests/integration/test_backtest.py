@@ -173,6 +173,17 @@ def test_a_chart_has_the_bounds_in_force(run, read, tmp_path):
     assert not [path for path in plain.iter("{http://www.w3.org/2000/svg}path") if "steps" in (path.get("class") or "").split()]
 
 
+def test_a_schedule_that_lowers_the_max_counts_while_the_size_stays(read):
+    """No alert comes: the 6 replicas of minutes 15 to 80 are at the max from minute 30 to 60."""
+    rules = json.loads(json.dumps(RULES))
+    rules["rules"] = [{**rules["rules"][0], "match": ['alertname="NeverFires"']}]
+    rules["targets"]["checkout"]["schedules"] = [{"name": "night", "from": at(1800), "to": at(3600), "max": 6}]
+    _, targets = read(rules)
+    for side in ("before", "after"):
+        assert (targets["checkout"][side]["min"], targets["checkout"][side]["max"]) == (3, 6), targets
+        assert targets["checkout"][side]["at_max_seconds"] == 1800, targets
+
+
 def test_a_query_as_source_has_its_values_of_the_time(read):
     """500 over 100 a replica is 5; from minute 30 on 800 is 8. The alert ends at minute 60."""
     rules = with_rule(track={"average_value": 100, "query": 'requests{namespace="{{ .Labels.namespace }}"}'})

@@ -215,6 +215,21 @@ def test_pods_are_resized_one_by_one_and_later_ones_too(control_plane, namespace
         (4, 5, "applied"), (4, 5, "applied")]
 
 
+def test_pods_that_somebody_else_sets_back(control_plane, namespace, make, nodes):
+    daemon = make(apply="pods", rule={"once": False})
+    fire(daemon)
+    for steps, size in enumerate(("320Mi", "192Mi", "192Mi"), 1):
+        eventually(lambda steps=steps: len(daemon.records("action", outcome="applied")) == steps, 60, what=f"step {steps}")
+        assert requests(control_plane, namespace) == [size] * 3
+        for pod in control_plane.admin.get(path_of("v1", "Pod", namespace))["items"]:
+            control_plane.admin.request("PATCH", path_of("v1", "Pod", namespace, pod["metadata"]["name"]) + "/resize", {
+                "spec": {"containers": [{"name": "app", "resources": {"requests": {"memory": "128Mi"}}}]}}, STRATEGIC_MERGE_PATCH)
+        fire(daemon, again=str(steps))    # another alert: it makes the daemon look
+    record = eventually(lambda: daemon.records("others", event="contended"), 60, what="it is left alone")[0]
+    assert [(back["from"], back["to"], back["found"]) for back in record["set_backs"]] == [(4, 5, 2), (2, 3, 2), (2, 3, 2)], record
+    steadily(lambda: requests(control_plane, namespace) == ["128Mi"] * 3, 2)
+
+
 def test_a_deferred_pod_is_told(control_plane, namespace, make, nodes):
     daemon = make(apply="pods")
     first = min(pod["metadata"]["name"] for pod in control_plane.admin.get(path_of("v1", "Pod", namespace))["items"])

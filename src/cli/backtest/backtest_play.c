@@ -25,14 +25,8 @@ static void on_decision(void *context, as_wall_time at, const struct as_decision
 {
     struct backtest *backtest = context;
     comparison_set_size(backtest->comparison, COMPARISON_AFTER, record->target, record->target_name,
-                        at, record->output->replicas, record->input->config.max);
+                        at, record->output->replicas, COMPARISON_LIMIT_OF_RULES);
     comparison_set_unit(backtest->comparison, record->target, record->unit);
-}
-
-/* In force then. */
-static int32_t get_max(const struct history_target *target, as_wall_time at)
-{
-    return target ? as_target_config_get_bounds(target->config, at).max : AS_SIZE_MAX;
 }
 
 static void on_action(void *context, as_wall_time at, const struct as_action_record *record)
@@ -45,7 +39,7 @@ static void on_action(void *context, as_wall_time at, const struct as_action_rec
     if (target)
         target->is_ours = true;
     comparison_set_size(backtest->comparison, COMPARISON_AFTER, record->target, record->target_name,
-                        at, record->to, get_max(target, at));
+                        at, record->to, COMPARISON_LIMIT_OF_RULES);
     comparison_count_action(backtest->comparison, COMPARISON_AFTER, record->target,
                             record->target_name, record->to > record->from);
 }
@@ -99,7 +93,7 @@ static void play_size(struct backtest *backtest, struct history_target *target, 
         return;
     target->size = size;
     comparison_set_size(backtest->comparison, COMPARISON_BEFORE, target->id, target->name, at, size,
-                        get_max(target, at));
+                        COMPARISON_LIMIT_OF_RULES);
     if (!is_first)
         comparison_count_action(backtest->comparison, COMPARISON_BEFORE, target->id, target->name,
                                 size > before);
@@ -107,7 +101,7 @@ static void play_size(struct backtest *backtest, struct history_target *target, 
         return;
     as_rehearsal_set_size(backtest->rehearsal, target->id, size);
     comparison_set_size(backtest->comparison, COMPARISON_AFTER, target->id, target->name, at, size,
-                        get_max(target, at));
+                        COMPARISON_LIMIT_OF_RULES);
 }
 
 /* --- values --- */

@@ -64,19 +64,29 @@ static struct compared *find_target(struct comparison *comparison, const char *i
     return RB_FIND(compared_tree, &comparison->targets, &key);
 }
 
+static void set_name(const struct comparison *comparison, struct compared *target, const char *name)
+{
+    const struct as_ruleset *ruleset = comparison->ruleset;
+    target->name = as_xstrdup(name);
+    for (size_t i = 0; i < ruleset->target_count && !target->config; i++) {
+        if (strcmp(ruleset->targets[i].name, name) == 0)
+            target->config = &ruleset->targets[i];
+    }
+}
+
 struct compared *comparison_get_target(struct comparison *comparison, const char *id,
                                        const char *name)
 {
     struct compared *target = find_target(comparison, id);
     if (target && name && strcmp(target->name, target->id) == 0) { /* its name was unknown */
         free(target->name);
-        target->name = as_xstrdup(name);
+        set_name(comparison, target, name);
     }
     if (target)
         return target;
     target = as_xcalloc(1, sizeof(*target));
     target->id = as_xstrdup(id);
-    target->name = as_xstrdup(name && *name ? name : id);
+    set_name(comparison, target, name && *name ? name : id);
     RB_INSERT(compared_tree, &comparison->targets, target);
     comparison->count++;
     return target;
@@ -121,6 +131,25 @@ static void compare_sizes(struct compared *target, int64_t at)
     target->differs = differs;
 }
 
+static int32_t get_limit(const struct compared *target, int64_t at)
+{
+    return target->config ? as_target_config_get_bounds(target->config, (as_wall_time){at}).max
+                          : AS_SIZE_MAX;
+}
+
+/* The limit changes with the schedules, also while the size stays. */
+static void follow_limit(struct compared *target, enum comparison_side side, int64_t at)
+{
+    struct size_figures *figures = &target->sides[side];
+    while (figures->is_set && target->config && target->follows_rules[side]) {
+        const as_maybe_time change =
+            as_target_config_get_bounds(target->config, (as_wall_time){figures->at}).change;
+        if (!change.set || change.at.us >= at)
+            break;
+        size_figures_set(figures, change.at.us, figures->size, get_limit(target, change.at.us));
+    }
+}
+
 void comparison_set_size(struct comparison *comparison, enum comparison_side side, const char *id,
                          const char *name, as_wall_time at, int32_t size, int32_t limit)
 {
@@ -128,7 +157,10 @@ void comparison_set_size(struct comparison *comparison, enum comparison_side sid
 
     comparison->from = at.us < comparison->from ? at.us : comparison->from;
     follow_difference(target, at.us);
-    size_figures_set(&target->sides[side], at.us, size, limit);
+    follow_limit(target, side, at.us);
+    target->follows_rules[side] = limit == COMPARISON_LIMIT_OF_RULES;
+    size_figures_set(&target->sides[side], at.us, size,
+                     target->follows_rules[side] ? get_limit(target, at.us) : limit);
     compare_sizes(target, at.us);
     if (comparison->with_charts)
         as_timeline_add(&target->lines[side], at.us, size);
@@ -218,8 +250,10 @@ void comparison_end(struct comparison *comparison, as_wall_time at)
     RB_FOREACH (target, compared_tree, &comparison->targets) {
         follow_difference(target, at.us);
         end_difference(target, at.us);
-        for (size_t i = 0; i < COMPARISON_SIDES; i++)
+        for (enum comparison_side i = 0; i < COMPARISON_SIDES; i++) {
+            follow_limit(target, i, at.us);
             size_figures_end(&target->sides[i], at.us);
+        }
         for (size_t i = 0; i < target->band_count; i++)
             as_timeline_band_close(&target->bands[i], at.us);
     }

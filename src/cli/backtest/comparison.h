@@ -29,6 +29,8 @@ struct comparison;
 struct comparison *comparison_new(const struct as_ruleset *ruleset, bool with_charts) AS_MUST_USE;
 struct comparison *comparison_free(struct comparison *comparison);
 
+#define COMPARISON_LIMIT_OF_RULES (-1) /* the max of the tried rules, by their schedules */
+
 /* The size from `at` on; `name` as in the rule files; `limit`: the max in that side's rules. */
 void comparison_set_size(struct comparison *comparison, enum comparison_side side, const char *id,
                          const char *name, as_wall_time at, int32_t size, int32_t limit);

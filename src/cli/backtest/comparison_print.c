@@ -216,16 +216,6 @@ static json_t *make_json(const struct comparison *comparison)
 
 /* --- charts --- */
 
-static const struct as_target_config *find_config(const struct comparison *comparison,
-                                                  const struct compared *target)
-{
-    for (size_t i = 0; i < comparison->ruleset->target_count; i++) {
-        if (strcmp(comparison->ruleset->targets[i].name, target->name) == 0)
-            return &comparison->ruleset->targets[i];
-    }
-    return NULL;
-}
-
 /* A file name from the label; equal names get a number. */
 static char *make_path(const char *folder, const char *label, size_t number, bool has_own_name)
 {
@@ -262,7 +252,7 @@ static int write_file(const char *path, const struct as_buf *text, struct as_err
 static int write_chart(const struct comparison *comparison, struct compared *target, size_t number,
                        const char *folder, const char *subtitle, struct as_error *error)
 {
-    const struct as_target_config *config = find_config(comparison, target);
+    const struct as_target_config *config = target->config;
     const bool has_schedules = config && config->schedule_count > 0;
     AS_CLEANUP(as_chart_bounds_deinit) struct as_chart_bounds bounds = {0};
     const char *label = compared_get_label(target);

@@ -29,9 +29,11 @@ struct asked {
 struct compared {
     RB_ENTRY(compared) by_id;
     char *id, *name;
-    char *unit;       /* of its sizes (core/sized.h); NULL: none is known */
-    bool shares_name; /* with other targets: known at the end */
+    const struct as_target_config *config; /* in the tried rules; NULL: none of that name */
+    char *unit;                            /* of its sizes (core/sized.h); NULL: none is known */
+    bool shares_name;                      /* with other targets: known at the end */
     struct size_figures sides[COMPARISON_SIDES];
+    bool follows_rules[COMPARISON_SIDES]; /* limits: COMPARISON_LIMIT_OF_RULES */
     struct as_timeline lines[COMPARISON_SIDES];
     struct as_timeline_band bands[AS_TIMELINE_BANDS_MAX];
     size_t band_count;

@@ -73,19 +73,8 @@ static void on_decision(void *context, as_wall_time at, const struct as_decision
 {
     struct replay *replay = context;
     comparison_set_size(replay->comparison, COMPARISON_AFTER, record->target, record->target_name,
-                        at, record->output->replicas, record->input->config.max);
+                        at, record->output->replicas, COMPARISON_LIMIT_OF_RULES);
     comparison_set_unit(replay->comparison, record->target, record->unit);
-}
-
-/* In force then. */
-static int32_t find_limit(const struct replay *replay, const char *name, as_wall_time at)
-{
-    const struct as_ruleset *ruleset = replay->config->ruleset;
-    for (size_t i = 0; i < ruleset->target_count; i++) {
-        if (strcmp(ruleset->targets[i].name, name) == 0)
-            return as_target_config_get_bounds(&ruleset->targets[i], at).max;
-    }
-    return AS_SIZE_MAX;
 }
 
 static void on_action(void *context, as_wall_time at, const struct as_action_record *record)
@@ -94,7 +83,7 @@ static void on_action(void *context, as_wall_time at, const struct as_action_rec
     if (!record->decision || record->outcome != AS_REASON_APPLIED)
         return;
     comparison_set_size(replay->comparison, COMPARISON_AFTER, record->target, record->target_name,
-                        at, record->to, find_limit(replay, record->target_name, at));
+                        at, record->to, COMPARISON_LIMIT_OF_RULES);
     comparison_count_action(replay->comparison, COMPARISON_AFTER, record->target,
                             record->target_name, record->to > record->from);
 }
@@ -251,7 +240,7 @@ static void play_decision(struct replay *replay, const struct item *item)
     if (is_first || item->is_foreign)
         comparison_set_size(replay->comparison, COMPARISON_AFTER, id, name, get_now(replay),
                             as_rehearsal_get_size(replay->rehearsal, id),
-                            find_limit(replay, name, get_now(replay)));
+                            COMPARISON_LIMIT_OF_RULES);
 }
 
 /* Operators' orders do not depend on the rules. */
@@ -259,7 +248,7 @@ static void set_by_hand(struct replay *replay, const char *id, const char *name,
 {
     as_rehearsal_set_size(replay->rehearsal, id, size);
     comparison_set_size(replay->comparison, COMPARISON_AFTER, id, name, get_now(replay), size,
-                        find_limit(replay, name, get_now(replay)));
+                        COMPARISON_LIMIT_OF_RULES);
 }
 
 static void play_action(struct replay *replay, const struct item *item)
@@ -272,7 +261,7 @@ static void play_action(struct replay *replay, const struct item *item)
         !as_record_get_size(item->record, "to", &to))
         return;
     comparison_set_size(replay->comparison, COMPARISON_BEFORE, id, name, get_now(replay), to,
-                        find_limit(replay, name, get_now(replay)));
+                        COMPARISON_LIMIT_OF_RULES);
     comparison_count_action(replay->comparison, COMPARISON_BEFORE, id, name, to > from);
     if (*as_record_get_text(item->record, "command") &&
         strcmp(as_record_get_text(item->record, "outcome"), "applied") == 0)

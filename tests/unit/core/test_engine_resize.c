@@ -251,9 +251,16 @@ Test(engine_resize, what_somebody_has_changed_since_is_not_put_back)
 static struct virtual_target *get_pods(struct harness *h, int32_t template_size)
 {
     struct virtual_target *cart = get_cart(h, false);
+    cart->has_no_version = true;
     cart->resize.has_verdict = false;
     cart->resize.template_size = template_size;
     return cart;
+}
+
+/* Somebody has resized pods: what the smallest one asks for, and has. */
+static void set_pods(struct virtual_target *cart, int32_t size)
+{
+    cart->size = cart->resize.asked = size;
 }
 
 Test(engine_resize, a_node_that_can_never_do_it_stops_steps_up)
@@ -356,6 +363,55 @@ Test(engine_resize, later_pods_are_resized_without_an_incident_too)
     harness_stop(&h);
 }
 
+/* Three times within an hour, as with any other size; a VPA that resizes pods in place does so. */
+Test(engine_resize, pods_that_others_set_back_make_the_target_contended)
+{
+    WITH(h, in_place);
+    struct virtual_target *cart = get_pods(&h, 2);
+    set_pods(cart, 4);
+    fire(&h, "OOM", 990);
+    expect_said(said(&h), "acted memory 4>5 applied", 1);
+    for (int i = 0; i < 2; i++) {
+        set_pods(cart, 4);
+        tick(&h, 120);
+        expect_said(said(&h), "acted memory 4>5 applied", 1);
+    }
+    set_pods(cart, 3);
+    tick(&h, 120);
+    const char *text = said(&h);
+    cr_expect_not_null(strstr(text, "contended memory 4>5>4 by ? 4>5>4 by ? 4>5>3 by ?"), "%s",
+                       text);
+    expect_said(text, "scale memory", 0);
+    harness_stop(&h);
+}
+
+/* A new pod has the template's request, a deferred one asks for ours, and one that could not be
+ * resized to the end was put back by ourselves. */
+Test(engine_resize, pods_that_have_less_without_anybody_elses_doing_are_no_set_backs)
+{
+    WITH(h, in_place);
+    struct virtual_target *cart = get_pods(&h, 4);
+    fire(&h, "OOM", 990);
+    for (int i = 0; i < 4; i++) {
+        set_pods(cart, 4);
+        tick(&h, 60);
+        cart->size = 4;
+        cart->resize.asked = 5 + i;
+        tick(&h, 60);
+    }
+    expect_said(said(&h), "contended", 0);
+    set_pods(cart, 6);
+    for (int i = 0; i < 4; i++) {
+        harness_script(&h,
+                       (struct scale_script){.outcome = AS_REASON_CONFLICT, .is_accepted = true});
+        tick(&h, 120);
+        expect_said(said(&h), "acted memory 6>7", 1);
+        set_pods(cart, 6);
+    }
+    expect_said(said(&h), "contended", 0);
+    harness_stop(&h);
+}
+
 Test(engine_resize, another_workload_of_that_name_is_not_put_back)
 {
     WITH(h, rolled);
@@ -383,12 +439,11 @@ Test(engine_resize, our_own_resize_of_pods_is_nobody_elses)
     expect_said(said(&h), "acted memory 4>5 applied", 1);
     resolve(&h, "OOM", 990);
     cart = get_pods(&h, 5);
-    cart->version++;
+    cart->resize.asked = 4; /* pods of before */
     harness_reload(&h, &in_place);
     for (int i = 0; i < 3; i++) {
         tick(&h, 60);
         fire(&h, "Idle", 1061 + 60 * i);
-        cart->version++;
         resolve(&h, "Idle", 1061 + 60 * i);
     }
     tick(&h, 60);

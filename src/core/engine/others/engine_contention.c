@@ -22,11 +22,12 @@ static bool is_within(const struct as_engine *engine, struct as_moment at, int64
 }
 
 void contention_note_own(const struct as_engine *engine, struct target *target,
-                         const struct intent *intent)
+                         const struct intent *intent, enum as_reason outcome)
 {
     struct contention *contention = &target->contention;
     contention_forget_own(contention);
-    if (!target->ref->kind->is_current || intent->from == intent->to)
+    if (!target->ref->kind->is_current || intent->from == intent->to ||
+        outcome != AS_REASON_APPLIED)
         return;
     contention->has_own = true;
     contention->own = (struct as_own_size){.from = intent->from,
@@ -49,8 +50,24 @@ static bool is_towards(const struct as_own_size *own, int32_t found)
     return own->to > own->from ? found < own->to : found > own->to;
 }
 
-static void add(const struct as_engine *engine, struct contention *contention,
-                const struct as_observation *observation)
+/* The size that others may have changed. */
+static int32_t get_found(const struct as_own_size *own, const struct as_observation *observation)
+{
+    const struct as_resize_seen *pods = &observation->resize;
+    if (!pods->is_set || pods->template_size < 0)
+        return observation->replicas;
+    return pods->asked < 0 || pods->asked == pods->template_size ? own->to : pods->asked;
+}
+
+/* Pods that are resized in place have no version, but the template that was sized before them has
+ * one: what was set there is not what is found here. */
+static bool is_comparable(const struct as_own_size *own, const struct as_observation *observation)
+{
+    return version_is_set(own->version) == version_is_set(observation->version);
+}
+
+static void add(const struct as_engine *engine, struct contention *contention, int32_t found,
+                const char *by)
 {
     while (contention->count > 0 &&
            !is_within(engine, contention->set_backs[0].at, AS_CONTENDED_US))
@@ -59,8 +76,8 @@ static void add(const struct as_engine *engine, struct contention *contention,
                                    .at = moment_now(engine),
                                    .from = contention->own.from,
                                    .to = contention->own.to,
-                                   .found = observation->replicas,
-                                   .by = observation->changed_by,
+                                   .found = found,
+                                   .by = by,
                                });
 }
 
@@ -125,14 +142,15 @@ void contention_see(struct as_engine *engine, struct target *target,
     struct contention *contention = &target->contention;
     struct as_own_size *own = &contention->own;
     contention_review(engine, target);
-    if (!contention->has_own || observation->replicas == own->to ||
-        (*own->version && !version_is_newer(observation->version, own->version)))
+    const int32_t found = get_found(own, observation);
+    if (!contention->has_own || found == own->to ||
+        (version_is_set(own->version) && !version_is_newer(observation->version, own->version)))
         return;
     const bool is_set_back = is_within(engine, own->at, AS_SET_BACK_WITHIN_US) &&
-                             is_towards(own, observation->replicas) &&
+                             is_towards(own, found) && is_comparable(own, observation) &&
                              !contention_holds(engine, target);
     if (is_set_back)
-        add(engine, contention, observation);
+        add(engine, contention, found, observation->changed_by);
     if (is_set_back && contention->count == AS_SET_BACKS_MAX)
         begin(engine, target);
     contention_forget_own(contention); /* the size is somebody else's now */

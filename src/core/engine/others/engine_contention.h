@@ -3,6 +3,8 @@
  *
  * A set-back: within AS_SET_BACK_WITHIN_US after we set A to B, the size is found changed from B
  * towards A, and no request of ours can have done it. Each change of ours is set back once at most.
+ * Of pods that are resized in place the size is the smallest that they ask for; one that asks for
+ * the template's is a new pod.
  * AS_SET_BACKS_MAX of them within AS_CONTENDED_US make the target `contended` for as long.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_OTHERS_ENGINE_CONTENTION_H
@@ -10,9 +12,10 @@
 
 #include "engine/state/engine_state.h"
 
-/* We have set a size. To be stored with the target. */
+/* We have set a size; `outcome` is not AS_REASON_APPLIED where that failed in the middle, as with
+ * pods that are resized one by one: it is no size then. To be stored with the target. */
 void contention_note_own(const struct as_engine *engine, struct target *target,
-                         const struct intent *intent);
+                         const struct intent *intent, enum as_reason outcome);
 /* Our size, if somebody may have set it back. */
 void contention_fill_request(const struct as_engine *engine, const struct target *target,
                              struct as_observe_request *request);

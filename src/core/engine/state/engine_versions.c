@@ -17,6 +17,11 @@ static bool is_older(const char *version, const char *other)
     return size != other_size ? size < other_size : memcmp(version, other, size) < 0;
 }
 
+bool version_is_set(const char *version)
+{
+    return *version && *version != AS_SIZED_UNIT_MARK;
+}
+
 bool version_is_newer(const char *version, const char *than)
 {
     return *version && *than && strcmp(version, than) != 0 && !is_older(version, than);

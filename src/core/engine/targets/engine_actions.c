@@ -216,20 +216,17 @@ static as_mono_time get_next_look(const struct as_engine *engine, struct target 
 /* The size is set, or its change was accepted: starts the lock, and commits the outcome before the
  * target does anything else. */
 static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
-                  int32_t returned, bool is_short, struct as_action_record *record)
+                  const struct as_scale_result *result, struct as_action_record *record)
 {
     const bool is_up = intent->to > intent->from;
     if (!resize_is_catch_up(target, intent)) {
-        note_change(engine, target, intent, returned);
+        note_change(engine, target, intent, result->returned);
         set_cause(target, intent);
+        contention_note_own(engine, target, intent, result->outcome);
     }
     const char *told = resize_on_applied(engine, target, intent);
     if (told && record)
         record->message = told;
-    if (resize_is_by_pods(target)) /* new pods come with the template's size */
-        contention_forget_own(&target->contention);
-    else
-        contention_note_own(engine, target, intent);
     history_add_event(engine, target, intent->to - intent->from);
     if (!intent->is_ordered) /* an order ends give-backs: the size is someone else's */
         endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
@@ -243,7 +240,8 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     target->origin.set = false;
     steps_count(engine, target, intent);
     follow_begin(engine, target, intent);
-    share_on_applied(engine, target, intent, is_short);
+    share_on_applied(engine, target, intent,
+                     result->is_shortage || result->is_partial || growth_is_failure(result));
     target_set_keep(engine, target);
     effect_put_target(engine, target);
     effect_delete_intent(engine, target);
@@ -349,8 +347,7 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
         growth_give_up(engine, target);
     /* an earlier request needs an older version: it cannot win any more */
     target->maybe = intent_free(target->maybe);
-    apply(engine, target, intent, result->returned,
-          result->is_shortage || result->is_partial || growth_is_failure(result), record);
+    apply(engine, target, intent, result, record);
     if (is_taken_back)
         shares_on_taken_back(engine, target);
     intent_free(intent);
@@ -506,7 +503,8 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
         const char *told = growth_on_applied(engine, target, maybe, "");
         if (told)
             record->message = told;
-        apply(engine, target, maybe, 0, false, record);
+        apply(engine, target, maybe, &(struct as_scale_result){.outcome = AS_REASON_APPLIED},
+              record);
         intent_free(maybe);
         await_outcome(engine, target);
         return true;
