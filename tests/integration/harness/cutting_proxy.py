@@ -1,5 +1,7 @@
 """A proxy before an API server that cuts connections after so many bytes of answers. It knows nothing of HTTP."""
+import select
 import socket
+import ssl
 import threading
 import urllib.parse
 
@@ -55,8 +57,7 @@ class CuttingProxy:
                 self._open.add(client)
             try:
                 with self.tls.wrap_socket(socket.create_connection(self.address), server_hostname=self.address[0]) as server:
-                    threading.Thread(target=self._ask, args=(client, server), daemon=True).start()
-                    self._answer(server, client, cut)
+                    self._pass_on(client, server, cut)
             except OSError:
                 pass        # one of the two has ended
             finally:
@@ -64,21 +65,25 @@ class CuttingProxy:
                     self._open.discard(client)
 
     @staticmethod
-    def _ask(client, server):
-        try:
-            while data := client.recv(65536):
-                server.sendall(data)
-            server.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass            # one of the two has ended
-
-    @staticmethod
-    def _answer(server, client, cut):
+    def _pass_on(client, server, cut):
+        """In one thread: two must not use one TLS connection at a time."""
         sent = 0
         while cut is None or sent < cut:
-            data = server.recv(65536 if cut is None else min(65536, cut - sent))
-            if not data:
-                return
-            client.sendall(data)
-            sent += len(data)
+            ready = [server] if server.pending() else select.select([client, server], [], [])[0]
+            if client in ready:
+                data = client.recv(65536)
+                if not data:
+                    return
+                server.setblocking(True)
+                server.sendall(data)
+            if server in ready:
+                server.setblocking(False)
+                try:
+                    data = server.recv(65536 if cut is None else min(65536, cut - sent))
+                except ssl.SSLWantReadError:
+                    continue    # a record of TLS itself
+                if not data:
+                    return
+                client.sendall(data)
+                sent += len(data)
         client.shutdown(socket.SHUT_RDWR)
