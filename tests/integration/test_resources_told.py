@@ -30,7 +30,7 @@ def test_a_size_is_told_in_both_notations_everywhere(control_plane, namespace, m
     assert "5 (320Mi)" in run(daemon, "status", *asks)
     log = run(daemon, "log", daemon.log_file)
     assert "4 (256Mi)" in log and "5 (320Mi)" in log, log
-    told = run(daemon, "explain", "--target=cart-memory", daemon.log_file)
+    told = run(daemon, "explain", "--target=cart-memory", "--at", decision["time"], daemon.log_file)
     assert "4 (256Mi)" in told and "5 (320Mi)" in told, told
     decided = json.loads(run(daemon, "decide", stdin=json.dumps(decision["input"])))
     assert decided["desired"] == 5, "documents count units"

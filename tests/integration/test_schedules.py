@@ -181,7 +181,7 @@ def test_when_a_floor_ends_the_size_comes_down_only_as_rules_say(make, control_p
     order(daemon, "floor", **{"replicas": 5, "for": "8s"})
     eventually(lambda: size(control_plane, path) == 5)
     eventually(lambda: daemon.target("web")["floor"] is None)
-    ends = [record for record in daemon.records("command") if record["command"] == "floor"][1:]
+    ends = eventually(lambda: [record for record in daemon.records("command") if record["command"] == "floor"][1:])
     assert [(record["who"], record["message"] or record["reason"]) for record in ends] == [("", "the time of the floor is over")]
     steadily(lambda: size(control_plane, path) == 5, seconds=3)
     fire(daemon, "Idle")
