@@ -32,7 +32,7 @@ static struct target *find_owner(const struct as_engine *engine, struct target *
     if (!pool)
         return target;
     const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, name);
-    return rule && rule->target == target->config->of_pool ? pool : target;
+    return rule && &engine->ruleset->targets[rule->target] == pool->config ? pool : target;
 }
 
 /* Whether an incident of the rule is open that was open then. `but`: it has just ended. */
