@@ -3,9 +3,9 @@
  *
  * A set-back: within AS_SET_BACK_WITHIN_US after we set A to B, the size is found changed from B
  * towards A, and no request of ours can have done it. Each change of ours is set back once at most.
+ * AS_SET_BACKS_MAX of them within AS_CONTENDED_US make the target `contended` for as long.
  * Of pods that are resized in place the size is the smallest that they ask for; one that asks for
  * the template's is a new pod.
- * AS_SET_BACKS_MAX of them within AS_CONTENDED_US make the target `contended` for as long.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_OTHERS_ENGINE_CONTENTION_H
 #define ALERTSCALER_SRC_CORE_ENGINE_OTHERS_ENGINE_CONTENTION_H

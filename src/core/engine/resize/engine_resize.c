@@ -30,13 +30,6 @@ static bool is_ours(const struct target *target, const struct intent *intent)
            strcmp(intent->decision_id, target->resize.id) == 0;
 }
 
-bool resize_is_by_pods(const struct target *target)
-{
-    struct as_sized sized;
-    as_sized_read(target->ref, &sized);
-    return sized.what == AS_SIZED_RESOURCE && sized.by_pods;
-}
-
 bool resize_is_put_back(const struct target *target, const struct intent *intent)
 {
     return is_ours(target, intent) && target->resize.is_late && intent->to == target->resize.from;

@@ -11,7 +11,6 @@
  */
 const char *resize_on_applied(struct as_engine *engine, struct target *target,
                               const struct intent *intent);
-bool resize_is_by_pods(const struct target *target); /* its running pods are resized */
 bool resize_is_put_back(const struct target *target, const struct intent *intent);
 /* Pods that came later get the target's last size: no change of it, and no lock. */
 bool resize_is_catch_up(const struct target *target, const struct intent *intent);
