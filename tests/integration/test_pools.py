@@ -26,7 +26,8 @@ AMOUNTS = {"cpu": "2", "memory": "8Gi", "pods": "110"}
 TEMPLATE = {"cpu": 2, "memory": "8Gi", "pods": 110}
 PODS_WAIT = {"name": "pods-wait", "match": ['alertname="PodsUnschedulable"'], "target": "workers", "every": "1s",
              "scale_up": {"fit": "pending_pods"}}
-PODS_ALERT = {"alert": "PodsUnschedulable", "expr": "sum(kube_pod_status_unschedulable) > 0"}
+# Six pods will wait, and they come one after the other: an alert for the first of them would ask for fewer nodes, and again.
+PODS_ALERT = {"alert": "PodsUnschedulable", "expr": "sum(kube_pod_status_unschedulable) >= 6"}
 WATCHDOG = {"alert": "Watchdog", "expr": "vector(1)"}
 UNNEEDED = {"name": "unneeded", "match": ['alertname="Watchdog"'], "target": "workers", "every": "1s",
             "scale_down": {"take": "unneeded_nodes"}}
