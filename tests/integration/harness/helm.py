@@ -17,8 +17,8 @@ def missing():
 
 def run(*arguments, check=True, kubeconfig="/dev/null", home="/nonexistent"):
     """helm, with no settings of the machine; standard error apart, where it tells of links."""
-    env = {"PATH": "/usr/bin:/bin", "HELM_CACHE_HOME": f"{home}/cache", "HELM_CONFIG_HOME": f"{home}/config",
-           "HELM_DATA_HOME": f"{home}/data", "KUBECONFIG": str(kubeconfig)}
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "HELM_CACHE_HOME": f"{home}/cache",
+           "HELM_CONFIG_HOME": f"{home}/config", "HELM_DATA_HOME": f"{home}/data", "KUBECONFIG": str(kubeconfig)}
     return subprocess.run([peers.find("helm") / "helm", *map(str, arguments)], env=env, capture_output=True, text=True, check=check,
                           timeout=120)
 
