@@ -120,7 +120,7 @@ def test_who_sees_it_and_who_may_answer(daemon, groups):
     assert 'http-equiv="refresh"' not in bob.get("/").text
     _, hidden = bob.forms("/")["approve"]
     assert "refused=" in bob.submit(f"/approvals/{others}/approve", hidden | REASON).headers["Location"]
-    assert [outcome for _, _, outcome in commands(daemon)] == ["refused"]
+    eventually(lambda: [outcome for _, _, outcome in commands(daemon)] == ["refused"], what="the refusal is recorded")
     assert bob.order("/", "approve", **REASON)[0][0] == "good"
     eventually(lambda: groups["workers"].applied == [14], what="the approved size")
     assert groups["others"].applied == []
@@ -179,7 +179,7 @@ def test_a_person_approves_in_a_browser(daemon, groups, chrome):
     ask(daemon, "workers")
     log_in(chrome, daemon, "/")
     eventually(lambda: chrome.has(PART))
-    details = chrome.find("details:has(form[action$='/approve'])")[0]
+    details = eventually(lambda: chrome.find("details:has(form[action$='/approve'])"), what="the form")[0]
     details.find_element("css selector", "summary").click()
     details.find_element("css selector", "input[name=reason]").send_keys("the sale")
     details.find_element("css selector", "button").click()

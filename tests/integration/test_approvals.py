@@ -101,6 +101,7 @@ def test_who_may_not_answer(daemon, group, tmp_path):
     assert wait_request(daemon)["id"] == asked["id"] and group.applied == []
     said = run(daemon, tmp_path, "approve", "another", "--reason=a slip")
     assert said.returncode == 1 and "no such request" in said.stderr, said
+    daemon.wait_record("command", request="another")     # the answer may come a moment before
     assert "approve request another by ada from " in read_log(daemon, "log", "--kind=command")
     (line,) = [line for line in daemon.process.log_text().splitlines() if "request=another" in line]
     assert "msg=command" in line and "target=" not in line, line

@@ -50,7 +50,8 @@ def test_the_rules_of_a_configmap_are_loaded_when_it_changes(make):
     volume.update(rules=make_rules(7))
     eventually(lambda: get_rules(daemon) == ["up-by-7"], what="a file that is gone has no rules")
     assert daemon.process.pid == pid
-    assert not [record for record in list_reloads(daemon) if record["error"]]
+    # A look may come when the new folder is there and the link of the file that is gone is still to go, as with kubelet.
+    assert all("more.yaml" in record["error"] for record in list_reloads(daemon) if record["error"])
 
 
 def test_what_has_not_changed_is_not_loaded_again(make):

@@ -7,6 +7,7 @@ import hmac
 import json
 import re
 import socket
+import statistics
 import subprocess
 import threading
 import time
@@ -22,7 +23,7 @@ from harness.http import request
 from harness.notification import alert, notification
 from harness.protection import BCRYPT, PASSWORD, USER
 from harness.visitor import Visitor
-from harness.wait import eventually
+from harness.wait import PATIENCE, eventually
 
 OTHER_BCRYPT = "$2y$04$ABpxdbZS3aRuCeVrPHD29.h35Bh9KqToLEkb0Fty3MlWusHsMbV.G"      # the same password: $2y$ is $2b$
 
@@ -247,11 +248,11 @@ def test_health_is_answered_before_a_body_that_anybody_may_send(make, tmp_path, 
 
     for method, status, allow in (("GET", 200, False), ("POST", 405, True), ("PUT", 405, True), ("DELETE", 405, True)):
         for fields in ("Content-Length: 16777216\r\n", "Transfer-Encoding: chunked\r\n"):
-            with socket.create_connection((host, int(port)), timeout=10) as peer:
+            with socket.create_connection((host, int(port)), timeout=PATIENCE) as peer:
                 answer = ask(method, fields)
             assert answer.startswith(f"HTTP/1.1 {status} ") and "Connection: close" in answer, (method, fields, answer)
             assert ("Allow: GET, HEAD\r\n" in answer) == allow
-    with socket.create_connection((host, int(port)), timeout=10) as peer:     # who sends none keeps the connection
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as peer:     # who sends none keeps the connection
         for method in ("GET", "HEAD", "GET"):
             answer = ask(method)
             assert answer.startswith("HTTP/1.1 200 ") and "Connection: close" not in answer
@@ -284,6 +285,7 @@ def test_grafanas_signature(make, group, tmp_path):
     assert post(X_Signature=sign("open", body, now - 3600), X_Signed_At=str(now - 3600)).status == 401
     assert post(X_Signature=sign("open", body, now - 3600), X_Signed_At=str(now)).status == 401
     assert not daemon.records("notification")
+    now = int(time.time())
     answer = post(X_Signature=sign("open", body, now), X_Signed_At=str(now))
     assert answer.json["alerts"][0]["outcome"] == "forbidden"
     assert post(X_Grafana_Alerting_Signature=sign("sesame", body)).json["alerts"][0]["outcome"] == "queued"
@@ -319,28 +321,43 @@ def test_many_wrong_passwords_lock_nobody_out(make):
     daemon = make(web={"basic_auth_users": {USER: make_hash(PASSWORD, cost=11)}})
     daemon.headers = basic(USER, PASSWORD)
     eventually(lambda: daemon.get("/metrics").ok, what="the right password is right")
-    statuses, slowest = [], [0.0]
+    statuses, checks, ours = [], [], []     # checks, ours: when the answer came, and after how long
+
+    def note(times, begun):
+        times.append((time.monotonic(), time.monotonic() - begun))
 
     def attack(number):
         for i in range(20):
-            statuses.append(request("GET", daemon.url + "/metrics", headers=basic(USER, f"wrong-{number}-{i}"), timeout=60).status)
+            asked = time.monotonic()
+            status = request("GET", daemon.url + "/metrics", headers=basic(USER, f"wrong-{number}-{i}"), timeout=60).status
+            statuses.append(status)
+            if status == 401:
+                note(checks, asked)
 
+    attacked = time.monotonic()
     threads = [threading.Thread(target=attack, args=[n]) for n in range(8)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
         begun = time.monotonic()
         assert daemon.get("/-/healthy").ok and daemon.post("/webhook", busy()).ok
-        slowest[0] = max(slowest[0], time.monotonic() - begun)
+        note(ours, begun)
         time.sleep(0.02)
     assert set(statuses) == {401, 503} and statuses.count(401) < 60, statuses
-    assert slowest[0] < 2
-    denied = daemon.records("denied")
-    assert len(denied) == 1 and daemon.process.log_text().count("request denied") == 1
+    # While hashes are computed nobody else waits for them.
+    meanwhile = [seconds for end, seconds in ours if end < checks[-1][0]] or [0]
+    assert statistics.median(meanwhile) < statistics.median(seconds for _, seconds in checks)
+    most = 1 + int((time.monotonic() - attacked) / 60)      # one a minute
+    assert 1 <= len(daemon.records("denied")) <= most and 1 <= daemon.process.log_text().count("request denied") <= most
     # How many there were in all is known in the end, although no other has come.
     daemon.stop()
     assert sum(record["count"] for record in daemon.records("denied")) == len(statuses)
     assert sum(int(count) for count in re.findall(r'msg="request denied" .*count=(\d+)', daemon.process.log_text())) == len(statuses)
+
+
+def answered(ask):
+    """The answer, once the API server has said in time whose token it is: until then it is a 503."""
+    return eventually(lambda: (answer := ask()).status != 503 and answer, what="the API server says whose token it is")
 
 
 def test_service_accounts_of_a_cluster(make, group, control_plane, namespace, make_alertmanager, tmp_path):
@@ -370,17 +387,18 @@ def test_service_accounts_of_a_cluster(make, group, control_plane, namespace, ma
     assert {r["credential"] for r in daemon.records("notification")} == {"in-cluster"}
     # A group may read, and no more; a stranger may nothing; a token of nobody is none.
     daemon.headers = {"Authorization": "Bearer " + kubernetes.ADMIN_TOKEN}
-    assert daemon.get("/api/v1/status").ok and daemon.post("/webhook", busy()).status == 403
+    assert answered(lambda: daemon.get("/api/v1/status")).ok
+    assert answered(lambda: daemon.post("/webhook", busy())).status == 403
     daemon.headers = {"Authorization": f"Bearer {control_plane.account_token(namespace, 'stranger')}"}
-    answer = daemon.post("/webhook", busy())
+    answer = answered(lambda: daemon.post("/webhook", busy()))
     assert answer.status == 401 and "not among receiver.token_review.allow" in answer.text
     daemon.headers = {"Authorization": "Bearer nobodys"}
-    assert daemon.get("/metrics").status == 401
+    assert answered(lambda: daemon.get("/metrics")).status == 401
     assert token not in daemon.log_file.read_text() + daemon.process.log_text()
     # Whoever is let in by a review may let the reviewer go.
     daemon.headers = {"Authorization": "Bearer " + kubernetes.ADMIN_TOKEN}
     time.sleep(10)      # what is remembered of it is forgotten: the review's answer itself reloads
-    assert daemon.post("/-/reload", b"").text == "reloaded\n" and daemon.process.running
+    assert answered(lambda: daemon.post("/-/reload", b"")).text == "reloaded\n" and daemon.process.running
     # A token that has ended is refused once what is remembered of it has.
     admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/alertmanager")
     daemon.headers = {"Authorization": f"Bearer {token}"}
@@ -403,13 +421,14 @@ def test_a_service_account_logs_in(make, control_plane, namespace):
     assert eventually(lambda: visitor.log_in(token=token).status == 303, what="its account may ask")
     assert visitor.order("/targets/workers", "pause", reason="test") == [("good", "workers is paused until it is resumed.")]
     assert daemon.wait_record("command")["who"] == "people"
-    assert Visitor(daemon).log_in(token="nobodys").status == 401
-    assert Visitor(daemon).log_in(token=control_plane.account_token(namespace, "alertscaler")).status == 401
+    for token_of_another in ("nobodys", control_plane.account_token(namespace, "alertscaler")):
+        assert answered(lambda: Visitor(daemon).log_in(token=token_of_another)).status == 401
     admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/operator")
     eventually(lambda: visitor.get("/").headers.get("Location") == "/login?to=/", what="the account is gone")
     other = Visitor(daemon)
     admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "operator", "namespace": namespace}})
-    assert other.log_in(token=control_plane.account_token(namespace, "operator")).status == 303
+    again = control_plane.account_token(namespace, "operator")
+    assert answered(lambda: other.log_in(token=again)).status == 303
     daemon.write_config({"providers": {"mine": {"type": "http"}}, **clusters, "receiver": {"token_review": {
         "cluster": "default", "allow": [{"name": "others", "user": "somebody"}]}}})
     daemon.reload()

@@ -27,14 +27,17 @@ def make(control_plane, make_daemon):
     kubeconfig = control_plane.write_kubeconfig("effects", token=control_plane.account_token("alertscaler", "alertscaler"))
 
     def start(namespace, **target):
-        rules = {
-            "targets": {"web": {"kubernetes": {"kind": "Deployment", "namespace": namespace, "name": "web"}, "max": 20,
-                                "cooldown": {"up": "1s", "down": "1s"}, **target}},
-            "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 2}},
-                      {"name": "idle", "match": ['alertname="Idle"'], "target": "web", "scale_down": {"by": 1}}],
-        }
-        return make_daemon(rules, {"clusters": {"default": {"kubeconfig": str(kubeconfig)}}})
+        return make_daemon(rules_of(namespace, **target), {"clusters": {"default": {"kubeconfig": str(kubeconfig)}}})
     return start
+
+
+def rules_of(namespace, **target):
+    return {
+        "targets": {"web": {"kubernetes": {"kind": "Deployment", "namespace": namespace, "name": "web"}, "max": 20,
+                            "cooldown": {"up": "1s", "down": "1s"}, **target}},
+        "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "web", "scale_up": {"by": 2}},
+                  {"name": "idle", "match": ['alertname="Idle"'], "target": "web", "scale_down": {"by": 1}}],
+    }
 
 
 def pods_of(plane, namespace):
@@ -68,12 +71,14 @@ def effects(daemon, *arguments):
 
 def test_pods_that_are_never_ready_stop_steps_up(control_plane, namespace, make):
     admin, path = control_plane.admin, start_web(control_plane, namespace)
-    daemon = make(namespace, ready_timeout="3s")
+    daemon = make(namespace, ready_timeout="1h")
     daemon.notify(busy())
     eventually(lambda: admin.replicas(path) == 4)
+    eventually(lambda: [r for r in daemon.records("decision") if r["output"]["reason"] == "in_progress"], what="it is waited for")
+    daemon.write_rules(rules_of(namespace, ready_timeout="3s"))     # not earlier: it could end before the lock does
+    daemon.reload()
     eventually(lambda: daemon.target("web")["did_not_come"], what="the time is over")
     assert daemon.target("web")["ready"] == 2
-    eventually(lambda: [r for r in daemon.records("decision") if r["output"]["reason"] == "in_progress"], what="it was waited for")
     eventually(lambda: [r for r in daemon.records("decision") if r["output"]["reason"] == "did_not_come"], what="a stopped step")
     event, = eventually(lambda: events(control_plane, namespace, "NotReadyInTime"), what="the event")
     assert event["type"] == "Warning" and "only 2 pods are ready" in event["message"]
@@ -92,12 +97,13 @@ def test_pods_that_are_never_ready_stop_steps_up(control_plane, namespace, make)
     eventually(lambda: admin.replicas(path) == 3, what="steps down go on")
     daemon.notify(notification(alert({"alertname": "Idle"}, status="resolved")))
 
+    eventually(lambda: len(pods_of(control_plane, namespace)) == 3, what="one pod is gone")
     set_ready(control_plane, namespace, 3)
     eventually(lambda: not daemon.target("web")["did_not_come"], timeout=60, what="another number is ready")
+    assert daemon.metrics().value("alertscaler_target_did_not_come", target="web") == 0
     size = admin.replicas(path)
     daemon.notify(notification(alert({"alertname": "Busy", "again": "1"})))
     eventually(lambda: admin.replicas(path) > size, what="steps up go on")
-    assert daemon.metrics().value("alertscaler_target_did_not_come", target="web") == 0
 
 
 def test_an_alert_that_resolves_has_an_effect(control_plane, namespace, make):

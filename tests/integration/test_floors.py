@@ -57,7 +57,7 @@ def test_a_floor_is_enforced_without_an_alert_and_over_a_kill(daemon, group):
     assert decision["output"]["reason"] == "below_min" and decision["input"]["target"]["floor"] == 9
     assert order(daemon, "floor", end=True).status == 200
     assert daemon.target("workers")["floor"] is None
-    assert [r["command"] for r in daemon.records("command")] == ["floor", "floor"]
+    eventually(lambda: [r["command"] for r in daemon.records("command")] == ["floor", "floor"], what="both are recorded")
 
 
 def test_what_is_refused_says_why(daemon, group):

@@ -44,6 +44,7 @@ def plane(control_plane):
     control_plane.wait_allowed(ACCOUNT, role["rules"])
     yield control_plane
     control_plane.admin.delete(CRD)
+    control_plane.admin.wait_gone(CRD)
 
 
 def test_a_static_node_pool_is_a_target_like_any_other(plane, make_daemon, tmp_path):

@@ -71,7 +71,7 @@ def test_an_action_is_told_as_a_cloud_event(make, recorder, group):
     daemon = make(webhook(recorder), flags=["--web.external-url=https://scaler.example/x", "--web.route-prefix=/"])
     daemon.notify(busy())
     event = eventually(lambda: recorder.events("scaled"))[0]
-    action = daemon.records("action")[0]
+    action = daemon.wait_record("action")       # people may be told a moment before it is in the file
     assert event == {
         "specversion": "1.0", "type": "io.alertscaler.scaled.v1", "source": "urn:alertscaler:here", "id": action["hash"],
         "subject": action["target"], "time": event["time"], "datacontenttype": "application/json",
@@ -108,8 +108,8 @@ def test_at_max_begins_and_ends(make, recorder, group):
     daemon.notify(busy(status="resolved"))
     end = eventually(lambda: recorder.events("at_max", phase="end"))[0]
     assert end["data"]["started"] == begin["data"]["started"] and end["data"]["rule"] == "busy"
-    hashes = {record["hash"]: record for record in daemon.records()}
-    assert hashes[end["id"]]["kind"] in ("notify", "decision")
+    record, = eventually(lambda: [record for record in daemon.records() if record["hash"] == end["id"]], what="its record")
+    assert record["kind"] in ("notify", "decision")
     assert len(recorder.events()) == 2
 
 
@@ -198,11 +198,12 @@ def test_every_url_is_told_and_one_that_is_down_holds_up_none(make, started, gro
     daemon.notify(busy())
     eventually(lambda: got)
     path, [told] = got[0]
+    action = daemon.wait_record("action")
     assert path == "/am/api/v2/alerts"
     assert told["labels"] == {"alertname": "AlertscalerScaled", "alertscaler_instance": "here", "reason": "applied", "rule": "busy",
-                              "target": daemon.records("action")[0]["target"]}
+                              "target": action["target"]}
     assert told["annotations"]["from"] == "4" and told["annotations"]["to"] == "5"
-    assert told["generatorURL"].endswith("/decisions/" + daemon.records("action")[0]["decision"])
+    assert told["generatorURL"].endswith("/decisions/" + action["decision"])
     assert daemon.metrics().value("alertscaler_notify_entries", receiver="on-call") == 1
 
 
@@ -244,7 +245,8 @@ def test_another_replica_tells_what_the_leader_could_not(control_plane, namespac
     port = free_port()
     config = {"clusters": {"default": {"kubeconfig": str(control_plane.write_kubeconfig(f"notify-{namespace}", token=ADMIN_TOKEN))}},
               "state": {"store": "kubernetes", "namespace": namespace,
-                        "lease": {"duration": "3s", "renew_deadline": "2s", "retry_period": "500ms"}}}
+                        # Longer than a slow machine stands still: the former leads until it is killed.
+                        "lease": {"duration": "12s", "renew_deadline": "8s", "retry_period": "500ms"}}}
     told = {"name": "events", "webhook": {"url": f"http://127.0.0.1:{port}/in"}, "on": ["scaled", "at_max"]}
     former = make(told, config=config, name="pod-0", env={"POD_NAME": "pod-0"})
     former.notify(busy())
@@ -308,7 +310,7 @@ class TestOwnAlerts:
         daemon = make()
         answer = daemon.notify(notification(alert({**self.OWN, "alertscaler_instance": "elsewhere"}), alert({"alertname": "Other"})))
         assert outcomes(answer) == ["own_alert", "no_rule"]
-        [record] = daemon.records("notification")
+        [record] = eventually(lambda: daemon.records("notification"))
         assert record["alerts"][0]["outcome"] == "own_alert" and record["alerts"][0]["rules"] == []
         assert outcomes(daemon.notify(notification(alert(self.OWN, "resolved")))) == ["own_alert"]
         assert daemon.records("incident") == [] and group.size == 4
@@ -342,7 +344,7 @@ def test_with_a_real_alertmanager(make, started, make_alertmanager, group):
     back.fire(alertname="Full")
     one.fire(alertname="Full")
     [scaled] = eventually(lambda: people.alerts("AlertscalerScaled"))
-    action = daemon.records("action", outcome="applied")[0]
+    action = daemon.wait_record("action", outcome="applied")
     assert scaled["labels"] == {"alertname": "AlertscalerScaled", "alertscaler_instance": "here", "reason": "applied",
                                 "rule": "full", "target": action["target"]}
     assert scaled["annotations"]["from"] == "4" and scaled["annotations"]["to"] == "6"

@@ -62,9 +62,11 @@ def test_in_the_middle_of_a_rollout(control_plane, namespace, make, stuck):
 def test_before_it_is_put_back(control_plane, namespace, make, stuck):
     """A pause holds the put-back, so that the kill comes between what is told and what is done."""
     daemon = make(spec={"progressDeadlineSeconds": 3})
+    control_plane.controller_manager.pause()        # the rollout, and so its deadline, begins after the pause
     fire(daemon)
     daemon.wait_record("action", outcome="applied")
     assert daemon.post("/api/v1/targets/cart-memory/pause", {"reason": "a test"}).status == 200
+    control_plane.controller_manager.resume()
     daemon.wait_record("action", timeout=60, outcome="did_not_come")
     daemon.kill()
     daemon.start()

@@ -4,6 +4,7 @@ import pytest
 from harness.kube import path_of
 from harness.wait import eventually, steadily
 from test_resources import fire, make, nodes, requests, resources_of, wait_action    # noqa: F401  (make and nodes are fixtures)
+from test_targets import settle
 
 
 def workload(control_plane, namespace, kind):
@@ -59,6 +60,7 @@ def test_the_template_too_where_that_replaces_no_pods(control_plane, namespace, 
     daemon = make(kind=kind, spec=spec, apply="pods", template=True)
     if kind == "Deployment":
         control_plane.admin.patch(path_of("apps/v1", kind, namespace, "cart"), {"spec": {"paused": True}})
+        settle(control_plane, workload(control_plane, namespace, kind))     # its status says so too: no conflict
     names = sorted(pod["metadata"]["uid"] for pod in control_plane.admin.get(path_of("v1", "Pod", namespace))["items"])
     fire(daemon)
     action = daemon.wait_record("action")

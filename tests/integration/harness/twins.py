@@ -308,6 +308,7 @@ class World:
         self._local = threading.local()
         self._changed = threading.Condition(self.lock)
         self._unplayed = set()
+        self._playing = set()               # each by one thread: else an old status may come last
         self._stopping = False
         self._connections = []
         self.readings = Readings(self)
@@ -356,26 +357,42 @@ class World:
     # What is there
 
     def _watch(self, root, plural, see):
+        """Each watch goes on where the last one ended: between two lists, deletions and sizes would be missed."""
         path = f"{root}/namespaces/{NAMESPACE}/{plural}"
+        known, version = {}, None           # uid -> as last seen
         while not self._stopping:
             try:
-                listed = self.admin.get(path)
-                for item in listed["items"]:
-                    see("ADDED", item)
-                self._follow(f"{path}?watch=1&timeoutSeconds=60&resourceVersion={listed['metadata']['resourceVersion']}", see)
+                if version is None:
+                    listed = self.admin.get(path)
+                    items = {item["metadata"]["uid"]: item for item in listed["items"]}
+                    for uid in known.keys() - items.keys():
+                        see("DELETED", known.pop(uid))
+                    for uid, item in items.items():
+                        known[uid] = item
+                        see("ADDED", item)
+                    version = listed["metadata"]["resourceVersion"]
+                for event in self._follow(f"{path}?watch=1&timeoutSeconds=60&resourceVersion={version}"):
+                    if event["type"] == "ERROR":        # the version is too old
+                        version = None
+                        break
+                    version = event["object"]["metadata"]["resourceVersion"]
+                    if event["type"] == "DELETED":
+                        known.pop(event["object"]["metadata"]["uid"], None)
+                    else:
+                        known[event["object"]["metadata"]["uid"]] = event["object"]
+                    see(event["type"], event["object"])
             except (OSError, ValueError, http.client.HTTPException):
                 time.sleep(0.1)
 
-    def _follow(self, path, see):
+    def _follow(self, path):
         connection = connect(self.admin, timeout=90)
-        connection.request("GET", path, headers={"Authorization": f"Bearer {self.admin.token}"})
-        answer = connection.getresponse()
-        while not self._stopping and (line := answer.readline()):
-            event = json.loads(line)
-            if event["type"] == "ERROR":
-                break
-            see(event["type"], event["object"])
-        connection.close()
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self.admin.token}"})
+            answer = connection.getresponse()
+            while not self._stopping and (line := answer.readline()):
+                yield json.loads(line) if answer.status == 200 else {"type": "ERROR"}
+        finally:
+            connection.close()
 
     def _see_deployment(self, kind, item):
         twin = self.twins.get(item["metadata"]["name"])
@@ -407,11 +424,13 @@ class World:
     def _play_pods(self):
         while not self._stopping:
             with self._changed:
-                while not self._unplayed and not self._stopping:
+                while not self._unplayed - self._playing and not self._stopping:
                     self._changed.wait()
                 if self._stopping:
                     return
-                twin = self._unplayed.pop()
+                twin = (self._unplayed - self._playing).pop()
+                self._unplayed.remove(twin)
+                self._playing.add(twin)
                 todo = [(uid, twin.pods[uid], want) for uid, want in twin.wanted()
                         if twin.played.get(uid) != want] if twin.stage else []
             for uid, item, want in todo:
@@ -422,13 +441,21 @@ class World:
                     continue
                 with self.lock:
                     twin.played[uid] = want
+            with self._changed:
+                self._playing.remove(twin)
+                self._changed.notify()
 
     def _play_pod(self, item, want):
         path = pod_path(item)
-        self.line.request("PATCH", path + "/status", {"status": pod_status(want)}, MERGE_PATCH)
+        self._change("PATCH", path + "/status", {"status": pod_status(want)}, MERGE_PATCH)
         if want.deleting:
-            self.line.request("PATCH", path, {"metadata": {"finalizers": [FINALIZER]}}, MERGE_PATCH)
-            self.line.request("DELETE", path)
+            self._change("PATCH", path, {"metadata": {"finalizers": [FINALIZER]}}, MERGE_PATCH)
+            self._change("DELETE", path)
+
+    def _change(self, *request):
+        status = self.line.request(*request)[0]
+        if status >= 500:                   # etcd was too slow, say: the caller tries it again
+            raise http.client.HTTPException(f"HTTP {status}")
 
     # The scenarios
 
