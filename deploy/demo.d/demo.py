@@ -1,5 +1,6 @@
 """Runs the demo: starts the parts, tells what happens as it happens, ends them, sums up."""
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -27,16 +28,21 @@ REASONS = {
 }
 
 
-def free_port(preferred):
+def bind_one(probe, preferred):
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     for port in (preferred, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-                return probe.getsockname()[1]
-            except OSError:
-                continue
+        try:
+            probe.bind(("127.0.0.1", port))
+            return probe.getsockname()[1]
+        except OSError:
+            continue
     raise SystemExit("demo: no free port")
+
+
+def find_ports():
+    """All are bound before the first is let go: else two parts could be given the same one."""
+    with contextlib.ExitStack() as probes:
+        return {name: bind_one(probes.enter_context(socket.socket()), port) for name, port in PREFERRED.items()}
 
 
 def get(url, timeout=2):
@@ -63,7 +69,7 @@ class Demo:
         self.options = options
         self.screen = Screen()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="alertscaler-demo-"))
-        self.ports = {name: free_port(port) for name, port in PREFERRED.items()}
+        self.ports = find_ports()
         self.processes = []
         self.ended = False
         self.ups = self.downs = 0
@@ -189,8 +195,12 @@ Open this page, and look at three things as the load swings:
                 handler(record)
 
     def show_load(self):
-        rows = dict(line.rsplit(" ", 1) for line in get(self.url("workload") + "/metrics").splitlines()
-                    if not line.startswith("#"))
+        try:
+            lines = get(self.url("workload") + "/metrics").splitlines()
+        except OSError as error:
+            self.screen.say(f"the workload does not say its load: {error}", "31")
+            return
+        rows = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
         load, size = float(rows["demo_load_requests_per_second"]), int(rows["demo_instances"])
         used = 100 * float(rows["demo_utilization_ratio"])
         self.screen.say(f"load {load:5.1f}/s on {size} instance{'s' if size != 1 else ' '} "

@@ -55,7 +55,11 @@ def run_all(commands, files=()):
     script = "ip link set lo up || exit 99\n"
     for command, _ in commands:
         # a busy machine takes longer than a reader
-        wait = 'timeout 60 sh -c "until grep -q ready.to.receive serve.log; do sleep 0.1; done"\n' if command.startswith("sleep ") else ""
+        wait = ""
+        if command.startswith("sleep "):
+            wait = 'timeout 60 sh -c "until grep -q ready.to.receive serve.log; do sleep 0.1; done"\n'
+        elif command.startswith("python3 practice.py"):
+            wait = 'timeout 60 bash -c "until true 2>/dev/null </dev/tcp/127.0.0.1/9098; do sleep 0.1; done"\n'
         script += f"{command}\n{wait}echo '{mark}'$?\n"
     with tempfile.TemporaryDirectory() as folder:
         binaries = pathlib.Path(folder) / "bin"

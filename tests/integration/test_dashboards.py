@@ -42,10 +42,12 @@ def test_each_panel_has_data(make_daemon, make_prometheus, make_alertmanager, no
     eventually(lambda: prometheus.query('alertscaler_target_replicas{target="web"} == 2'), 60, what="the first step is seen")
     exporter.set("load", 70)
     eventually(lambda: web.size == 3, 60, what="the target is scaled to its maximum")
-    eventually(lambda: prometheus.query('alertscaler_rule_value{rule="Tracked"} == 70'), 60, what="the new value is seen")
-    value, goal = (float(prometheus.query(f'alertscaler_rule_{word}{{rule="Tracked"}}')[0]["value"][1])
-                   for word in ("value", "goal") if eventually(lambda word=word: prometheus.query(f"alertscaler_rule_{word}")))
-    assert (value, goal) == (70, 30)
+
+    def read(word):
+        return [float(row["value"][1]) for row in prometheus.query(f'alertscaler_rule_{word}{{rule="Tracked"}}')]
+
+    # together: after a scrape that failed there is neither for a second
+    eventually(lambda: (read("value"), read("goal")) == ([70], [30]), 60, what="the new value is seen, and its goal")
 
     queries = {**read_queries("overview.json", rows=lambda row: row != "Did it help?"),
                **read_queries("target.json", "web", rows=lambda row: not row.startswith("Nodes"))}
@@ -59,5 +61,5 @@ def test_each_panel_has_data(make_daemon, make_prometheus, make_alertmanager, no
 def test_a_query_without_data_is_found(make_prometheus, exporter):
     exporter.set("one", 1)
     prometheus = make_prometheus(targets=[exporter.address])
-    eventually(lambda: prometheus.query("one"))
-    assert find_empty(prometheus, {"here": "one", "gone": "two", "nan": "one * NaN"}) == ["gone", "nan"]
+    queries = {"here": "one", "gone": "two", "nan": "one * NaN"}
+    eventually(lambda: find_empty(prometheus, queries) == ["gone", "nan"], what="what is there, and nothing else, has data")

@@ -82,14 +82,23 @@ def demo(tmp_path):
 
 @pytest.mark.seconds(BUILD_SECONDS + 200)
 def test_the_workload_is_scaled_up_and_down_again(demo, tmp_path):
-    one = demo("--seconds", "60")
+    one = demo("--seconds", "200")
     one.wait_running()
     page = re.search(r"Open this page.*?(http://127\.0\.0\.1:\d+/)\n", one.text, re.DOTALL)[1]
     with urllib.request.urlopen(page, timeout=30) as answer:    # as a browser would, without a credential
         assert "demo" in answer.read().decode()
-    assert one.popen.wait(150) == 0, one.text
-    steps = [(int(a), int(b)) for a, b in re.findall(r"scaled from (\d+) to (\d+) by rule", one.text)]
-    assert any(b > a for a, b in steps) and any(b < a for a, b in steps), one.text
+
+    def read_steps():
+        return [(int(a), int(b)) for a, b in re.findall(r"scaled from (\d+) to (\d+) by rule", one.text)]
+
+    def is_done():
+        return any(b > a for a, b in read_steps()) and any(b < a for a, b in read_steps())
+
+    eventually(lambda: one.popen.poll() is not None or is_done(), 240, 0.2, "it is scaled up and down")
+    one.popen.send_signal(signal.SIGINT)
+    assert one.popen.wait(60) == 0 and is_done(), one.text
+    assert "The workload was scaled up and down again." in one.text
+    steps = read_steps()
     summary = re.search(r"Scaled up (\d+) times and down (\d+) times", one.text)
     assert summary and [int(n) for n in summary.groups()] == [sum(b > a for a, b in steps), sum(b < a for a, b in steps)]
     assert re.search(r"alert \w+ fires; rule", one.text)
@@ -104,6 +113,20 @@ def test_ctrl_c_ends_it_cleanly(demo, tmp_path):
     assert one.popen.wait(60) == 0, one.text
     assert "Traceback" not in one.text and "Scaled up" in one.text
     one.check_gone(tmp_path)
+
+
+@pytest.mark.seconds(BUILD_SECONDS + 100)
+def test_a_workload_that_stands_still_does_not_end_it(demo):
+    one = demo()
+    one.wait_running()
+    workload, = [pid for pid in one.pids if "workload.py" in pathlib.Path(f"/proc/{pid}/cmdline").read_text()]
+    os.kill(workload, signal.SIGSTOP)
+    eventually(lambda: one.popen.poll() is not None or "the workload does not say its load" in one.text, what="it is said")
+    os.kill(workload, signal.SIGCONT)
+    said = one.text.count(" % used")
+    eventually(lambda: one.popen.poll() is not None or one.text.count(" % used") > said, what="it goes on")
+    one.popen.send_signal(signal.SIGINT)
+    assert one.popen.wait(60) == 0 and "Traceback" not in one.text, one.text
 
 
 @pytest.mark.seconds(BUILD_SECONDS + 100)

@@ -45,7 +45,9 @@ def make(make_daemon, node_group, tmp_path):
             daemon.url, daemon.tls = daemon.url.replace("http://127.0.0.1", "https://localhost"), tls
         daemon.web_file = web_file
         daemon.headers = {"Authorization": "Bearer operator-secret"}
-        return daemon.start()
+        daemon.start()
+        eventually(lambda: daemon.target("workers")["replicas"] == 4)      # which the form of a size begins with
+        return daemon
 
     return make
 

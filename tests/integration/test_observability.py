@@ -38,6 +38,7 @@ def scale_once(daemon, group):
     daemon.notify(notification(alert({"alertname": "Busy"}), alert({"alertname": "Nobody"})))
     eventually(lambda: group.size == 6)
     daemon.wait_record("action", outcome="applied")
+    eventually(lambda: not daemon.target("workers")["busy"])      # which it is until the outcome is known to be stored
 
 
 def command(daemon, *words, **env):

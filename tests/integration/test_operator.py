@@ -30,6 +30,9 @@ def plane(control_plane):
     control_plane.kubectl("apply", "-f", str(FOLDER.parent / "namespace.yaml"))
     yield control_plane
     control_plane.kubectl("delete", "--wait=false", *files)
+    for file in operator.glob("monitoring.coreos.com_*.yaml"):      # another test would find their kinds for a moment
+        name = f"{file.stem.partition('_')[2]}.monitoring.coreos.com"
+        control_plane.admin.wait_gone(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
 
 
 def apply(plane, *source, **options):

@@ -64,8 +64,7 @@ def fire(daemon, name="Busy", **labels):
 
 def test_a_pause_holds_over_a_kill_and_ends_by_itself(make, group):
     daemon = make()
-    began = time.monotonic()
-    answer = order(daemon, "targets/workers/pause", **{"for": "10s", "reason": "the big move"})
+    answer = order(daemon, "targets/workers/pause", **{"for": "1h", "reason": "the big move"})
     daemon.kill()       # right after the answer
     assert answer.status == 200, answer.text
     assert answer.json["data"]["command"] == "pause" and answer.json["data"]["until"]
@@ -77,11 +76,15 @@ def test_a_pause_holds_over_a_kill_and_ends_by_itself(make, group):
     target = daemon.target("workers")
     assert target["paused"]["reason"] == "the big move" and target["paused"]["until"] == answer.json["data"]["until"]
     assert daemon.metrics().value("alertscaler_targets_paused") == 1
+    began = time.monotonic()
+    assert order(daemon, "targets/workers/pause", **{"for": "10s"}).status == 200       # in place of the hour
+    daemon.kill()
+    daemon.start()
     eventually(lambda: group.applied == [5], what="it acts when the pause is over")
     assert time.monotonic() - began >= 9.5
     assert daemon.metrics().value("alertscaler_targets_paused") == 0
-    records = daemon.records("command")
-    assert [(r["command"], r["who"]) for r in records] == [("pause", "ada"), ("resume", "")]
+    eventually(lambda: [(r["command"], r["who"]) for r in daemon.records("command")]
+               == [("pause", "ada"), ("pause", "ada"), ("resume", "")], what="records")
     daemon.stop()
 
 
@@ -136,8 +139,8 @@ def test_what_is_refused_says_why_and_is_recorded(make, group):
             ("targets/workers/restart", {}, 405, "read")]:
         answer = order(daemon, path, **body)
         assert answer.status == status and says in answer.text, (path, answer.status, answer.text)
-    assert [r["outcome"] for r in daemon.records("command")] == [
-        "unknown_target", "nothing_to_do", "nothing_to_do", "out_of_bounds", "out_of_bounds"]
+    eventually(lambda: [r["outcome"] for r in daemon.records("command")] == [
+        "unknown_target", "nothing_to_do", "nothing_to_do", "out_of_bounds", "out_of_bounds"], what="records")
     assert group.applied == []
     assert order(daemon, "targets/workers/scale", replicas=25, force=True).status == 200
     eventually(lambda: group.applied == [25], what="by force")
@@ -190,13 +193,6 @@ def seconds(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
-def settled(groups):
-    """How many have been scaled, once there are no more for a second."""
-    before = len(groups.applied)
-    time.sleep(1.0)
-    return before if len(groups.applied) == before else None
-
-
 def test_the_kill_switch_stops_everything_within_a_second_under_load(make, started, tmp_path):
     groups = started(ManyGroups(3, delay=0.002))
     stop = tmp_path / "switch" / "stop"
@@ -216,25 +212,27 @@ def test_the_kill_switch_stops_everything_within_a_second_under_load(make, start
     senders = [threading.Thread(target=send, args=(n,), daemon=True) for n in range(4)]
     for sender in senders:
         sender.start()
-    eventually(lambda: len(groups.applied) > 50, 30, what="it acts")
-    placed = time.time()
+    eventually(lambda: len(groups.applied) > 50, what="it acts")
     replace(stop, "the building burns\n")
+    placed = time.time()
     began = daemon.wait_record("command", command="pause")
     assert began["who"] == "kill switch file" and began["reason"] == "the building burns"
-    # The groups, and not only the daemon, are through with what was under way.
-    done = eventually(lambda: settled(groups), what="it stops")
     answered = len(sent)
-    time.sleep(3.0)
-    assert len(groups.applied) == done, "nothing is scaled any more"
-    assert len(sent) > answered, "notifications are taken and decided as ever"
-    late = [r for r in daemon.records("action") if r["to"] is not None and seconds(r["time"]) - r["duration_seconds"] > placed + 1]
+    eventually(lambda: len(sent) > answered + 50 and time.time() > placed + 4, what="notifications are taken and decided as ever")
+    # The groups, and not only the daemon, are through with what was under way.
+    eventually(lambda: len({r["target"] for r in daemon.records("action", outcome="applied")}) == len(groups.applied), what="it stops")
+    # what was decided by then and not sent any more is recorded too, with no attempt
+    late = [r for r in daemon.records("action") if r["to"] is not None and r["attempts"]
+            and seconds(r["time"]) - r["duration_seconds"] > placed + 1]
     assert not late, "no action begins later than a second after the file was there"
     status = daemon.get("/api/v1/status").json["data"]["paused"]
     assert status["kill_switch"] is True and status["reason"] == "the building burns"
     stopping.set()
     for sender in senders:
         sender.join(20)
-    daemon.restart()    # it is there from the first moment on
+    daemon.stop()
+    done = len(groups.applied)
+    daemon.start()      # it is there from the first moment on
     time.sleep(1.0)
     assert len(groups.applied) == done
     assert order(daemon, "resume").status == 409
@@ -263,10 +261,11 @@ def test_from_the_command_line(make, group, tmp_path):
     fire(daemon)
     daemon.wait_record("decision")
     told = say("status").stdout
-    assert "\nEverything is paused, by ada: the big move\nTARGET " in told and re.search("59m[0-9]+s: load test", told) and "paused by busy" in told
+    assert "\nEverything is paused, by ada: the big move\nTARGET " in told and "paused by busy" in told
+    assert re.search(r"5\dm(\d+s)?: load test", told)
     assert say("resume", "--all", "--reason=moved").returncode == 0
     assert say("scale", "workers", "12", "--reason=sale").returncode == 0
-    eventually(lambda: group.size == 12)
+    daemon.wait_record("action", outcome="applied", to=12)      # only then there is a lock
     assert say("unlock", "workers", "--reason=no need").returncode == 0
     refused = say("scale", "workers", "50", "--reason=sale")
     assert refused.returncode == 1 and "422" in refused.stderr

@@ -115,7 +115,12 @@ def test_the_action_log_is_opened_again(make_daemon, group):
 def reload_and_wait(daemon, word):
     offset = daemon.process.log.stat().st_size
     daemon.reload()
-    return eventually(lambda: word in daemon.process.log_text(offset) and daemon.process.log_text(offset), what=word)
+
+    def read():     # whole lines
+        said = daemon.process.log_text(offset)
+        return said if word in said and said.endswith("\n") else None
+
+    return eventually(read, what=word)
 
 
 def test_a_reload_reads_what_is_new_in_known_folders(make_daemon, group):

@@ -24,7 +24,7 @@ NOWHERE = "http://127.0.0.1:1/"     # where nobody listens
 def make_driver(tmp_path):
     made = []
 
-    def make(prometheus=None, alertmanagers=(), timeout="5s", **http_config):
+    def make(prometheus=None, alertmanagers=(), timeout="60s", **http_config):
         config = {}
         if prometheus:
             config["prometheus"] = {"url": prometheus, "timeout": timeout, "http_config": http_config}
@@ -68,7 +68,7 @@ def test_queries_of_a_real_prometheus(make_prometheus, make_driver):
     said = driver.query(pods(web_2=95, web_1=80.5, web_10=0), "per_pod")
     assert [(s["pod"], s["value"]) for s in said["samples"]] == [("web-1", 80.5), ("web-10", 0), ("web-2", 95)]
     at = datetime.datetime.fromisoformat(said["samples"][0]["at"].replace("Z", "+00:00"))
-    assert before < at < before + datetime.timedelta(seconds=30)
+    assert before < at < datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=1)
     assert said["counted"] == ["prometheus ok"]
     for text, error in (("vector(1)", None), ("vector(0)", None), ("vector(1) == 2", "query returned no data"),
                         (pods(a=1, b=2), None)):
@@ -151,16 +151,16 @@ def test_bad_servers(bad_server, make_driver):
 
     server = bad_server(serve)
     for path, timeout, error in (
-            ("/redirect", "5s", "Prometheus: HTTP 302 leads to http://elsewhere/login, and redirects are not followed"),
-            ("/html", "5s", "Prometheus: not JSON: "),
-            ("/huge", "5s", "Prometheus: the answer is larger than 16 MiB"),
-            ("/empty", "5s", "Prometheus: not JSON: "),
-            ("/list", "5s", "Prometheus: not an answer to a query: no known status"),
-            ("/error", "5s", "Prometheus: internal: no memory xxx"),
-            ("/proxy", "5s", "Prometheus: HTTP 502"),
-            ("/hang-up", "5s", "Prometheus: broke off: "),
+            ("/redirect", "60s", "Prometheus: HTTP 302 leads to http://elsewhere/login, and redirects are not followed"),
+            ("/html", "60s", "Prometheus: not JSON: "),
+            ("/huge", "60s", "Prometheus: the answer is larger than 16 MiB"),
+            ("/empty", "60s", "Prometheus: not JSON: "),
+            ("/list", "60s", "Prometheus: not an answer to a query: no known status"),
+            ("/error", "60s", "Prometheus: internal: no memory xxx"),
+            ("/proxy", "60s", "Prometheus: HTTP 502"),
+            ("/hang-up", "60s", "Prometheus: broke off: "),
             ("/slow", "300ms", "Prometheus: no answer within 300ms"),
-            ("/fine", "5s", None)):
+            ("/fine", "60s", None)):
         said = make_driver(server.url + path, timeout=timeout).query("1")
         assert said["error"].startswith(error) if error else said["value"] == 1, (path, said)
         assert len((said["error"] or "").encode()) < 256
@@ -292,7 +292,8 @@ def test_the_daemon_opens_what_it_was_not_told(make_alertmanager, make_daemon, n
     eventually(lambda: counted(daemon, "alertmanager", "ok") >= 2, what="the list is read again and again")
     alertmanager.stop()
     eventually(lambda: counted(daemon, "alertmanager", "unreachable") >= 1, what="the failure is counted")
-    assert f"Alertmanager {alertmanager.url}: unreachable" in daemon.process.log_text()
+    # A list that was under way when it ended broke off.
+    eventually(lambda: f"Alertmanager {alertmanager.url}: unreachable" in daemon.process.log_text(), what="it is said what is wrong")
     assert daemon.metrics().types["alertscaler_source_duration_seconds"] == "histogram"
 
 
@@ -301,7 +302,8 @@ def test_the_daemon_tracks_a_query(make_prometheus, make_daemon, node_group, exp
     prometheus = make_prometheus(targets=[exporter.address])
     eventually(lambda: prometheus.query("queue_length"), what="the value is scraped")
     group = node_group(size=4)
-    daemon = make_daemon(rules_of(group, every="1s", track={"average_value": 70, "query": "sum(queue_length)"}),
+    query = "sum(last_over_time(queue_length[1m]))"      # a scrape that takes too long leaves it a value
+    daemon = make_daemon(rules_of(group, every="1s", track={"average_value": 70, "query": query}),
                          {"providers": {"mine": {"type": "http"}}, "prometheus": {"url": prometheus.url}})
     daemon.notify(notification(alert({"alertname": "Busy"})))
     eventually(lambda: group.size == 6, what="420 over 70 is 6")

@@ -15,7 +15,8 @@ from harness.control_plane import ADMIN_TOKEN
 from harness.driver import Driver, find_driver
 from harness.fault_proxy import FaultProxy
 from harness.notification import alert, notification
-from harness.wait import eventually
+from harness.wait import PATIENCE, eventually
+from test_failover import moment
 
 RIGHTS = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "update"]}]
 PORT_SUITE = pathlib.Path(__file__).parents[1] / "port" / "test_store.c"
@@ -154,7 +155,7 @@ def test_an_answer_that_comes_too_late_is_looked_for(proxy, make_driver, namespa
     late = iter(["slow"])
     proxy.decide = lambda number, method, path: next(late, None) if method == "PUT" else None
     answer = driver.must("commit", changes=[["meta", "k", "v"]])
-    assert 5 <= answer["seconds"] < 9
+    assert 5 <= answer["seconds"] < 25
     puts = [path for method, path, _ in proxy.seen if method == "PUT"]
     driver.must("open", store="b", namespace=namespace, holder="pod-2")
     assert driver.must("dump", store="b")["records"]["meta"] == {"k": "v"}
@@ -302,7 +303,7 @@ def test_another_pod_goes_on_where_one_was_killed(control_plane, namespace, make
         "clusters": {"default": {"kubeconfig": str(control_plane.write_kubeconfig(f"daemon-{namespace}", token=ADMIN_TOKEN))}},
         "providers": {"mine": {"type": "http"}},
         "state": {"store": "kubernetes", "namespace": namespace,
-                  "lease": {"duration": "6s", "renew_deadline": "4s", "retry_period": "500ms"}},
+                  "lease": {"duration": "12s", "renew_deadline": "9s", "retry_period": "500ms"}},
     }
     rules = {"targets": {"workers": {"node_group": {"provider": "mine", "url": group.url}, "max": 20,
                                     "cooldown": {"up": "10m", "down": "10m"}}},
@@ -355,13 +356,14 @@ def test_a_right_that_is_missing_is_said(control_plane, make_driver, namespace):
     role = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/{namespace}-state"
     control_plane.admin.patch(role, {"rules": [{**RIGHTS[0], "verbs": ["get", "list"]}]})
     driver = make_driver()
-    answer = None
-    for _ in range(50):     # until the API server knows
+
+    def refusal():
         answer = driver.call("open", namespace=namespace, holder="pod-1")
-        if answer["status"]:
-            break
-        driver.call("close")
-        time.sleep(0.1)
+        if not answer["status"]:
+            driver.call("close")
+        return answer["status"] and answer
+
+    answer = eventually(refusal, what="the API server knows of the right that is gone")
     assert answer["status"] == -13
     assert "get, list, create and update on configmaps are needed" in answer["error"]
 
@@ -420,11 +422,12 @@ class Pod:
         proxy.decide = self.decide
         token = tmp_path / "admin.token"
         token.write_text("secret")
-        self.daemon = make_daemon(rules, start=False, flags=["--web.enable-admin-api"], config={
+        self.config = {
             "clusters": {"default": {"kubeconfig": str(path)}}, "providers": {"mine": {"type": "http"}},
             "receiver": {"tokens": [{"name": "ada", "file": str(token), "permissions": ["notify", "read", "admin"]}]},
             "state": {"store": "kubernetes", "namespace": namespace,
-                      "lease": {"duration": "5s", "renew_deadline": "3500ms", "retry_period": "500ms"}}})
+                      "lease": {"duration": "5s", "renew_deadline": "3500ms", "retry_period": "500ms"}}}
+        self.daemon = make_daemon(rules, start=False, flags=["--web.enable-admin-api"], config=self.config)
         self.daemon.headers = {"Authorization": "Bearer secret"}
 
     def decide(self, number, method, path):
@@ -437,9 +440,13 @@ class Pod:
 
     def quickly(self, path="/-/healthy"):
         began = time.monotonic()
-        answer = self.daemon.get(path, timeout=5)
-        assert time.monotonic() - began < 2.5, "it answers meanwhile, not after the API server"
+        answer = self.daemon.get(path)
+        assert not self.holds or time.monotonic() - began < 0.6 * self.proxy.delay, "it answers meanwhile, not after the API server"
         return answer
+
+    def when(self, message):
+        """Seconds: when it said so first."""
+        return moment(re.search(rf'ts=(\S+) \S+ msg="?{message}', self.daemon.process.log_text())[1])
 
     def holder(self):
         answer = self.admin.request("GET", self.lease)
@@ -470,17 +477,21 @@ def test_a_state_that_cannot_be_opened_ends_it_by_the_right_name(pod):
 
 def test_a_state_that_takes_longer_than_a_term_is_opened(pod):
     """The lease is renewed meanwhile, and health is answered: else nobody could ever lead."""
-    pod.hold("GET", 4.5)
+    term = 8
+    pod.config["state"]["lease"] |= {"duration": f"{term + 4}s", "renew_deadline": f"{term}s"}
+    pod.daemon.write_config(pod.config)
+    tries = iter(["slow", "slow"])      # it waits 5 s for an answer, and asks again
+    pod.proxy.delay = 6
+    pod.holds = lambda method, path: next(tries, None) if method == "GET" and CONFIG_MAPS in path else None
     pod.daemon.process.start()
     opening = "not ready: the state is being opened\n"
     eventually(lambda: pod.quickly("/-/ready").text == opening, what="it leads")
-    began = time.monotonic()
     while pod.quickly("/-/ready").text == opening:
         assert pod.quickly().ok
         assert pod.quickly("/metrics").ok
         time.sleep(0.1)
-    assert time.monotonic() - began > 3.5, "longer than a term"
     eventually(lambda: pod.quickly("/-/ready").ok, 30, what="it is open")
+    assert pod.when("ready to receive") - pod.when("leading") > term
     assert "not leading any more" not in pod.daemon.process.log_text()
     pod.holds = None
     pod.daemon.notify(notification(alert({"alertname": "Busy"})))
@@ -492,7 +503,7 @@ def test_sigterm_while_the_state_is_opened(pod):
     eventually(lambda: "being opened" in pod.quickly("/-/ready").text, what="it is at it")
     began = time.monotonic()
     pod.daemon.stop()
-    assert time.monotonic() - began < 8, "it does not wait for the answer"
+    assert time.monotonic() - began < 15, "it does not wait for an answer, for which it would try for 20 s"
     assert not pod.holder(), "the lease is given back"
 
 
@@ -506,7 +517,7 @@ def test_a_term_that_ends_in_the_middle_of_a_commit(pod):
         began = time.monotonic()
         answers.append((pod.daemon.post(path, body, timeout=30).status, time.monotonic() - began))
 
-    pod.proxy.delay = 12
+    pod.proxy.delay = 20
     pod.holds = lambda method, path: ("slow" if CONFIG_MAPS in path else 503 if "/leases/alertscaler" in path else None)
     threads = [threading.Thread(target=send, args=arguments) for arguments in (
         ("/webhook", notification(alert({"alertname": "Other"}))),
@@ -518,7 +529,7 @@ def test_a_term_that_ends_in_the_middle_of_a_commit(pod):
     for thread in threads:
         thread.join()
     assert [status for status, _ in answers] == [503] * 3, answers
-    assert max(seconds for _, seconds in answers) < 8, answers     # the API server's would come after 12
+    assert max(seconds for _, seconds in answers) < 15, answers     # the API server's would come after 20
     assert pod.quickly().ok
     assert pod.quickly("/-/ready").status == 503
     pod.holds = None
@@ -531,8 +542,8 @@ def test_sigterm_in_an_outage(pod):
     pod.proxy.delay = 30
     pod.holds = lambda method, path: "slow" if CONFIG_MAPS in path else None
     began = time.monotonic()
-    assert pod.daemon.process.stop() == 1
-    assert time.monotonic() - began < 8
+    assert pod.daemon.process.stop(PATIENCE) == 1
+    assert time.monotonic() - began < 15, "it does not try for 20 s"
     assert "stop not recorded" in pod.daemon.process.log_text()
     assert not pod.holder(), "the lease is given back"
 
@@ -557,12 +568,12 @@ def test_what_was_written_is_not_answered_after_the_term(pod):
     """A leader stopped in the middle of a commit, for longer than its lease: the commit is done when it wakes up, and still
     nothing of that term is answered or acted on. Sent again, the alert is handled once."""
     pod.daemon.start()
-    pod.hold("PUT", 1.5)
+    pod.hold("PUT", 4)
     statuses = []
     sender = threading.Thread(target=lambda: statuses.append(
         pod.daemon.post("/webhook", notification(alert({"alertname": "Busy"})), timeout=30).status))
     sender.start()
-    time.sleep(0.5)
+    eventually(lambda: "slow" in [fault for _, _, fault in pod.proxy.seen], interval=0.01, what="the commit is on its way")
     pod.daemon.process.pause()
     time.sleep(6)       # a lease is 5 s
     assert pod.group.size == 4

@@ -37,7 +37,7 @@ def make(control_plane, namespace, make_daemon, groups, tmp_path):
         config = upgrade.make_config(kubeconfig, tmp_path)
         if store == "kubernetes":
             config["state"] = {"store": "kubernetes", "namespace": place,
-                               "lease": {"duration": "6s", "renew_deadline": "4s", "retry_period": "500ms"}}
+                               "lease": {"duration": "30s", "renew_deadline": "20s", "retry_period": "500ms"}}
         daemon = make_daemon(upgrade.make_rules(groups, place, has_aliases=False), config, start=False, env={"POD_NAME": "pod-0"})
         daemon.headers = {"Authorization": "Bearer secret-of-whole"}
         folder = upgrade.GOLDEN / version

@@ -72,6 +72,15 @@ class Alertmanager:
         answer = request("POST", self.url + "/api/v2/alerts", [{"labels": labels, "endsAt": _time(-1)}])
         assert answer.ok, answer.text
 
+    def has_flushed_end(self):
+        """Of the one alert that it has: whether it was told of its end, and has looked at it since then to notify of it."""
+        has_ended = has_flushed = False
+        for line in self.process.log_text().splitlines():
+            if 'msg="Received alert"' in line:
+                has_ended = "[resolved]" in line
+            has_flushed = has_ended and (has_flushed or "msg=flushing" in line)
+        return has_flushed
+
     def alerts(self):
         return request("GET", self.url + "/api/v2/alerts").json
 

@@ -25,7 +25,7 @@ PATIENCE = 60.0     # s: how long a busy machine may take to make them
 
 class Kind:
     """at_once is sent first, then so many zeros more, and drip each second; takes: whether answers are read; leaves: every
-    other one hangs up at once; is_answered: each is, at once."""
+    other one hangs up at once; is_answered: each is, at once, if not by 503."""
 
     def __init__(self, at_once=b"", drip=b"", much=0, takes=True, connections=300, a_second=1500, leaves=False, is_answered=False):
         self.at_once, self.drip, self.much, self.takes, self.is_answered = at_once, drip, much, takes, is_answered
@@ -158,7 +158,7 @@ class Attacker:
 
     def run(self, seconds):
         began, turn = time.monotonic(), 0
-        while goes_on(began, seconds, 0 if self.kind.is_answered and not self.answers else self.opened):
+        while goes_on(began, seconds, 0 if self.kind.is_answered and not self.answers.keys() - {"503"} else self.opened):
             now = time.monotonic() - began
             if now >= turn:
                 self.drip()

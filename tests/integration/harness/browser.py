@@ -6,6 +6,7 @@ import pathlib
 import shutil
 
 from . import npm
+from .ports import free_port
 from .wait import eventually
 
 AXE = "axe-core@4.10.3"
@@ -43,7 +44,9 @@ class Browser:
             options.add_argument(flag)
         options.add_argument(f"--user-data-dir={pathlib.Path(directory) / 'profile'}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver"), log_path=os.devnull), options=options)
+        # the port that Selenium would choose may be an outgoing connection's by the time of the bind
+        service = Service(shutil.which("chromedriver"), port=free_port(), log_path=os.devnull)
+        self.driver = webdriver.Chrome(service=service, options=options)
 
     def stop(self):
         self.driver.quit()

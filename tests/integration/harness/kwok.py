@@ -7,6 +7,7 @@ import pathlib
 from . import peers
 from .kube import path_of
 from .process import Process
+from .wait import PATIENCE
 
 ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
 
@@ -48,4 +49,4 @@ class Kwok:
         """With all that was made: nobody else would let it go."""
         for path in reversed(self._made):
             self.admin.request("DELETE", path, {"gracePeriodSeconds": 0})
-        return self.process.stop()
+        return self.process.stop(PATIENCE)

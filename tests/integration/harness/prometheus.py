@@ -2,6 +2,9 @@
 
 A scrape that takes longer than its time-out is as if the target were gone: its series end, and its alerts are resolved. So the
 time-out is a whole second, which a busy machine keeps, and no scrape may take longer than the interval.
+
+An alert that Prometheus has not sent again for four times `resend_delay` is resolved for Alertmanager, and when it comes again it is
+the same one, which has ended. Where that must not happen while Prometheus stands still for some seconds, the delay is longer.
 """
 import pathlib
 from urllib.parse import quote
@@ -22,7 +25,7 @@ class Prometheus:
     """rules: alerting rules as in a rule file: [{"alert": ..., "expr": ..., "for": ..., "labels": {...}}]."""
 
     def __init__(self, directory, targets=(), alertmanagers=(), rules=(), name="prometheus", external_labels=None,
-                 remote_read=(), protection=None):
+                 remote_read=(), protection=None, resend_delay="1s"):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.address = f"127.0.0.1:{free_port()}"
@@ -37,7 +40,7 @@ class Prometheus:
         self.process = Process(name, [
             monitoring.program("prometheus"), f"--config.file={self.directory / 'prometheus.yml'}",
             f"--storage.tsdb.path={self.directory / 'data'}", f"--web.listen-address={self.address}",
-            "--web.enable-lifecycle", "--rules.alert.resend-delay=1s", "--log.level=info",
+            "--web.enable-lifecycle", f"--rules.alert.resend-delay={resend_delay}", "--log.level=info",
             *([f"--web.config.file={protection.file}"] if protection else []),
         ], self.directory)
 
