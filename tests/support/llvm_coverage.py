@@ -40,7 +40,9 @@ class File:
 def build(targets=()):
     """Brings build/coverage up to date: all of it, or these targets of it."""
     if not (BUILD / "build.ninja").exists():
-        subprocess.run(["meson", "setup", BUILD, *SETUP], check=True, cwd=ROOT, env={"CC": "clang", **os.environ})
+        # meson runs a program to see whether the compiler works
+        environment = {"CC": "clang", **os.environ, "LLVM_PROFILE_FILE": str(BUILD / "setup.profraw")}
+        subprocess.run(["meson", "setup", BUILD, *SETUP], check=True, cwd=ROOT, env=environment)
     subprocess.run(["ninja", "-C", BUILD, *targets], check=True)
 
 
