@@ -170,16 +170,30 @@ void as_auth_conclude(struct as_auth *auth)
 
 /* Answers */
 
+static void reply(struct as_http_exchange *exchange, int status, const char *headers,
+                  const char *problem)
+{
+    if (as_str_starts_with(as_http_exchange_get_path(exchange), "/api/"))
+        as_reply_error(exchange, status, headers, "%s", problem);
+    else
+        as_reply_text(exchange, status, headers, "%s", problem);
+}
+
 void auth_reply(struct admission *admission, int status, const char *headers, const char *problem)
 {
     const struct auth_login *login = &admission->login;
     const struct as_login_outcome outcome = {status, headers, problem, login->to};
     if (login->done)
         login->done(login->context, admission->exchange, &outcome);
-    else if (as_str_starts_with(as_http_exchange_get_path(admission->exchange), "/api/"))
-        as_reply_error(admission->exchange, status, headers, "%s", problem);
     else
-        as_reply_text(admission->exchange, status, headers, "%s", problem);
+        reply(admission->exchange, status, headers, problem);
+}
+
+void as_auth_refuse(struct as_auth *auth, struct as_http_exchange *exchange, const char *handler,
+                    int status, const char *problem)
+{
+    as_auth_note_refusal(auth, exchange, handler, status, problem);
+    reply(exchange, status, NULL, problem);
 }
 
 void auth_go_on(struct admission *admission)

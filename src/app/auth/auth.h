@@ -119,6 +119,10 @@ bool as_auth_check_seal(const struct as_http_exchange *exchange, const char *tex
 void as_auth_note_refusal(struct as_auth *auth, const struct as_http_exchange *exchange,
                           const char *handler, int status, const char *problem);
 
+/* Answers a request that is refused before or after the gate, and notes the refusal. */
+void as_auth_refuse(struct as_auth *auth, struct as_http_exchange *exchange, const char *handler,
+                    int status, const char *problem);
+
 /*
  * Begins a session of a credential with the permission `read`, if the given secret is right. Checks
  * and limits are those of other requests. A session of this browser ends. `done` comes once, now or

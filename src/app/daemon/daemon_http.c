@@ -149,6 +149,7 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
                                         .receiver = daemon->receiver,
                                         .api = daemon->api,
                                         .forms = daemon->forms,
+                                        .external_url = &daemon->external_url,
                                         .order = daemon_on_order,
                                         .reload = daemon_reload,
                                         .context = daemon};

@@ -55,29 +55,46 @@ static bool is_own_host(const struct as_http_exchange *exchange, const char *ori
            strcasecmp(authority + strlen("://"), host) == 0;
 }
 
-static int check_source(const struct as_http_exchange *exchange, const struct as_external_url *url,
-                        struct as_form_way *way_out, struct as_error *error)
+/* Whether the page's origin is the address of this machine that the browser uses. */
+static bool is_local_page(const struct as_http_exchange *exchange, const char *origin)
+{
+    return as_browser_is_local(exchange) && is_own_host(exchange, origin);
+}
+
+int as_browser_check_sender(const struct as_http_exchange *exchange,
+                            const struct as_external_url *url, struct as_error *error)
 {
     const char *site = as_http_exchange_find_header(exchange, "Sec-Fetch-Site");
     const char *origin = as_http_exchange_find_header(exchange, "Origin");
     if (site && strcmp(site, "same-origin") != 0) {
-        as_error_set(error, "a page of another site sent this form (Sec-Fetch-Site: %.32s)", site);
+        as_error_set(error, "a page of another site sent this request (Sec-Fetch-Site: %.32s)",
+                     site);
         return 403;
     }
+    if (!as_str_is_empty(origin) && strcmp(origin, url->origin) != 0 &&
+        !is_local_page(exchange, origin)) {
+        as_error_set(error,
+                     "a page of %.200s sent this request, but --web.external-url is %s: use that "
+                     "address, or correct the option",
+                     origin, url->base);
+        return 403;
+    }
+    return 0;
+}
+
+static int check_source(const struct as_http_exchange *exchange, const struct as_external_url *url,
+                        struct as_form_way *way_out, struct as_error *error)
+{
+    const char *origin = as_http_exchange_find_header(exchange, "Origin");
+    const int status = as_browser_check_sender(exchange, url, error);
+    if (status != 0)
+        return status;
     if (as_str_is_empty(origin)) {
         as_error_set(error, "the header Origin is missing: forms are for browsers; programs use "
                             "the API");
         return 403;
     }
-    const bool is_own = as_browser_is_local(exchange) && is_own_host(exchange, origin);
-    if (!is_own && strcmp(origin, url->origin) != 0) {
-        as_error_set(error,
-                     "this form came from a page of %.200s, but --web.external-url is %s: use "
-                     "that address, or correct the option",
-                     origin, url->base);
-        return 403;
-    }
-    if (!is_own && !url->is_https) {
+    if (!is_local_page(exchange, origin) && !url->is_https) {
         as_error_set(error, "forms are accepted only over TLS, with an https --web.external-url, "
                             "or from this machine");
         return 403;

@@ -1,11 +1,12 @@
 /*
  * What the head of a browser's request says about its way here, and about the page that sent it.
  *
- * A form is accepted only from a page of ours: `Origin` must be that of --web.external-url, and
- * `Sec-Fetch-Site`, if it is there, `same-origin`. A browser on this machine may also use the
- * address that it sees: http://localhost:9096, maybe through `kubectl port-forward`. For that the
- * peer must be this machine and `Host` an address of it, so that no other name that leads here
- * counts (DNS rebinding).
+ * A browser's request that may change something is accepted only from a page of ours: `Origin` must
+ * be that of --web.external-url, and `Sec-Fetch-Site` must be `same-origin`. A browser on this
+ * machine may also use the address that it sees: http://localhost:9096, maybe through `kubectl
+ * port-forward`. For that the peer must be this machine and `Host` an address of it, so that no
+ * other name that leads here counts (DNS rebinding). Programs send neither header. A form needs
+ * `Origin`, and TLS unless the browser is on this machine.
  */
 #ifndef ALERTSCALER_SRC_APP_HTTP_BROWSER_H
 #define ALERTSCALER_SRC_APP_HTTP_BROWSER_H
@@ -32,6 +33,11 @@ bool as_browser_wants_page(const struct as_http_exchange *exchange);
 
 /* Whether a page of another site led here: then the browser keeps a session's cookie to itself. */
 bool as_browser_comes_from_elsewhere(const struct as_http_exchange *exchange);
+
+/* 0; or 403 with an error: a page of another site sent this request. 0 also for programs. By the
+ * head alone. */
+int as_browser_check_sender(const struct as_http_exchange *exchange,
+                            const struct as_external_url *url, struct as_error *error) AS_MUST_USE;
 
 /* What a form's request is. */
 struct as_form_way {

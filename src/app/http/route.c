@@ -11,6 +11,7 @@
 
 #include "api/api_answers.h"
 #include "auth/auth.h"
+#include "browser.h"
 #include "form/forms.h"
 #include "page/page_answers.h"
 #include "receive/operators.h"
@@ -141,7 +142,7 @@ static const struct as_route table[] = {
     {"/api/v1/pause", &sending, "command", ADMIN, order, .order = AS_ORDER_PAUSE},
     {"/api/v1/resume", &sending, "command", ADMIN, order, .order = AS_ORDER_RESUME},
 
-    /* Of pages. A session counts, and the head is checked first: no other site's page may send them. */
+    /* Of pages. A session counts, and the head has the marks of a form of ours. */
     {"/targets/*/pause", &sending, "form", ADMIN, order, .order = AS_ORDER_PAUSE, .is_form = true},
     {"/targets/*/resume", &sending, "form", ADMIN, order, .order = AS_ORDER_RESUME, .is_form = true},
     {"/targets/*/scale", &sending, "form", ADMIN, order, .order = AS_ORDER_SCALE, .is_form = true},
@@ -194,12 +195,17 @@ static bool takes_path(const struct as_route *route, const char *path)
            strcmp(path + size - strlen(behind), behind) == 0;
 }
 
-static bool takes_method(const struct as_route *route, const char *method)
+static bool has_method(const struct as_route_methods *methods, const char *method)
 {
-    const char *const *name = route->methods->names;
+    const char *const *name = methods->names;
     while (*name && strcmp(*name, method) != 0)
         name++;
-    return *name || name == route->methods->names;
+    return *name;
+}
+
+static bool takes_method(const struct as_route *route, const char *method)
+{
+    return !route->methods->names[0] || has_method(route->methods, method);
 }
 
 const struct as_route *as_route_find(const char *method, const char *path)
@@ -234,18 +240,34 @@ static const struct as_route *find(const struct as_routes *routes,
     return as_route_find(method, as_http_exchange_get_path(exchange));
 }
 
+/* A browser adds its certificate or password to the requests of any page. So no page of another
+ * site may send a request of any row, unless it only reads. False: already answered. */
+static bool check_sender(struct as_routes *routes, struct as_http_exchange *exchange,
+                         const struct as_route *route)
+{
+    struct as_error error = AS_ERROR_INIT;
+    if (has_method(&reading, as_http_exchange_get_method(exchange)))
+        return true;
+    if (route->is_form)
+        return as_forms_check(routes->forms, exchange, route->handler);
+    const int status = as_browser_check_sender(exchange, routes->external_url, &error);
+    if (status != 0)
+        as_auth_refuse(routes->auth, exchange, route->handler, status, error.text);
+    return status == 0;
+}
+
 enum as_http_admission as_routes_admit(void *context, struct as_http_exchange *exchange)
 {
     struct as_routes *routes = context;
     const char *method = as_http_exchange_get_method(exchange);
     const struct as_route *route = find(routes, exchange);
     as_http_exchange_set_route(exchange, route, route->handler);
+    if (!check_sender(routes, exchange, route))
+        return AS_HTTP_REPLIED;
     if (route->refusal && !takes_method(route, method)) {
         as_reply_text(exchange, 405, route->methods->allow, "%s", route->refusal);
         return AS_HTTP_REPLIED;
     }
-    if (route->is_form && !as_forms_check(routes->forms, exchange, route->handler))
-        return AS_HTTP_REPLIED;
     if (route->permission == NONE && route->is_form)
         return AS_HTTP_ADMITTED;
     if (route->permission == NONE) {

@@ -12,6 +12,7 @@
 #include <alertscaler/app/api.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
+#include <alertscaler/config/external_url.h>
 #include <alertscaler/config/receiver_settings.h>
 #include <alertscaler/core/order.h>
 #include <alertscaler/net/server.h>
@@ -28,6 +29,7 @@ struct as_routes { /* all borrowed */
     struct as_api *api;
     const char *prefix; /* before all paths; "": none */
     struct as_forms *forms;
+    const struct as_external_url *external_url; /* whose pages may send requests */
     /* Answers an order. */
     void (*order)(void *context, const struct as_operators_request *request);
     int (*reload)(void *context, const char *who, struct as_error *error);
@@ -45,7 +47,7 @@ struct as_route {
                    const struct as_route *route, const char *who);
     /* Before the body is read. False: already answered. NULL: no check. */
     bool (*check)(struct as_routes *routes, struct as_http_exchange *exchange);
-    bool is_form;               /* of a browser: checked by its head first; a session counts */
+    bool is_form;               /* of a page: as_forms_check; a session counts */
     struct as_api_endpoint api; /* if the API answers */
     enum as_order_kind order;   /* if it is an order */
     /* The 405 for other methods, sent before credentials are checked. NULL: see route.c. */

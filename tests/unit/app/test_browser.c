@@ -129,6 +129,51 @@ Test(browser, a_form_comes_from_a_page_of_ours)
     }
 }
 
+Test(browser, programs_and_pages_of_ours_may_send_requests)
+{
+    static const struct {
+        const char *origin, *site;
+        int status;
+    } rows[] = {
+        {NULL, NULL, 0}, /* a program */
+        {"", NULL, 0},
+        {OPS, NULL, 0},
+        {OPS, "same-origin", 0},
+        {NULL, "same-origin", 0},
+        {"http://localhost:9096", "same-origin", 0},
+        {"https://evil.example", NULL, 403},
+        {"https://evil.example", "cross-site", 403},
+        {"https://evil.example", "same-origin", 403},
+        {"null", NULL, 403},
+        {OPS, "cross-site", 403},
+        {OPS, "same-site", 403},
+        {OPS, "none", 403},
+        {OPS, "", 403},
+        {OPS, "Same-Origin", 403},
+        {NULL, "cross-site", 403},
+        {"http://localhost:3000", "same-site", 403},
+        {"http://localhost:3000", NULL, 403},
+    };
+    const struct as_external_url url = make_url(OPS);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct as_http_exchange exchange = {.remote = HERE,
+                                            .headers = {{"Host", "localhost:9096"}}};
+        struct as_error error = AS_ERROR_INIT;
+        size_t at = 1;
+        if (rows[i].origin) {
+            exchange.headers[at][0] = "Origin";
+            exchange.headers[at++][1] = rows[i].origin;
+        }
+        if (rows[i].site) {
+            exchange.headers[at][0] = "Sec-Fetch-Site";
+            exchange.headers[at][1] = rows[i].site;
+        }
+        cr_expect_eq(as_browser_check_sender(&exchange, &url, &error), rows[i].status, "row %zu",
+                     i);
+        cr_expect_eq(error.text[0] != '\0', rows[i].status != 0, "row %zu: %s", i, error.text);
+    }
+}
+
 Test(browser, a_form_has_its_type_and_a_limited_size)
 {
     static const struct {
