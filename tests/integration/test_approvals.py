@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from harness.daemon import dump_yaml, environment
-from harness.node_group import HttpNodeGroup
+from harness.node_group import Fault, HttpNodeGroup
 from harness.notification import alert, notification
 from harness.wait import eventually
 
@@ -34,7 +34,8 @@ def daemon(make_daemon, group, tmp_path):
     for name, permissions in (("ada", ["notify", "read", "admin"]), ("reader", ["notify", "read"])):
         (tmp_path / name).write_text(f"secret-of-{name}\n")
         tokens.append({"name": name, "file": str(tmp_path / name), "permissions": permissions})
-    daemon = make_daemon(make_rules(group), {"providers": {"mine": {"type": "http"}}, "receiver": {"tokens": tokens}},
+    daemon = make_daemon(make_rules(group), {"providers": {"mine": {"type": "http"}}, "receiver": {"tokens": tokens},
+                                             "kill_switch": {"file": str(tmp_path / "stop")}},
                          flags=["--web.enable-admin-api"], start=False)
     daemon.headers = {"Authorization": "Bearer secret-of-ada"}
     yield daemon.start()
@@ -141,3 +142,38 @@ def test_its_log_is_explained_and_replayed(daemon, group, tmp_path):
         told = json.loads(read_log(daemon, "replay", "--rules", rules, "--approvals", answers, "-o", "json"))["targets"][0]
         assert (told["after"]["last"], told["approval_count"]) == (last, count), answers
     assert "(answered as in the log)" in read_log(daemon, "replay", "--rules", rules)
+
+
+def test_the_kill_switch_ends_an_approval_that_was_given_before(daemon, group, tmp_path):
+    stop = tmp_path / "stop"
+    fire(daemon, "Busy")
+    asked = wait_request(daemon)
+    group.inject(Fault("GET", status=503), times=1000)      # so that the approval cannot be used yet
+    assert run(daemon, tmp_path, "approve", asked["id"]).returncode == 0
+    stop.write_text("incident 4711\n")
+    ended = daemon.wait_record("approval", event="void", id=asked["id"])
+    assert ended["message"] == "the kill switch was set", ended
+    refused = run(daemon, tmp_path, "approve", asked["id"])
+    assert refused.returncode == 1 and refused.stderr, refused
+    daemon.kill()
+    daemon.start()      # the switch is still set
+    group.heal()
+    stop.unlink()
+    again = wait_request(daemon)
+    assert again["id"] != asked["id"] and group.applied == []
+    assert run(daemon, tmp_path, "approve", again["id"]).returncode == 0
+    eventually(lambda: group.applied == [14], what="the size that was approved anew")
+
+
+def test_a_request_that_waits_outlasts_the_kill_switch(daemon, group, tmp_path):
+    stop = tmp_path / "stop"
+    fire(daemon, "Busy")
+    asked = wait_request(daemon)
+    stop.write_text("incident 4711\n")
+    daemon.wait_record("command", command="pause")
+    refused = daemon.post(f"/api/v1/approvals/{asked['id']}/approve", {})
+    assert refused.status == 403 and "kill switch" in refused.text, refused.text
+    stop.unlink()
+    daemon.wait_record("command", command="resume")
+    assert run(daemon, tmp_path, "approve", asked["id"]).returncode == 0
+    eventually(lambda: group.applied == [14], what="the approved size")

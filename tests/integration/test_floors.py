@@ -29,7 +29,8 @@ def group(started):
 def daemon(make_daemon, group, tmp_path):
     (tmp_path / "admin.token").write_text("secret-of-ada\n")
     tokens = [{"name": "ada", "file": str(tmp_path / "admin.token"), "permissions": ["notify", "read", "admin"]}]
-    daemon = make_daemon(make_rules(group), {"providers": {"mine": {"type": "http"}}, "receiver": {"tokens": tokens}},
+    daemon = make_daemon(make_rules(group), {"providers": {"mine": {"type": "http"}}, "receiver": {"tokens": tokens},
+                                             "kill_switch": {"file": str(tmp_path / "stop")}},
                          flags=["--web.enable-admin-api"], start=False)
     daemon.headers = {"Authorization": "Bearer secret-of-ada"}
     yield daemon.start()
@@ -87,3 +88,17 @@ def test_a_pause_of_one_direction(daemon, group):
     assert held["pause"]["direction"] == "down"
     fire(daemon, "Busy")
     eventually(lambda: group.applied == [5], what="the other way is free")
+
+
+def test_the_kill_switch_refuses_a_floor(daemon, group, tmp_path):
+    stop = tmp_path / "stop"
+    stop.write_text("incident 4711\n")
+    daemon.wait_record("command", command="pause")
+    for path, body in (("floor", {"replicas": 7, "for": "2h"}), ("scale", {"replicas": 8}), ("unlock", {})):
+        refused = order(daemon, path, **body)
+        assert refused.status == 403 and "kill switch" in refused.text, (path, refused.text)
+    assert daemon.target("workers")["floor"] is None
+    stop.unlink()
+    daemon.wait_record("command", command="resume")
+    assert order(daemon, "floor", **{"replicas": 9, "for": "2h"}).status == 200
+    eventually(lambda: group.applied == [9], what="the floor that is ordered afterwards, and no other size")

@@ -192,12 +192,12 @@ static bool may_be_refused(const struct world *world, const struct sim_order *or
     switch (order->order.kind) {
     case AS_ORDER_SCALE:
         return is_halted || is_pool || world->daemon.config.dry_run || (config && config->dry_run);
-    case AS_ORDER_FLOOR: return is_pool;
+    case AS_ORDER_FLOOR: return is_pool || (is_halted && !order->order.is_end);
     case AS_ORDER_APPROVE:
-    case AS_ORDER_DENY: return is_halted;
+    case AS_ORDER_DENY:
+    case AS_ORDER_UNLOCK: return is_halted;
     case AS_ORDER_PAUSE:
     case AS_ORDER_RESUME:
-    case AS_ORDER_UNLOCK:
     case AS_ORDER_KIND_COUNT: break;
     }
     return false;

@@ -9,6 +9,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/approvals/engine_approvals.h"
 #include "engine/engine_restore.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_alerts.h"
@@ -25,6 +26,7 @@
 #include "engine/targets/engine_pauses.h"
 #include "engine/targets/engine_phases.h"
 #include "engine/targets/engine_pools.h"
+#include "engine/targets/engine_shares.h"
 #include "engine/targets/engine_sources.h"
 
 struct as_engine *as_engine_new(const struct as_engine_config *config,
@@ -208,6 +210,8 @@ static void on_halt(struct as_engine *engine, const struct as_halt *halt)
     if (!pauses_on_halt(engine, halt))
         return;
     orders_on_halt(engine);
+    approvals_on_halt(engine);
+    shares_on_halt(engine);
     effect_commit(engine);
 }
 

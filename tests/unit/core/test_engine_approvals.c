@@ -430,6 +430,103 @@ Test(engine_approvals, a_pause_is_not_asked_about)
     harness_stop(&h);
 }
 
+/* An answer from before the kill switch says nothing about the time after it. */
+Test(engine_approvals, the_kill_switch_ends_an_approval_that_is_not_used)
+{
+    static const struct spec slow = {
+        .targets = {{.name = "web", .min = 1, .max = 20, .up = 600}},
+        .rules = {{.name = "big",
+                   .match = {"alertname=Big"},
+                   .target = "web",
+                   .up = 4,
+                   .approval = ASKS(3)}},
+    };
+    WITH(h, slow);
+    fire(&h, "Big", 990);
+    h.observation = AS_REASON_UNREACHABLE;
+    approve(&h);
+    cr_assert_not_null(strstr(said(&h), "approved web 4>8 by big"));
+    harness_halt(&h, "stop");
+    const char *text = said(&h);
+    cr_assert_not_null(strstr(text, "void web 4>8 by big"), "%s", text);
+    h.observation = AS_REASON_APPLIED;
+    harness_crash(&h, 1);
+    harness_halt(&h, "stop");
+    tick(&h, 120);
+    harness_halt(&h, NULL);
+    tick(&h, 120);
+    text = said(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 4, "%s", text);
+    cr_assert_not_null(strstr(text, "asked web 4>8 by big"), "a new approval is asked for: %s",
+                       text);
+    approve(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 8);
+    harness_stop(&h);
+}
+
+Test(engine_approvals, the_kill_switch_leaves_a_request_that_waits)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    (void)said(&h);
+    harness_halt(&h, "stop");
+    cr_assert_null(strstr(said(&h), "void"));
+    tick(&h, 60);
+    harness_halt(&h, NULL);
+    tick(&h, 60);
+    cr_assert_null(strstr(said(&h), "asked"));
+    approve(&h);
+    cr_assert_eq(harness_target(&h, "web")->size, 8);
+    harness_stop(&h);
+}
+
+/* On to the commit of the intent that uses the approval, which is held. */
+static void approve_to_intent(struct harness *harness)
+{
+    harness->hold_calls = true;
+    approve(harness);
+    harness->hold_calls = false;
+    harness->hold_commits = true;
+    harness_settle(harness);
+    const char *text = said(harness);
+    cr_assert_not_null(strstr(text, "used web 4>8 by big"), "%s", text);
+}
+
+static void expect_revoked(struct harness *harness)
+{
+    harness->hold_commits = harness->hold_calls = false;
+    harness_settle(harness);
+    const char *text = said(harness);
+    cr_assert_not_null(strstr(text, "void web 4>8 by big"), "%s", text);
+    cr_assert_null(strstr(text, "returned"), "%s", text);
+    harness_halt(harness, NULL);
+    tick(harness, 300);
+    cr_assert_eq(harness_target(harness, "web")->size, 4, "%s", said(harness));
+    harness_stop(harness);
+}
+
+Test(engine_approvals, the_kill_switch_ends_an_approval_whose_action_is_not_sent)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    approve_to_intent(&h);
+    harness_halt(&h, "stop");
+    expect_revoked(&h);
+}
+
+/* The request was sent before, and meets a conflict after the removal of the switch. */
+Test(engine_approvals, the_kill_switch_ends_an_approval_whose_action_changes_nothing)
+{
+    WITH(h, big);
+    fire(&h, "Big", 990);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_CONFLICT});
+    approve_to_intent(&h);
+    harness_settle_to_request(&h);
+    harness_halt(&h, "stop");
+    harness_halt(&h, NULL);
+    expect_revoked(&h);
+}
+
 /* The rule follows a value: it may want less, or another direction, than what was asked for. */
 static const struct spec load = {
     .targets = {{.name = "web", .min = 1, .max = 40, .up = 10, .down = 10}},

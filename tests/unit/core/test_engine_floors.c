@@ -91,6 +91,24 @@ Test(engine_floors, taken_back_it_holds_nothing)
     harness_stop(&h);
 }
 
+Test(engine_floors, none_is_ordered_while_the_kill_switch_is_set)
+{
+    WITH(h, spec);
+    harness_halt(&h, "stop");
+    order_floor(&h, 12, 600);
+    cr_assert_not_null(strstr(said(&h), "floor web refused"));
+    cr_assert_str_eq(h.last_message, "the kill switch (switch) stops everything");
+    harness_halt(&h, NULL);
+    tick(&h, 130);
+    cr_assert_eq(get_size(&h), 4, "what was refused does not come back");
+    order_floor(&h, 12, 600);
+    cr_assert_eq(get_size(&h), 12);
+    harness_halt(&h, "stop");
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_FLOOR, .target = "web", .is_end = true});
+    cr_assert_not_null(strstr(said(&h), "floor web done"), "its end orders no change");
+    harness_stop(&h);
+}
+
 static const struct spec templated = {
     .targets = {{.name = "any", .address = "{{ .Labels.app }}", .allow = "*", .min = 1, .max = 20}},
     .rules = {{.name = "busy", .match = {"alertname=Busy"}, .target = "any", .up = 1}},

@@ -332,6 +332,35 @@ Test(engine_orders, what_an_operator_set_is_not_given_back)
     harness_stop(&h);
 }
 
+/* Each order that can lead to a change is refused; a pause and its end are not. */
+Test(engine_orders, what_the_kill_switch_refuses)
+{
+    static const struct {
+        enum as_order_kind kind;
+        const char *said;
+    } orders[] = {
+        {AS_ORDER_SCALE, "scale web 6 refused"}, {AS_ORDER_FLOOR, "floor web refused"},
+        {AS_ORDER_UNLOCK, "unlock web refused"}, {AS_ORDER_PAUSE, "pause web done"},
+        {AS_ORDER_RESUME, "resume web done"},
+    };
+    WITH(h, slow);
+    fire(&h, "Slow", 990);
+    (void)said(&h);
+    harness_halt(&h, "stop");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(orders); i++) {
+        harness_order(&h, (struct as_order){.kind = orders[i].kind,
+                                            .target = "web",
+                                            .replicas = 6,
+                                            .for_us = 600 * AS_US_PER_S});
+        const char *text = said(&h);
+        cr_expect_not_null(strstr(text, orders[i].said), "%s: %s", orders[i].said, text);
+    }
+    harness_halt(&h, NULL);
+    tick(&h, 10);
+    cr_expect_null(strstr(said(&h), "scale web"), "the lock of the first step still holds");
+    harness_stop(&h);
+}
+
 Test(engine_orders, an_unlocked_target_acts_at_once)
 {
     WITH(h, slow);

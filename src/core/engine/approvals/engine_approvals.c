@@ -13,6 +13,8 @@
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 
+static const char halted[] = "the kill switch was set";
+
 static bool is_open(const struct request *request)
 {
     return request->state.answer == AS_APPROVAL_WAITING ||
@@ -105,14 +107,19 @@ static const char *find_reason_against(struct target *target, const struct reque
     return NULL;
 }
 
+static void make_void(struct as_engine *engine, const struct target *target,
+                      struct request *request, const char *why)
+{
+    request->state.answer = AS_APPROVAL_VOID;
+    record(engine, target, request, AS_APPROVAL_ON_VOID)->message = why;
+}
+
 /* Nothing is left of it: the rule may ask again. */
 static void end(struct as_engine *engine, struct target *target, struct request *request,
                 const char *why)
 {
-    if (is_open(request)) {
-        request->state.answer = AS_APPROVAL_VOID;
-        record(engine, target, request, AS_APPROVAL_ON_VOID)->message = why;
-    }
+    if (is_open(request))
+        make_void(engine, target, request, why);
     request_remove(target, request);
     request_free(request);
 }
@@ -169,6 +176,31 @@ void approvals_forget(struct as_engine *engine, struct target *target, const cha
     struct request *request;
     while ((request = TAILQ_FIRST(&target->requests)))
         end(engine, target, request, why);
+}
+
+/* Ends the approvals of a target that no action has used yet. True: the target must be stored. */
+static bool revoke(struct as_engine *engine, struct target *target)
+{
+    struct request *request, *next;
+    bool is_changed = false;
+    TAILQ_FOREACH_SAFE (request, &target->requests, in_target, next) {
+        if (request->state.answer != AS_APPROVAL_APPROVED)
+            continue;
+        end(engine, target, request, halted);
+        is_changed = true;
+    }
+    return is_changed;
+}
+
+void approvals_on_halt(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        if (target->intent)
+            target->intent->is_revoked = true;
+        if (revoke(engine, target))
+            effect_put_target(engine, target);
+    }
 }
 
 as_mono_time approvals_get_next_end(const struct target *target)
@@ -323,6 +355,11 @@ bool approvals_return(struct as_engine *engine, struct target *target, struct in
     if (!request)
         return false;
     intent->used = NULL;
+    if (intent->is_revoked) {
+        make_void(engine, target, request, halted);
+        request_free(request);
+        return false;
+    }
     TAILQ_INSERT_TAIL(&target->requests, request, in_target);
     struct as_approval_record *back = record(engine, target, request, AS_APPROVAL_ON_RETURNED);
     back->action = as_arena_strdup(&engine->arena, intent->action_id);

@@ -4,7 +4,8 @@
  * A request is ended by its time, by the end of its incident, by another rule text, another object
  * or a size that is there already. An approval leaves the target for the intent that uses it, in
  * that intent's commit, so that no second action can rest on it. It comes back only if the action
- * was certainly not done.
+ * was certainly not done. The kill switch ends each approval, so that no change after its removal
+ * rests on an answer from before.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_APPROVALS_ENGINE_APPROVALS_H
 #define ALERTSCALER_SRC_CORE_ENGINE_APPROVALS_ENGINE_APPROVALS_H
@@ -21,6 +22,10 @@ bool approvals_review(struct as_engine *engine, struct target *target);
 bool approvals_see_size(struct as_engine *engine, struct target *target, int32_t replicas);
 /* Ends all; the target must be stored. */
 void approvals_forget(struct as_engine *engine, struct target *target, const char *why);
+/* The kill switch is set: ends all approvals that are given and not used. An approval that an
+ * action has used ends with an action that was certainly not done. Requests without an answer stay.
+ */
+void approvals_on_halt(struct as_engine *engine);
 as_mono_time approvals_get_next_end(const struct target *target); /* NEVER: no request */
 
 /* After a live decision: ends requests in the other direction. True: the target must be stored. */

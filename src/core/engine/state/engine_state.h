@@ -254,6 +254,7 @@ struct intent {
     size_t take_count;
     char approval[AS_ULID_SIZE]; /* of the request that it rests on; "": none */
     struct request *used;        /* that request, until the outcome is known; not stored */
+    bool is_revoked;             /* the kill switch was set since: `used` does not come back */
     struct intent *older;        /* restored from another spelling of the target; or NULL */
 };
 

@@ -4,6 +4,7 @@
  * An ordered size is stored with its target until it is set or given up: the promise to set it
  * survives a crash. It is handled like every action: observed, the intent committed, set, the
  * outcome committed. Locks, limits, `after` and pauses do not stop it; the kill switch ends it.
+ * While the kill switch is set, each order that can lead to a change is refused.
  */
 #include "engine_orders.h"
 
@@ -268,9 +269,6 @@ static void scale(struct as_engine *engine, struct deed *deed)
     const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
     if (is_dry(engine, target)) {
         refuse(engine, deed, AS_ORDER_REFUSED, "dry run: nothing is changed");
-    } else if (engine->halt.is_set) {
-        refuse(engine, deed, AS_ORDER_REFUSED, "the kill switch (%s) stops everything",
-               engine->halt.who);
     } else if (!order->force && (order->replicas < bounds.min || order->replicas > bounds.max)) {
         refuse(engine, deed, AS_ORDER_OUT_OF_BOUNDS, "%d is not within %d and %d: force it",
                order->replicas, bounds.min, bounds.max);
@@ -348,11 +346,6 @@ bool orders_end_floor(struct as_engine *engine, struct target *target)
 static void answer(struct as_engine *engine, struct deed *deed)
 {
     const struct as_order *order = deed->record->order;
-    if (engine->halt.is_set) {
-        refuse(engine, deed, AS_ORDER_REFUSED, "the kill switch (%s) stops everything",
-               engine->halt.who);
-        return;
-    }
     const char *obstacle = approvals_answer(engine, deed->target, order, deed->record->id);
     if (obstacle) {
         refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "%s", obstacle);
@@ -392,6 +385,23 @@ static struct target *find(struct as_engine *engine, const struct as_order *orde
     return target;
 }
 
+/* The kill switch refuses each order that can lead to a change, now or after its removal, and each
+ * answer to a request. A pause, its end and the end of a floor order no change. */
+static bool is_stopped_by_halt(const struct as_order *order)
+{
+    switch (order->kind) {
+    case AS_ORDER_SCALE:
+    case AS_ORDER_UNLOCK:
+    case AS_ORDER_APPROVE:
+    case AS_ORDER_DENY: return true;
+    case AS_ORDER_FLOOR: return !order->is_end;
+    case AS_ORDER_PAUSE:
+    case AS_ORDER_RESUME:
+    case AS_ORDER_KIND_COUNT: break;
+    }
+    return false;
+}
+
 struct target *orders_handle(struct as_engine *engine, const struct as_order *order,
                              uint64_t request)
 {
@@ -415,6 +425,9 @@ struct target *orders_handle(struct as_engine *engine, const struct as_order *or
     else if (!scope_allows_order(engine, order->who, deed.target))
         refuse(engine, &deed, AS_ORDER_REFUSED, "the credential %s may not order %s", order->who,
                deed.target ? "this target" : "all targets at once");
+    else if (engine->halt.is_set && is_stopped_by_halt(order))
+        refuse(engine, &deed, AS_ORDER_REFUSED, "the kill switch (%s) stops everything",
+               engine->halt.who);
     else
         carry_out[order->kind](engine, &deed);
 

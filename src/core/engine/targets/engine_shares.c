@@ -112,6 +112,15 @@ void share_review(struct as_engine *engine, struct target *group)
         share_drop(engine, group);
 }
 
+void shares_on_halt(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        if (target->share.pool && !is_requested(target))
+            give_up(engine, target);
+    }
+}
+
 as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
 {
     const struct as_pool_config *config = pool->config->pool;

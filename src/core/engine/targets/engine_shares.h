@@ -41,6 +41,10 @@ void share_on_unseen(struct as_engine *engine, struct target *group, enum as_rea
 /* The group decided to stay at its size. */
 void share_on_stay(struct as_engine *engine, struct target *group, enum as_reason reason);
 
+/* The kill switch is set: ends the shares that are not requested yet. Their pools decide anew after
+ * its removal, with a new approval where the rule needs it. */
+void shares_on_halt(struct as_engine *engine);
+
 bool share_is_of(const struct target *group, const struct intent *intent);
 /* Both to be committed with the outcome. `is_short`: a part of the increase will not come. */
 void share_on_applied(struct as_engine *engine, struct target *group, const struct intent *intent,
