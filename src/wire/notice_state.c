@@ -84,6 +84,32 @@ static void read_kind(struct as_reader *reader, struct as_notice *notice)
     notice->phase = (enum as_notice_phase)as_read_enum(reader, "phase", phases, AS_NOTICE_EVENT);
 }
 
+/* Within these limits differences of times cannot overflow. */
+static void read_time(struct as_reader *reader, const char *name, as_wall_time *time_out)
+{
+    as_read_i64(reader, name, INT64_MIN / 4 + 1, INT64_MAX / 4 - 1, &time_out->us);
+}
+
+/* What the sentence and the key of the kind name. */
+static void require_named(struct as_reader *reader, const struct as_notice *notice)
+{
+    switch (notice->kind) {
+    case AS_NOTICE_FAILED: as_read_require(reader, "reason"); break;
+    case AS_NOTICE_INEFFECTIVE: as_read_require(reader, "rule"); break;
+    case AS_NOTICE_NEEDS_APPROVAL:
+        as_read_require(reader, "approval");
+        as_read_require(reader, "rule");
+        if (notice->phase == AS_NOTICE_END)
+            as_read_require(reader, "message");
+        break;
+    case AS_NOTICE_SCALED:
+    case AS_NOTICE_AT_MAX:
+    case AS_NOTICE_CONTENDED:
+    case AS_NOTICE_TEST:
+    case AS_NOTICE_KIND_COUNT: break;
+    }
+}
+
 static void read_notice(struct as_reader *reader, struct as_arena *arena, struct as_notice *notice)
 {
     int64_t url = 0;
@@ -91,8 +117,9 @@ static void read_notice(struct as_reader *reader, struct as_arena *arena, struct
     as_read_require(reader, "at");
     as_read_require(reader, "hash");
     as_read_require(reader, "target");
-    as_read_i64(reader, "at", INT64_MIN, INT64_MAX, &notice->at.us);
-    as_read_i64(reader, "ended", INT64_MIN, INT64_MAX, &notice->ended.at.us);
+    require_named(reader, notice);
+    read_time(reader, "at", &notice->at);
+    read_time(reader, "ended", &notice->ended.at);
     as_read_i64(reader, "url", 0, UINT32_MAX, &url);
     notice->ended.set = as_read_has(reader, "ended");
     notice->url = (uint32_t)url;

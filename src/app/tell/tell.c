@@ -12,8 +12,11 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 
-/* A name of a rule or a target has few KiB. */
-#define NOTICE_MAX ((size_t)64 * 1024)
+/* A name of a rule or a target has few KiB. A document that was read is written again with its end:
+ * each of its bytes takes six at most. */
+#define NOTICE_MAX         ((size_t)64 * 1024)
+#define NOTICE_WRITTEN_MAX (8 * NOTICE_MAX)
+#define KEY_SHOWN          256 /* bytes of the key of a row that cannot be read */
 
 struct tell *tell_new(const struct tell_callbacks *callbacks, const struct as_clock *clock,
                       struct as_storage *storage)
@@ -82,7 +85,7 @@ struct destination *tell_add_destination(struct tell *tell, const char *name, si
 void noted_write(struct tell *tell, struct noted *noted, struct as_storage_batch *batch,
                  const char *key, const struct as_notice *notice)
 {
-    struct as_buf text = AS_BUF_INIT_OPEN(NOTICE_MAX);
+    struct as_buf text = AS_BUF_INIT_OPEN(NOTICE_WRITTEN_MAX);
     as_notice_encode(notice, &text, &noted->at_hash);
     assert(as_buf_check(&text) == 0);
     noted->number = ++tell->last_number;
@@ -131,45 +134,59 @@ static bool has_prefix(const char *key, size_t size, const char *prefix)
 }
 
 static void note_unreadable(struct restoring *restoring, const char *key, size_t size,
-                            const struct as_error *error)
+                            const char *error)
 {
-    as_log(AS_LOG_WARN, "a notice in the state cannot be read", AS_F("error", error->text));
+    AS_CLEANUP(as_free_p) char *name = as_xstrndup(key, size < KEY_SHOWN ? size : KEY_SHOWN);
+    as_log(AS_LOG_WARN, "a notice in the state cannot be read", AS_F("row", name),
+           AS_F("error", error));
     if (!restoring->unreadable)
         restoring->unreadable = as_storage_batch_new(0);
     as_storage_batch_delete(restoring->unreadable, AS_STORE_META, key, size);
     restoring->unreadable_count++;
 }
 
+static void restore_entry(struct tell *tell, uint64_t number, const struct as_notice *notice,
+                          const char *text, size_t size)
+{
+    const char *receiver = notice->receiver ? notice->receiver : "";
+    struct destination *destination = tell_find_destination(tell, receiver, notice->url);
+    if (!destination)
+        destination = tell_add_destination(tell, receiver, notice->url);
+    queue_restore(tell, destination, number, notice, text, size);
+}
+
+/* NULL: restored; else what is wrong with the row. */
+static const char *restore_row(struct restoring *restoring, const char *key, size_t key_size,
+                               const char *text, size_t size, struct as_error *error)
+{
+    struct tell *tell = restoring->tell;
+    const bool is_entry = has_prefix(key, key_size, TELL_ENTRY_PREFIX);
+    const uint64_t number = is_entry ? queue_parse_key(key, key_size) : tell->last_number + 1;
+    struct as_notice notice;
+    as_arena_reset(&restoring->arena);
+    if (number == 0)
+        return "its key is not a number";
+    if (size > NOTICE_MAX)
+        return "it is too long";
+    if (as_notice_decode(text, size, &restoring->arena, &notice, error) != 0)
+        return error->text;
+    if (is_entry)
+        restore_entry(tell, number, &notice, text, size);
+    else if (!states_restore(tell, number, &notice, key, key_size, text, size))
+        return "its key is not the one of its content";
+    return NULL;
+}
+
 static int restore(void *context, const void *key, size_t key_size, const void *value,
                    size_t value_size)
 {
-    struct restoring *restoring = context;
-    struct tell *tell = restoring->tell;
     struct as_error error = AS_ERROR_INIT;
-    struct as_notice notice;
-    const bool is_entry = has_prefix(key, key_size, TELL_ENTRY_PREFIX);
-    if (!is_entry && !has_prefix(key, key_size, TELL_STATE_PREFIX))
+    if (!has_prefix(key, key_size, TELL_ENTRY_PREFIX) &&
+        !has_prefix(key, key_size, TELL_STATE_PREFIX))
         return 0;
-    as_arena_reset(&restoring->arena);
-    AS_CLEANUP(as_free_p) char *name = as_xstrndup(key, key_size);
-    char *end = name;
-    const uint64_t number =
-        is_entry ? strtoull(name + strlen(TELL_ENTRY_PREFIX), &end, 16) : tell->last_number + 1;
-    const bool is_bad_key = is_entry && (*end != '\0' || number == 0);
-    if (is_bad_key)
-        as_error_set(&error, "its key is not a number");
-    if (is_bad_key ||
-        as_notice_decode(value, value_size, &restoring->arena, &notice, &error) != 0) {
-        note_unreadable(restoring, key, key_size, &error);
-    } else if (!is_entry) {
-        states_restore(tell, number, &notice, name, value, value_size);
-    } else {
-        const char *receiver = notice.receiver ? notice.receiver : "";
-        struct destination *destination = tell_find_destination(tell, receiver, notice.url);
-        if (!destination)
-            destination = tell_add_destination(tell, receiver, notice.url);
-        queue_restore(tell, destination, number, &notice, value, value_size);
-    }
+    const char *problem = restore_row(context, key, key_size, value, value_size, &error);
+    if (problem)
+        note_unreadable(context, key, key_size, problem);
     return 0;
 }
 

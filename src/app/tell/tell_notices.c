@@ -58,29 +58,34 @@ static void tell_action(struct tell *tell, struct as_storage_batch *batch,
 
 /* States */
 
-static struct state *state_new(struct tell *tell, enum as_notice_kind kind, const char *key)
+/* The key of a state ends with its target's id. */
+static struct state *state_new(struct tell *tell, const struct as_notice *notice, const char *key)
 {
     const size_t size = strlen(key);
-    size_t prefix = strlen(TELL_STATE_PREFIX) + strlen(as_notice_kind_get_row(kind)->word) + 1;
-    const size_t rule = strcspn(key + prefix, "/"); /* a rule's name has none */
-    if (kind == AS_NOTICE_NEEDS_APPROVAL && size > prefix + AS_ULID_SIZE)
-        prefix += AS_ULID_SIZE; /* the request's id, and a slash */
     struct state *state = as_xcalloc(1, sizeof(*state) + size + 1);
-    if (kind == AS_NOTICE_INEFFECTIVE) {
-        state->rule = as_xstrndup(key + prefix, rule);
-        prefix += key[prefix + rule] ? rule + 1 : rule;
-    }
     memcpy(state->key, key, size);
-    state->kind = kind;
-    state->target = state->key + prefix;
+    state->kind = notice->kind;
+    state->target = state->key + size - strlen(notice->target);
+    if (notice->kind == AS_NOTICE_INEFFECTIVE)
+        state->rule = as_xstrdup(notice->rule);
     TAILQ_INSERT_TAIL(&tell->states, state, in_order);
     HASH_ADD(hh, tell->by_key, key, size, state);
     return state;
 }
 
-static char *make_key(enum as_notice_kind kind, const char *target)
+/* What tells states of one target and one kind apart; NULL: nothing does. */
+static const char *get_part(const struct as_notice *notice)
 {
-    return as_xasprintf(TELL_STATE_PREFIX "%s/%s", as_notice_kind_get_row(kind)->word, target);
+    return notice->kind == AS_NOTICE_NEEDS_APPROVAL ? notice->approval
+           : notice->kind == AS_NOTICE_INEFFECTIVE  ? notice->rule
+                                                    : NULL;
+}
+
+static char *make_key(const struct as_notice *notice)
+{
+    const char *part = get_part(notice);
+    return as_xasprintf(TELL_STATE_PREFIX "%s/%s%s%s", as_notice_kind_get_row(notice->kind)->word,
+                        part ? part : "", part ? "/" : "", notice->target);
 }
 
 static struct state *find_state(const struct tell *tell, const char *key)
@@ -124,17 +129,21 @@ void states_deinit(struct tell *tell)
     }
 }
 
-void states_restore(struct tell *tell, uint64_t number, const struct as_notice *notice,
-                    const char *key, const char *text, size_t size)
+bool states_restore(struct tell *tell, uint64_t number, const struct as_notice *notice,
+                    const char *key, size_t key_size, const char *text, size_t size)
 {
-    struct state *state = state_new(tell, notice->kind, key);
-    noted_restore(tell, &state->noted, number, text, size);
+    AS_CLEANUP(as_free_p) char *own = make_key(notice);
+    if (!as_notice_kind_get_row(notice->kind)->is_state || notice->phase != AS_NOTICE_BEGIN ||
+        key_size != strlen(own) || memcmp(key, own, key_size) != 0)
+        return false;
+    noted_restore(tell, &state_new(tell, notice, own)->noted, number, text, size);
+    return true;
 }
 
 static void begin_state(struct tell *tell, struct as_storage_batch *batch, const char *key,
                         const struct as_notice *notice)
 {
-    struct state *state = state_new(tell, notice->kind, key);
+    struct state *state = state_new(tell, notice, key);
     noted_write(tell, &state->noted, batch, key, notice);
     tell_all(tell, batch, notice);
 }
@@ -179,7 +188,7 @@ static void tell_decision(struct tell *tell, const struct as_engine *engine,
         .unit = as_str_is_empty(record->unit) ? NULL : record->unit,
         .at = tell->clock->get_wall(tell->clock),
     };
-    AS_CLEANUP(as_free_p) char *key = make_key(AS_NOTICE_AT_MAX, record->target);
+    AS_CLEANUP(as_free_p) char *key = make_key(&notice);
     struct state *state = find_state(tell, key);
     if (holds && !state)
         begin_state(tell, batch, key, &notice);
@@ -213,8 +222,7 @@ static void tell_follow(struct tell *tell, struct as_storage_batch *batch,
         .to = record->to,
         .at = tell->clock->get_wall(tell->clock),
     };
-    AS_CLEANUP(as_free_p) char *name = as_xasprintf("%s/%s", record->rule, record->target);
-    AS_CLEANUP(as_free_p) char *key = make_key(AS_NOTICE_INEFFECTIVE, name);
+    AS_CLEANUP(as_free_p) char *key = make_key(&notice);
     if (!find_state(tell, key)) {
         begin_state(tell, batch, key, &notice);
         plan_check(tell);
@@ -238,7 +246,7 @@ static void tell_others(struct tell *tell, struct as_storage_batch *batch,
         .from = last ? last->found : 0,
         .at = tell->clock->get_wall(tell->clock),
     };
-    AS_CLEANUP(as_free_p) char *key = make_key(AS_NOTICE_CONTENDED, record->target);
+    AS_CLEANUP(as_free_p) char *key = make_key(&notice);
     struct state *state = find_state(tell, key);
     if (record->event == AS_OTHERS_CONTENDED && !state)
         begin_state(tell, batch, key, &notice);
@@ -279,9 +287,7 @@ static void tell_approval(struct tell *tell, struct as_storage_batch *batch,
         .unit = as_str_is_empty(record->unit) ? NULL : record->unit,
         .at = tell->clock->get_wall(tell->clock),
     };
-    AS_CLEANUP(as_free_p)
-    char *name = as_xasprintf("%s/%s", request->id, record->target);
-    AS_CLEANUP(as_free_p) char *key = make_key(AS_NOTICE_NEEDS_APPROVAL, name);
+    AS_CLEANUP(as_free_p) char *key = make_key(&notice);
     struct state *state = find_state(tell, key);
     if (is_asked && !state)
         begin_state(tell, batch, key, &notice);

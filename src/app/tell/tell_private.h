@@ -20,9 +20,11 @@
 #include "tell.h"
 
 #define TELL_ENTRY_PREFIX "notice/" /* and the number, 16 hex digits */
-/* The kind's word, "/", the target's id. Before the id stands the request's id and "/", or of a
- * rule that did not help its name and "/". */
+/* The kind's word, "/", the target's id. The id of a request, or the name of a rule that did not
+ * help, and "/" come before the target's id. */
 #define TELL_STATE_PREFIX "notice_state/"
+
+#define TELL_NUMBER_MAX (UINT64_C(1) << 62) /* so that counting on never overflows */
 
 struct noted { /* a document that the state has */
     STAILQ_ENTRY(noted) in_writing;
@@ -119,6 +121,8 @@ void noted_restore(struct tell *tell, struct noted *noted, uint64_t number, cons
 #define QUEUE_KEY_SIZE (sizeof(TELL_ENTRY_PREFIX) + 16)
 void queue_add(struct tell *tell, struct destination *destination, struct as_storage_batch *batch,
                const struct as_notice *notice);
+/* The number that the key of an entry has; 0: it is no such key. */
+uint64_t queue_parse_key(const char *key, size_t size);
 void queue_restore(struct tell *tell, struct destination *destination, uint64_t number,
                    const struct as_notice *notice, const char *text, size_t size);
 void queue_begin_delete(struct tell *tell, struct entry *entry);       /* the receiver has it */
@@ -132,8 +136,9 @@ size_t queue_drop(struct tell *tell, struct destination *destination, size_t mos
 void queue_drop_old(struct tell *tell);
 
 /* tell_notices.c */
-void states_restore(struct tell *tell, uint64_t number, const struct as_notice *notice,
-                    const char *key, const char *text, size_t size);
+/* False: the row is no state that alertscaler would have written under this key. */
+bool states_restore(struct tell *tell, uint64_t number, const struct as_notice *notice,
+                    const char *key, size_t key_size, const char *text, size_t size) AS_MUST_USE;
 void states_free(struct noted *noted);
 void states_deinit(struct tell *tell);
 

@@ -12,6 +12,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
+#include <alertscaler/base/number.h>
 
 #define DROP_AT_ONCE  100 /* at an overflow, so that not every notice brings a record of a loss */
 #define DROP_EVERY_US AS_US_PER_MIN
@@ -19,6 +20,19 @@
 static void print_key(uint64_t number, char key_out[QUEUE_KEY_SIZE])
 {
     (void)snprintf(key_out, QUEUE_KEY_SIZE, TELL_ENTRY_PREFIX "%016" PRIx64, number);
+}
+
+uint64_t queue_parse_key(const char *key, size_t size)
+{
+    const size_t prefix = strlen(TELL_ENTRY_PREFIX);
+    char own[QUEUE_KEY_SIZE];
+    uint64_t number;
+    if (size != QUEUE_KEY_SIZE - 1 ||
+        as_number_parse_u64_hex(key + prefix, size - prefix, &number) != 0 ||
+        number >= TELL_NUMBER_MAX)
+        return 0;
+    print_key(number, own);
+    return memcmp(key, own, size) == 0 ? number : 0;
 }
 
 static struct lane *get_lane(struct destination *destination, const char *target)

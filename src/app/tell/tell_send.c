@@ -15,7 +15,8 @@
 #define REST_MIN_US AS_US_PER_S
 #define REST_MAX_US AS_US_PER_MIN
 #define BEAT_US     AS_US_PER_MIN
-#define BEAT_STATES 100 /* in a message */
+#define BEAT_STATES 100                  /* in a message */
+#define BEAT_BYTES  ((size_t)256 * 1024) /* of their documents, before the last of them */
 #define MESSAGE_MAX ((size_t)4 * 1024 * 1024)
 #define NOT_LEAD_US AS_US_PER_S
 
@@ -133,15 +134,16 @@ static bool send_states(struct tell *tell, struct destination *destination)
     struct as_buf body = AS_BUF_INIT_OPEN(MESSAGE_MAX);
     struct as_notice notices[BEAT_STATES];
     const struct state *state;
-    size_t count = 0;
+    size_t count = 0, bytes = 0;
     TAILQ_FOREACH (state, &tell->states, in_order) {
         const bool is_wanted = destination->settings->on & 1U << state->kind;
-        if (count == BEAT_STATES)
+        if (count == BEAT_STATES || bytes > BEAT_BYTES)
             break;
         if (!is_wanted || !state->noted.is_durable ||
             state->noted.number <= destination->beat_after)
             continue;
         decode(&state->noted, &arena, &notices[count++]);
+        bytes += state->noted.size;
         destination->beat_last = state->noted.number;
     }
     if (count > 0) {

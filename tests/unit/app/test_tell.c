@@ -512,6 +512,81 @@ Test(tell, what_cannot_be_read_is_dropped_and_stops_nothing)
     expect_sending("a", 2);
 }
 
+static void plant(const char *key, size_t key_size, const char *text)
+{
+    struct as_storage_batch *batch = as_storage_batch_new(0);
+    as_storage_batch_put(batch, AS_STORE_META, key, key_size, text, strlen(text));
+    as_storage_submit(storage, batch);
+    settle();
+}
+
+#define STATE(kind, more)                                                                          \
+    "{\"at\":1795600000000000,\"hash\":\"9f\",\"kind\":\"" kind                                    \
+    "\",\"phase\":\"begin\",\"target\":\"web\"" more "}"
+#define ENTRY(kind, phase, more)                                                                   \
+    "{\"at\":1795600000000000,\"hash\":\"9f\",\"kind\":\"" kind "\",\"phase\":\"" phase            \
+    "\",\"receiver\":\"events\",\"target\":\"web\",\"url\":0" more "}"
+#define LONG "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+/* Rows that alertscaler never writes: a key that is too short for its kind, of another kind, of
+ * another target, with a NUL, with another number; content without what its kind names; times that
+ * no clock has. */
+Test(tell, rows_that_nobody_writes_are_dropped_and_named)
+{
+    static const struct {
+        const char *key, *text;
+        size_t key_size; /* 0: up to the NUL */
+    } rows[] = {
+        {"notice_state/x", STATE("contended", ""), 0},
+        {"notice_state/at_max", STATE("needs_approval", ",\"approval\":\"A\",\"rule\":\"r\""), 0},
+        {"notice_state/ineffective/web", STATE("ineffective", ""), 0},
+        {"notice_state/ineffective/r", STATE("ineffective", ",\"rule\":\"r\""), 0},
+        {"notice_state/needs_approval/web", STATE("needs_approval", ",\"approval\":\"A\""), 0},
+        {"notice_state/needs_approval/" LONG "/web",
+         STATE("needs_approval", ",\"approval\":\"" LONG "\""), 0},
+        {"notice_state/at_max/other", STATE("at_max", ""), 0},
+        {"notice_state/at_max/web\0x", STATE("at_max", ""), 25},
+        {"notice_state/scaled/web", STATE("scaled", ""), 0},
+        {"notice/0000000000000001", ENTRY("needs_approval", "begin", ",\"approval\":\"A\""), 0},
+        {"notice/0000000000000002", ENTRY("needs_approval", "begin", ",\"rule\":\"r\""), 0},
+        {"notice/0000000000000003",
+         ENTRY("needs_approval", "end", ",\"approval\":\"A\",\"rule\":\"r\""), 0},
+        {"notice/0000000000000004", ENTRY("failed", "event", ""), 0},
+        {"notice/0000000000000005", ENTRY("scaled", "event", ",\"ended\":-9223372036854775808"), 0},
+        {"notice/000000000000000A", ENTRY("scaled", "event", ""), 0},
+        {"notice/ 6", ENTRY("scaled", "event", ""), 0},
+        {"notice/ffffffffffffffff", ENTRY("scaled", "event", ""), 0},
+    };
+    char count[64];
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
+        plant(rows[i].key, rows[i].key_size ? rows[i].key_size : strlen(rows[i].key), rows[i].text);
+    stop();
+    start();
+    settle();
+    (void)snprintf(count, sizeof(count), "\"cause\":\"unreadable\",\"count\":%zu",
+                   AS_ARRAY_SIZE(rows));
+    cr_expect(log_has(count), "all %zu", AS_ARRAY_SIZE(rows));
+    cr_expect_eq(as_store_memory_get_count(state, AS_STORE_META), 2);
+    act("a", 2);
+    work();
+    expect_sending("a", 2);
+}
+
+Test(tell, a_row_that_is_too_long_is_dropped)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT_OPEN((size_t)1 << 20);
+    as_buf_append_str(&text, "{\"target\":\"");
+    while (text.size < (size_t)64 * 1024)
+        as_buf_append_str(&text, "0123456789abcdef");
+    as_buf_append_str(&text, "\",\"at\":0,\"hash\":\"\",\"kind\":\"scaled\",\"phase\":\"event\","
+                             "\"receiver\":\"events\"}");
+    plant("notice/0000000000000001", 23, text.data);
+    stop();
+    start();
+    settle();
+    cr_expect(log_has("\"cause\":\"unreadable\",\"count\":1"));
+}
+
 /* A row of a state, as an earlier process has left it. */
 static void plant_state(const char *target)
 {
