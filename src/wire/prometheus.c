@@ -1,10 +1,10 @@
 /*
  * Answers to instant queries: see the header.
  *
- * An answer with warnings is not used: Thanos and others warn when a part of the data was
- * unavailable, and half of a sum looks like less load. `infos` are ignored. One sample that is not
- * a finite number makes the answer unusable: left out, it would count as missing, which means
- * something else.
+ * An answer that may be incomplete is not used: half of a sum looks like less load. Thanos and
+ * Mimir report unavailable data as warnings, VictoriaMetrics as `isPartial`. `infos` are ignored.
+ * One sample that is not a finite number makes the answer unusable: left out, it would count as
+ * missing, which means something else.
  */
 #include <alertscaler/wire/prometheus.h>
 
@@ -18,6 +18,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
+#include "prometheus_private.h"
 #include "json/json_tree.h"
 
 #define QUOTED_MAX 64             /* bytes of a label's value in an error */
@@ -50,17 +51,29 @@ static void set_own_words(const struct tree_value *root, struct as_error *error)
         as_error_wrap(error, "%s", type);
 }
 
-static enum as_prometheus_outcome check_warnings(const struct tree_value *root,
-                                                 struct as_error *error)
+static bool is_empty_list(const struct tree_value *value)
+{
+    return !value || value->kind == TREE_NULL || (value->kind == TREE_ARRAY && value->size == 0);
+}
+
+enum as_prometheus_outcome prometheus_check_complete(const struct tree_value *root,
+                                                     struct as_error *error)
 {
     const struct tree_value *warnings = tree_find(root, "warnings");
-    const char *first = tree_get_text(tree_get_first(warnings));
-    const size_t count = tree_is(warnings, TREE_ARRAY) ? warnings->size : 0;
-    if (count == 0)
-        return AS_PROMETHEUS_ANSWERED;
-    as_error_set(error, "query has warnings and may be incomplete: %s%s",
-                 first ? first : "(no text)", count > 1 ? " (and more)" : "");
-    return AS_PROMETHEUS_UNUSABLE;
+    const struct tree_value *partial = tree_find(root, "isPartial");
+    if (!is_empty_list(warnings)) {
+        const char *first = tree_get_text(tree_get_first(warnings));
+        const bool has_more = tree_is(warnings, TREE_ARRAY) && warnings->size > 1;
+        as_error_set(error, "query has warnings and may be incomplete: %s%s",
+                     first ? first : "(no text)", has_more ? " (and more)" : "");
+        return AS_PROMETHEUS_UNUSABLE;
+    }
+    if (partial && (partial->kind != TREE_BOOLEAN || partial->boolean)) {
+        as_error_set(error, "query has a partial answer (isPartial): a part of the storage did "
+                            "not answer");
+        return AS_PROMETHEUS_UNUSABLE;
+    }
+    return AS_PROMETHEUS_ANSWERED;
 }
 
 /* `pair` is [time, "value"]. */
@@ -273,7 +286,7 @@ static enum as_prometheus_outcome decode(const char *json, size_t size,
         as_error_set(error, "Prometheus: not an answer to a query: no known status");
         return AS_PROMETHEUS_INVALID;
     }
-    enum as_prometheus_outcome checked = check_warnings(root, error);
+    enum as_prometheus_outcome checked = prometheus_check_complete(root, error);
     return checked == AS_PROMETHEUS_ANSWERED
                ? read_data(tree_find(root, "data"), query, arena, result, error)
                : checked;

@@ -12,6 +12,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/limits.h>
 
+#include "prometheus_private.h"
 #include "json/json_tree.h"
 
 #define TIME_MAX_S 253402300799.0 /* the end of the year 9999 */
@@ -137,6 +138,9 @@ static int read_document(struct reading *reading, const char *json, size_t size)
     if (!as_str_equal(tree_find_text(root, "status"), "success") ||
         !as_str_equal(tree_find_text(data, "resultType"), "matrix") || !tree_is(result, TREE_ARRAY))
         return fail(reading, "no matrix");
+    const enum as_prometheus_outcome complete = prometheus_check_complete(root, reading->error);
+    if (complete != AS_PROMETHEUS_ANSWERED)
+        return complete;
     for (const struct tree_value *series = result->first; series; series = series->next) {
         const int status = read_series(reading, series);
         if (status != AS_PROMETHEUS_ANSWERED)

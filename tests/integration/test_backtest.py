@@ -2,6 +2,7 @@
 import json
 import subprocess
 import time
+import urllib.parse
 import xml.etree.ElementTree
 
 import pytest
@@ -226,6 +227,27 @@ def test_a_query_that_prometheus_refuses_is_a_warning(run):
     assert "warning: query sum(requests: " in done.stderr and "parse error" in done.stderr
 
 
+def test_a_query_with_partial_answers_scales_nothing(prometheus, run, read):
+    """Prometheus' own answers, with the mark of VictoriaMetrics on those of the rule's query: without it, its value scales."""
+    def answer(asked):
+        got = request(asked.method, prometheus + asked.path, body=asked.body, headers={"Content-Type": asked.headers["Content-Type"]})
+        assert got.status == 200
+        is_load = "requests" in urllib.parse.parse_qs(asked.body.decode())["query"][0]
+        return 200, {}, {**got.json, "isPartial": is_load and marks[0]}
+
+    rules = with_rule(track={"average_value": 100, "query": "sum(requests)"})
+    marks, server = [False], Server(answer)
+    try:
+        _, targets = read(rules, url=server.url)
+        assert targets["checkout"]["after"]["ups"] > 0
+        marks[0] = True
+        told, targets = read(rules, url=server.url)
+        assert (targets["checkout"]["after"]["ups"], targets["checkout"]["after"]["downs"]) == (0, 0)
+        assert told["warnings"] == ["query sum(requests): query has a partial answer (isPartial): a part of the storage did not answer"]
+    finally:
+        server.stop()
+
+
 def test_annotations_are_not_in_the_history(run):
     done = run(with_rule(pass_through={"annotation": "wanted"}))
     assert "warning: rule busy: its value is an annotation" in done.stderr
@@ -309,6 +331,8 @@ def test_wrong_use_is_status_2(run, tmp_path):
     (200, b"<html>", "not"), (200, b"{}", "not an answer"), (200, b'{"status":"success","data":{"resultType":"matrix","result":[{}]}}', "without values"),
     (200, b'{"status":"error","errorType":"internal","error":"broken"}', "broken"), (503, b"", "HTTP 503"),
     (401, b"no", "HTTP 401"), (302, b"", "HTTP 302"),
+    (200, b'{"status":"success","isPartial":true,"data":{"resultType":"matrix","result":[]}}', "partial answer"),
+    (200, b'{"status":"success","warnings":["a store is down"],"data":{"resultType":"matrix","result":[]}}', "a store is down"),
 ])
 def test_answers_that_are_none(run, status, body, said):
     server = Server(lambda asked: (status, {"Content-Type": "application/json"}, body))

@@ -35,6 +35,16 @@ def vector(*series, **more):
         {"metric": labels, "value": [time.time(), str(value)]} for labels, value in series]}, **more}
 
 
+def partial(value, mark=True):
+    """As a VictoriaMetrics cluster answers while one of its vmstorage nodes is down."""
+    return 200, {}, {"status": "success", "isPartial": mark,
+                     "data": {"resultType": "vector", "result": [{"metric": {}, "value": [int(time.time()), str(value)]}]},
+                     "stats": {"seriesFetched": "2", "executionTimeMsec": 3}}
+
+
+PARTIAL = "query has a partial answer (isPartial): a part of the storage did not answer"
+
+
 class PlayedPrometheus:
     """Answers each query with what `answers` has for its text, else with `default`: (status, headers, body), or a function."""
 
@@ -169,6 +179,9 @@ BAD_ANSWERS = {     # what is answered, what the log says of it, and what is cou
     "infinite": (vector(({}, "+Inf")), "query returned +Inf", "unusable"),
     "warning": (vector(({}, 4200), warnings=["a store is down"]),
                 "query has warnings and may be incomplete: a store is down", "unusable"),
+    "half-down": (partial(70), PARTIAL, "unusable"),
+    "half-up": (partial(4200), PARTIAL, "unusable"),
+    "half-text": (partial(70, mark="true"), PARTIAL, "unusable"),
     "hanging": (PlayedPrometheus.hang, "Prometheus: no answer within 10s", "timeout"),
     "hang-up": (PlayedPrometheus.hang_up, "Prometheus: broke off: ", "unreachable"),
 }
@@ -203,6 +216,22 @@ def test_no_bad_answer_takes_anything_away(played, groups, make):
     played.answers.clear()
     eventually(lambda: set(groups.sizes.values()) == {6}, what="all have grown")
     assert set(map(tuple, groups.applied.values())) == {(6,)}
+
+
+def test_half_of_a_sum_scales_in_no_direction(played, node_group, make):
+    """The whole sum is 280, and 4 is right. A complete answer of the same server, with its mark `false`, counts."""
+    group = node_group(size=4)
+    played.default = partial(70)
+    daemon = make(one(group, {"name": "Load", "every": "1s", "max_steps": 9, "track": {"average_value": 70, "query": "load"}}), played)
+    daemon.notify(notification(fires("Load")))
+    assert error_of(wait_decision(daemon, "metric_unavailable"), "Load") == PARTIAL
+    played.default = partial(700)
+    asked = counted(daemon, "prometheus", "unusable")
+    eventually(lambda: counted(daemon, "prometheus", "unusable") >= asked + 2, what="the other direction is asked for, too")
+    assert not group.applied
+    played.default = partial(420, mark=False)
+    eventually(lambda: group.size == 6, what="the whole sum counts")
+    assert group.applied == [6]
 
 
 def test_a_prometheus_that_dies_and_comes_back(make_prometheus, node_group, make):

@@ -23,7 +23,7 @@ void as_prometheus_encode_query(const char *query, int64_t timeout_us, struct as
 enum as_prometheus_outcome {
     AS_PROMETHEUS_ANSWERED,
     AS_PROMETHEUS_NO_DATA,
-    AS_PROMETHEUS_UNUSABLE, /* a result of another form than the query's */
+    AS_PROMETHEUS_UNUSABLE, /* not in the query's form, or perhaps incomplete */
     AS_PROMETHEUS_REFUSED,  /* status: error */
     AS_PROMETHEUS_INVALID   /* not JSON, or not an answer to a query */
 };

@@ -42,8 +42,8 @@ typedef void as_range_visit_fn(void *context, const struct as_range_series *seri
 
 /*
  * Reads the body of a 200 and visits each series. NO_DATA: no series. All outcomes but ANSWERED and
- * NO_DATA set the error; series may have been visited before. Warnings are ignored: a history may
- * have gaps.
+ * NO_DATA set the error; series may have been visited before. An answer that may be incomplete is
+ * UNUSABLE, as for instant queries, and no series is visited.
  */
 enum as_prometheus_outcome as_prometheus_decode_range(const char *json, size_t size,
                                                       as_range_visit_fn *visit, void *context,

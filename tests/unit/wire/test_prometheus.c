@@ -75,6 +75,11 @@ Test(prometheus, numbers)
         {"{\"status\":\"success\",\"warnings\":[],\"infos\":[\"metric might not be a counter\"],"
          "\"stats\":{},\"data\":{\"resultType\":\"scalar\",\"result\":[1,\"7\"],\"analysis\":{}}}",
          7},
+        {"{\"status\":\"success\",\"isPartial\":false,\"data\":{\"resultType\":\"vector\","
+         "\"result\":["
+         "{\"metric\":{},\"value\":[1435781451,\"9\"]}]},\"stats\":{\"seriesFetched\":\"2\","
+         "\"executionTimeMsec\":3}}",
+         9},
         {"{\"status\":\"success\",\"warnings\":null,\"data\":{\"resultType\":\"scalar\",\"result\":"
          "[1,\"7\"]}}",
          7},
@@ -233,6 +238,45 @@ Test(prometheus, every_bad_answer_has_a_text_of_its_own)
                   "row %zu: %s", i, result.error);
         cr_expect_eq(result.sample_count, 0, "row %zu", i);
         cr_expect_null(result.samples, "row %zu", i);
+    }
+}
+
+#define ANSWER(mark)                                                                               \
+    "{\"status\":\"success\"," mark ",\"data\":{\"resultType\":\"vector\",\"result\":["            \
+    "{\"metric\":{\"pod\":\"a\"},\"value\":[1435781451,\"280\"]}]},"                               \
+    "\"stats\":{\"seriesFetched\":\"1\",\"executionTimeMsec\":2}}"
+
+/* The forms of VictoriaMetrics, and marks of other types. */
+Test(prometheus, an_answer_that_may_be_incomplete_is_unusable_in_every_form)
+{
+    static const char partial[] =
+        "query has a partial answer (isPartial): a part of the storage did not answer";
+    static const char warned[] = "query has warnings and may be incomplete: (no text)";
+    static const struct {
+        const char *json, *error;
+    } rows[] = {
+        {ANSWER("\"isPartial\":true"), partial},
+        {ANSWER("\"isPartial\":\"true\""), partial},
+        {ANSWER("\"isPartial\":\"false\""), partial},
+        {ANSWER("\"isPartial\":0"), partial},
+        {ANSWER("\"isPartial\":null"), partial},
+        {ANSWER("\"isPartial\":[]"), partial},
+        {ANSWER("\"isPartial\":{}"), partial},
+        {ANSWER("\"warnings\":[],\"isPartial\":true"), partial},
+        {ANSWER("\"warnings\":\"a store is down\""), warned},
+        {ANSWER("\"warnings\":{}"), warned},
+        {ANSWER("\"warnings\":true"), warned},
+        {ANSWER("\"warnings\":[7]"), warned},
+    };
+    static const enum as_query_form forms[] = {AS_QUERY_NUMBER, AS_QUERY_PER_POD, AS_QUERY_ANY};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        for (size_t k = 0; k < AS_ARRAY_SIZE(forms); k++) {
+            struct as_query_result result;
+            cr_expect_eq(decode(forms[k], rows[i].json, &result), AS_PROMETHEUS_UNUSABLE, "%s",
+                         rows[i].json);
+            cr_assert_not_null(result.error, "%s", rows[i].json);
+            cr_expect_str_eq(result.error, rows[i].error);
+        }
     }
 }
 

@@ -103,3 +103,31 @@ Test(prometheus_range, what_is_no_answer)
         cr_expect(strstr(error.text, rows[i].error), "%s: %s", rows[i].json, error.text);
     }
 }
+
+Test(prometheus_range, an_answer_that_may_be_incomplete_has_no_series)
+{
+    static const struct {
+        const char *mark, *error;
+        enum as_prometheus_outcome outcome;
+    } rows[] = {
+        {"\"isPartial\":true", "partial answer", AS_PROMETHEUS_UNUSABLE},
+        {"\"isPartial\":\"no\"", "partial answer", AS_PROMETHEUS_UNUSABLE},
+        {"\"warnings\":[\"a store is down\"]", "a store is down", AS_PROMETHEUS_UNUSABLE},
+        {"\"warnings\":\"text\"", "may be incomplete", AS_PROMETHEUS_UNUSABLE},
+        {"\"isPartial\":false", "", AS_PROMETHEUS_ANSWERED},
+        {"\"warnings\":[]", "", AS_PROMETHEUS_ANSWERED},
+        {"\"warnings\":null,\"infos\":[\"no counter\"]", "", AS_PROMETHEUS_ANSWERED},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct as_error error = AS_ERROR_INIT;
+        char json[512];
+        snprintf(json, sizeof(json),
+                 "{\"status\":\"success\",%s,\"data\":{\"resultType\":\"matrix\",\"result\":["
+                 "{\"metric\":{\"pod\":\"a\"},\"values\":[[1,\"2\"]]}]},"
+                 "\"stats\":{\"seriesFetched\": \"1\",\"executionTimeMsec\": 2}}",
+                 rows[i].mark);
+        cr_expect_eq(read(json, &error), rows[i].outcome, "%s", json);
+        cr_expect(strstr(error.text, rows[i].error), "%s: %s", json, error.text);
+        cr_expect_str_eq(seen, rows[i].outcome == AS_PROMETHEUS_ANSWERED ? "a: 1000=2;" : "");
+    }
+}
