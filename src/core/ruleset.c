@@ -14,6 +14,14 @@ static void free_strings(char **strings, size_t count)
     free(strings);
 }
 
+bool as_target_config_has_nodes(const struct as_target_config *config)
+{
+    bool has_url = false;
+    for (size_t i = 0; i < config->address_count; i++)
+        has_url = has_url || strcmp(config->address[i].key, "url") == 0;
+    return config->kind->has_nodes && config->nodes.cluster && (config->nodes.select || !has_url);
+}
+
 static void deinit_target(struct as_target_config *target)
 {
     for (size_t i = 0; i < target->address_count; i++) {

@@ -364,23 +364,10 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
     return 0;
 }
 
-/* The same failure is logged once, although recovery is tried every minute. */
-static void recovered(void *context, const struct as_outcome *outcome, unsigned undone)
-{
-    struct as_cluster_link *cluster = context;
-    const bool has_failed = outcome->reason != AS_REASON_APPLIED;
-    if (has_failed && strcmp(cluster->told, outcome->message) != 0)
-        as_log(AS_LOG_WARN, "nodes that were marked to leave cannot be given back yet",
-               AS_F("cluster", cluster->name), AS_F("error", outcome->message));
-    if (undone > 0)
-        as_log(AS_LOG_WARN, "nodes that were marked to leave take pods again",
-               AS_F("cluster", cluster->name), AS_FI("nodes", undone));
-    memcpy(cluster->told, has_failed ? outcome->message : "", has_failed ? AS_MESSAGE_SIZE : 1);
-}
-
 void as_target_registry_retire(struct as_target_port *port)
 {
     struct registry *registry = (struct registry *)port;
+    registry->clusters.is_retired = true;
     for (size_t i = 0; i < registry->row_count; i++) {
         struct row *row = &registry->rows[i];
         if (row->port && row->is_group)
@@ -388,6 +375,30 @@ void as_target_registry_retire(struct as_target_port *port)
         if (row->nodes)
             as_node_group_retire(row->nodes);
     }
+}
+
+/* A cluster that was not listed yet is not clean. */
+static bool are_clean(const struct as_clusters *clusters)
+{
+    bool are = !clusters->is_retired;
+    for (size_t i = 0; i < clusters->count; i++)
+        are = are && (!clusters->items[i].drains || clusters->items[i].is_clean);
+    return are;
+}
+
+static void recovered(void *context, const struct as_outcome *outcome, unsigned undone,
+                      bool is_any_marked)
+{
+    struct as_cluster_link *cluster = context;
+    const struct as_access_env *env = cluster->client.env;
+    cluster->is_clean = !is_any_marked;
+    if (env->nodes_recovered)
+        env->nodes_recovered(env->permit_context,
+                             &(struct as_nodes_recovery){.cluster = cluster->name,
+                                                         .reason = outcome->reason,
+                                                         .error = outcome->message,
+                                                         .undone = undone,
+                                                         .is_clean = are_clean(cluster->owner)});
 }
 
 void as_target_registry_recover(struct as_target_port *port)

@@ -80,7 +80,8 @@ static void drained(void *context, const struct as_drain_result *result)
     driver_answer(answer);
 }
 
-static void recovered(void *context, const struct as_outcome *outcome, unsigned undone)
+static void recovered(void *context, const struct as_outcome *outcome, unsigned undone,
+                      bool is_any_marked)
 {
     json_t *answer = make_answer(context, outcome);
     json_object_set_new(answer, "undone", json_integer(undone));

@@ -38,6 +38,16 @@ typedef void as_nodes_record_fn(void *context, const struct as_nodes_record *rec
 typedef void as_others_found_fn(void *context, const char *target, const struct as_other *others,
                                 size_t count);
 
+/* For people: one search for nodes with our marks, and for whose group is gone. */
+struct as_nodes_recovery {
+    const char *cluster;
+    enum as_reason reason; /* AS_REASON_APPLIED; else why it has failed, with `error` */
+    const char *error;
+    unsigned undone; /* nodes that are back in service */
+    bool is_clean;   /* in no cluster has a node a mark of ours */
+};
+typedef void as_nodes_recovered_fn(void *context, const struct as_nodes_recovery *recovery);
+
 struct as_access_env {
     struct as_http *http;
     struct as_loop *loop;
@@ -50,9 +60,10 @@ struct as_access_env {
     /* During a long action, called right before each request that changes something. NULL: all is
      * permitted. */
     as_permit_fn *get_permit;
-    as_leave_permit_fn *get_leave_permit; /* before each step of a node that leaves; NULL: GO */
-    as_nodes_record_fn *record_nodes;     /* NULL: not recorded */
-    as_others_found_fn *others_found;     /* NULL: it is not looked */
+    as_leave_permit_fn *get_leave_permit;   /* before each step of a node that leaves; NULL: GO */
+    as_nodes_record_fn *record_nodes;       /* NULL: not recorded */
+    as_others_found_fn *others_found;       /* NULL: it is not looked */
+    as_nodes_recovered_fn *nodes_recovered; /* NULL: it is not reported */
     void *permit_context;
 };
 

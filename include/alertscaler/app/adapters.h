@@ -56,8 +56,7 @@ struct as_adapters {
     /* Borrows outside and settings until the port is closed. */
     int (*new_targets)(struct as_outside *outside, const struct as_settings *settings,
                        struct as_target_port **targets_out, struct as_error *error) AS_MUST_USE;
-    /* Undoes what an earlier process left half done: when a term begins, and after earlier ports
-     * were closed. */
+    /* Lists the nodes of all clusters, and undoes what an earlier process left half done. */
     void (*recover_targets)(struct as_target_port *targets);
     /* The clusters whose nodes and pods are watched and known. */
     void (*visit_facts)(const struct as_target_port *targets, as_facts_visit_fn *visit,
@@ -69,7 +68,8 @@ struct as_adapters {
      * new_targets. */
     void (*set_permit)(struct as_outside *outside, as_permit_fn *get_permit,
                        as_leave_permit_fn *get_leave_permit, as_nodes_record_fn *record_nodes,
-                       as_others_found_fn *others_found, void *context);
+                       as_others_found_fn *others_found, as_nodes_recovered_fn *nodes_recovered,
+                       void *context);
     struct as_source_port *(*new_source)(struct as_outside *outside,
                                          const struct as_settings *settings,
                                          as_source_answer_fn *observer, void *context)AS_MUST_USE;

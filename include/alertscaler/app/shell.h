@@ -106,6 +106,12 @@ void as_shell_record_denied(struct as_shell *shell, const struct as_denied_recor
 void as_shell_record_others(struct as_shell *shell, const struct as_others_record *record);
 void as_shell_record_nodes(struct as_shell *shell, const struct as_nodes_record *record);
 
+/* Whether the state says that nodes may have our marks: an earlier process was about to mark some,
+ * or it knew a node group. */
+bool as_shell_may_have_marks(const struct as_shell *shell) AS_MUST_USE;
+/* No node has a mark of ours. Ignored if an action may have marked one since the start. */
+void as_shell_forget_marks(struct as_shell *shell);
+
 /* Begins nothing new from now on. Once as_shell_is_idle, the last call is as_shell_record_stop. */
 void as_shell_stop(struct as_shell *shell);
 bool as_shell_is_idle(const struct as_shell *shell);

@@ -214,6 +214,9 @@ struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono
  * "": there is no such group any more. */
 const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const char *target,
                                           as_mono_time now);
+/* Whether the restored state knew a node group that may have nodes with our marks: its instances
+ * are nodes, or no rule leads to it any more. */
+bool as_engine_has_restored_groups(const struct as_engine *engine) AS_MUST_USE;
 /* The target's name in the rule files; "" if it has none. */
 const char *as_engine_find_name(const struct as_engine *engine, const char *target);
 

@@ -251,6 +251,7 @@ struct as_intent_state {
     bool maybe;             /* sent, but the answer left open whether it was carried out */
     enum as_reason outcome; /* if maybe */
     const char *approval;   /* id of the request that it used; NULL: none */
+    bool marks_nodes;       /* its request marks nodes; not stored */
 };
 
 #endif

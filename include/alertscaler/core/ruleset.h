@@ -57,6 +57,8 @@ struct as_target_config {
 };
 
 /* The bounds in force: those of `bounds`, and of schedules. */
+/* A node group whose instances are nodes of a cluster. An HTTP node group needs `nodes.select`. */
+bool as_target_config_has_nodes(const struct as_target_config *config);
 struct as_schedule_bounds as_target_config_get_bounds(const struct as_target_config *config,
                                                       as_wall_time now);
 

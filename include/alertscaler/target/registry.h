@@ -24,8 +24,8 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
                            struct as_target_port **port_out, struct as_error *error) AS_MUST_USE;
 
 /*
- * Puts nodes back into service that an earlier process marked and that nobody goes on with. Call it
- * once, when a term begins, before anything is scaled. The result is logged.
+ * Puts nodes back into service that an earlier process marked and that nobody goes on with. It
+ * lists all nodes of all clusters. The result goes to the environment's `nodes_recovered`.
  */
 void as_target_registry_recover(struct as_target_port *port);
 

@@ -198,6 +198,7 @@ static void release(struct daemon *daemon)
     as_api_free(daemon->api);
     as_metrics_free(daemon->metrics);
     as_others_free(daemon->others);
+    daemon_forget_recoveries(daemon);
     (void)daemon_web_free(daemon->web.file);
     as_config_free(daemon->config);
     as_sandbox_free(daemon->sandbox);
@@ -216,6 +217,7 @@ int as_daemon_run(const struct as_daemon_options *options)
     struct daemon daemon = {.options = options, .failing_since = AS_MONO_NEVER};
     struct as_error error = AS_ERROR_INIT;
     STAILQ_INIT(&daemon.retired);
+    SLIST_INIT(&daemon.recoveries);
     daemon.notify = notify_open();
     as_boot_id_read(daemon.boot);
     as_instance_print(daemon.instance);
@@ -228,7 +230,8 @@ int as_daemon_run(const struct as_daemon_options *options)
     daemon.outside =
         options->adapters->new_outside(daemon.base, &as_system_clock, daemon_on_transfer, &daemon);
     options->adapters->set_permit(daemon.outside, daemon_get_permit, daemon_get_leave_permit,
-                                  daemon_record_nodes, daemon_on_others_found, &daemon);
+                                  daemon_record_nodes, daemon_on_others_found,
+                                  daemon_on_nodes_recovered, &daemon);
     daemon.auth =
         as_auth_new(&(struct as_auth_config){.clock = &as_system_clock,
                                              .base = daemon.base,

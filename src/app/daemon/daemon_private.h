@@ -8,6 +8,7 @@
  *   daemon_tell.c    who is told what is done
  *   daemon_locks.c   shows locks to people
  *   daemon_halt.c    the kill switch
+ *   daemon_nodes.c   nodes that are marked to leave
  *   daemon_config.c  configuration: load, reload as a whole
  *   daemon_watch.c   reloads by itself when files change
  *   daemon_web.c     the file of --web.config.file
@@ -75,6 +76,15 @@ struct daemon_watch {               /* --config.auto-reload-interval */
     struct event *timer;
 };
 
+/* Of one cluster: what was logged of searches for marked nodes. */
+struct node_recovery {
+    SLIST_ENTRY(node_recovery) next;
+    char *cluster;
+    char error[AS_MESSAGE_SIZE]; /* of the last failure; "" after a success */
+    char right[AS_MESSAGE_SIZE]; /* what was forbidden since the last success; "" */
+};
+SLIST_HEAD(node_recovery_list, node_recovery);
+
 struct daemon_halt {
     struct as_kill_switch *kill_switch;
     bool is_set; /* when last checked */
@@ -106,6 +116,7 @@ struct daemon {
     struct as_target_port *targets;
     struct as_source_port *source;
     struct retired_list retired;
+    struct node_recovery_list recoveries;
     struct daemon_tell tell;
     struct daemon_locks locks;
     struct state_opener *opener;            /* opening the state; there is no storage then */
@@ -175,6 +186,12 @@ void daemon_on_transfer(void *context, const char *client_name, const char *oper
                         const char *code, int64_t duration_us);
 struct as_source_port *daemon_new_source(struct daemon *daemon,
                                          const struct as_settings *settings) AS_MUST_USE;
+
+/* daemon_nodes.c */
+/* Searches all clusters for nodes that an earlier process marked, if there may be some. */
+void daemon_recover_nodes(struct daemon *daemon);
+void daemon_on_nodes_recovered(void *context, const struct as_nodes_recovery *recovery);
+void daemon_forget_recoveries(struct daemon *daemon); /* frees them */
 
 /* daemon_effects.c */
 void daemon_on_effect(void *context, const struct as_effect *effect); /* shell callback */

@@ -159,7 +159,7 @@ static void close_retired(struct daemon *daemon, as_mono_time now)
     if (retired)
         daemon_arm(daemon->retire, retired->until.us - now.us);
     else if (was_any_closed && now.us != AS_MONO_NEVER.us && daemon->targets)
-        daemon->options->adapters->recover_targets(daemon->targets); /* unfinished work */
+        daemon_recover_nodes(daemon); /* unfinished work */
 }
 
 bool daemon_are_ports_idle(const struct daemon *daemon)
@@ -263,9 +263,11 @@ static int open_rest(struct daemon *daemon, struct as_store *store, struct as_er
                                                         &daemon->targets, error);
     if (status != 0)
         return status;
-    daemon->options->adapters->recover_targets(daemon->targets);
     daemon->source = daemon_new_source(daemon, &daemon->config->settings);
-    return open_shell(daemon, store, error);
+    status = open_shell(daemon, store, error);
+    if (status == 0)
+        daemon_recover_nodes(daemon);
+    return status;
 }
 
 static void go_on(struct daemon *daemon)

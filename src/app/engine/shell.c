@@ -204,6 +204,23 @@ static bool check_fence(struct as_shell *shell, const struct as_effect *effect)
     return false;
 }
 
+static void put_time(struct as_shell *shell, const char *key)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(shell->wall, text);
+    as_storage_batch_put(shell->batch, AS_STORE_META, key, strlen(key), text, strlen(text));
+}
+
+/* In the transaction of the intent, so before the first mark. */
+static void put_marks(struct as_shell *shell)
+{
+    shell->may_marks_be_new = true;
+    if (shell->has_marks)
+        return;
+    put_time(shell, SHELL_MARKS_KEY);
+    shell->has_marks = true;
+}
+
 static void warn(struct as_target_port *targets, const struct as_effect *effect)
 {
     if (targets->warn)
@@ -232,6 +249,8 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     case AS_EFFECT_PUT_INTENT:
         as_state_encode_intent(effect->intent, shell->boot, scratch);
         put_named(shell, AS_STORE_INTENT, effect->intent->stored_as);
+        if (effect->intent->marks_nodes)
+            put_marks(shell);
         return;
     case AS_EFFECT_DELETE_INTENT: delete_named(shell, AS_STORE_INTENT, effect->stored_as); return;
     case AS_EFFECT_PUT_PAUSE:
@@ -364,17 +383,13 @@ static bool may_send(void *context)
 /* Stores the start of a dry run, and deletes it at the end. */
 static void store_dry_run(struct as_shell *shell, bool is_dry)
 {
-    char text[AS_RFC3339_SIZE];
     if (is_dry == shell->dry_since.set)
         return;
     shell->batch = as_storage_batch_new(0);
-    if (is_dry) {
-        as_wall_time_print(shell->wall, text);
-        as_storage_batch_put(shell->batch, AS_STORE_META, SHELL_DRY_KEY, strlen(SHELL_DRY_KEY),
-                             text, strlen(text));
-    } else {
+    if (is_dry)
+        put_time(shell, SHELL_DRY_KEY);
+    else
         delete_named(shell, AS_STORE_META, SHELL_DRY_KEY);
-    }
     shell_submit(shell);
     shell->dry_since = (as_maybe_time){.set = is_dry, .at = shell->wall};
 }
@@ -418,6 +433,8 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
         return status;
     }
     shell->dry_since = restored.dry_since;
+    shell->has_marks = restored.has_marks;
+    shell->may_marks_be_new = restored.is_any_group;
     shell_record_start_or_stop(shell, AS_RECORD_START, restored.intents);
     status = tell_restore(shell->tell, store, error);
     if (status != 0) {
@@ -529,6 +546,21 @@ void as_shell_stop(struct as_shell *shell)
 {
     tell_stop(shell->tell);
     run(shell, &(struct as_event){.kind = AS_EVENT_STOP});
+}
+
+bool as_shell_may_have_marks(const struct as_shell *shell)
+{
+    return shell->has_marks || as_engine_has_restored_groups(shell->engine);
+}
+
+void as_shell_forget_marks(struct as_shell *shell)
+{
+    if (!shell->has_marks || shell->may_marks_be_new || shell->is_fenced)
+        return;
+    shell->batch = as_storage_batch_new(0);
+    delete_named(shell, AS_STORE_META, SHELL_MARKS_KEY);
+    shell_submit(shell);
+    shell->has_marks = false;
 }
 
 bool as_shell_is_idle(const struct as_shell *shell)

@@ -23,6 +23,8 @@ struct as_shell {
     as_mono_time mono;
     as_wall_time wall;
     as_maybe_time dry_since; /* start of the present dry run, or of one that ended during a stop */
+    bool has_marks;          /* nodes may have our marks: the store says so */
+    bool may_marks_be_new;   /* an action of this process, or of the one before, may still mark */
     bool ready;
     bool is_fenced; /* nothing more is carried out */
 };

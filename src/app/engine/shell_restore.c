@@ -36,6 +36,8 @@ static int restore_intent(void *context, const struct as_intent_state *state)
 {
     struct restoring *restoring = context;
     restoring->restored->intents++;
+    if (state->ref->kind->has_nodes)
+        restoring->restored->is_any_group = true;
     return as_engine_restore_intent(restoring->engine, state);
 }
 
@@ -74,15 +76,22 @@ static int read_intent(struct restoring *restoring, const void *key, size_t key_
                                   restoring->error);
 }
 
+static bool is_key(const char *wanted, const void *key, size_t key_size)
+{
+    return key_size == strlen(wanted) && memcmp(key, wanted, key_size) == 0;
+}
+
 static int read_meta(struct restoring *restoring, const void *key, size_t key_size,
                      const void *value, size_t value_size)
 {
-    if (key_size == strlen(SHELL_DRY_KEY) && memcmp(key, SHELL_DRY_KEY, key_size) == 0) {
+    if (is_key(SHELL_MARKS_KEY, key, key_size))
+        restoring->restored->has_marks = true;
+    if (is_key(SHELL_DRY_KEY, key, key_size)) {
         as_maybe_time *since = &restoring->restored->dry_since;
         since->set = as_wall_time_parse(value, value_size, &since->at) == 0;
         return 0;
     }
-    if (key_size != strlen(SHELL_PAUSE_KEY) || memcmp(key, SHELL_PAUSE_KEY, key_size) != 0)
+    if (!is_key(SHELL_PAUSE_KEY, key, key_size))
         return 0;
     return as_state_decode_pause(value, value_size, restoring->clock, restore_pause, restoring,
                                  restoring->error);

@@ -12,10 +12,13 @@
 /* Keys in AS_STORE_META */
 #define SHELL_PAUSE_KEY "pause" /* of all targets */
 #define SHELL_DRY_KEY   "dry_run_since"
+#define SHELL_MARKS_KEY "marked_nodes" /* since when nodes may have our marks; absent: none has */
 
 struct shell_restored {
     size_t intents;
     as_maybe_time dry_since; /* start of the dry run at the last write to the store */
+    bool has_marks;          /* nodes may have our marks */
+    bool is_any_group;       /* there is an intent of a node group */
 };
 
 /* A negative errno if something is unreadable, with reason and place. */

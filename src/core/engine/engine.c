@@ -10,6 +10,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine/approvals/engine_approvals.h"
+#include "engine/engine_leave.h"
 #include "engine/engine_restore.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_alerts.h"
@@ -194,6 +195,7 @@ static void on_start(struct as_engine *engine)
     restore_finish(engine);
     limits_restore(engine);
     bindings_remake_all(engine);
+    leave_on_start(engine);
     targets_settle(engine);
     alerts_resume(engine);
 }

@@ -6,6 +6,7 @@
 
 #include <alertscaler/core/sized.h>
 
+#include "engine/engine_leave.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/holds/engine_forbidden.h"
 #include "engine/state/engine_state.h"
@@ -62,6 +63,24 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
     if (nodes && needs_proof(engine, target) && !watchdog_is_alive(engine, now))
         return "guarded: the watchdog is not heard of";
     return NULL;
+}
+
+void leave_on_start(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        const struct as_target_config *config =
+            target->config ? target->config : target_find_entry(engine, target);
+        const bool is_restored = target->is_stored || target->maybe;
+        if (is_restored && target->ref->kind->has_nodes &&
+            (!config || as_target_config_has_nodes(config)))
+            engine->has_restored_groups = true;
+    }
+}
+
+bool as_engine_has_restored_groups(const struct as_engine *engine)
+{
+    return engine->has_restored_groups;
 }
 
 bool as_engine_is_contended(const struct as_engine *engine, const char *id)

@@ -95,10 +95,10 @@ const char *as_drains_get_owner(const struct as_drains *drains);
  * whose target does not exist any more; and, where the mark of an earlier version names no target,
  * those that nobody has held for AS_LEAVE_ORPHAN_US. `undone`: how many. It starts again every
  * AS_DRAIN_RECOVER_US as long as there are others, after a failure, and if one was stuck. `done` is
- * called in a later turn, after each run.
+ * called in a later turn, after each run. `is_any_marked`: a node may have our mark.
  */
-typedef void as_drain_recovered_fn(void *context, const struct as_outcome *outcome,
-                                   unsigned undone);
+typedef void as_drain_recovered_fn(void *context, const struct as_outcome *outcome, unsigned undone,
+                                   bool is_any_marked);
 void as_drain_recover(struct as_drains *drains, as_drain_recovered_fn *done, void *context);
 
 #endif

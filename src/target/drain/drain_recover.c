@@ -18,6 +18,7 @@ struct recovery {
     unsigned undone;
     bool is_outdated;          /* recovery was requested again */
     bool is_any_left;          /* somebody may still go on with a node */
+    bool is_any_ours;          /* another node with our mark is worked on */
     struct as_outcome outcome; /* the first failure */
 };
 
@@ -38,7 +39,9 @@ static void finish(struct recovery *recovery)
     if (recovery->is_outdated || recovery->is_any_left ||
         recovery->outcome.reason != AS_REASON_APPLIED)
         recovery_begin_later(drains);
-    drains->recovered(drains->recovered_context, &recovery->outcome, recovery->undone);
+    drains->recovered(drains->recovered_context, &recovery->outcome, recovery->undone,
+                      recovery->is_any_left || recovery->is_any_ours ||
+                          recovery->outcome.reason != AS_REASON_APPLIED);
     recovery_free(recovery);
 }
 
@@ -54,11 +57,14 @@ static void undone(void *context, const struct as_drain_result *result)
     go_on(recovery);
 }
 
-/* Ours, and not worked on here. */
-static bool is_left_behind(const struct as_drains *drains, const struct as_kube_node *node)
+static bool is_ours(const struct as_drains *drains, const struct as_kube_node *node)
 {
-    return node->is_marked && as_str_equal(node->mark.owner, drains->owner) &&
-           !drain_find(drains, node->name) && !drain_is_held(drains, node->name);
+    return node->is_marked && as_str_equal(node->mark.owner, drains->owner);
+}
+
+static bool is_worked_on(const struct as_drains *drains, const struct as_kube_node *node)
+{
+    return drain_find(drains, node->name) || drain_is_held(drains, node->name);
 }
 
 static bool is_nobodys(const struct as_drains *drains, const struct as_kube_node *node)
@@ -78,8 +84,12 @@ static void go_on(struct recovery *recovery)
     struct as_drains *drains = recovery->owner;
     while (recovery->next < recovery->nodes.count) {
         const struct as_kube_node *node = &recovery->nodes.items[recovery->next++];
-        if (!is_left_behind(drains, node))
+        if (!is_ours(drains, node))
             continue;
+        if (is_worked_on(drains, node)) {
+            recovery->is_any_ours = true;
+            continue;
+        }
         if (!is_nobodys(drains, node)) {
             recovery->is_any_left = true;
             continue;

@@ -42,6 +42,7 @@ void as_clusters_init(struct as_clusters *clusters, const struct as_settings *se
         const struct as_cluster_settings *given = &settings->clusters[i];
         const struct as_kube_access_config config = {given->kubeconfig, given->context};
         struct as_cluster_link *cluster = &clusters->items[i];
+        cluster->owner = clusters;
         cluster->name = given->name;
         if (as_kube_access_new(&config, env, &cluster->access, &cluster->missing) != 0) {
             cluster->access = NULL;

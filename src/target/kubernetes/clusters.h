@@ -16,7 +16,10 @@
 #include "facts/nodes_see.h"
 #include "outcome.h"
 
-struct as_cluster_link { /* owned by as_clusters */
+struct as_clusters;
+
+struct as_cluster_link {
+    const struct as_clusters *owner;
     const char *name;
     struct as_kube_access *access; /* NULL: `missing` says why */
     struct as_kube_client client;
@@ -24,12 +27,13 @@ struct as_cluster_link { /* owned by as_clusters */
     struct as_cluster_watch *watch; /* what is known of its nodes and pods */
     struct as_nodes_seer *seer;
     struct as_error missing;
-    char told[AS_MESSAGE_SIZE]; /* the last failure of a recovery; "" */
+    bool is_clean; /* by the last recovery no node has a mark of ours */
 };
 
 struct as_clusters {
     struct as_cluster_link *items;
     size_t count;
+    bool is_retired; /* others take over: what these know is out of date */
 };
 
 /* Borrows both arguments. Reads kubeconfigs, but sends no requests yet. */

@@ -519,3 +519,154 @@ Test(shell, a_repeat_reaches_back_over_no_start)
     repeat();
     cr_expect(is_small());
 }
+
+/* --- marks of nodes --- */
+
+static const struct spec drained = {
+    .targets = {{.name = "web", .is_group = true, .max = 20, .up = 3600, .down = 1}},
+    .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .down = 1}},
+};
+static const struct spec grown = {
+    .targets = {{.name = "web", .is_group = true, .max = 20, .up = 3600, .down = 1}},
+    .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 1}},
+};
+static const struct spec deleted = {
+    .targets = {{.name = "web", .url = "http://pool/web", .max = 20, .up = 3600, .down = 1}},
+    .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .down = 1}},
+};
+
+static int find_marks(void *context, const void *key, size_t key_size, const void *value,
+                      size_t value_size)
+{
+    bool *is_found = context;
+    *is_found = *is_found ||
+                (key_size == strlen("marked_nodes") && memcmp(key, "marked_nodes", key_size) == 0);
+    return 0;
+}
+
+static bool has_row(void)
+{
+    struct as_error error = AS_ERROR_INIT;
+    bool is_found = false;
+    struct as_store *store = as_store_memory_attach(state);
+    cr_assert_eq(store->visit(store, AS_STORE_META, find_marks, &is_found, &error), 0);
+    store->close(store);
+    return is_found;
+}
+
+static void begin_with(const struct spec *spec)
+{
+    close_shell();
+    as_ruleset_free(ruleset);
+    ruleset = spec_make_ruleset(spec);
+    observes = 0;
+    open_shell();
+}
+
+/* The action's answer: everything that it changes is done. */
+static void end_action(int32_t to)
+{
+    const struct as_scale_result done = {
+        .outcome = AS_REASON_APPLIED, .method = "PUT", .reached = to};
+    cr_assert_eq(scales, 1);
+    asked.scaled(asked.context, asked.ticket, &done);
+    commit();
+}
+
+Test(shell, marks_are_stored_with_the_intent_before_anything_is_asked_for)
+{
+    begin_with(&drained);
+    cr_expect_not(as_shell_may_have_marks(shell));
+    decide();
+    cr_expect_eq(scales, 0, "the intent is not durable yet");
+    leads = false; /* so nothing is sent, as after a crash */
+    commit();
+    close_shell();
+    cr_expect(has_row());
+    cr_expect_eq(scales, 0);
+}
+
+Test(shell, marks_are_remembered_without_their_rule_until_no_node_has_one)
+{
+    begin_with(&drained);
+    decide();
+    commit();
+    end_action(3);
+    as_shell_forget_marks(shell); /* ignored: this process may have marked a node since */
+    commit();
+    cr_expect(as_shell_may_have_marks(shell));
+
+    begin_with(&slow);
+    cr_expect(as_shell_may_have_marks(shell));
+    as_shell_forget_marks(shell);
+    commit();
+    close_shell();
+    cr_expect_not(has_row());
+    open_shell();
+}
+
+Test(shell, an_open_intent_may_still_mark_nodes)
+{
+    begin_with(&drained);
+    decide();
+    leads = false;
+    commit();
+    leads = true;
+    begin_with(&slow);
+    commit();
+    as_shell_forget_marks(shell);
+    commit();
+    close_shell();
+    cr_expect(has_row());
+    open_shell();
+}
+
+static void expect_no_row(const struct spec *spec)
+{
+    begin_with(spec);
+    decide();
+    commit();
+    cr_expect_eq(scales, 1);
+    close_shell();
+    cr_expect_not(has_row());
+    open_shell();
+}
+
+Test(shell, a_workload_stores_no_marks)
+{
+    expect_no_row(&slow);
+}
+
+Test(shell, a_growth_stores_no_marks)
+{
+    expect_no_row(&grown);
+}
+
+Test(shell, instances_that_are_no_nodes_store_no_marks)
+{
+    expect_no_row(&deleted);
+}
+
+/* A version before 0.2.0 stored no marks: its state knows the group by its lock. */
+Test(shell, a_state_that_knows_a_node_group_may_have_marks)
+{
+    begin_with(&grown);
+    decide();
+    commit();
+    end_action(5);
+    cr_expect_not(as_shell_may_have_marks(shell), "a growth marks nothing");
+    begin_with(&slow);
+    cr_expect(as_shell_may_have_marks(shell), "the lock of a group without a rule");
+    begin_with(&grown);
+    cr_expect(as_shell_may_have_marks(shell));
+}
+
+Test(shell, a_state_with_groups_whose_instances_are_no_nodes_has_no_marks)
+{
+    begin_with(&deleted);
+    decide();
+    commit();
+    end_action(3);
+    begin_with(&deleted);
+    cr_expect_not(as_shell_may_have_marks(shell));
+}

@@ -859,6 +859,7 @@ Test(drain, is_undone_when_the_instance_stays)
 /* Recovery */
 
 static unsigned recovered, undone;
+static bool is_any_marked;
 
 static void lose_target(void)
 {
@@ -866,8 +867,10 @@ static void lose_target(void)
     leave_permit = AS_LEAVE_GONE;
 }
 
-static void keep_recovery(void *context, const struct as_outcome *failure, unsigned count)
+static void keep_recovery(void *context, const struct as_outcome *failure, unsigned count,
+                          bool is_any)
 {
+    is_any_marked = is_any;
     recovered++;
     outcome = *failure;
     undone = count;
@@ -905,12 +908,14 @@ Test(drain, what_was_left_behind_is_undone)
     recover(); /* n1 is held, n3 another's, n4 nobody's */
     cr_expect_eq(outcome.reason, AS_REASON_APPLIED);
     cr_expect_eq(undone, 1);
+    cr_expect(is_any_marked, "n1 has its mark");
 
     as_drain_release(drains, "n1");
     answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
     answer_undo();
     recover();
     cr_expect_eq(undone, 1);
+    cr_expect_not(is_any_marked);
 }
 
 Test(drain, a_mark_is_left_to_who_goes_on_with_it_as_long_as_its_target_is_there)
@@ -918,8 +923,10 @@ Test(drain, a_mark_is_left_to_who_goes_on_with_it_as_long_as_its_target_is_there
     answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
     recover();
     cr_expect_eq(undone, 0);
+    cr_expect(is_any_marked);
     lose_target();
     expect_found_a_minute_later();
+    cr_expect_not(is_any_marked);
 }
 
 /* An earlier version did not say which target it was for. */
@@ -962,6 +969,7 @@ Test(drain, recovery_says_what_went_wrong)
     recover();
     cr_expect_eq(outcome.reason, AS_REASON_FORBIDDEN);
     cr_expect_str_eq(outcome.message, "list nodes: the right \"nodes: list\" is missing: no");
+    cr_expect(is_any_marked, "it is not known");
     answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));
     answer("GET", NODE_PATH, 403, STATUS("no", ""));
     recover();

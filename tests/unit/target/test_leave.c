@@ -36,7 +36,7 @@ static bool fails_later;  /* it accepts deletions, and its activity fails */
 static char text[NODES_MAX * 1024];
 
 static struct as_cluster_link cluster;
-static struct as_clusters clusters = {&cluster, 1};
+static struct as_clusters clusters = {.items = &cluster, .count = 1};
 static struct as_target_port *port;
 static struct as_target_ref *group;
 static struct as_nodes_config config;

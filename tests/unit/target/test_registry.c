@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include <alertscaler/target/limits.h>
+
 #include "support.h"
 
 static char directory[] = "/tmp/as-registry-XXXXXX", paths[2][64];
@@ -211,4 +213,55 @@ Test(registry, a_provider_of_a_cluster_that_is_not_there_says_so)
         port = NULL;
     }
     as_target_ref_free(ref);
+}
+
+/* --- nodes with our marks --- */
+
+static struct as_nodes_recovery recovery;
+static unsigned recoveries;
+static char recovery_error[AS_MESSAGE_SIZE];
+
+static void keep_recovery(void *context, const struct as_nodes_recovery *found)
+{
+    recoveries++;
+    recovery = *found;
+    snprintf(recovery_error, sizeof(recovery_error), "%s", found->error);
+}
+
+#define NODES(i) "https://k" i "/api/v1/nodes?limit=500"
+
+static void answer_nodes(const char *url, int status, const char *body)
+{
+    world_answer(&world, (struct world_answer){"GET", url, .status = status, .body = body});
+}
+
+Test(registry, marks_are_gone_once_no_cluster_has_one)
+{
+    static const char none[] = "{\"kind\":\"NodeList\",\"metadata\":{},\"items\":[]}";
+    struct as_cluster_settings clusters[] = {{"default", paths[0], NULL}, {"edge", paths[1], "c"}};
+    struct as_settings settings = {.clusters = clusters, .cluster_count = 2};
+    env.nodes_recovered = keep_recovery;
+    cr_assert_eq(as_target_registry_new(&settings, &env, &port, &error), 0, "%s", error.text);
+    answer_nodes(NODES("0"), 200, none);
+    answer_nodes(NODES("1"), 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
+    as_target_registry_recover(port);
+    world_run(&world);
+    cr_assert_eq(recoveries, 2);
+    cr_expect_not(recovery.is_clean, "the nodes of the other cluster are not known");
+    cr_expect_eq(recovery.reason, AS_REASON_FORBIDDEN);
+    cr_expect_str_eq(recovery_error, "list nodes: the right \"nodes: list\" is missing: no");
+
+    answer_nodes(NODES("1"), 200, none);
+    world_advance(&world, AS_DRAIN_RECOVER_US);
+    cr_assert_eq(recoveries, 3);
+    cr_expect(recovery.is_clean);
+    cr_expect_str_eq(recovery.cluster, "edge");
+
+    answer_nodes(NODES("0"), 200, none);
+    answer_nodes(NODES("1"), 200, none);
+    as_target_registry_recover(port);
+    as_target_registry_retire(port);
+    world_run(&world);
+    cr_assert_eq(recoveries, 5);
+    cr_expect_not(recovery.is_clean, "others have taken over");
 }

@@ -437,6 +437,7 @@ struct as_engine {
     struct as_random random;
     uint64_t generation; /* of the rules */
     bool stopping;
+    bool has_restored_groups; /* as_engine_has_restored_groups */
 
     as_mono_time mono; /* of the event being handled */
     as_wall_time wall;

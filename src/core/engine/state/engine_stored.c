@@ -128,6 +128,7 @@ struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct
                                           const struct intent *intent, bool maybe)
 {
     struct as_intent_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    const struct as_target_config *config = target->config;
     *state = (struct as_intent_state){
         .ref = target->ref,
         .stored_as = target->ref->key,
@@ -143,6 +144,7 @@ struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct
         .maybe = maybe,
         .outcome = intent->outcome,
         .approval = intent->approval[0] ? intent->approval : NULL,
+        .marks_nodes = config && as_target_config_has_nodes(config) && intent->to <= intent->from,
     };
     const size_t size = strlen(intent->version) + 1;
     memcpy(state->version, intent->version, size < AS_VERSION_SIZE ? size : AS_VERSION_SIZE);
