@@ -18,6 +18,8 @@ static const struct schema_field alertmanager_fields[] = {
                  .count_offset = IN(as_alertmanager_settings, url_count)),
     SCHEMA_FIELD("resync_interval", DURATION, as_alertmanager_settings, resync_interval_us,
                  .min = AS_US_PER_S, .fallback = "1m"),
+    SCHEMA_FIELD("receivers", STRINGS, as_alertmanager_settings, receivers,
+                 .count_offset = IN(as_alertmanager_settings, receiver_count), .max = 100),
     SCHEMA_FIELD("http_config", MAP, as_alertmanager_settings, http, .map = &schema_http_config),
     {0},
 };

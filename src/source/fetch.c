@@ -33,6 +33,8 @@ static void set_error_of_status(struct as_fetch *fetch, const struct as_http_res
     if (leads_away && *response->location)
         as_error_set(&fetch->error, "HTTP %d leads to %s, and redirects are not followed",
                      response->status, response->location);
+    else if (response->status == 404 && fetch->server->missing)
+        as_error_set(&fetch->error, "HTTP 404: %s", fetch->server->missing);
     else if (*text)
         as_error_set(&fetch->error, "HTTP %d: %s", response->status, text);
     else

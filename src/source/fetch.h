@@ -25,7 +25,8 @@ struct as_server {
     struct as_http_auth *auth;
     int64_t timeout_us;
     size_t max_response;
-    bool ignores_body; /* a 2xx is enough */
+    bool ignores_body;   /* a 2xx is enough */
+    const char *missing; /* what a 404 means, for people; NULL: nothing else */
     as_server_read_error_fn *read_error;
 };
 

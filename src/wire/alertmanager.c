@@ -5,8 +5,12 @@
 #include <alertscaler/wire/alertmanager.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
@@ -17,11 +21,16 @@
 #define YEAR_ONE ((as_wall_time){-INT64_C(62135596800) * AS_US_PER_S})
 #define TOO_MANY "more than %d alerts", AS_ALERT_LIST_MAX
 
-static int read_state(struct alert_reader *reader, const struct tree_value *object,
+/* What a group says of one of its alerts. */
+struct standing {
+    const char *receiver;
+    bool is_muted, tells_muting;
+};
+
+static int read_state(struct alert_reader *reader, const struct tree_value *status,
                       bool *is_suppressed_out)
 {
     static const char *const states[] = {"active", "unprocessed", "suppressed"};
-    const struct tree_value *status = alert_find(object, "status");
     const struct tree_value *state = alert_find(status, "state");
     const char *text = tree_get_text(state);
     if (!text)
@@ -35,32 +44,42 @@ static int read_state(struct alert_reader *reader, const struct tree_value *obje
     return alert_fail_with_text(reader, "status.state", "active, suppressed or unprocessed", text);
 }
 
-static int read_receivers(struct alert_reader *reader, const struct tree_value *object,
-                          struct as_arena *arena, struct as_listed_alert *alert)
+/* Whether the list in `member` of the status has an element. */
+static int read_reasons(struct alert_reader *reader, const struct tree_value *status,
+                        const char *member, bool *has_some_out)
 {
-    const struct tree_value *array = alert_find(object, "receivers");
-    const size_t count = array ? array->size : 0;
+    const struct tree_value *array = alert_find(status, member);
+    char place[32];
+    (void)snprintf(place, sizeof(place), "status.%s", member);
     if (array && array->kind != TREE_ARRAY)
-        return alert_fail(reader, "receivers", NULL, "expected an array, got %s",
+        return alert_fail(reader, place, NULL, "expected an array, got %s",
                           alert_get_type_word(array));
-    if (count > AS_PAYLOAD_RECEIVERS_MAX)
-        return alert_fail(reader, "receivers", NULL, "more than %d", AS_PAYLOAD_RECEIVERS_MAX);
-    const char **names = as_arena_alloc(arena, count, sizeof(*names));
-    alert->receivers = names;
-    for (const struct tree_value *item = array ? array->first : NULL; item; item = item->next) {
-        const struct tree_value *name = tree_find(item, "name");
-        const char *text = tree_get_text(name);
-        if (!text || name->size > AS_PAYLOAD_TEXT_MAX)
-            return alert_fail(reader, "receivers", NULL, "expected objects with a name");
-        names[alert->receiver_count++] = as_arena_strdup(arena, text);
-    }
+    *has_some_out = array && array->size > 0;
     return 0;
 }
 
-static int read_alert(struct alert_reader *reader, const struct tree_value *object,
-                      struct as_arena *arena, struct as_alertmanager_alert *alert)
+/* A muted alert has the state "suppressed" too. */
+static int read_status(struct alert_reader *reader, const struct tree_value *object,
+                       struct as_listed_alert *alert, struct standing *standing)
 {
-    struct as_listed_alert *listed = &alert->listed;
+    const struct tree_value *value = alert_find(object, "status");
+    bool is_suppressed = false, is_silenced = false;
+    int status = read_state(reader, value, &is_suppressed);
+    if (status == 0)
+        status = read_reasons(reader, value, "silencedBy", &is_silenced);
+    if (status == 0)
+        status = read_reasons(reader, value, "inhibitedBy", &alert->is_inhibited);
+    if (status == 0)
+        status = read_reasons(reader, value, "mutedBy", &standing->is_muted);
+    standing->tells_muting = alert_find(value, "mutedBy") != NULL;
+    alert->is_suppressed =
+        is_suppressed && (!standing->is_muted || is_silenced || alert->is_inhibited);
+    return status;
+}
+
+static int read_alert(struct alert_reader *reader, const struct tree_value *object,
+                      struct as_listed_alert *listed, struct standing *standing)
+{
     struct as_labels *labels = NULL, *annotations = NULL;
     if (object->kind != TREE_OBJECT)
         return alert_fail(reader, "", NULL, "expected an object, got %s",
@@ -79,78 +98,177 @@ static int read_alert(struct alert_reader *reader, const struct tree_value *obje
     if (status == 0)
         status = alert_read_identity(reader, object, labels, &listed->digest, &listed->fingerprint);
     if (status == 0)
-        status = read_state(reader, object, &listed->is_suppressed);
-    if (status == 0)
-        status = read_receivers(reader, object, arena, listed);
+        status = read_status(reader, object, listed, standing);
     return status;
 }
 
-static void free_labels(struct as_alertmanager_alert *alert)
+static void free_labels(struct as_listed_alert *alert)
 {
-    as_labels_free((struct as_labels *)(uintptr_t)alert->listed.labels);
-    as_labels_free((struct as_labels *)(uintptr_t)alert->listed.annotations);
+    as_labels_free((struct as_labels *)(uintptr_t)alert->labels);
+    as_labels_free((struct as_labels *)(uintptr_t)alert->annotations);
+}
+
+/* The alerts of an answer by their digests, while it is read. */
+struct known {
+    struct as_digest digest;
+    size_t item;
+    UT_hash_handle hh;
+};
+
+struct groups {
+    struct alert_reader reader;
+    struct as_alertmanager_alerts *alerts;
+    struct known *known;   /* a hash table */
+    struct as_arena arena; /* of its elements */
+    size_t read;           /* alerts of all groups so far */
+};
+
+static void groups_deinit(struct groups *groups)
+{
+    HASH_CLEAR(hh, groups->known);
+    as_arena_deinit(&groups->arena);
+    as_alertmanager_alerts_free(groups->alerts);
 }
 
 /* Leaves the alert out; the first problem is kept. */
-static int give_up(struct alert_reader *reader, struct as_alertmanager_alert *alert,
-                   struct as_alertmanager_alerts *alerts)
+static int give_up(struct groups *groups)
 {
     AS_CLEANUP(as_free_p) char *problem = NULL;
-    free_labels(alert);
-    int status = alert_give_up(reader, &problem);
+    struct as_alertmanager_alerts *alerts = groups->alerts;
+    int status = alert_give_up(&groups->reader, &problem);
     if (status == 0 && alerts->unread++ == 0)
         alerts->problem = as_arena_strdup(&alerts->arena, problem);
     return status;
 }
 
-static int read_alerts(struct alert_reader *reader, const struct tree_value *array,
-                       struct as_alertmanager_alerts *alerts)
+/* Adds the receiver, or one of its groups that is not muted. */
+static int add_route(struct groups *groups, struct as_alertmanager_alert *alert,
+                     const struct standing *standing)
 {
-    const size_t count = array->size;
-    if (array->kind != TREE_ARRAY)
-        return alert_fail(reader, "", NULL, "expected an array of alerts, got %s",
-                          alert_get_type_word(array));
-    if (count > AS_ALERT_LIST_MAX)
-        return alert_fail(reader, "", NULL, TOO_MANY);
-    alerts->items = calloc(count ? count : 1, sizeof(*alerts->items));
-    if (!alerts->items) {
-        as_error_set(reader->root.error, "not enough memory for %zu alerts", count);
-        return -ENOMEM;
+    struct as_listed_alert *listed = &alert->listed;
+    for (size_t i = 0; i < listed->route_count; i++) {
+        if (strcmp(alert->routes[i].receiver, standing->receiver) == 0) {
+            alert->routes[i].is_muted = alert->routes[i].is_muted && standing->is_muted;
+            return 0;
+        }
     }
-    size_t read = 0;
+    if (listed->route_count == AS_PAYLOAD_RECEIVERS_MAX)
+        return alert_fail(&groups->reader, "", NULL, "in groups of more than %d receivers",
+                          AS_PAYLOAD_RECEIVERS_MAX);
+    struct as_listed_route *routes =
+        as_arena_alloc(&groups->alerts->arena, listed->route_count + 1, sizeof(*routes));
+    if (listed->route_count > 0)
+        memcpy(routes, alert->routes, listed->route_count * sizeof(*routes));
+    routes[listed->route_count++] =
+        (struct as_listed_route){.receiver = standing->receiver, .is_muted = standing->is_muted};
+    listed->routes = alert->routes = routes;
+    return 0;
+}
+
+/* Owns the labels of `alert`. */
+static int add_alert(struct groups *groups, struct as_listed_alert *alert,
+                     const struct standing *standing)
+{
+    struct as_alertmanager_alerts *alerts = groups->alerts;
+    struct known *known = NULL;
+    HASH_FIND(hh, groups->known, &alert->digest, sizeof(alert->digest), known);
+    if (known) {
+        struct as_listed_alert *first = &alerts->items[known->item].listed;
+        first->is_suppressed = first->is_suppressed && alert->is_suppressed;
+        first->is_inhibited = first->is_inhibited || alert->is_inhibited;
+        free_labels(alert);
+        return add_route(groups, &alerts->items[known->item], standing);
+    }
+    if (alerts->count == AS_ALERT_LIST_MAX) {
+        free_labels(alert);
+        as_error_set(groups->reader.root.error, TOO_MANY);
+        return -E2BIG;
+    }
+    known = as_arena_alloc(&groups->arena, 1, sizeof(*known));
+    *known = (struct known){.digest = alert->digest, .item = alerts->count};
+    HASH_ADD(hh, groups->known, digest, sizeof(known->digest), known);
+    alerts->items[alerts->count].listed = *alert;
+    return add_route(groups, &alerts->items[alerts->count++], standing);
+}
+
+static int read_group_alerts(struct groups *groups, const struct tree_value *array,
+                             const char *receiver)
+{
     for (const struct tree_value *object = array->first; object; object = object->next) {
-        struct as_alertmanager_alert alert = {.listed.updated_at = YEAR_ONE};
-        alert_enter(reader, read++);
-        int status = read_alert(reader, object, &alerts->arena, &alert);
+        struct as_listed_alert alert = {.updated_at = YEAR_ONE};
+        struct standing standing = {.receiver = receiver};
+        alert_enter(&groups->reader, groups->read++);
+        int status = read_alert(&groups->reader, object, &alert, &standing);
+        if (status < 0) {
+            free_labels(&alert);
+        } else {
+            groups->alerts->is_muting_unknown |= !standing.tells_muting;
+            status = add_alert(groups, &alert, &standing);
+        }
         if (status == -EINVAL)
-            status = give_up(reader, &alert, alerts);
-        else
-            alerts->items[alerts->count++] = alert;
+            status = give_up(groups);
         if (status < 0)
             return status;
     }
     return 0;
 }
 
-int as_alertmanager_decode_alerts(const char *json, size_t size,
+static int fail_group(struct groups *groups, size_t index, const char *expected)
+{
+    groups->reader.in_alert = false;
+    return alert_fail(&groups->reader, "", NULL, "group %zu: expected %s", index, expected);
+}
+
+static int read_groups(struct groups *groups, const struct tree_value *array)
+{
+    size_t index = 0, total = 0;
+    if (array->kind != TREE_ARRAY)
+        return alert_fail(&groups->reader, "", NULL, "expected an array of groups, got %s",
+                          alert_get_type_word(array));
+    for (const struct tree_value *group = array->first; group; group = group->next) {
+        const struct tree_value *list = alert_find(group, "alerts");
+        total += tree_is(list, TREE_ARRAY) ? list->size : 0;
+    }
+    total = total < AS_ALERT_LIST_MAX ? total : AS_ALERT_LIST_MAX;
+    groups->alerts->items = calloc(total ? total : 1, sizeof(*groups->alerts->items));
+    if (!groups->alerts->items) {
+        as_error_set(groups->reader.root.error, "not enough memory for %zu alerts", total);
+        return -ENOMEM;
+    }
+    for (const struct tree_value *group = array->first; group; group = group->next, index++) {
+        const struct tree_value *list = alert_find(group, "alerts");
+        const struct tree_value *name = alert_find(alert_find(group, "receiver"), "name");
+        const char *text = tree_get_text(name);
+        if (!text || name->size > AS_PAYLOAD_RECEIVER_MAX)
+            return fail_group(groups, index, "a receiver with a name");
+        if (!tree_is(list, TREE_ARRAY))
+            return fail_group(groups, index, "an array of alerts");
+        const char *receiver = as_arena_strdup(&groups->alerts->arena, text);
+        int status = read_group_alerts(groups, list, receiver);
+        if (status < 0)
+            return status == -E2BIG ? -EINVAL : status;
+    }
+    return 0;
+}
+
+int as_alertmanager_decode_groups(const char *json, size_t size,
                                   struct as_alertmanager_alerts **alerts_out,
                                   struct as_error *error)
 {
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_DOCUMENT_MEMORY_MAX(size));
     AS_CLEANUP(as_labels_hasher_free_p)
     struct as_labels_hasher *hasher = as_labels_hasher_new();
-    struct alert_reader reader;
-    int status = alert_load(&reader, &tree, hasher, json, size, error);
+    AS_CLEANUP(groups_deinit) struct groups groups = {.arena = AS_ARENA_INIT};
+    int status = alert_load(&groups.reader, &tree, hasher, json, size, error);
     if (status < 0)
         return status;
-    AS_CLEANUP(as_alertmanager_alerts_free_p)
-    struct as_alertmanager_alerts *alerts = as_xcalloc(1, sizeof(*alerts));
-    alerts->arena = AS_ARENA_INIT;
-    status = read_alerts(&reader, tree.root, alerts);
+    groups.alerts = as_xcalloc(1, sizeof(*groups.alerts));
+    groups.alerts->arena = AS_ARENA_INIT;
+    status = read_groups(&groups, tree.root);
     if (status < 0)
         return status;
-    *alerts_out = alerts;
-    alerts = NULL;
+    *alerts_out = groups.alerts;
+    groups.alerts = NULL;
     return 0;
 }
 
@@ -159,7 +277,7 @@ struct as_alertmanager_alerts *as_alertmanager_alerts_free(struct as_alertmanage
     if (!alerts)
         return NULL;
     for (size_t i = 0; i < alerts->count; i++)
-        free_labels(&alerts->items[i]);
+        free_labels(&alerts->items[i].listed);
     free(alerts->items);
     as_arena_deinit(&alerts->arena);
     free(alerts);
@@ -180,29 +298,37 @@ static int compare_told(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static int compare_names(const void *a, const void *b)
+static int compare_routes(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    const struct as_listed_route *x = a, *y = b;
+    return strcmp(x->receiver, y->receiver);
 }
 
-static void unite_receivers(const struct told *told, size_t count, struct as_arena *arena,
-                            struct as_listed_alert *alert)
+static void unite_routes(const struct told *told, size_t count, struct as_arena *arena,
+                         struct as_listed_alert *alert)
 {
     size_t total = 0, kept = 0;
     for (size_t i = 0; i < count; i++)
-        total += told[i].alert->listed.receiver_count;
-    const char **names = as_arena_alloc(arena, total, sizeof(*names));
+        total += told[i].alert->listed.route_count;
+    struct as_listed_route *routes = as_arena_alloc(arena, total, sizeof(*routes));
     total = 0;
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < told[i].alert->listed.receiver_count; k++)
-            names[total++] = told[i].alert->listed.receivers[k];
+        for (size_t k = 0; k < told[i].alert->listed.route_count; k++)
+            routes[total++] = told[i].alert->listed.routes[k];
     if (total > 0)
-        qsort(names, total, sizeof(*names), compare_names);
-    for (size_t i = 0; i < total; i++)
-        if (kept == 0 || strcmp(names[kept - 1], names[i]) != 0)
-            names[kept++] = names[i];
-    alert->receivers = names;
-    alert->receiver_count = kept;
+        qsort(routes, total, sizeof(*routes), compare_routes);
+    for (size_t i = 0; i < total; i++) {
+        struct as_listed_route *last = kept > 0 ? &routes[kept - 1] : NULL;
+        if (!last || strcmp(last->receiver, routes[i].receiver) != 0) {
+            routes[kept++] = routes[i];
+            continue;
+        }
+        last->is_muted = last->is_muted || routes[i].is_muted;
+        if (routes[i].wait_us > last->wait_us)
+            last->wait_us = routes[i].wait_us;
+    }
+    alert->routes = routes;
+    alert->route_count = kept;
 }
 
 /* Merges `count` entries of the same alert. */
@@ -213,6 +339,7 @@ static struct as_listed_alert unite(const struct told *told, size_t count, struc
     for (size_t i = 1; i < count; i++) {
         const struct as_alertmanager_alert *other = told[i].alert;
         alert.is_suppressed = alert.is_suppressed && other->listed.is_suppressed;
+        alert.is_inhibited = alert.is_inhibited || other->listed.is_inhibited;
         if (other->listed.starts_at.us < alert.starts_at.us)
             alert.starts_at = other->listed.starts_at;
         if (other->listed.updated_at.us > newest->listed.updated_at.us)
@@ -220,7 +347,7 @@ static struct as_listed_alert unite(const struct told *told, size_t count, struc
     }
     alert.annotations = newest->listed.annotations;
     alert.updated_at = newest->listed.updated_at;
-    unite_receivers(told, count, arena, &alert);
+    unite_routes(told, count, arena, &alert);
     return alert;
 }
 
@@ -257,6 +384,30 @@ void as_alertmanager_merge(struct as_alertmanager_alerts *const *lists, size_t l
         as_error_set(&error, TOO_MANY);
         *merged_out = (struct as_alert_list){.error = as_arena_strdup(arena, error.text)};
     }
+}
+
+int as_alertmanager_decode_status(const char *json, size_t size, struct as_arena *arena,
+                                  struct as_alertmanager_status *status_out, struct as_error *error)
+{
+    static const struct tree_part config[] = {{.name = "original"}, {0}};
+    static const struct tree_part parts[] = {
+        {.name = "config", .parts = config}, {.name = "uptime"}, {0}};
+    AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_DOCUMENT_MEMORY_MAX(size));
+    int status = tree_parse(&tree, json, size, parts, error);
+    if (status < 0)
+        return status;
+    const struct tree_value *original = tree_find(tree_find(tree.root, "config"), "original");
+    const char *uptime = tree_find_text(tree.root, "uptime");
+    if (!tree_is(original, TREE_TEXT)) {
+        as_error_set(error, "config.original: %s", original ? "expected a string" : "missing");
+        return -EINVAL;
+    }
+    *status_out = (struct as_alertmanager_status){
+        .config = as_arena_strdup(arena, original->text),
+        .config_size = original->size,
+        .uptime = as_arena_strdup(arena, uptime ? uptime : ""),
+    };
+    return 0;
 }
 
 void as_alertmanager_decode_error(const char *json, size_t size,

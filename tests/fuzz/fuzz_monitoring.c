@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
+#include <alertscaler/config/alertmanager_routes.h>
 #include <alertscaler/wire/alertmanager.h>
 #include <alertscaler/wire/prometheus.h>
 #include <alertscaler/wire/prometheus_range.h>
@@ -47,7 +48,7 @@ static void check_alerts(const char *json, size_t size)
     struct as_error error = AS_ERROR_INIT;
     struct as_alert_list merged;
     for (size_t i = 0; i < 2; i++) {
-        int code = as_alertmanager_decode_alerts(json, size, &lists[i], &error);
+        int code = as_alertmanager_decode_groups(json, size, &lists[i], &error);
         FUZZ_CHECK(code == 0 || (code == -EINVAL && *error.text));
         if (code != 0)
             return;
@@ -61,12 +62,31 @@ static void check_alerts(const char *json, size_t size)
         const struct as_listed_alert *alert = &merged.alerts[i];
         FUZZ_CHECK(i == 0 || as_digest_compare(&alert[-1].digest, &alert->digest) < 0);
         FUZZ_CHECK(alert->labels && alert->annotations);
-        for (size_t k = 1; k < alert->receiver_count; k++)
-            FUZZ_CHECK(strcmp(alert->receivers[k - 1], alert->receivers[k]) < 0);
+        FUZZ_CHECK(alert->route_count > 0 && alert->receiver_count == 0);
+        for (size_t k = 1; k < alert->route_count; k++)
+            FUZZ_CHECK(strcmp(alert->routes[k - 1].receiver, alert->routes[k].receiver) < 0);
     }
     as_arena_deinit(&arena);
     as_alertmanager_alerts_free(lists[0]);
     as_alertmanager_alerts_free(lists[1]);
+}
+
+/* The configuration in a status, and the bytes themselves as a configuration. */
+static void check_status(const char *json, size_t size)
+{
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_error error = AS_ERROR_INIT;
+    struct as_alertmanager_status status = {json, size, ""};
+    struct as_alertmanager_routes *routes = NULL;
+    if (as_alertmanager_decode_status(json, size, &arena, &status, &error) != 0)
+        FUZZ_CHECK(*error.text);
+    error = AS_ERROR_INIT;
+    if (as_alertmanager_routes_parse(status.config, status.config_size, &routes, &error) != 0)
+        FUZZ_CHECK(*error.text && !routes);
+    else
+        (void)as_alertmanager_routes_find(routes, status.uptime);
+    as_alertmanager_routes_free(routes);
+    as_arena_deinit(&arena);
 }
 
 static void check_series(void *context, const struct as_range_series *series)
@@ -97,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_query(json, size, AS_QUERY_PER_POD);
     check_query(json, size, AS_QUERY_ANY);
     check_alerts(json, size);
+    check_status(json, size);
     check_range(json, size);
     as_prometheus_decode_error(json, size, text);
     check_line(text, sizeof(text));

@@ -71,14 +71,19 @@ static json_t *make_labels(const struct as_labels *labels)
 static json_t *make_alert(const struct as_listed_alert *alert)
 {
     char fingerprint[17];
-    json_t *receivers = json_array();
-    for (size_t i = 0; i < alert->receiver_count; i++)
-        json_array_append_new(receivers, json_string(alert->receivers[i]));
+    json_t *routes = json_object();
+    for (size_t i = 0; i < alert->route_count; i++) {
+        const struct as_listed_route *route = &alert->routes[i];
+        const json_int_t wait =
+            route->wait_us == AS_LISTED_NEVER ? -1 : route->wait_us / AS_US_PER_S;
+        json_object_set_new(routes, route->receiver,
+                            json_pack("{s:b, s:I}", "muted", route->is_muted, "wait", wait));
+    }
     snprintf(fingerprint, sizeof(fingerprint), "%016" PRIx64, alert->fingerprint);
     return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o}", "fingerprint", fingerprint, "suppressed",
                      alert->is_suppressed, "starts_at", make_time(alert->starts_at), "labels",
                      make_labels(alert->labels), "annotations", make_labels(alert->annotations),
-                     "receivers", receivers);
+                     "routes", routes);
 }
 
 static void listed(void *context, uint64_t ticket, const struct as_alert_list *list)

@@ -356,7 +356,7 @@ def test_values_of_annotations(groups, make):
 
 
 def watched(*alertmanagers, **more):
-    return {"alertmanager": {"urls": [a.url for a in alertmanagers], "resync_interval": "1s"}, **more}
+    return {"alertmanager": {"urls": [a.url for a in alertmanagers], "resync_interval": "1s", "receivers": ["alertscaler"]}, **more}
 
 
 def test_what_was_missed_is_opened_and_what_is_gone_is_closed(make_alertmanager, node_group, make):

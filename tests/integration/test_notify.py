@@ -318,11 +318,13 @@ class TestOwnAlerts:
 
     def test_nor_do_they_in_a_list(self, make, started, group):
         listed = [{"labels": labels, "annotations": {}, "startsAt": timestamp(), "endsAt": timestamp(300), "updatedAt": timestamp(),
-                   "fingerprint": "0" * 16, "receivers": [{"name": "alertscaler"}], "generatorURL": "",
+                   "fingerprint": "0" * 16, "generatorURL": "",
                    "status": {"state": "active", "silencedBy": [], "inhibitedBy": []}}
                   for labels in ({**self.OWN, "alertscaler_instance": "here"}, {"alertname": "Busy", "n": "1"})]
-        server = started(Server(lambda asked: (200, {}, listed)))
-        daemon = make(config={"alertmanager": {"urls": [server.url], "resync_interval": "1s"}})
+        groups = [{"labels": {}, "receiver": {"name": "alertscaler"}, "alerts": listed}]
+        status = {"config": {"original": "route: {receiver: alertscaler}"}, "uptime": timestamp()}
+        server = started(Server(lambda asked: (200, {}, status if asked.path == "/api/v2/status" else groups)))
+        daemon = make(config={"alertmanager": {"urls": [server.url], "resync_interval": "1s", "receivers": ["alertscaler"]}})
         eventually(lambda: group.size == 5)
         opened = daemon.records("incident", event="opened")
         assert [record["labels"] for record in opened] == [{"alertname": "Busy", "n": "1"}]

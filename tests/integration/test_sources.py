@@ -219,7 +219,7 @@ def test_the_list_of_a_real_alertmanager(make_alertmanager, make_driver):
     assert not seen["Busy"]["suppressed"] and not seen["Cause"]["suppressed"]
     busy = seen["Busy"]
     assert busy["labels"] == {"alertname": "Busy", "namespace": "shop"} and busy["annotations"] == {"replicas": "5"}
-    assert busy["receivers"] == ["web.hook"]
+    assert busy["routes"] == {"web.hook": {"muted": False, "wait": 0}}
     theirs = {a["fingerprint"]: a for a in alertmanager.alerts()}
     assert sorted(a["fingerprint"] for a in driver.list()["alerts"]) == sorted(theirs)
     assert datetime.datetime.fromisoformat(busy["starts_at"].replace("Z", "+00:00")) == \
@@ -238,7 +238,7 @@ def test_two_alertmanagers_and_one_that_is_down(make_alertmanager, make_driver):
     eventually(lambda: names(make_driver(alertmanagers=[one.url]).list())["Both"]["suppressed"], what="one silences it")
     seen = eventually(lambda: (a := names(driver.list()))["Second"]["suppressed"] and a, what="two silences it")
     assert not seen["Both"]["suppressed"] and not seen["First"]["suppressed"]
-    assert seen["Both"]["receivers"] == ["one", "two"] and seen["First"]["receivers"] == ["one"]
+    assert list(seen["Both"]["routes"]) == ["one", "two"] and list(seen["First"]["routes"]) == ["one"]
     assert driver.list()["counted"] == ["alertmanager ok"] * 2
 
     two.stop()
@@ -254,13 +254,13 @@ def test_what_no_alertmanager_says(bad_server, make_driver):
         answers = {"/other": (404, {}, b"404 page not found"), "/html": (200, {}, b"<html>"),
                    "/filter": (400, {}, b'"bad filter"\n'), "/object": (200, {}, {"status": "success"}),
                    "/redirect": (301, {"Location": "https://elsewhere/"}, b"")}
-        path, _, query = asked.path.partition("/api/v2/alerts?")
+        path, _, query = asked.path.partition("/api/v2/alerts/groups?")
         assert "active=true" in query and "silenced=true" in query and "inhibited=true" in query
         return answers[path]
 
     server = bad_server(serve)
-    for path, error in (("/other", "HTTP 404"), ("/html", "not JSON: "), ("/filter", "HTTP 400: bad filter"),
-                        ("/object", "expected an array of alerts, got an object"),
+    for path, error in (("/other", "HTTP 404: there is no /api/v2/alerts/groups"), ("/html", "not JSON: "), ("/filter", "HTTP 400: bad filter"),
+                        ("/object", "expected an array of groups, got an object"),
                         ("/redirect", "HTTP 301 leads to https://elsewhere/, and redirects are not followed")):
         said = make_driver(alertmanagers=[server.url + path]).list()
         assert said["error"].startswith(f"Alertmanager {server.url}{path}: {error}"), said
@@ -287,7 +287,7 @@ def test_the_daemon_opens_what_it_was_not_told(make_alertmanager, make_daemon, n
     alertmanager.fire(alertname="Busy")
     daemon = make_daemon(rules_of(group, scale_up={"by": 2}, max_steps=1),
                          {"providers": {"mine": {"type": "http"}},
-                          "alertmanager": {"urls": [alertmanager.url], "resync_interval": "1s"}})
+                          "alertmanager": {"urls": [alertmanager.url], "resync_interval": "1s", "receivers": ["alertscaler"]}})
     eventually(lambda: group.size == 6, what="the alert of the list is acted on")
     eventually(lambda: counted(daemon, "alertmanager", "ok") >= 2, what="the list is read again and again")
     alertmanager.stop()

@@ -1,7 +1,8 @@
 /*
  * Firing alerts, and two peers that report them as Alertmanager does: whole groups, at least once,
  * in no order across peers, with retries of what was true when the flush began, and without
- * silenced alerts.
+ * silenced alerts. Time intervals mute groups: a peer marks a group only when it flushes the group,
+ * and forgets the mark with the group's last alert, or when it is started anew.
  */
 #include "sim.h"
 
@@ -47,6 +48,40 @@ static void on_change(struct world *world, void *subject, uint64_t argument)
     later(world, between(world, 1, longest) * SECOND, on_change, alert, 0);
 }
 
+static bool has_firing(const struct world *world, int group)
+{
+    for (int i = 0; i < ALERTS; i++) {
+        if (world->alerts[i].group == group && world->alerts[i].firing)
+            return true;
+    }
+    return false;
+}
+
+/* Flushes are a group_interval and at most 2 s apart. */
+bool alertmanager_mutes(const struct world *world, int group)
+{
+    const struct interval *interval = &world->intervals[group];
+    return interval->applies && world->now - interval->since > world->group_interval + 3 * SECOND;
+}
+
+static void on_interval(struct world *world, void *subject, uint64_t argument)
+{
+    struct interval *interval = subject;
+    if (world->is_calm)
+        return;
+    *interval = (struct interval){!interval->applies, world->now};
+    trace(world, "group %d is %smuted", (int)argument, interval->applies ? "" : "no longer ");
+    if (interval->applies && has_firing(world, (int)argument))
+        trouble_note(world, TROUBLE_MUTED);
+    if (chance(world, 200)) {
+        for (int peer = 0; peer < PEERS; peer++)
+            world->peers[peer][argument].is_muted = false;
+        world->is_restarted = true;
+        trouble_note(world, TROUBLE_ALERTMANAGER_RESTARTED);
+    }
+    later(world, between(world, 30, 1200) * SECOND, on_interval, interval, argument);
+}
+
 static void on_arrival(struct world *world, void *subject, uint64_t argument)
 {
     struct message *message = subject;
@@ -78,10 +113,12 @@ static bool compose(struct world *world, struct peer_group *state, struct messag
         struct alert *alert = &world->alerts[i];
         if (alert->group != message->group)
             continue;
-        if (alert->silenced) {
+        if (alert->silenced || (state->is_muted && !alert->firing)) {
             state->sent_firing[i] = false; /* its resolved will never come */
             continue;
         }
+        if (state->is_muted)
+            continue;
         if (!alert->firing && !state->sent_firing[i])
             continue;
         is_new = is_new || !alert->firing || !state->sent_firing[i] ||
@@ -114,14 +151,17 @@ static void on_flush(struct world *world, void *subject, uint64_t argument)
     const int peer = (int)(argument / GROUPS), group = (int)(argument % GROUPS);
     later(world, world->group_interval + between(world, 0, 2 * SECOND), on_flush, subject,
           argument);
+    state->is_muted = world->intervals[group].applies && has_firing(world, group);
     if (state->in_flight || world->is_silent)
         return;
     struct message *message = as_xcalloc(1, sizeof(*message));
     *message = (struct message){.users = 1, .peer = peer, .group = group};
     if (compose(world, state, message)) {
         if (peer > 0 && chance(world, 600)) { /* it has seen that the other peer did it */
+            const bool is_muted = state->is_muted;
             *state = world->peers[0][group];
             state->in_flight = false;
+            state->is_muted = is_muted;
         } else {
             message->wait = RETRY_FIRST;
             message->give_up = world->now + world->group_interval + peer * 15 * SECOND;
@@ -231,9 +271,15 @@ void alertmanager_start(struct world *world)
 {
     world->group_interval = between(world, 5, 60) * SECOND;
     world->repeat_interval = between(world, 60, 900) * SECOND;
+    world->has_intervals = !world->story && chance(world, 400);
     for (int i = 0; i < ALERTS; i++) {
         make_alert(&world->alerts[i], i);
         later(world, between(world, 0, 300) * SECOND, on_change, &world->alerts[i], 0);
+    }
+    for (int group = 0; group < GROUPS && world->has_intervals; group++) {
+        if (group != world->alerts[0].group || !pools_is_watchdog(world, &world->alerts[0]))
+            later(world, between(world, 0, 600) * SECOND, on_interval, &world->intervals[group],
+                  (uint64_t)group);
     }
     for (int peer = 0; peer < PEERS; peer++) {
         for (int group = 0; group < GROUPS; group++)
@@ -242,13 +288,16 @@ void alertmanager_start(struct world *world)
     }
 }
 
-/* Nobody silences anything any more. The watchdog fires at last: a list without it proves no end.
+/* Nobody silences or mutes anything any more. The watchdog fires at last: a list without it proves
+ * no end.
  */
 void alertmanager_calm_down(struct world *world)
 {
     struct alert *watchdog = &world->alerts[0];
     for (int i = 0; i < ALERTS; i++)
         world->alerts[i].silenced = false;
+    for (int i = 0; i < GROUPS; i++)
+        world->intervals[i] = (struct interval){false, world->now};
     if (pools_is_watchdog(world, watchdog) && !watchdog->firing) {
         watchdog->firing = true;
         watchdog->starts_at = true_wall(world);

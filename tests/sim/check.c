@@ -476,6 +476,20 @@ static void note_state(struct world *world, const struct as_target_state *state)
     }
 }
 
+/* Promise 11: a list neither opens an incident nor ends a hold while time intervals mute. */
+static void check_muted(struct world *world, const struct as_incident_record *record)
+{
+    const bool acts =
+        record->event == AS_INCIDENT_OPENED || record->event == AS_INCIDENT_UNSILENCED;
+    for (int i = 0; i < ALERTS && acts && !record->notification; i++) {
+        if (world->alerts[i].fingerprint == record->fingerprint &&
+            alertmanager_mutes(world, world->alerts[i].group))
+            fail(world, "incident %016llx: %s by a list, and its group is muted",
+                 (unsigned long long)record->fingerprint,
+                 as_incident_event_get_word(record->event));
+    }
+}
+
 void check_effect(struct world *world, const struct as_effect *effect)
 {
     if (effect->kind == AS_EFFECT_PUT_TARGET)
@@ -494,8 +508,10 @@ void check_effect(struct world *world, const struct as_effect *effect)
         check_approval(world, effect->approval);
     else if (effect->kind == AS_EFFECT_RECORD_OTHERS)
         rivals_check_record(world, effect->others);
-    else if (effect->kind == AS_EFFECT_RECORD_INCIDENT)
+    else if (effect->kind == AS_EFFECT_RECORD_INCIDENT) {
         check_rest_incident(world);
+        check_muted(world, effect->incident_record);
+    }
     if (!world->is_verbose)
         return;
     if (effect->kind == AS_EFFECT_RECORD_DECISION)

@@ -590,6 +590,9 @@ void daemon_start(struct world *world)
     daemon->config.scope_count = AS_ARRAY_SIZE(scopes);
     daemon->config.incident_expiry_us = between(world, 2400, 20000) * SECOND;
     daemon->config.stale_window_us = between(world, 60, 240) * SECOND;
+    static const char *const receivers[] = {"scaler"};
+    daemon->config.receivers = receivers;
+    daemon->config.receiver_count = chance(world, 500); /* else it learns them */
     daemon->config.resync_us = chance(world, 600) ? between(world, 20, 120) * SECOND : 0;
     if (chance(world, 300))
         daemon->config.limits = (struct as_limits){

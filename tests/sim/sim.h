@@ -128,6 +128,9 @@ enum trouble {
     TROUBLE_QUERY_FAILED,
     TROUBLE_LIST_FAILED,
     TROUBLE_LIST_CUT,
+    TROUBLE_MUTED,
+    TROUBLE_MUTED_UNMARKED,
+    TROUBLE_ALERTMANAGER_RESTARTED,
     TROUBLE_MONITORING_DEAD,
     TROUBLE_PROMETHEUS_DEAD,
     TROUBLE_STEP_IN_SILENCE,
@@ -268,11 +271,20 @@ struct peer_group {
     as_wall_time sent_starts[ALERTS];
     int64_t sent_at;
     bool in_flight;
+    bool is_muted; /* by the last flush */
+};
+
+/* A time interval that mutes a group. */
+struct interval {
+    bool applies;
+    int64_t since;
 };
 
 void alertmanager_start(struct world *world);
 void alertmanager_stop(struct world *world);
 void alertmanager_calm_down(struct world *world);
+/* The group has been muted for so long that each peer has seen it at a flush. */
+bool alertmanager_mutes(const struct world *world, int group);
 void alertmanager_drop(struct world *world, struct message *message);
 void alertmanager_post(struct world *world, struct message *message, int64_t delay);
 /* What the daemon answered, or that the connection broke. */
@@ -751,6 +763,8 @@ struct world {
     struct alert alerts[ALERTS];
     struct peer_group peers[PEERS][GROUPS];
     int64_t group_interval, repeat_interval;
+    bool has_intervals, is_restarted; /* restarted: a peer, since the last list */
+    struct interval intervals[GROUPS];
 
     struct server_target targets[SERVER_TARGETS];
     size_t target_count;

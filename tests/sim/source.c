@@ -38,7 +38,18 @@ static struct as_query_result evaluate(struct world *world, int metric)
     return (struct as_query_result){.value = it->value};
 }
 
-static const char *const receivers[] = {"scaler"};
+/* As one of the peers has it, whose flushes are at different times. */
+static struct as_listed_route make_route(struct world *world, int group)
+{
+    const bool is_muted = world->peers[0][group].is_muted || world->peers[1][group].is_muted;
+    if (world->intervals[group].applies && !is_muted)
+        trouble_note(world, TROUBLE_MUTED_UNMARKED);
+    return (struct as_listed_route){
+        .receiver = "scaler",
+        .is_muted = is_muted,
+        .wait_us = world->has_intervals ? world->group_interval + MINUTE : 0,
+    };
+}
 
 /* Prometheus sends its alerts once a minute. */
 static as_wall_time get_update(const struct world *world)
@@ -49,7 +60,8 @@ static as_wall_time get_update(const struct world *world)
 }
 
 /* Alertmanager forgets nothing for long: an alert that one list leaves out is in the next. */
-static size_t list(struct world *world, struct as_listed_alert *alerts)
+static size_t list(struct world *world, struct as_listed_alert *alerts,
+                   struct as_listed_route *routes)
 {
     size_t count = 0;
     for (int i = 0; i < ALERTS; i++) {
@@ -60,9 +72,11 @@ static size_t list(struct world *world, struct as_listed_alert *alerts)
             trouble_note(world, TROUBLE_LIST_CUT);
         if (!alert->firing || is_left_out)
             continue;
-        alert->was_delivered = alert->was_delivered || !alert->silenced;
+        const bool may_open = !alert->silenced && !alertmanager_mutes(world, alert->group);
+        alert->was_delivered = alert->was_delivered || may_open;
         pools_note_heard(world, alert);
-        alerts[count++] = (struct as_listed_alert){
+        routes[count] = make_route(world, alert->group);
+        alerts[count] = (struct as_listed_alert){
             .digest = alert->digest,
             .fingerprint = alert->fingerprint,
             .is_suppressed = alert->silenced,
@@ -70,9 +84,10 @@ static size_t list(struct world *world, struct as_listed_alert *alerts)
             .updated_at = get_update(world),
             .labels = alert->labels,
             .annotations = alert->no_annotations,
-            .receivers = receivers,
-            .receiver_count = 1,
+            .routes = &routes[count],
+            .route_count = 1,
         };
+        count++;
     }
     return count;
 }
@@ -99,12 +114,14 @@ static void on_reply(struct world *world, void *subject, uint64_t argument)
         inquiry->queried(inquiry->context, inquiry->ticket, &result);
     } else {
         struct as_listed_alert alerts[ALERTS];
-        struct as_alert_list answer = {.alerts = alerts};
+        struct as_listed_route routes[ALERTS];
+        struct as_alert_list answer = {.alerts = alerts, .is_anew = world->is_restarted};
         if ((world->is_silent && !world->is_listing) || (!world->is_calm && chance(world, 150))) {
             answer.error = "no answer";
             trouble_note(world, TROUBLE_LIST_FAILED);
         } else {
-            answer.count = list(world, alerts);
+            answer.count = list(world, alerts, routes);
+            world->is_restarted = false;
             qsort(alerts, answer.count, sizeof(alerts[0]), compare_listed);
         }
         trace(world, "monitoring: a list of %zu%s", answer.count, answer.error ? " fails" : "");

@@ -28,6 +28,8 @@ struct as_alertmanager_settings {
     const char **urls; /* count 0: no resync */
     size_t url_count;
     int64_t resync_interval_us;
+    const char **receivers; /* that send to us; count 0: not given */
+    size_t receiver_count;
     struct as_http_settings http;
 };
 

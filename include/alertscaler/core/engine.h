@@ -47,6 +47,10 @@ struct as_engine_config {
     bool dry_run;
     uint64_t seed;     /* for identifiers and jitter; must differ for each engine */
     int64_t resync_us; /* how often to list what is firing; 0: never */
+    /* Receivers in Alertmanager, whose alerts a list may open incidents of; borrowed like the rule
+     * set. Count 0: the receivers that have notified us. */
+    const char *const *receivers;
+    size_t receiver_count;
     struct as_limits limits;
     const struct as_matcher *watchdog; /* borrowed like the rule set; count 0: none */
     size_t watchdog_count;

@@ -20,7 +20,7 @@ struct as_source_port {
     /* Evaluates a query now. `query` is borrowed for the call. */
     void (*query)(struct as_source_port *self, uint64_t ticket, const struct as_query *query,
                   as_source_queried_fn *done, void *context);
-    /* Reads all firing alerts, silenced and inhibited ones too, from every Alertmanager. */
+    /* Reads all firing alerts, silenced, inhibited and muted ones too, from every Alertmanager. */
     void (*list_alerts)(struct as_source_port *self, uint64_t ticket, as_source_listed_fn *done,
                         void *context);
     void (*close)(struct as_source_port *self); /* no callbacks afterwards; frees it too */

@@ -14,6 +14,8 @@ struct as_engine_config as_engine_config_make(const struct as_settings *settings
         .dry_run = settings->dry_run,
         .seed = seed,
         .resync_us = alertmanager->url_count > 0 ? alertmanager->resync_interval_us : 0,
+        .receivers = alertmanager->receivers,
+        .receiver_count = alertmanager->receiver_count,
         .limits = {.actions_max = limits->actions_max,
                    .actions_per_us = limits->actions_per_us,
                    .scale_down_milli_percent = limits->scale_down_milli_percent,

@@ -38,8 +38,19 @@ static void on_queried(void *context, uint64_t ticket, const struct as_query_res
     run(context, &(struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = result});
 }
 
+/* Each note once: it comes with every list. */
+static void log_list_note(struct as_shell *shell, const char *note)
+{
+    if (!note || (shell->list_note && strcmp(shell->list_note, note) == 0))
+        return;
+    free(shell->list_note);
+    shell->list_note = as_xstrdup(note);
+    as_log(AS_LOG_WARN, "lists open fewer incidents", AS_F("reason", note));
+}
+
 static void on_listed(void *context, uint64_t ticket, const struct as_alert_list *list)
 {
+    log_list_note(context, list->note);
     if (list->error)
         as_log(AS_LOG_WARN, "firing alerts not listed", AS_F("error", list->error));
     else if (list->unread > 0)
@@ -458,6 +469,7 @@ struct as_shell *as_shell_free(struct as_shell *shell)
     as_engine_free(shell->engine);
     as_buf_deinit(&shell->scratch);
     as_buf_deinit(&shell->key);
+    free(shell->list_note);
     free(shell->instance);
     free(shell->boot);
     free(shell->version);

@@ -20,6 +20,7 @@ struct as_shell {
     struct as_storage_batch *batch; /* effects so far, or NULL */
     struct as_buf scratch, key;
     struct repeat_log log;
+    char *list_note; /* that was logged last; NULL: none */
     as_mono_time mono;
     as_wall_time wall;
     as_maybe_time dry_since; /* start of the present dry run, or of one that ended during a stop */

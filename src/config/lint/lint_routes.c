@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <alertscaler/base/time.h>
+#include <alertscaler/config/alertmanager_routes.h>
 #include <alertscaler/core/template.h>
 
 #include "lint_private.h"
@@ -11,7 +12,7 @@
 
 /* The receivers that a rule names */
 
-static void check_receiver_name(struct lint_run *run, const struct lint_rule *rule,
+static void check_receiver_name(struct lint_run *run, const struct as_yaml_tree *tree,
                                 const struct as_yaml_node *node)
 {
     const struct lint_alertmanager *alertmanager = run->lint->alertmanager;
@@ -22,7 +23,7 @@ static void check_receiver_name(struct lint_run *run, const struct lint_rule *ru
         return;
     as_yaml_describe(node, found);
     if (receiver) {
-        lint_warn(run, rule->tree, node,
+        lint_warn(run, tree, node,
                   "receiver %s (%s:%u) has no webhook to alertscaler: none of its webhook_configs "
                   "has a url with the path /webhook",
                   found, file, receiver->name_node->place.line);
@@ -32,7 +33,7 @@ static void check_receiver_name(struct lint_run *run, const struct lint_rule *ru
     for (const struct lint_receiver *at = alertmanager->receivers;
          at && lint_spend(run, LINT_CHEAP); at = at->hh.next)
         suggestion_offer(&suggestion, at->name);
-    lint_warn(run, rule->tree, node, "there is no receiver %s in %s%s", found, file,
+    lint_warn(run, tree, node, "there is no receiver %s in %s%s", found, file,
               suggestion_print(&suggestion, hint));
 }
 
@@ -41,8 +42,32 @@ static void check_receiver_names(struct lint_run *run)
     for (size_t i = 0; i < run->rule_count; i++) {
         const struct as_yaml_node *list = as_yaml_find(run->rules[i].node, "receivers");
         for (uint32_t k = 0; list && list->kind == AS_YAML_LIST && k < list->count; k++)
-            check_receiver_name(run, &run->rules[i], list->items[k]);
+            check_receiver_name(run, run->rules[i].tree, list->items[k]);
     }
+}
+
+/* Receivers whose alerts a list may open incidents of. An AlertmanagerConfig is not the whole
+ * configuration. */
+static void check_listed_receivers(struct lint_run *run)
+{
+    const struct lint_alertmanager *alertmanager = run->lint->alertmanager;
+    const struct as_yaml_node *root =
+        run->settings_tree ? as_yaml_get_root(run->settings_tree) : NULL;
+    const struct as_yaml_node *list = as_yaml_find(as_yaml_find(root, "alertmanager"), "receivers");
+    for (uint32_t i = 0;
+         list && list->kind == AS_YAML_LIST && i < list->count && !alertmanager->object_name; i++)
+        check_receiver_name(run, run->settings_tree, list->items[i]);
+}
+
+/* Lists and time intervals: docs/receiver.md#muted-by-time-intervals. */
+static void check_intervals(struct lint_run *run, const struct lint_route *route)
+{
+    const struct as_yaml_node *intervals = as_alertmanager_route_find_intervals(route->node);
+    if (intervals && run->config->settings.alertmanager.url_count > 0)
+        lint_hint(run, run->lint->alertmanager->tree, intervals,
+                  "Alertmanager before 0.28 does not say what time intervals mute: its list "
+                  "(`alertmanager.urls`) opens no incidents of receiver `%s`",
+                  route->receiver->name);
 }
 
 /* Routes to us */
@@ -515,12 +540,14 @@ void lint_check_routes(struct lint_run *run)
     if (!run->lint->alertmanager)
         return;
     check_receiver_names(run);
+    check_listed_receivers(run);
     lint_check_webhooks(run);
     find_ways(run, &arena, &ways);
     for (size_t i = 0; i < ways.count; i++) {
         if (!lint_is_ours(ways.routes[i]->receiver))
             continue;
         check_repeat(run, ways.routes[i]);
+        check_intervals(run, ways.routes[i]);
         check_grouping(run, ways.routes[i]);
         lint_check_people(run, ways.routes[i]);
         lint_check_own_alerts(run, ways.routes[i]);

@@ -16,6 +16,7 @@
 #include "engine/incidents/engine_alerts.h"
 #include "engine/incidents/engine_bindings.h"
 #include "engine/incidents/engine_incidents.h"
+#include "engine/incidents/engine_muting.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_registry.h"
 #include "engine/state/engine_state.h"
@@ -116,6 +117,7 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     limits_deinit(engine);
     pause_free(&engine->pause);
     pause_free(&engine->halt);
+    muting_deinit(engine);
     free(engine->former);
     as_rule_index_free(engine->index);
     as_arena_deinit(&engine->arena);

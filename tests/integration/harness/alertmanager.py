@@ -24,7 +24,7 @@ class Alertmanager:
     """webhook: URL of the one receiver. route and http_config override the defaults, as in Alertmanager's own file."""
 
     def __init__(self, directory, webhook, name="alertmanager", peers=(), clustered=False, route=None, http_config=None,
-                 send_resolved=True, receiver="alertscaler", inhibit_rules=()):
+                 send_resolved=True, receiver="alertscaler", inhibit_rules=(), time_intervals=()):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.url = f"http://127.0.0.1:{free_port()}"
@@ -34,6 +34,7 @@ class Alertmanager:
             "route": {"receiver": receiver, "group_by": ["..."], "group_wait": "0s", "group_interval": "1s",
                       "repeat_interval": "1h", **(route or {})},
             "inhibit_rules": list(inhibit_rules),
+            "time_intervals": list(time_intervals),
             "receivers": [{"name": receiver, "webhook_configs": [
                 {"url": webhook, "send_resolved": send_resolved, "http_config": http_config or {}}]}],
         }))

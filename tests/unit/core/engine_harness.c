@@ -558,30 +558,35 @@ static struct as_listed_alert make_listed(const struct harness *harness,
                                           const struct test_listed *listed)
 {
     char *names = as_xstrdup(listed->receivers ? listed->receivers : "scaler");
-    const char **receivers = as_xcalloc(strlen(names) + 1, sizeof(*receivers));
+    struct as_listed_route *routes = as_xcalloc(strlen(names) + 1, sizeof(*routes));
     struct as_labels *labels = parse_labels(listed->labels);
     struct as_listed_alert alert = {
         .digest = as_labels_get_digest(labels),
         .fingerprint = as_labels_get_fingerprint(labels),
         .is_suppressed = listed->is_suppressed,
+        .is_inhibited = listed->is_inhibited,
         .starts_at = {listed->starts * AS_US_PER_S},
         .updated_at = {listed->updated ? listed->updated * AS_US_PER_S : harness->wall.us},
         .labels = labels,
         .annotations = make_annotations(listed->annotation),
-        .receivers = receivers,
+        .routes = routes,
     };
     char *rest = names, *name;
     while ((name = strsep(&rest, ",")))
-        receivers[alert.receiver_count++] = as_xstrdup(name);
+        routes[alert.route_count++] = (struct as_listed_route){
+            .receiver = as_xstrdup(name),
+            .is_muted = listed->muted && strstr(listed->muted, name),
+            .wait_us = listed->wait < 0 ? AS_LISTED_NEVER : listed->wait * AS_US_PER_S,
+        };
     free(names);
     return alert;
 }
 
 static void free_listed(struct as_listed_alert *alert)
 {
-    for (size_t i = 0; i < alert->receiver_count; i++)
-        free((char *)(uintptr_t)alert->receivers[i]);
-    free((void *)(uintptr_t)alert->receivers);
+    for (size_t i = 0; i < alert->route_count; i++)
+        free((char *)(uintptr_t)alert->routes[i].receiver);
+    free((void *)(uintptr_t)alert->routes);
     as_labels_free((struct as_labels *)(uintptr_t)alert->labels);
     as_labels_free((struct as_labels *)(uintptr_t)alert->annotations);
 }
@@ -599,6 +604,7 @@ static void answer_list(struct harness *harness)
         .count = count,
         .unread = harness->list_unread,
         .problem = harness->list_unread > 0 ? "alerts[0]: no alert" : NULL,
+        .is_anew = harness->list_is_anew,
     };
     const uint64_t ticket = harness->list_ticket;
     harness->list_ticket = 0;
@@ -759,6 +765,8 @@ void resolve(struct harness *harness, const char *labels, int64_t starts)
                    1);
 }
 
+static const char *const all_receivers[] = {"scaler", "other", "pager", "first", "second"};
+
 void harness_start(struct harness *harness, const struct spec *spec)
 {
     harness->transcript = AS_BUF_INIT(TRANSCRIPT_MAX);
@@ -767,6 +775,10 @@ void harness_start(struct harness *harness, const struct spec *spec)
     harness->boot = "boot-1";
     harness->mono.us = 50 * AS_US_PER_S;
     harness->wall.us = 1000 * AS_US_PER_S;
+    if (!harness->learns_receivers) {
+        harness->config.receivers = all_receivers;
+        harness->config.receiver_count = AS_ARRAY_SIZE(all_receivers);
+    }
     harness->config.incident_expiry_us = AS_US_PER_DAY;
     harness->config.stale_window_us = 2 * AS_US_PER_MIN;
     harness->memory = as_store_memory_new();

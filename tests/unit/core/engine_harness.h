@@ -79,6 +79,9 @@ struct test_listed { /* an alert of Alertmanager's list */
     const char *annotation;
     const char *receivers; /* separated by commas; NULL: "scaler" */
     int64_t updated;       /* by Alertmanager's clock; 0: with every list anew, Prometheus lives */
+    const char *muted;     /* the receivers that time intervals mute, separated by commas */
+    int64_t wait;          /* seconds, of all receivers; -1: never */
+    bool is_inhibited;
 };
 
 struct staged_commit {
@@ -124,7 +127,9 @@ struct harness {
     const struct test_listed *listed;
     size_t listed_count;
     const char *list_error;
-    size_t list_unread;                        /* alerts that could not be read */
+    size_t list_unread;    /* alerts that could not be read */
+    bool list_is_anew;     /* an Alertmanager has been started */
+    bool learns_receivers; /* alertmanager.receivers is not given; else it names all of the tests */
     bool hold_commits, hold_calls, hold_lists; /* until harness_settle after they are cleared */
 
     enum as_reason observation; /* of every target; AS_REASON_APPLIED: the size */

@@ -20,7 +20,8 @@
 #include "world.h"
 
 #define QUERY_PATH  "/api/v1/query"
-#define ALERTS_PATH "/api/v2/alerts?active=true&silenced=true&inhibited=true"
+#define GROUPS_PATH "/api/v2/alerts/groups?active=true&silenced=true&inhibited=true"
+#define STATUS_PATH "/api/v2/status"
 
 static struct world world;
 static struct as_settings settings;
@@ -75,7 +76,8 @@ static unsigned told;
 static uint64_t told_ticket;
 static char told_error[512];
 static double told_value;
-static char told_samples[256], told_alerts[512];
+static char told_samples[256], told_alerts[512], told_waits[512], told_note[512];
+static bool told_anew;
 
 static void keep_answer(void *context, uint64_t ticket, const struct as_query_result *result)
 {
@@ -96,11 +98,21 @@ static void keep_list(void *context, uint64_t ticket, const struct as_alert_list
     told++;
     told_ticket = ticket;
     snprintf(told_error, sizeof(told_error), "%s", list->error ? list->error : "");
-    told_alerts[0] = '\0';
+    snprintf(told_note, sizeof(told_note), "%s", list->note ? list->note : "");
+    told_anew = list->is_anew;
+    told_alerts[0] = told_waits[0] = '\0';
     for (size_t i = 0; i < list->count; i++) {
+        const struct as_listed_alert *alert = &list->alerts[i];
         size_t size = strlen(told_alerts);
         snprintf(told_alerts + size, sizeof(told_alerts) - size, "%" PRIx64 "%s ",
-                 list->alerts[i].fingerprint, list->alerts[i].is_suppressed ? "-" : "+");
+                 alert->fingerprint, alert->is_suppressed ? "-" : "+");
+        for (size_t k = 0; k < alert->route_count; k++) {
+            const int64_t wait = alert->routes[k].wait_us;
+            size = strlen(told_waits);
+            snprintf(told_waits + size, sizeof(told_waits) - size, "%s %" PRId64 "%s ",
+                     alert->routes[k].receiver, wait == AS_LISTED_NEVER ? -1 : wait / AS_US_PER_S,
+                     alert->routes[k].is_muted ? " muted" : "");
+        }
     }
 }
 
@@ -334,6 +346,29 @@ Test(monitoring, nothing_is_told_after_the_end)
     "{\"labels\":{\"a\":\"" fingerprint                                                            \
     "\"},\"startsAt\":\"2026-11-20T10:00:00Z\",\"fingerprint\":"                                   \
     "\"00000000000000" fingerprint "\",\"status\":{\"state\":\"" state "\"}}"
+/* From 0.28 on. */
+#define NEW_ALERT(fingerprint, state, muted)                                                       \
+    "{\"labels\":{\"a\":\"" fingerprint                                                            \
+    "\"},\"startsAt\":\"2026-11-20T10:00:00Z\",\"fingerprint\":"                                   \
+    "\"00000000000000" fingerprint "\",\"status\":{\"state\":\"" state "\",\"mutedBy\":[" muted    \
+    "]}}"
+#define GROUP(receiver, alerts) "{\"receiver\":{\"name\":\"" receiver "\"},\"alerts\":[" alerts "]}"
+#define GROUPS(alerts)          "[" GROUP("scaler", alerts) "]"
+#define STATUS(config, uptime)                                                                     \
+    "{\"config\":{\"original\":\"" config "\"},\"uptime\":\"" uptime "\"}"
+#define PLAIN "route: {receiver: scaler}"
+#define NIGHTS                                                                                     \
+    "route: {receiver: pager, routes: [{receiver: scaler, group_wait: 10s, group_interval: 2m, "   \
+    "mute_time_intervals: [nights]}]}"
+
+/* One Alertmanager: its groups and its status. */
+static void answer_list(const char *groups, int status, const char *body)
+{
+    answer("GET", "am-0:9093" GROUPS_PATH, 200, groups);
+    answer("GET", "am-0:9093" STATUS_PATH, status, body);
+    list();
+    cr_expect_str_eq(told_error, "");
+}
 
 Test(monitoring, the_list_of_all_alertmanagers)
 {
@@ -341,18 +376,25 @@ Test(monitoring, the_list_of_all_alertmanagers)
     settings.alertmanager.http.authorization.credentials_file = secret;
     write_file(secret, "t");
     open_port();
-    answer("GET", "http://am-0:9093" ALERTS_PATH, 200,
-           "[" ALERT("cc", "active") "," ALERT("aa", "suppressed") "]");
-    answer("GET", "http://am-1:9093/prefix" ALERTS_PATH, 200,
-           "[" ALERT("bb", "suppressed") "," ALERT("aa", "active") "]");
+    answer("GET", "http://am-0:9093" GROUPS_PATH, 200,
+           GROUPS(ALERT("cc", "active") "," ALERT("aa", "suppressed")));
+    answer("GET", "http://am-1:9093/prefix" GROUPS_PATH, 200,
+           GROUPS(ALERT("bb", "suppressed") "," ALERT("aa", "active")));
+    answer("GET", "http://am-0:9093" STATUS_PATH, 200, STATUS(PLAIN, "1"));
+    answer("GET", "http://am-1:9093/prefix" STATUS_PATH, 200, STATUS(PLAIN, "2"));
     list();
     cr_expect_str_eq(told_error, "");
     cr_expect_str_eq(told_alerts, "aa+ bb- cc+ ");
+    cr_expect_str_eq(told_note, "");
     cr_expect_str_eq(counted, "alertmanager ok; alertmanager ok");
+    cr_assert_eq(world.request_count, 4);
+    cr_expect_str_eq(world.requests[0].headers,
+                     "Accept: application/json\nAuthorization: Bearer t\n");
+    cr_expect_eq(world.requests[0].timeout_us, AS_ALERT_LIST_TIMEOUT_US);
+    cr_expect_eq(world.requests[0].max_response, AS_ALERT_LIST_RESPONSE_MAX);
     cr_expect_str_eq(last_request()->headers,
                      "Accept: application/json\nAuthorization: Bearer t\n");
-    cr_expect_eq(last_request()->timeout_us, AS_ALERT_LIST_TIMEOUT_US);
-    cr_expect_eq(last_request()->max_response, AS_ALERT_LIST_RESPONSE_MAX);
+    cr_expect_eq(last_request()->max_response, AS_ALERT_STATUS_RESPONSE_MAX);
 }
 
 Test(monitoring, one_alertmanager_that_cannot_be_read_spoils_the_list)
@@ -367,17 +409,21 @@ Test(monitoring, one_alertmanager_that_cannot_be_read_spoils_the_list)
         {{.outcome = AS_HTTP_TIMEOUT}, "no answer within 10s", "timeout"},
         {{.outcome = AS_HTTP_TOO_LARGE}, "the answer is larger than 64 MiB", "too_large"},
         {{.status = 400, .body = "\"bad filter\""}, "HTTP 400: bad filter", "refused"},
-        {{.status = 404, .body = "404 page not found"}, "HTTP 404", "refused"},
-        {{.status = 200, .body = "{}"}, "expected an array of alerts, got an object", "invalid"},
+        {{.status = 404, .body = "404 page not found"},
+         "HTTP 404: there is no /api/v2/alerts/groups; is this Alertmanager's address, with its "
+         "path prefix?",
+         "refused"},
+        {{.status = 200, .body = "{}"}, "expected an array of groups, got an object", "invalid"},
     };
     open_port();
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         char expected[256];
         struct world_answer said = rows[i].answer;
         said.method = "GET";
-        said.path = "am-1:9093/prefix" ALERTS_PATH;
+        said.path = "am-1:9093/prefix" GROUPS_PATH;
         counted[0] = '\0';
-        answer("GET", "am-0:9093" ALERTS_PATH, 200, "[" ALERT("aa", "active") "]");
+        answer("GET", "am-0:9093" GROUPS_PATH, 200, GROUPS(ALERT("aa", "active")));
+        answer("GET", "am-0:9093" STATUS_PATH, 200, STATUS(PLAIN, "1"));
         world_answer(&world, said);
         list();
         snprintf(expected, sizeof(expected), "Alertmanager http://am-1:9093/prefix/: %s",
@@ -393,12 +439,87 @@ Test(monitoring, several_alertmanagers_that_cannot_be_read)
 {
     settings.alertmanager.url_count = 3;
     open_port();
-    answer("GET", "am-0:9093" ALERTS_PATH, 200, "[]");
-    answer("GET", "am-1:9093/prefix" ALERTS_PATH, 503, "");
-    answer("GET", "am-2:9093" ALERTS_PATH, 500, "");
+    answer("GET", "am-0:9093" GROUPS_PATH, 200, "[]");
+    answer("GET", "am-0:9093" STATUS_PATH, 200, STATUS(PLAIN, "1"));
+    answer("GET", "am-1:9093/prefix" GROUPS_PATH, 503, "");
+    answer("GET", "am-2:9093" GROUPS_PATH, 500, "");
     list();
     cr_expect_str_eq(told_error, "2 of 3 could not be read: Alertmanager "
                                  "http://am-1:9093/prefix/: HTTP 503");
+}
+
+/* From the configuration in the status; before 0.28 no list shows what is muted. */
+Test(monitoring, how_long_an_alert_must_have_been_unmuted)
+{
+    static const struct {
+        const char *what, *alert;
+        int status;
+        const char *body, *waits, *note;
+    } rows[] = {
+        {"no intervals", NEW_ALERT("aa", "active", ""), 200, STATUS(PLAIN, "1"), "scaler 0 ", ""},
+        {"intervals", NEW_ALERT("aa", "active", ""), 200, STATUS(NIGHTS, "1"), "scaler 190 ", ""},
+        {"muted", NEW_ALERT("aa", "suppressed", "\"nights\""), 200, STATUS(NIGHTS, "1"),
+         "scaler 190 muted ", ""},
+        {"another receiver", NEW_ALERT("aa", "active", ""), 200,
+         STATUS("route: {receiver: pager}", "1"), "scaler 360 ", ""},
+        {"no status", NEW_ALERT("aa", "active", ""), 404, "404 page not found", "scaler 360 ",
+         "Alertmanager http://am-0:9093: its configuration could not be read: Alertmanager "
+         "http://am-0:9093: HTTP 404; its list opens incidents only of alerts that were not muted "
+         "for 6m"},
+        {"no configuration", NEW_ALERT("aa", "active", ""), 200, "{}", "scaler 360 ",
+         "Alertmanager http://am-0:9093: its configuration could not be read: /api/v2/status: "
+         "config.original: missing; its list opens incidents only of alerts that were not muted "
+         "for 6m"},
+        {"0.25 without intervals", ALERT("aa", "active"), 200, STATUS(PLAIN, "1"), "scaler 0 ", ""},
+        {"0.25 with intervals", ALERT("aa", "active"), 200, STATUS(NIGHTS, "1"), "scaler -1 ",
+         "Alertmanager http://am-0:9093: it is older than 0.28 and does not say what time "
+         "intervals mute: its list opens no incident of receiver `scaler`"},
+        {"0.25 without a status", ALERT("aa", "active"), 503, "", "scaler -1 ",
+         "Alertmanager http://am-0:9093: it is older than 0.28 and does not say what time "
+         "intervals mute, and its configuration could not be read: Alertmanager http://am-0:9093: "
+         "HTTP 503; its list opens no incidents"},
+    };
+    settings.alertmanager.url_count = 1;
+    open_port();
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        AS_CLEANUP(as_free_p)
+        char *groups =
+            as_xasprintf("[{\"receiver\":{\"name\":\"scaler\"},\"alerts\":[%s]}]", rows[i].alert);
+        answer_list(groups, rows[i].status, rows[i].body);
+        cr_expect_str_eq(told_waits, rows[i].waits, "%s: %s", rows[i].what, told_waits);
+        cr_expect_str_eq(told_note, rows[i].note, "%s: %s", rows[i].what, told_note);
+        cr_expect_not(told_anew);
+    }
+}
+
+Test(monitoring, an_alertmanager_that_has_been_started_anew)
+{
+    settings.alertmanager.url_count = 1;
+    open_port();
+    answer_list("[]", 200, STATUS(PLAIN, "1"));
+    cr_expect_not(told_anew, "the first list");
+    answer_list("[]", 200, STATUS(PLAIN, "1"));
+    cr_expect_not(told_anew);
+    answer_list("[]", 503, "");
+    cr_expect_not(told_anew);
+    answer_list("[]", 200, STATUS(NIGHTS, "2"));
+    cr_expect(told_anew);
+    answer_list("[]", 200, STATUS(NIGHTS, "2"));
+    cr_expect_not(told_anew);
+}
+
+/* One mutes, the other does not yet; and they wait differently long. */
+Test(monitoring, alertmanagers_that_disagree)
+{
+    open_port();
+    answer("GET", "am-0:9093" GROUPS_PATH, 200, GROUPS(NEW_ALERT("aa", "active", "")));
+    answer("GET", "am-1:9093/prefix" GROUPS_PATH, 200,
+           GROUPS(NEW_ALERT("aa", "suppressed", "\"nights\"")));
+    answer("GET", "am-0:9093" STATUS_PATH, 200, STATUS(PLAIN, "1"));
+    answer("GET", "am-1:9093/prefix" STATUS_PATH, 200, STATUS(NIGHTS, "1"));
+    list();
+    cr_expect_str_eq(told_alerts, "aa+ ");
+    cr_expect_str_eq(told_waits, "scaler 190 muted ");
 }
 
 Test(monitoring, without_alertmanagers)

@@ -3,8 +3,9 @@
  * time. And the watchdog: an alert that always fires, as proof that monitoring works.
  *
  * The list repairs what notifications do not say or what was lost: it opens missed incidents,
- * closes those whose alerts are gone, and holds silenced or inhibited ones, for which Alertmanager
- * sends nothing, not even their resolved.
+ * closes those whose alerts are gone, and holds silenced, inhibited or muted ones, for which
+ * Alertmanager sends nothing, not even their resolved. It opens incidents only of alerts that
+ * Alertmanager sends for certain (engine_muting.c).
  *
  * A list is as old as its request. A notification received since then is newer and wins.
  *
@@ -14,6 +15,7 @@
 #include "engine_alerts.h"
 
 #include "engine/incidents/engine_incidents.h"
+#include "engine/incidents/engine_muting.h"
 #include "engine/incidents/engine_news.h"
 #include "engine/state/engine_causes.h"
 #include "engine/state/engine_effects.h"
@@ -68,20 +70,47 @@ static void set_due(struct as_engine *engine, bool has_failed)
     engine->list_due.us = as_time_add(engine->mono.us, delay < longest ? delay : longest);
 }
 
-static void handle_listed(struct as_engine *engine, struct cause *cause, uint64_t ticket,
+/* The incident of all credentials that may trigger every rule of the alert. */
+static void handle_shared(struct as_engine *engine, struct cause *cause, uint64_t ticket,
                           const struct as_listed_alert *alert)
 {
     struct incident *shared = incident_find(engine, &alert->digest, "");
+    const bool is_open = shared && shared->is_open;
     const bool is_older = shared && shared->seen_ticket >= ticket;
-    if (!is_older || (!alert->is_suppressed && !is_ahead(engine, alert->starts_at) &&
+    struct as_listed_alert seen = *alert;
+    const enum muting muting =
+        muting_judge(engine, alert, is_open ? shared : NULL, &seen.receivers, &seen.receiver_count);
+    seen.is_suppressed = muting == MUTING_SILENCED;
+    if (muting == MUTING_UNKNOWN && is_open && !is_older)
+        incident_see_listed(engine, cause, shared, incident_is_held(shared));
+    if (muting == MUTING_UNKNOWN)
+        return;
+    if (!is_older || (!seen.is_suppressed && !is_ahead(engine, alert->starts_at) &&
                       starts_later(alert->starts_at, shared->starts_at)))
-        (void)incident_see(engine, cause, alert);
+        (void)incident_see(engine, cause, &seen);
+}
+
+static void handle_owned(struct as_engine *engine, struct cause *cause,
+                         const struct as_listed_alert *alert, struct incident *incident)
+{
+    const char *const *receivers;
+    size_t count;
+    const enum muting muting = muting_judge(engine, alert, incident, &receivers, &count);
+    const bool is_held =
+        muting == MUTING_UNKNOWN ? incident_is_held(incident) : muting == MUTING_SILENCED;
+    incident_see_listed(engine, cause, incident, is_held);
+}
+
+static void handle_listed(struct as_engine *engine, struct cause *cause, uint64_t ticket,
+                          const struct as_listed_alert *alert)
+{
+    handle_shared(engine, cause, ticket, alert);
     struct incident *incident = incident_find_first(engine, &alert->digest);
     for (; incident; incident = incident_find_next(incident)) {
         if (!incident->is_open)
             continue;
         if (incident->key.owner[0] != '\0' && incident->seen_ticket < ticket)
-            incident_see_listed(engine, cause, incident, alert->is_suppressed);
+            handle_owned(engine, cause, alert, incident);
         news_note_listed(engine, cause, incident, alert);
     }
 }
@@ -108,6 +137,7 @@ void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as
     if (engine->stopping || engine->config.resync_us == 0)
         return;
     set_due(engine, list->error != NULL);
+    muting_note_list(engine, list);
     if (list->error)
         return;
 

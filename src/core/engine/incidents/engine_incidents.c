@@ -17,6 +17,7 @@
 
 #include "engine/follow/engine_follow.h"
 #include "engine/incidents/engine_bindings.h"
+#include "engine/incidents/engine_muting.h"
 #include "engine/incidents/engine_news.h"
 #include "engine/state/engine_causes.h"
 #include "engine/state/engine_effects.h"
@@ -215,7 +216,7 @@ static void store_seen(struct as_engine *engine, struct incident *incident, bool
     effect_put_incident(engine, incident);
 }
 
-/* Alertmanager lists the alert of an incident owned by one credential. */
+/* Alertmanager lists the alert of an open incident. Nothing else changes. */
 void incident_see_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
                          bool is_suppressed)
 {
@@ -441,6 +442,8 @@ void incidents_handle(struct as_engine *engine, const struct as_notification *no
     const size_t effects = engine->effect_count;
 
     struct cause cause = {.notification = notification->id, .credential = notification->credential};
+    if (scope_is_whole(engine, notification->credential))
+        muting_note_receiver(engine, notification->receiver);
     for (size_t i = 0; i < notification->alert_count; i++)
         outcomes[i] = handle_alert(engine, &cause, notification, &notification->alerts[i]);
 

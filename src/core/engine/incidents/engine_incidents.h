@@ -6,7 +6,7 @@
 
 #include "engine/state/engine_causes.h"
 
-/* Alertmanager lists the alert of an incident owned by one credential. */
+/* Alertmanager lists the alert of an open incident. Nothing else changes. */
 void incident_see_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
                          bool is_suppressed);
 /* The alert fires. */
