@@ -141,6 +141,19 @@ static int give_up(struct groups *groups)
     return status;
 }
 
+/* Makes room for one more route: the capacity is a power of two. */
+static void grow_routes(struct as_arena *arena, struct as_alertmanager_alert *alert)
+{
+    const size_t count = alert->listed.route_count;
+    if ((count & (count - 1)) != 0)
+        return;
+    struct as_listed_route *routes =
+        as_arena_alloc(arena, count > 0 ? 2 * count : 1, sizeof(*routes));
+    if (count > 0)
+        memcpy(routes, alert->routes, count * sizeof(*routes));
+    alert->listed.routes = alert->routes = routes;
+}
+
 /* Adds the receiver, or one of its groups that is not muted. */
 static int add_route(struct groups *groups, struct as_alertmanager_alert *alert,
                      const struct standing *standing)
@@ -155,13 +168,9 @@ static int add_route(struct groups *groups, struct as_alertmanager_alert *alert,
     if (listed->route_count == AS_PAYLOAD_RECEIVERS_MAX)
         return alert_fail(&groups->reader, "", NULL, "in groups of more than %d receivers",
                           AS_PAYLOAD_RECEIVERS_MAX);
-    struct as_listed_route *routes =
-        as_arena_alloc(&groups->alerts->arena, listed->route_count + 1, sizeof(*routes));
-    if (listed->route_count > 0)
-        memcpy(routes, alert->routes, listed->route_count * sizeof(*routes));
-    routes[listed->route_count++] =
+    grow_routes(&groups->alerts->arena, alert);
+    alert->routes[listed->route_count++] =
         (struct as_listed_route){.receiver = standing->receiver, .is_muted = standing->is_muted};
-    listed->routes = alert->routes = routes;
     return 0;
 }
 

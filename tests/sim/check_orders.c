@@ -87,6 +87,16 @@ static void check_pause(struct world *world, const struct sim_order *order, uint
     };
 }
 
+/* An operator who resumes also releases rules that did not help. */
+static bool may_have_ineffective(const struct world *world)
+{
+    for (size_t i = 0; i < world->daemon.ruleset->rule_count; i++) {
+        if (world->daemon.ruleset->rules[i].ineffective_after > 0)
+            return true;
+    }
+    return false;
+}
+
 static void check_resume(struct world *world, const struct sim_order *order, uint64_t number,
                          struct sim_pause *pause)
 {
@@ -95,7 +105,7 @@ static void check_resume(struct world *world, const struct sim_order *order, uin
     if (order->outcome != AS_ORDER_DONE)
         return;
     const bool may_be_contended = order->found && order->found->rival.is_there;
-    if (is_surely_off(pause) && !may_be_contended)
+    if (is_surely_off(pause) && !may_be_contended && !may_have_ineffective(world))
         fail(world, "%s: resumed what was not paused", order->reason);
     trouble_note(world, TROUBLE_ORDER_RESUME);
     *pause = (struct sim_pause){.is_certain = true, .order = number};

@@ -104,6 +104,7 @@ Test(config, defaults)
     cr_assert_not(s->defaults.dry_run);
     cr_assert_eq(s->alertmanager.url_count, 0);
     cr_assert_eq(s->alertmanager.resync_interval_us, AS_US_PER_MIN);
+    cr_assert_eq(s->alertmanager.receiver_count, 0);
     cr_assert_null(s->prometheus.url);
     cr_assert_eq(s->prometheus.timeout_us, 5 * AS_US_PER_S);
     cr_assert_eq(s->cluster_count, 1);

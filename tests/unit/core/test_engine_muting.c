@@ -296,6 +296,24 @@ Test(engine_muting, without_the_key_the_receivers_that_notified_us_count)
     harness_stop(&h);
 }
 
+/* After a restart no notification has come yet, but the incident has its receivers. */
+Test(engine_muting, a_restored_incident_counts_its_receivers)
+{
+    struct harness h = {.config = {.resync_us = RESYNC * AS_US_PER_S}, .learns_receivers = true};
+    harness_start(&h, &slow);
+    fire(&h, "Slow", 990);
+    LIST(&h, muted);
+    tick(&h, RESYNC);
+    harness_crash(&h, 1);
+    cr_assert_not(has(said(&h), "unsilenced"));
+    LIST(&h, unmuted);
+    tick(&h, RESYNC + WAIT - 1);
+    cr_assert_not(has(said(&h), "unsilenced"));
+    tick(&h, 1);
+    cr_assert(has(said(&h), "unsilenced"));
+    harness_stop(&h);
+}
+
 /* It could name a receiver of other alerts. */
 Test(engine_muting, what_a_narrowed_credential_names_does_not_count)
 {

@@ -79,7 +79,7 @@ static void handle_shared(struct as_engine *engine, struct cause *cause, uint64_
     const bool is_older = shared && shared->seen_ticket >= ticket;
     struct as_listed_alert seen = *alert;
     const enum muting muting =
-        muting_judge(engine, alert, is_open ? shared : NULL, &seen.receivers, &seen.receiver_count);
+        muting_judge(engine, alert, shared, &seen.receivers, &seen.receiver_count);
     seen.is_suppressed = muting == MUTING_SILENCED;
     if (muting == MUTING_UNKNOWN && is_open && !is_older)
         incident_see_listed(engine, cause, shared, incident_is_held(shared));

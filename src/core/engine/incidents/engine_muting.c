@@ -62,6 +62,23 @@ static bool is_ours(const struct as_engine *engine, const char *receiver)
     return false;
 }
 
+/* The receivers that count for an alert: ours, and those that sent its incident. */
+static bool counts(const struct as_engine *engine, const struct incident *incident,
+                   const char *receiver)
+{
+    return is_ours(engine, receiver) ||
+           (incident && incident->is_open && incident_has_receiver(incident, receiver));
+}
+
+static bool counts_for_any(const struct as_engine *engine, const struct as_digest *digest,
+                           const char *receiver)
+{
+    struct incident *incident = incident_find_first(engine, digest);
+    while (incident && !counts(engine, incident, receiver))
+        incident = incident_find_next(incident);
+    return incident || is_ours(engine, receiver);
+}
+
 static int unmuted_compare(const void *a, const void *b)
 {
     const struct unmuted *x = a, *y = b;
@@ -92,7 +109,7 @@ static bool is_waited_for(struct as_engine *engine, const struct as_listed_alert
                           const struct as_listed_route *route)
 {
     return route->wait_us > 0 && route->wait_us != AS_LISTED_NEVER && !route->is_muted &&
-           !alert->is_inhibited && is_ours(engine, route->receiver) &&
+           !alert->is_inhibited && counts_for_any(engine, &alert->digest, route->receiver) &&
            bindings_check(engine, alert->labels, route->receiver) == BIND_OK;
 }
 
@@ -144,8 +161,7 @@ enum muting muting_judge(struct as_engine *engine, const struct as_listed_alert 
     size_t muted = 0, unknown = 0, sent = 0;
     for (size_t i = 0; i < alert->route_count && !alert->is_suppressed; i++) {
         const struct as_listed_route *route = &alert->routes[i];
-        if (!is_ours(engine, route->receiver) &&
-            !(incident && incident_has_receiver(incident, route->receiver)))
+        if (!counts(engine, incident, route->receiver))
             continue;
         if (is_sent(engine, alert, route))
             receivers[sent++] = route->receiver;

@@ -20,8 +20,8 @@ void muting_note_receiver(struct as_engine *engine, const char *receiver);
 void muting_note_list(struct as_engine *engine, const struct as_alert_list *list);
 
 /* The receivers that count are the configured ones (else those that have notified us), and those of
- * the incident (NULL: none). Sets the receivers that get the alert for certain: in the engine's
- * arena, none unless MUTING_SENT. */
+ * the incident if it is open (NULL: none). Sets the receivers that get the alert for certain: in
+ * the engine's arena, none unless MUTING_SENT. */
 enum muting muting_judge(struct as_engine *engine, const struct as_listed_alert *alert,
                          const struct incident *incident, const char *const **receivers_out,
                          size_t *count_out);
