@@ -1,11 +1,13 @@
 /*
  * Runs a fuzz target without libFuzzer: replay_NAME [--mutations=N] CORPUS-DIRECTORY... Runs each
  * file of the corpora unchanged, then N mutations of it (5000; fewer if there are many files) from
- * a fixed seed, so that runs are reproducible. The input is in memory of exactly its size, so a
+ * a fixed seed, so that runs are reproducible. A target that mutates its inputs itself
+ * (LLVMFuzzerCustomMutator) does so here too. The input is in memory of exactly its size, so a
  * sanitizer detects every read beyond it.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -17,7 +19,9 @@
 
 #define MUTATIONS_MAX 200000 /* of all files of a corpus together */
 #define FILE_MAX      ((size_t)1 << 20)
-#define MUTATED_MAX   4096 /* larger files run only as they are */
+#define MUTATED_MAX   4096 /* larger files run only as they are, or mutated by the target */
+
+#pragma weak LLVMFuzzerCustomMutator
 
 static void run(const char *data, size_t size)
 {
@@ -66,6 +70,22 @@ static void run_mutations(const char *data, size_t size, long mutations, struct 
     }
 }
 
+/* By the target itself: a second change is made to the first one's result. */
+static void run_own_mutations(const char *data, size_t size, long mutations,
+                              struct as_random *random)
+{
+    const size_t max_size = 2 * size + MUTATED_MAX;
+    for (long i = 0; i < mutations; i++) {
+        AS_CLEANUP(as_free_p) char *mutated = as_xmalloc(max_size);
+        size_t mutated_size = size;
+        memcpy(mutated, data, size);
+        for (uint64_t changes = 1 + as_random_get_below(random, 2); changes > 0; changes--)
+            mutated_size = LLVMFuzzerCustomMutator((uint8_t *)mutated, mutated_size, max_size,
+                                                   (unsigned)as_random_get_below(random, UINT_MAX));
+        run(mutated, mutated_size);
+    }
+}
+
 static void run_file(const char *directory, const char *name, long mutations,
                      struct as_random *random)
 {
@@ -79,7 +99,9 @@ static void run_file(const char *directory, const char *name, long mutations,
         exit(1);
     }
     run(data, size);
-    if (size <= MUTATED_MAX)
+    if (LLVMFuzzerCustomMutator)
+        run_own_mutations(data, size, mutations, random);
+    else if (size <= MUTATED_MAX)
         run_mutations(data, size, mutations, random);
 }
 
