@@ -16,6 +16,11 @@
 #define IPV6_LETTERS "abcdefABCDEF0123456789:."
 #define DIGITS       "0123456789"
 
+/* Characters that stand in a normal form as they are, beside the unreserved ones. */
+#define SUB_DELIMITERS   "!$&'()*+,;="
+#define KEPT_IN_BRACKETS SUB_DELIMITERS ":[]"
+#define KEPT_BEHIND_HOST SUB_DELIMITERS ":@/?"
+
 /* Returns the text behind "http://" or "https://"; NULL for other schemes. */
 static const char *skip_scheme(const char *url, bool *is_https_out)
 {
@@ -95,8 +100,8 @@ bool as_url_is_near(const char *url)
 
 /* --- the normal form --- */
 
-/* Decodes the escapes of characters that need none, and escapes those that need it. */
-static void append_characters(struct as_buf *out, const char *text, size_t size)
+/* Decodes the escapes of characters that need none, and escapes all others but those in `keep`. */
+static void append_characters(struct as_buf *out, const char *text, size_t size, const char *keep)
 {
     for (const char *end = text + size; text < end; text++) {
         uint64_t byte;
@@ -104,7 +109,7 @@ static void append_characters(struct as_buf *out, const char *text, size_t size)
             as_encode_percent(out, (const char[]){(char)byte}, 1, "");
             text += 2;
         } else {
-            as_encode_percent(out, text, 1, "!$&'()*+,;=:@/?");
+            as_encode_percent(out, text, 1, keep);
         }
     }
 }
@@ -133,20 +138,34 @@ static void append_path(struct as_buf *out, const char *path)
         cut(out, out->size - 1);
 }
 
+/* Dots at the end, which mark a complete name, are dropped. IPv4 addresses have many forms
+ * ("127.1"), which libcurl accepts. */
 static void append_host(struct as_buf *out, const char *host, size_t size)
 {
-    char text[INET6_ADDRSTRLEN];
+    char address[INET6_ADDRSTRLEN];
+    struct in_addr four;
     struct in6_addr six;
-    if (size > 2 && size - 2 < sizeof(text) && host[0] == '[' && host[size - 1] == ']') {
-        memcpy(text, host + 1, size - 2);
-        text[size - 2] = '\0';
-        if (inet_pton(AF_INET6, text, &six) == 1 && inet_ntop(AF_INET6, &six, text, sizeof(text))) {
-            as_buf_printf(out, "[%s]", text);
-            return;
-        }
+    AS_CLEANUP(as_buf_deinit) struct as_buf name = AS_BUF_INIT(out->max);
+    const bool is_bracketed = size > 2 && host[0] == '[' && host[size - 1] == ']';
+    append_characters(&name, host, size, is_bracketed ? KEPT_IN_BRACKETS : SUB_DELIMITERS);
+    if (as_buf_check(&name) < 0 || name.size == 0)
+        return;
+    for (size_t i = 0; i < name.size; i++)
+        name.data[i] = (char)tolower((unsigned char)name.data[i]);
+    if (strspn(name.data, ".") < name.size) {
+        while (name.data[name.size - 1] == '.')
+            cut(&name, name.size - 1);
     }
-    for (size_t i = 0; i < size; i++)
-        as_buf_append_char(out, (char)tolower((unsigned char)host[i]));
+    if (is_bracketed)
+        name.data[name.size - 1] = '\0';
+    if (is_bracketed && inet_pton(AF_INET6, name.data + 1, &six) == 1)
+        as_buf_printf(out, "[%s]", inet_ntop(AF_INET6, &six, address, sizeof(address)));
+    else if (is_bracketed)
+        as_buf_printf(out, "%s]", name.data);
+    else if (inet_aton(name.data, &four) == 1)
+        as_buf_append_str(out, inet_ntop(AF_INET, &four, address, sizeof(address)));
+    else
+        as_buf_append(out, name.data, name.size);
 }
 
 static void append_authority(struct as_buf *out, const char *text, size_t size, const char *usual)
@@ -177,11 +196,11 @@ bool as_url_append_normal(const char *url, struct as_buf *out)
         return false;
     const char *path = authority + size, *query = path + strcspn(path, "?#");
     AS_CLEANUP(as_buf_deinit) struct as_buf characters = AS_BUF_INIT(out->max);
-    append_characters(&characters, path, (size_t)(query - path));
+    append_characters(&characters, path, (size_t)(query - path), KEPT_BEHIND_HOST);
     as_buf_append_str(out, is_https ? "https://" : "http://");
     append_authority(out, authority, size, is_https ? "443" : "80");
     append_path(out, characters.size > 0 ? characters.data : "");
     if (*query == '?')
-        append_characters(out, query, strcspn(query, "#"));
+        append_characters(out, query, strcspn(query, "#"), KEPT_BEHIND_HOST);
     return true;
 }
