@@ -30,8 +30,8 @@ static void deinit_target(struct as_target_config *target)
     }
     free(target->address);
     free(target->name);
-    free_strings(target->allow_namespaces, target->allow_namespace_count);
-    free_strings(target->allow_names, target->allow_name_count);
+    for (enum as_allow i = 0; i < AS_ALLOW_COUNT; i++)
+        free_strings(target->allowed[i].items, target->allowed[i].count);
     free(target->after);
     as_nodes_config_deinit(&target->nodes);
     if (target->pool) {

@@ -2,9 +2,8 @@
  * From a target's configuration and an alert to one address. Labels are untrusted input: the result
  * is checked completely here, before it is used in a URL, a lock or a log.
  *
- * In a `url`, an alert may contribute only [A-Za-z0-9._-], only after the host, and no path segment
- * of dots; so scheme, host and the author's path stay as written. Other values are checked after
- * the templates are filled in.
+ * A `url` has its own checks (target_url.c). Other values are checked after the templates are
+ * filled in.
  */
 #include <alertscaler/core/target.h>
 
@@ -18,11 +17,8 @@
 #include <alertscaler/core/sized.h>
 
 #include "kind/values.h"
-#include "match/template_parts.h"
 
 #define SHOWN_MAX 80 /* bytes of a refused value in an error's text */
-#define URL_CHARACTERS                                                                             \
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-" /* from alerts */
 
 static int refuse(struct as_error *error, const char *key, const char *value, const char *why)
 {
@@ -31,55 +27,6 @@ static int refuse(struct as_error *error, const char *key, const char *value, co
     as_error_set(error, "%s \"%.*s%s\": %s", key, (int)shown, value, shown < size ? "..." : "",
                  why);
     return AS_TARGET_NOT_ALLOWED;
-}
-
-/* After "scheme://host" comes a '/' or '?': from there an alert may contribute. */
-static bool has_host(const char *url)
-{
-    const char *authority = strstr(url, "://");
-
-    if (!authority || authority == url)
-        return false;
-    authority += 3;
-    size_t size = strcspn(authority, "/?#\\");
-    return size > 0 && (authority[size] == '/' || authority[size] == '?');
-}
-
-static bool has_dot_segment(const char *url)
-{
-    const char *at = strstr(url, "://");
-
-    for (at = at ? at + 3 : url; *at && *at != '?' && *at != '#';) {
-        size_t size = strcspn(at, "/?#");
-        if ((size == 1 && at[0] == '.') || (size == 2 && at[0] == '.' && at[1] == '.'))
-            return true;
-        at += size + (at[size] == '/');
-    }
-    return false;
-}
-
-/* Checks what the alert adds to a templated url; `url` is the result. */
-static int check_url(const struct as_template *template, const char *url,
-                     const struct as_labels *labels, const struct as_labels *annotations,
-                     struct as_error *error)
-{
-    for (size_t i = 0; i < template->part_count; i++) {
-        const struct template_part *part = &template->parts[i];
-        const char *value = template_part_get(part, labels, annotations);
-        if (part->kind == TEMPLATE_TEXT)
-            continue;
-        if (i == 0 || !has_host(template->parts[0].text))
-            return refuse(error, "url", template->text,
-                          "a template may stand only behind the host");
-        for (const char *c = value; *c; c++) {
-            if (!strchr(URL_CHARACTERS, *c))
-                return refuse(error, part->text, value,
-                              "only letters, digits, '.', '_' and '-' may go into a url");
-        }
-    }
-    if (has_dot_segment(url))
-        return refuse(error, "url", url, "a path segment of dots");
-    return AS_TARGET_OK;
 }
 
 const char *as_target_check_value(const struct as_target_kind *kind, const char *key,
@@ -105,9 +52,8 @@ static int resolve_field(const struct as_target_config *config,
         refuse(error, field->key, "", "empty");
     else if ((expected = as_target_check_value(config->kind, field->key, value.data)))
         refuse(error, field->key, value.data, expected);
-    else if (strcmp(field->key, "url") == 0 && !as_template_is_plain(field->value))
-        status = check_url(field->value, value.data, labels, annotations, error);
-    else
+    else if (strcmp(field->key, "url") != 0 ||
+             as_target_url_check(field->value, labels, annotations, value.data, error) == 0)
         status = AS_TARGET_OK;
     if (status == AS_TARGET_OK)
         as_buf_append(out, value.data, value.size + 1);
@@ -125,55 +71,96 @@ static const char *find_field(const struct as_target_ref *ref, const char *key)
 }
 
 /* A missing list restricts nothing. */
-static bool is_allowed(char *const *globs, size_t count, const char *value)
+static bool is_allowed(const struct as_target_config *config, enum as_allow list, const char *value)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (as_str_glob(globs[i], value))
+    const struct as_allowed *allowed = &config->allowed[list];
+    for (size_t i = 0; i < allowed->count; i++) {
+        if (list == AS_ALLOW_URLS ? as_scope_match(allowed->items[i], value)
+                                  : as_str_glob(allowed->items[i], value))
             return true;
     }
-    return count == 0;
+    return allowed->count == 0;
 }
 
-static const char *get_name(const struct as_target_ref *ref)
+static const struct as_template *find_template(const struct as_target_config *config,
+                                               const char *key)
 {
-    const char *name = find_field(ref, "name");
-
-    return name ? name : as_target_ref_get(ref, "url");
+    for (size_t i = 0; i < config->address_count; i++) {
+        if (strcmp(config->address[i].key, key) == 0)
+            return as_template_is_plain(config->address[i].value) ? NULL : config->address[i].value;
+    }
+    return NULL;
 }
 
-/* `allow` limits namespaces only for kinds that have a key for them. */
-static size_t count_namespace_globs(const struct as_target_config *config)
+enum as_allow as_target_find_limit(const struct as_target_config *config, const char *key)
 {
-    return as_target_kind_has_key(config->kind, "namespace") ? config->allow_namespace_count : 0;
+    const enum as_allow own = as_target_kind_find_allow(config->kind, key);
+    const struct as_template *url = own == AS_ALLOW_URLS ? find_template(config, key) : NULL;
+    const bool is_by_end =
+        url && config->allowed[own].count == 0 && as_target_url_varies_at_end(url);
+    return is_by_end ? AS_ALLOW_NAMES : own;
+}
+
+/* An HTTP group without a name goes by the last path segment of its URL, or by the URL. */
+static int check_end(const struct as_target_config *config, const char *url, bool has_name,
+                     struct as_error *error)
+{
+    AS_CLEANUP(as_free_p) char *end = as_target_url_get_end(url);
+    if (is_allowed(config, AS_ALLOW_NAMES, end) ||
+        (!has_name && is_allowed(config, AS_ALLOW_NAMES, url)))
+        return AS_TARGET_OK;
+    return refuse(error, has_name ? "url" : "name", url,
+                  has_name ? "its last path segment is not among the allowed names"
+                           : "not among the allowed names");
+}
+
+static int check_url(const struct as_target_config *config, const char *url, bool has_name,
+                     struct as_error *error)
+{
+    AS_CLEANUP(as_free_p) char *normal = as_target_url_normalize(url);
+    const bool is_by_end =
+        find_template(config, "url") && as_target_find_limit(config, "url") == AS_ALLOW_NAMES;
+    if (!is_allowed(config, AS_ALLOW_URLS, normal))
+        return refuse(error, "url", normal, "not among the allowed urls");
+    return is_by_end || !has_name ? check_end(config, url, has_name, error) : AS_TARGET_OK;
 }
 
 static int check_allow(const struct as_target_config *config, const struct as_target_ref *ref,
                        struct as_error *error)
 {
-    const char *name = get_name(ref), *namespace = as_target_ref_get(ref, "namespace");
-
-    if (!is_allowed(config->allow_namespaces, count_namespace_globs(config), namespace))
-        return refuse(error, "namespace", namespace, "not among the allowed namespaces");
-    if (!is_allowed(config->allow_names, config->allow_name_count, name))
-        return refuse(error, "name", name, "not among the allowed names");
-    return AS_TARGET_OK;
+    const char *url = find_field(ref, "url"), *name = find_field(ref, "name");
+    for (enum as_allow i = 0; i < AS_ALLOW_COUNT; i++) {
+        const char *key = config->kind->allow[i];
+        const char *value = key ? as_target_ref_get(ref, key) : "";
+        if (!key || i == AS_ALLOW_URLS || (i == AS_ALLOW_NAMES && !name && url))
+            continue;
+        if (!is_allowed(config, i, value)) {
+            AS_CLEANUP(as_free_p)
+            char *why = as_xasprintf("not among the allowed %s", as_allow_get_word(i));
+            return refuse(error, key, value, why);
+        }
+    }
+    return url ? check_url(config, url, name != NULL, error) : AS_TARGET_OK;
 }
 
-/* Without `allow`, a template's result must never be used: config refuses such a target, and this
- * check is independent of it. */
-static bool is_unrestricted(const struct as_target_config *config)
+/* The configuration was checked for this; the check here is independent of it. */
+static const char *find_unlimited(const struct as_target_config *config)
 {
-    return config->is_templated && config->allow_name_count == 0 &&
-           count_namespace_globs(config) == 0;
+    for (size_t i = 0; i < config->address_count; i++) {
+        const struct as_address_field *field = &config->address[i];
+        if (as_template_is_plain(field->value))
+            continue;
+        const enum as_allow limit = as_target_find_limit(config, field->key);
+        if (limit == AS_ALLOW_COUNT || config->allowed[limit].count == 0)
+            return field->key;
+    }
+    return NULL;
 }
 
 bool as_target_allows(const struct as_target_config *config, const struct as_target_ref *ref)
 {
-    const char *name = get_name(ref), *namespace = as_target_ref_get(ref, "namespace");
-
-    return name && !is_unrestricted(config) &&
-           is_allowed(config->allow_namespaces, count_namespace_globs(config), namespace) &&
-           is_allowed(config->allow_names, config->allow_name_count, name);
+    return ref->field_count > 0 && !find_unlimited(config) &&
+           check_allow(config, ref, NULL) == AS_TARGET_OK;
 }
 
 /* "*" if a template gives it. */
@@ -239,9 +226,9 @@ static void append_id(const struct as_target_config *config, const struct as_tar
             append_part(out, find_value(config, ref, row->key));
             continue;
         }
-        const char *name = find_value(config, ref, "name");
+        const char *name = find_value(config, ref, "name"), *url = find_value(config, ref, "url");
         append_place(config, ref, out);
-        append_part(out, name ? name : find_value(config, ref, "url"));
+        append_part(out, name && !(url && config->is_templated) ? name : url);
     }
     if (as_target_kind_has_sized(config->kind))
         append_sized(config, ref, out);
@@ -278,8 +265,10 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
     AS_CLEANUP(as_buf_deinit) struct as_buf texts = AS_BUF_INIT(SIZE_MAX / 2);
     AS_CLEANUP(as_buf_deinit) struct as_buf id = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
 
-    if (is_unrestricted(config)) {
-        as_error_set(error, "target %s has templates but nothing under allow", config->name);
+    const char *unlimited = find_unlimited(config);
+    if (unlimited) {
+        as_error_set(error, "nothing under `allow` of target %s limits the template of `%s`",
+                     config->name, unlimited);
         return AS_TARGET_NOT_ALLOWED;
     }
     for (size_t i = 0; i < config->address_count; i++) {
@@ -298,7 +287,7 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
         return status;
     append_id(config, fields, &id);
     if (as_buf_check(&id) < 0)
-        return refuse(error, "target", get_name(fields), "its id would be too long");
+        return refuse(error, "target", config->name, "its id would be too long");
     AS_CLEANUP(as_free_p) char *key = as_target_key_make(id.data);
     texts.size = size;
     as_buf_append(&texts, id.data, id.size + 1);
@@ -381,4 +370,27 @@ const char *as_target_ref_get(const struct as_target_ref *ref, const char *key)
     const char *value = find_field(ref, key);
 
     return value ? value : "";
+}
+
+static char *make_other_id(const struct as_target_ref *ref, const char *end)
+{
+    return as_xasprintf("%s/%s/%s", ref->kind->word, as_target_ref_get(ref, ref->kind->owner), end);
+}
+
+char *as_target_ref_make_url_id(const struct as_target_ref *ref)
+{
+    const char *url = as_target_ref_get(ref, "url");
+    return *url ? make_other_id(ref, url) : NULL;
+}
+
+char *as_target_ref_make_name_id(const struct as_target_ref *ref)
+{
+    const char *name = as_target_ref_get(ref, "name");
+    return *name && *as_target_ref_get(ref, "url") ? make_other_id(ref, name) : NULL;
+}
+
+bool as_target_ref_has_id(const struct as_target_ref *ref, const char *id)
+{
+    AS_CLEANUP(as_free_p) char *by_name = as_target_ref_make_name_id(ref);
+    return as_target_is_same(ref->id, id) || (by_name && as_target_is_same(by_name, id));
 }

@@ -30,7 +30,7 @@ ONLY_CHECK = {
              r"^target `.* is a group of pool|^unknown key `\w+` for a provider|: a provider of type \w+ needs it|is not a node group|"
              r"stands at the pool|^the groups of a pool|`\w+` goes with a provider|is measured|^provider `|^credential `",
     "texts with a syntax": r"no operator of matchers|^the quote opened here|^expected (\}\}|\.Labels|a name in double quotes|one of =)|template|"
-                           r"^pipes and functions|comes from the alert|"
+                           r"^pipes and functions|^an alert gives |^URLs are compared|^expected a URL like http://host/|"
                            r"^expected (a DNS|a kind like|an API version|a cluster's name|a provider's name|a matcher|a label|`|the name of a header|"
                            r"text without control|a Kubernetes|a time like)|an object's name|regular expression|cannot be set here|escape|"
                            r"^expected (a member of|the name of a member|a path)|cannot be set:|^of `metadata` only|is its size already|"
@@ -38,7 +38,7 @@ ONLY_CHECK = {
     "keys that go together": r"goes (only )?with |^key `steps` is missing$|go together|are needed both|is the same as `max_steps|is a condition for scaling down|"
                              r"needs `|needs a `|takes one number|^`utilization`|mean nothing unless|without `client_auth_type`|"
                              r"^one of `|^`\w+` or `\w+` is needed|is needed$|fitted by|taken by|expected at least one pattern|only counted where|"
-                             r"is for a target with `|^either `|^`container` is for|reaches no pod|^`template` is for|never shrinks|waits for pods",
+                             r"is for a target with `|^either `|^`container` is for|reaches no pod|^`template` is for|never shrinks|waits for pods|^no alert may select|`node_group` has no `url`|not among the allowed",
     "ranges": r"^expected a (duration|percentage|size|quantity) (of|from)|^expected at (most|least)|^expected (cores|bytes|a whole number)|"
               r"is below|must be shorter|never counts|^longer than|^earlier than|^later than|^more than|is too long|too large|"
               r"^the size would swing|^one decision cannot use both",

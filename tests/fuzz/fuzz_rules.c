@@ -9,6 +9,17 @@
 
 #include "fuzz.h"
 
+/* Each template has a list of `allow` that limits it. */
+static void check_limits(const struct as_target_config *target)
+{
+    for (size_t i = 0; i < target->address_count; i++) {
+        const struct as_address_field *field = &target->address[i];
+        const enum as_allow limit = as_target_find_limit(target, field->key);
+        FUZZ_CHECK(as_template_is_plain(field->value) ||
+                   (limit < AS_ALLOW_COUNT && target->allowed[limit].count > 0));
+    }
+}
+
 static void check_target(const struct as_target_config *target)
 {
     struct as_error error = AS_ERROR_INIT;
@@ -16,7 +27,7 @@ static void check_target(const struct as_target_config *target)
 
     FUZZ_CHECK(*target->name && target->address_count > 0);
     FUZZ_CHECK(target->bounds.max >= target->bounds.min && target->bounds.min >= 0);
-    FUZZ_CHECK(!target->is_templated || target->allow_name_count + target->allow_namespace_count);
+    check_limits(target);
     /* What is written without a template can always be used. */
     if (!target->is_templated)
         FUZZ_CHECK(as_target_ref_new(target, NULL, NULL, &ref, &error) == AS_TARGET_OK);

@@ -40,8 +40,8 @@ static void make_address(struct as_target_config *target, const struct target_sp
         {"resource", spec->container ? "memory" : NULL},
         {"apply", spec->container && spec->by_pods ? "pods" : NULL},
     };
-    const char *const group[][2] = {{"provider", "mine"},
-                                    {spec->url ? "url" : "name", spec->url ? spec->url : name}};
+    const char *const group[][2] = {
+        {"provider", "mine"}, {"url", spec->url}, {"name", spec->url ? spec->group_name : name}};
     const bool is_group = spec->is_group || spec->url;
     if (spec->pool[0]) {
         target->kind = &as_target_kind_pool;
@@ -60,6 +60,13 @@ static void make_address(struct as_target_config *target, const struct target_sp
         target->address[target->address_count++] = make_field(row[0], row[1]);
         target->is_templated = target->is_templated || strstr(row[1], "{{");
     }
+}
+
+static void allow(struct as_target_config *target, enum as_allow list, const char *glob)
+{
+    target->allowed[list].items = as_xcalloc(1, sizeof(char *));
+    target->allowed[list].items[0] = as_xstrdup(glob);
+    target->allowed[list].count = 1;
 }
 
 static struct as_target_config make_target(const struct target_spec *spec)
@@ -92,10 +99,13 @@ static struct as_target_config make_target(const struct target_spec *spec)
     if (spec->is_group)
         target.nodes.cluster = as_xstrdup(spec->cluster ? spec->cluster : "default");
     make_address(&target, spec);
-    if (spec->allow) {
-        target.allow_names = as_xcalloc(1, sizeof(char *));
-        target.allow_names[0] = as_xstrdup(spec->allow);
-        target.allow_name_count = 1;
+    if (spec->allow)
+        allow(&target, AS_ALLOW_NAMES, spec->allow);
+    for (size_t i = 0; i < target.address_count; i++) {
+        const struct as_address_field *field = &target.address[i];
+        const enum as_allow list = as_target_kind_find_allow(target.kind, field->key);
+        if (!as_template_is_plain(field->value) && list < AS_ALLOW_NAMES)
+            allow(&target, list, "*");
     }
     return target;
 }

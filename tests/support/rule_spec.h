@@ -27,9 +27,10 @@ struct target_spec {
     const char *version;        /* the Deployment's apiVersion, default "apps/v1" */
     const char *container;      /* of the Deployment: its memory is sized, in units of 64Mi, */
     bool by_pods;               /* in its running pods */
-    const char *allow;          /* glob of names; needed by templates */
+    const char *allow;          /* glob of names; needed by templates. Other keys may be any */
     const char *field, *absent; /* of the object, in units of 64Mi, instead of its scale */
     const char *url;            /* of an HTTP node group of the provider "mine" */
+    const char *group_name;     /* of an HTTP node group; NULL: none */
     bool is_group;         /* a node group of the provider "mine", its nodes those of `cluster` */
     int64_t ready_timeout; /* of its nodes, 0: 10 minutes; of a workload's pods, 0: none */
     int64_t unneeded_for;  /* of its nodes; 0: 10 minutes */

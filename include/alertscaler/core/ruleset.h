@@ -31,6 +31,12 @@ struct as_address_field {
 };
 #define AS_PLACE_RANK_MAX 8
 
+/* A list of `allow`: globs (base/str.h); of URLs patterns (core/scope.h) in their normal form. */
+struct as_allowed {
+    char **items;
+    size_t count; /* 0: not given */
+};
+
 #define AS_NO_TARGET UINT32_MAX
 
 struct as_target_config {
@@ -39,10 +45,7 @@ struct as_target_config {
     struct as_address_field *address;
     size_t address_count;
     bool is_templated;
-    char **allow_namespaces; /* globs; counts 0 if not given */
-    size_t allow_namespace_count;
-    char **allow_names;
-    size_t allow_name_count;
+    struct as_allowed allowed[AS_ALLOW_COUNT];
     struct as_bounds_config bounds;
     struct as_nodes_config nodes; /* of a kind that has nodes */
     struct as_pool_config *pool;  /* of kind pool; else NULL */

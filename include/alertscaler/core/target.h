@@ -2,10 +2,11 @@
  * A target's identity after templates: the address with all values known, and its id.
  *
  *   kubernetes/<cluster>/<apiVersion>/<kind>/<namespace>/<name>[:<what is sized>]
- *   node_group/<provider>/<place>/<name, or url if there is no name>
+ *   node_group/<provider>/<place>/<name, or url>
  *
- * Place: the given values of the keys that say where the group is, by rank. What is sized:
- * core/sized.h.
+ * The url stands in the id if there is no name, or if there are templates: then a name does not say
+ * which group it is. Place: the given values of the keys that say where the group is, by rank. What
+ * is sized: core/sized.h.
  *
  * The id is for display, and patterns of credentials match it. Its key identifies the target: all
  * ids of one object (another version of the API, another spelling of a URL) have the same key.
@@ -43,6 +44,16 @@ const char *as_target_id_get_end(const char *id);
 bool as_target_is_same(const char *id, const char *other) AS_MUST_USE;
 
 /*
+ * Other ids of an HTTP group with a name, for free(); NULL: the address has none of its own. By its
+ * URL, which says which group it is. By its name, as earlier versions did for groups with
+ * templates.
+ */
+char *as_target_ref_make_url_id(const struct as_target_ref *ref) AS_MUST_USE;
+char *as_target_ref_make_name_id(const struct as_target_ref *ref) AS_MUST_USE;
+/* Whether one of the target's ids is `id`, in any spelling. */
+bool as_target_ref_has_id(const struct as_target_ref *ref, const char *id) AS_MUST_USE;
+
+/*
  * Fills the templates of `config` from an alert. 0; or AS_TARGET_NOT_ALLOWED with the reason: a
  * missing label, an empty or too long result, a name that Kubernetes would not accept, a name
  * outside `allow`.
@@ -60,6 +71,11 @@ struct as_target_ref *as_target_ref_copy(const struct as_target_ref *ref) AS_MUS
 /* Whether some alert could make the entry's target have this id, in any spelling. */
 bool as_target_may_have_id(const struct as_target_config *config, const char *id) AS_MUST_USE;
 
+/* The list of `allow` that limits the template of a key. AS_ALLOW_COUNT: the key may have none. A
+ * `url` whose templates stand only in the last path segment is limited by `names`, without a list
+ * of `urls`. */
+enum as_allow as_target_find_limit(const struct as_target_config *config, const char *key);
+
 /* Whether the entry's `allow` has the address. A reference without fields is never allowed. */
 bool as_target_allows(const struct as_target_config *config,
                       const struct as_target_ref *ref) AS_MUST_USE;
@@ -71,6 +87,28 @@ bool as_target_may_match_id(const struct as_target_config *config, const char *p
  * says what is expected. */
 const char *as_target_check_value(const struct as_target_kind *kind, const char *key,
                                   const char *value);
+
+/*
+ * The URL of an HTTP node group, with templates filled in. An alert may contribute only
+ * [A-Za-z0-9._-], only behind the host, and no path segment of dots; so scheme, host and the
+ * author's path stay as written.
+ */
+
+/* Why no alert may fill in the template, as static text; NULL: an alert may, or it is plain. */
+const char *as_target_url_find_fault(const struct as_template *url);
+
+/* Whether templates stand only in the last segment of the path. */
+bool as_target_url_varies_at_end(const struct as_template *url);
+
+/* Checks what the alert adds. `result` is the filled-in template. 0, or -EINVAL with the reason. */
+int as_target_url_check(const struct as_template *url, const struct as_labels *labels,
+                        const struct as_labels *annotations, const char *result,
+                        struct as_error *error) AS_MUST_USE;
+
+/* For free(): the normal form (base/url.h), or the last segment of its path. A text that is no URL
+ * is its own normal form. */
+char *as_target_url_normalize(const char *url) AS_MUST_USE;
+char *as_target_url_get_end(const char *url) AS_MUST_USE;
 
 struct as_target_ref *as_target_ref_free(struct as_target_ref *ref);
 const char *as_target_ref_get(const struct as_target_ref *ref,

@@ -32,6 +32,18 @@ struct as_address_key {
     bool is_sized;
 };
 
+/* The lists under `allow` in the rule files. Each limits the values of one key. */
+enum as_allow {
+    AS_ALLOW_CLUSTERS,
+    AS_ALLOW_API_VERSIONS,
+    AS_ALLOW_KINDS,
+    AS_ALLOW_NAMESPACES,
+    AS_ALLOW_NAMES,
+    AS_ALLOW_URLS,
+    AS_ALLOW_COUNT
+};
+const char *as_allow_get_word(enum as_allow allow); /* "clusters" */
+
 struct as_target_kind {
     const char *word;  /* in rule files, ids, state, metrics */
     const char *title; /* in errors: "a node group" */
@@ -41,6 +53,9 @@ struct as_target_kind {
      * the values of the place (struct as_address_field), then the name, or the URL if there is no
      * name. */
     struct as_address_key keys[AS_TARGET_KEYS_MAX + 1];
+    /* By the list of `allow` that limits it: a key that may have a template. No other key may have
+     * one. NULL: the kind has no key for the list. */
+    const char *allow[AS_ALLOW_COUNT];
     /* Appends the text that all ids of one object share. `rest` is an id, or a pattern of ids,
      * after "<word>/". False: no id of this kind (what was appended is void). */
     bool (*append_key)(const char *rest, struct as_buf *out);
@@ -76,6 +91,8 @@ size_t as_target_kind_get_index(const struct as_target_kind *kind);
 /* The row of a key, or the row of all others; NULL: no such key. */
 const struct as_address_key *as_target_kind_find_key(const struct as_target_kind *kind,
                                                      const char *key);
+/* The list of `allow` that limits the key; AS_ALLOW_COUNT: the key may have no template. */
+enum as_allow as_target_kind_find_allow(const struct as_target_kind *kind, const char *key);
 /* Whether the key has a row of its own. */
 bool as_target_kind_has_key(const struct as_target_kind *kind, const char *key);
 /* Whether a part of its objects may be sized (core/sized.h). */

@@ -115,10 +115,9 @@ static void resolve_target(struct resolver *resolver, struct raw_target *raw,
     config->bounds = raw->policy.bounds;
     config->dry_run = raw->policy.dry_run;
     config->ready_timeout_us = raw->policy.ready_timeout_us;
-    config->allow_namespaces = copy_strings(raw->allow.namespaces, raw->allow.namespace_count);
-    config->allow_namespace_count = raw->allow.namespace_count;
-    config->allow_names = copy_strings(raw->allow.names, raw->allow.name_count);
-    config->allow_name_count = raw->allow.name_count;
+    for (enum as_allow i = 0; i < AS_ALLOW_COUNT; i++)
+        config->allowed[i] = (struct as_allowed){
+            copy_strings(raw->allow.lists[i], raw->allow.counts[i]), raw->allow.counts[i]};
     if (raw->node)
         resolve_address(resolver, raw, config);
 }

@@ -39,6 +39,10 @@ const char *find_lack_of_nodes(const struct resolver *resolver, const struct raw
 void resolve_address(struct resolver *resolver, struct raw_target *raw,
                      struct as_target_config *config);
 
+/* Its templates, and what limits them. After the address. */
+void check_allow(struct resolver *resolver, const struct raw_target *raw,
+                 const struct as_target_config *config);
+
 /* Adds a field to the address. `node` is the place of its value; NULL: a default. */
 void add_address_field(struct resolver *resolver, struct as_target_config *config, const char *key,
                        const char *value, const struct as_yaml_node *node, bool *is_good);

@@ -72,6 +72,14 @@ static bool check_group_url(struct resolver *resolver, const struct as_yaml_node
                       is_template(url) ? "" : as_yaml_describe(url, found));
         return false;
     }
+    AS_CLEANUP(as_template_free_p) struct as_template *template = NULL;
+    const char *fault = as_template_new(url->text, &template, NULL) == 0
+                            ? as_target_url_find_fault(template)
+                            : NULL;
+    if (fault) {
+        loader_report(&resolver->loader, url, "%s", fault);
+        return false;
+    }
     if (memchr(host, '@', size)) {
         as_yaml_report(resolver->loader.tree, url, AS_YAML_HIDE, resolver->loader.diagnostics,
                        "credentials do not stand in a URL: use `basic_auth` in the provider's "
@@ -148,6 +156,10 @@ static bool check_http_group(struct resolver *resolver, const struct raw_target 
                       "template into the name too, or leave it out");
         is_good = false;
     }
+    if (url && !is_template(url) && is_template(name))
+        as_yaml_warn(resolver->loader.tree, name, AS_YAML_SHOW, resolver->loader.diagnostics,
+                     "all alerts reach the one group of `url`, whatever the name: put a template "
+                     "into the `url` for several groups");
     return url && check_group_url(resolver, url) && is_good;
 }
 
@@ -214,15 +226,16 @@ static bool check_provider(struct resolver *resolver, const struct raw_target *r
     return check_group(resolver, raw, as_provider_kind_find(provider->type));
 }
 
-/* `allow` limits only names. So templates may not select a group's place or kind. */
-static bool check_templates(struct resolver *resolver, const struct as_yaml_node *map)
+/* Places, kinds and clusters of a group: `allow` has no list for them. */
+static bool check_templates(struct resolver *resolver, const struct raw_target *raw)
 {
+    const struct as_yaml_node *map = raw->address;
     bool is_good = true;
     for (uint32_t i = 0; i < map->count; i++) {
         const struct as_yaml_pair *pair = &map->pairs[i];
         const char *key = pair->key->text;
-        if (!is_template(pair->value) || strcmp(key, "name") == 0 || strcmp(key, "url") == 0 ||
-            strcmp(key, "provider") == 0)
+        if (!is_template(pair->value) || strcmp(key, raw->kind->owner) == 0 ||
+            as_target_kind_find_allow(raw->kind, key) < AS_ALLOW_COUNT)
             continue;
         loader_report(&resolver->loader, pair->value,
                       "`%s` cannot come from a template: an alert may select a `name` only", key);
@@ -239,7 +252,7 @@ static bool check_owner(struct resolver *resolver, const struct raw_target *raw)
         return true;
     }
     const bool is_good = check_provider(resolver, raw);
-    return check_templates(resolver, raw->address) && is_good;
+    return check_templates(resolver, raw) && is_good;
 }
 
 static_assert(AS_PLACE_COUNT - 1 <= AS_PLACE_RANK_MAX, "every place stands in an id");
@@ -417,35 +430,6 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
     return true;
 }
 
-static void check_allow(struct resolver *resolver, const struct raw_target *raw,
-                        const struct as_target_config *config)
-{
-    const struct as_target_kind *kind = config->kind;
-    const bool has_namespace = as_target_kind_has_key(kind, "namespace");
-    bool needs_namespaces = has_namespace && is_template(as_yaml_find(raw->address, "namespace"));
-    bool needs_names = as_target_kind_has_key(kind, "name")
-                           ? is_template(as_yaml_find(raw->address, "name"))
-                           : config->is_templated;
-    bool has_any = config->allow_namespace_count > 0 || config->allow_name_count > 0;
-    struct loader *loader = &resolver->loader;
-
-    if (!has_namespace && config->allow_namespace_count > 0)
-        loader_report(loader, schema_find_key(as_yaml_find(raw->node, "allow"), "namespaces"),
-                      "%s has no namespace", kind->title);
-    if (needs_namespaces && config->allow_namespace_count == 0)
-        loader_report(loader, raw->key,
-                      "the namespace comes from the alert: `allow: {namespaces: [...]}` must say "
-                      "which ones it may select");
-    if (needs_names && config->allow_name_count == 0)
-        loader_report(loader, raw->key,
-                      "the name comes from the alert: `allow: {names: [...]}` must say which ones "
-                      "it may select (['*'] for any)");
-    if (config->is_templated && !needs_namespaces && !needs_names && !has_any)
-        loader_report(loader, raw->key,
-                      "a part of the address comes from the alert: `allow` must say which "
-                      "namespaces or names it may select");
-}
-
 void resolve_address(struct resolver *resolver, struct raw_target *raw,
                      struct as_target_config *config)
 {
@@ -469,11 +453,8 @@ struct located {
 
 static char *make_place(const struct as_target_ref *ref)
 {
-    const char *url = as_target_ref_get(ref, "url");
-    AS_CLEANUP(as_free_p)
-    char *id =
-        as_xasprintf("%s/%s/%s", ref->kind->word, as_target_ref_get(ref, ref->kind->owner), url);
-    return *url ? as_target_key_make(id) : as_xstrdup("");
+    AS_CLEANUP(as_free_p) char *id = as_target_ref_make_url_id(ref);
+    return id ? as_target_key_make(id) : as_xstrdup("");
 }
 
 static int compare_raw(const struct located *a, const struct located *b)

@@ -213,11 +213,17 @@ const struct schema schema_policy = {
 
 /* What alerts may select of an address */
 
+#define ALLOW_FIELD(word, list)                                                                    \
+    SCHEMA_FIELD(word, STRINGS, raw_allow, lists[list],                                            \
+                 .count_offset = offsetof(struct raw_allow, counts[list]))
+
 static const struct schema_field allow_fields[] = {
-    SCHEMA_FIELD("namespaces", STRINGS, raw_allow, namespaces,
-                 .count_offset = offsetof(struct raw_allow, namespace_count)),
-    SCHEMA_FIELD("names", STRINGS, raw_allow, names,
-                 .count_offset = offsetof(struct raw_allow, name_count)),
+    ALLOW_FIELD("clusters", AS_ALLOW_CLUSTERS),
+    ALLOW_FIELD("apiVersions", AS_ALLOW_API_VERSIONS),
+    ALLOW_FIELD("kinds", AS_ALLOW_KINDS),
+    ALLOW_FIELD("namespaces", AS_ALLOW_NAMESPACES),
+    ALLOW_FIELD("names", AS_ALLOW_NAMES),
+    ALLOW_FIELD("urls", AS_ALLOW_URLS),
     {0},
 };
 

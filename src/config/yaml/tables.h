@@ -16,8 +16,8 @@
 #include "schema.h"
 
 struct raw_allow {
-    const char **namespaces, **names;
-    size_t namespace_count, name_count;
+    const char **lists[AS_ALLOW_COUNT];
+    size_t counts[AS_ALLOW_COUNT];
 };
 
 struct raw_unneeded {

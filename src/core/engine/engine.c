@@ -123,6 +123,7 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     as_arena_deinit(&engine->arena);
     free(engine->effects);
     free(engine->former_refs);
+    targets_free_places(engine);
     free(engine->members);
     free(engine);
     return NULL;

@@ -149,7 +149,7 @@ static bool add_key(struct store_keys *keys, const char *key)
 
 int as_engine_restore_target(struct as_engine *engine, const struct as_target_state *state)
 {
-    struct target *target = target_get(engine, state->ref ? as_target_ref_copy(state->ref)
+    struct target *target = target_get(engine, state->ref ? target_ref_of_stored(engine, state->ref)
                                                           : target_ref_of_id(state->id));
     if (!add_key(&target->stored_as, state->stored_as))
         return -EEXIST;
@@ -160,7 +160,7 @@ int as_engine_restore_target(struct as_engine *engine, const struct as_target_st
 
 int as_engine_restore_intent(struct as_engine *engine, const struct as_intent_state *state)
 {
-    struct target *target = target_get(engine, as_target_ref_copy(state->ref));
+    struct target *target = target_get(engine, target_ref_of_stored(engine, state->ref));
     if (!add_key(&target->intents_stored_as, state->stored_as))
         return -EEXIST;
     target_take_intent(engine, target, state);

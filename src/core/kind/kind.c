@@ -45,6 +45,24 @@ const struct as_address_key *as_target_kind_find_key(const struct as_target_kind
     return NULL;
 }
 
+const char *as_allow_get_word(enum as_allow allow)
+{
+    static const char *const words[AS_ALLOW_COUNT] = {
+        [AS_ALLOW_CLUSTERS] = "clusters", [AS_ALLOW_API_VERSIONS] = "apiVersions",
+        [AS_ALLOW_KINDS] = "kinds",       [AS_ALLOW_NAMESPACES] = "namespaces",
+        [AS_ALLOW_NAMES] = "names",       [AS_ALLOW_URLS] = "urls",
+    };
+    return words[allow];
+}
+
+enum as_allow as_target_kind_find_allow(const struct as_target_kind *kind, const char *key)
+{
+    enum as_allow i = 0;
+    while (i < AS_ALLOW_COUNT && !(kind->allow[i] && strcmp(kind->allow[i], key) == 0))
+        i++;
+    return i;
+}
+
 bool as_target_kind_has_key(const struct as_target_kind *kind, const char *key)
 {
     const struct as_address_key *row = as_target_kind_find_key(kind, key);

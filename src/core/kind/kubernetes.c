@@ -286,6 +286,14 @@ const struct as_target_kind as_target_kind_kubernetes = {
              .is_valid = is_flag,
              .expected = "true or false"},
         },
+    .allow =
+        {
+            [AS_ALLOW_CLUSTERS] = "cluster",
+            [AS_ALLOW_API_VERSIONS] = "apiVersion",
+            [AS_ALLOW_KINDS] = "kind",
+            [AS_ALLOW_NAMESPACES] = "namespace",
+            [AS_ALLOW_NAMES] = "name",
+        },
     .append_key = append_key,
     .has_pods = true,
     .is_current = true,

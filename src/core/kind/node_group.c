@@ -32,6 +32,7 @@ const struct as_target_kind as_target_kind_node_group = {
              .expected = "a provider's name"},
             {.is_valid = is_without_controls, .expected = "text without control characters"},
         },
+    .allow = {[AS_ALLOW_NAMES] = "name", [AS_ALLOW_URLS] = "url"},
     .append_key = append_key,
     .has_nodes = true,
 };

@@ -74,9 +74,9 @@ static inline void world_make_target(struct as_target_config *target, const char
     };
     world_set_address(target, fields, AS_ARRAY_SIZE(fields));
     if (target->is_templated) {
-        target->allow_names = as_xcalloc(1, sizeof(char *));
-        target->allow_names[0] = as_xstrdup("*");
-        target->allow_name_count = 1;
+        target->allowed[AS_ALLOW_NAMES].items = as_xcalloc(1, sizeof(char *));
+        target->allowed[AS_ALLOW_NAMES].items[0] = as_xstrdup("*");
+        target->allowed[AS_ALLOW_NAMES].count = 1;
     }
 }
 

@@ -287,9 +287,9 @@ Test(config, targets)
     cr_assert_eq(any->bounds.cpu_initialization_us, AS_US_PER_S);
     cr_assert_eq(any->bounds.initial_readiness_delay_us, 2 * AS_US_PER_S);
     cr_assert(any->is_templated);
-    cr_assert_eq(any->allow_namespace_count, 2);
-    cr_assert_str_eq(any->allow_namespaces[1], "b*");
-    cr_assert_eq(any->allow_name_count, 1);
+    cr_assert_eq(any->allowed[AS_ALLOW_NAMESPACES].count, 2);
+    cr_assert_str_eq(any->allowed[AS_ALLOW_NAMESPACES].items[1], "b*");
+    cr_assert_eq(any->allowed[AS_ALLOW_NAMES].count, 1);
     cr_assert(any->bounds.has_behavior);
     const struct as_scaling_rules *up = &any->bounds.behavior.up;
     cr_assert_eq(up->window_us, 7 * AS_US_PER_S);

@@ -4,6 +4,8 @@
  */
 #include "engine_harness.h"
 
+#include <stdio.h>
+
 #include <alertscaler/base/attr.h>
 #include <alertscaler/wire/state.h>
 
@@ -65,6 +67,86 @@ Test(engine_targets, two_spellings_of_a_url_have_one_lock)
     cr_said(&h, "said target_not_allowed; answered");
     fire(&h, "Slow", 990);
     cr_assert(strstr(said(&h), "acted web 4>6 applied"));
+    harness_stop(&h);
+}
+
+/* The URL says which group it is. */
+Test(engine_targets, names_of_a_group_give_it_no_further_locks)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "any",
+                     .url = "http://pool/groups/web",
+                     .group_name = "{{ .Labels.app }}",
+                     .allow = "*",
+                     .up = 60}},
+        .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "any", .up = 2}},
+    };
+    WITH(h, spec);
+    fire(&h, "Slow,app=a", 990);
+    cr_assert(strstr(said(&h), "acted web 4>6 applied"));
+    fire(&h, "Slow,app=b", 990);
+    cr_said(&h, "said queued; opened; answered; observe web; decided web 6 cooldown (8) by slow");
+    cr_assert_eq(as_store_memory_get_count(h.memory, AS_STORE_TARGET), 1);
+    harness_stop(&h);
+}
+
+Test(engine_targets, groups_of_one_name_are_several)
+{
+    static const struct spec spec = {
+        .targets = {{.name = "any",
+                     .url = "http://pool/groups/{{ .Labels.app }}",
+                     .group_name = "{{ .Labels.team }}",
+                     .allow = "*",
+                     .up = 60}},
+        .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "any", .up = 2}},
+    };
+    WITH(h, spec);
+    fire(&h, "Slow,app=web,team=shop", 990);
+    cr_assert(strstr(said(&h), "acted web 4>6 applied"));
+    fire(&h, "Slow,app=db,team=shop", 990);
+    cr_assert(strstr(said(&h), "acted db 4>6 applied"));
+    pause(&h, "node_group/mine/http://POOL:80/groups/db");
+    cr_said(&h, "pause db done; answered");
+    pause(&h, "node_group/mine/shop"); /* it is the name of both */
+    cr_said(&h, "pause ? unknown_target; answered");
+    fire(&h, "Slow,app=web,team=other", 990);
+    cr_assert(strstr(said(&h), "decided web 6 cooldown (8) by slow"));
+    cr_assert_eq(as_store_memory_get_count(h.memory, AS_STORE_TARGET), 2);
+    harness_stop(&h);
+}
+
+#define NAMED                                                                                      \
+    {                                                                                              \
+        .name = "named", .url = "http://pool/groups/web/", .group_name = "workers", .up = 60       \
+    }
+#define ANY_GROUP                                                                                  \
+    {                                                                                              \
+        .name = "any", .url = "http://POOL/groups/{{ .Labels.app }}",                              \
+        .group_name = "{{ .Labels.team }}", .allow = "*", .up = 60                                 \
+    }
+#define RULE_OF(entry)                                                                             \
+    {                                                                                              \
+        .name = (entry), .match = {"alertname=" entry}, .target = (entry), .up = 2                 \
+    }
+
+/* Also where its id is its name. */
+Test(engine_targets, a_group_without_a_template_wins_by_its_url)
+{
+    static const struct spec alone = {.targets = {ANY_GROUP}, .rules = {RULE_OF("any")}};
+    static const struct spec both = {.targets = {ANY_GROUP, NAMED},
+                                     .rules = {RULE_OF("any"), RULE_OF("named")}};
+    WITH(h, alone);
+    fire(&h, "any,app=web,team=a", 990);
+    cr_assert(strstr(said(&h), "acted web 4>6 applied"));
+    harness_target(&h, "workers")->size = 6; /* the same group, by its name */
+    harness_reload(&h, &both);
+    (void)said(&h);
+    fire(&h, "any,app=web,team=b", 990);
+    cr_said(&h, "said target_not_allowed; answered");
+    fire(&h, "named", 990); /* under the lock of before */
+    cr_assert(strstr(said(&h), "decided workers 6 cooldown (8) by named"));
+    pause(&h, "node_group/mine/http://pool:80/groups/web");
+    cr_said(&h, "pause workers done; answered");
     harness_stop(&h);
 }
 
@@ -296,6 +378,105 @@ Test(engine_targets, a_pause_of_one_stored_spelling_is_the_targets)
         cr_assert_eq(harness_target(&h, "web")->size, 6);
         harness_stop(&h);
     }
+}
+
+/* --- what an earlier version stored under the names of HTTP groups --- */
+
+static const struct spec any_group = {
+    .targets = {ANY_GROUP},
+    .rules = {
+        {.name = "any", .match = {"alertname=any"}, .target = "any", .up = 2, .max_steps = 1}}};
+
+static void plant_named(struct harness *harness, const char *name, bool has_address,
+                        struct as_target_state state)
+{
+    const struct as_target_field fields[] = {
+        {"provider", "mine"}, {"url", "http://POOL/groups/web"}, {"name", name}};
+    char id[64];
+    (void)snprintf(id, sizeof(id), "node_group/mine/%s", name);
+    AS_CLEANUP(as_target_ref_free_p)
+    struct as_target_ref *ref =
+        as_target_ref_make(&as_target_kind_node_group, id, fields, AS_ARRAY_SIZE(fields));
+    state.ref = has_address ? ref : NULL;
+    plant_target(harness, id, state);
+}
+
+Test(engine_targets, a_pause_under_the_name_of_a_group_holds_its_url)
+{
+    const struct as_moment never = AS_MOMENT_NEVER;
+    for (size_t i = 0; i < 2; i++) {
+        WITH(h, any_group);
+        const struct as_pause_state pause_of = {ago(&h, 10), 0, 0, "ada", "x"};
+        plant_named(&h, "a", i, (struct as_target_state){.last_up = never, .pause = &pause_of});
+        plant_named(&h, "b", i, (struct as_target_state){.last_up = never});
+        harness_crash(&h, 0);
+        fire(&h, "any,app=web,team=b", 990);
+        fire(&h, "any,app=web,team=a", 990);
+        cr_assert(strstr(said(&h), "decided web 4 paused (6) by any") || i == 0);
+        tick(&h, 600);
+        cr_assert_eq(harness_target(&h, "web")->size, i == 0 ? 6 : 4);
+        harness_crash(&h, 1);
+        fire(&h, "any,app=web,team=a,pod=c", 990);
+        cr_assert(strstr(said(&h), "paused"), "%zu", i);
+        harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME,
+                                            .target = "node_group/mine/http://pool/groups/web"});
+        cr_assert(strstr(said(&h), "resume web done"));
+        harness_stop(&h);
+    }
+}
+
+Test(engine_targets, a_lock_under_the_name_of_a_group_is_that_of_its_url)
+{
+    for (size_t i = 0; i < 2; i++) {
+        WITH(h, any_group);
+        plant_named(&h, "a", i, (struct as_target_state){.last_up = ago(&h, 20)});
+        harness_crash(&h, 0);
+        fire(&h, "any,app=web,team=a", 990);
+        cr_assert(strstr(said(&h), "decided web 4 cooldown (6) by any"));
+        tick(&h, 39);
+        cr_assert_eq(harness_target(&h, "web")->size, 4);
+        tick(&h, 1);
+        cr_assert_eq(harness_target(&h, "web")->size, 6);
+        harness_stop(&h);
+    }
+}
+
+/* Operators may know the id that an earlier version printed. */
+Test(engine_targets, an_order_by_the_name_of_a_group_reaches_its_url)
+{
+    WITH(h, any_group);
+    pause(&h, "node_group/mine/a"); /* before its first alert */
+    fire(&h, "any,app=web,team=a", 990);
+    cr_assert(strstr(said(&h), "decided web 4 paused (6) by any"));
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME, .target = "node_group/mine/a"});
+    cr_assert(strstr(said(&h), "resume web done"));
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
+    pause(&h, "node_group/mine/a");
+    cr_said(&h, "pause web done; answered");
+    harness_stop(&h);
+}
+
+/* The id of an entry without a template is its name; with one it is the URL. */
+Test(engine_targets, steps_locks_and_pauses_outlast_a_new_template)
+{
+    static const struct spec plain = {
+        .targets = {{.name = "any", .url = "http://pool/groups/web", .group_name = "a", .up = 60}},
+        .rules = {
+            {.name = "any", .match = {"alertname=any"}, .target = "any", .up = 2, .max_steps = 1}}};
+    WITH(h, plain);
+    fire(&h, "any,app=web,team=a", 990);
+    cr_assert(strstr(said(&h), "acted a 4>6 applied"));
+    harness_target(&h, "web")->size = 6; /* the same group, by its URL */
+    harness_reload(&h, &any_group);
+    (void)said(&h);
+    fire(&h, "any,app=web,team=a,pod=b", 990);
+    cr_assert(strstr(said(&h), "decided web 6 cooldown (8) by any"));
+    harness_reload(&h, &plain);
+    pause(&h, "node_group/mine/a");
+    harness_reload(&h, &any_group);
+    tick(&h, 600);
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
+    harness_stop(&h);
 }
 
 Test(engine_targets, every_stored_intent_is_looked_for_first)

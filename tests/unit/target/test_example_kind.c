@@ -52,6 +52,7 @@ static const struct as_target_kind example = {
               .is_required = true,
               .is_valid = is_plain_name,
               .expected = "a name without slashes and spaces"}},
+    .allow = {[AS_ALLOW_NAMES] = "name"},
     .append_key = append_key,
     .append_size_query = append_size_query,
 };
@@ -217,10 +218,10 @@ Test(example_kind, check_finds_what_is_wrong)
         "unknown key `exampl`; did you mean `example`?",
         "one of `kubernetes`, `node_group` and `example` is needed",
         "expected a name without slashes and spaces, found `a/b`",
-        "an example has no namespace",
+        "no alert may select the namespace of an example",
         "`nodes` is for node groups only",
-        ("the name comes from the alert: `allow: {names: [...]}` must say which ones it may select "
-         "(['*'] for any)"),
+        ("an alert gives `name`: say which values it may give, for example "
+         "`allow: {names: [web, 'api-*']}` (['*']: any)"),
         "the same object as target `i` at ",
         "target `a` is an example, which has no pods",
     };

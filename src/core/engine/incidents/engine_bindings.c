@@ -44,7 +44,7 @@ static void bind(const struct as_engine *engine, struct binding *binding, struct
     for (uint32_t i = 0; i < incident->kept_count; i++) {
         struct as_progress *progress = &incident->kept[i];
         if (strcmp(progress->rule, group->rule->name) == 0 &&
-            as_target_is_same(progress->target, group->target->ref->id)) {
+            as_target_ref_has_id(group->target->ref, progress->target)) {
             binding->steps = progress->steps;
             binding->applied = progress->applied;
             binding->origin = progress->origin;
@@ -139,7 +139,7 @@ static bool forget_sizes(struct incident *incident, const struct target *target)
     }
     for (uint32_t i = 0; i < incident->kept_count; i++) {
         struct as_progress *progress = &incident->kept[i];
-        if (progress->origin < 0 || !as_target_is_same(progress->target, target->ref->id))
+        if (progress->origin < 0 || !as_target_ref_has_id(target->ref, progress->target))
             continue;
         progress->origin = -1;
         changed = true;

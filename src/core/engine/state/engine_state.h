@@ -430,6 +430,12 @@ struct waiter { /* for a commit */
 };
 STAILQ_HEAD(waiter_list, waiter);
 
+/* An HTTP group whose id is its name. */
+struct target_place {
+    char *key; /* of the id that its URL gives */
+    struct target *target;
+};
+
 struct as_engine {
     struct as_engine_config config;
     const struct as_ruleset *ruleset;
@@ -458,6 +464,8 @@ struct as_engine {
     struct as_target_ref **former_refs; /* freed at the next step: of targets with a new spelling */
     size_t former_ref_count, former_ref_capacity;
     size_t target_count, busy_count, named_count;
+    struct target_place *places; /* of HTTP groups with a plain address and a name; by key */
+    size_t place_count;
     struct budget budget;
     struct member_list *members;  /* one per entry of the rule set */
     struct target_list held_back; /* waiting for their `after`; in order of waiting */

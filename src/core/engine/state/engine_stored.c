@@ -483,9 +483,7 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     return state;
 }
 
-/* All but its pause. */
-void target_take_state(struct as_engine *engine, struct target *target,
-                       const struct as_target_state *state)
+static void take_locks(struct target *target, const struct as_target_state *state)
 {
     target->last_up = moment_get_later(target->last_up, state->last_up);
     target->last_down = moment_get_later(target->last_down, state->last_down);
@@ -493,6 +491,20 @@ void target_take_state(struct as_engine *engine, struct target *target,
     target->dry_last_down = moment_get_later(target->dry_last_down, state->dry_last_down);
     target->last_step_down = moment_get_later(target->last_step_down, state->last_step_down);
     target->last_return = moment_get_later(target->last_return, state->last_return);
+}
+
+void target_take_locks(struct target *target, const struct as_target_state *state)
+{
+    take_locks(target, state);
+    if (target->event_count == 0 && target->recommendation_count == 0)
+        take_history(target, state);
+}
+
+/* All but its pause. */
+void target_take_state(struct as_engine *engine, struct target *target,
+                       const struct as_target_state *state)
+{
+    take_locks(target, state);
     target->born = moment_get_later(target->born, state->born);
     if (!target->is_stored || target->keep_us < state->keep_us)
         target->keep_us = state->keep_us;

@@ -23,6 +23,8 @@ void target_take_intent(const struct as_engine *engine, struct target *target,
                         const struct as_intent_state *state);
 struct as_pause_state *pause_fill_state(struct as_engine *engine, const struct pause *pause);
 struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target);
+/* Only locks, of which the later counts, and the history if the target has none. */
+void target_take_locks(struct target *target, const struct as_target_state *state);
 /* Before the first event, united with that of another spelling of the target; without its pause. */
 void target_take_state(struct as_engine *engine, struct target *target,
                        const struct as_target_state *state);

@@ -7,13 +7,17 @@
  */
 #include "engine_targets.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#include "engine/state/engine_effects.h"
 #include "engine/state/engine_history.h"
+#include "engine/state/engine_stored.h"
+#include "engine/targets/engine_pauses.h"
 
 #define BACKOFF_FIRST_US (1 * AS_US_PER_S)
 #define BACKOFF_MAX_US   (60 * AS_US_PER_S)
@@ -36,10 +40,32 @@ static void take_ref(struct as_engine *engine, struct target *target,
     target->ref = ref_taken;
 }
 
-static struct target *find(struct as_engine *engine, struct as_target_ref *ref)
+static struct target *find_in_tree(const struct as_engine *engine, const char *key)
 {
-    struct target key = {.ref = ref};
-    return RB_FIND(target_tree, &engine->targets, &key);
+    struct as_target_ref ref = {.key = key};
+    struct target wanted = {.ref = &ref};
+    return RB_FIND(target_tree, (struct target_tree *)(uintptr_t)&engine->targets, &wanted);
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct target_place *a = left, *b = right;
+    return strcmp(a->key, b->key);
+}
+
+struct target *target_find(const struct as_engine *engine, const char *key)
+{
+    const struct target_place wanted = {.key = (char *)(uintptr_t)key};
+    const struct target_place *place = engine->place_count > 0
+                                           ? bsearch(&wanted, engine->places, engine->place_count,
+                                                     sizeof(*engine->places), compare_places)
+                                           : NULL;
+    return place ? place->target : find_in_tree(engine, key);
+}
+
+static struct target *find(const struct as_engine *engine, const struct as_target_ref *ref)
+{
+    return target_find(engine, ref->key);
 }
 
 static struct target *make(struct as_engine *engine, struct as_target_ref *ref_taken)
@@ -98,6 +124,36 @@ void target_set_config(struct as_engine *engine, struct target *target,
         LIST_INSERT_HEAD(&engine->members[config - engine->ruleset->targets], target, of_entry);
 }
 
+/* True also if the former has no address. */
+static bool has_url_of(const struct target *former, const struct as_target_ref *ref)
+{
+    AS_CLEANUP(as_free_p) char *id = as_target_ref_make_url_id(former->ref);
+    AS_CLEANUP(as_free_p) char *other = as_target_ref_make_url_id(ref);
+    return former->ref->field_count == 0 || (id && other && as_target_is_same(id, other));
+}
+
+/* An HTTP group may be stored under its other id: by the name, as earlier versions did with
+ * templates, or by the URL, before its entry had a name. Its locks and its pause count. */
+static void unite_former(struct as_engine *engine, struct target *target,
+                         const struct as_target_ref *ref)
+{
+    AS_CLEANUP(as_free_p)
+    char *id = target->config->is_templated ? as_target_ref_make_name_id(ref)
+                                            : as_target_ref_make_url_id(ref);
+    AS_CLEANUP(as_free_p) char *key = id ? as_target_key_make(id) : NULL;
+    struct target *former = key ? find_in_tree(engine, key) : NULL;
+    if (!former || former->config || !has_url_of(former, ref))
+        return;
+    const struct as_target_state *state = target_fill_state(engine, former);
+    target_take_locks(target, state);
+    if (!former->pause.is_set)
+        return;
+    pauses_restore(engine, target, state->pause);
+    pause_clear(engine, former);
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
 struct target *target_claim(struct as_engine *engine, const struct as_target_config *config,
                             struct as_target_ref *ref_taken)
 {
@@ -108,11 +164,14 @@ struct target *target_claim(struct as_engine *engine, const struct as_target_con
         target = make(engine, ref_taken);
     else if (is_free)
         take_ref(engine, target, ref_taken); /* requests use the address as written now */
-    else
-        as_target_ref_free(ref_taken);
     if (is_free)
         target_set_config(engine, target, config);
-    return target->config == config ? target : NULL;
+    const bool is_ours = target->config == config;
+    if (is_ours)
+        unite_former(engine, target, ref_taken);
+    if (target->ref != ref_taken)
+        as_target_ref_free(ref_taken);
+    return is_ours ? target : NULL;
 }
 
 void target_make_ready(struct as_engine *engine, struct target *target)
@@ -264,11 +323,56 @@ as_mono_time target_limit_look(const struct as_engine *engine, const struct targ
     return target->uid[0] && latest.us < next.us ? latest : next;
 }
 
+void targets_free_places(struct as_engine *engine)
+{
+    for (size_t i = 0; i < engine->place_count; i++)
+        free(engine->places[i].key);
+    free(engine->places);
+    engine->places = NULL;
+    engine->place_count = 0;
+}
+
+/* No template may claim the URL of a group that has another id. */
+static void note_places(struct as_engine *engine)
+{
+    struct target *target;
+    size_t count = 0;
+    engine->places = as_xcalloc(engine->named_count + 1, sizeof(*engine->places));
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        AS_CLEANUP(as_free_p)
+        char *id = target->config ? as_target_ref_make_url_id(target->ref) : NULL;
+        AS_CLEANUP(as_free_p) char *key = id ? as_target_key_make(id) : NULL;
+        if (!key || strcmp(key, target->ref->key) == 0)
+            continue;
+        engine->places[count++] = (struct target_place){.key = key, .target = target};
+        key = NULL;
+    }
+    engine->place_count = count;
+    qsort(engine->places, count, sizeof(*engine->places), compare_places);
+}
+
+struct as_target_ref *target_ref_of_stored(const struct as_engine *engine,
+                                           const struct as_target_ref *stored)
+{
+    AS_CLEANUP(as_free_p) char *id = as_target_ref_make_url_id(stored);
+    bool is_plain = false, is_templated = false; /* which entries have the address */
+    for (size_t i = 0; id && i < engine->ruleset->target_count; i++) {
+        const struct as_target_config *config = &engine->ruleset->targets[i];
+        if (config->is_templated)
+            is_templated = is_templated || as_target_may_have_id(config, id);
+        else
+            is_plain = is_plain || as_target_may_have_id(config, stored->id);
+    }
+    return as_target_ref_make(stored->kind, is_templated && !is_plain ? id : stored->id,
+                              stored->fields, stored->field_count);
+}
+
 /* Targets with a plain address exist from the start: for metrics and the API, and because no
  * template may claim their address. */
 static void make_named(struct as_engine *engine)
 {
     engine->named_count = 0;
+    targets_free_places(engine);
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
         const struct as_target_config *config = &engine->ruleset->targets[i];
         if (config->is_templated)
@@ -282,6 +386,7 @@ static void make_named(struct as_engine *engine)
         target->dirty = true;
         engine->named_count++;
     }
+    note_places(engine);
 }
 
 void targets_reset_entries(struct as_engine *engine)

@@ -10,6 +10,8 @@
 #define REEVALUATE_US (60 * AS_US_PER_S)
 
 struct as_target_ref *target_ref_of_id(const char *id);
+/* By the key of one of its ids. NULL: none. */
+struct target *target_find(const struct as_engine *engine, const char *key);
 struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken);
 void target_set_config(struct as_engine *engine, struct target *target,
                        const struct as_target_config *config);
@@ -45,5 +47,9 @@ as_mono_time target_limit_look(const struct as_engine *engine, const struct targ
                                as_mono_time next);
 /* New rules: every target loses its entry; those with a plain address get it again. */
 void targets_reset_entries(struct as_engine *engine);
+void targets_free_places(struct as_engine *engine);
+/* The address of a stored target: with its id of today. */
+struct as_target_ref *target_ref_of_stored(const struct as_engine *engine,
+                                           const struct as_target_ref *stored);
 
 #endif

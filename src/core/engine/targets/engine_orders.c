@@ -34,12 +34,10 @@
 
 static const char stopped[] = "given up: the kill switch was set";
 
-static struct target *find_by_id(struct as_engine *engine, const char *id)
+static struct target *find_by_id(const struct as_engine *engine, const char *id)
 {
-    AS_CLEANUP(as_free_p) char *text = as_target_key_make(id);
-    struct as_target_ref ref = {.key = text};
-    struct target key = {.ref = &ref};
-    return RB_FIND(target_tree, &engine->targets, &key);
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
+    return target_find(engine, key);
 }
 
 /* The only target of the entry with this name; NULL: none, or several. */
@@ -54,6 +52,19 @@ static struct target *find_by_name(struct as_engine *engine, const char *name, s
             found = target;
             ++*count_out;
         }
+    }
+    return *count_out == 1 ? found : NULL;
+}
+
+/* The only HTTP group in use that an earlier version gave this id; NULL: none, or several. */
+static struct target *find_by_former_id(struct as_engine *engine, const char *id, size_t *count_out)
+{
+    struct target *found = NULL, *target;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        if (!target->config || !as_target_ref_has_id(target->ref, id))
+            continue;
+        found = target;
+        ++*count_out;
     }
     return *count_out == 1 ? found : NULL;
 }
@@ -377,7 +388,11 @@ static void refuse_name(struct as_engine *engine, struct deed *deed, size_t coun
 static struct target *find(struct as_engine *engine, const struct as_order *order,
                            size_t *count_out)
 {
-    struct target *target = find_by_id(engine, order->target);
+    struct target *target = find_by_id(engine, order->target), *group = NULL;
+    if (!target || !target->config)
+        group = find_by_former_id(engine, order->target, count_out);
+    if (group || *count_out > 1)
+        return group;
     if (!target)
         target = find_by_name(engine, order->target, count_out);
     if (!target && order->kind == AS_ORDER_PAUSE && may_come(engine, order->target))

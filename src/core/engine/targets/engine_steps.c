@@ -65,7 +65,7 @@ static void count_kept_step(struct as_engine *engine, const struct target *targe
         for (uint32_t i = 0; i < incident->kept_count; i++) {
             struct as_progress *kept = &incident->kept[i];
             if (strcmp(kept->rule, intent->rule) != 0 ||
-                !as_target_is_same(kept->target, target->ref->id) ||
+                !as_target_ref_has_id(target->ref, kept->target) ||
                 !incident_took_part(incident, intent))
                 continue;
             if (kept->steps++ == 0)
