@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 
@@ -62,20 +63,16 @@ static int sync_directory(struct audit_file *file, struct as_error *error)
 static int open_current(struct audit_file *file, struct as_error *error)
 {
     struct stat info;
-    int flags = O_RDWR | O_APPEND | O_CLOEXEC;
-    bool created = false;
+    const int flags = O_RDWR | O_APPEND;
+    int status = as_file_open(file->path, AS_FILE_OWN, flags, &file->fd, &info);
+    const bool created = status == -ENOENT;
 
-    file->fd = open(file->path, flags);
-    if (file->fd < 0 && errno == ENOENT) {
-        file->fd = open(file->path, flags | O_CREAT | O_EXCL, 0640);
-        created = true;
+    if (created) {
+        status = as_file_create(AT_FDCWD, file->path, flags, 0640, &file->fd);
+        info.st_size = 0;
     }
-    if (file->fd < 0)
-        return fail(file, errno, "open", error);
-    if (fstat(file->fd, &info))
-        return fail(file, errno, "open", error);
-    if (!S_ISREG(info.st_mode))
-        return fail(file, EINVAL, "not a regular file", error);
+    if (status)
+        return fail(file, -status, "open", error);
     if (flock(file->fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK)
             return fail(file, errno, "lock", error);
@@ -115,18 +112,14 @@ static int read_sibling(struct audit_file *file, const char *name, struct as_err
 {
     AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s/%s", file->directory, name);
     struct as_audit_head head;
-    struct stat info;
     uint64_t size;
+    int fd;
 
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
+    if (as_file_open(path, AS_FILE_OWN, O_RDWR, &fd, NULL))
         return 0; /* we may not write to it, so we have not appended to it */
-    int status = 0;
-    if (!fstat(fd, &info) && S_ISREG(info.st_mode)) {
-        status = as_audit_tail_recover(fd, path, SIBLING_WINDOW, &head, &size, error);
-        if (!status && head.seq > file->head.seq)
-            file->head = head;
-    }
+    int status = as_audit_tail_recover(fd, path, SIBLING_WINDOW, &head, &size, error);
+    if (!status && head.seq > file->head.seq)
+        file->head = head;
     close(fd);
     return status;
 }

@@ -21,6 +21,7 @@
 
 #include <alertscaler/audit/chain.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
 
 struct tail {
@@ -101,8 +102,11 @@ static int save_damaged(const struct tail *tail, struct as_error *error)
     if (!memchr(from, '\n', size))
         return 0;
     AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s.damaged", tail->path);
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-    int code = fd < 0 ? errno : 0;
+    const int flags = O_WRONLY | O_APPEND;
+    int fd = -1;
+    int code = -as_file_open(path, AS_FILE_OWN, flags, &fd, NULL);
+    if (code == ENOENT)
+        code = -as_file_create(AT_FDCWD, path, flags, 0640, &fd);
     while (!code && done < size) {
         ssize_t n = write(fd, from + done, size - done);
         if (n > 0)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/str.h>
 
 /* Appends to `text`, which holds *size_io bytes of AS_ERROR_SIZE; cuts between characters. */
@@ -60,6 +61,6 @@ void as_error_set_errno(struct as_error *error, int code, const char *format, ..
         return;
     va_list arguments;
     va_start(arguments, format);
-    build(error, format, arguments, strerror(code < 0 ? -code : code));
+    build(error, format, arguments, as_errno_get_text(code));
     va_end(arguments);
 }

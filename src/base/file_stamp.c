@@ -6,19 +6,32 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+static struct as_file_stamp make_stamp(const struct stat *found)
+{
+    return (struct as_file_stamp){
+        .device = found->st_dev,
+        .inode = found->st_ino,
+        .size = found->st_size,
+        .modified = found->st_mtim,
+        .changed = found->st_ctim,
+    };
+}
+
 int as_file_stamp_take(const char *path, struct as_file_stamp *stamp_out)
 {
     struct stat found;
     if (stat(path, &found) != 0)
         return -errno;
-    *stamp_out = (struct as_file_stamp){
-        .is_file = S_ISREG(found.st_mode),
-        .device = found.st_dev,
-        .inode = found.st_ino,
-        .size = found.st_size,
-        .modified = found.st_mtim,
-        .changed = found.st_ctim,
-    };
+    *stamp_out = make_stamp(&found);
+    return 0;
+}
+
+int as_file_stamp_take_own(const char *path, struct as_file_stamp *stamp_out)
+{
+    struct stat found;
+    if (lstat(path, &found) != 0)
+        return -errno;
+    *stamp_out = make_stamp(&found);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/encode.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/json_schema.h>
 
@@ -48,20 +49,6 @@ static int make_folder(const char *path, struct as_error *error)
     return status;
 }
 
-static int write_all(int fd, const char *text)
-{
-    for (size_t left = strlen(text); left > 0;) {
-        const ssize_t n = write(fd, text, left);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n > 0) {
-            text += n;
-            left -= (size_t)n;
-        }
-    }
-    return 0;
-}
-
 static int write_file(const char *folder, const char *name, mode_t mode, const char *text,
                       struct as_error *error)
 {
@@ -76,10 +63,7 @@ static int write_file(const char *folder, const char *name, mode_t mode, const c
             return status;
         }
     }
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    int status = fd < 0 ? -errno : write_all(fd, text);
-    if (fd >= 0 && close(fd) != 0 && status == 0)
-        status = -errno;
+    const int status = as_file_write_new(AT_FDCWD, path, mode, text, strlen(text));
     if (status)
         as_error_set_errno(error, status, "%s", path);
     return status;

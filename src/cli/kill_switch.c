@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/config/config.h>
 
 #include "check/config_option.h"
@@ -15,14 +17,10 @@
 
 static int set(const char *path, const char *reason, struct as_error *error)
 {
-    FILE *file = fopen(path, "we");
-    bool is_written = file && fprintf(file, "%s\n", reason) > 0;
-    if (file)
-        is_written = fclose(file) == 0 && is_written;
-    if (is_written)
-        return 0;
-    const int status = -errno;
-    as_error_set_errno(error, status, "%s", path);
+    AS_CLEANUP(as_free_p) char *line = as_xasprintf("%s\n", reason);
+    const int status = as_file_replace(path, 0666, line, strlen(line));
+    if (status)
+        as_error_set_errno(error, status, "%s", path);
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/config/yaml_input.h>
 
 #include "access_patterns.h"
 #include "content_hash.h"
@@ -212,7 +213,11 @@ static int load_all(const char *path, const char *const *rules, size_t count,
                     struct as_config **config_out, struct as_diagnostics *diagnostics)
 {
     AS_CLEANUP(loading_deinit) struct loading loading = {.diagnostics = diagnostics};
-    int status = path ? as_yaml_load(path, diagnostics, &loading.settings_tree) : 0;
+    int status = 0;
+    if (path && rules) /* for a command: the daemon loads its own rules */
+        status = as_yaml_input_load(path, diagnostics, &loading.settings_tree);
+    else if (path)
+        status = as_yaml_load(path, diagnostics, &loading.settings_tree);
     if (status < 0)
         return status == -EINVAL || status == -EFBIG ? AS_CONFIG_INVALID : status;
     AS_CLEANUP(as_config_free_p) struct as_config *config = config_new(path ? path : "");
@@ -252,7 +257,7 @@ int as_config_load_http(const char *path, struct as_config **config_out,
 {
     AS_CLEANUP(loading_deinit) struct loading loading = {.diagnostics = diagnostics};
     struct as_yaml_tree *tree = NULL;
-    int status = as_yaml_load(path, diagnostics, &tree);
+    int status = as_yaml_input_load(path, diagnostics, &tree);
     if (status < 0)
         return status == -EINVAL || status == -EFBIG ? AS_CONFIG_INVALID : status;
     AS_CLEANUP(as_config_free_p) struct as_config *config = config_new(path);

@@ -18,10 +18,13 @@
 #include <time.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 
 #define HEAD_MAX     ((size_t)64 * 1024)
+#define PEM_MAX      ((size_t)1024 * 1024)
 #define DEAD_AFTER_S 30L
 
 #define SET(call, option, value)                                                                   \
@@ -214,17 +217,32 @@ static void set_pem(struct as_http_call *call, CURLoption option, const char *pe
     SET(call, option, &blob);
 }
 
+/* Curl would wait in the loop for the other end of a pipe. By the content, unlike by the name, curl
+ * also knows that a connection was made with an older certificate. */
+static void set_pem_file(struct as_http_call *call, CURLoption option, const char *path)
+{
+    char *pem;
+    size_t size;
+    if (!path || call->error[0])
+        return;
+    const int status = as_file_read(path, PEM_MAX, &pem, &size);
+    if (status) {
+        snprintf(call->error, sizeof(call->error), "%s: %s", path, as_errno_get_text(status));
+        return;
+    }
+    if (*pem)
+        set_pem(call, option, pem);
+    else
+        snprintf(call->error, sizeof(call->error), "%s: is empty", path);
+    as_wipe_free(pem);
+}
+
 static void set_tls(struct as_http_call *call, const struct as_http_tls *tls)
 {
     SET(call, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (tls->ca_file) {
-        SET(call, CURLOPT_CAINFO, tls->ca_file);
-        SET(call, CURLOPT_CA_CACHE_TIMEOUT, 0L); /* the file may change */
-    }
-    if (tls->cert_file)
-        SET(call, CURLOPT_SSLCERT, tls->cert_file);
-    if (tls->key_file)
-        SET(call, CURLOPT_SSLKEY, tls->key_file);
+    set_pem_file(call, CURLOPT_CAINFO_BLOB, tls->ca_file);
+    set_pem_file(call, CURLOPT_SSLCERT_BLOB, tls->cert_file);
+    set_pem_file(call, CURLOPT_SSLKEY_BLOB, tls->key_file);
     set_pem(call, CURLOPT_CAINFO_BLOB, tls->ca_pem);
     set_pem(call, CURLOPT_SSLCERT_BLOB, tls->cert_pem);
     set_pem(call, CURLOPT_SSLKEY_BLOB, tls->key_pem);
@@ -293,7 +311,8 @@ static void set_options(struct as_http_call *call, const struct as_http_request 
     SET(call, CURLOPT_WRITEDATA, call);
     SET(call, CURLOPT_HEADERFUNCTION, take_header);
     SET(call, CURLOPT_HEADERDATA, call);
-    set_tls(call, &request->tls);
+    if (is_tls)
+        set_tls(call, &request->tls);
     set_headers(call, request);
     if (as_str_is_empty(request->tls.server_name))
         SET(call, CURLOPT_URL, request->url);

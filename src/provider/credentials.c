@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/str.h>
 
 #define LABEL_MAX 63 /* bytes of one label of a host name (RFC 1035) */
@@ -46,7 +47,7 @@ const char *as_credentials_take_file(struct as_talk *talk)
 {
     if (!talk->content) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "cannot read %s: %s", talk->path,
-                     strerror(talk->error_number));
+                     as_errno_get_text(talk->error_number));
         return NULL;
     }
     const char *text = talk->content + strspn(talk->content, " \t\r\n");

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/store/sqlite.h>
 
 #include "sqlite_memory.h"
@@ -90,26 +91,21 @@ static int fail_errno(const char *path, int code, struct as_error *error)
 /* Checks that the file exists and is writable; creates it with mode 0600 if allowed. */
 static int make_file(const char *path, bool may_create, struct as_error *error)
 {
-    struct stat info;
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | (may_create ? O_CREAT : 0), 0600);
+    int fd;
+    int status = as_file_open(path, AS_FILE_OWN, O_RDWR, &fd, NULL);
 
-    if (fd < 0 && errno == ENOENT && !may_create) {
+    if (status == -ENOENT && may_create)
+        status = as_file_create(AT_FDCWD, path, O_RDWR, 0600, &fd);
+    if (status == -ENOENT && !may_create) {
         as_error_set(error,
                      "state file %s: it is gone: bring it back (is its file system mounted?), or "
                      "restart to begin without the open incidents and locks in it",
                      path);
         return -ENOENT;
     }
-    if (fd < 0)
-        return fail_errno(path, errno, error);
-    int code = fstat(fd, &info) ? errno : 0;
+    if (status)
+        return fail_errno(path, -status, error);
     close(fd);
-    if (code)
-        return fail_errno(path, code, error);
-    if (!S_ISREG(info.st_mode)) {
-        as_error_set(error, "state file %s: not a regular file", path);
-        return -EINVAL;
-    }
     return 0;
 }
 

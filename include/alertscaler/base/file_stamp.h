@@ -13,7 +13,6 @@
 #include <alertscaler/base/attr.h>
 
 struct as_file_stamp {
-    bool is_file; /* no folder, pipe or device */
     dev_t device;
     ino_t inode;
     off_t size;
@@ -23,6 +22,8 @@ struct as_file_stamp {
 
 /* Follows symbolic links. 0, or a negative errno. */
 int as_file_stamp_take(const char *path, struct as_file_stamp *stamp_out) AS_MUST_USE;
+/* The same of whatever has this name, also of a link itself. */
+int as_file_stamp_take_own(const char *path, struct as_file_stamp *stamp_out) AS_MUST_USE;
 bool as_file_stamp_is_same(const struct as_file_stamp *a, const struct as_file_stamp *b);
 
 #endif

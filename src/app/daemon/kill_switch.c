@@ -1,22 +1,31 @@
 /*
- * Each check uses the file's name: it may be replaced, and its folder may come and go. Its content
- * is read again only after a change.
+ * The kill switch's file and annotation. Each check uses the file's name: the file may be replaced,
+ * and its folder may come and go. Its content is read again only after a change.
+ *
+ * Every reader sees the content. So it comes only from a regular file with this one name: a
+ * symbolic or hard link would show another file that the daemon may read, for example a token.
+ * Anything else with this name sets the switch too, but nothing is read from it.
  */
 #include "kill_switch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/file_stamp.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 
 #define FILE_WHO       "kill switch file"
 #define ANNOTATION_WHO "kill switch annotation"
+#define FILE_MAX       ((size_t)64 * 1024)
 #define NO_REASON      "no reason is written there"
 
 struct as_kill_switch {
@@ -74,14 +83,38 @@ void as_kill_switch_set_annotation(struct as_kill_switch *kill_switch, const cha
     set_reason(kill_switch->annotation, reason, strlen(reason));
 }
 
-/* If it is unreadable, too large, a folder or a pipe: it exists, and that is enough. */
+static int read_file(const char *path, char **text_out, size_t *size_out)
+{
+    struct stat info;
+    int fd;
+    int status = as_file_open(path, AS_FILE_OWN, O_RDONLY, &fd, &info);
+    if (status)
+        return status;
+    status = info.st_nlink > 1 ? -EMLINK : as_file_read_open(fd, FILE_MAX, text_out, size_out);
+    close(fd);
+    return status;
+}
+
+static const char *explain(int status)
+{
+    switch (status) {
+    case -ELOOP: return "the file is a symbolic link";
+    case -EMLINK: return "the file has more than one hard link";
+    default: return as_errno_get_text(status);
+    }
+}
+
+/* Whatever prevents the reading: it exists, and that is enough. */
 static void read_reason(struct as_kill_switch *kill_switch, const struct as_file_stamp *now)
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
     size_t size = 0;
-    if (now->is_file && as_file_read(kill_switch->path, 65536, &text, &size) != 0)
-        size = 0;
-    set_reason(kill_switch->reason, text ? text : "", size);
+    const int status = read_file(kill_switch->path, &text, &size);
+    if (status == 0)
+        set_reason(kill_switch->reason, text, size);
+    else
+        (void)snprintf(kill_switch->reason, sizeof(kill_switch->reason),
+                       "the file's content is not shown: %s", explain(status));
     kill_switch->seen = *now;
 }
 
@@ -106,7 +139,7 @@ static void on_blind(struct as_kill_switch *kill_switch, int code)
 static void look_at_file(struct as_kill_switch *kill_switch)
 {
     struct as_file_stamp now;
-    const int status = -as_file_stamp_take(kill_switch->path, &now);
+    const int status = -as_file_stamp_take_own(kill_switch->path, &now);
     const bool is_there = status == 0, is_gone = status == ENOENT || status == ENOTDIR;
     if (!is_there && !is_gone) {
         on_blind(kill_switch, status);

@@ -16,6 +16,7 @@
 #include <alertscaler/app/record_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
 
 #include "history_private.h"
@@ -46,9 +47,8 @@ struct as_history_fill {
 static uint64_t open_part(struct log_part *part, const char *path, uint64_t bytes_max)
 {
     struct stat st;
-    part->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (part->fd < 0 || fstat(part->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return 0; /* closed at the end */
+    if (as_file_open(path, AS_FILE_OWN, O_RDONLY, &part->fd, &st) != 0)
+        return 0;
     part->end = (uint64_t)st.st_size;
     part->at = part->end > bytes_max ? part->end - bytes_max : 0;
     part->is_cut = part->at > 0;

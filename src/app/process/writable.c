@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
@@ -35,10 +36,24 @@ static int refuse(const char *path, const char *place, int code, struct as_error
     return -code;
 }
 
+/* The file is opened without following a link: another user may have put the link there. */
+static int refuse_link(const char *path, struct as_error *error)
+{
+    AS_CLEANUP(as_free_p) char *real = realpath(path, NULL);
+    as_error_set(error,
+                 "%s: alertscaler writes to no file through a symbolic link; name the file itself"
+                 "%s%s",
+                 path, real ? ": " : "", real ? real : "");
+    return -ELOOP;
+}
+
 int as_writable_check(const char *path, bool has_neighbours, struct as_error *error)
 {
     AS_CLEANUP(as_free_p) char *copy = as_xstrdup(path);
     const char *folder = dirname(copy);
+    struct stat info;
+    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
+        return refuse_link(path, error);
     const bool is_there = access(path, F_OK) == 0;
     if (is_there && access(path, W_OK) != 0)
         return refuse(path, "this file", errno, error);

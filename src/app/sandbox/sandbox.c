@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
 
 #if defined(__has_feature)
@@ -190,12 +191,13 @@ int as_sandbox_check(const struct as_sandbox *sandbox, const struct as_sandbox_c
 /* The unreadable path; its folder if it is missing, as creating it may be refused; else NULL. */
 static char *find_refused(const char *path)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd >= 0)
+    int fd;
+    const int status = as_file_open(path, AS_FILE_CONFIGURED, O_RDONLY, &fd, NULL);
+    if (status == 0)
         close(fd);
-    if (fd < 0 && errno == EACCES)
+    if (status == -EACCES)
         return realpath(path, NULL);
-    const char *slash = fd < 0 && errno == ENOENT ? strrchr(path, '/') : NULL;
+    const char *slash = status == -ENOENT ? strrchr(path, '/') : NULL;
     if (!slash || slash == path)
         return NULL;
     AS_CLEANUP(as_free_p) char *folder = as_xstrndup(path, (size_t)(slash - path));

@@ -14,6 +14,7 @@
 #include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/unit.h>
 #include <alertscaler/core/sized.h>
@@ -237,16 +238,11 @@ static char *make_path(const char *folder, const char *label, size_t number, boo
 
 static int write_file(const char *path, const struct as_buf *text, struct as_error *error)
 {
-    FILE *file = fopen(path, "we");
-    bool is_written = file && fwrite(text->data, 1, text->size, file) == text->size;
+    const int status = as_file_replace(path, 0666, text->data, text->size);
 
-    if (file && fclose(file) != 0)
-        is_written = false;
-    if (is_written)
-        return 0;
-    const int code = errno ? errno : EIO;
-    as_error_set_errno(error, code, "%s", path);
-    return -code;
+    if (status)
+        as_error_set_errno(error, status, "%s", path);
+    return status;
 }
 
 static int write_chart(const struct comparison *comparison, struct compared *target, size_t number,

@@ -12,6 +12,7 @@
 #include <alertscaler/access/secret_file.h>
 #include <alertscaler/app/writable.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/yaml_tree.h>
 
@@ -34,7 +35,7 @@ static void warn_unreadable(struct walk *walk, const struct as_yaml_node *node, 
     else
         as_yaml_warn(walk->tree, node, AS_YAML_SHOW, walk->diagnostics,
                      "%s cannot be read now: %s; what needs it fails until it can", path,
-                     strerror(-status));
+                     as_errno_get_text(status));
 }
 
 /* Paths in a configuration are relative to its folder. */

@@ -12,6 +12,7 @@
 
 #include <alertscaler/app/engine_config.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/number.h>
 
 #define SEED 1
@@ -61,7 +62,7 @@ static int load_files(const struct as_args *args, const char *const *paths, size
         return as_config_load_rules(paths, count, config_out, diagnostics);
     const int status = as_config_load_with_rules(settings, paths, count, config_out, diagnostics);
     if (status < 0)
-        (void)as_cli_fail(args, "%s: %s", settings, strerror(-status));
+        (void)as_cli_fail(args, "%s: %s", settings, as_errno_get_text(status));
     return status;
 }
 
@@ -76,7 +77,7 @@ static int load_folder(const struct as_args *args, const char *folder,
         return -ENOENT;
     }
     if (status) {
-        (void)as_cli_fail(args, "%s: %s", folder, strerror(-status));
+        (void)as_cli_fail(args, "%s: %s", folder, as_errno_get_text(status));
         return status;
     }
     return load_files(args, (const char *const *)paths.items, paths.count, config_out, diagnostics);
@@ -103,7 +104,7 @@ int rules_load(const struct as_args *args, const char *path, struct as_config **
     else if (as_config_find_kind(path) == AS_CONFIG_RULES)
         status = load_files(args, &path, 1, config_out, &diagnostics);
     else if ((status = as_config_load(path, config_out, &diagnostics)) < 0)
-        (void)as_cli_fail(args, "%s: %s", path, strerror(-status));
+        (void)as_cli_fail(args, "%s: %s", path, as_errno_get_text(status));
     return end_loading(&diagnostics, status);
 }
 
@@ -113,7 +114,7 @@ int rules_load_http(const struct as_args *args, const char *path, struct as_conf
     const int status = as_config_load_http(path, config_out, &diagnostics);
 
     if (status < 0)
-        (void)as_cli_fail(args, "%s: %s", path, strerror(-status));
+        (void)as_cli_fail(args, "%s: %s", path, as_errno_get_text(status));
     return end_loading(&diagnostics, status);
 }
 

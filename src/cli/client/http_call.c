@@ -13,12 +13,14 @@
 
 #include <alertscaler/app/version.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/str.h>
 
 #define DEFAULT_URL        "http://localhost:9096"
 #define CONNECT_TIMEOUT_MS 5000L
 #define TIMEOUT_MS         30000L
 #define TOKEN_MAX          ((size_t)16 * 1024)
+#define CA_FILE_MAX        ((size_t)1024 * 1024)
 #define EXPLANATION_MAX    2048
 
 static const char *find_setting(const struct as_args *args, const char *option, const char *name)
@@ -86,7 +88,7 @@ static int read_token(const char *path, char **token_out, struct as_error *error
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
     size_t size;
-    const int status = as_file_read(path, TOKEN_MAX, &text, &size);
+    const int status = as_file_read_input(path, TOKEN_MAX, &text, &size);
     if (status != 0) {
         as_error_set_errno(error, status, "%s", path);
         return status;
@@ -127,7 +129,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *context)
     return as_buf_check(body) == 0 ? size * count : 0;
 }
 
-static void set_options(CURL *curl, const struct place *place, const char *ca_file,
+static void set_options(CURL *curl, const struct place *place, const char *ca_pem,
                         struct curl_slist *headers, const struct as_buf *body,
                         struct http_answer *answer)
 {
@@ -140,8 +142,10 @@ static void set_options(CURL *curl, const struct place *place, const char *ca_fi
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer->body);
-    if (ca_file)
-        curl_easy_setopt(curl, CURLOPT_CAINFO, ca_file);
+    if (ca_pem) {
+        struct curl_blob blob = {(void *)(uintptr_t)ca_pem, strlen(ca_pem), CURL_BLOB_COPY};
+        curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &blob);
+    }
     if (place->is_here)
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
     if (body) {
@@ -151,7 +155,7 @@ static void set_options(CURL *curl, const struct place *place, const char *ca_fi
     }
 }
 
-static int perform(const struct place *place, const char *ca_file, struct curl_slist *headers,
+static int perform(const struct place *place, const char *ca_pem, struct curl_slist *headers,
                    const struct as_buf *body, struct http_answer *answer_out,
                    struct as_error *error)
 {
@@ -160,7 +164,7 @@ static int perform(const struct place *place, const char *ca_file, struct curl_s
     CURL *curl = curl_easy_init();
     if (!curl)
         return -ENOMEM;
-    set_options(curl, place, ca_file, headers, body, &answer);
+    set_options(curl, place, ca_pem, headers, body, &answer);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, text);
     const CURLcode code = curl_easy_perform(curl);
     long status = 0;
@@ -186,13 +190,20 @@ int http_call_run(const struct as_args *args, const char *path, const struct as_
 {
     const char *address = find_setting(args, "url", "ALERTSCALER_URL");
     AS_CLEANUP(place_deinit) struct place place = {0};
+    const char *ca_file = find_setting(args, "ca-file", "ALERTSCALER_CA_FILE");
+    AS_CLEANUP(as_free_p) char *ca_pem = NULL;
+    size_t ca_size;
     struct curl_slist *headers = NULL;
     int status = find_place(address ? address : DEFAULT_URL, path, &place, error);
     if (status == 0)
         status = make_headers(args, body != NULL, &headers, error);
+    if (status == 0 && ca_file) {
+        status = as_file_read_input(ca_file, CA_FILE_MAX, &ca_pem, &ca_size);
+        if (status != 0)
+            as_error_set_errno(error, status, "%s", ca_file);
+    }
     if (status == 0)
-        status = perform(&place, find_setting(args, "ca-file", "ALERTSCALER_CA_FILE"), headers,
-                         body, answer_out, error);
+        status = perform(&place, ca_pem, headers, body, answer_out, error);
     curl_slist_free_all(headers);
     return status;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/config.h>
 #include <alertscaler/config/rule_tests.h>
@@ -76,17 +77,7 @@ static char *make_template(const char *path)
 static int write_text(int folder, const char *name, const char *text, size_t size,
                       struct as_error *error)
 {
-    const int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    int status = fd < 0 ? -errno : 0;
-    for (size_t done = 0; status == 0 && done < size;) {
-        const ssize_t n = write(fd, text + done, size - done);
-        if (n < 0 && errno != EINTR)
-            status = -errno;
-        else if (n > 0)
-            done += (size_t)n;
-    }
-    if (fd >= 0 && close(fd) != 0 && status == 0)
-        status = -errno;
+    const int status = as_file_write_new(folder, name, 0666, text, size);
     if (status)
         as_error_set_errno(error, status, "%s", name);
     return status;

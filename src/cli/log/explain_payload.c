@@ -14,7 +14,7 @@
 #include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
-#include <alertscaler/base/str.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/core/reason.h>
 #include <alertscaler/core/target.h>
 #include <alertscaler/wire/payload.h>
@@ -266,7 +266,7 @@ static int read_payload(const char *path, struct as_notification **notification_
     AS_CLEANUP(as_free_p) char *text = NULL;
     size_t size;
     int status =
-        as_file_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, PAYLOAD_MAX, &text, &size);
+        as_file_read_input(strcmp(path, "-") == 0 ? "/dev/stdin" : path, PAYLOAD_MAX, &text, &size);
 
     if (status) {
         as_error_set_errno(error, status, "%s", path);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/config.h>
@@ -25,15 +26,12 @@
 
 int log_reader_open(struct log_reader *reader, const char *path, struct as_error *error)
 {
-    struct stat info;
-    int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-    int code = fd < 0 || fstat(fd, &info) ? errno : 0;
+    const bool is_stdin = strcmp(path, "-") == 0;
+    int fd = is_stdin ? dup(STDIN_FILENO) : -1;
+    const int code =
+        is_stdin ? (fd < 0 ? errno : 0) : -as_file_open(path, AS_FILE_INPUT, O_RDONLY, &fd, NULL);
 
-    if (!code && S_ISDIR(info.st_mode))
-        code = EISDIR;
     if (code) {
-        if (fd >= 0)
-            close(fd);
         if (code == ENOENT && strpbrk(path, "*?["))
             as_error_set(error, "%s: no file matches this pattern", path);
         else
@@ -206,9 +204,10 @@ static int find_configured(const char *config_file, struct log_files *files, str
 {
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
+    const char *const no_rules[] = {NULL};
     size_t capacity = 0;
 
-    int status = as_config_load(config_file, &config, &diagnostics);
+    int status = as_config_load_with_rules(config_file, no_rules, 0, &config, &diagnostics);
     as_diagnostics_deinit(&diagnostics);
     if (status < 0)
         as_error_set_errno(error, status, "%s", config_file);

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/regex.h>
 
 #include "cli.h"
@@ -114,9 +116,15 @@ static int write_junit(const struct as_args *args, const struct test_files *all)
     const char *path = as_args_get(args, "junit");
     if (!path)
         return 0;
-    FILE *out = fopen(path, "we");
-    if (!out)
-        return as_cli_fail(args, "%s: %s", path, strerror(errno));
+    int fd;
+    const int status = as_file_open_output(path, &fd);
+    if (status)
+        return as_cli_fail(args, "%s: %s", path, as_errno_get_text(status));
+    FILE *out = fdopen(fd, "w");
+    if (!out) {
+        close(fd);
+        return as_cli_fail(args, "%s: cannot be written", path);
+    }
     test_print_junit(all->files, all->count, out);
     const bool is_bad = ferror(out);
     if (fclose(out) != 0 || is_bad)

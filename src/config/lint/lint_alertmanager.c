@@ -12,6 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/config/yaml_input.h>
 
 #include "yaml/schema.h"
 
@@ -325,7 +326,7 @@ int lint_alertmanager_load(const char *path, const char *prefix, struct as_diagn
     char *webhook = as_arena_alloc_raw(&out->arena, size);
     (void)snprintf(webhook, size, "%s/webhook", prefix);
     out->webhook = webhook;
-    int status = as_yaml_load_foreign(path, diagnostics, &out->tree);
+    int status = as_yaml_input_load_foreign(path, diagnostics, &out->tree);
     if (status < 0)
         return status;
     const struct as_yaml_node *root = lint_find_spec(out, diagnostics);

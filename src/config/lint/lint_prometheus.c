@@ -14,6 +14,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/lint.h>
+#include <alertscaler/config/yaml_input.h>
 
 #include "lint_matchers.h"
 
@@ -149,7 +150,7 @@ static int read_file(const char *path, bool is_found, struct as_diagnostics *dia
                      struct lint_prometheus *out)
 {
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
-    int status = as_yaml_load_foreign(path, diagnostics, &tree);
+    int status = as_yaml_input_load_foreign(path, diagnostics, &tree);
     if (status != AS_YAML_OK)
         return status < 0 ? status : -EINVAL;
     const struct as_yaml_node *root = as_yaml_get_root(tree);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/config/yaml_input.h>
 
 #include "rules/rule_files.h"
 
@@ -62,7 +63,7 @@ int as_rule_tests_load(const char *path, struct as_rule_tests **tests_out,
 {
     AS_CLEANUP(test_loading_deinit) struct test_loading loading = {0};
     AS_CLEANUP(as_rule_tests_free_p) struct as_rule_tests *tests = NULL;
-    int status = as_yaml_load(path, diagnostics, &loading.tree);
+    int status = as_yaml_input_load(path, diagnostics, &loading.tree);
     if (status < 0)
         return status == -EINVAL || status == -EFBIG ? AS_CONFIG_INVALID : status;
     tests = as_xcalloc(1, sizeof(*tests));

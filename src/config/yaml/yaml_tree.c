@@ -19,6 +19,7 @@
 #include <yaml.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/str.h>
 
 #include "yaml_anchors.h"
@@ -533,11 +534,11 @@ static int load(const char *path, enum form form, struct as_diagnostics *diagnos
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
     size_t size = 0;
-    int status = as_file_read(path, AS_YAML_SIZE_MAX, &text, &size);
+    /* documents are the input of a command, the others are configured */
+    int status = form == DOCUMENTS ? as_file_read_input(path, AS_YAML_SIZE_MAX, &text, &size)
+                                   : as_file_read(path, AS_YAML_SIZE_MAX, &text, &size);
     if (status < 0) {
-        AS_CLEANUP(as_free_p)
-        char *message = yaml_words_describe_failure(path, status);
-        as_diagnostics_add(diagnostics, &(struct as_diagnostic){.file = path, .message = message});
+        yaml_words_report_failure(path, status, diagnostics);
         return status;
     }
     return parse(path, text, size, form, diagnostics, tree_out);

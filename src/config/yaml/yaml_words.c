@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/errno_text.h>
 
 const char *yaml_words_explain(const char *problem)
 {
@@ -39,7 +40,7 @@ const char *yaml_words_explain(const char *problem)
     return problem;
 }
 
-char *yaml_words_describe_failure(const char *path, int status)
+static char *describe_failure(const char *path, int status)
 {
     if (status == -EFBIG)
         return as_xstrdup("the file is larger than 16 MiB");
@@ -48,5 +49,11 @@ char *yaml_words_describe_failure(const char *path, int status)
     if (status == -EISDIR)
         return as_xasprintf("this is a folder: name the files in it, as %s%s*.yaml", path,
                             *path && path[strlen(path) - 1] == '/' ? "" : "/");
-    return as_xasprintf("cannot read this: %s", strerror(-status));
+    return as_xasprintf("cannot read this: %s", as_errno_get_text(status));
+}
+
+void yaml_words_report_failure(const char *path, int status, struct as_diagnostics *diagnostics)
+{
+    AS_CLEANUP(as_free_p) char *message = describe_failure(path, status);
+    as_diagnostics_add(diagnostics, &(struct as_diagnostic){.file = path, .message = message});
 }

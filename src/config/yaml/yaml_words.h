@@ -4,13 +4,13 @@
 #ifndef ALERTSCALER_SRC_CONFIG_YAML_YAML_WORDS_H
 #define ALERTSCALER_SRC_CONFIG_YAML_YAML_WORDS_H
 
-#include <alertscaler/base/attr.h>
+#include <alertscaler/config/diagnostics.h>
 
 /* Rewrites libyaml's problem as what to look for and what to do; other problems stay as they
  * are. */
 const char *yaml_words_explain(const char *problem);
 
-/* Why a file could not be read, from a negative errno; memory for free(). */
-char *yaml_words_describe_failure(const char *path, int status) AS_MUST_USE;
+/* Why a file could not be read, from a negative errno. */
+void yaml_words_report_failure(const char *path, int status, struct as_diagnostics *diagnostics);
 
 #endif

@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/str.h>
 
 #include "answer.h"
@@ -214,7 +215,7 @@ static void hear_config(struct as_talk *talk)
     }
     if (!talk->content) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "cannot read %s: %s", talk->path,
-                     strerror(number));
+                     as_errno_get_text(number));
         return;
     }
     json_t *document = json_loadb(talk->content, talk->content_size, 0, &problem);

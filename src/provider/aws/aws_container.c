@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
 
@@ -83,7 +84,7 @@ static void hear_token(struct as_talk *talk)
         ask_with(talk, talk->content, talk->path);
     else
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path,
-                     strerror(talk->error_number));
+                     as_errno_get_text(talk->error_number));
 }
 
 void aws_container_begin(struct as_credentials_talk *given)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
@@ -59,7 +60,7 @@ static void hear_program(struct as_talk *talk)
     json_error_t problem;
     if (!talk->content) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "credential_process %s: %s", talk->argv[0],
-                     strerror(talk->error_number));
+                     as_errno_get_text(talk->error_number));
         return;
     }
     json_t *document =

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/provider/sign.h>
 
@@ -96,7 +97,7 @@ static void hear_token(struct as_talk *talk)
     const struct aws_role *role = &aws_search_get(talk)->identity;
     if (!talk->content) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path,
-                     strerror(talk->error_number));
+                     as_errno_get_text(talk->error_number));
         return;
     }
     size_t size = talk->content_size;

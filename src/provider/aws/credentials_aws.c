@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/str.h>
 
 #include "answer.h"
@@ -85,7 +86,7 @@ static bool take_file(struct as_talk *talk, enum aws_profile_file file)
     if (!talk->content && (number == ENOENT || number == ENOTDIR || number == EACCES))
         return true;
     if (!talk->content) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path, strerror(number));
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path, as_errno_get_text(number));
         return false;
     }
     if (aws_profiles_parse(&aws_search_get(talk)->profiles, &talk->arena, talk->content, file,

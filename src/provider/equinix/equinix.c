@@ -12,6 +12,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/str.h>
 
 #include "answer.h"
@@ -149,7 +150,7 @@ static void hear_userdata(struct as_talk *talk)
 {
     if (!talk->content) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "cannot read %s: %s", talk->path,
-                     strerror(talk->error_number));
+                     as_errno_get_text(talk->error_number));
         return;
     }
     if (!as_str_is_utf8(talk->content, talk->content_size) ||

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/str.h>
 
 #include "answer.h"
@@ -111,7 +112,7 @@ static void hear_file(struct as_talk *talk)
         return;
     }
     if (!talk->content) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", state->path, strerror(number));
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", state->path, as_errno_get_text(number));
         return;
     }
     json_t *document =

@@ -11,6 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/encode.h>
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
 
@@ -233,7 +234,7 @@ static void hear_subject_file(struct as_talk *talk)
         take_subject(talk, talk->content, talk->content_size, talk->path);
     else
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s (`credential_source` of %s)", talk->path,
-                     strerror(talk->error_number), get_state(talk)->path);
+                     as_errno_get_text(talk->error_number), get_state(talk)->path);
 }
 
 static void hear_subject(struct as_talk *talk)

@@ -129,3 +129,20 @@ Test(secret_file, what_cannot_be_used_is_an_error_that_names_the_file)
     cr_expect_eq(get(0, &text), -EFBIG);
     free(large);
 }
+
+/* A pipe has no end until a writer comes: waiting for it would stop everything. */
+Test(secret_file, a_pipe_in_the_place_of_the_file_is_no_secret)
+{
+    const char *text;
+    alarm(30);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    cr_assert_neq(get(0, &text), 0);
+    cr_expect(strstr(error.text, "not a regular file"), "%s", error.text);
+    unlink(path);
+    write_file(path, "one");
+    cr_assert_eq(get(10, &text), 0);
+    unlink(path);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    cr_assert_eq(get(20, &text), 0);
+    cr_expect_str_eq(text, "one", "the last content stays");
+}

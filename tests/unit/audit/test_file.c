@@ -364,7 +364,7 @@ Test(audit_file, wrong_places_are_named)
     snprintf(path, sizeof(path), "%s", directory);
     expect_refusal(-EISDIR, "Is a directory");
     snprintf(path, sizeof(path), "/dev/full");
-    expect_refusal(-EINVAL, "not a regular file");
+    expect_refusal(-EMEDIUMTYPE, "not a regular file");
 }
 
 Test(audit_file, two_writers_are_refused)
@@ -409,4 +409,19 @@ Test(audit_file, a_full_disk_fails_the_append_and_opening_anew_repairs_it)
     verify_file(path, &verify);
     cr_assert_eq(verify.head.seq, 5);
     as_buf_deinit(&lines);
+}
+
+/* Another user may have put the link there, to have a file of ours overwritten. */
+Test(audit_file, a_link_is_not_followed)
+{
+    char target[160];
+    snprintf(target, sizeof(target), "%s/target", directory);
+    snprintf(path, sizeof(path), "%s/actions.jsonl", directory);
+    cr_assert_eq(symlink("target", path), 0);
+    expect_refusal(-ELOOP, "a symbolic link");
+    cr_expect_eq(access(target, F_OK), -1, "nor created through it");
+    unlink(path);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    expect_refusal(-EMEDIUMTYPE, "not a regular file");
+    unlink(path);
 }

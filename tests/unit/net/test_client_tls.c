@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
@@ -259,6 +260,45 @@ Test(client_tls, reads_a_changed_authority_at_the_next_connection)
     write_file(ca, authority.certificate_pem);
     expect_answer("localhost", &settings, "");
     unlink(ca);
+}
+
+Test(client_tls, uses_no_connection_with_an_earlier_certificate)
+{
+    char certificate[] = "/tmp/test_client_tls_XXXXXX", key[] = "/tmp/test_client_tls_XXXXXX";
+    close(mkstemp(certificate));
+    close(mkstemp(key));
+    const struct as_http_tls settings = {
+        .ca_pem = authority.certificate_pem, .cert_file = certificate, .key_file = key};
+    write_file(certificate, client_identity.certificate_pem);
+    write_file(key, client_identity.key_pem);
+    expect_answer("localhost", &settings, "someone");
+    write_file(certificate, ""); /* the first half of a rotation */
+    seen_request[0] = '\0';
+    expect_unreachable("localhost", &settings, "is empty");
+    unlink(certificate);
+    unlink(key);
+}
+
+/* Curl would wait in the loop until somebody writes into the pipe. */
+Test(client_tls, waits_for_no_pipe)
+{
+    char pipe[] = "/tmp/test_client_tls_XXXXXX";
+    close(mkstemp(pipe));
+    unlink(pipe);
+    cr_assert_eq(mkfifo(pipe, 0600), 0);
+    alarm(60);
+    const struct as_http_tls settings[] = {
+        {.ca_file = pipe},
+        {.ca_pem = authority.certificate_pem,
+         .cert_file = pipe,
+         .key_pem = client_identity.key_pem},
+        {.ca_pem = authority.certificate_pem,
+         .cert_pem = client_identity.certificate_pem,
+         .key_file = pipe},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(settings); i++)
+        expect_unreachable("localhost", &settings[i], "not a regular file");
+    unlink(pipe);
 }
 
 Test(client_tls, refuses_old_protocols)

@@ -259,7 +259,7 @@ Test(sqlite, wrong_places_are_named)
     snprintf(path, sizeof(path), "%s", directory);
     expect_refusal(-EISDIR, "Is a directory");
     snprintf(path, sizeof(path), "/dev/null");
-    expect_refusal(-EINVAL, "not a regular file");
+    expect_refusal(-EMEDIUMTYPE, "not a regular file");
     snprintf(path, sizeof(path), "/proc/state.db");
     struct as_error error = AS_ERROR_INIT;
     struct as_store *store = NULL;
@@ -389,4 +389,23 @@ Test(sqlite, the_write_ahead_log_stays_small)
     store->close(store);
     cr_assert(!stat(path, &info));
     cr_assert(info.st_size < (2 << 20), "space is used again: %jd", (intmax_t)info.st_size);
+}
+
+/* The folder may be behind a link, the file may not. */
+Test(sqlite, a_link_is_not_followed)
+{
+    char target[192], folder[192];
+    snprintf(target, sizeof(target), "%s/target.db", directory);
+    snprintf(path, sizeof(path), "%s/link.db", directory);
+    cr_assert_eq(symlink("target.db", path), 0);
+    expect_refusal(-ELOOP, "a symbolic link");
+    cr_expect_eq(access(target, F_OK), -1, "nor created through it");
+    unlink(path);
+    snprintf(folder, sizeof(folder), "%s/folder", directory);
+    cr_assert_eq(symlink(".", folder), 0);
+    snprintf(path, sizeof(path), "%s/folder/state.db", directory);
+    struct as_store *store = open_store();
+    store->close(store);
+    unlink(folder);
+    snprintf(path, sizeof(path), "%s/state.db", directory);
 }
