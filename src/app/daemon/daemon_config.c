@@ -130,7 +130,8 @@ static int make_reviewer(const struct daemon *daemon, const struct as_settings *
 }
 
 /* Creates everything new before anything old is freed: a failure changes nothing. */
-static int prepare_reload(struct daemon *daemon, bool is_repeat, struct as_config **config_out,
+static int prepare_reload(struct daemon *daemon, const struct as_config_digests *expected,
+                          bool is_repeat, struct as_config **config_out,
                           struct daemon_web_file *web_out, struct as_credentials **credentials_out,
                           struct as_reviewer **reviewer_out, struct as_target_port **targets_out,
                           struct as_error *error)
@@ -142,6 +143,10 @@ static int prepare_reload(struct daemon *daemon, bool is_repeat, struct as_confi
     struct daemon_web_file web;
     if (!config)
         return -EINVAL;
+    if (expected && !daemon_watch_is_in_force(config, expected)) {
+        as_error_set(error, "the files changed while they were read");
+        return -EAGAIN;
+    }
     int status = daemon_web_load(daemon, is_repeat, &web, error);
     if (status != 0)
         return status;
@@ -194,10 +199,11 @@ static void forget_ports(const struct daemon *daemon, struct as_target_port *tar
 
 int daemon_reload(void *context, const char *credential, struct as_error *error)
 {
-    return daemon_reload_again(context, credential, NULL, error);
+    return daemon_reload_again(context, credential, NULL, NULL, error);
 }
 
-int daemon_reload_again(struct daemon *daemon, const char *credential, const char *repeat_of,
+int daemon_reload_again(struct daemon *daemon, const char *credential,
+                        const struct as_config_digests *expected, const char *repeat_of,
                         struct as_error *error)
 {
     struct as_config *config = NULL;
@@ -211,9 +217,9 @@ int daemon_reload_again(struct daemon *daemon, const char *credential, const cha
         return -EAGAIN;
     }
     const as_wall_time now = as_system_clock.get_wall(&as_system_clock);
-    const int status =
-        prepare_reload(daemon, repeat_of, &config, &web, &credentials, &reviewer, &targets, error);
-    if (status != 0 && as_str_equal(error->text, repeat_of))
+    const int status = prepare_reload(daemon, expected, repeat_of, &config, &web, &credentials,
+                                      &reviewer, &targets, error);
+    if ((status == -EAGAIN && expected) || (status != 0 && as_str_equal(error->text, repeat_of)))
         return status;
     as_metrics_on_reload(daemon->metrics, status == 0, now);
     if (status != 0) {

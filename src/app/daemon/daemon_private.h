@@ -31,6 +31,7 @@
 #include <alertscaler/app/storage.h>
 #include <alertscaler/base/file_stamp.h>
 #include <alertscaler/config/config.h>
+#include <alertscaler/config/config_stamps.h>
 #include <alertscaler/config/external_url.h>
 #include <alertscaler/config/web_config.h>
 #include <alertscaler/net/tls_server.h>
@@ -65,12 +66,16 @@ struct daemon_web_file { /* --web.config.file; all NULL without it */
 
 struct daemon_web {
     struct daemon_web_file file; /* in force */
+    struct as_file_stamp seen;   /* at the last look */
+    unsigned changes;            /* looks since the file was found changing */
     struct as_file_stamp tried;  /* the changed file at the last attempt */
     struct as_error error;       /* why it is not in force (was logged); or "" */
     struct event *timer;
 };
 
 struct daemon_watch {               /* --config.auto-reload-interval */
+    struct as_config_stamps stamps; /* of the files at the last look */
+    unsigned changes;               /* looks since the files were found changing */
     struct as_config_digests tried; /* the changed files at the last attempt */
     struct as_error error;          /* why they are not in force (was logged); or "" */
     struct event *timer;
@@ -220,9 +225,11 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_US
 int daemon_check_writable(const char *key, const char *path, struct as_error *error) AS_MUST_USE;
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
 int daemon_reload(void *context, const char *credential, struct as_error *error) AS_MUST_USE;
-/* `repeat_of`: the error of an earlier attempt with these files, which is not told again; or NULL.
- */
-int daemon_reload_again(struct daemon *daemon, const char *credential, const char *repeat_of,
+/* `expected`: the digests that the files had at the last look, or NULL; if the load finds others,
+ * it changes and logs nothing: -EAGAIN. `repeat_of`: the error of an earlier attempt with these
+ * files, which is not logged again; or NULL. */
+int daemon_reload_again(struct daemon *daemon, const char *credential,
+                        const struct as_config_digests *expected, const char *repeat_of,
                         struct as_error *error) AS_MUST_USE;
 
 /* 0 or `r`, with an error. Prints all problems first, unless they only repeat; frees the
@@ -245,6 +252,11 @@ void daemon_on_web_timer(evutil_socket_t fd, short what, void *context);
 
 /* daemon_watch.c */
 void daemon_watch_files(struct daemon *daemon); /* if it was asked for */
+bool daemon_watch_is_in_force(const struct as_config *config,
+                              const struct as_config_digests *digests);
+/* Whether the looks found the same: else another process may be writing the file. A file that never
+ * settles is logged. */
+bool daemon_watch_settles(unsigned *changes_io, bool is_same, const char *file);
 void daemon_on_watch_timer(evutil_socket_t fd, short what, void *context);
 
 /* daemon_http.c */

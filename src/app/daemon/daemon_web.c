@@ -1,7 +1,7 @@
 /*
- * The file of --web.config.file: loaded with the configuration, and again when a check, once a
- * second, finds it changed. Everything new is created before anything old is freed. While the
- * changed file, or a file it names, is unusable, the old content stays in force. That is logged
+ * The file of --web.config.file: loaded with the configuration, and again when two checks, a
+ * second apart, find the same change. Everything new is created before anything old is freed. While
+ * the changed file, or a file it names, is unusable, the old content stays in force. That is logged
  * once and tried again at each check, since the cause may end without a change of the file.
  */
 #include "daemon_private.h"
@@ -31,6 +31,19 @@ const struct as_web_settings *daemon_web_get_settings(const struct daemon_web_fi
     return web->config ? as_web_config_get(web->config) : &none;
 }
 
+/* A half of the file may be valid, with fewer users, or with none. */
+static int check_unchanged(const char *path, const struct as_file_stamp *before,
+                           struct as_diagnostics *diagnostics)
+{
+    struct as_file_stamp now;
+    if (as_file_stamp_take(path, &now) == 0 && as_file_stamp_is_same(before, &now))
+        return 0;
+    as_diagnostics_add(
+        diagnostics,
+        &(struct as_diagnostic){.file = path, .message = "the file changed while it was read"});
+    return -EAGAIN;
+}
+
 int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_web_file *web_out,
                     struct as_error *error)
 {
@@ -44,6 +57,8 @@ int daemon_web_load(const struct daemon *daemon, bool is_repeat, struct daemon_w
     int status = as_file_stamp_take(path, &web.stamp); /* before reading: see its header */
     if (status == 0)
         status = as_web_config_load(path, &web.config, &diagnostics);
+    if (status == 0)
+        status = check_unchanged(path, &web.stamp, &diagnostics);
     status = daemon_conclude_load(daemon, path, &diagnostics, is_repeat, status, error);
     if (status == 0)
         status = as_web_tls_new(&daemon_web_get_settings(&web)->tls, &web.tls, error);
@@ -143,10 +158,17 @@ void daemon_on_web_timer(evutil_socket_t fd, short what, void *context)
     daemon_arm(daemon->web.timer, LOOK_EVERY_US);
     if (daemon->stopping)
         return;
+    const char *path = daemon->options->web_config_file;
     struct as_file_stamp now = {0};
-    if (as_file_stamp_take(daemon->options->web_config_file, &now) == 0 &&
-        as_file_stamp_is_same(&now, &daemon->web.file.stamp))
+    const bool is_there = as_file_stamp_take(path, &now) == 0;
+    const bool is_same = as_file_stamp_is_same(&now, &daemon->web.seen);
+    daemon->web.seen = now;
+    if (is_there && as_file_stamp_is_same(&now, &daemon->web.file.stamp)) {
+        daemon->web.changes = 0;
         return; /* already in force */
+    }
+    if (!daemon_watch_settles(&daemon->web.changes, is_same, path))
+        return;
     const bool is_repeat =
         daemon->web.error.text[0] && as_file_stamp_is_same(&now, &daemon->web.tried);
     daemon->web.tried = now;

@@ -12,32 +12,47 @@ def replace(path, text, mode=0o600):
     new.rename(path)
 
 
-class ConfigMapVolume:
-    """A folder as kubelet mounts a ConfigMap in it: the files are links through `..data` to a folder that is never
-    changed. An update makes a new folder, and swaps `..data` by one rename."""
+class ProjectedVolume:
+    """A folder as kubelet mounts a ConfigMap, a Secret or a projected volume in it: the files are links through `..data` to
+    a folder that is never changed. An update makes a new folder, and swaps `..data` by one rename."""
 
-    def __init__(self, path, **files):
+    def __init__(self, path, files):
         self.path = pathlib.Path(path)
         self.path.mkdir()
-        self._versions = itertools.count(1)
-        self.update(**files)
+        self._versions = itertools.count(100000001)
+        self.replace(files)
 
-    def update(self, **files):
-        """The files are these, `name` standing for name.yaml."""
-        data, folder = self.path / "..data", self.path / f"..version-{next(self._versions)}"
+    def replace(self, files):
+        """The files are these, {name: text}."""
+        data, folder = self.path / "..data", self.path / f"..2026_11_26_21_00_00.{next(self._versions)}"
         old = self.path / data.readlink() if data.is_symlink() else None
         folder.mkdir()
         for name, text in files.items():
-            (folder / f"{name}.yaml").write_text(text)
+            (folder / name).write_text(text)
         new = self.path / "..data_tmp"
         new.symlink_to(folder.name)
         new.rename(data)
         for name in files:
-            link = self.path / f"{name}.yaml"
+            link = self.path / name
             if not link.is_symlink():
-                link.symlink_to(f"..data/{name}.yaml")
-        for link in self.path.glob("*.yaml"):
-            if not link.exists():
+                link.symlink_to(f"..data/{name}")
+        for link in self.path.iterdir():
+            if not link.name.startswith("..") and not link.exists():
                 link.unlink()
         if old:
             shutil.rmtree(old)
+
+
+class ConfigMapVolume(ProjectedVolume):
+    """The volume of a ConfigMap with rule files."""
+
+    def __init__(self, path, **files):
+        super().__init__(path, self._name(files))
+
+    def update(self, **files):
+        """The files are these, `name` standing for name.yaml."""
+        self.replace(self._name(files))
+
+    @staticmethod
+    def _name(files):
+        return {f"{name}.yaml": text for name, text in files.items()}
