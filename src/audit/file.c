@@ -25,6 +25,7 @@
 
 #include "tail.h"
 
+#define FILES_MAX      1000 /* rotated files, unless `keep` is more */
 #define TAIL_WINDOW    (UINT64_C(16) << 20)
 #define SIBLING_WINDOW (UINT64_C(64) << 10)
 
@@ -145,29 +146,61 @@ static char *rotated_name(const struct audit_file *file, unsigned number)
     return number ? as_xasprintf("%s.%u", file->path, number) : as_xstrdup(file->path);
 }
 
-static bool is_there(const struct audit_file *file, unsigned number)
+static bool find_size(const struct audit_file *file, unsigned number, uint64_t *size_out)
 {
     AS_CLEANUP(as_free_p) char *name = rotated_name(file, number);
+    struct stat info;
 
-    return access(name, F_OK) == 0;
+    if (stat(name, &info))
+        return false;
+    *size_out = (uint64_t)info.st_size;
+    return true;
+}
+
+/* Makes room for one more rotated file. `keep` counts full files: a part that began after a change
+ * of the leader ends small, so the oldest file stays as long as all of them together are no larger
+ * than `keep` full ones. *count_out: the files left, whose numbers are 1, 2, ... without a gap. */
+static int delete_oldest(struct audit_file *file, unsigned *count_out, struct as_error *error)
+{
+    const uint64_t full = file->max_size ? file->max_size : UINT64_MAX;
+    const uint64_t bytes_max = full > UINT64_MAX / file->keep ? UINT64_MAX : full * file->keep;
+    const unsigned files_max = file->keep > FILES_MAX ? file->keep : FILES_MAX;
+    uint64_t bytes = file->size, size;
+    unsigned count = 0;
+
+    while (find_size(file, count + 1, &size)) {
+        bytes += size;
+        count++;
+    }
+    while (count >= file->keep && (bytes > bytes_max || count >= files_max) &&
+           find_size(file, count, &size)) {
+        AS_CLEANUP(as_free_p) char *oldest = rotated_name(file, count);
+        if (unlink(oldest))
+            return fail(file, errno, "delete the oldest file", error);
+        bytes -= size;
+        count--;
+    }
+    *count_out = count;
+    return 0;
 }
 
 static int rotate(struct audit_file *file, struct as_error *error)
 {
-    unsigned number = 1; /* the first free number, or the last, which is overwritten */
+    unsigned count;
 
     if (fdatasync(file->fd))
         return fail(file, errno, "sync before rotation", error);
-    while (number < file->keep && is_there(file, number))
-        number++;
-    for (; number > 0; number--) {
+    int status = delete_oldest(file, &count, error);
+    if (status)
+        return status;
+    for (unsigned number = count + 1; number > 0; number--) {
         AS_CLEANUP(as_free_p) char *from = rotated_name(file, number - 1);
         AS_CLEANUP(as_free_p) char *to = rotated_name(file, number);
         if (rename(from, to) && errno != ENOENT)
             return fail(file, errno, "rename for rotation", error);
     }
     close_current(file);
-    int status = open_current(file, error);
+    status = open_current(file, error);
     if (!status)
         status = sync_directory(file, error);
     if (!status)

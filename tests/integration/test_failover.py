@@ -136,6 +136,7 @@ class Cluster:
         kubeconfig = self.plane.write_kubeconfig(f"replica-{n}", token=self.plane.account_token("alertscaler", "alertscaler"))
         name = f"alertscaler-{n}"
         return Daemon(directory / name, RULES, {
+            "action_log": {"path": str(directory / name / "actions.jsonl"), "keep": 1},
             "clusters": {"default": {"kubeconfig": str(kubeconfig)}},
             "state": {"store": "kubernetes", "namespace": "alertscaler", "lease": {
                 "duration": f"{self.duration:g}s", "renew_deadline": f"{self.deadline:g}s", "retry_period": f"{int(self.retry * 1000)}ms"}},
@@ -337,6 +338,23 @@ def test_every_incident_is_handled_once_whoever_leads(cluster, started, tmp_path
     assert len(leaders) >= 2, "they took turns"
     assert max(gap for _, gap in cluster.gaps) < DURATION + MARGIN
     assert not any("lease not given back" in replica.process.log_text() for replica in cluster.replicas)
+
+
+@pytest.mark.seconds(600)
+def test_ten_fail_overs_lose_no_record(cluster, tmp_path):
+    """Each return of a replica as leader begins a file of a few kB. `keep` is 1 for each replica: these files do not use it up."""
+    leader = cluster.wait_leader()
+    for _ in range(10):
+        leader = terminate(cluster, leader)
+    cluster.stop()
+    lines = cluster.records()
+    check_chain(lines, tmp_path)
+    files = [file for replica in cluster.replicas for file in replica.directory.glob("actions.jsonl*")]
+    assert len(files) > 2 * REPLICAS, "more than `keep` allows for full files"
+    run = {"capture_output": True, "text": True, "check": True}
+    assert f"records 1 to {len(lines)} are whole" in subprocess.run([find_binary(), "log", "verify", *files], **run).stdout
+    printed = subprocess.run([find_binary(), "log", "--output=json", *files], **run).stdout.splitlines()
+    assert [json.loads(line)["seq"] for line in printed] == list(range(1, len(lines) + 1))
 
 
 def test_followers_say_who_leads(calm_cluster):

@@ -2,9 +2,10 @@
  * The action log's file: JSON Lines, mode 0640, append-only.
  *
  * Rotation: if an append would take the file above `max_size`, the file is synced and renamed to
- * PATH.1, PATH.1 to PATH.2 and so on; files beyond `keep` are deleted. One append always goes into
- * one file. With max_size 0 nothing is renamed: an outside tool moves the file, then calls for
- * reopen. A new part (port/audit.h) is also a rotation, whatever the size.
+ * PATH.1, PATH.1 to PATH.2 and so on. The oldest files are deleted if there are more than `keep`
+ * and they are larger than `keep` files of max_size together; 1,000 files, or `keep`, are the most.
+ * One append always goes into one file. With max_size 0 nothing is renamed: an outside tool moves
+ * the file, then calls for reopen. A new part (port/audit.h) is also a rotation, whatever the size.
  *
  * Opening checks the chain of the file's last 16 MiB and cuts off what is not whole: torn lines,
  * and blocks that a power loss left unwritten (their hash does not match). The caller has those

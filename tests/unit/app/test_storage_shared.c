@@ -82,7 +82,7 @@ static void lead(int pod)
     char path[64];
     pods[pod] = as_storage_free(pods[pod]);
     snprintf(path, sizeof(path), "%s/pod-%d.jsonl", directory, pod);
-    const struct as_audit_file_config file = {.path = path, .max_size = 1 << 20, .keep = 1000};
+    const struct as_audit_file_config file = {.path = path, .max_size = 1 << 20, .keep = 1};
     struct as_storage_config config = as_storage_config_default;
     config.clock = &clock_;
     config.callbacks = (struct as_storage_callbacks){.durable = on_durable, .failed = on_failed};

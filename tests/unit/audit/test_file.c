@@ -224,6 +224,74 @@ Test(audit_file, rotation_keeps_so_many_and_the_chain_goes_on)
     cr_assert(access(name, F_OK), "the oldest is gone");
 }
 
+static void begin_part(struct as_audit *audit)
+{
+    append(audit, 1);
+    cr_assert(!audit->begin_part(audit, &head, NULL));
+}
+
+static bool is_there(unsigned number)
+{
+    char name[96];
+    snprintf(name, sizeof(name), "%s.%u", path, number);
+    return !access(name, F_OK);
+}
+
+Test(audit_file, small_parts_do_not_use_up_keep)
+{
+    struct as_chain_verify verify = AS_CHAIN_VERIFY_INIT(chain);
+    struct as_audit *audit = open_log(100000, 2);
+    char name[96];
+
+    for (int i = 0; i < 40; i++) { /* each a term as the leader, some after a restart */
+        begin_part(audit);
+        if (i % 4 == 0) {
+            audit->close(audit);
+            audit = open_log(100000, 2);
+        }
+    }
+    append(audit, 1);
+    audit->close(audit);
+    for (int i = 40; i > 0; i--) {
+        snprintf(name, sizeof(name), "%s.%d", path, i);
+        verify_file(name, &verify);
+    }
+    verify_file(path, &verify);
+    cr_assert_eq(verify.first_seq, 1, "no record is lost");
+    cr_assert_eq(verify.head.seq, 41);
+}
+
+Test(audit_file, small_parts_go_once_they_are_large_together)
+{
+    struct as_audit *audit = open_log(1000, 2); /* some four records of 220 bytes */
+
+    for (int i = 0; i < 8; i++)
+        begin_part(audit);
+    cr_assert(is_there(8) && !is_there(9), "8 parts are smaller than 2 full files");
+    for (int i = 0; i < 8; i++)
+        begin_part(audit);
+    cr_assert(is_there(9) && !is_there(10), "more than 2000 bytes");
+    append(audit, 16);
+    cr_assert(is_there(2) && !is_there(3), "full files count by number");
+    audit->close(audit);
+}
+
+Test(audit_file, the_number_of_small_parts_is_limited)
+{
+    struct as_audit *audit = open_log(0, 2);
+    char name[96];
+
+    for (int i = 1; i < 1000; i++) {
+        snprintf(name, sizeof(name), "%s.%d", path, i);
+        write_all(name, "", 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        begin_part(audit);
+        cr_assert(is_there(1000) && !is_there(1001));
+    }
+    audit->close(audit);
+}
+
 Test(audit_file, one_append_is_never_spread_over_two_files)
 {
     struct as_audit *audit = open_log(500, 2);
