@@ -164,6 +164,7 @@ static void load_rules(struct loading *loading)
         .loader = make_loader(loading, NULL),
         .settings = loading->settings_tree ? &loading->config->settings : NULL,
         .ruleset = loading->config->ruleset,
+        .settings_root = loading->settings_tree ? as_yaml_get_root(loading->settings_tree) : NULL,
     };
     resolver.loader.arena = &arena;
     resolver.loader.defaults = &loading->config->settings.defaults;

@@ -11,12 +11,17 @@
 
 #include <alertscaler/base/digest.h>
 
+struct as_yaml_node;
+
 struct content_hash {
     EVP_MD_CTX *context;
 };
 
 struct content_hash content_hash_begin(void);
 void content_hash_add(struct content_hash *hash, const char *text, size_t size);
+/* A part of a YAML file: its content without comments and places. */
+void content_hash_add_node(struct content_hash *hash, const struct as_yaml_node *node);
+struct as_digest content_hash_end_digest(struct content_hash *hash);
 void content_hash_end(struct content_hash *hash, char text_out[AS_DIGEST_TEXT_SIZE]);
 
 #endif

@@ -69,9 +69,22 @@ static void allow(struct as_target_config *target, enum as_allow list, const cha
     target->allowed[list].count = 1;
 }
 
+/* Equal specifications have equal digests. A digest is never zero. */
+static struct as_digest make_entry_digest(const struct target_spec *spec)
+{
+    const unsigned char *bytes = (const unsigned char *)spec;
+    struct as_digest digest = {{1}};
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (size_t i = 0; i < sizeof(*spec); i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(1099511628211);
+    memcpy(digest.bytes + 1, &hash, sizeof(hash));
+    return digest;
+}
+
 static struct as_target_config make_target(const struct target_spec *spec)
 {
     struct as_target_config target = {
+        .digest = make_entry_digest(spec),
         .name = as_xstrdup(spec->name),
         .bounds = {.min = spec->min,
                    .max = spec->max ? spec->max : 10,

@@ -56,7 +56,9 @@ struct as_target_config {
     uint32_t *after;          /* indices of targets */
     size_t after_count;
     struct as_schedule *schedules;
-    size_t schedule_count; /* at most AS_SCHEDULES_MAX */
+    size_t schedule_count;   /* at most AS_SCHEDULES_MAX */
+    struct as_digest digest; /* of what an observation depends on: the entry as written, and where
+                                targets and metrics are; zero: not known */
 };
 
 /* The bounds in force: those of `bounds`, and of schedules. */

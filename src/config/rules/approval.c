@@ -56,30 +56,6 @@ void parse_rule_approval(struct loader *loader, const struct as_yaml_node *value
     parse(loader, value, &rule->approval);
 }
 
-/* The kind, the size and the content of each node, so that no two trees give the same text. */
-static void add_node(struct content_hash *hash, const struct as_yaml_node *node)
-{
-    const uint32_t size =
-        node->kind == AS_YAML_SCALAR ? (uint32_t)node->size : (uint32_t)node->count;
-    const unsigned char head[] = {(unsigned char)node->kind,   (unsigned char)node->is_plain,
-                                  (unsigned char)(size >> 24), (unsigned char)(size >> 16),
-                                  (unsigned char)(size >> 8),  (unsigned char)size};
-    content_hash_add(hash, (const char *)head, sizeof(head));
-    switch (node->kind) {
-    case AS_YAML_SCALAR: content_hash_add(hash, node->text, node->size); break;
-    case AS_YAML_LIST:
-        for (uint32_t i = 0; i < node->count; i++)
-            add_node(hash, node->items[i]);
-        break;
-    case AS_YAML_MAP:
-        for (uint32_t i = 0; i < node->count; i++) {
-            add_node(hash, node->pairs[i].key);
-            add_node(hash, node->pairs[i].value);
-        }
-        break;
-    }
-}
-
 /* The approval may stand in `defaults`, and in neither of the two. */
 static struct as_digest make_digest(const struct as_yaml_node *rule,
                                     const struct as_yaml_node *target,
@@ -87,16 +63,11 @@ static struct as_digest make_digest(const struct as_yaml_node *rule,
 {
     char terms[64];
     struct content_hash hash = content_hash_begin();
-    char text[AS_DIGEST_TEXT_SIZE];
-    struct as_digest digest = {0};
-    add_node(&hash, rule);
-    add_node(&hash, target);
+    content_hash_add_node(&hash, rule);
+    content_hash_add_node(&hash, target);
     snprintf(terms, sizeof(terms), "%" PRId32 " %" PRId64, approval->above, approval->for_us);
     content_hash_add(&hash, terms, strlen(terms));
-    content_hash_end(&hash, text);
-    if (!as_digest_parse(text, strlen(text), &digest))
-        abort(); /* it was printed by as_digest_print */
-    return digest;
+    return content_hash_end_digest(&hash);
 }
 
 void resolve_approval(const struct raw_rule *raw, const struct raw_target *target,

@@ -141,4 +141,5 @@ void resolve_rules(struct resolver *resolver)
     check_selects(resolver);
     check_addresses(resolver);
     resolve_after(resolver);
+    resolve_entries(resolver);
 }

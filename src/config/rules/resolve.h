@@ -19,6 +19,7 @@ struct resolver {
     size_t rule_count;
     unsigned compared; /* names, for "did you mean" */
     struct as_ruleset *ruleset;
+    const struct as_yaml_node *settings_root; /* of the configuration; NULL: none */
 };
 
 /* Fills ruleset->targets and rules. Errors are reported; after an error the rule set is
@@ -87,6 +88,9 @@ void resolve_schedules(struct resolver *resolver);
 
 /* Resolves `after`; cycles are errors. */
 void resolve_after(struct resolver *resolver);
+
+/* The digests of entries. After pools. */
+void resolve_entries(struct resolver *resolver);
 
 struct raw_target *find_target(const struct resolver *resolver, const char *name);
 char **copy_strings(const char *const *strings, size_t count);

@@ -187,8 +187,8 @@ static void on_rules(struct as_engine *engine, const struct as_event *event)
     engine->index = as_rule_index_new(event->ruleset);
     limits_on_rules(engine, &limits);
     pools_on_rules(engine);
-    targets_stop_sampling(engine);
     bindings_remake_all(engine);
+    targets_on_rules(engine);
     targets_settle(engine);
     alerts_resume(engine);
 }

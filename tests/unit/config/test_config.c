@@ -825,6 +825,47 @@ Test(config, digest_of_what_is_approved)
     }
 }
 
+/* The digest of the entry `web`, or `pool`. */
+static struct as_digest load_entry(const char *settings, const char *rules, size_t number)
+{
+    char text[512];
+    write_file("rules.yaml", rules);
+    snprintf(text, sizeof(text), "rule_files: [rules.yaml]\n%s", settings);
+    assert_loads(text);
+    return config->ruleset->targets[number].digest;
+}
+
+#define PROVIDER "providers: {mine: {type: http}}\n"
+#define GROUP(url, max)                                                                            \
+    "{node_group: {provider: mine, url: 'http://127.0.0.1/" url "'}, max: " max "}"
+#define ENTRY(url, max, other)                                                                     \
+    "targets:\n  web: " GROUP(url, max) "\n  other: " GROUP("other", other) "\n"
+
+Test(config, digest_of_what_an_observation_depends_on)
+{
+    static const struct {
+        const char *settings, *rules;
+        bool is_same;
+    } rows[] = {
+        {PROVIDER, "# a comment\n" ENTRY("web", "5", "5"), true},
+        {PROVIDER, ENTRY("web", "5", "6"), true},
+        {PROVIDER, ENTRY("web", "5", "5") "rules: [{name: r, target: web, scale_to: 2}]\n", true},
+        {PROVIDER "dry_run: true\n", ENTRY("web", "5", "5"), true},
+        {PROVIDER, ENTRY("web", "6", "5"), false},
+        {PROVIDER, ENTRY("beb", "5", "5"), false},
+        {"providers: {mine: {type: http, timeout: 3s}}\n", ENTRY("web", "5", "5"), false},
+        {PROVIDER "clusters: {other: {}}\n", ENTRY("web", "5", "5"), false},
+        {PROVIDER "prometheus: {url: 'http://127.0.0.1:9090'}\n", ENTRY("web", "5", "5"), false},
+    };
+    const struct as_digest digest = load_entry(PROVIDER, ENTRY("web", "5", "5"), 0);
+    static const struct as_digest unknown;
+    cr_assert_neq(as_digest_compare(&digest, &unknown), 0);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        const struct as_digest now = load_entry(rows[i].settings, rows[i].rules, 0);
+        cr_expect_eq(as_digest_compare(&now, &digest) == 0, rows[i].is_same, "row %zu", i);
+    }
+}
+
 Test(config, unreadable)
 {
     config = NULL;

@@ -397,3 +397,49 @@ Test(engine_rules, a_decision_names_at_most_a_page_of_notifications_and_counts_a
     cr_assert_eq(h.last_notification_count, AS_RECORD_LIST_MAX);
     harness_stop(&h);
 }
+
+#define SHOP_RULES(step)                                                                           \
+    .rules = {{SLOW, .up = 2},                                                                     \
+              {.name = "full", .match = {"alertname=Full"}, .target = "db", .up = (step)}}
+
+/* A group that answers in 1.5 s, and one reload a second: no observation of it ever ended. */
+Test(engine_rules, an_observation_outlasts_new_rules_of_other_targets)
+{
+    static const struct spec one = {.targets = {{.name = "web", .min = 1, .max = 20, .up = 60},
+                                                {.name = "db", .min = 1, .max = 20}},
+                                    SHOP_RULES(1)};
+    static const struct spec other = {.targets = {{.name = "web", .min = 1, .max = 20, .up = 60},
+                                                  {.name = "db", .min = 1, .max = 30}},
+                                      SHOP_RULES(2)};
+    WITH(h, one);
+    h.hold_calls = true;
+    fire(&h, "Slow", 990);
+    (void)said(&h);
+    for (int i = 0; i < 5; i++) {
+        harness_reload(&h, i % 2 == 0 ? &other : &one);
+        tick(&h, 1);
+        cr_assert_not(strstr(said(&h), "observe web"), "it goes on");
+    }
+    h.hold_calls = false;
+    harness_settle(&h);
+    cr_assert(strstr(said(&h), "decided web 4>6 scaled by slow; scale web 4>6; "
+                               "acted web 4>6 applied"));
+    cr_assert_eq(harness_target(&h, "web")->size, 6);
+    harness_stop(&h);
+}
+
+Test(engine_rules, a_target_with_another_entry_is_observed_anew)
+{
+    static const struct spec one = {ONE_TARGET(.up = 60), .rules = {{SLOW, .up = 2}}};
+    static const struct spec other = {ONE_TARGET(.up = 60, .dry_run = true),
+                                      .rules = {{SLOW, .up = 2}}};
+    WITH(h, one);
+    h.hold_calls = true;
+    fire(&h, "Slow", 990);
+    (void)said(&h);
+    harness_reload(&h, &other);
+    h.hold_calls = false;
+    harness_settle(&h);
+    cr_said(&h, "reloaded; observe web; decided web 4 dry_run (6) by slow");
+    harness_stop(&h);
+}

@@ -365,27 +365,28 @@ Test(engine_sources, a_guard_has_to_return_data_for_a_scale_down)
     harness_stop(&h);
 }
 
+static const struct spec doubled = {
+    .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+    .rules = {{.name = "rps",
+               .match = {"alertname=Busy"},
+               .target = "web",
+               .source = {.query = "sum(rps) * 2"},
+               .track_average = 100}},
+};
+
 Test(engine_sources, new_rules_ask_their_own_questions)
 {
-    static const struct spec other = {
-        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
-        .rules = {{.name = "rps",
-                   .match = {"alertname=Busy"},
-                   .target = "web",
-                   .source = {.query = "sum(rps) * 2"},
-                   .track_average = 100}},
-    };
     WITH(h, tracking);
     answer(&h, 0, "sum(rps)", 730);
     answer(&h, 1, "sum(rps) * 2", 1460);
     h.hold_calls = true;
     fire(&h, "Busy", 990);
-    harness_reload(&h, &other);
-    h.hold_calls = false;
     (void)said(&h);
+    harness_reload(&h, &doubled);
+    cr_said(&h, "reloaded; query sum(rps) * 2");
+    h.hold_calls = false;
     harness_settle(&h);
-    cr_said(&h, "observe web; query sum(rps) * 2; decided web 4>15 scaled by rps; scale web 4>15; "
-                "acted web 4>15 applied");
+    cr_said(&h, "decided web 4>15 scaled by rps; scale web 4>15; acted web 4>15 applied");
     harness_stop(&h);
 }
 
@@ -407,12 +408,47 @@ Test(engine_sources, new_rules_do_not_wait_for_old_answers)
 {
     WITH(h, tracking);
     answer(&h, 0, "sum(rps)", 730);
+    answer(&h, 1, "sum(rps) * 2", 1460);
     hold_the_query(&h);
-    harness_reload(&h, &tracking);
-    cr_said(&h, "reloaded; observe web; query sum(rps)");
+    harness_reload(&h, &doubled);
+    cr_said(&h, "reloaded; query sum(rps) * 2");
+    h.calls[0] = h.calls[--h.call_count]; /* the old answer does not come */
     h.hold_calls = false;
     harness_settle(&h);
-    cr_said(&h, "decided web 4>8 scaled by rps; scale web 4>8; acted web 4>8 applied");
+    cr_assert(strstr(said(&h), "decided web 4>15 scaled by rps; scale web 4>15; acted web 4>15"));
+    harness_stop(&h);
+}
+
+/* A value that takes longer than the time between two reloads. */
+Test(engine_sources, a_query_that_new_rules_ask_too_is_not_asked_again)
+{
+    WITH(h, tracking);
+    answer(&h, 0, "sum(rps)", 730);
+    hold_the_query(&h);
+    for (int i = 0; i < 3; i++) {
+        harness_reload(&h, &tracking);
+        cr_said(&h, "reloaded");
+    }
+    h.hold_calls = false;
+    harness_settle(&h);
+    cr_assert(
+        strstr(said(&h), "decided web 4>8 scaled by rps; scale web 4>8; acted web 4>8 applied"));
+    harness_stop(&h);
+}
+
+Test(engine_sources, without_a_query_new_rules_observe_anew)
+{
+    static const struct spec plain = {
+        .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
+        .rules = {{.name = "rps", .match = {"alertname=Busy"}, .target = "web", .up = 2}},
+    };
+    WITH(h, tracking);
+    hold_the_query(&h);
+    harness_reload(&h, &plain);
+    cr_said(&h, "reloaded; observe web");
+    h.hold_calls = false;
+    harness_settle(&h);
+    cr_said(&h, "decided web 4>6 scaled by rps; scale web 4>6; acted web 4>6 applied");
     harness_stop(&h);
 }
 

@@ -87,7 +87,7 @@ struct ask { /* a query for one target's next decision */
     RB_ENTRY(ask) by_ticket;
     TAILQ_ENTRY(ask) in_target;
     struct target *target;
-    const struct as_rule *rule; /* that asked first; valid for the target's generation */
+    const struct as_rule *rule; /* that asked first; NULL: not of the present rules */
     uint64_t ticket;
     struct as_query query;
     bool is_answered;
@@ -335,10 +335,11 @@ struct target {
     const struct as_target_config *config; /* NULL: no rule uses it */
     struct group_tree groups;
     size_t open_bindings;
-    uint64_t generation; /* of the rules in its present evaluation */
-    unsigned pins;       /* waiters that point here */
-    bool dirty;          /* something happened since the last decision */
-    bool is_ready;       /* in the engine's ready list */
+    uint64_t generation;           /* of the rules in its present evaluation */
+    struct as_digest entry_digest; /* of its entry at the begin of that evaluation */
+    unsigned pins;                 /* waiters that point here */
+    bool dirty;                    /* something happened since the last decision */
+    bool is_ready;                 /* in the engine's ready list */
     bool has_size;
     int32_t replicas, status_replicas, desired;
     int32_t ready; /* of `replicas`, as last seen; -1: not known */

@@ -19,7 +19,7 @@
  *   observing  observation failed                  idle       recorded if it is new; backs off
  *   sampling   the last query is answered          (decided)
  *   sampling   ... of a pool                       observing  its groups and nodes are looked at
- *   sampling   new rules, or the stop              idle       dirty; the held one is dropped
+ *   sampling   another entry, or the stop          idle       dirty; the held one is dropped
  *   (decided)  another size is wanted              intent     the intent is committed
  *   (decided)  ... by a pool                       idle       its groups get shares
  *   (decided)  no other size, or it must wait      idle       a deadline for the next look
@@ -188,6 +188,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
     }
     target_set_deadline(engine, target, AS_MONO_NEVER);
     target->generation = engine->generation;
+    target->entry_digest = target->config ? target->config->digest : (struct as_digest){{0}};
     if (target->pool.has_turn) { /* its survey cannot be held */
         sources_ask(engine, target);
         if (target->asks_open > 0) {
@@ -421,7 +422,7 @@ static void go_on(struct as_engine *engine, struct target *target,
         ((sources_need_pods(target) || growth_needs_pods(target)) && !target->with_pods) ||
         (sources_need_nodes(target) && !target->with_nodes) ||
         (pool_is_asked(target) && !target->with_survey && !target->ordered.is_set)) {
-        target->dirty = true; /* other rules have other queries */
+        target->dirty = true; /* another entry, or the rules need more of the observation */
         target_settle_down(engine, target);
         return;
     }
@@ -526,17 +527,48 @@ void target_on_queried(struct as_engine *engine, uint64_t ticket,
     free(held);
 }
 
-/* At a stop and after new rules the answers are useless, and some may take long. */
+/* The answers are useless, and some may take long. */
+static void stop_sampling(struct as_engine *engine, struct target *target)
+{
+    if (target->phase != PHASE_SAMPLING)
+        return;
+    held_free(target);
+    sources_drop(engine, target);
+    target_set_phase(engine, target, PHASE_IDLE);
+    target->dirty = true;
+}
+
 void targets_stop_sampling(struct as_engine *engine)
 {
     struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets)
+        stop_sampling(engine, target);
+}
+
+/* Whether the observation under way is of use with the new rules. A survey rests on all rules of
+ * its pool. */
+static bool may_go_on(const struct target *target)
+{
+    static const struct as_digest unknown;
+    const bool is_observed =
+        target->phase == PHASE_OBSERVING || (target->phase == PHASE_SAMPLING && target->held);
+    return is_observed && !target->with_survey && target->config &&
+           as_digest_compare(&target->config->digest, &unknown) != 0 &&
+           as_digest_compare(&target->config->digest, &target->entry_digest) == 0;
+}
+
+/* A slow target is decided although rules of other targets change again and again. */
+void targets_on_rules(struct as_engine *engine)
+{
+    struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
-        if (target->phase != PHASE_SAMPLING)
-            continue;
-        held_free(target);
-        sources_drop(engine, target);
-        target_set_phase(engine, target, PHASE_IDLE);
-        target->dirty = true;
+        if (may_go_on(target)) {
+            target->generation = engine->generation;
+            sources_on_rules(engine, target);
+            if (target->asks_open > 0 || target->phase == PHASE_OBSERVING)
+                continue;
+        }
+        stop_sampling(engine, target);
     }
 }
 

@@ -24,16 +24,37 @@
 #define SHOWN_MAX        64                       /* bytes of a foreign text in an error */
 
 /* Effects may still point to the samples: freed at the next step. */
+static void drop(struct as_engine *engine, struct ask *ask)
+{
+    struct target *target = ask->target;
+    TAILQ_REMOVE(&target->asks, ask, in_target);
+    target->ask_count--;
+    if (!ask->is_answered) {
+        RB_REMOVE(ask_tree, &engine->asks, ask);
+        target->asks_open--;
+    }
+    TAILQ_INSERT_TAIL(&engine->answered, ask, in_target);
+}
+
 void sources_drop(struct as_engine *engine, struct target *target)
 {
     struct ask *ask;
-    while ((ask = TAILQ_FIRST(&target->asks))) {
-        TAILQ_REMOVE(&target->asks, ask, in_target);
-        if (!ask->is_answered)
-            RB_REMOVE(ask_tree, &engine->asks, ask);
-        TAILQ_INSERT_TAIL(&engine->answered, ask, in_target);
+    while ((ask = TAILQ_FIRST(&target->asks)))
+        drop(engine, ask);
+}
+
+void sources_on_rules(struct as_engine *engine, struct target *target)
+{
+    struct ask *ask, *next;
+    TAILQ_FOREACH (ask, &target->asks, in_target)
+        ask->rule = NULL; /* the former rules are gone */
+    if (target->ordered.is_set)
+        return;
+    sources_ask(engine, target);
+    TAILQ_FOREACH_SAFE (ask, &target->asks, in_target, next) {
+        if (!ask->rule && !ask->is_answered)
+            drop(engine, ask);
     }
-    target->ask_count = target->asks_open = 0;
 }
 
 static struct ask *ask_find(const struct target *target, const struct as_query *query)
@@ -59,10 +80,12 @@ static size_t count_asks(const struct target *target, const struct as_rule *rule
 static void ask_for(struct as_engine *engine, struct target *target, const struct as_rule *rule,
                     const struct as_query *query)
 {
-    if (target->ask_count == ASKS_MAX || ask_find(target, query) ||
-        count_asks(target, rule) == ASKS_OF_RULE_MAX)
+    struct ask *ask = ask_find(target, query);
+    if (ask && !ask->rule)
+        ask->rule = rule;
+    if (ask || target->ask_count == ASKS_MAX || count_asks(target, rule) == ASKS_OF_RULE_MAX)
         return;
-    struct ask *ask = as_xcalloc(1, sizeof(*ask));
+    ask = as_xcalloc(1, sizeof(*ask));
     ask->target = target;
     ask->rule = rule;
     ask->ticket = ++engine->next_ticket;

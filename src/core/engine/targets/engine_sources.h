@@ -9,6 +9,9 @@
 #define ASK_AGAIN_US (15 * AS_US_PER_S) /* if a rule has no `every` */
 
 void sources_drop(struct as_engine *engine, struct target *target);
+/* New rules, while an observation goes on: asks what they need too, and does not wait for answers
+ * that they do not need. */
+void sources_on_rules(struct as_engine *engine, struct target *target);
 bool sources_is_same_for_all(const struct as_rule *rule);
 const char *sources_get_guard(struct as_engine *engine, const struct as_rule *rule,
                               const struct incident *incident);
