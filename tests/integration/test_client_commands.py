@@ -138,6 +138,11 @@ def test_reload(played):
     assert (asked.method, asked.path, asked.body) == ("POST", "/-/reload", b"")
 
 
+def test_reload_says_if_no_file_has_changed(played):
+    played.answer = 200, {}, b"unchanged: all files have the content that is in force\n"
+    assert played.run("reload").stdout == "unchanged\n"
+
+
 def test_reload_says_why_not(played):
     played.answer = 500, {}, b"reload failed, nothing is changed: rules/a.yaml:3:5: unknown key\nsecond line\n"
     done = played.run("reload")

@@ -99,6 +99,8 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
                      const struct as_engine_config *engine, const char *config_digest,
                      struct as_target_port *targets, struct as_source_port *source,
                      const struct as_tell_config *tell, const char *credential);
+/* Whether these targets, or the source that was in use with them, still have to answer. */
+bool as_shell_has_calls(const struct as_shell *shell, const struct as_target_port *targets);
 void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,
                                    const char *problem);
 void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record);

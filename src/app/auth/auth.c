@@ -6,6 +6,7 @@
  */
 #include "auth_private.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,21 @@ const char *as_auth_get_credential(const struct as_http_exchange *exchange)
 {
     const struct admission *admission = as_http_exchange_get_data(exchange);
     return admission ? admission->credential : "";
+}
+
+int as_auth_check_whole(const struct as_auth *auth, const struct as_http_exchange *exchange,
+                        struct as_error *error)
+{
+    const char *name = as_auth_get_credential(exchange);
+    size_t count = 0;
+    const struct as_scope *scopes = as_credentials_get_scopes(auth->credentials, &count);
+    if (as_scope_is_whole(scopes, count, name))
+        return 0;
+    as_error_set(error,
+                 "the credential `%s` is narrowed by `rules` or `targets`: only a credential "
+                 "without them may do what concerns all targets",
+                 name);
+    return -EPERM;
 }
 
 void as_auth_note_refusal(struct as_auth *auth, const struct as_http_exchange *exchange,

@@ -102,6 +102,11 @@ void as_auth_conclude(struct as_auth *auth);
 /* The admitted credential's name; "": none was needed. Valid until the reply. */
 const char *as_auth_get_credential(const struct as_http_exchange *exchange);
 
+/* 0; or -EPERM with an error if `rules` or `targets` narrow the admitted credential: it may not do
+ * what concerns all targets. */
+int as_auth_check_whole(const struct as_auth *auth, const struct as_http_exchange *exchange,
+                        struct as_error *error) AS_MUST_USE;
+
 /* Whether the admitted credential may give orders by forms. */
 bool as_auth_may_order(const struct as_http_exchange *exchange);
 /* Whether it was admitted by a session. */

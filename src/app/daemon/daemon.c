@@ -91,12 +91,8 @@ static void stop(struct daemon *daemon)
 static void on_signal(evutil_socket_t number, short what, void *context)
 {
     struct daemon *daemon = context;
-    struct as_error error = AS_ERROR_INIT;
     switch (number) {
-    case SIGHUP:
-        if (daemon_reload(daemon, "", &error) != 0)
-            as_log(AS_LOG_WARN, "nothing reloaded", AS_F("error", error.text));
-        break;
+    case SIGHUP: daemon_request_reload(daemon, NULL, ""); break;
     case SIGUSR1:
         if (daemon->storage)
             as_storage_reopen_log(daemon->storage);
@@ -132,6 +128,7 @@ static void make_events(struct daemon *daemon)
     daemon->halt.timer = new_timer(daemon, daemon_on_halt_timer);
     daemon->web.timer = new_timer(daemon, daemon_on_web_timer);
     daemon->watch.timer = new_timer(daemon, daemon_on_watch_timer);
+    daemon->reload.timer = new_timer(daemon, daemon_on_reload_timer);
     daemon->locks.timer = new_timer(daemon, daemon_on_locks_timer);
     daemon->look_timer = new_timer(daemon, daemon_on_look_timer);
 }
@@ -147,6 +144,7 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->halt.timer);
     event_free(daemon->web.timer);
     event_free(daemon->watch.timer);
+    event_free(daemon->reload.timer);
     event_free(daemon->locks.timer);
     event_free(daemon->look_timer);
     event_base_free(daemon->base);
@@ -185,6 +183,7 @@ static void release(struct daemon *daemon)
 {
     daemon_close_state(daemon);
     as_http_server_free(daemon->server);
+    daemon_forget_reload(daemon);
     as_receiver_free(daemon->receiver);
     as_auth_free(daemon->auth); /* it uses `outside` */
     as_forms_free(daemon->forms);
@@ -218,6 +217,8 @@ int as_daemon_run(const struct as_daemon_options *options)
     struct as_error error = AS_ERROR_INIT;
     STAILQ_INIT(&daemon.retired);
     SLIST_INIT(&daemon.recoveries);
+    STAILQ_INIT(&daemon.reload.requests);
+    daemon.reload.earliest.us = INT64_MIN;
     daemon.notify = notify_open();
     as_boot_id_read(daemon.boot);
     as_instance_print(daemon.instance);

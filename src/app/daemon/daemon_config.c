@@ -14,6 +14,7 @@
 #include <alertscaler/base/str.h>
 
 #include "auth/auth_review.h"
+#include "sandbox/named_files.h"
 #include "trim.h"
 
 /* Errors go to the person at the console; warnings only to the log. */
@@ -93,6 +94,14 @@ static struct as_sandbox_config get_sandbox_config(const struct daemon *daemon,
     };
 }
 
+static struct as_digest hash_named_files(const struct daemon *daemon,
+                                         const struct as_config *config,
+                                         const struct daemon_web_file *web)
+{
+    const struct as_sandbox_config files = get_sandbox_config(daemon, config, web);
+    return named_files_hash(&files);
+}
+
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error)
 {
     const struct as_sandbox_config config =
@@ -132,7 +141,8 @@ static int make_reviewer(const struct daemon *daemon, const struct as_settings *
 /* Creates everything new before anything old is freed: a failure changes nothing. */
 static int prepare_reload(struct daemon *daemon, const struct as_config_digests *expected,
                           bool is_repeat, struct as_config **config_out,
-                          struct daemon_web_file *web_out, struct as_credentials **credentials_out,
+                          struct daemon_web_file *web_out, struct as_digest *files_out,
+                          struct as_credentials **credentials_out,
                           struct as_reviewer **reviewer_out, struct as_target_port **targets_out,
                           struct as_error *error)
 {
@@ -151,6 +161,8 @@ static int prepare_reload(struct daemon *daemon, const struct as_config_digests 
     if (status != 0)
         return status;
     const struct as_sandbox_config sandbox = get_sandbox_config(daemon, config, &web);
+    const struct as_digest files =
+        hash_named_files(daemon, config, &web); /* before they are read */
     status = as_sandbox_check(daemon->sandbox, &sandbox, error);
     if (status == 0)
         status = as_credentials_new(&config->settings.receiver, daemon_web_get_settings(&web),
@@ -166,6 +178,7 @@ static int prepare_reload(struct daemon *daemon, const struct as_config_digests 
     }
     *config_out = config;
     *web_out = web;
+    *files_out = files;
     *credentials_out = credentials;
     *reviewer_out = reviewer;
     reviewer = NULL;
@@ -197,9 +210,15 @@ static void forget_ports(const struct daemon *daemon, struct as_target_port *tar
     daemon_forget_config(daemon, old);
 }
 
-int daemon_reload(void *context, const char *credential, struct as_error *error)
+/* Rule files are found anew by their patterns. */
+bool daemon_is_in_force(const struct daemon *daemon)
 {
-    return daemon_reload_again(context, credential, NULL, NULL, error);
+    const struct as_config *config = daemon->config;
+    struct as_config_digests now;
+    as_config_hash_files(config, &now);
+    const struct as_digest files = hash_named_files(daemon, config, &daemon->web.file);
+    return daemon_watch_is_in_force(config, &now) &&
+           as_digest_compare(&files, &daemon->named_files) == 0;
 }
 
 int daemon_reload_again(struct daemon *daemon, const char *credential,
@@ -211,14 +230,19 @@ int daemon_reload_again(struct daemon *daemon, const char *credential,
     struct as_target_port *targets = NULL;
     struct as_reviewer *reviewer = NULL;
     struct daemon_web_file web = {0};
+    struct as_digest files;
     if (daemon->failed || daemon->stopping) {
         as_error_set(error, "not now: %s",
                      daemon->stopping ? "stopping" : "the state cannot be written");
         return -EAGAIN;
     }
+    if (daemon->shell && !daemon_make_retired_room(daemon)) {
+        as_error_set(error, "not now: earlier configurations still wait for answers");
+        return -EAGAIN;
+    }
     const as_wall_time now = as_system_clock.get_wall(&as_system_clock);
-    const int status = prepare_reload(daemon, expected, repeat_of, &config, &web, &credentials,
-                                      &reviewer, &targets, error);
+    const int status = prepare_reload(daemon, expected, repeat_of, &config, &web, &files,
+                                      &credentials, &reviewer, &targets, error);
     if ((status == -EAGAIN && expected) || (status != 0 && as_str_equal(error->text, repeat_of)))
         return status;
     as_metrics_on_reload(daemon->metrics, status == 0, now);
@@ -236,6 +260,7 @@ int daemon_reload_again(struct daemon *daemon, const char *credential,
                "take effect at the next start");
     struct as_config *old = daemon->config;
     daemon->config = config;
+    daemon->named_files = files;
     daemon_web_use(daemon, web);
     struct as_credentials *old_credentials = as_auth_swap_credentials(daemon->auth, credentials);
     as_reviewer_free(as_auth_swap_reviewer(daemon->auth, reviewer));
@@ -285,6 +310,7 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error)
     if (status != 0)
         return status;
     const struct as_web_settings *web = daemon_web_get_settings(&daemon->web.file);
+    daemon->named_files = hash_named_files(daemon, daemon->config, &daemon->web.file);
     status = as_credentials_new(&daemon->config->settings.receiver, web, &credentials, error);
     if (status != 0)
         return status;

@@ -151,7 +151,7 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
                                         .forms = daemon->forms,
                                         .external_url = &daemon->external_url,
                                         .order = daemon_on_order,
-                                        .reload = daemon_reload,
+                                        .reload = daemon_request_reload,
                                         .context = daemon};
     const struct as_http_handler handler = {on_admit, on_request, on_answered, on_dropped, daemon};
     const int status = daemon->options->adapters->new_server(daemon->base, &config, &handler,

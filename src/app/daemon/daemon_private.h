@@ -10,6 +10,7 @@
  *   daemon_halt.c    the kill switch
  *   daemon_nodes.c   nodes that are marked to leave
  *   daemon_config.c  configuration: load, reload as a whole
+ *   daemon_reload.c  requests for a reload
  *   daemon_watch.c   reloads by itself when files change
  *   daemon_web.c     the file of --web.config.file
  *   daemon_http.c    the server, and what it shows
@@ -57,6 +58,17 @@ struct retired { /* ports of an earlier configuration, whose answers may still c
     as_mono_time until;
 };
 STAILQ_HEAD(retired_list, retired);
+
+struct reload_request; /* waits for its answer */
+STAILQ_HEAD(reload_requests, reload_request);
+
+struct daemon_reload {
+    bool is_wanted;
+    char *credential; /* of the first request that the next reload answers; "": a signal */
+    struct reload_requests requests;
+    as_mono_time earliest; /* the next reload */
+    struct event *timer;
+};
 
 struct daemon_web_file { /* --web.config.file; all NULL without it */
     struct as_web_config *config;
@@ -122,6 +134,9 @@ struct daemon {
     struct as_source_port *source;
     struct retired_list retired;
     struct node_recovery_list recoveries;
+    size_t retired_count;
+    struct daemon_reload reload;
+    struct as_digest named_files; /* as named_files_hash before they were loaded */
     struct daemon_tell tell;
     struct daemon_locks locks;
     struct state_opener *opener;            /* opening the state; there is no storage then */
@@ -183,6 +198,8 @@ void daemon_limit_patience(struct daemon *daemon, int64_t us);
 void daemon_forget_config(const struct daemon *daemon, struct as_config *old); /* frees it */
 struct as_engine_config daemon_get_engine_config(const struct daemon *daemon);
 void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config);
+/* False: too many earlier configurations still wait for answers; a reload must wait too. */
+bool daemon_make_retired_room(struct daemon *daemon) AS_MUST_USE;
 bool daemon_are_ports_idle(const struct daemon *daemon) AS_MUST_USE; /* including retired ones */
 void daemon_on_deadline(evutil_socket_t fd, short what, void *context);
 void daemon_on_recover(evutil_socket_t fd, short what, void *context);
@@ -224,7 +241,8 @@ int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_US
 /* 0; or a negative errno, with advice. `key`: `state` or `action_log`; `path`: its value. */
 int daemon_check_writable(const char *key, const char *path, struct as_error *error) AS_MUST_USE;
 int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_USE;
-int daemon_reload(void *context, const char *credential, struct as_error *error) AS_MUST_USE;
+/* Whether all files have the content that is in force: a reload would change nothing. */
+bool daemon_is_in_force(const struct daemon *daemon) AS_MUST_USE;
 /* `expected`: the digests that the files had at the last look, or NULL; if the load finds others,
  * it changes and logs nothing: -EAGAIN. `repeat_of`: the error of an earlier attempt with these
  * files, which is not logged again; or NULL. */
@@ -237,6 +255,13 @@ int daemon_reload_again(struct daemon *daemon, const char *credential,
 int daemon_conclude_load(const struct daemon *daemon, const char *path,
                          struct as_diagnostics *diagnostics, bool is_repeat, int status,
                          struct as_error *error) AS_MUST_USE;
+
+/* daemon_reload.c */
+/* Answers the exchange, later; NULL: a signal. Requests within a second share one reload. */
+void daemon_request_reload(void *context, struct as_http_exchange *exchange,
+                           const char *credential);
+void daemon_on_reload_timer(evutil_socket_t fd, short what, void *context);
+void daemon_forget_reload(struct daemon *daemon); /* at the end: answers nobody */
 
 /* daemon_web.c */
 /* `is_repeat`: this file was tried before, and its problems printed. */

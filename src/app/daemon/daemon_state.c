@@ -17,8 +17,9 @@
 #include "trim.h"
 
 #define RECOVER_EVERY_US (2 * AS_US_PER_S)
-#define RETIRE_PORTS_US  (120 * AS_US_PER_S) /* longer than any of their requests */
-#define RETIRE_AGAIN_US  (30 * AS_US_PER_S)  /* but draining nodes may take longer */
+#define RETIRE_AFTER_US  (10 * AS_US_PER_S) /* for what they send beside the engine's calls */
+#define RETIRE_LOOK_US   (1 * AS_US_PER_S)
+#define RETIRED_MAX      4
 
 void daemon_on_transfer(void *context, const char *client_name, const char *operation,
                         const char *code, int64_t duration_us)
@@ -139,26 +140,55 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
     return as_storage_start(daemon->storage, daemon->base, error);
 }
 
-static void close_retired(struct daemon *daemon, as_mono_time now)
+static void close_one(struct daemon *daemon, struct retired *retired)
+{
+    STAILQ_REMOVE(&daemon->retired, retired, retired, next);
+    daemon->retired_count--;
+    retired->targets->close(retired->targets);
+    retired->source->close(retired->source);
+    as_config_free(retired->config);
+    free(retired);
+}
+
+/* The engine waits for an answer. */
+static bool has_calls(const struct daemon *daemon, const struct retired *retired)
+{
+    return daemon->shell && as_shell_has_calls(daemon->shell, retired->targets);
+}
+
+static void close_all_retired(struct daemon *daemon)
 {
     struct retired *retired;
-    bool was_any_closed = false;
-    while ((retired = STAILQ_FIRST(&daemon->retired)) && retired->until.us <= now.us) {
-        const bool is_last_call = now.us == AS_MONO_NEVER.us;
-        if (!is_last_call && !retired->targets->is_idle(retired->targets)) {
-            retired->until.us = as_time_add(now.us, RETIRE_AGAIN_US);
-            break;
-        }
-        STAILQ_REMOVE_HEAD(&daemon->retired, next);
-        retired->targets->close(retired->targets);
-        retired->source->close(retired->source);
-        as_config_free(retired->config);
-        free(retired);
-        was_any_closed = true;
+    while ((retired = STAILQ_FIRST(&daemon->retired)))
+        close_one(daemon, retired);
+    evtimer_del(daemon->retire);
+}
+
+bool daemon_make_retired_room(struct daemon *daemon)
+{
+    struct retired *retired = STAILQ_FIRST(&daemon->retired), *next;
+    for (; retired && daemon->retired_count >= RETIRED_MAX; retired = next) {
+        next = STAILQ_NEXT(retired, next);
+        if (!has_calls(daemon, retired)) /* nodes that it drains have their marks */
+            close_one(daemon, retired);
     }
-    if (retired)
-        daemon_arm(daemon->retire, retired->until.us - now.us);
-    else if (was_any_closed && now.us != AS_MONO_NEVER.us && daemon->targets)
+    return daemon->retired_count < RETIRED_MAX;
+}
+
+void daemon_on_retire(evutil_socket_t fd, short what, void *context)
+{
+    struct daemon *daemon = context;
+    struct retired *retired = STAILQ_FIRST(&daemon->retired), *next;
+    const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
+    for (; retired; retired = next) {
+        next = STAILQ_NEXT(retired, next);
+        if (retired->until.us <= now.us && !has_calls(daemon, retired) &&
+            retired->targets->is_idle(retired->targets)) /* draining nodes may take long */
+            close_one(daemon, retired);
+    }
+    if (!STAILQ_EMPTY(&daemon->retired))
+        daemon_arm(daemon->retire, RETIRE_LOOK_US);
+    else if (daemon->targets)
         daemon_recover_nodes(daemon); /* unfinished work */
 }
 
@@ -174,21 +204,16 @@ bool daemon_are_ports_idle(const struct daemon *daemon)
 /* The engine still waits for answers to their requests. */
 void daemon_retire_ports(struct daemon *daemon, struct as_config *old_config)
 {
-    const int64_t query_us = old_config->settings.prometheus.timeout_us; /* of any length */
     const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
     struct retired *retired = as_xcalloc(1, sizeof(*retired));
     daemon->options->adapters->retire_targets(daemon->targets);
     retired->targets = daemon->targets;
     retired->source = daemon->source;
     retired->config = old_config;
-    retired->until.us = as_time_add(now.us + RETIRE_PORTS_US, query_us);
+    retired->until.us = as_time_add(now.us, RETIRE_AFTER_US);
     STAILQ_INSERT_TAIL(&daemon->retired, retired, next);
-    close_retired(daemon, now);
-}
-
-void daemon_on_retire(evutil_socket_t fd, short what, void *context)
-{
-    close_retired(context, as_system_clock.get_mono(&as_system_clock));
+    daemon->retired_count++;
+    daemon_arm(daemon->retire, RETIRE_LOOK_US);
 }
 
 void daemon_close_state(struct daemon *daemon)
@@ -196,7 +221,7 @@ void daemon_close_state(struct daemon *daemon)
     as_receiver_set_shell(daemon->receiver, NULL, NULL, "the state is being opened");
     as_waiting_lose(daemon->waiting);
     daemon_close_locks(daemon);
-    close_retired(daemon, AS_MONO_NEVER);
+    close_all_retired(daemon);
     if (daemon->targets)
         daemon->targets->close(daemon->targets);
     daemon->targets = NULL;

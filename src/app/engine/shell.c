@@ -22,20 +22,27 @@
 
 static void run(struct as_shell *shell, struct as_event *event);
 
+static void answer(struct port_calls *calls, struct as_event *event)
+{
+    run(shell_calls_end(calls), event);
+}
+
 static void on_observed(void *context, uint64_t ticket, const struct as_observation *result)
 {
-    run(context,
-        &(struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = result});
+    answer(context,
+           &(struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = result});
 }
 
 static void on_scaled(void *context, uint64_t ticket, const struct as_scale_result *result)
 {
-    run(context, &(struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = result});
+    answer(context,
+           &(struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = result});
 }
 
 static void on_queried(void *context, uint64_t ticket, const struct as_query_result *result)
 {
-    run(context, &(struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = result});
+    answer(context,
+           &(struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = result});
 }
 
 /* Each note once: it comes with every list. */
@@ -56,7 +63,7 @@ static void on_listed(void *context, uint64_t ticket, const struct as_alert_list
     else if (list->unread > 0)
         as_log(AS_LOG_WARN, "alerts of the list not read", AS_F("error", list->problem),
                AS_FI("count", list->unread));
-    run(context, &(struct as_event){.kind = AS_EVENT_LISTED, .ticket = ticket, .list = list});
+    answer(context, &(struct as_event){.kind = AS_EVENT_LISTED, .ticket = ticket, .list = list});
 }
 
 static uint64_t find_commit_ticket(const struct as_effects *effects, size_t from)
@@ -299,17 +306,17 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     case AS_EFFECT_ANSWER: return; /* done by the callback `effect` */
     case AS_EFFECT_OBSERVE:
         targets->observe(targets, effect->ticket, effect->call.ref, effect->call.observe,
-                         on_observed, shell);
+                         on_observed, shell_calls_begin(shell));
         return;
     case AS_EFFECT_QUERY:
-        source->query(source, effect->ticket, effect->query, on_queried, shell);
+        source->query(source, effect->ticket, effect->query, on_queried, shell_calls_begin(shell));
         return;
     case AS_EFFECT_LIST_ALERTS:
-        source->list_alerts(source, effect->ticket, on_listed, shell);
+        source->list_alerts(source, effect->ticket, on_listed, shell_calls_begin(shell));
         return;
     case AS_EFFECT_SCALE:
         targets->scale(targets, effect->ticket, effect->call.ref, effect->call.request, on_scaled,
-                       shell);
+                       shell_calls_begin(shell));
         return;
     case AS_EFFECT_WARN: warn(targets, effect); return;
     }
@@ -427,6 +434,7 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->version = as_xstrdup(config->version);
     shell->config_digest = as_xstrdup(config->config_digest);
     shell->ruleset = config->ruleset;
+    shell_calls_init(shell);
     shell->scratch = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
     shell->key = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
     repeat_log_init(&shell->log, config->engine.seed);
@@ -464,6 +472,7 @@ struct as_shell *as_shell_free(struct as_shell *shell)
 {
     if (!shell)
         return NULL;
+    shell_calls_deinit(shell);
     as_storage_batch_free(shell->batch);
     tell_free(shell->tell);
     as_engine_free(shell->engine);
@@ -544,8 +553,7 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
     shell->config_digest = as_xstrdup(config_digest);
     shell->ruleset = ruleset;
     repeat_log_begin_epoch(&shell->log);
-    shell->config.targets = targets;
-    shell->config.source = source;
+    shell_calls_use(shell, targets, source);
     if (tell)
         tell_reload(shell->tell, tell);
     run(shell, &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});

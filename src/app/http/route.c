@@ -43,10 +43,10 @@ static void reload(struct as_routes *routes, struct as_http_exchange *exchange,
                    const struct as_route *route, const char *who)
 {
     struct as_error error = AS_ERROR_INIT;
-    if (routes->reload(routes->context, who, &error) == 0)
-        as_reply_text(exchange, 200, NULL, "reloaded");
+    if (as_auth_check_whole(routes->auth, exchange, &error) == 0)
+        routes->reload(routes->context, exchange, who);
     else
-        as_reply_text(exchange, 500, NULL, "reload failed, nothing is changed: %s", error.text);
+        as_auth_refuse(routes->auth, exchange, route->handler, 403, error.text);
 }
 
 /* The path's part that matched `*`; "" without a `*`. */

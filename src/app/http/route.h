@@ -32,7 +32,8 @@ struct as_routes { /* all borrowed */
     const struct as_external_url *external_url; /* whose pages may send requests */
     /* Answers an order. */
     void (*order)(void *context, const struct as_operators_request *request);
-    int (*reload)(void *context, const char *who, struct as_error *error);
+    /* Answers a request for a reload, now or later. */
+    void (*reload)(void *context, struct as_http_exchange *exchange, const char *who);
     void *context;
 };
 

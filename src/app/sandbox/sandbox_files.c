@@ -5,6 +5,7 @@
  * The rule for a file covers its folder: rotation replaces a file by another of the same name. If a
  * path has symbolic links, the folder that it leads to now is covered too.
  */
+#include "named_files.h"
 #include "sandbox_private.h"
 
 #include <limits.h>
@@ -14,9 +15,6 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/config/provider_kind.h>
-#include <alertscaler/config/web_config.h>
-#include <alertscaler/provider/talk.h>
 
 /* Folders, not /etc/resolv.conf and others one by one: when such a file is replaced, a rule for the
  * old one is useless. */
@@ -67,23 +65,6 @@ static void add_file(struct sandbox_files *files, const char *path, unsigned acc
     }
 }
 
-static void add_http(struct sandbox_files *files, const struct as_http_settings *http)
-{
-    const char *const paths[] = {
-        http->basic_auth.username_file,
-        http->basic_auth.password_file,
-        http->authorization.credentials_file,
-        http->tls.ca_file,
-        http->tls.cert_file,
-        http->tls.key_file,
-    };
-    for (size_t i = 0; i < AS_ARRAY_SIZE(paths); i++)
-        add_file(files, paths[i], SANDBOX_READ);
-    for (size_t i = 0; i < http->header_count; i++)
-        for (size_t k = 0; k < http->headers[i].file_count; k++)
-            add_file(files, http->headers[i].files[k], SANDBOX_READ);
-}
-
 static void add_needed(void *context, const char *path, bool is_program)
 {
     struct sandbox_files *files = context;
@@ -94,46 +75,6 @@ static void add_needed(void *context, const char *path, bool is_program)
     files->runs_programs = true;
     if (!files->program)
         files->program = as_xstrdup(path);
-}
-
-/* A file that a kind of provider reads, and the files named in it. */
-static void add_kinds_file(struct sandbox_files *files, const struct as_provider_kind *kind,
-                           const char *path)
-{
-    char *content = NULL;
-    size_t size = 0;
-    add_file(files, path, SANDBOX_READ);
-    if (!kind->read_names || as_str_is_empty(path) ||
-        as_file_read(path, AS_TALK_FILE_MAX, &content, &size) != 0)
-        return; /* its reader reports the problem */
-    kind->read_names(content, size, add_needed, files);
-    as_wipe_free(content);
-}
-
-/* Expands a kind's row: $VARIABLE, $VARIABLE/name, ~/path. NULL: no such file. */
-static char *find_kinds_file(const char *file)
-{
-    const size_t size = strcspn(file, "/");
-    AS_CLEANUP(as_free_p) char *name = as_xstrndup(file + (*file == '$'), size - (*file == '$'));
-    const char *folder = getenv(*file == '$' ? name : "HOME");
-    return as_str_is_empty(folder) ? NULL : as_xasprintf("%s%s", folder, file + size);
-}
-
-static void add_provider(struct sandbox_files *files, const struct as_provider_settings *provider)
-{
-    const struct as_provider_kind *kind = as_provider_kind_find(provider->type);
-    add_http(files, &provider->http);
-    if (!kind)
-        return;
-    for (size_t i = 0; i < provider->option_count; i++) {
-        for (const struct as_provider_key *key = kind->account_keys; key->key; key++)
-            if (key->is_file && strcmp(key->key, provider->options[i].key) == 0)
-                add_kinds_file(files, kind, provider->options[i].value);
-    }
-    for (size_t i = 0; kind->files && kind->files[i]; i++) {
-        AS_CLEANUP(as_free_p) char *path = find_kinds_file(kind->files[i]);
-        add_kinds_file(files, kind, path);
-    }
 }
 
 /* The last folder of a pattern before its first wildcard. */
@@ -147,40 +88,17 @@ static void add_pattern(struct sandbox_files *files, const char *config_file, co
     add(files, folder, SANDBOX_READ, true);
 }
 
-static void add_settings(struct sandbox_files *files, const struct as_settings *settings)
+void sandbox_files_collect(struct sandbox_files *files, const struct as_sandbox_config *config)
 {
-    add_http(files, &settings->alertmanager.http);
-    add_http(files, &settings->prometheus.http);
-    for (size_t i = 0; i < settings->notify_count; i++)
-        add_http(files, &settings->notify[i].http);
-    for (size_t i = 0; i < settings->provider_count; i++)
-        add_provider(files, &settings->providers[i]);
-    for (size_t i = 0; i < settings->receiver.token_count; i++)
-        add_file(files, settings->receiver.tokens[i].file, SANDBOX_READ);
-    for (size_t i = 0; i < settings->receiver.hmac_count; i++)
-        add_file(files, settings->receiver.hmac[i].secret_file, SANDBOX_READ);
+    const struct as_config *loaded = config->config;
+    const struct as_settings *settings = &loaded->settings;
+    named_files_visit(config, add_needed, files);
+    for (size_t i = 0; i < settings->rule_file_count; i++)
+        add_pattern(files, loaded->path, settings->rule_files[i]);
     if (settings->state.store == AS_STORE_SQLITE)
         add_file(files, settings->state.path, SANDBOX_WRITE);
     add_file(files, settings->action_log.path, SANDBOX_WRITE);
     add_file(files, settings->kill_switch.file, SANDBOX_READ);
-}
-
-void sandbox_files_collect(struct sandbox_files *files, const struct as_sandbox_config *config)
-{
-    const struct as_config *loaded = config->config;
-    add_file(files, loaded->path, SANDBOX_READ);
-    add_file(files, config->web_config_file, SANDBOX_READ);
-    if (config->web) {
-        add_file(files, config->web->tls.cert_file, SANDBOX_READ);
-        add_file(files, config->web->tls.key_file, SANDBOX_READ);
-        add_file(files, config->web->tls.client_ca_file, SANDBOX_READ);
-    }
-    for (size_t i = 0; i < loaded->settings.rule_file_count; i++)
-        add_pattern(files, loaded->path, loaded->settings.rule_files[i]);
-    for (size_t i = 0; i < loaded->rule_file_count; i++)
-        add_file(files, loaded->rule_files[i], SANDBOX_READ);
-    add_settings(files, &loaded->settings);
-    config->adapters->visit_files(config->outside, &loaded->settings, add_needed, files);
 }
 
 /* Plugins are ordinary programs: they and their caches may be anywhere. */

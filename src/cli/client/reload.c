@@ -2,8 +2,17 @@
  * `alertscaler reload`: makes a running daemon reload its configuration.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "http_call.h"
+
+#define UNCHANGED "unchanged"
+
+/* The daemon has found no changed file: "unchanged: ...". */
+static bool is_unchanged(const struct as_buf *text)
+{
+    return text->size >= strlen(UNCHANGED) && memcmp(text->data, UNCHANGED, strlen(UNCHANGED)) == 0;
+}
 
 static int run(const struct as_args *args)
 {
@@ -14,7 +23,7 @@ static int run(const struct as_args *args)
         return as_cli_fail(args, "%s", error.text);
     if (answer.status != 200)
         return http_answer_refuse(args, &answer);
-    puts("reloaded");
+    puts(is_unchanged(&answer.body) ? UNCHANGED : "reloaded");
     return AS_EXIT_OK;
 }
 
@@ -25,7 +34,8 @@ const struct as_command as_command_reload = {
     .name = "reload",
     .operands = "",
     .summary = "Makes a running daemon reload its configuration and rules.",
-    .help = "All or nothing: a file with errors changes nothing. The daemon needs\n"
+    .help = "All or nothing: a file with errors changes nothing. Prints `reloaded`, or\n"
+            "`unchanged` if no file has changed. The daemon needs\n"
             "--web.enable-admin-api; SIGHUP does the same without it.",
     .options = options,
     .run = run,
