@@ -59,6 +59,7 @@ struct as_resize_seen {
     int32_t template_size; /* of the pods: what new ones get; -1: the template is what is sized */
     int32_t settled; /* the smallest that is not the template's; -1: all pods have the template's */
     int32_t asked;   /* the smallest that pods ask for, whatever their kubelets granted; -1: none */
+    as_maybe_time newest; /* when the newest of those that ask for the template's size was made */
     char message[AS_MESSAGE_SIZE]; /* why it has failed */
 };
 
@@ -116,6 +117,7 @@ struct as_scale_request {
     bool is_take_back; /* removes only what never came: nothing that serves is touched */
     bool is_clean_up;  /* removes only instances that are removable (as_group_members), by name */
     bool is_put_back;  /* of a container's resource: to what it was before its last change */
+    as_maybe_time later_than; /* of a container's resource: only pods made after it; unset: all */
     const char *rule;
     const char *alert; /* the alertname of the causing incident, for events; "" if unknown */
     const struct as_nodes_config *nodes; /* as in as_observe_request */

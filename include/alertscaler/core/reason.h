@@ -76,6 +76,7 @@
     X(AS_REASON_CONFLICT, "conflict",                                                              \
       "Somebody else changed the target meanwhile; it is looked at again.")                        \
     X(AS_REASON_TARGET_NOT_FOUND, "target_not_found", "The target does not exist.")                \
+    X(AS_REASON_NO_PODS, "no_pods", "The target has no pods that could be resized.")               \
     X(AS_REASON_FORBIDDEN, "forbidden", "The credentials do not allow it.")                        \
     X(AS_REASON_UNREACHABLE, "unreachable", "The other side could not be reached, or failed.")     \
     X(AS_REASON_THROTTLED, "throttled", "The other side asked to come back later.")                \

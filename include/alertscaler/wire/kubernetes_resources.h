@@ -103,6 +103,7 @@ enum as_kube_resize {
 struct as_kube_sized_pod {
     const char *name;
     char version[AS_VERSION_SIZE];
+    as_maybe_time created;
     bool is_living; /* it is neither deleted nor ended, and belongs to the workload */
     bool is_bound;  /* to a node, so that a kubelet answers */
     bool has_container;

@@ -33,8 +33,10 @@ static void tell_all(struct tell *tell, struct as_storage_batch *batch,
 static void tell_action(struct tell *tell, struct as_storage_batch *batch,
                         const struct as_action_record *record)
 {
-    /* these are looked at again at once, and then told of if need be */
-    if (record->outcome == AS_REASON_CONFLICT || record->outcome == AS_REASON_SUPERSEDED)
+    /* The target of a conflict is looked at again at once, and the notice is about the next action.
+     * Without pods there is nothing to do. */
+    if (record->outcome == AS_REASON_CONFLICT || record->outcome == AS_REASON_SUPERSEDED ||
+        record->outcome == AS_REASON_NO_PODS)
         return;
     tell_all(tell, batch,
              &(struct as_notice){

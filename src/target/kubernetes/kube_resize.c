@@ -83,6 +83,13 @@ static void fail_locally(struct as_kube_resize_run *run, enum as_reason reason, 
     fail(run, &outcome);
 }
 
+/* Pods without a change count too: their kubelets resize them later, or somebody else was faster.
+ */
+static bool has_pods(const struct as_kube_resize_run *run)
+{
+    return run->spec.pods->count > run->gone || run->spec.pods->silent > 0;
+}
+
 static void finish_all(struct as_kube_resize_run *run)
 {
     struct as_outcome outcome;
@@ -97,11 +104,18 @@ static void finish_all(struct as_kube_resize_run *run)
     snprintf(message, sizeof(message), "%zu of %zu pods resized%s%s%s%s%s", run->changed,
              pods->count + pods->silent, gone, restarted, silent, run->note[0] ? "; " : "",
              run->note);
-    as_outcome_init_local(&outcome, AS_REASON_APPLIED, message);
+    as_outcome_init_local(&outcome, has_pods(run) ? AS_REASON_APPLIED : AS_REASON_NO_PODS, message);
     finish(run, &outcome);
 }
 
 /* ---- one pod ---- */
+
+static bool is_late_enough(const struct as_kube_resize_run *run,
+                           const struct as_kube_sized_pod *pod)
+{
+    const as_maybe_time *than = &run->spec.later_than;
+    return !than->set || (pod->created.set && pod->created.at.us > than->at.us);
+}
 
 static bool needs_change(const struct as_kube_resize_run *run, const struct as_kube_sized_pod *pod)
 {
@@ -170,7 +184,8 @@ static void next(struct as_kube_resize_run *run)
 {
     const struct as_kube_sized_pods *pods = run->spec.pods;
     const char *why;
-    while (run->index < pods->count && !needs_change(run, &pods->items[run->index])) {
+    while (run->index < pods->count && !(is_late_enough(run, &pods->items[run->index]) &&
+                                         needs_change(run, &pods->items[run->index]))) {
         if (pods->items[run->index].resize >= AS_KUBE_RESIZE_DEFERRED)
             note_refused(run, &pods->items[run->index]);
         run->index++;

@@ -37,6 +37,7 @@ struct as_kube_resize_spec { /* all borrowed until it is done or cancelled */
     bool keep_limit;
     const struct as_kube_amounts *template_amounts; /* the ratio of limits */
     int32_t from, to;
+    as_maybe_time later_than; /* only pods made after it; unset: all */
     as_kube_resize_done_fn *done;
     void *context;
 };

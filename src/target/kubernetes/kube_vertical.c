@@ -101,6 +101,11 @@ static int count_asked(const struct call *call, const struct as_kube_sized_pod *
     return count(call, &pod->amounts, size_out, &max, error);
 }
 
+static as_maybe_time get_later(as_maybe_time a, as_maybe_time b)
+{
+    return !a.set || (b.set && b.at.us > a.at.us) ? b : a;
+}
+
 static int32_t get_smaller(int32_t a, int32_t b) /* of a, where it is not -1, and b */
 {
     return a < 0 || b < a ? b : a;
@@ -122,6 +127,8 @@ static int count_pods(const struct call *call, struct as_observation *observatio
         }
         smallest = get_smaller(smallest, size);
         resize->asked = get_smaller(resize->asked, asked);
+        if (asked == resize->template_size)
+            resize->newest = get_later(resize->newest, pod->created);
         if (max >= 0)
             lowest_max = get_smaller(lowest_max, max);
         if (size != resize->template_size)
@@ -340,7 +347,9 @@ static void pods_resized(void *context, const struct as_outcome *outcome, unsign
     call->run = NULL;
     call->attempts += attempts;
     call->outcome = *outcome;
-    if (outcome->reason != AS_REASON_APPLIED || !call->sized.with_template ||
+    const bool is_done =
+        outcome->reason == AS_REASON_APPLIED || outcome->reason == AS_REASON_NO_PODS;
+    if (!is_done || !call->sized.with_template ||
         (count(call, &call->workload.amounts, &size, &max, NULL) == 0 && size == call->wanted.to)) {
         finish(call);
     } else if (call->workload.rolls) {
@@ -367,6 +376,7 @@ static void resize_pods(struct call *call)
         .template_amounts = &call->workload.amounts,
         .from = call->wanted.from,
         .to = call->wanted.to,
+        .later_than = call->wanted.later_than,
         .done = pods_resized,
         .context = call,
     };

@@ -182,6 +182,7 @@ static int read_pod(struct as_kube_sized_pods *pods, const struct tree_value *ro
     as_read_object(&metadata, &reader, "metadata");
     const char *name = kube_object_read_name(&metadata, "name", AS_KUBE_POD_NAME_MAX, "name");
     kube_object_read_version(&metadata, pod.version, sizeof(pod.version));
+    as_read_time(&metadata, "creationTimestamp", &pod.created);
     int code = as_read_result(&reader);
     if (code)
         return code;

@@ -194,7 +194,7 @@ static void pass(int64_t us)
     work();
 }
 
-static void act(const char *target, int32_t to)
+static void act_with(const char *target, int32_t to, enum as_reason outcome)
 {
     static const struct as_record_places none = {0};
     const struct as_target_kind kind = {.word = "kubernetes"};
@@ -207,7 +207,7 @@ static void act(const char *target, int32_t to)
                                             .has_sizes = true,
                                             .from = to - 1,
                                             .to = to,
-                                            .outcome = AS_REASON_APPLIED,
+                                            .outcome = outcome,
                                             .message = "",
                                             .method = "",
                                             .path = "",
@@ -222,6 +222,11 @@ static void act(const char *target, int32_t to)
                                                              places.at_prev, places.at_seq});
     tell_on_effect(tell, NULL, &effect, batch);
     as_storage_submit(storage, batch);
+}
+
+static void act(const char *target, int32_t to)
+{
+    act_with(target, to, AS_REASON_APPLIED);
 }
 
 /* The one message on its way says this. */
@@ -287,6 +292,17 @@ Test(tell, nothing_is_sent_before_it_is_durable)
     cr_assert_eq(look().entries, 0);
     cr_assert_eq(sent, 1);
     cr_assert_eq(as_store_memory_get_count(state, AS_STORE_META), 2, "head and time of the state");
+}
+
+Test(tell, what_had_nothing_to_do_is_not_told)
+{
+    act_with("a", 2, AS_REASON_NO_PODS);
+    act_with("a", 2, AS_REASON_CONFLICT);
+    work();
+    cr_assert_eq(sending_count, 0);
+    act_with("a", 2, AS_REASON_DID_NOT_COME);
+    work();
+    expect_sending("a", 2);
 }
 
 Test(tell, an_event_has_the_hash_of_its_record)

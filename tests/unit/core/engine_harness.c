@@ -476,6 +476,7 @@ static void answer_scale(struct harness *harness, const struct queued_call *call
     struct scale_script script = {.outcome = AS_REASON_APPLIED, .is_done = true};
     char version[AS_VERSION_SIZE];
     (void)snprintf(version, sizeof(version), "%u", target->version);
+    harness->last_later_than = call->request.later_than;
     if (harness->always.outcome) {
         script = harness->always;
     } else if (harness->script_count > 0) {

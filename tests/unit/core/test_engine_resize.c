@@ -323,6 +323,35 @@ Test(engine_resize, pods_that_come_later_get_the_last_size_without_a_lock)
     harness_stop(&h);
 }
 
+/* The step up that did not come backs off; a pod that comes meanwhile needs the last size at once.
+ * A pod that was there before is not tried again. */
+Test(engine_resize, pods_that_come_during_a_back_off_get_the_last_size)
+{
+    WITH(h, in_place);
+    struct virtual_target *cart = get_pods(&h, 4);
+    cart->resize.newest = (as_maybe_time){true, {100}};
+    fire(&h, "OOM", 990);
+    expect_said(said(&h), "acted memory 4>5 applied", 1);
+    cart->resize.asked = cart->resize.settled = 5;
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_DID_NOT_COME});
+    tick(&h, 121);
+    expect_said(said(&h), "acted memory 5>6 did_not_come", 1);
+    cart->size = cart->resize.asked = 4; /* one of the old pods was put back */
+    tick(&h, 100);
+    cr_expect(did_not_come(&h));
+    expect_said(said(&h), "scale memory", 0);
+    cart->resize.newest = (as_maybe_time){true, {200}};
+    tick(&h, 100);
+    expect_said(said(&h), "acted memory 4>5 applied", 1);
+    cr_expect_str_eq(h.last_message, "pods that came after the last change");
+    cr_expect_eq(h.last_later_than.at.us, 100);
+    cr_expect(did_not_come(&h), "the back-off goes on");
+    cart->size = 4;
+    tick(&h, 60);
+    expect_said(said(&h), "scale memory", 0);
+    harness_stop(&h);
+}
+
 /* The kubelet of a pod that asks for the last size has no room for it yet. */
 Test(engine_resize, a_deferred_pod_did_not_come_later)
 {
@@ -409,6 +438,30 @@ Test(engine_resize, pods_that_have_less_without_anybody_elses_doing_are_no_set_b
         set_pods(cart, 6);
     }
     expect_said(said(&h), "contended", 0);
+    harness_stop(&h);
+}
+
+/* No step of the incident, no lock: when there are pods, the incident acts. */
+Test(engine_resize, without_pods_no_step_is_used_up)
+{
+    static const struct spec once = {
+        .targets = {CART(.up = 3600, .by_pods = true)},
+        .rules = {RULE("oom", "OOM", .up = 1, .max_steps = 1)},
+    };
+    WITH(h, once);
+    struct virtual_target *cart = get_pods(&h, 4);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_NO_PODS});
+    fire(&h, "OOM", 990);
+    expect_said(said(&h), "acted memory 4>5 no_pods", 1);
+    cr_expect_eq(cart->size, 4);
+    tick(&h, 400);
+    expect_said(said(&h), "acted memory 4>5 applied", 1);
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME, .target = "cart"});
+    (void)said(&h);
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_NO_PODS});
+    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "cart", .replicas = 8});
+    tick(&h, 900);
+    expect_said(said(&h), "memory 5>8 no_pods", 1);
     harness_stop(&h);
 }
 

@@ -140,6 +140,46 @@ Test(kubernetes_resources, a_pod_that_has_gone_is_left_out)
     cr_expect_str_eq(result.message, "1 of 2 pods resized, 1 gone meanwhile");
 }
 
+/* Of pods that came after a moment, and no others. */
+Test(kubernetes_resources, only_later_pods_are_resized)
+{
+#define OF(name, created) POD_OF("", name "\",\"creationTimestamp\":\"" created, "256Mi")
+    static const char list[] = "{\"kind\":\"PodList\",\"items\":[" OF(
+        "a", "2026-11-25T09:00:00Z") "," OF("b", "2026-11-25T09:05:00Z") "]}";
+#undef OF
+    struct as_scale_request request = {
+        .from = 4, .to = 5, .decision_id = "d", .rule = "", .alert = ""};
+    answer_list(list);
+    observe(port, cart);
+    const as_maybe_time newest = observation.resize.newest;
+    cr_assert(newest.set);
+    request.later_than = (as_maybe_time){true, {newest.at.us - AS_US_PER_MIN}};
+    answer_list(list);
+    answer("GET", POD_PATH("b"), 200, POD("b", "256Mi"));
+    answer("PATCH", POD_PATH("b") "/resize", 200, POD("b", "320Mi"));
+    answer("POST", EVENTS_PATH, 201, "{}");
+    send_scale(port, cart, request, "");
+    cr_expect_eq(result.outcome, AS_REASON_APPLIED, "%s", result.message);
+    cr_expect_str_eq(result.message, "1 of 2 pods resized");
+}
+
+/* Nothing was resized: that is no step. */
+Test(kubernetes_resources, without_pods_nothing_is_applied)
+{
+    answer_list("{\"kind\":\"PodList\",\"items\":[]}");
+    scale(port, cart, 4, 5, "");
+    cr_expect_eq(result.outcome, AS_REASON_NO_PODS);
+    cr_expect_not(result.is_accepted);
+    cr_expect_not(result.is_ambiguous);
+    cr_expect_str_eq(result.message, "0 of 0 pods resized");
+    answer_list(LIST("256Mi", "256Mi"));
+    answer("GET", POD_PATH("a"), 404, "{\"kind\":\"Status\",\"details\":{\"name\":\"a\"}}");
+    answer("GET", POD_PATH("b"), 404, "{\"kind\":\"Status\",\"details\":{\"name\":\"b\"}}");
+    scale(port, cart, 4, 5, "");
+    cr_expect_eq(result.outcome, AS_REASON_NO_PODS);
+    cr_expect_str_eq(result.message, "0 of 2 pods resized, 2 gone meanwhile");
+}
+
 /* Who set it, if it is not what we set. */
 Test(kubernetes_resources, a_template_that_others_have_changed_names_who_it_was)
 {

@@ -136,10 +136,16 @@ bool forbidden_is_with_pool(const struct as_engine *engine, const struct target 
     return forbidden_is(engine, target, way) || (pool && forbidden_is(engine, pool, way));
 }
 
-bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way)
+bool forbidden_is_held(const struct as_engine *engine, const struct target *target,
+                       enum as_ways way)
 {
     return pauses_find_in(engine, target, way) || is_held_by_rule(target, way) ||
-           is_held_by_schedule(engine, target, way) ||
+           is_held_by_schedule(engine, target, way);
+}
+
+bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way)
+{
+    return forbidden_is_held(engine, target, way) ||
            (way == AS_WAYS_UP && target_did_not_come(target, engine->mono));
 }
 

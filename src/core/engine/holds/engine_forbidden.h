@@ -10,8 +10,12 @@
 void forbidden_fill(struct as_engine *engine, const struct target *target,
                     struct as_decide_input *input);
 
-/* Whether a pause, a rule with `hold` or any other holder forbids this one direction to the whole
- * target. */
+/* Whether a pause, a rule with `hold` or a schedule forbids this one direction to the whole target.
+ */
+bool forbidden_is_held(const struct as_engine *engine, const struct target *target,
+                       enum as_ways way);
+
+/* The same, or the wait after an increase that did not come. */
 bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way);
 
 /* The same, or to the pool of the group. */

@@ -75,6 +75,7 @@ const char *resize_on_applied(struct as_engine *engine, struct target *target,
         .from = intent->from,
         .to = intent->to,
         .moved = moment_now(engine),
+        .newest = resize->newest,
     };
     memcpy(resize->id, intent->decision_id, AS_ULID_SIZE);
     target_note_entry(target);
@@ -191,6 +192,22 @@ static int32_t find_last_size(const struct resize *resize, const struct as_resiz
     return seen->asked >= 0 && seen->asked == seen->template_size && to > seen->asked ? to : -1;
 }
 
+/* While an increase that did not come backs off, a resize is only for pods that came since: the pod
+ * that could not be resized is not tried again. False: none came. */
+static bool choose_pods(const struct as_engine *engine, struct target *target,
+                        const struct as_resize_seen *seen)
+{
+    struct resize *resize = &target->resize;
+    resize->later_than = (as_maybe_time){.set = false};
+    if (!target_did_not_come(target, engine->mono))
+        return true;
+    if (!seen->newest.set || !resize->newest.set || seen->newest.at.us <= resize->newest.at.us)
+        return false;
+    resize->later_than = resize->newest;
+    resize->newest = seen->newest;
+    return true;
+}
+
 /* While later pods would have less, the target is looked at, also without an incident. */
 static void review_template(struct as_engine *engine, struct target *target,
                             const struct as_resize_seen *seen)
@@ -209,19 +226,22 @@ static void review_template(struct as_engine *engine, struct target *target,
 int32_t resize_review(struct as_engine *engine, struct target *target,
                       const struct as_observation *observation)
 {
-    const struct resize *resize = &target->resize;
+    const struct as_resize_seen *seen = &observation->resize;
+    struct resize *resize = &target->resize;
     int32_t size;
-    if (!observation->resize.is_set || !resize->is_set || !target->config || engine->stopping)
+    if (seen->newest.set && !target_did_not_come(target, engine->mono))
+        resize->newest = seen->newest;
+    if (!seen->is_set || !resize->is_set || !target->config || engine->stopping)
         return -1;
     if (resize->is_open) {
         size = review_rollout(engine, target, observation) ? resize->from : -1;
     } else {
-        review_template(engine, target, &observation->resize);
-        size = find_last_size(resize, &observation->resize);
+        review_template(engine, target, seen);
+        size = find_last_size(resize, seen);
     }
+    const enum as_ways way = size > observation->replicas ? AS_WAYS_UP : AS_WAYS_DOWN;
     if (target->maybe || pauses_find(engine, target) || size < 0 ||
-        forbidden_is(engine, target, size > observation->replicas ? AS_WAYS_UP : AS_WAYS_DOWN) ||
-        engine->config.dry_run || target->config->dry_run)
+        forbidden_is_held(engine, target, way) || engine->config.dry_run || target->config->dry_run)
         return -1;
-    return size;
+    return way == AS_WAYS_DOWN || choose_pods(engine, target, seen) ? size : -1;
 }

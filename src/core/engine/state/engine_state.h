@@ -192,6 +192,9 @@ struct resize { /* of a container's resource: its last change (engine_resize.h) 
     int32_t from, to;
     int32_t updated;        /* pods of the rollout, in memory alone, */
     struct as_moment moved; /* and when they last became others */
+    /* Of pods, in memory alone: when the newest one was made that a resize may have reached, and
+     * the resize that is due is only for pods made after this (unset: for all). */
+    as_maybe_time newest, later_than;
 };
 
 struct share {           /* what a pool has decided for this group (engine_shares.h) */
@@ -254,6 +257,7 @@ struct intent {
     size_t take_count;
     char approval[AS_ULID_SIZE]; /* of the request that it rests on; "": none */
     struct request *used;        /* that request, until the outcome is known; not stored */
+    as_maybe_time later_than;    /* of the scale request; not stored */
     bool is_revoked;             /* the kill switch was set since: `used` does not come back */
     struct intent *older;        /* restored from another spelling of the target; or NULL */
 };

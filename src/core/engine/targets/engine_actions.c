@@ -158,7 +158,9 @@ void actions_begin_resize(struct as_engine *engine, struct target *target,
                           const struct as_observation *observation, int32_t to)
 {
     const struct resize *resize = &target->resize;
-    begin(engine, target, observation, to, resize->id, NULL)->is_ordered = resize->is_ordered;
+    struct intent *intent = begin(engine, target, observation, to, resize->id, NULL);
+    intent->is_ordered = resize->is_ordered;
+    intent->later_than = resize->later_than;
     commit_intent(engine, target);
 }
 
@@ -182,6 +184,7 @@ static void send(struct as_engine *engine, struct target *target)
         .is_take_back = growth_is_taken_back(target, intent),
         .is_clean_up = intent->is_clean_up,
         .is_put_back = resize_is_put_back(target, intent),
+        .later_than = intent->later_than,
         .rule = intent->rule,
         .alert = get_alert_name(target, intent->rule),
         .nodes = target_get_nodes(target),

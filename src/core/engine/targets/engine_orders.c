@@ -514,7 +514,7 @@ bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_
                        bool is_told)
 {
     const bool is_final = outcome == AS_REASON_FORBIDDEN || outcome == AS_REASON_REJECTED ||
-                          outcome == AS_REASON_TARGET_NOT_FOUND ||
+                          outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_NO_PODS ||
                           outcome == AS_REASON_DID_NOT_COME;
     const bool is_stopped = target->ordered.is_stopped && !is_on_its_way(target) && !is_told;
     if (!target->ordered.is_set ||
