@@ -24,6 +24,8 @@ struct as_kube_request {
     char *body;
     size_t body_size, max_response;
     int64_t timeout_us, idle_us;
+    enum as_http_class class;
+    struct as_flow flow; /* owned */
     as_http_body_fn *on_body;
 
     struct as_http_call *call; /* running */
@@ -53,6 +55,7 @@ void as_kube_client_deinit(struct as_kube_client *client)
 static void free_request(struct as_kube_request *request)
 {
     LIST_REMOVE(request, entry);
+    as_flow_deinit(&request->flow);
     free(request->path);
     free(request->body);
     free(request);
@@ -140,6 +143,8 @@ static void start_transfer(struct as_kube_request *request,
         .idle_us = request->idle_us,
         .max_response = request->max_response,
         .on_body = request->on_body ? read_body : NULL,
+        .class = request->class,
+        .flow = request->flow,
         .tls = connection->tls,
         .proxy_url = connection->proxy_url,
         .client_name = "kubernetes",
@@ -190,6 +195,8 @@ struct as_kube_request *as_kube_request_start(struct as_kube_client *client,
     request->content_type = spec->content_type ? spec->content_type : "application/json";
     request->timeout_us = spec->timeout_us > 0 ? spec->timeout_us : AS_KUBE_TIMEOUT_US;
     request->idle_us = spec->idle_us;
+    request->class = spec->class;
+    request->flow = as_flow_copy(&spec->flow);
     request->on_body = spec->on_body;
     request->path = as_xstrdup(spec->path);
     request->body = spec->body ? as_xstrndup(spec->body, spec->body_size) : NULL;

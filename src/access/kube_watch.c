@@ -137,6 +137,7 @@ static void ask(void *context)
         .max_response = AS_KUBE_WATCH_ERROR_MAX,
         .timeout_us = is_list ? AS_KUBE_LIST_TIMEOUT_US : AS_KUBE_WATCH_TIMEOUT_US,
         .idle_us = is_list ? AS_KUBE_LIST_IDLE_US : 0,
+        .class = AS_HTTP_WATCH,
         .on_body = read_part,
     };
     watch->asked_at = get_now(watch);

@@ -220,6 +220,7 @@ static void start_request(struct lease *lease, enum lease_order order)
         .path = lease->path.data,
         .operation = "get_lease",
         .max_response = OBJECT_MAX,
+        .class = AS_HTTP_LEASE,
         .timeout_us = lease->state.times.renew_deadline_us / 2,
     };
     int status = 0;

@@ -326,6 +326,7 @@ struct as_http_call *as_http_call_new(const struct as_http_request *request, as_
                                       void *context)
 {
     struct as_http_call *call = as_xcalloc(1, sizeof(*call));
+    call->class = request->class;
     call->client_name = request->client_name;
     call->operation = request->operation ? request->operation : "";
     call->done = done;

@@ -29,11 +29,14 @@ enum as_http_call_state {
 };
 
 struct as_http_call {
+    struct as_fair_item
+        place; /* in its origin's queue of its class. First: it is cast to the call */
     TAILQ_ENTRY(as_http_call) link; /* in the origin's list, or in that of ended calls */
     enum as_http_call_state state;
     struct as_http_origin *origin; /* while waiting or running */
-    struct event *wait_timer;      /* while waiting */
-    struct event *idle_timer;      /* while running; NULL: no limit */
+    enum as_http_class class;
+    struct event *wait_timer; /* while waiting */
+    struct event *idle_timer; /* while running; NULL: no limit */
     int64_t started_us, ended_us, deadline_us;
     int64_t idle_us, heard_us; /* heard: when the last byte arrived */
     uint64_t ended_turn;       /* the turn of the client's loop */

@@ -3,15 +3,17 @@
  * and which time to wait for; we report events to curl, but never from inside its callbacks.
  *
  * Invariants: a call is on exactly one list: that of its origin (waiting or running), or the ended
- * calls. Only on_deliver calls `done`. So `done` comes once, in a later turn than the start, and
- * may safely start or cancel calls.
+ * calls. While it is on its origin's list, it is in the origin's queue of its class. Only
+ * on_deliver calls `done`. So `done` comes once, in a later turn than the start, and may safely
+ * start or cancel calls.
  *
  * A streamed body goes through a buffer in the call: curl's callbacks fill it, and on_deliver hands
  * it over in a later turn, so that on_body too may start or cancel calls. When the buffer is full,
  * curl pauses the transfer until then. So a call costs a turn one part at most.
  *
- * At most CALLS_PER_ORIGIN run against one scheme, host and port. Curl's own limit does not
- * suffice: with it, calls to a server that hangs can block calls to other servers.
+ * The number of calls that run against one scheme, host and port is limited for each class. Curl's
+ * own limit does not suffice: with it, calls to a server that hangs can block calls to other
+ * servers.
  */
 #include <alertscaler/net/client.h>
 
@@ -28,14 +30,23 @@
 
 #include "call.h"
 
-#define CALLS_PER_ORIGIN 64
-#define IDLE_CONNECTIONS 64L
+#define IDLE_CONNECTIONS 64L /* besides those of watches */
+
+/* At one origin. Each cluster has three watches, and many clusters may be behind one address. Twice
+ * as many watch for a moment when the configuration changes. Reviews and leases are limited where
+ * they are made, so that none of them waits. */
+static const unsigned places[AS_HTTP_CLASS_COUNT] = {
+    [AS_HTTP_CALL] = 64,
+    [AS_HTTP_REVIEW] = 32,
+    [AS_HTTP_LEASE] = 8,
+    [AS_HTTP_WATCH] = 1024,
+};
 
 struct as_http_origin { /* "https://host:port", as written in the URLs */
     struct as_http_client *client;
     char *name;
-    unsigned running_count;
-    struct as_http_call_list running, waiting;
+    struct as_http_call_list calls; /* waiting and running */
+    struct as_fair_queue queues[AS_HTTP_CLASS_COUNT];
     UT_hash_handle hh;
 };
 
@@ -47,6 +58,7 @@ struct as_http_client {
     struct as_http_origin *origins;
     struct as_http_call_list ended;
     struct as_http_call_list with_part; /* linked by part_link */
+    long watch_count;                   /* calls of this class that run */
     uint64_t turn;                      /* of on_deliver */
     as_http_client_observer_fn *observer;
     void *context;
@@ -86,15 +98,16 @@ static struct as_http_origin *get_origin(struct as_http_client *client, const ch
     origin = as_xcalloc(1, sizeof(*origin));
     origin->client = client;
     origin->name = as_xstrndup(url, size);
-    TAILQ_INIT(&origin->running);
-    TAILQ_INIT(&origin->waiting);
+    TAILQ_INIT(&origin->calls);
+    for (size_t i = 0; i < AS_HTTP_CLASS_COUNT; i++)
+        as_fair_queue_init(&origin->queues[i], places[i]);
     HASH_ADD_KEYPTR(hh, client->origins, origin->name, size, origin);
     return origin;
 }
 
 static void drop_origin(struct as_http_client *client, struct as_http_origin *origin)
 {
-    if (!TAILQ_EMPTY(&origin->running) || !TAILQ_EMPTY(&origin->waiting))
+    if (!TAILQ_EMPTY(&origin->calls))
         return;
     HASH_DEL(client->origins, origin);
     free(origin->name);
@@ -108,24 +121,43 @@ static void unlist_part(struct as_http_client *client, struct as_http_call *call
     call->part_turn = 0;
 }
 
+static void leave_origin(struct as_http_call *call)
+{
+    TAILQ_REMOVE(&call->origin->calls, call, link);
+    as_fair_queue_remove(&call->origin->queues[call->class], &call->place);
+}
+
+/* Watches hold their connections: without this, curl would close the connection of each call that
+ * ends while many watches run. */
+static void count_watch(struct as_http_client *client, const struct as_http_call *call, long change)
+{
+    if (call->class != AS_HTTP_WATCH)
+        return;
+    client->watch_count += change;
+    curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS + client->watch_count);
+}
+
+static void free_timer(struct event **timer)
+{
+    if (*timer)
+        event_free(*timer);
+    *timer = NULL;
+}
+
 /* Removes the call from its lists and from curl. Its origin may be left without calls. */
 static void detach(struct as_http_client *client, struct as_http_call *call)
 {
-    struct as_http_origin *origin = call->origin;
     unlist_part(client, call);
     switch (call->state) {
     case AS_HTTP_CALL_WAITING:
-        TAILQ_REMOVE(&origin->waiting, call, link);
-        event_free(call->wait_timer);
-        call->wait_timer = NULL;
+        leave_origin(call);
+        free_timer(&call->wait_timer);
         break;
     case AS_HTTP_CALL_RUNNING:
         curl_multi_remove_handle(client->multi, call->easy);
-        TAILQ_REMOVE(&origin->running, call, link);
-        origin->running_count--;
-        if (call->idle_timer)
-            event_free(call->idle_timer);
-        call->idle_timer = NULL;
+        leave_origin(call);
+        count_watch(client, call, -1);
+        free_timer(&call->idle_timer);
         break;
     case AS_HTTP_CALL_ENDED: TAILQ_REMOVE(&client->ended, call, link); break;
     case AS_HTTP_CALL_TELLING: break;
@@ -157,22 +189,21 @@ static void wake(struct as_http_call *call)
 
 static void on_idle(evutil_socket_t fd, short what, void *context);
 
-/* Gives a call that is on no list to curl. */
-static void run(struct as_http_client *client, struct as_http_origin *origin,
-                struct as_http_call *call)
+/* Gives a call that waited, and has a place now, to curl. */
+static void run(struct as_http_client *client, struct as_http_call *call)
 {
     int64_t left_ms = (call->deadline_us - as_http_call_now() + 999) / 1000;
     CURLcode code =
         curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, left_ms > 1 ? (long)left_ms : 1L);
     if (code != CURLE_OK || curl_multi_add_handle(client->multi, call->easy) != CURLM_OK) {
         as_http_call_settle_unsent(call, "out of memory");
+        detach(client, call);
         end(client, call);
         return;
     }
+    free_timer(&call->wait_timer);
     call->state = AS_HTTP_CALL_RUNNING;
-    call->origin = origin;
-    TAILQ_INSERT_TAIL(&origin->running, call, link);
-    origin->running_count++;
+    count_watch(client, call, 1);
     if (call->idle_us <= 0)
         return;
     call->heard_us = as_http_call_now();
@@ -180,14 +211,13 @@ static void run(struct as_http_client *client, struct as_http_origin *origin,
     arm(call->idle_timer, call->idle_us);
 }
 
-/* A place is free: starts the next waiting calls. */
-static void go_on(struct as_http_client *client, struct as_http_origin *origin)
+/* Starts the waiting calls for which there are places. */
+static void go_on(struct as_http_client *client, struct as_http_origin *origin,
+                  enum as_http_class class)
 {
-    struct as_http_call *next;
-    while (origin->running_count < CALLS_PER_ORIGIN && (next = TAILQ_FIRST(&origin->waiting))) {
-        detach(client, next);
-        run(client, origin, next);
-    }
+    struct as_fair_item *item;
+    while ((item = as_fair_queue_take(&origin->queues[class])))
+        run(client, (struct as_http_call *)(void *)item);
     drop_origin(client, origin);
 }
 
@@ -197,7 +227,7 @@ static void conclude(struct as_http_client *client, struct as_http_call *call, C
     as_http_call_settle(call, result);
     detach(client, call);
     end(client, call);
-    go_on(client, origin);
+    go_on(client, origin, call->class);
 }
 
 static void on_idle(evutil_socket_t fd, short what, void *context)
@@ -354,13 +384,20 @@ static void on_waited(evutil_socket_t fd, short what, void *context)
     drop_origin(client, origin);
 }
 
-static void await(struct as_http_origin *origin, struct as_http_call *call)
+/* The call waits, and may run at once. */
+static void enter_origin(struct as_http_client *client, const struct as_http_request *request,
+                         struct as_http_call *call)
 {
+    struct as_http_origin *origin = get_origin(client, request->url);
     call->state = AS_HTTP_CALL_WAITING;
     call->origin = origin;
-    call->wait_timer = make_event(origin->client, -1, 0, on_waited, call);
+    TAILQ_INSERT_TAIL(&origin->calls, call, link);
+    as_fair_queue_add(&origin->queues[call->class], &call->place, &request->flow);
+    go_on(client, origin, call->class);
+    if (call->state != AS_HTTP_CALL_WAITING)
+        return;
+    call->wait_timer = make_event(client, -1, 0, on_waited, call);
     arm(call->wait_timer, call->deadline_us - call->started_us);
-    TAILQ_INSERT_TAIL(&origin->waiting, call, link);
 }
 
 static struct as_http_call *start(struct as_http *self, const struct as_http_request *request,
@@ -376,12 +413,7 @@ static struct as_http_call *start(struct as_http *self, const struct as_http_req
         end(client, call);
         return call;
     }
-    struct as_http_origin *origin = get_origin(client, request->url);
-    if (origin->running_count < CALLS_PER_ORIGIN)
-        run(client, origin, call);
-    else
-        await(origin, call);
-    drop_origin(client, origin);
+    enter_origin(client, request, call);
     return call;
 }
 
@@ -389,6 +421,7 @@ static void cancel(struct as_http *self, struct as_http_call *call)
 {
     struct as_http_client *client = (struct as_http_client *)(void *)self;
     struct as_http_origin *origin = call->origin;
+    const enum as_http_class class = call->class;
     if (call->state == AS_HTTP_CALL_TELLING)
         return; /* too late: the call is ending already */
     if (call->is_handing) {
@@ -398,7 +431,7 @@ static void cancel(struct as_http *self, struct as_http_call *call)
     detach(client, call);
     as_http_call_free(call);
     if (origin)
-        go_on(client, origin);
+        go_on(client, origin, class);
 }
 
 struct as_http_client *as_http_client_new(struct event_base *base,
@@ -440,11 +473,7 @@ struct as_http_client *as_http_client_free(struct as_http_client *client)
     while ((call = TAILQ_FIRST(&client->ended)))
         cancel(&client->port, call);
     HASH_ITER (hh, client->origins, origin, next) {
-        while ((call = TAILQ_FIRST(&origin->waiting))) {
-            detach(client, call);
-            as_http_call_free(call);
-        }
-        while ((call = TAILQ_FIRST(&origin->running))) {
+        while ((call = TAILQ_FIRST(&origin->calls))) {
             detach(client, call);
             as_http_call_free(call);
         }

@@ -523,6 +523,7 @@ struct as_connection *as_connection_free(struct as_connection *connection)
     as_buf_deinit(&connection->exchange.text);
     as_buf_deinit(&connection->exchange.body);
     as_connection_count_body(connection);
+    free(connection->exchange.sender);
     free(connection);
     return NULL;
 }

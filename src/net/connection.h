@@ -5,6 +5,8 @@
  * A connection is always on exactly one list, and the list is its state. Only as_connection_enter
  * moves a connection to another list. Each list is in order of entry, so one timer per list is
  * enough. A closed connection is freed by a separate event, never while a caller uses it.
+ *
+ * Long because the server, a connection and its exchange are read as one.
  */
 #ifndef ALERTSCALER_SRC_NET_CONNECTION_H
 #define ALERTSCALER_SRC_NET_CONNECTION_H
@@ -19,6 +21,7 @@
 #include <event2/util.h>
 
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/shares.h>
 #include <alertscaler/base/throttle.h>
 #include <alertscaler/net/http_parser.h>
 #include <alertscaler/net/server.h>
@@ -53,6 +56,7 @@ struct as_http_exchange {
     bool is_head_request, replied;
     void *data;
     void (*free_data)(void *data);
+    char *sender; /* narrowed credential; NULL: none */
     char remote[INET6_ADDRSTRLEN + 10];
 };
 
@@ -76,6 +80,7 @@ struct as_connection {
     bool is_held;     /* answers wait for those of the next requests */
     size_t discarded;
     size_t body_held, unsent; /* its part of the server's sums */
+    struct as_share *share;   /* that has body_held; NULL: none */
     struct as_http_chunks chunks;
     struct as_http_exchange exchange;
 };
@@ -104,6 +109,7 @@ struct as_http_server {
     unsigned release_rounds;    /* since the first answer was held */
     unsigned accepted;          /* connections since the others had their turn */
     size_t bodies_held, unsent; /* bytes of all connections */
+    struct as_shares shares;    /* in bodies_held */
     struct as_throttle losses[AS_HTTP_DROP_LIMIT + 1];
     size_t read_max; /* bytes of a peer that are read before parsing */
     char *scratch;   /* of read_max bytes: the last read */

@@ -131,19 +131,39 @@ bool as_http_server_make_room(struct as_http_server *server)
 
 void as_connection_count_body(struct as_connection *connection)
 {
+    struct as_http_server *server = connection->server;
+    const char *sender = connection->exchange.sender;
     size_t held = connection->exchange.body.capacity;
-    connection->server->bodies_held += held - connection->body_held; /* modulo 2^64 */
+    server->bodies_held += held - connection->body_held; /* modulo 2^64 */
+    as_shares_give(&server->shares, connection->share, connection->body_held);
+    connection->share = held > 0 ? as_shares_take(&server->shares, sender, held) : NULL;
     connection->body_held = held;
 }
 
-static struct as_connection *find_large_body(struct as_http_server *server,
-                                             const struct as_connection *but)
+/* With a share: one of its bodies. */
+static struct as_connection *find_oldest_body(struct as_http_server *server,
+                                              const struct as_connection *but,
+                                              const struct as_share *share)
 {
     struct as_connection *connection;
     TAILQ_FOREACH (connection, &server->queues[AS_CONNECTION_BODY].list, link)
-        if (connection != but && connection->body_held > SMALL_BODY)
+        if (connection != but && connection->body_held > SMALL_BODY &&
+            (!share || connection->share == share))
             return connection;
     return NULL;
+}
+
+/* While narrowed credentials have more than half of the memory, that with most of it makes room. */
+static struct as_connection *find_large_body(struct as_http_server *server,
+                                             const struct as_connection *but)
+{
+    const struct as_share *largest = server->shares.held > server->config.max_bodies / 2
+                                         ? as_shares_find_largest(&server->shares)
+                                         : NULL;
+    struct as_connection *found = find_oldest_body(server, but, largest);
+    if (found || !largest || but->share == largest)
+        return found;
+    return find_oldest_body(server, but, NULL);
 }
 
 bool as_http_server_fits_body(struct as_http_server *server, struct as_connection *newest)

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/uio.h>
@@ -127,6 +128,12 @@ void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,
     exchange->free_data = free_data;
 }
 
+void as_http_exchange_set_sender(struct as_http_exchange *exchange, const char *name)
+{
+    free(exchange->sender);
+    exchange->sender = as_xstrdup(name);
+}
+
 void *as_http_exchange_get_data(const struct as_http_exchange *exchange)
 {
     return exchange->data;
@@ -187,6 +194,8 @@ void as_http_exchange_reset(struct as_http_exchange *exchange)
     as_http_exchange_set_route(exchange, NULL, "");
     exchange->is_head_request = exchange->replied = false;
     as_http_exchange_drop_data(exchange);
+    free(exchange->sender);
+    exchange->sender = NULL;
 }
 
 bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count)

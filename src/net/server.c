@@ -258,6 +258,7 @@ int as_http_server_new(struct event_base *base, const struct as_http_server_conf
     server->resume = make_event(base, on_resume, server);
     server->release = make_event(base, on_release, server);
     TAILQ_INIT(&server->held);
+    as_shares_init(&server->shares);
     init_queues(server);
     as_http_server_init_losses(server);
     server->listener = evconnlistener_new(base, on_accept, server,
@@ -323,6 +324,7 @@ struct as_http_server *as_http_server_free(struct as_http_server *server)
         event_free(queue->timer);
     }
     as_http_server_deinit_losses(server);
+    as_shares_deinit(&server->shares);
     event_free(server->reap);
     event_free(server->resume);
     event_free(server->release);

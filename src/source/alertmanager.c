@@ -294,7 +294,7 @@ static void on_groups(void *context, const char *body, size_t size)
         fetch->outcome = AS_FETCH_INVALID;
     as_fetch_count(fetch, fetch->outcome);
     if (member->alerts)
-        as_fetch_start(&member->status, &member->peer->status, NULL, on_status, member);
+        as_fetch_start(&member->status, &member->peer->status, NULL, NULL, on_status, member);
     else if (--member->listing->waiting == 0)
         finish(member->listing);
 }
@@ -316,6 +316,6 @@ void as_alertmanager_source_list(struct as_alertmanager_source *source, uint64_t
         struct member *member = &listing->members[i];
         member->listing = listing;
         member->peer = &source->peers[i];
-        as_fetch_start(&member->groups, &member->peer->groups, NULL, on_groups, member);
+        as_fetch_start(&member->groups, &member->peer->groups, NULL, NULL, on_groups, member);
     }
 }

@@ -120,7 +120,8 @@ void as_fetch_fail(struct as_fetch *fetch, const struct as_server *server, const
 }
 
 void as_fetch_start(struct as_fetch *fetch, const struct as_server *server,
-                    const struct as_fetch_body *body, as_fetch_done_fn *done, void *context)
+                    const struct as_flow *flow, const struct as_fetch_body *body,
+                    as_fetch_done_fn *done, void *context)
 {
     AS_CLEANUP(as_free_p)
     char *type = body ? as_xasprintf("Content-Type: %s", body->content_type) : NULL;
@@ -132,6 +133,7 @@ void as_fetch_start(struct as_fetch *fetch, const struct as_server *server,
         .body_size = body ? body->size : 0,
         .timeout_us = server->timeout_us,
         .max_response = server->max_response,
+        .flow = flow ? *flow : (struct as_flow){0},
         .on_body = server->ignores_body ? ignore_body : NULL,
     };
     struct as_error error = AS_ERROR_INIT;

@@ -68,9 +68,11 @@ struct as_fetch_body {
     size_t size;
 };
 
-/* GET; or POST of `body` unless NULL. `done` is called once, in a later turn. */
+/* GET; or POST of `body` unless NULL. `flow`: NULL, of no target. `done` is called once, in a later
+ * turn. */
 void as_fetch_start(struct as_fetch *fetch, const struct as_server *server,
-                    const struct as_fetch_body *body, as_fetch_done_fn *done, void *context);
+                    const struct as_flow *flow, const struct as_fetch_body *body,
+                    as_fetch_done_fn *done, void *context);
 /* For a request that cannot be made: fails in a later turn. */
 void as_fetch_fail(struct as_fetch *fetch, const struct as_server *server, const char *why,
                    as_fetch_done_fn *done, void *context);

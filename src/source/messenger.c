@@ -68,7 +68,8 @@ static void send_message(struct as_messenger *port, uint64_t ticket,
     sending->done = done;
     sending->context = context;
     LIST_INSERT_HEAD(&receivers->sendings, sending, entry);
-    as_fetch_start(&sending->fetch, &receiver->servers[message->url], &body, on_answer, sending);
+    as_fetch_start(&sending->fetch, &receiver->servers[message->url], NULL, &body, on_answer,
+                   sending);
 }
 
 /* The first line of the answer's body. */

@@ -125,7 +125,7 @@ void as_prometheus_source_query(struct as_prometheus_source *source, uint64_t ti
                       call);
     else
         as_fetch_start(
-            &call->fetch, &source->server,
+            &call->fetch, &source->server, &query->flow,
             &(struct as_fetch_body){"application/x-www-form-urlencoded", form.data, form.size},
             on_fetched, call);
 }

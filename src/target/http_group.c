@@ -129,7 +129,7 @@ static void keep_path(struct call *call, const char *url)
     snprintf(call->path, sizeof(call->path), "%.*s", (int)size, path ? path : "");
 }
 
-static void start(struct call *call, const struct as_target_ref *ref,
+static void start(struct call *call, const struct as_target_ref *ref, const char *credential,
                   const struct as_scale_request *wanted)
 {
     const struct as_access_env *env = call->owner->env;
@@ -150,6 +150,7 @@ static void start(struct call *call, const struct as_target_ref *ref,
         .body_size = body.size,
         .timeout_us = call->owner->timeout_us,
         .max_response = AS_TARGET_RESPONSE_MAX,
+        .flow = {ref->id, credential},
         .client_name = "http",
         .operation = wanted ? "set_size" : "get_size",
     };
@@ -184,7 +185,7 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
 {
     struct call *call = new_call(self, ticket, context);
     call->observed = done;
-    start(call, ref, NULL);
+    start(call, ref, request->credential, NULL);
 }
 
 static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
@@ -192,7 +193,7 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
 {
     struct call *call = new_call(self, ticket, context);
     call->scaled = done;
-    start(call, ref, request);
+    start(call, ref, request->credential, request);
 }
 
 static bool is_idle(const struct as_target_port *self)

@@ -65,8 +65,9 @@ struct seeing {
     struct as_target_port *port; /* which reads the size */
     struct as_cluster_ask *ask;  /* NULL: the size is read */
     struct as_target_ref *ref;
+    char *credential; /* as in as_observe_request, like what follows */
     bool with_pods;
-    bool has_own_size; /* as in as_observe_request */
+    bool has_own_size;
     int32_t own_size;
     uint64_t ticket;
     as_target_observed_fn *observed;
@@ -126,6 +127,7 @@ static void free_seeing(struct seeing *seeing)
     if (seeing->ask)
         as_cluster_watch_cancel(seeing->ask);
     as_target_ref_free(seeing->ref);
+    free(seeing->credential);
     as_arena_deinit(&seeing->texts);
     LIST_REMOVE(seeing, entry);
     free(seeing);
@@ -145,7 +147,8 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
 {
     struct seeing *seeing = context;
     const struct as_clock *clock = seeing->owner->env->clock;
-    const struct as_observe_request request = {.with_pods = seeing->with_pods,
+    const struct as_observe_request request = {.credential = seeing->credential,
+                                               .with_pods = seeing->with_pods,
                                                .has_own_size = seeing->has_own_size,
                                                .own_size = seeing->own_size};
     seeing->ask = NULL;
@@ -191,6 +194,8 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
         see(registry, cluster,
             (struct seeing){.port = port,
                             .ref = as_target_ref_copy(ref),
+                            .credential =
+                                request->credential ? as_xstrdup(request->credential) : NULL,
                             .with_pods = request->with_pods,
                             .has_own_size = request->has_own_size,
                             .own_size = request->own_size,

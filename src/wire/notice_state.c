@@ -29,6 +29,7 @@ void as_notice_encode(const struct as_notice *notice, struct as_buf *out, size_t
     write_text(&json, "approval", notice->approval);
     as_json_write_member_i64(&json, "at", notice->at.us);
     write_text(&json, "command", notice->command);
+    write_text(&json, "credential", notice->credential);
     write_text(&json, "decision", notice->decision);
     if (notice->ended.set)
         as_json_write_member_i64(&json, "ended", notice->ended.at.us);
@@ -127,6 +128,7 @@ static void read_notice(struct as_reader *reader, struct as_arena *arena, struct
     notice->has_to = read_size(reader, "to", &notice->to);
     notice->approval = read_text(reader, "approval", arena);
     notice->command = read_text(reader, "command", arena);
+    notice->credential = read_text(reader, "credential", arena);
     notice->decision = read_text(reader, "decision", arena);
     notice->hash = read_text(reader, "hash", arena);
     notice->message = read_text(reader, "message", arena);

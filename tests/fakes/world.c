@@ -102,6 +102,9 @@ static struct as_http_call *start_http(struct as_http *self, const struct as_htt
         .idle_us = request->idle_us,
         .max_response = request->max_response,
         .is_streamed = request->on_body != NULL,
+        .class = request->class,
+        .target = copy(request->flow.target),
+        .credential = copy(request->flow.credential),
     };
     cr_assert(request->timeout_us > 0, "a request without a time limit");
     cr_assert(request->max_response > 0, "a request without a cap");
@@ -212,7 +215,8 @@ static void free_request(struct world_request *request)
 {
     char *const texts[] = {request->method, request->url,       request->headers,
                            request->body,   request->proxy_url, request->ca_file,
-                           request->ca_pem, request->cert_pem,  request->key_file};
+                           request->ca_pem, request->cert_pem,  request->key_file,
+                           request->target, request->credential};
     for (size_t i = 0; i < AS_ARRAY_SIZE(texts); i++)
         free(texts[i]);
 }

@@ -35,6 +35,8 @@ struct world_request {                   /* as it was made */
     int64_t timeout_us, idle_us;
     size_t max_response;
     bool is_streamed, is_cancelled;
+    enum as_http_class class;
+    char *target, *credential; /* of the flow; NULL: none */
 };
 
 struct world_run {            /* of a program */

@@ -32,6 +32,8 @@ struct as_kube_request_spec { /* borrowed for the call of start only */
     const void *body;         /* or NULL */
     size_t body_size;
     size_t max_response;
+    enum as_http_class class; /* as in as_http_request, like the flow */
+    struct as_flow flow;
     int64_t timeout_us;       /* of one attempt; 0: AS_KUBE_TIMEOUT_US */
     int64_t idle_us;          /* as in as_http_request */
     as_http_body_fn *on_body; /* as in as_http_request, with the context of `done`; or NULL */

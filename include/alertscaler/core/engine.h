@@ -188,9 +188,15 @@ struct as_engine_counts {
 };
 struct as_engine_counts as_engine_get_counts(const struct as_engine *engine);
 
-/* Whether the notification may be handled: the memory of incidents is below its limit (half of it
- * for a restricted credential), or the notification needs no more memory (repeats and resolved
- * alerts of known incidents). One notification may exceed the limit by what it brings. */
+/* The credential if it is narrowed; else NULL. */
+const char *as_engine_find_narrowed(const struct as_engine *engine, const char *credential);
+/* As as_scope_get_part, with the engine's scopes. */
+uint64_t as_engine_get_part(const struct as_engine *engine, const char *credential, uint64_t most);
+
+/* Whether the notification may be handled: the memory of incidents is below its limit (for a
+ * narrowed credential, also its own part of the limit), or the notification needs no more memory
+ * (repeats and resolved alerts of known incidents). One notification may exceed the limit by what
+ * it brings. */
 bool as_engine_has_room(const struct as_engine *engine,
                         const struct as_notification *notification) AS_MUST_USE;
 
@@ -223,6 +229,9 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
 bool as_engine_has_restored_groups(const struct as_engine *engine) AS_MUST_USE;
 /* The target's name in the rule files; "" if it has none. */
 const char *as_engine_find_name(const struct as_engine *engine, const char *target);
+
+/* The narrowed credential whose alerts alone cause work for the target; NULL: none. */
+const char *as_engine_find_sender(const struct as_engine *engine, const char *target);
 
 /* Whether the target is left alone, as others set its size back. */
 bool as_engine_is_contended(const struct as_engine *engine, const char *target);

@@ -60,12 +60,13 @@ struct as_notice { /* all texts are borrowed; NULL: none */
     const char *approval;           /* id of the request that it is about */
     bool has_from, has_to;
     int32_t from, to;
-    const char *unit;     /* that the sizes count (core/sized.h) */
-    as_wall_time at;      /* when it happened, or the state began */
-    as_maybe_time ended;  /* of a state that is over */
-    const char *hash;     /* of the record that it tells of */
-    const char *receiver; /* name; NULL: not meant for one */
-    uint32_t url;         /* index of the receiver's URL */
+    const char *unit;       /* that the sizes count (core/sized.h) */
+    as_wall_time at;        /* when it happened, or the state began */
+    as_maybe_time ended;    /* of a state that is over */
+    const char *hash;       /* of the record that it tells of */
+    const char *credential; /* the narrowed one whose alerts alone caused it */
+    const char *receiver;   /* name; NULL: not meant for one */
+    uint32_t url;           /* index of the receiver's URL */
 };
 
 /* Why notices never reached their receiver. */

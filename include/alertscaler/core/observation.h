@@ -1,5 +1,7 @@
 /*
  * A target adapter's answers to "how large is it" and "set this size".
+ *
+ * Long because questions and answers stand together.
  */
 #ifndef ALERTSCALER_CORE_OBSERVATION_H
 #define ALERTSCALER_CORE_OBSERVATION_H
@@ -97,6 +99,7 @@ struct as_observation {
 struct as_nodes_config; /* core/choose.h */
 
 struct as_observe_request {
+    const char *credential; /* the narrowed one whose alerts alone cause it; NULL: none */
     bool with_pods;
     bool with_nodes;   /* what the source `nodes` reads */
     bool with_members; /* of a node group */
@@ -112,6 +115,7 @@ struct as_observe_request {
 struct as_scale_request {
     int32_t from, to;
     char version[AS_VERSION_SIZE]; /* of the observation that the request is based on */
+    const char *credential;        /* as in as_observe_request */
     const char *decision_id;
     bool is_ordered;   /* by an operator: the id is the command's, and there is no rule */
     bool is_take_back; /* removes only what never came: nothing that serves is touched */

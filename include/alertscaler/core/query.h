@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/base/fair_queue.h>
 #include <alertscaler/base/time.h>
 
 #define AS_QUERY_MAX       16384 /* bytes of a query with its templates filled in */
@@ -24,6 +25,7 @@ struct as_query {
     const char *text; /* in PromQL */
     enum as_query_form form;
     const char *pod_label; /* per pod */
+    struct as_flow flow;
 };
 
 struct as_sample {

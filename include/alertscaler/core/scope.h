@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <alertscaler/base/attr.h>
 
@@ -39,5 +40,9 @@ bool as_scope_allows_target(const struct as_scope *scopes, size_t count, const c
 /* Whether the credential is unrestricted: "", or one without patterns. */
 bool as_scope_is_whole(const struct as_scope *scopes, size_t count,
                        const char *credential) AS_MUST_USE;
+
+/* What the credential may have of a limit: `most`; a narrowed one an equal part of half of it. */
+uint64_t as_scope_get_part(const struct as_scope *scopes, size_t count, const char *credential,
+                           uint64_t most) AS_MUST_USE;
 
 #endif

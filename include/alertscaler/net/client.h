@@ -1,7 +1,8 @@
 /*
  * The HTTP client behind port/http.h: curl's multi interface, driven by libevent
- * (multi_socket_action). At most 64 calls run against one origin at a time; further calls wait, and
- * the wait counts against their time limit. TLS 1.2 at least; HTTP/2 where TLS negotiates it.
+ * (multi_socket_action). At most 64 calls run against one origin at a time, and more of the other
+ * classes (port/http.h). Further calls wait in a fair queue (base/fair_queue.h), and the wait
+ * counts against their time limit. TLS 1.2 at least; HTTP/2 where TLS negotiates it.
  *
  * The process must ignore SIGPIPE. Do not free the client from inside a `done` callback.
  */

@@ -99,6 +99,9 @@ const void *as_http_exchange_get_route(const struct as_http_exchange *exchange);
 void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,
                                void (*free_data)(void *data));
 void *as_http_exchange_get_data(const struct as_http_exchange *exchange); /* NULL: not set */
+/* The narrowed credential of the request. While bodies of such requests have more than half of
+ * `max_bodies`, they make room for others. */
+void as_http_exchange_set_sender(struct as_http_exchange *exchange, const char *name);
 
 /* After AS_HTTP_PENDING: goes on to the body. Not from within `admit`. Call it even if the peer has
  * disconnected meanwhile. */

@@ -10,6 +10,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/port/http_body.h>
+#include <alertscaler/port/http_class.h>
 #include <alertscaler/port/http_tls.h>
 
 struct as_http_request { /* all borrowed for the call of start only */
@@ -22,6 +23,8 @@ struct as_http_request { /* all borrowed for the call of start only */
     size_t max_response;      /* bytes of body that is collected; more: AS_HTTP_TOO_LARGE */
     as_http_body_fn *on_body; /* reads 2xx bodies, which `done` then lacks; NULL: all collected */
     struct as_http_tls tls;
+    enum as_http_class class;
+    struct as_flow flow;
     bool is_http2;           /* use HTTP/2 at once, also without TLS to negotiate it */
     const char *proxy_url;   /* NULL: no proxy, even if the environment sets one */
     const char *client_name; /* for metrics: "kubernetes", ...; static memory; NULL: not counted */
@@ -45,7 +48,6 @@ struct as_http_response { /* valid during the callback */
     const char *fields; /* header and trailer fields, read by http_fields.h; NULL: none */
     const char *error;  /* for a person; set unless AS_HTTP_ANSWERED */
 };
-
 typedef void as_http_done_fn(void *context, const struct as_http_response *response);
 struct as_http_call;
 struct as_http {

@@ -74,6 +74,7 @@ struct as_group_talk {
     /* given, borrowed: */
     const struct as_provider_settings *account;
     const struct as_target_ref *group;
+    const char *credential; /* as in as_observe_request */
     const struct as_provider_credentials
         *credentials; /* for region and project only, never for secrets */
     int32_t from, to;

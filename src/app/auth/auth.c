@@ -316,6 +316,14 @@ static struct as_digest get_identity(const struct as_credential *credential)
     return identity;
 }
 
+static void note_narrowed(struct admission *admission)
+{
+    size_t count;
+    const struct as_scope *scopes = as_credentials_get_scopes(admission->auth->credentials, &count);
+    if (!as_scope_is_whole(scopes, count, admission->credential))
+        as_http_exchange_set_sender(admission->exchange, admission->credential);
+}
+
 enum as_http_admission auth_grant(struct admission *admission,
                                   const struct as_credential *credential)
 {
@@ -323,6 +331,7 @@ enum as_http_admission auth_grant(struct admission *admission,
     if (credential->permissions & 1U << admission->permission) {
         free(admission->credential);
         admission->credential = as_xstrdup(credential->name);
+        note_narrowed(admission);
         admission->may_order = admission->auth->config.enable_admin_api &&
                                credential->permissions & 1U << AS_PERMISSION_ADMIN;
         if (!admission->is_session)

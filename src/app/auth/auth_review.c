@@ -304,6 +304,7 @@ static struct asking *start(struct as_reviewer *reviewer, const char *token)
                                                 .body = body.data,
                                                 .body_size = body.size,
                                                 .max_response = AS_REVIEW_RESPONSE_MAX,
+                                                .class = AS_HTTP_REVIEW,
                                                 .timeout_us = AS_REVIEW_TIMEOUT_US,
                                             },
                                             on_response, asking);
@@ -329,6 +330,7 @@ struct as_review_wait *as_reviewer_ask(struct as_reviewer *reviewer, const char 
     struct asking *asking = find_asking(reviewer, digest);
     const bool is_first = !asking;
     if (reviewer->wait_count >= get_limit(AS_REVIEWS_WAITING, is_trusted) ||
+        (asking && asking->wait_count >= AS_REVIEWS_OF_TOKEN) ||
         (is_first && reviewer->asking_count >= get_limit(AS_REVIEWS_UNDER_WAY, is_trusted)))
         return NULL;
     if (!asking)

@@ -15,6 +15,7 @@
 #define AS_REVIEWS_UNDER_WAY   16
 #define AS_REVIEWS_WAITING     256 /* requests waiting for a review; each holds a connection */
 #define AS_REVIEWS_KEPT        4   /* 1/4 of both limits is reserved for trusted tokens */
+#define AS_REVIEWS_OF_TOKEN    (AS_REVIEWS_WAITING / 2) /* requests waiting for one review */
 #define AS_REVIEWS_REMEMBER    256
 #define AS_REVIEW_REMEMBER_US  (10 * AS_US_PER_S)
 #define AS_REVIEW_REMEMBER_MAX ((size_t)16 * 1024) /* bytes of names: beyond: not cached */

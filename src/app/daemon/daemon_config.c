@@ -195,7 +195,8 @@ static void reload_shell(struct daemon *daemon, struct as_config *old,
     daemon->targets = targets;
     daemon->source = daemon_new_source(daemon, &config->settings);
     const struct as_engine_config engine = daemon_get_engine_config(daemon);
-    as_receiver_set_cache(daemon->receiver, config->settings.receiver.repeat_cache);
+    as_receiver_set_limits(daemon->receiver, config->settings.receiver.repeat_cache,
+                           config->settings.receiver.max_connections);
     const struct as_tell_config tell = daemon_tell_begin(daemon);
     as_shell_reload(daemon->shell, config->ruleset, &engine, config->digest, targets,
                     daemon->source, &tell, credential);

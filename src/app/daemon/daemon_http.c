@@ -143,7 +143,7 @@ int daemon_open_server(struct daemon *daemon, struct as_error *error)
     char *headers = daemon_web_make_headers(daemon);
     config.extra_headers = headers;
     config.max_bodies = settings->max_bodies;
-    as_receiver_set_cache(daemon->receiver, settings->repeat_cache);
+    as_receiver_set_limits(daemon->receiver, settings->repeat_cache, settings->max_connections);
     as_descriptors_raise(settings->max_connections);
     daemon->routes = (struct as_routes){.auth = daemon->auth,
                                         .receiver = daemon->receiver,

@@ -391,6 +391,11 @@ static void record_notify(void *context, struct as_storage_batch *batch,
     shell_append_to(shell, batch, &places);
 }
 
+static const char *find_sender(void *context, const char *target)
+{
+    return as_engine_find_sender(((struct as_shell *)context)->engine, target);
+}
+
 static bool may_send(void *context)
 {
     const struct as_shell *shell = context;
@@ -439,9 +444,9 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->key = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
     repeat_log_init(&shell->log, config->engine.seed);
     shell->engine = as_engine_new(&config->engine, config->ruleset);
-    shell->tell =
-        tell_new(&(struct tell_callbacks){record_notify, may_send, report_deadline, shell},
-                 config->clock, config->storage);
+    shell->tell = tell_new(
+        &(struct tell_callbacks){record_notify, find_sender, may_send, report_deadline, shell},
+        config->clock, config->storage);
 
     shell_stamp(shell);
     const struct as_state_clock clock = {shell->boot, shell->mono, shell->wall};

@@ -14,6 +14,7 @@
 
 #include <alertscaler/app/shell.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/shares.h>
 #include <alertscaler/wire/labels_digest.h>
 #include <alertscaler/wire/payload.h>
 
@@ -26,6 +27,7 @@ struct entry {
     struct as_notification *notification;
     struct as_record_base base; /* the notification's */
     size_t bytes;
+    struct as_share *share; /* of the narrowed credential that alone sends it; NULL: none */
 };
 TAILQ_HEAD(entry_list, entry);
 
@@ -34,12 +36,14 @@ struct as_decoded {
     struct entry_list order;
     size_t max;
     struct as_decoded_counts counts;
+    struct as_shares shares; /* of bytes */
 };
 
 struct as_decoded *as_decoded_new(size_t max)
 {
     struct as_decoded *decoded = as_xcalloc(1, sizeof(*decoded));
     TAILQ_INIT(&decoded->order);
+    as_shares_init(&decoded->shares);
     decoded->max = max;
     return decoded;
 }
@@ -49,8 +53,18 @@ static void forget(struct as_decoded *decoded, struct entry *entry)
     HASH_DEL(decoded->entries, entry);
     TAILQ_REMOVE(&decoded->order, entry, in_order);
     decoded->counts.bytes -= entry->bytes;
+    as_shares_give(&decoded->shares, entry->share, entry->bytes);
     as_notification_free(entry->notification);
     free(entry);
+}
+
+static struct entry *find_dispensable(const struct as_decoded *decoded)
+{
+    const struct as_share *largest = as_shares_find_largest(&decoded->shares);
+    struct entry *entry = TAILQ_LAST(&decoded->order, entry_list);
+    while (decoded->shares.held > decoded->max / 2 && entry->share != largest)
+        entry = TAILQ_PREV(entry, entry_list, in_order);
+    return entry;
 }
 
 static void shrink(struct as_decoded *decoded)
@@ -59,7 +73,7 @@ static void shrink(struct as_decoded *decoded)
     if (lent && lent->bytes > decoded->max) /* do not evict the others for it */
         forget(decoded, lent);
     while (decoded->counts.bytes > decoded->max)
-        forget(decoded, TAILQ_LAST(&decoded->order, entry_list));
+        forget(decoded, find_dispensable(decoded));
 }
 
 struct as_decoded *as_decoded_free(struct as_decoded *decoded)
@@ -76,7 +90,7 @@ void as_decoded_set_max(struct as_decoded *decoded, size_t max)
     shrink(decoded);
 }
 
-static void keep(struct as_decoded *decoded, const struct as_digest *digest,
+static void keep(struct as_decoded *decoded, const struct as_digest *digest, const char *narrowed,
                  struct as_notification *notification_taken)
 {
     struct entry *entry = as_xcalloc(1, sizeof(*entry));
@@ -88,9 +102,10 @@ static void keep(struct as_decoded *decoded, const struct as_digest *digest,
     HASH_ADD(hh, decoded->entries, digest, sizeof(entry->digest), entry);
     TAILQ_INSERT_HEAD(&decoded->order, entry, in_order);
     decoded->counts.bytes += entry->bytes;
+    entry->share = as_shares_take(&decoded->shares, narrowed, entry->bytes);
 }
 
-int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size,
+int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size, const char *narrowed,
                    struct as_notification **notification_out, struct as_error *error)
 {
     const struct as_digest digest = as_digest_get(body, size);
@@ -101,6 +116,10 @@ int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size,
         decoded->counts.hits++;
         TAILQ_REMOVE(&decoded->order, entry, in_order);
         TAILQ_INSERT_HEAD(&decoded->order, entry, in_order);
+        if (entry->share && !narrowed) {
+            as_shares_give(&decoded->shares, entry->share, entry->bytes);
+            entry->share = NULL;
+        }
         *notification_out = entry->notification;
         return 0;
     }
@@ -110,7 +129,7 @@ int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size,
         return status;
     as_digest_print(&digest, (*notification_out)->body_sha256);
     (*notification_out)->body_size = size;
-    keep(decoded, &digest, *notification_out);
+    keep(decoded, &digest, narrowed, *notification_out);
     return 0;
 }
 

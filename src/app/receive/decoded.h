@@ -20,7 +20,8 @@ struct as_decoded_counts {
     size_t bytes; /* present size */
 };
 
-/* `max`: bytes of memory for the whole cache; the least recently used entry is evicted first. */
+/* `max`: bytes of memory for the whole cache; the least recently used entry is evicted first. While
+ * narrowed credentials have more than half of the memory, one of that with most of it is. */
 struct as_decoded *as_decoded_new(size_t max) AS_MUST_USE;
 struct as_decoded *as_decoded_free(struct as_decoded *decoded);
 void as_decoded_set_max(struct as_decoded *decoded, size_t max);
@@ -28,9 +29,10 @@ void as_decoded_set_max(struct as_decoded *decoded, size_t max);
 /*
  * The notification of a body, with `body_sha256` and `body_size`, but nothing else from the
  * request. It is lent until the next call of any of these functions: the caller fills in the texts
- * from the request until then. Errors as of as_payload_decode.
+ * from the request until then. Errors as of as_payload_decode. `narrowed`: the
+ * sender's credential, if it is narrowed; else NULL.
  */
-int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size,
+int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size, const char *narrowed,
                    struct as_notification **notification_out, struct as_error *error) AS_MUST_USE;
 
 struct as_decoded_counts as_decoded_get_counts(const struct as_decoded *decoded);

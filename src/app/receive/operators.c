@@ -119,7 +119,7 @@ void as_operators_handle(struct as_operators *operators, const struct as_operato
     as_shell_order(way->shell, &document.order,
                    as_waiting_add(operators->waiting,
                                   request->is_form ? &operators->form : &operators->api,
-                                  request->exchange));
+                                  request->exchange, NULL, 0));
 }
 
 static void write_time(struct as_json_writer *json, const char *key, bool is_set, as_wall_time time)

@@ -40,8 +40,9 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver);
 void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
                            struct as_storage *storage, const char *why);
 
-/* Bytes of memory for the cache (decoded.h); 0 until set. */
-void as_receiver_set_cache(struct as_receiver *receiver, size_t max);
+/* Bytes of memory for the cache (decoded.h), and the number of connections, each of which can wait
+ * for the disk; both 0 until set. */
+void as_receiver_set_limits(struct as_receiver *receiver, size_t cache, unsigned connections);
 struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receiver);
 
 /* Whether a notification can be accepted now; false if it has answered 503. */

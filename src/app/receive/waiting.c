@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/shares.h>
 
 #include "http/reply.h"
 
@@ -19,18 +20,22 @@ struct entry {
     struct as_waiting_kind *kind;
     struct as_http_exchange *exchange;
     struct as_waiting_answer answer;
+    struct as_share *share;
+    uint64_t amount; /* of the share */
 };
 TAILQ_HEAD(entry_list, entry);
 
 struct as_waiting {
     uint64_t last; /* request */
     struct entry_list entries;
+    struct as_shares shares; /* of the storage's queue */
 };
 
 struct as_waiting *as_waiting_new(void)
 {
     struct as_waiting *waiting = as_xcalloc(1, sizeof(*waiting));
     TAILQ_INIT(&waiting->entries);
+    as_shares_init(&waiting->shares);
     return waiting;
 }
 
@@ -44,7 +49,7 @@ struct as_waiting *as_waiting_free(struct as_waiting *waiting)
 }
 
 uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind,
-                        struct as_http_exchange *exchange)
+                        struct as_http_exchange *exchange, const char *name, uint64_t amount)
 {
     struct entry *entry = as_xcalloc(1, sizeof(*entry));
     *entry = (struct entry){
@@ -52,10 +57,17 @@ uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind
         .kind = kind,
         .exchange = exchange,
         .answer = {.kind = kind, .status = 200, .body = AS_BUF_INIT_OPEN(BODY_MAX)},
+        .share = as_shares_take(&waiting->shares, name, amount),
+        .amount = amount,
     };
     TAILQ_INSERT_TAIL(&waiting->entries, entry, next);
     kind->count++;
     return entry->request;
+}
+
+uint64_t as_waiting_get_held(const struct as_waiting *waiting, const char *name)
+{
+    return as_shares_get(&waiting->shares, name);
 }
 
 /* It is the last: it was added in this step. */
@@ -69,6 +81,7 @@ static void end(struct as_waiting *waiting, struct entry *entry)
 {
     TAILQ_REMOVE(&waiting->entries, entry, next);
     entry->kind->count--;
+    as_shares_give(&waiting->shares, entry->share, entry->amount);
     as_buf_deinit(&entry->answer.body);
     free(entry);
 }

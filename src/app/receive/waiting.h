@@ -36,9 +36,12 @@ struct as_waiting_kind { /* owned by the caller, for as long as its requests wai
 struct as_waiting *as_waiting_new(void) AS_MUST_USE;
 struct as_waiting *as_waiting_free(struct as_waiting *waiting); /* only if nothing waits */
 
-/* The number of the request in effects; never 0. */
+/* The number of the request in effects; never 0. With a name (that of a narrowed credential), it
+ * holds this amount while it waits. */
 uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind,
-                        struct as_http_exchange *exchange) AS_MUST_USE;
+                        struct as_http_exchange *exchange, const char *name,
+                        uint64_t amount) AS_MUST_USE;
+uint64_t as_waiting_get_held(const struct as_waiting *waiting, const char *name);
 
 /* The answer to be sent when the request is durable, to be filled; initially an empty 200. NULL: it
  * does not wait. */

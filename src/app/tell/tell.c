@@ -27,6 +27,7 @@ struct tell *tell_new(const struct tell_callbacks *callbacks, const struct as_cl
     tell->storage = storage;
     tell->drop_due = tell->check_due = AS_MONO_NEVER;
     TAILQ_INIT(&tell->states);
+    as_shares_init(&tell->shares);
     STAILQ_INIT(&tell->writing);
     STAILQ_INIT(&tell->deleting);
     return tell;
@@ -52,6 +53,7 @@ struct tell *tell_free(struct tell *tell)
     for (size_t i = 0; i < tell->destination_count; i++)
         free_destination(tell, tell->destinations[i]);
     free(tell->destinations);
+    as_shares_deinit(&tell->shares);
     states_deinit(tell);
     free(tell);
     return NULL;
@@ -227,7 +229,7 @@ void tell_forget_removed(struct tell *tell)
     for (size_t i = 0; i < tell->destination_count; i++) {
         struct destination *destination = tell->destinations[i];
         if (!destination->settings)
-            (void)queue_drop(tell, destination, SIZE_MAX, INT64_MIN, AS_NOTICE_REMOVED);
+            (void)queue_drop(tell, destination, NULL, SIZE_MAX, INT64_MIN, AS_NOTICE_REMOVED);
         if (destination->settings || destination->count > 0)
             tell->destinations[kept++] = destination;
         else

@@ -24,6 +24,8 @@ struct tell_callbacks { /* of the shell */
     /* Appends the record to the batch. */
     void (*record)(void *context, struct as_storage_batch *batch,
                    const struct as_notify_record *record);
+    /* The narrowed credential whose alerts alone cause work for the target; NULL: none. */
+    const char *(*find_sender)(void *context, const char *target);
     bool (*may_send)(void *context);
     void (*moved)(void *context); /* the deadline may be another one */
     void *context;

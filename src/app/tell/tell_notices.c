@@ -30,6 +30,14 @@ static void tell_all(struct tell *tell, struct as_storage_batch *batch,
     }
 }
 
+/* An order is its operator's. */
+static const char *find_sender(const struct tell *tell, const char *target, const char *command)
+{
+    return command || tell->destination_count == 0
+               ? NULL
+               : tell->callbacks.find_sender(tell->callbacks.context, target);
+}
+
 static void tell_action(struct tell *tell, struct as_storage_batch *batch,
                         const struct as_action_record *record)
 {
@@ -48,6 +56,7 @@ static void tell_action(struct tell *tell, struct as_storage_batch *batch,
                  .reason = as_reason_get_word(record->outcome),
                  .decision = record->decision,
                  .command = record->command,
+                 .credential = find_sender(tell, record->target, record->command),
                  .message = record->message,
                  .has_from = record->has_sizes && record->from >= 0,
                  .has_to = record->has_sizes,
@@ -177,7 +186,7 @@ static void tell_decision(struct tell *tell, const struct as_engine *engine,
     const struct as_decision *output = record->output;
     const bool holds =
         output->reason == AS_REASON_AT_MAX && as_engine_count_open(engine, record->target) > 0;
-    const struct as_notice notice = {
+    struct as_notice notice = {
         .kind = AS_NOTICE_AT_MAX,
         .phase = AS_NOTICE_BEGIN,
         .target = record->target,
@@ -192,10 +201,12 @@ static void tell_decision(struct tell *tell, const struct as_engine *engine,
     };
     AS_CLEANUP(as_free_p) char *key = make_key(&notice);
     struct state *state = find_state(tell, key);
-    if (holds && !state)
+    if (holds && !state) {
+        notice.credential = find_sender(tell, record->target, NULL);
         begin_state(tell, batch, key, &notice);
-    else if (!holds && state)
+    } else if (!holds && state) {
         end_state(tell, batch, state, &notice);
+    }
 }
 
 /* It ends with the hold: see still_holds. If an earlier end is not told yet, the state goes on. */
@@ -217,6 +228,7 @@ static void tell_follow(struct tell *tell, struct as_storage_batch *batch,
         .rule = record->rule,
         .reason = as_reason_get_word(AS_REASON_INEFFECTIVE),
         .decision = record->decision,
+        .credential = find_sender(tell, record->target, NULL),
         .message = message,
         .has_from = true,
         .has_to = true,
@@ -243,6 +255,7 @@ static void tell_others(struct tell *tell, struct as_storage_batch *batch,
         .target = record->target,
         .target_name = record->target_name,
         .reason = as_reason_get_word(AS_REASON_CONTENDED),
+        .credential = find_sender(tell, record->target, NULL),
         .message = last && *last->by ? last->by : NULL,
         .has_from = last != NULL,
         .from = last ? last->found : 0,
@@ -281,6 +294,7 @@ static void tell_approval(struct tell *tell, struct as_storage_batch *batch,
         .reason = as_reason_get_word(AS_REASON_NEEDS_APPROVAL),
         .message = message,
         .decision = request->decision,
+        .credential = find_sender(tell, record->target, NULL),
         .approval = request->id,
         .has_from = true,
         .has_to = true,

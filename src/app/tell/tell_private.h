@@ -5,6 +5,8 @@
  *   tell_queue.c    entries: in the state and in memory, their limit, dropping
  *   tell_notices.c  which records are told of, and states
  *   tell_send.c     sending, again and again
+ *
+ * Long because the files share all structs.
  */
 #ifndef ALERTSCALER_SRC_APP_TELL_TELL_PRIVATE_H
 #define ALERTSCALER_SRC_APP_TELL_TELL_PRIVATE_H
@@ -15,6 +17,7 @@
 #include <uthash.h>
 
 #include <alertscaler/base/arena.h>
+#include <alertscaler/base/shares.h>
 #include <alertscaler/wire/notice.h>
 
 #include "tell.h"
@@ -38,6 +41,7 @@ struct noted { /* a document that the state has */
 
 struct entry {
     struct noted noted;
+    struct as_share *share; /* of the narrowed credential whose alerts alone caused it */
     enum { ENTRY_WAITING, ENTRY_SENDING, ENTRY_DELETING } phase;
     as_mono_time since;
     struct lane *lane;
@@ -63,12 +67,13 @@ struct destination { /* one URL of a receiver */
     const struct as_notify_settings *settings; /* NULL: not configured, only while it is restored */
     TAILQ_HEAD(lanes, lane) lanes;             /* those that were served last come last */
     struct lane *by_target;
-    struct entries entries; /* of all lanes, ascending */
-    size_t count;
-    uint64_t ticket;    /* of the message on its way; 0: none */
-    struct entry *sent; /* what it tells; NULL: states, up to `beat_last` */
-    unsigned failures;  /* in a row */
-    bool is_failing;    /* people were told so */
+    struct entries entries;       /* of all lanes, ascending */
+    size_t count, narrowed_count; /* narrowed: with a share */
+    bool serves_narrowed;         /* the next entry is one with a share, if any is ready */
+    uint64_t ticket;              /* of the message on its way; 0: none */
+    struct entry *sent;           /* what it tells; NULL: states, up to `beat_last` */
+    unsigned failures;            /* in a row */
+    bool is_failing;              /* people were told so */
     as_mono_time not_before, due;
     as_mono_time beat_due;
     uint64_t beat_after, beat_last; /* numbers of states */
@@ -91,6 +96,8 @@ struct tell {
     struct as_storage *storage;
     struct destination **destinations;
     size_t destination_count, destination_capacity, entry_count;
+    struct as_shares shares; /* in entries */
+    uint64_t served;         /* entries with a share that were sent */
     struct state *by_key;
     TAILQ_HEAD(, state) states; /* ascending */
     STAILQ_HEAD(, noted) writing;
@@ -130,9 +137,9 @@ void queue_remove(struct tell *tell, struct entry *entry);             /* from m
 void queue_deinit(struct tell *tell, struct destination *destination); /* from memory, all */
 
 /* Drops up to `most` of the oldest that are at least so old and not on their way, in a commit of
- * its own, with a record of it. The number of them. */
-size_t queue_drop(struct tell *tell, struct destination *destination, size_t most, int64_t older_us,
-                  enum as_notice_loss cause);
+ * its own, with a record of it. With a share: only its entries. The number of them. */
+size_t queue_drop(struct tell *tell, struct destination *destination, const struct as_share *share,
+                  size_t most, int64_t older_us, enum as_notice_loss cause);
 void queue_drop_old(struct tell *tell);
 
 /* tell_notices.c */

@@ -52,11 +52,14 @@ static struct lane *get_lane(struct destination *destination, const char *target
     return lane;
 }
 
-static struct entry *insert(struct tell *tell, struct destination *destination, const char *target)
+static struct entry *insert(struct tell *tell, struct destination *destination,
+                            const struct as_notice *notice)
 {
     struct entry *entry = as_xcalloc(1, sizeof(*entry));
     entry->noted.entry = entry;
-    entry->lane = get_lane(destination, target);
+    entry->lane = get_lane(destination, notice->target);
+    entry->share = as_shares_take(&tell->shares, notice->credential, 1);
+    destination->narrowed_count += entry->share != NULL;
     TAILQ_INSERT_TAIL(&entry->lane->entries, entry, in_lane);
     TAILQ_INSERT_TAIL(&destination->entries, entry, in_order);
     destination->count++;
@@ -70,6 +73,8 @@ void queue_remove(struct tell *tell, struct entry *entry)
 {
     struct lane *lane = entry->lane;
     struct destination *destination = lane->destination;
+    destination->narrowed_count -= entry->share != NULL;
+    as_shares_give(&tell->shares, entry->share, 1);
     TAILQ_REMOVE(&lane->entries, entry, in_lane);
     TAILQ_REMOVE(&destination->entries, entry, in_order);
     destination->count--;
@@ -107,8 +112,8 @@ static void lose(struct tell *tell, const struct destination *destination, size_
         config->counted(config->context, destination->name, AS_TELL_DROPPED, count);
 }
 
-size_t queue_drop(struct tell *tell, struct destination *destination, size_t most, int64_t older_us,
-                  enum as_notice_loss cause)
+size_t queue_drop(struct tell *tell, struct destination *destination, const struct as_share *share,
+                  size_t most, int64_t older_us, enum as_notice_loss cause)
 {
     struct as_storage_batch *batch = as_storage_batch_new(0);
     struct entry *entry, *next;
@@ -117,7 +122,8 @@ size_t queue_drop(struct tell *tell, struct destination *destination, size_t mos
     TAILQ_FOREACH_SAFE (entry, &destination->entries, in_order, next) {
         if (count == most || tell_now(tell).us - entry->since.us < older_us)
             break;
-        if (!entry->noted.is_durable || entry->phase != ENTRY_WAITING)
+        if (!entry->noted.is_durable || entry->phase != ENTRY_WAITING ||
+            (share && entry->share != share))
             continue;
         print_key(entry->noted.number, key);
         as_storage_batch_delete(batch, AS_STORE_META, key, strlen(key));
@@ -137,7 +143,7 @@ void queue_drop_old(struct tell *tell)
     for (size_t i = 0; i < tell->destination_count; i++) {
         const struct as_notify_settings *settings = tell->destinations[i]->settings;
         if (settings)
-            (void)queue_drop(tell, tell->destinations[i], SIZE_MAX, settings->max_age_us,
+            (void)queue_drop(tell, tell->destinations[i], NULL, SIZE_MAX, settings->max_age_us,
                              AS_NOTICE_TOO_OLD);
     }
     tell->drop_due = AS_MONO_NEVER;
@@ -145,17 +151,48 @@ void queue_drop_old(struct tell *tell)
         tell->drop_due.us = as_time_add(tell_now(tell).us, DROP_EVERY_US);
 }
 
-/* The receiver that is furthest behind pays: others lose nothing by it. False: there is no room. */
+static size_t count_entries(const struct destination *destination, const struct as_share *share)
+{
+    const struct entry *entry;
+    size_t count = 0;
+    TAILQ_FOREACH (entry, &destination->entries, in_order)
+        count += entry->share == share;
+    return count;
+}
+
+/* The credential with the most entries pays, down to its equal part of the half, at the URL where
+ * most of its entries wait. */
+static size_t drop_of_narrowed(struct tell *tell)
+{
+    const struct as_share *largest = as_shares_find_largest(&tell->shares);
+    struct destination *fullest = NULL;
+    size_t count, most = 0;
+    for (size_t i = 0; i < tell->destination_count; i++) {
+        count = count_entries(tell->destinations[i], largest);
+        if (count > most)
+            fullest = tell->destinations[i];
+        most = count > most ? count : most;
+    }
+    count = largest->held - AS_TELL_ENTRIES_MAX / 2 / tell->shares.count;
+    count = count < DROP_AT_ONCE ? count : DROP_AT_ONCE;
+    return queue_drop(tell, fullest, largest, count, INT64_MIN, AS_NOTICE_OVERFLOW);
+}
+
+/* Narrowed credentials pay while they have more than half of the places. Else the URL that is
+ * furthest behind pays: the other URLs lose nothing. False: there is no room. */
 static bool make_room(struct tell *tell)
 {
     struct destination *fullest = NULL;
     if (tell->entry_count < AS_TELL_ENTRIES_MAX)
         return true;
+    if (tell->shares.held > AS_TELL_ENTRIES_MAX / 2 && drop_of_narrowed(tell) > 0)
+        return true;
     for (size_t i = 0; i < tell->destination_count; i++) {
         if (!fullest || tell->destinations[i]->count > fullest->count)
             fullest = tell->destinations[i];
     }
-    return fullest && queue_drop(tell, fullest, DROP_AT_ONCE, INT64_MIN, AS_NOTICE_OVERFLOW) > 0;
+    return fullest &&
+           queue_drop(tell, fullest, NULL, DROP_AT_ONCE, INT64_MIN, AS_NOTICE_OVERFLOW) > 0;
 }
 
 void queue_add(struct tell *tell, struct destination *destination, struct as_storage_batch *batch,
@@ -169,7 +206,7 @@ void queue_add(struct tell *tell, struct destination *destination, struct as_sto
     }
     addressed.receiver = destination->name;
     addressed.url = (uint32_t)destination->url;
-    struct entry *entry = insert(tell, destination, notice->target);
+    struct entry *entry = insert(tell, destination, notice);
     entry->since = tell_now(tell);
     print_key(tell->last_number + 1, key);
     noted_write(tell, &entry->noted, batch, key, &addressed);
@@ -180,7 +217,7 @@ void queue_restore(struct tell *tell, struct destination *destination, uint64_t 
 {
     const as_wall_time since = notice->ended.set ? notice->ended.at : notice->at;
     const int64_t age = tell->clock->get_wall(tell->clock).us - since.us;
-    struct entry *entry = insert(tell, destination, notice->target);
+    struct entry *entry = insert(tell, destination, notice);
     noted_restore(tell, &entry->noted, number, text, size);
     entry->since.us = as_time_add(tell_now(tell).us, age > 0 ? -age : 0);
 }

@@ -121,6 +121,9 @@ static void send_entry(struct tell *tell, struct destination *destination, struc
         as_notice_encode_alerts(&notice, 1, &sender, tell->clock->get_wall(tell->clock), &body);
     entry->phase = ENTRY_SENDING;
     destination->sent = entry;
+    destination->serves_narrowed = !entry->share;
+    if (entry->share)
+        entry->share->served = ++tell->served;
     send_body(tell, destination, &body);
     as_buf_deinit(&body);
     as_arena_deinit(&arena);
@@ -162,14 +165,33 @@ static void end_beat(struct tell *tell, struct destination *destination)
     destination->beat_due.us = as_time_add(tell_now(tell).us, BEAT_US);
 }
 
+static const struct as_share *get_share(const struct lane *lane)
+{
+    return TAILQ_FIRST(&lane->entries)->share;
+}
+
+/* Entries of narrowed credentials and other entries take turns; so do these credentials. */
+static bool comes_before(const struct destination *destination, const struct lane *a,
+                         const struct lane *b)
+{
+    const struct as_share *of_a = get_share(a), *of_b = get_share(b);
+    if (!of_a != !of_b)
+        return (of_a != NULL) == destination->serves_narrowed;
+    return of_a && of_a->served < of_b->served;
+}
+
 static struct lane *find_lane(const struct destination *destination, as_mono_time now)
 {
-    struct lane *lane;
+    struct lane *lane, *found = NULL;
     TAILQ_FOREACH (lane, &destination->lanes, in_turn) {
-        if (is_ready(lane) && lane->not_before.us <= now.us)
-            return lane;
+        if (!is_ready(lane) || lane->not_before.us > now.us)
+            continue;
+        if (!found || comes_before(destination, lane, found))
+            found = lane;
+        if (destination->narrowed_count == 0)
+            break; /* all are alike: the first comes first */
     }
-    return NULL;
+    return found;
 }
 
 static void send_next(struct tell *tell, struct destination *destination, as_mono_time now)

@@ -43,6 +43,7 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     TAILQ_INIT(&engine->open);
     TAILQ_INIT(&engine->resolved);
     TAILQ_INIT(&engine->graveyard);
+    as_shares_init(&engine->incident_shares);
     RB_INIT(&engine->targets);
     RB_INIT(&engine->deadlines);
     RB_INIT(&engine->tickets);
@@ -94,6 +95,7 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     if (!engine)
         return NULL;
     graveyard_empty(engine);
+    as_shares_deinit(&engine->incident_shares);
     struct waiter *waiter;
     while ((waiter = STAILQ_FIRST(&engine->waiters))) {
         STAILQ_REMOVE_HEAD(&engine->waiters, next);

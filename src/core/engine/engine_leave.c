@@ -9,6 +9,7 @@
 #include "engine/engine_leave.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/holds/engine_forbidden.h"
+#include "engine/state/engine_scopes.h"
 #include "engine/state/engine_state.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_watchdog.h"
@@ -99,6 +100,12 @@ size_t as_engine_count_open(const struct as_engine *engine, const char *id)
 {
     const struct target *target = find(engine, id);
     return target ? target->open_bindings : 0;
+}
+
+const char *as_engine_find_sender(const struct as_engine *engine, const char *id)
+{
+    const struct target *target = find(engine, id);
+    return target ? scope_find_sender(engine, target) : NULL;
 }
 
 const char *as_engine_find_name(const struct as_engine *engine, const char *id)

@@ -85,8 +85,24 @@ bool as_scope_allows_target(const struct as_scope *scopes, size_t count, const c
     return scope && match_target(scope, target_name, target_id);
 }
 
+static bool is_whole(const struct as_scope *scope)
+{
+    return scope->rule_count == 0 && scope->target_count == 0;
+}
+
 bool as_scope_is_whole(const struct as_scope *scopes, size_t count, const char *credential)
 {
     const struct as_scope *scope = find(scopes, count, credential);
-    return scope && scope->rule_count == 0 && scope->target_count == 0;
+    return scope && is_whole(scope);
+}
+
+uint64_t as_scope_get_part(const struct as_scope *scopes, size_t count, const char *credential,
+                           uint64_t most)
+{
+    uint64_t narrowed = 0;
+    if (as_scope_is_whole(scopes, count, credential))
+        return most;
+    for (size_t i = 0; i < count; i++)
+        narrowed += !is_whole(&scopes[i]);
+    return most / 2 / (narrowed > 0 ? narrowed : 1);
 }

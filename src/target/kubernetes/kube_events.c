@@ -78,7 +78,8 @@ void as_kube_events_remember(struct as_kube_events *events, const char *id, cons
     HASH_ADD_STR(events->seen, id, seen);
 }
 
-static bool take_token(struct as_kube_events *events)
+/* Leaves `kept` of them. */
+static bool take_token(struct as_kube_events *events, int64_t kept_us)
 {
     const struct as_clock *clock = events->client->env->clock;
     as_mono_time now = clock->get_mono(clock);
@@ -86,7 +87,7 @@ static bool take_token(struct as_kube_events *events)
     events->filled_at = now;
     if (events->tokens_us > TOKENS_MAX_US)
         events->tokens_us = TOKENS_MAX_US;
-    if (events->tokens_us < EVENT_COST_US)
+    if (events->tokens_us < kept_us + EVENT_COST_US)
         return false;
     events->tokens_us -= EVENT_COST_US;
     return true;
@@ -160,7 +161,8 @@ static void posted(void *context, const struct as_http_response *response, unsig
     note_failure(events, outcome.message);
 }
 
-static void post(struct as_kube_events *events, const struct as_kube_event *event)
+static void post(struct as_kube_events *events, const struct as_flow *flow,
+                 const struct as_kube_event *event)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
     AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
@@ -174,19 +176,22 @@ static void post(struct as_kube_events *events, const struct as_kube_event *even
         .body = body.data,
         .body_size = body.size,
         .max_response = AS_TARGET_RESPONSE_MAX,
+        .flow = *flow,
     };
     events->in_flight++;
     struct as_kube_request *request = as_kube_request_start(events->client, &spec, posted, events);
     (void)request; /* cancelled with the client */
 }
 
-/* Within the limits; `namespace_` is "" for a cluster-wide object. */
+/* Within the limits, half of which narrowed credentials leave to others; `namespace_` is "" for a
+ * cluster-wide object. */
 static void post_on(struct as_kube_events *events, const struct as_target_ref *ref,
-                    const char *namespace_, struct as_kube_event *event)
+                    const char *credential, const char *namespace_, struct as_kube_event *event)
 {
     const struct as_clock *clock = events->client->env->clock;
     struct seen *seen;
-    if (events->in_flight >= AS_KUBE_EVENTS_IN_FLIGHT || !take_token(events)) {
+    if (events->in_flight >= AS_KUBE_EVENTS_IN_FLIGHT / (credential ? 2 : 1) ||
+        !take_token(events, credential ? TOKENS_MAX_US / 2 : 0)) {
         note_failure(events, "too many at a time");
         return;
     }
@@ -197,7 +202,7 @@ static void post_on(struct as_kube_events *events, const struct as_target_ref *r
     event->name = as_target_ref_get(ref, "name");
     event->uid = seen ? seen->uid : "";
     event->at = clock->get_wall(clock);
-    post(events, event);
+    post(events, &(struct as_flow){ref->id, credential}, event);
 }
 
 void as_kube_events_post(struct as_kube_events *events, const struct as_target_ref *ref,
@@ -209,7 +214,7 @@ void as_kube_events_post(struct as_kube_events *events, const struct as_target_r
         return;
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TARGET_BODY_MAX);
     write_message(&message, ref, request, result);
-    post_on(events, ref, namespace_,
+    post_on(events, ref, request->credential, namespace_,
             &(struct as_kube_event){.reason = reason,
                                     .message = message.data,
                                     .is_warning = result->outcome != AS_REASON_APPLIED});
@@ -232,7 +237,7 @@ void as_kube_events_warn(struct as_kube_events *events, const struct as_target_r
                       "only %d pods are ready after ready_timeout: no step up until another "
                       "number is ready",
                       warning->ready);
-    post_on(events, ref, as_target_ref_get(ref, "namespace"),
+    post_on(events, ref, NULL, as_target_ref_get(ref, "namespace"),
             &(struct as_kube_event){
                 .reason = "NotReadyInTime", .message = message.data, .is_warning = true});
 }

@@ -43,7 +43,8 @@ static void answered(void *context, const struct as_http_response *response, uns
     ask.done(ask.context, manager);
 }
 
-struct as_kube_manager_ask *as_kube_manager_start(struct as_kube_client *client, const char *path,
+struct as_kube_manager_ask *as_kube_manager_start(struct as_kube_client *client,
+                                                  const struct as_flow *flow, const char *path,
                                                   as_kube_manager_done_fn *done, void *context)
 {
     struct as_kube_manager_ask *ask = as_xcalloc(1, sizeof(*ask));
@@ -57,6 +58,7 @@ struct as_kube_manager_ask *as_kube_manager_start(struct as_kube_client *client,
             .operation = "get_metadata",
             .accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
             .max_response = AS_KUBE_METADATA_MAX,
+            .flow = *flow,
         },
         answered, ask);
     return ask;

@@ -20,7 +20,8 @@ struct as_kube_manager_ask;
 
 /* Who set spec.replicas. `path` of the object, not of its scale; it is copied. `done` is called
  * exactly once, in a later turn of the loop, unless cancelled first. */
-struct as_kube_manager_ask *as_kube_manager_start(struct as_kube_client *client, const char *path,
+struct as_kube_manager_ask *as_kube_manager_start(struct as_kube_client *client,
+                                                  const struct as_flow *flow, const char *path,
                                                   as_kube_manager_done_fn *done,
                                                   void *context) AS_MUST_USE;
 void as_kube_manager_cancel(struct as_kube_manager_ask *ask);

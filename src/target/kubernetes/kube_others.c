@@ -42,6 +42,7 @@ struct space { /* a namespace */
     LIST_ENTRY(space) entry;
     struct as_kube_others_watch *owner;
     char *name;
+    char *credential; /* that the lists under way are for; NULL: none */
     as_mono_time due;
     struct as_kube_noted targets;
     struct as_kube_pages *pages; /* of the kind `at`; NULL: no list is under way */
@@ -86,6 +87,7 @@ static void free_space(struct space *space)
     LIST_REMOVE(space, entry);
     space->owner->space_count--;
     free(space->name);
+    free(space->credential);
     free(space);
 }
 
@@ -199,6 +201,7 @@ static void list(struct space *space)
         space->owner->client,
         &(struct as_kube_pages_spec){.path = status || as_buf_check(&path) ? NULL : path.data,
                                      .trouble = "the namespace cannot be part of a path",
+                                     .flow = {space->name, space->credential},
                                      .operation = kind->operation,
                                      .what = kind->what,
                                      .right = kind->right,
@@ -225,7 +228,7 @@ static bool is_idle(const struct as_kube_others_watch *watch, const struct space
 }
 
 /* NULL: there are too many. */
-static struct space *new_space(struct as_kube_others_watch *watch, const char *name)
+static struct space *new_space(struct as_kube_others_watch *watch, const char *name, size_t most)
 {
     struct space *space, *next;
     for (space = LIST_FIRST(&watch->spaces); space; space = next) {
@@ -233,7 +236,7 @@ static struct space *new_space(struct as_kube_others_watch *watch, const char *n
         if (is_idle(watch, space))
             free_space(space);
     }
-    if (watch->space_count >= AS_KUBE_OTHERS_NAMESPACES_MAX)
+    if (watch->space_count >= most)
         return NULL;
     space = as_xcalloc(1, sizeof(*space));
     space->owner = watch;
@@ -248,16 +251,22 @@ static struct space *new_space(struct as_kube_others_watch *watch, const char *n
 }
 
 /* True: it was not known yet. */
-static bool note(struct space *space, const struct as_target_ref *ref)
+static bool note(struct space *space, const struct as_target_ref *ref, size_t most)
 {
     struct as_kube_others_watch *watch = space->owner;
-    const bool is_new = as_kube_noted_add(&space->targets, ref, now(watch),
-                                          watch->target_count < AS_KUBE_OTHERS_TARGETS_MAX);
+    const bool is_new =
+        as_kube_noted_add(&space->targets, ref, now(watch), watch->target_count < most);
     watch->target_count += is_new;
     return is_new;
 }
 
-void as_kube_others_note(struct as_kube_others_watch *watch, const struct as_target_ref *ref)
+static size_t get_most(size_t places, const char *credential)
+{
+    return credential ? places / 2 : places;
+}
+
+void as_kube_others_note(struct as_kube_others_watch *watch, const struct as_target_ref *ref,
+                         const char *credential)
 {
     const char *name = as_target_ref_get(ref, "namespace");
     struct as_sized sized;
@@ -266,14 +275,16 @@ void as_kube_others_note(struct as_kube_others_watch *watch, const struct as_tar
         return;
     struct space *space = find_space(watch, name);
     if (!space)
-        space = new_space(watch, name);
+        space = new_space(watch, name, get_most(AS_KUBE_OTHERS_NAMESPACES_MAX, credential));
     if (!space)
         return;
-    const bool is_new = note(space, ref);
+    const bool is_new = note(space, ref, get_most(AS_KUBE_OTHERS_TARGETS_MAX, credential));
     if (space->pages)
         return;
     if (space->due.us <= now(watch).us) {
         space->at = 0;
+        free(space->credential);
+        space->credential = credential ? as_xstrdup(credential) : NULL;
         list(space);
     } else if (is_new) {
         tell(space, ref);

@@ -17,7 +17,9 @@ struct as_kube_others_watch;
 struct as_kube_others_watch *as_kube_others_new(struct as_kube_client *client) AS_MUST_USE;
 struct as_kube_others_watch *as_kube_others_free(struct as_kube_others_watch *watch);
 
-/* A target's scale was observed in this namespace. */
-void as_kube_others_note(struct as_kube_others_watch *watch, const struct as_target_ref *ref);
+/* A target's scale was observed in this namespace. `credential`: as in as_observe_request; narrowed
+ * credentials have at most half of the namespaces and targets. */
+void as_kube_others_note(struct as_kube_others_watch *watch, const struct as_target_ref *ref,
+                         const char *credential);
 
 #endif

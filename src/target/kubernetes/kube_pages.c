@@ -39,6 +39,7 @@ struct as_kube_pages {
 
 static void free_pages(struct as_kube_pages *pages)
 {
+    as_flow_deinit(&pages->spec.flow);
     free(pages->path);
     free(pages->next);
     free(pages);
@@ -102,6 +103,7 @@ static void ask(struct as_kube_pages *pages)
         .path = path.data,
         .operation = pages->spec.operation,
         .max_response = AS_KUBE_PODS_PAGE_BYTES_MAX,
+        .flow = pages->spec.flow,
     };
     pages->request = as_kube_request_start(pages->client, &spec, answered, pages);
 }
@@ -190,6 +192,7 @@ struct as_kube_pages *as_kube_pages_start(struct as_kube_client *client,
     struct as_kube_pages *pages = as_xcalloc(1, sizeof(*pages));
     pages->client = client;
     pages->spec = *spec;
+    pages->spec.flow = as_flow_copy(&spec->flow);
     pages->path = spec->path ? as_xstrdup(spec->path) : NULL;
     pages->started_at = client->env->clock->get_mono(client->env->clock);
     ask(pages);

@@ -15,8 +15,9 @@
 
 struct as_kube_pages;
 
-struct as_kube_pages_spec { /* texts but `path`: static memory */
+struct as_kube_pages_spec { /* texts but `path` and those of the flow: static memory */
     const char *path;       /* with its selectors, copied; NULL: see `trouble` */
+    struct as_flow flow;    /* copied */
     const char *trouble;
     const char *operation; /* for metrics: "list_pods" */
     const char *what;      /* for messages: "list pods" */

@@ -62,7 +62,8 @@ static int write_path(const char *namespace_, const char *selector, struct as_bu
 }
 
 struct as_kube_pod_list *as_kube_pod_list_start(struct as_kube_client *client,
-                                                const char *namespace_, const char *selector,
+                                                const struct as_flow *flow, const char *namespace_,
+                                                const char *selector,
                                                 as_kube_pod_list_done_fn *done_fn, void *context)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
@@ -74,6 +75,7 @@ struct as_kube_pod_list *as_kube_pod_list_start(struct as_kube_client *client,
         .operation = "list_pods",
         .what = "list pods",
         .right = "pods: list",
+        .flow = *flow,
         .take = take,
         .clear = clear,
         .done = done,

@@ -20,7 +20,8 @@ typedef void as_kube_pod_list_done_fn(void *context, const struct as_outcome *ou
 /* Copies the texts. `done` is called exactly once, in a later turn of the loop, unless cancelled
  * first. */
 struct as_kube_pod_list *as_kube_pod_list_start(struct as_kube_client *client,
-                                                const char *namespace_, const char *selector,
+                                                const struct as_flow *flow, const char *namespace_,
+                                                const char *selector,
                                                 as_kube_pod_list_done_fn *done,
                                                 void *context) AS_MUST_USE;
 void as_kube_pod_list_cancel(struct as_kube_pod_list *list);

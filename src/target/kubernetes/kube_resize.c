@@ -159,6 +159,7 @@ static void start(struct as_kube_resize_run *run, const char *method, const char
         .body = body ? body->data : NULL,
         .body_size = body ? body->size : 0,
         .max_response = AS_KUBE_OBJECT_MAX,
+        .flow = run->spec.flow,
     };
     run->request = as_kube_request_start(run->spec.client, &spec, done, run);
 }
@@ -171,7 +172,7 @@ static bool may_go_on(const struct as_kube_resize_run *run, const char **why_out
     *why_out = as_permit_explain(permit);
     if (permit != AS_PERMIT_ALL)
         return false;
-    switch (as_access_get_leave_permit(env, run->spec.target, why_out)) {
+    switch (as_access_get_leave_permit(env, run->spec.flow.target, why_out)) {
     case AS_LEAVE_GO: return true;
     case AS_LEAVE_HOLD: return false;
     case AS_LEAVE_GONE: break;

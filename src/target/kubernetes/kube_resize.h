@@ -30,7 +30,7 @@ typedef void as_kube_resize_done_fn(void *context, const struct as_outcome *outc
 
 struct as_kube_resize_spec { /* all borrowed until it is done or cancelled */
     struct as_kube_client *client;
-    const char *target; /* id, for permits */
+    struct as_flow flow; /* its target also for permits */
     const char *namespace_;
     struct as_kube_sized_pods *pods;
     const struct as_unit *unit;

@@ -46,6 +46,7 @@ struct call {
     as_target_scaled_fn *scaled; /* NULL: an observe */
     void *context;
     struct as_target_ref *ref;
+    struct as_flow flow;   /* owned */
     struct as_sized sized; /* borrowed from ref */
     struct as_kube_part part;
     struct as_scale_request wanted; /* owns its texts */
@@ -81,6 +82,7 @@ static void free_call(struct call *call)
     as_kube_workload_deinit(&call->workload);
     as_kube_sized_pods_deinit(&call->pods);
     as_target_ref_free(call->ref);
+    as_flow_deinit(&call->flow);
     as_scale_request_deinit(&call->wanted);
     free(call);
 }
@@ -258,6 +260,7 @@ static void start(struct call *call, const struct as_buf *body, as_kube_request_
         .body = body ? body->data : NULL,
         .body_size = body ? body->size : 0,
         .max_response = AS_KUBE_OBJECT_MAX,
+        .flow = call->flow,
     };
     call->request = as_kube_request_start(call->owner->client, &spec, done, call);
 }
@@ -368,7 +371,7 @@ static void resize_pods(struct call *call)
 {
     const struct as_kube_resize_spec spec = {
         .client = call->owner->client,
-        .target = call->ref->id,
+        .flow = call->flow,
         .namespace_ = as_target_ref_get(call->ref, "namespace"),
         .pods = &call->pods,
         .unit = &call->sized.unit,
@@ -422,6 +425,7 @@ static void list_pods(struct call *call)
         .operation = "list_pods",
         .what = "list pods",
         .right = "pods: list",
+        .flow = call->flow,
         .take = take_page,
         .clear = clear_pages,
         .done = listed,
@@ -489,13 +493,14 @@ static int write_path(struct call *call)
 }
 
 static struct call *new_call(struct as_kube_vertical *vertical, uint64_t ticket,
-                             const struct as_target_ref *ref, void *context)
+                             const struct as_target_ref *ref, const char *credential, void *context)
 {
     struct call *call = as_xcalloc(1, sizeof(*call));
     call->owner = vertical;
     call->ticket = ticket;
     call->context = context;
     call->ref = as_target_ref_copy(ref);
+    call->flow = as_flow_copy(&(struct as_flow){ref->id, credential});
     as_sized_read(call->ref, &call->sized);
     call->part = (struct as_kube_part){call->sized.container, call->sized.resource};
     call->pods = (struct as_kube_sized_pods){.part = call->part, .max = AS_KUBE_PODS_MAX};
@@ -523,7 +528,7 @@ void as_kube_vertical_observe(struct as_kube_vertical *vertical, uint64_t ticket
                               const struct as_observe_request *request, as_target_observed_fn *done,
                               void *context)
 {
-    struct call *call = new_call(vertical, ticket, ref, context);
+    struct call *call = new_call(vertical, ticket, ref, request->credential, context);
     call->observed = done;
     call->has_own_size = request->has_own_size;
     call->own_size = request->own_size;
@@ -534,7 +539,7 @@ void as_kube_vertical_scale(struct as_kube_vertical *vertical, uint64_t ticket,
                             const struct as_target_ref *ref, const struct as_scale_request *request,
                             as_target_scaled_fn *done, void *context)
 {
-    struct call *call = new_call(vertical, ticket, ref, context);
+    struct call *call = new_call(vertical, ticket, ref, request->credential, context);
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
     begin(call);

@@ -58,6 +58,7 @@ struct call {
     as_target_scaled_fn *scaled;
     void *context;
     struct as_target_ref *ref;
+    struct as_flow flow; /* owned */
     const struct as_kube_sizing *sizing;
     struct as_scale_request wanted; /* owns its texts */
     struct as_timer *timer;
@@ -100,6 +101,7 @@ static void free_call(struct call *call)
     free(call->selector);
     LIST_REMOVE(call, entry);
     as_target_ref_free(call->ref);
+    as_flow_deinit(&call->flow);
     as_scale_request_deinit(&call->wanted);
     as_buf_deinit(&call->path);
     free(call);
@@ -151,7 +153,7 @@ static void finish(void *context)
         as_kube_events_remember(call->owner->events, call->ref->id, call->scale.uid);
     if (call->outcome.reason == AS_REASON_APPLIED && !call->is_cluster_wide &&
         call->sizing->what == AS_SIZED_SCALE)
-        as_kube_others_note(call->owner->others, call->ref);
+        as_kube_others_note(call->owner->others, call->ref, call->flow.credential);
     if (call->scaled)
         tell_scaled(call);
     else
@@ -230,7 +232,7 @@ static void take_selector(struct call *call, const struct as_http_response *resp
 static void go_on(struct call *call)
 {
     if (call->selector && !call->is_cluster_wide)
-        call->list = as_kube_pod_list_start(&call->owner->client, get_namespace(call),
+        call->list = as_kube_pod_list_start(&call->owner->client, &call->flow, get_namespace(call),
                                             call->selector, listed, call);
     else
         finish(call);
@@ -257,7 +259,8 @@ static void find_manager(struct call *call, const struct as_http_response *respo
     }
     AS_CLEANUP(as_free_p)
     char *path = as_xstrndup(call->path.data, call->path.size - (sizeof(scale) - 1));
-    call->manager = as_kube_manager_start(&call->owner->client, path, manager_known, call);
+    call->manager =
+        as_kube_manager_start(&call->owner->client, &call->flow, path, manager_known, call);
 }
 
 /* True if the path itself is gone, and must be looked up again. */
@@ -310,6 +313,7 @@ static void start_request(struct call *call, const struct as_buf *body)
         .body = body ? body->data : NULL,
         .body_size = body ? body->size : 0,
         .max_response = call->sizing->max_response,
+        .flow = call->flow,
     };
     call->request = as_kube_request_start(&call->owner->client, &spec, answered, call);
 }
@@ -444,7 +448,7 @@ static void proceed(struct call *call)
 }
 
 static struct call *new_call(struct as_target_port *port, uint64_t ticket,
-                             const struct as_target_ref *ref, void *context)
+                             const struct as_target_ref *ref, const char *credential, void *context)
 {
     struct kubernetes *kubernetes = (struct kubernetes *)port;
     struct call *call = as_xcalloc(1, sizeof(*call));
@@ -452,6 +456,7 @@ static struct call *new_call(struct as_target_port *port, uint64_t ticket,
     call->ticket = ticket;
     call->context = context;
     call->ref = as_target_ref_copy(ref);
+    call->flow = as_flow_copy(&(struct as_flow){ref->id, credential});
     call->path = AS_BUF_INIT(AS_TARGET_URL_MAX - 64); /* room for the query of a change */
     struct as_sized sized;
     as_sized_read(ref, &sized);
@@ -476,7 +481,7 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
                                  context);
         return;
     }
-    struct call *call = new_call(self, ticket, ref, context);
+    struct call *call = new_call(self, ticket, ref, request->credential, context);
     call->observed = done;
     call->with_pods = request->with_pods;
     call->has_own_size = request->has_own_size;
@@ -492,7 +497,7 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
                                context);
         return;
     }
-    struct call *call = new_call(self, ticket, ref, context);
+    struct call *call = new_call(self, ticket, ref, request->credential, context);
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
     proceed(call);

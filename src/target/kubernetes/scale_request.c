@@ -35,6 +35,7 @@ void as_scale_request_copy(const struct as_scale_request *request,
 {
     *copy_out = *request;
     copy_out->is_ordered = request->is_ordered;
+    copy_out->credential = request->credential ? as_xstrdup(request->credential) : NULL;
     copy_out->decision_id = copy_text(request->decision_id);
     copy_out->rule = copy_text(request->rule);
     copy_out->alert = copy_text(request->alert);
@@ -47,6 +48,7 @@ void as_scale_request_copy(const struct as_scale_request *request,
 
 void as_scale_request_deinit(struct as_scale_request *copy)
 {
+    free((char *)(uintptr_t)copy->credential);
     free((char *)copy->decision_id);
     free((char *)copy->rule);
     free((char *)copy->alert);

@@ -316,6 +316,7 @@ struct as_account_call *as_account_start(struct as_account *account, struct as_g
     call->context = context;
     init_runner(account, &call->runner, &talk->talk,
                 (struct talk_call_callbacks){authorize, refused, mistimed_nothing, ended, call});
+    call->runner.flow = (struct as_flow){talk->group->id, talk->credential};
     LIST_INSERT_HEAD(&account->calls, call, entry);
     const bool may_search = account->search_again.us <= get_mono(account).us;
     if (is_good_for(account, EXPIRED_BEFORE_US)) {

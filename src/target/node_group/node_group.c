@@ -171,6 +171,7 @@ static void talk(struct call *call, enum as_group_verb verb, as_account_done_fn 
     as_account_init_talk(call->owner->account, group);
     group->verb = verb;
     group->group = call->ref;
+    group->credential = call->wanted.credential;
     group->from = call->size;
     group->to = call->to;
     group->version = call->wanted.version;
@@ -698,7 +699,9 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
     call->with_nodes = request->with_nodes;
     call->with_members = request->with_members;
     restore_templates(call->owner, request);
-    as_scale_request_copy(&(struct as_scale_request){.nodes = request->nodes}, &call->wanted);
+    as_scale_request_copy(
+        &(struct as_scale_request){.credential = request->credential, .nodes = request->nodes},
+        &call->wanted);
     call->leaves.config = call->wanted.nodes;
     talk(call, AS_GROUP_READ, was_read);
 }

@@ -95,6 +95,7 @@ static void ask_cluster(struct talk_call *call)
         .body_size = wanted->body.size,
         .max_response = AS_TALK_ANSWER_MAX,
         .timeout_us = call->timeout_us,
+        .flow = call->flow,
     };
     for (size_t i = 0; i < wanted->header_count; i++) {
         if (as_str_starts_with(wanted->headers[i], type))
@@ -131,6 +132,7 @@ static void send(struct talk_call *call)
         .body_size = wanted->body.size,
         .timeout_us = wanted->timeout_us ? wanted->timeout_us : call->timeout_us,
         .max_response = AS_TALK_ANSWER_MAX,
+        .flow = call->flow,
         .is_http2 = wanted->is_http2,
         .proxy_url = wanted->without_proxy ? NULL : call->proxy_url,
         .client_name = call->client,

@@ -36,6 +36,7 @@ struct talk_call { /* embedded in its owner; all private */
     const char *proxy_url;
     struct as_http_auth *auth;      /* sets tls, proxy_url and more headers; NULL: none */
     struct as_kube_client *cluster; /* the API server for URLs that are paths; NULL: none */
+    struct as_flow flow;            /* borrowed, of its requests */
     int64_t *skew_us;               /* how far the other side's clock is ahead; NULL: irrelevant */
     struct as_kube_request *question;
     struct as_http_call *transfer;

@@ -179,6 +179,7 @@ Test(kube_watch, lists_in_pages_and_then_watches)
         cr_expect_str_eq(world.requests[i].headers,
                          "Accept: application/json\nAuthorization: Bearer first\n");
         cr_expect(world.requests[i].is_streamed);
+        cr_expect_eq(world.requests[i].class, AS_HTTP_WATCH);
         cr_expect_eq(world.requests[i].timeout_us,
                      i < 2 ? AS_KUBE_LIST_TIMEOUT_US : AS_KUBE_WATCH_TIMEOUT_US);
         cr_expect_eq(world.requests[i].idle_us, i < 2 ? AS_KUBE_LIST_IDLE_US : 0);

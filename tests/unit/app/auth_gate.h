@@ -27,6 +27,7 @@ struct as_http_exchange {
     char *headers, *body;
     void *data;
     void (*free_data)(void *data);
+    const char *sender; /* narrowed */
 };
 
 const char *as_http_exchange_get_path(const struct as_http_exchange *exchange)
@@ -53,6 +54,11 @@ void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,
     cr_assert_null(exchange->data);
     exchange->data = data;
     exchange->free_data = free_data;
+}
+
+void as_http_exchange_set_sender(struct as_http_exchange *exchange, const char *name)
+{
+    exchange->sender = name;
 }
 
 void *as_http_exchange_get_data(const struct as_http_exchange *exchange)

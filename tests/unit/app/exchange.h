@@ -66,6 +66,12 @@ void as_http_exchange_set_data(struct as_http_exchange *exchange, void *data,
     (void)free_data;
 }
 
+void as_http_exchange_set_sender(struct as_http_exchange *exchange, const char *name)
+{
+    (void)exchange;
+    (void)name;
+}
+
 void *as_http_exchange_get_data(const struct as_http_exchange *exchange)
 {
     (void)exchange;

@@ -118,6 +118,7 @@ Test(auth_review, one_request_with_a_time_limit_and_a_cap)
     cr_expect_str_eq(request->url, "https://k:443" PATH);
     cr_expect_eq(request->timeout_us, AS_REVIEW_TIMEOUT_US);
     cr_expect_eq(request->max_response, AS_REVIEW_RESPONSE_MAX);
+    cr_expect_eq(request->class, AS_HTTP_REVIEW);
     cr_expect(strstr(request->body, "\"token\":\"a.b.c\""), "%s", request->body);
     cr_expect(strstr(request->body, "\"audiences\":[\"alertscaler\"]"), "%s", request->body);
     cr_expect_eq(asker.told, 1);
@@ -269,7 +270,8 @@ Test(auth_review, some_places_are_kept_for_tokens_that_were_right_lately)
     }
     cr_expect_eq(under_way, AS_REVIEWS_UNDER_WAY - AS_REVIEWS_UNDER_WAY / AS_REVIEWS_KEPT);
     for (unsigned i = under_way; i < AS_REVIEWS_WAITING; i++) {
-        askers[i].wait = as_reviewer_ask(reviewer, "t0", false, on_reviewed, &askers[i]);
+        snprintf(token, sizeof(token), "t%u", i % under_way);
+        askers[i].wait = as_reviewer_ask(reviewer, token, false, on_reviewed, &askers[i]);
         waiting += askers[i].wait != NULL;
     }
     cr_expect_eq(under_way + waiting, AS_REVIEWS_WAITING - AS_REVIEWS_WAITING / AS_REVIEWS_KEPT);
@@ -298,12 +300,27 @@ Test(auth_review, so_many_wait_whatever_token_they_show)
         cr_expect_eq(askers[i].told, i != 7, "%u", i);
     cr_expect_eq(more[1].told, 1);
     answer(NOBODY);
+    answer(NOBODY);
     for (unsigned i = 0; i < AS_REVIEWS_WAITING; i++) {
         askers[i] = (struct asker){0};
-        cr_assert(ask(&askers[i], "d"), "%u", i);
+        cr_assert(ask(&askers[i], i % 2 ? "d" : "e"), "%u", i);
     }
     cr_expect_not(ask(&more[0], "d"));
     world_run(&world);
+}
+
+Test(auth_review, one_token_has_half_of_the_waiting_requests)
+{
+    static struct asker askers[AS_REVIEWS_OF_TOKEN];
+    struct asker more = {0}, other = {0};
+    answer(NOBODY);
+    answer(NOBODY);
+    for (unsigned i = 0; i < AS_REVIEWS_OF_TOKEN; i++)
+        cr_assert(ask(&askers[i], "a"), "%u", i);
+    cr_expect_not(ask(&more, "a"));
+    cr_expect(ask(&other, "b"));
+    world_run(&world);
+    cr_expect_eq(other.told, 1);
 }
 
 /* The API server accepts and is silent, and the HTTP client is stuck too. */

@@ -39,13 +39,18 @@ static const char *print_body(int number, const char *text)
     return body;
 }
 
-static struct as_notification *get(const char *body)
+static struct as_notification *get_of(const char *sender, const char *body)
 {
     struct as_notification *notification = NULL;
     struct as_error error = AS_ERROR_INIT;
-    cr_assert_eq(as_decoded_get(decoded, body, strlen(body), &notification, &error), 0, "%s",
-                 error.text);
+    cr_assert_eq(as_decoded_get(decoded, body, strlen(body), sender, &notification, &error), 0,
+                 "%s", error.text);
     return notification;
+}
+
+static struct as_notification *get(const char *body)
+{
+    return get_of(NULL, body);
 }
 
 static void expect(uint64_t hits, uint64_t misses)
@@ -81,7 +86,7 @@ Test(decoded, what_is_refused_is_refused_again)
     struct as_error error = AS_ERROR_INIT;
     struct as_notification *notification = NULL;
     for (int i = 0; i < 2; i++) {
-        cr_assert_lt(as_decoded_get(decoded, "{}", 2, &notification, &error), 0);
+        cr_assert_lt(as_decoded_get(decoded, "{}", 2, NULL, &notification, &error), 0);
         cr_assert_not_null(strstr(error.text, "alerts"));
     }
     expect(0, 2);
@@ -104,6 +109,27 @@ Test(decoded, what_was_used_longest_ago_goes_first)
     expect(3, 4);
     as_decoded_set_max(decoded, 2 * one);
     cr_assert_leq(as_decoded_get_counts(decoded).bytes, 2 * one);
+}
+
+Test(decoded, a_narrowed_sender_displaces_its_own_entries)
+{
+    (void)get(print_body(100, ""));
+    const size_t one = as_decoded_get_counts(decoded).bytes;
+    as_decoded_set_max(decoded, 8 * one);
+    for (int i = 101; i < 104; i++)
+        (void)get(print_body(i, ""));
+    for (int i = 200; i < 300; i++)
+        (void)get_of("flood", print_body(i, ""));
+    expect(0, 104);
+    for (int i = 100; i < 104; i++)
+        (void)get(print_body(i, ""));
+    expect(4, 104);
+    (void)get_of("flood", print_body(300, ""));
+    (void)get(print_body(299, "")); /* it is no longer of the narrowed sender alone */
+    for (int i = 400; i < 410; i++)
+        (void)get_of("flood", print_body(i, ""));
+    (void)get(print_body(299, ""));
+    expect(6, 115);
 }
 
 Test(decoded, what_is_too_large_takes_nobodys_place)

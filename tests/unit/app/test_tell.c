@@ -82,6 +82,7 @@ static struct as_notify_settings receivers[] = {
 };
 static struct as_store_memory *state;
 static struct as_audit_memory *log_;
+static struct as_store *store;
 static struct as_storage *storage;
 static struct tell *tell;
 
@@ -113,6 +114,13 @@ static void record(void *context, struct as_storage_batch *batch,
                                                              places.at_prev, places.at_seq});
 }
 
+static const char *sender; /* of what comes now */
+
+static const char *find_sender(void *context, const char *target)
+{
+    return sender;
+}
+
 static bool may_send(void *context)
 {
     return leads;
@@ -141,14 +149,15 @@ static void start(void)
 {
     struct as_error error = AS_ERROR_INIT;
     struct as_storage_config storage_config = as_storage_config_default;
-    struct as_store *store = as_store_memory_attach(state);
+    store = as_store_memory_attach(state);
     storage_config.store = store;
     storage_config.audit = as_audit_memory_attach(log_);
     storage_config.clock = &clock_;
     storage_config.callbacks = (struct as_storage_callbacks){
         .durable = on_durable, .hashed = on_hashed, .failed = on_failed};
     cr_assert_eq(as_storage_new(&storage_config, &storage, &error), 0, "%s", error.text);
-    tell = tell_new(&(struct tell_callbacks){record, may_send, moved, NULL}, &clock_, storage);
+    tell = tell_new(&(struct tell_callbacks){record, find_sender, may_send, moved, NULL}, &clock_,
+                    storage);
     cr_assert_eq(tell_restore(tell, store, &error), 0, "%s", error.text);
     tell_reload(tell, &config);
 }
@@ -456,6 +465,93 @@ Test(tell, ten_thousand_and_one)
     stop();
     start();
     cr_assert_eq(look().entries, AS_TELL_ENTRIES_MAX - 99, "no more in the state");
+}
+
+/* About targets of its own, `count` of them. */
+static void act_many(const char *of, int count)
+{
+    char target[32];
+    sender = of;
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(target, sizeof(target), "%s-%d", of ? of : "other", i);
+        act(target, 2);
+        settle();
+    }
+    sender = NULL;
+}
+
+struct counting {
+    const char *text;
+    size_t count;
+};
+
+static int count_value(void *context, const void *key, size_t key_size, const void *value,
+                       size_t value_size)
+{
+    struct counting *counting = context;
+    counting->count += memmem(value, value_size, counting->text, strlen(counting->text)) != NULL;
+    return 0;
+}
+
+static size_t count_in_state(const char *text)
+{
+    struct counting counting = {.text = text};
+    cr_assert_eq(store->visit(store, AS_STORE_META, count_value, &counting, NULL), 0);
+    return counting.count;
+}
+
+Test(tell, a_narrowed_credential_displaces_only_its_own_notices)
+{
+    act_many(NULL, 2000);
+    act_many("flood", 8000);
+    cr_assert_eq(look().entries, AS_TELL_ENTRIES_MAX, "nothing is dropped before it is full");
+    cr_assert_eq(dropped, 0);
+    act_many("flood", 2000);
+    act_many(NULL, 1000);
+    cr_assert_eq(dropped, 3000);
+    cr_assert_eq(count_in_state("\"target\":\"other-"), 3000, "those of others are whole");
+    cr_assert(log_has("\"cause\":\"overflow\",\"count\":100"));
+    act_many(NULL, 2000);
+    cr_assert_eq(count_in_state("\"target\":\"other-"), 5000);
+    cr_assert_eq(count_in_state("\"target\":\"flood-"), 5000, "the half that it may have");
+}
+
+Test(tell, narrowed_credentials_share_the_half_equally)
+{
+    act_many("quiet", 1000);
+    act_many("a", 4500);
+    act_many("b", 4500);
+    act_many(NULL, 5000);
+    cr_assert_eq(count_in_state("\"target\":\"other-"), 5000);
+    cr_assert_eq(count_in_state("\"target\":\"quiet-"), 1000, "less than its third of the half");
+    cr_assert_leq(count_in_state("\"target\":\"a-"), 2100);
+    cr_assert_leq(count_in_state("\"target\":\"b-"), 2100);
+    cr_assert_eq(count_in_state("\"credential\":\"a\"") + count_in_state("\"credential\":\"b\""),
+                 4000);
+}
+
+Test(tell, a_restart_knows_whose_notices_wait)
+{
+    act_many(NULL, 100);
+    act_many("flood", 9900);
+    stop();
+    start();
+    act_many(NULL, 100);
+    cr_assert_eq(count_in_state("\"target\":\"other-"), 200);
+    cr_assert_eq(dropped, 100);
+}
+
+Test(tell, notices_of_narrowed_credentials_take_turns_with_others)
+{
+    static const char *const order[] = {"other-0", "flood-0", "other-1", "quiet-0", "flood-1"};
+    act_many("flood", 50);
+    act_many("quiet", 1);
+    act_many(NULL, 2);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(order); i++) {
+        work();
+        expect_sending(order[i], 2);
+        answer(NULL);
+    }
 }
 
 Test(tell, a_receiver_that_is_gone_loses_what_waits_for_it)

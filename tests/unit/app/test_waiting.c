@@ -28,6 +28,7 @@ void as_http_exchange_reply(struct as_http_exchange *exchange, const struct as_h
 
 static struct as_http_exchange exchanges[4];
 static struct as_waiting *waiting;
+static const char *sender; /* of the next requests */
 
 static void lose(void *context, struct as_http_exchange *exchange)
 {
@@ -57,7 +58,7 @@ TestSuite(waiting, .init = setup, .fini = teardown);
 
 static uint64_t add(struct as_waiting_kind *kind, size_t at)
 {
-    const uint64_t request = as_waiting_add(waiting, kind, &exchanges[at]);
+    const uint64_t request = as_waiting_add(waiting, kind, &exchanges[at], sender, 3);
     cr_assert_neq(request, 0);
     return request;
 }
@@ -92,6 +93,21 @@ Test(waiting, ends_as_the_outcome_says)
     as_waiting_end(waiting, second);
     expect(1, 409, "",
            "{\"status\":\"error\",\"errorType\":\"conflict\",\"error\":\"not \\\"paused\\\"\"}\n");
+}
+
+Test(waiting, counts_what_a_sender_holds)
+{
+    sender = "team";
+    const uint64_t first = add(&notifications, 0);
+    (void)add(&notifications, 1);
+    sender = NULL;
+    (void)add(&notifications, 2);
+    cr_assert_eq(as_waiting_get_held(waiting, "team"), 6);
+    cr_assert_eq(as_waiting_get_held(waiting, "other"), 0);
+    as_waiting_end(waiting, first);
+    cr_assert_eq(as_waiting_get_held(waiting, "team"), 3);
+    as_waiting_lose(waiting);
+    cr_assert_eq(as_waiting_get_held(waiting, "team"), 0);
 }
 
 static void end(void *context, struct as_http_exchange *exchange,

@@ -84,6 +84,31 @@ Test(engine_limits, an_action_exactly_as_old_as_the_window_is_outside)
     harness_stop(&h);
 }
 
+Test(engine_limits, narrowed_credentials_take_turns_with_others)
+{
+    static const char *const rules[] = {"up-*"};
+    static const struct as_scope scopes[] = {
+        {.credential = "whole"},
+        {.credential = "flood", .rules = rules, .rule_count = 1},
+    };
+    struct harness h = {.config = {.limits = limit_actions(1, 25),
+                                   .scopes = scopes,
+                                   .scope_count = AS_ARRAY_SIZE(scopes)}};
+    static const char *const alerts[] = {"UpA", "UpB", "UpC"};
+    harness_start(&h, &four);
+    h.credential = "flood";
+    for (size_t i = 0; i < AS_ARRAY_SIZE(alerts); i++)
+        fire(&h, alerts[i], 990);
+    h.credential = "whole";
+    fire(&h, "UpD", 990);
+    cr_assert(strstr(said(&h), "decided d 4 budget (6)"));
+    tick(&h, 25);
+    cr_assert(strstr(said(&h), "scale d 4>6"), "it comes before b and c, which wait for longer");
+    tick(&h, 25);
+    cr_assert(strstr(said(&h), "scale b 4>6"));
+    harness_stop(&h);
+}
+
 Test(engine_limits, one_that_waits_goes_on_the_moment_there_is_room)
 {
     WITH_LIMITS(h, four, limit_actions(1, 25));

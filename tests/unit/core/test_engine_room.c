@@ -5,6 +5,7 @@
 #include "engine_harness.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct spec templated = {
     .targets = {{.name = "any", .address = "{{ .Labels.app }}", .allow = "*", .min = 1, .up = 60}},
@@ -100,6 +101,39 @@ Test(engine_room, at_the_limit_only_what_brings_more_is_refused)
     tick(&h, 3600);
     fire_one(&h, "", count);
     cr_assert_not_null(strstr(said(&h), "opened"), "room has come back");
+    harness_stop(&h);
+}
+
+Test(engine_room, narrow_credentials_have_equal_parts_of_the_half)
+{
+    static const struct as_scope three[] = {
+        {.credential = "whole"},
+        {.credential = "flood", .rules = rules, .rule_count = 1},
+        {.credential = "quiet", .rules = rules, .rule_count = 1},
+    };
+    struct harness h = {.config = {.incident_bytes_max = 32000,
+                                   .scopes = three,
+                                   .scope_count = AS_ARRAY_SIZE(three)}};
+    harness_start(&h, &templated);
+    int count = 0;
+    do {
+        fire_one(&h, "flood", count++);
+    } while (!strstr(said(&h), "no room"));
+    const size_t flooded = used(&h);
+    cr_assert_geq(flooded, 8000);
+    cr_assert_leq(flooded, 8000 + 4000, "its part, and one notification more");
+    while (used(&h) < 16000)
+        fire_one(&h, "quiet", count++);
+    cr_assert_null(strstr(said(&h), "no room"));
+    while (used(&h) < 24000)
+        fire_one(&h, "whole", count++);
+    harness_crash(&h, 1);
+    (void)said(&h);
+    for (int i = 0; i < 8; i++) /* the target that all share may count for another one now */
+        fire_one(&h, "flood", count++);
+    cr_assert_not_null(strstr(said(&h), "no room"));
+    fire_one(&h, "whole", count++);
+    cr_assert_null(strstr(said(&h), "no room"));
     harness_stop(&h);
 }
 

@@ -5,6 +5,8 @@
  */
 #include "engine_harness.h"
 
+#include <stdio.h>
+
 static const struct spec two_rules = {
     .targets = {{.name = "web", .min = 1, .up = 60}, {.name = "db", .min = 1, .up = 60}},
     .rules =
@@ -46,6 +48,39 @@ Test(engine_scopes, a_rule_acts_only_for_a_credential_that_may_trigger_it)
     send(&h, "web", &slow);
     cr_said(&h, "said queued; opened; answered; observe web; decided web 4>6 scaled by web-slow; "
                 "scale web 4>6; acted web 4>6 applied");
+    harness_stop(&h);
+}
+
+static char requested_by[16];
+
+static void note_credential(struct harness *harness, const struct queued_call *call, bool is_done)
+{
+    (void)snprintf(requested_by, sizeof(requested_by), "%s",
+                   call->request.credential ? call->request.credential : "");
+}
+
+static const char *find_sender(struct harness *harness, const char *target)
+{
+    return as_engine_find_sender(harness->engine, harness_target(harness, target)->id);
+}
+
+Test(engine_scopes, work_is_of_the_narrowed_credential_whose_alerts_alone_cause_it)
+{
+    START(h);
+    h.on_request = note_credential;
+    cr_assert_null(find_sender(&h, "web"));
+    send(&h, "web", &slow);
+    cr_assert_str_eq(requested_by, "web");
+    cr_assert_str_eq(find_sender(&h, "web"), "web");
+    cr_assert_null(find_sender(&h, "db"));
+    harness_crash(&h, 1);
+    cr_assert_str_eq(find_sender(&h, "web"), "web");
+    send(&h, "web", &slow_ended);
+    send(&h, "db", &full);
+    cr_assert_str_eq(requested_by, "db");
+    send(&h, "all", &slow);
+    cr_assert_null(find_sender(&h, "web"));
+    cr_assert_null(find_sender(&h, "db"), "also an unnarrowed credential has sent alerts for it");
     harness_stop(&h);
 }
 

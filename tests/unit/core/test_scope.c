@@ -127,3 +127,20 @@ Test(scope, two_patterns_meet_where_one_text_satisfies_both)
         cr_expect_eq(as_scope_may_meet(rows[i].right, rows[i].left), rows[i].meet, "row %zu", i);
     }
 }
+
+Test(scope, narrowed_credentials_have_equal_parts_of_half_of_a_limit)
+{
+    static const char *const any[] = {"*"};
+    static const struct as_scope scopes[] = {
+        {.credential = "whole"},
+        {.credential = "a", .rules = any, .rule_count = 1},
+        {.credential = "b", .targets = any, .target_count = 1},
+    };
+    cr_expect_eq(as_scope_get_part(scopes, 3, "", 100), 100);
+    cr_expect_eq(as_scope_get_part(scopes, 3, "whole", 100), 100);
+    cr_expect_eq(as_scope_get_part(scopes, 3, "a", 100), 25);
+    cr_expect_eq(as_scope_get_part(scopes, 3, "b", 100), 25);
+    cr_expect_eq(as_scope_get_part(scopes, 3, "removed", 100), 25);
+    cr_expect_eq(as_scope_get_part(scopes, 2, "a", 100), 50);
+    cr_expect_eq(as_scope_get_part(NULL, 0, "removed", 100), 50);
+}

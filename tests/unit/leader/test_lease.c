@@ -117,6 +117,7 @@ Test(lease, what_is_not_there_is_made_and_leads)
     cr_expect(strstr(request->body, "\"leaseDurationSeconds\":15"));
     cr_expect(strstr(request->body, "\"renewTime\":\""));
     cr_expect_eq(request->timeout_us, 5 * S);
+    cr_expect_eq(request->class, AS_HTTP_LEASE);
 }
 
 Test(lease, it_is_renewed_over_what_was_read_last)

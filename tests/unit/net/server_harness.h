@@ -56,7 +56,10 @@ static inline void free_data(void *data)
 
 static inline enum as_http_admission admit(void *context, struct as_http_exchange *exchange)
 {
+    const char *sender = as_http_exchange_find_header(exchange, "X-Sender");
     admitted = exchange;
+    if (sender)
+        as_http_exchange_set_sender(exchange, sender);
     if (strcmp(as_http_exchange_get_path(exchange), "/pending") == 0) {
         pending[pending_count++ % 8] = exchange;
         as_http_exchange_set_data(exchange, strdup("data"), free_data);

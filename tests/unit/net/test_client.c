@@ -43,7 +43,7 @@ static char observed[128];
 
 /* The own server: /hang never answers, all else is answered at once. */
 static struct as_http_server *server;
-static unsigned served, peak_connections;
+static unsigned served, quiet_at, peak_connections; /* quiet_at: `served` at /quiet */
 static char last_remote[64];
 
 static enum as_http_admission admit(void *context, struct as_http_exchange *exchange)
@@ -63,6 +63,8 @@ static void handle(void *context, struct as_http_exchange *exchange)
     const char *path = as_http_exchange_get_path(exchange);
     if (strcmp(path, "/hang") == 0)
         return;
+    if (strcmp(path, "/quiet") == 0)
+        quiet_at = served;
     const char *token = as_http_exchange_find_header(exchange, "Authorization");
     int length =
         snprintf(body, sizeof(body), "%s %s?%s %s %zu", as_http_exchange_get_method(exchange), path,
@@ -739,6 +741,71 @@ Test(client, waits_for_a_busy_server_no_longer_than_it_may)
     cr_assert_eq(waiting[0].status, 200);
     cr_assert_eq(waiting[2].count, 0);
     cr_assert_eq(hanging[7].count, 0);
+}
+
+/* Calls that never end, until the server has as many of them as it gets. */
+static void hang(struct as_http_request request, size_t count, unsigned expected)
+{
+    static struct result results[1024];
+    const unsigned before = served;
+    request.url = url(as_http_server_get_port(server), "/hang");
+    for (size_t i = 0; i < count; i++)
+        cr_assert_not_null(http->start(http, &request, on_done, &results[i]));
+    WAIT_FOR(served >= before + expected);
+    run_for(20);
+    cr_assert_eq(served, before + expected, "%u more", served - before);
+}
+
+Test(client, each_class_has_places_of_its_own)
+{
+    static const enum as_http_class classes[] = {AS_HTTP_REVIEW, AS_HTTP_LEASE, AS_HTTP_WATCH};
+    hang(get(""), 100, 64);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(classes); i++) {
+        struct as_http_request request = get(url(as_http_server_get_port(server), "/"));
+        request.class = classes[i];
+        cr_assert_eq(fetch(request).status, 200);
+    }
+}
+
+Test(client, watches_take_no_places_from_calls)
+{
+    struct as_http_request request = get("");
+    char first[64];
+    request.class = AS_HTTP_WATCH;
+    hang(request, 300, 300);
+    for (unsigned i = 0; i < 3; i++) {
+        cr_assert_eq(fetch(get(url(as_http_server_get_port(server), "/"))).status, 200);
+        if (i == 0)
+            snprintf(first, sizeof(first), "%s", last_remote);
+        cr_assert_str_eq(last_remote, first, "its connection is kept");
+    }
+    hang(get(""), 100, 64);
+}
+
+Test(client, narrowed_credentials_leave_half_of_the_places_to_others)
+{
+    struct as_http_request request = get("");
+    request.flow = (struct as_flow){"target", "team"};
+    hang(request, 1000, 32);
+    request.flow = (struct as_flow){"target", "another team"};
+    hang(request, 100, 0);
+    cr_assert_eq(fetch(get(url(as_http_server_get_port(server), "/"))).status, 200);
+    hang(get(""), 100, 32);
+}
+
+Test(client, the_next_call_is_of_another_target)
+{
+    static struct result results[400], other;
+    struct as_http_request request = get(url(as_http_server_get_port(server), "/"));
+    request.flow.target = "busy";
+    for (size_t i = 0; i < AS_ARRAY_SIZE(results); i++)
+        cr_assert_not_null(http->start(http, &request, on_done, &results[i]));
+    request.url = url(as_http_server_get_port(server), "/quiet");
+    request.flow.target = "quiet";
+    cr_assert_not_null(http->start(http, &request, on_done, &other));
+    WAIT_FOR(other.count == 1);
+    cr_assert_leq(quiet_at, 64 + 2, "only calls that ran already come before it: %u", quiet_at);
+    WAIT_FOR(observed_count == AS_ARRAY_SIZE(results) + 1);
 }
 
 Test(client, cancels_everything_when_freed)

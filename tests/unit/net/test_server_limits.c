@@ -288,6 +288,31 @@ Test(server_limits, holds_all_chunked_bodies_to_a_limit)
     expect_limit_of_bodies(true);
 }
 
+Test(server_limits, bodies_of_a_narrowed_credential_make_room_first)
+{
+    struct as_http_server_config config = short_config();
+    config.max_body = 2 * MIB;
+    config.max_bodies = 5 * MIB;
+    start(config);
+    int other = dial(), narrowed[3];
+    begin_body(other, false, 3 * MIB / 2);
+    for (size_t i = 0; i < 3; i++) {
+        narrowed[i] = dial();
+        put_str(narrowed[i],
+                "POST / HTTP/1.1\r\n" HOST "X-Sender: team\r\nContent-Length: 2097152\r\n\r\n");
+        cr_assert(put(narrowed[i], big, 3 * MIB / 2));
+        run_for(5);
+    }
+    expect(narrowed[0], 503, "too many large requests");
+    cr_assert(put(other, big, MIB / 2));
+    expect(other, 200, "2097152:bbb");
+    close_all(narrowed, 3);
+    close(other);
+    WAIT_FOR(as_http_server_get_connections(server) == 0);
+    cr_assert_eq(server->shares.held, 0);
+    stop();
+}
+
 /* What is being handled cannot be taken back: then the newest has to go. */
 Test(server_limits, refuses_large_bodies_beside_those_it_handles)
 {

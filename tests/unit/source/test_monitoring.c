@@ -119,7 +119,7 @@ static void keep_list(void *context, uint64_t ticket, const struct as_alert_list
 static void ask(const char *text, enum as_query_form form)
 {
     char label[] = "pod";
-    const struct as_query query = {text, form, form == AS_QUERY_PER_POD ? label : NULL};
+    const struct as_query query = {text, form, form == AS_QUERY_PER_POD ? label : NULL, {0}};
     unsigned before = told;
     port->query(port, 7, &query, keep_answer, NULL);
     cr_assert_eq(told, before, "told in the same turn");
@@ -307,7 +307,7 @@ Test(monitoring, as_whom)
 
 static void ask_again(void *context, uint64_t ticket, const struct as_query_result *result)
 {
-    const struct as_query query = {"up", AS_QUERY_NUMBER, NULL};
+    const struct as_query query = {"up", AS_QUERY_NUMBER, NULL, {0}};
     told++;
     if (told < 3)
         port->query(port, ticket + 1, &query, ask_again, NULL);
@@ -316,7 +316,7 @@ static void ask_again(void *context, uint64_t ticket, const struct as_query_resu
 
 Test(monitoring, an_answer_may_lead_to_the_next_query)
 {
-    const struct as_query query = {"up", AS_QUERY_NUMBER, NULL};
+    const struct as_query query = {"up", AS_QUERY_NUMBER, NULL, {0}};
     open_port();
     for (int i = 0; i < 3; i++)
         answer("POST", QUERY_PATH, 200, DATA("scalar", "[1,\"1\"]"));
@@ -328,7 +328,7 @@ Test(monitoring, an_answer_may_lead_to_the_next_query)
 
 Test(monitoring, nothing_is_told_after_the_end)
 {
-    const struct as_query query = {"up", AS_QUERY_NUMBER, NULL};
+    const struct as_query query = {"up", AS_QUERY_NUMBER, NULL, {0}};
     settings.alertmanager.http.authorization.type = "Bearer";
     settings.alertmanager.http.authorization.credentials_file = secret; /* fails by a timer */
     open_port();

@@ -69,7 +69,7 @@ static void look(const char *objects, const char *hpas)
 {
     answer("GET", SCALED_OBJECTS, 200, objects);
     answer("GET", HPAS, 200, hpas);
-    as_kube_others_note(watch, web);
+    as_kube_others_note(watch, web, NULL);
     world_run(&world);
 }
 
@@ -101,11 +101,11 @@ Test(kube_others_watch, another_kind_or_group_of_this_name)
     struct as_target_ref *foreign = make_ref("example.com/v1", "Deployment", "shop", "web");
     look(OBJECT_LIST(""), HPA_LIST(HPA("a", "", "web")));
     (void)said_since();
-    as_kube_others_note(watch, sets);
+    as_kube_others_note(watch, sets, NULL);
     cr_expect_str_eq(said_since(), "web:;", "told at once, without another list");
-    as_kube_others_note(watch, older);
+    as_kube_others_note(watch, older, NULL);
     cr_expect_str_eq(said_since(), "web: HorizontalPodAutoscaler a 2-2;");
-    as_kube_others_note(watch, foreign);
+    as_kube_others_note(watch, foreign, NULL);
     cr_expect_str_eq(said_since(), "web:;");
     as_target_ref_free(sets);
     as_target_ref_free(older);
@@ -121,7 +121,7 @@ Test(kube_others_watch, each_namespace_has_its_own)
            OBJECT_LIST(""));
     answer("GET", "/apis/autoscaling/v1/namespaces/blog/horizontalpodautoscalers?limit=500", 200,
            HPA_LIST(""));
-    as_kube_others_note(watch, blog);
+    as_kube_others_note(watch, blog, NULL);
     world_run(&world);
     cr_expect_str_eq(said_since(), "web:;", "the HPA of shop is no other of blog's");
     as_target_ref_free(blog);
@@ -133,7 +133,7 @@ Test(kube_others_watch, at_most_every_ten_minutes_and_only_while_observed)
     const size_t before = world.request_count;
     for (int i = 0; i < 9; i++) {
         world_advance(&world, AS_US_PER_MIN);
-        as_kube_others_note(watch, web);
+        as_kube_others_note(watch, web, NULL);
     }
     cr_expect_eq(world.request_count, before);
     world_advance(&world, AS_US_PER_H);
@@ -146,7 +146,7 @@ Test(kube_others_watch, a_target_that_is_not_observed_is_forgotten)
 {
     struct as_target_ref *other = make_ref("apps/v1", "Deployment", "shop", "other");
     look(OBJECT_LIST(""), HPA_LIST(HPA("a", "", "other")));
-    as_kube_others_note(watch, other);
+    as_kube_others_note(watch, other, NULL);
     (void)said_since();
     for (int i = 0; i < 3; i++)
         look_again(OBJECT_LIST(""), HPA_LIST(HPA("a", "", "other")));
@@ -194,7 +194,7 @@ Test(kube_others_watch, answers_that_are_too_large_or_never_come_change_nothing)
         answer("GET", SCALED_OBJECTS, 200, OBJECT_LIST(""));
         world_answer(&world, (struct world_answer){"GET", HPAS, cases[i].outcome, cases[i].status,
                                                    .body = ""});
-        as_kube_others_note(watch, web);
+        as_kube_others_note(watch, web, NULL);
         world_advance(&world, AS_US_PER_MIN);
         expect_unharmed("");
     }
@@ -224,7 +224,7 @@ Test(kube_others_watch, lists_without_an_end_change_nothing)
     for (items = 0; items <= 500; items += 500) {
         const size_t before = world.request_count;
         world_advance(&world, AS_KUBE_OTHERS_EVERY_US);
-        as_kube_others_note(watch, web);
+        as_kube_others_note(watch, web, NULL);
         world_run(&world);
         expect_unharmed(items ? "full" : "empty");
         cr_expect_leq(world.request_count - before,
@@ -280,7 +280,7 @@ static void look_in(const char *namespace_, int status)
              "/apis/autoscaling/v1/namespaces/%s/horizontalpodautoscalers?limit=500", namespace_);
     answer("GET", objects, 404, ABSENT);
     answer("GET", hpas, status, status == 200 ? HPA_LIST("") : STATUS("may not", ""));
-    as_kube_others_note(watch, ref);
+    as_kube_others_note(watch, ref, NULL);
     world_run(&world);
     as_target_ref_free(ref);
 }
@@ -310,6 +310,6 @@ Test(kube_others_watch, a_missing_right_is_said_once)
 /* The list is under way when the watch is freed. */
 Test(kube_others_watch, an_end_amid_a_list)
 {
-    as_kube_others_note(watch, web);
+    as_kube_others_note(watch, web, NULL);
     cr_expect_eq(told, 0);
 }

@@ -459,6 +459,56 @@ Test(kubernetes, a_failed_event_is_nobodys_failure)
     }
 }
 
+static void expect_flow(size_t first, const char *credential)
+{
+    for (size_t i = first; i < world.request_count; i++) {
+        cr_expect_str_eq(world.requests[i].target, web->id, "%s", world.requests[i].url);
+        cr_expect_str_eq(world.requests[i].credential, credential, "%s", world.requests[i].url);
+    }
+}
+
+Test(kubernetes, requests_belong_to_the_target_and_to_the_credential_that_caused_them)
+{
+    discover();
+    const size_t first = world.request_count;
+    answer("GET", SCALE_PATH, 200, SCALE_OF(4, "100"));
+    port->observe(port, 7, web, &(struct as_observe_request){.credential = "team"},
+                  keep_observation, NULL);
+    answer("PUT", SCALE_PATH, 200, SCALE_OF(6, "101"));
+    answer("POST", EVENTS_PATH, 201, "{}");
+    send_scale(port, web,
+               (struct as_scale_request){.credential = "team",
+                                         .from = 4,
+                                         .to = 6,
+                                         .decision_id = "01HD",
+                                         .rule = "slow",
+                                         .alert = "Latency"},
+               "100");
+    cr_expect_eq(world.request_count, first + 3);
+    expect_flow(first, "team");
+}
+
+Test(kubernetes, narrowed_credentials_leave_half_of_the_events_to_others)
+{
+    discover();
+    for (int i = 0; i < AS_KUBE_EVENTS_BURST; i++) {
+        answer("PUT", SCALE_PATH, 200, SCALE_OF(6, "101"));
+        if (i < AS_KUBE_EVENTS_BURST / 2)
+            answer("POST", EVENTS_PATH, 201, "{}");
+        send_scale(port, web,
+                   (struct as_scale_request){.credential = "team",
+                                             .from = 4,
+                                             .to = 6,
+                                             .decision_id = "01HD",
+                                             .rule = "slow",
+                                             .alert = "Latency"},
+                   "100");
+    }
+    answer("PUT", SCALE_PATH, 200, SCALE_OF(6, "101"));
+    answer("POST", EVENTS_PATH, 201, "{}");
+    scale(port, web, 4, 6, "100");
+}
+
 Test(kubernetes, events_are_limited_in_rate)
 {
     discover();

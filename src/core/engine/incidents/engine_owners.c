@@ -135,7 +135,8 @@ static void split_off(struct as_engine *engine, const struct incident *incident,
     own->key.owner = as_xstrdup(credential);
     own->key.has_former = false;
     own->serial = ++engine->next_serial;
-    own->bytes = 0;
+    own->bytes = own->charged = 0;
+    own->share = NULL;
     own->receivers = copy_texts(incident->receivers, incident->receiver_count);
     own->credentials = NULL;
     own->reported = NULL;

@@ -5,8 +5,7 @@
  * grows with peers' input: incidents with their texts and bindings, and the targets that templates
  * make for them.
  *
- * A restricted credential may use half of the memory: so its holder cannot take all of it from
- * unrestricted credentials.
+ * All narrowed credentials together may use half of the memory, each an equal part of it.
  */
 #include "engine_registry.h"
 
@@ -37,11 +36,44 @@ static size_t measure(const struct incident *incident)
            incident->kept_count * (AS_ALLOC_EXTRA + sizeof(struct as_progress));
 }
 
+static void uncharge(struct as_engine *engine, struct incident *incident)
+{
+    as_shares_give(&engine->incident_shares, incident->share, incident->charged);
+    incident->share = NULL;
+    incident->charged = 0;
+}
+
+/* A target counts for the incident that was bound to it first. */
+static size_t measure_targets(const struct incident *incident)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct binding *binding = &incident->bindings[i];
+        const struct as_target_config *config = binding->group->target->config;
+        count +=
+            config && config->is_templated && binding == TAILQ_FIRST(&binding->group->bindings);
+    }
+    return count * TARGET_BYTES;
+}
+
+/* Charges the incident to its sender, if that is narrowed. */
+static void charge(struct as_engine *engine, struct incident *incident)
+{
+    const char *sender =
+        engine->config.scope_count > 0 ? scope_find_narrowed(engine, incident) : NULL;
+    uncharge(engine, incident);
+    if (!sender)
+        return;
+    incident->charged = incident->bytes + measure_targets(incident);
+    incident->share = as_shares_take(&engine->incident_shares, sender, incident->charged);
+}
+
 void room_account(struct as_engine *engine, struct incident *incident)
 {
     engine->incident_bytes -= incident->bytes;
     incident->bytes = measure(incident);
     engine->incident_bytes += incident->bytes;
+    charge(engine, incident);
 }
 
 struct incident *incident_find_first(const struct as_engine *engine, const struct as_digest *digest)
@@ -99,6 +131,7 @@ void incident_bury(struct as_engine *engine, struct incident *incident)
     }
     engine->incident_bytes -= incident->bytes;
     incident->bytes = 0;
+    uncharge(engine, incident);
     RB_REMOVE(incident_tree, &engine->incidents, incident);
     TAILQ_INSERT_TAIL(&engine->graveyard, incident, in_order);
 }
@@ -124,11 +157,30 @@ static bool brings_more(const struct as_engine *engine, const struct as_notifica
                as_labels_measure(incident->labels) + as_labels_measure(incident->annotations);
 }
 
-bool as_engine_has_room(const struct as_engine *engine, const struct as_notification *notification)
+const char *as_engine_find_narrowed(const struct as_engine *engine, const char *credential)
+{
+    return scope_is_whole(engine, credential) ? NULL : credential;
+}
+
+uint64_t as_engine_get_part(const struct as_engine *engine, const char *credential, uint64_t most)
+{
+    return as_scope_get_part(engine->config.scopes, engine->config.scope_count, credential, most);
+}
+
+/* Whether the credential may bring more. */
+static bool has_room(const struct as_engine *engine, const char *credential)
 {
     const uint64_t most = engine->config.incident_bytes_max;
-    const uint64_t share = scope_is_whole(engine, notification->credential) ? most : most / 2;
-    if (most == 0 || room_get_used(engine) < share)
+    if (most == 0)
+        return true;
+    return room_get_used(engine) < most && (scope_is_whole(engine, credential) ||
+                                            as_shares_get(&engine->incident_shares, credential) <
+                                                as_engine_get_part(engine, credential, most));
+}
+
+bool as_engine_has_room(const struct as_engine *engine, const struct as_notification *notification)
+{
+    if (has_room(engine, notification->credential))
         return true;
     for (size_t i = 0; i < notification->alert_count; i++) {
         const struct as_alert *alert = &notification->alerts[i];

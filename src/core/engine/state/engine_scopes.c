@@ -8,9 +8,11 @@
  */
 #include "engine_scopes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
 
 #define CREDENTIALS_MAX 64 /* per incident */
 
@@ -44,6 +46,47 @@ bool scope_allows_order(const struct as_engine *engine, const char *credential,
         return scope_is_whole(engine, credential);
     return as_scope_allows_target(engine->config.scopes, engine->config.scope_count, credential,
                                   target->config ? target->config->name : NULL, target->ref->id);
+}
+
+const char *scope_find_narrowed(const struct as_engine *engine, const struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->credential_count; i++) {
+        if (scope_is_whole(engine, incident->credentials[i]))
+            return NULL;
+    }
+    return incident->credential_count > 0 ? incident->credentials[0] : NULL;
+}
+
+const char *scope_find_sender(const struct as_engine *engine, const struct target *target)
+{
+    struct group_tree *groups = (struct group_tree *)(uintptr_t)&target->groups;
+    const char *first = NULL;
+    struct group *group;
+    struct binding *binding;
+    if (engine->config.scope_count == 0 || target->ordered.is_set)
+        return NULL;
+    if (target->open_bindings == 0)
+        return target->sender;
+    RB_FOREACH (group, group_tree, groups) {
+        TAILQ_FOREACH (binding, &group->bindings, in_group) {
+            const char *credential = scope_find_narrowed(engine, binding->incident);
+            if (!credential)
+                return NULL;
+            first = first ? first : credential;
+        }
+    }
+    return first;
+}
+
+const char *target_note_sender(const struct as_engine *engine, struct target *target)
+{
+    const char *sender = scope_find_sender(engine, target);
+    if (!as_str_equal(sender, target->sender)) {
+        char *former = target->sender;
+        target->sender = sender ? as_xstrdup(sender) : NULL;
+        free(former);
+    }
+    return target->sender;
 }
 
 static bool reaches_bound(const struct as_engine *engine, const char *credential,

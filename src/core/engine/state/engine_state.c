@@ -353,6 +353,7 @@ struct target *target_free(struct target *target)
     while (!TAILQ_EMPTY(&target->trials))
         trial_free(target, TAILQ_FIRST(&target->trials));
     requests_deinit(target);
+    free(target->sender);
     free(target->entry);
     free(target->template_);
     pause_free(&target->pause);

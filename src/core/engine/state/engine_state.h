@@ -13,6 +13,7 @@
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/random.h>
+#include <alertscaler/base/shares.h>
 #include <alertscaler/core/engine.h>
 #include <alertscaler/core/rule_index.h>
 
@@ -61,7 +62,9 @@ struct incident {
     bool is_undated; /* as in as_incident_state */
     struct as_moment opened, seen, resolved;
     as_mono_time seen_stored;
-    size_t bytes; /* as last counted */
+    size_t bytes;           /* as last counted */
+    struct as_share *share; /* of the narrowed credential that alone has sent it */
+    size_t charged;         /* to the share */
     char **receivers;
     uint32_t receiver_count;
     char **credentials;     /* that sent it */
@@ -315,6 +318,8 @@ struct turn { /* of a target that waits for a place */
     bool is_waiting;
     bool is_current;    /* set by the last decision, or the present one */
     bool lacks_removal; /* waits for the removal limit: needs no place for an action */
+    bool is_narrowed;   /* a narrowed credential alone causes it, */
+    uint32_t round;     /* and so many targets of that credential waited before it */
     int64_t removal;
 };
 
@@ -375,8 +380,9 @@ struct target {
     struct request_list requests;
     struct as_free_step *free_steps; /* ascending by time; own their texts */
     size_t free_step_count, free_step_capacity;
-    char *entry; /* the target's name in the rule files when an incident ended or an order came; or
-                    NULL */
+    char *sender; /* narrowed credential, as target_note_sender last found it; NULL: none */
+    char *entry;  /* the target's name in the rule files when an incident ended or an order came; or
+                     NULL */
     struct intent *intent;   /* being carried out */
     struct intent *maybe;    /* answer lost: may still be carried out */
     struct lock_cause cause; /* of the last change of the size */
@@ -458,7 +464,8 @@ struct as_engine {
     size_t former_count, former_capacity;
     struct incident_list open, resolved, graveyard; /* graveyard: freed at the next step */
     size_t open_count;
-    size_t incident_bytes; /* of all incidents in the tree */
+    size_t incident_bytes;            /* of all incidents in the tree */
+    struct as_shares incident_shares; /* in these, and in targets that templates made for them */
     uint64_t next_serial;
 
     struct target_tree targets;

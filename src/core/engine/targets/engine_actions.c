@@ -25,6 +25,7 @@
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_groups.h"
 #include "engine/state/engine_history.h"
+#include "engine/state/engine_scopes.h"
 #include "engine/state/engine_set_backs.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_versions.h"
@@ -179,6 +180,7 @@ static void send(struct as_engine *engine, struct target *target)
     *request = (struct as_scale_request){
         .from = intent->from,
         .to = intent->to,
+        .credential = intent->is_ordered ? NULL : target_note_sender(engine, target),
         .decision_id = intent->decision_id,
         .is_ordered = intent->is_ordered,
         .is_take_back = growth_is_taken_back(target, intent),

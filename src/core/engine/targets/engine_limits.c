@@ -10,7 +10,8 @@
  * windows are built from the targets' stored changes and the open intents; failed attempts from
  * before are forgotten.
  *
- * Waiting targets are in the order in which they began to wait. A target leaves the queue when its
+ * Waiting targets are in the order in which they began to wait; but targets of narrowed credentials
+ * and other targets take turns, and so do these credentials. A target leaves the queue when its
  * decision does not have to wait any more. It gets a place only if all targets before it that can
  * use one have theirs too. A removal larger than the whole limit waits for other sizes, not for its
  * turn: it blocks nobody.
@@ -21,7 +22,9 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
 
+#include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
 
 /* A window with more items than this merges pairs of them at the later time: they count a little
@@ -165,6 +168,48 @@ static void count_size(struct as_engine *engine, struct target *target)
     target->managed = size;
 }
 
+static bool is_of(const struct target *target, const char *sender)
+{
+    return target->turn.is_narrowed == (sender != NULL) && as_str_equal(target->sender, sender);
+}
+
+/* The target that `target` comes before; NULL: it is the last. */
+static struct target *find_follower(const struct as_engine *engine, const struct target *target,
+                                    size_t before, size_t others)
+{
+    struct target *other;
+    size_t passed = 0, narrowed = 0;
+    TAILQ_FOREACH (other, &engine->budget.waiting, turn.link) {
+        if (!other->turn.is_narrowed)
+            passed++;
+        else if (target->turn.is_narrowed ? other->turn.round > before
+                                          : passed == others && narrowed++ >= others)
+            return other;
+    }
+    return NULL;
+}
+
+/* Sets the target's place in the queue. */
+static void start_waiting(struct as_engine *engine, struct target *target)
+{
+    const char *sender = target_note_sender(engine, target);
+    struct turn *turn = &target->turn;
+    const struct target *other;
+    size_t before = 0, others = 0; /* of the same credential; without a narrowed one */
+    TAILQ_FOREACH (other, &engine->budget.waiting, turn.link) {
+        before += is_of(other, sender);
+        others += !other->turn.is_narrowed;
+    }
+    turn->is_waiting = true;
+    turn->is_narrowed = sender != NULL;
+    turn->round = (uint32_t)before;
+    struct target *follower = find_follower(engine, target, before, others);
+    if (follower)
+        TAILQ_INSERT_BEFORE(follower, target, turn.link);
+    else
+        TAILQ_INSERT_TAIL(&engine->budget.waiting, target, turn.link);
+}
+
 static void stop_waiting(struct as_engine *engine, struct target *target)
 {
     if (target->turn.is_waiting)
@@ -211,9 +256,11 @@ bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from
     const bool lacks_removal = !fits_removal(engine, kind, removal, claim.removal);
     if (!lacks_removal && fits_actions(engine, claim.actions))
         return false;
+    if (turn->is_waiting && turn->is_narrowed && !scope_find_sender(engine, target))
+        stop_waiting(engine, target); /* not for a narrowed credential alone any more */
     if (!turn->is_waiting)
-        TAILQ_INSERT_TAIL(&engine->budget.waiting, target, turn.link);
-    turn->is_waiting = turn->is_current = true;
+        start_waiting(engine, target);
+    turn->is_current = true;
     turn->lacks_removal = lacks_removal;
     turn->removal = removal;
     return true;

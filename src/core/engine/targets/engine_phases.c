@@ -63,6 +63,7 @@
 #include "engine/resize/engine_resize.h"
 #include "engine/state/engine_effects.h"
 #include "engine/state/engine_schedules.h"
+#include "engine/state/engine_scopes.h"
 #include "engine/state/engine_targets.h"
 #include "engine/state/engine_templates.h"
 #include "engine/targets/engine_actions.h"
@@ -142,6 +143,7 @@ static void observe(struct as_engine *engine, struct target *target)
 {
     struct as_observe_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
     target_set_phase(engine, target, PHASE_OBSERVING);
+    request->credential = target_note_sender(engine, target);
     target->with_pods = sources_need_pods(target) || growth_needs_pods(target);
     target->with_nodes = sources_need_nodes(target);
     request->with_pods = target->with_pods;

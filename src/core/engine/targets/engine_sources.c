@@ -93,6 +93,8 @@ static void ask_for(struct as_engine *engine, struct target *target, const struc
         .text = as_arena_strdup(&ask->arena, query->text),
         .form = query->form,
         .pod_label = as_arena_strdup(&ask->arena, query->pod_label),
+        .flow = {as_arena_strdup(&ask->arena, target->ref->id),
+                 as_arena_strdup(&ask->arena, target->sender)},
     };
     RB_INSERT(ask_tree, &engine->asks, ask);
     TAILQ_INSERT_TAIL(&target->asks, ask, in_target);
