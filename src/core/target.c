@@ -325,6 +325,29 @@ bool as_target_may_match_id(const struct as_target_config *config, const char *p
     return as_buf_check(&id) == 0 && as_scope_may_meet(pattern, id.data);
 }
 
+/* The pattern ends with the name, whose template is all behind it. */
+struct as_target_ref *as_target_ref_of_group(const struct as_target_config *config, const char *id)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf pattern = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
+    struct as_target_field fields[AS_TARGET_KEYS_MAX];
+    append_id(config, NULL, &pattern);
+    if (!config->kind->has_nodes || config->address_count > AS_TARGET_KEYS_MAX ||
+        as_buf_check(&pattern) < 0 || !as_str_equal(find_plain_value(config, "name"), "*") ||
+        pattern.size == 0 || pattern.data[pattern.size - 1] != '*' || strlen(id) < pattern.size ||
+        memcmp(id, pattern.data, pattern.size - 1) != 0)
+        return NULL;
+    for (size_t i = 0; i < config->address_count; i++) {
+        const struct as_address_field *field = &config->address[i];
+        const bool is_name = strcmp(field->key, "name") == 0;
+        if (!is_name && !as_template_is_plain(field->value))
+            return NULL;
+        fields[i] = (struct as_target_field){
+            field->key, is_name ? id + pattern.size - 1 : as_template_get_text(field->value)};
+    }
+    struct as_target_ref *ref = as_target_ref_make(config->kind, id, fields, config->address_count);
+    return as_target_allows(config, ref) ? ref : as_target_ref_free(ref);
+}
+
 static const char *put_text(char **at_io, const char *text)
 {
     const size_t size = strlen(text) + 1;

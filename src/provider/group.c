@@ -3,6 +3,8 @@
  */
 #include <alertscaler/provider/group.h>
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>
@@ -90,6 +92,30 @@ void as_group_note_gone(struct as_group_talk *talk, size_t index)
         talk->are_gone =
             as_arena_alloc(&talk->talk.arena, talk->instance_count, sizeof(*talk->are_gone));
     talk->are_gone[index] = true;
+}
+
+bool as_group_add_backing(struct as_group_talk *talk, const char *format, ...)
+{
+    struct as_group_view *view = &talk->view;
+    char name[AS_BACKING_NAME_SIZE];
+    va_list list;
+    va_start(list, format);
+    const int size = vsnprintf(name, sizeof(name), format, list);
+    va_end(list);
+    for (size_t i = 0; i < view->backing_count; i++) {
+        if (strcmp(view->backing[i], name) == 0)
+            return true;
+    }
+    if (size < 0 || (size_t)size >= sizeof(name) || view->backing_count == AS_BACKING_MAX) {
+        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
+                     "the group has more than %d resources, or their names are too long",
+                     AS_BACKING_MAX);
+        return false;
+    }
+    if (!view->backing)
+        view->backing = as_arena_alloc(&talk->talk.arena, AS_BACKING_MAX, sizeof(*view->backing));
+    view->backing[view->backing_count++] = as_arena_strdup(&talk->talk.arena, name);
+    return true;
 }
 
 bool as_group_add_instance(struct as_group_talk *talk, const struct as_instance *instance)

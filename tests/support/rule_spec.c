@@ -98,6 +98,7 @@ static struct as_target_config make_target(const struct target_spec *spec)
                   .ready_timeout_us = 10 * AS_US_PER_MIN,
                   .unneeded = as_unneeded_config_default},
         .of_pool = AS_NO_TARGET,
+        .family = spec->family,
         .dry_run = spec->dry_run,
     };
     if (spec->behavior) {

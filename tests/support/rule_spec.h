@@ -32,6 +32,7 @@ struct target_spec {
     const char *url;            /* of an HTTP node group of the provider "mine" */
     const char *group_name;     /* of an HTTP node group; NULL: none */
     bool is_group;         /* a node group of the provider "mine", its nodes those of `cluster` */
+    const char *family;    /* of a node group; NULL: none */
     int64_t ready_timeout; /* of its nodes, 0: 10 minutes; of a workload's pods, 0: none */
     int64_t unneeded_for;  /* of its nodes; 0: 10 minutes */
     const char *cluster;   /* default "default" */

@@ -38,8 +38,9 @@ struct as_provider_key {
 typedef void as_provider_names_fn(void *context, const char *path, bool is_program);
 
 struct as_provider_kind {
-    const char *type;                           /* `providers.<name>.type` */
-    const char *warning;                        /* shown by `check` and at start; NULL: none */
+    const char *type;    /* `providers.<name>.type` */
+    const char *family;  /* the type whose groups may be the same ones; NULL: only this type's */
+    const char *warning; /* shown by `check` and at start; NULL: none */
     const struct as_provider_key *account_keys; /* besides type, timeout and http_config; a NULL key
                                                    at the end */
     const struct as_provider_key *group_keys;   /* besides `provider`; a NULL key at the end */

@@ -1,7 +1,7 @@
 /*
  * A target adapter's answers to "how large is it" and "set this size".
  *
- * Long because questions and answers stand together.
+ * Long because each answer is one struct, for all kinds of targets.
  */
 #ifndef ALERTSCALER_CORE_OBSERVATION_H
 #define ALERTSCALER_CORE_OBSERVATION_H
@@ -18,11 +18,13 @@
 #include <alertscaler/core/pod.h>
 #include <alertscaler/core/reason.h>
 
-#define AS_VERSION_SIZE    256 /* of an ETag or resourceVersion, with NUL; a longer is an error */
-#define AS_UID_SIZE        64  /* of an object's UID, with NUL */
-#define AS_MANAGER_SIZE    129 /* of a manager in managedFields, with NUL */
-#define AS_MESSAGE_SIZE    256 /* of the other side's message, cut */
-#define AS_REQUEST_ID_SIZE 128 /* of the other side's name for a request, with NUL */
+#define AS_VERSION_SIZE      256 /* of an ETag or resourceVersion, with NUL; a longer is an error */
+#define AS_UID_SIZE          64  /* of an object's UID, with NUL */
+#define AS_MANAGER_SIZE      129 /* of a manager in managedFields, with NUL */
+#define AS_MESSAGE_SIZE      256 /* of the other side's message, cut */
+#define AS_REQUEST_ID_SIZE   128 /* of the other side's name for a request, with NUL */
+#define AS_BACKING_MAX       128 /* resources behind one node group; more is an error */
+#define AS_BACKING_NAME_SIZE 512
 
 /* One pod of the target with its pod-level resources, or else the sum of its containers (sidecars
  * included). */
@@ -78,7 +80,11 @@ struct as_observation {
     bool names_instances;          /* instances that do not come can be removed by name */
     char version[AS_VERSION_SIZE]; /* "" if it has none */
     char uid[AS_UID_SIZE];         /* another UID under the same name is another object; "": none */
-    bool has_pods;                 /* pods were asked for, and the target's kind has them */
+    /* The resources behind a node group, for example its scale set: canonical names. Two targets
+     * with a common resource are one group. Count 0: only this target's address leads to it. */
+    const char *const *backing;
+    size_t backing_count;
+    bool has_pods;                  /* pods were asked for, and the target's kind has them */
     const struct as_pod_seen *pods; /* ascending by name (bytes) */
     size_t pod_count;
     const struct as_nodes_seen *nodes;         /* NULL: not asked for */
@@ -127,6 +133,8 @@ struct as_scale_request {
     const struct as_nodes_config *nodes; /* as in as_observe_request */
     const char *const *take;             /* down: exactly these nodes, by name; count 0: choose */
     size_t take_count;
+    const char *const *backing; /* as last observed: with others the group is not changed */
+    size_t backing_count;       /* 0: not known */
 };
 
 struct as_late_warning { /* an increase that has not become ready in time */

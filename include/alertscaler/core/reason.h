@@ -65,7 +65,8 @@
     X(AS_REASON_STALE, "stale", "It is an old firing that came after its resolved.")               \
     X(AS_REASON_SILENCED, "silenced", "The alert is silenced or inhibited in Alertmanager.")       \
     X(AS_REASON_TARGET_NOT_ALLOWED, "target_not_allowed",                                          \
-      "The alert's labels do not lead to a target that the rule's author allowed.")                \
+      "The alert's labels do not lead to a target that the rule's author allowed, or the node "    \
+      "group belongs to another target.")                                                          \
     X(AS_REASON_MAX_STEPS, "max_steps", "The incident has used up the rule's max_steps.")          \
     X(AS_REASON_RULE_DISABLED, "rule_disabled", "Only rules with enabled: false match.")           \
     X(AS_REASON_OWN_ALERT, "own_alert",                                                            \

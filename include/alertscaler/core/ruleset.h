@@ -50,6 +50,9 @@ struct as_target_config {
     struct as_nodes_config nodes; /* of a kind that has nodes */
     struct as_pool_config *pool;  /* of kind pool; else NULL */
     uint32_t of_pool; /* index of the pool that this group belongs to; AS_NO_TARGET: none */
+    /* Targets of one family may lead to the same resources (observation.h); static memory. NULL:
+     * only the target's address leads to it. */
+    const char *family;
     bool dry_run;
     int64_t ready_timeout_us; /* of a workload: how long its pods may take to be ready; 0: nobody
                                  waits */

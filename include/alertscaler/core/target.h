@@ -76,6 +76,11 @@ bool as_target_may_have_id(const struct as_target_config *config, const char *id
  * of `urls`. */
 enum as_allow as_target_find_limit(const struct as_target_config *config, const char *key);
 
+/* The address of an id that a template in the name of a node group gives; NULL: the entry cannot
+ * give it, or says another address by it. */
+struct as_target_ref *as_target_ref_of_group(const struct as_target_config *config,
+                                             const char *id) AS_MUST_USE;
+
 /* Whether the entry's `allow` has the address. A reference without fields is never allowed. */
 bool as_target_allows(const struct as_target_config *config,
                       const struct as_target_ref *ref) AS_MUST_USE;

@@ -54,7 +54,9 @@ struct as_group_view {
      * name; `instances` only counts them. NULL: `instances` is the list. */
     const char *node_label;
     bool knows_nodes;
-    const char *chooses; /* why it chooses itself which instances leave; NULL: it is told */
+    const char *chooses;  /* why it chooses itself which instances leave; NULL: it is told */
+    const char **backing; /* as in as_observation */
+    size_t backing_count;
     struct as_instance *instances; /* in the provider's order */
     size_t instance_count, instance_room;
 };
@@ -135,6 +137,11 @@ void as_group_choose_missing(struct as_group_talk *talk, int32_t wanted, bool wi
 /* REMOVE: the provider says that this one of `instances` no longer exists, so its removal is not
  * waited for. */
 void as_group_note_gone(struct as_group_talk *talk, size_t index);
+
+/* Adds a resource behind the group to the view, unless it is there: "PROVIDER/ID", with an id that
+ * has one spelling only. False after failing the talk: the name is longer than the limit, or there
+ * are too many. Every READ adds at least one, or fails. */
+bool as_group_add_backing(struct as_group_talk *talk, const char *format, ...) AS_PRINTF(2, 3);
 
 /* Adds an instance to the view; copies the texts. False after failing the talk: too many. */
 bool as_group_add_instance(struct as_group_talk *talk, const struct as_instance *instance);

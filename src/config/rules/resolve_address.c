@@ -12,6 +12,8 @@
 
 #include "resolve.h"
 
+#define MACHINES "cluster.x-k8s.io" /* the API group of Cluster API */
+
 void add_address_field(struct resolver *resolver, struct as_target_config *config, const char *key,
                        const char *value, const struct as_yaml_node *node, bool *is_good)
 {
@@ -257,6 +259,24 @@ static bool check_owner(struct resolver *resolver, const struct raw_target *raw)
 
 static_assert(AS_PLACE_COUNT - 1 <= AS_PLACE_RANK_MAX, "every place stands in an id");
 
+/* The scale of an object of Cluster API may also be a node group of the provider `clusterapi`. */
+static bool is_machine_group(const struct as_target_config *config)
+{
+    bool is_machine = false;
+    if (config->kind->has_nodes)
+        return false;
+    for (size_t i = 0; i < config->address_count; i++) {
+        const struct as_address_field *field = &config->address[i];
+        const struct as_address_key *row = as_target_kind_find_key(config->kind, field->key);
+        if (row && row->is_sized)
+            return false; /* not the scale */
+        is_machine =
+            is_machine || (strcmp(field->key, "apiVersion") == 0 &&
+                           as_str_starts_with(as_template_get_text(field->value), MACHINES "/"));
+    }
+    return is_machine;
+}
+
 /* Without a configuration the provider's type is unknown: the keys of all types count. */
 static void set_places(const struct resolver *resolver, const struct raw_target *raw,
                        struct as_target_config *config)
@@ -272,6 +292,10 @@ static void set_places(const struct resolver *resolver, const struct raw_target 
         if (!as_target_kind_has_key(config->kind, field->key))
             field->place = provider_key_get_place(kind, field->key);
     }
+    if (kind)
+        config->family = kind->family ? kind->family : kind->type;
+    else if (is_machine_group(config))
+        config->family = "clusterapi";
 }
 
 /* The address of a pool is its name. */

@@ -9,6 +9,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/aliases/engine_aliases.h"
 #include "engine/approvals/engine_approvals.h"
 #include "engine/engine_leave.h"
 #include "engine/engine_restore.h"
@@ -56,6 +57,8 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     TAILQ_INIT(&engine->held_back);
     TAILQ_INIT(&engine->surveying);
     TAILQ_INIT(&engine->surveys_waiting);
+    TAILQ_INIT(&engine->candidates);
+    TAILQ_INIT(&engine->backing_waiting);
     TAILQ_INIT(&engine->paused);
     TAILQ_INIT(&engine->follows);
     engine->pause_due = engine->list_due = AS_MONO_NEVER;
@@ -189,6 +192,7 @@ static void on_rules(struct as_engine *engine, const struct as_event *event)
     engine->index = as_rule_index_new(event->ruleset);
     limits_on_rules(engine, &limits);
     pools_on_rules(engine);
+    aliases_on_rules(engine);
     bindings_remake_all(engine);
     targets_on_rules(engine);
     targets_settle(engine);

@@ -7,6 +7,8 @@
 #include <alertscaler/core/sized.h>
 
 #include "engine/engine_leave.h"
+
+#include "engine/aliases/engine_aliases.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/holds/engine_forbidden.h"
 #include "engine/state/engine_scopes.h"
@@ -59,6 +61,8 @@ const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const 
         return "dry run";
     if (pauses_find(engine, target))
         return "paused";
+    if (alias_is_refused(engine, target))
+        return "another target is the same group";
     if (!is_resized(target) && forbidden_is_with_pool(engine, target, AS_WAYS_DOWN))
         return "held: the size must not go down";
     if (nodes && needs_proof(engine, target) && !watchdog_is_alive(engine, now))

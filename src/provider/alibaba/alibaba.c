@@ -463,8 +463,12 @@ static void hear_group(struct as_talk *talk)
     }
     view->min = answer_size(group, "MinSize", -1);
     view->max = answer_size(group, "MaxSize", -1);
-    get_state(talk)->id = as_talk_escaped(talk, answer_text(group, "ScalingGroupId"));
-    if (!take_size(talk, group))
+    const char *id = answer_text(group, "ScalingGroupId");
+    get_state(talk)->id = as_talk_escaped(talk, id);
+    if (!*id)
+        (void)answer_misses(talk, "ScalingGroups.ScalingGroupId");
+    if (!*id || !as_group_add_backing(as_group_get(talk), "alibaba/%s", id) ||
+        !take_size(talk, group))
         return;
     add_suspended(view, group);
     ask_for_instances(talk);

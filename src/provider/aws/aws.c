@@ -202,6 +202,15 @@ static void add_suspended(struct as_talk *talk, const json_t *group)
     }
 }
 
+/* A node group of EKS has the same ARN as its Auto Scaling group. False after failing the talk. */
+static bool add_arn(struct as_talk *talk, const json_t *group)
+{
+    static const char key[] = "AutoScalingGroupARN";
+    const char *arn = answer_text(group, key);
+    return *arn ? as_group_add_backing(as_group_get(talk), "aws/%s", arn)
+                : answer_misses(talk, key) != NULL;
+}
+
 static void terminate_next(struct as_talk *talk);
 
 static void hear_group(struct as_talk *talk)
@@ -225,7 +234,7 @@ static void hear_group(struct as_talk *talk)
     view->min = answer_size(member, "MinSize", -1);
     view->max = answer_size(member, "MaxSize", -1);
     if (!answer_take_size(talk, member, "DesiredCapacity", &view->size) ||
-        !check_unit(talk, member) || !add_instances(group, member))
+        !check_unit(talk, member) || !add_arn(talk, member) || !add_instances(group, member))
         return;
     if (group->verb == AS_GROUP_REMOVE) {
         if (as_group_keep_present(group))

@@ -6,6 +6,7 @@
 #include "azure.h"
 #include "providers.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>
@@ -43,6 +44,14 @@ json_t *azure_make_list(const struct as_group_talk *group, const char *member)
 }
 
 /* ---- reading ---- */
+
+bool azure_add_backing(struct as_talk *talk, const char *id, size_t size)
+{
+    char *lower = as_arena_strdup(&talk->arena, as_talk_print(talk, "%.*s", (int)size, id));
+    for (char *c = lower; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return as_group_add_backing(as_group_get(talk), "azure%s", lower);
+}
 
 static void read_then(struct as_talk *talk, as_talk_hear_fn *then)
 {

@@ -62,6 +62,10 @@ const char *azure_peek_code(struct as_talk *talk) AS_MUST_USE;
 /* Keeps an ETag as the view's version. False after failing the talk. */
 bool azure_take_version(struct as_talk *talk, const char *etag) AS_MUST_USE;
 
+/* Adds the first `size` bytes of a resource's id to the view's resources. Azure compares ids
+ * without case. False after failing the talk. */
+bool azure_add_backing(struct as_talk *talk, const char *id, size_t size) AS_MUST_USE;
+
 /* ---- operations and pages (azure_operation.c) ---- */
 
 /* Whether credentials may be sent to `url`: it has Resource Manager's scheme, host and port. */

@@ -56,6 +56,18 @@ static const char *find_etag(const json_t *pool, const struct as_talk *talk)
 
 /* ---- reading ---- */
 
+/* The scale set of a machine ".../virtualMachineScaleSets/NAME/virtualMachines/0". A pool without
+ * machines has no name of it; the scale set names its pool (azure_vmss.c). False after failing the
+ * talk. */
+static bool add_scale_set(struct as_talk *talk, const char *id)
+{
+    static const char sets[] = "/virtualMachineScaleSets/";
+    const char *set = strcasestr(id, sets);
+    return !set ||
+           azure_add_backing(talk, id,
+                             (size_t)(set - id) + strlen(sets) + strcspn(set + strlen(sets), "/"));
+}
+
 static bool add_machine(struct as_talk *talk, const json_t *machine)
 {
     const char *provisioning = answer_text(machine, "properties.provisioningState");
@@ -71,8 +83,10 @@ static bool add_machine(struct as_talk *talk, const json_t *machine)
         instance.state = AS_INSTANCE_LEAVING;
     else if (strcasecmp(provisioning, "Failed") == 0)
         instance.state = AS_INSTANCE_FAILED;
-    return *instance.id ? as_group_add_instance(as_group_get(talk), &instance)
-                        : answer_misses(talk, "value.name") != NULL;
+    if (!*instance.id)
+        return answer_misses(talk, "value.name");
+    return add_scale_set(talk, instance.provider_id) &&
+           as_group_add_instance(as_group_get(talk), &instance);
 }
 
 static void hear_machines(struct as_talk *talk)
@@ -100,7 +114,9 @@ static void hear_pool(struct as_talk *talk)
         as_talk_fail(talk, AS_TALK_GONE, "the agent pool is being deleted");
         return;
     }
-    if (!azure_take_version(talk, find_etag(pool, talk)))
+    const char *path = state->resource + strlen(state->base);
+    if (!azure_add_backing(talk, path, strlen(path)) ||
+        !azure_take_version(talk, find_etag(pool, talk)))
         return;
     view->in_progress = !azure_is_settled(provisioning);
     if (has_autoscaler(pool)) {

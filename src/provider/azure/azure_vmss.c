@@ -187,7 +187,8 @@ static void hear_set(struct as_talk *talk)
         as_talk_fail(talk, AS_TALK_GONE, "the scale set is being deleted");
         return;
     }
-    if (!azure_take_version(talk, *etag ? etag : talk->answer->etag))
+    if (!azure_add_backing(talk, state->id, strlen(state->id)) ||
+        !azure_take_version(talk, *etag ? etag : talk->answer->etag))
         return;
     view->in_progress = !azure_is_settled(provisioning);
     if (*pool)

@@ -286,7 +286,11 @@ static void hear_group(struct as_talk *talk)
     struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *document = take_answer(talk);
     const json_t *group = answer_find(document, "instanceGroup");
-    if (!document || !answer_take_size(talk, group, "spec.replicas", &view->size))
+    if (!document ||
+        !as_group_add_backing(as_group_get(talk), "baidu/%s/%s",
+                              as_target_ref_get(as_group_get(talk)->group, "cluster"),
+                              as_target_ref_get(as_group_get(talk)->group, "name")) ||
+        !answer_take_size(talk, group, "spec.replicas", &view->size))
         return;
     if (answer_is_true(group, "spec.clusterAutoscalerSpec.enabled"))
         view->controller = "CCE's own autoscaler (clusterAutoscalerSpec)";

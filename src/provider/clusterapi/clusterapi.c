@@ -239,7 +239,12 @@ static bool take_group(struct as_talk *talk, const json_t *object)
         as_talk_fail(talk, AS_TALK_GONE, "%s %s is being deleted", state->kind->kind, state->name);
         return false;
     }
+    const char *uid = answer_text(object, "metadata.uid");
     if (!answer_take_size(talk, object, "spec.replicas", &view->size))
+        return false;
+    if (!*uid)
+        return answer_misses(talk, "metadata.uid");
+    if (!as_group_add_backing(as_group_get(talk), "kubernetes/%s", uid))
         return false;
     view->min = answer_size(find_annotation(object, BOUND("min")), "", -1);
     view->max = answer_size(find_annotation(object, BOUND("max")), "", -1);

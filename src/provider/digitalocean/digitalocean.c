@@ -162,7 +162,12 @@ static bool add_nodes(struct as_talk *talk, const json_t *pool)
 static bool take_pool(struct as_talk *talk, const json_t *pool)
 {
     struct as_group_view *view = &as_group_get(talk)->view;
-    get_state(talk)->id = as_talk_escaped(talk, answer_text(pool, "id"));
+    const char *id = answer_text(pool, "id");
+    if (!*id)
+        return answer_misses(talk, "node_pools.id");
+    if (!as_group_add_backing(as_group_get(talk), "digitalocean/%s", id))
+        return false;
+    get_state(talk)->id = as_talk_escaped(talk, id);
     get_state(talk)->name = as_talk_print(talk, "%s", answer_text(pool, "name"));
     if (answer_is_true(pool, "auto_scale"))
         view->controller = "the node pool's own autoscaler (auto_scale)";

@@ -360,6 +360,9 @@ static void begin(struct as_group_talk *group)
         as_talk_print(talk, "%s/projects/%s/devices", state->base,
                       as_talk_escaped(talk, as_account_get(group->account, "project")));
     group->view = (struct as_group_view){.min = -1, .max = -1};
+    if (!as_group_add_backing(group, "equinix/%s/%s/%s", as_account_get(group->account, "project"),
+                              cluster, pool))
+        return;
     if (group->verb == AS_GROUP_GROW) {
         state->hostname = make_hostname(talk, pool, group->idempotency);
         state->is_made = as_arena_alloc(&talk->arena, (size_t)(group->to - group->from) + 1,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
 
 #include "grpc.h"
 
@@ -190,6 +191,17 @@ static void hear_size(struct as_talk *talk)
     ask_about(talk, SERVICE "NodeGroupNodes", get_state(talk)->id, "node_group_nodes", hear_nodes);
 }
 
+/* Drivers know a group only by its id. Two drivers may serve one cloud: this is not seen. */
+static bool add_backing(struct as_talk *talk)
+{
+    const struct state *state = get_state(talk);
+    AS_CLEANUP(as_buf_deinit) struct as_buf driver = AS_BUF_INIT(AS_BACKING_NAME_SIZE);
+    if (as_url_append_normal(state->base, &driver) && as_buf_check(&driver) == 0)
+        return as_group_add_backing(as_group_get(talk), "externalgrpc/%.*s/%s", (int)driver.size,
+                                    driver.data, state->id);
+    return as_group_add_backing(as_group_get(talk), "externalgrpc/%s/%s", state->base, state->id);
+}
+
 static void hear_groups(struct as_talk *talk)
 {
     struct as_protobuf_reader message;
@@ -214,7 +226,7 @@ static void hear_groups(struct as_talk *talk)
         grpc_fail_message(talk, malformed);
     else if (!is_found)
         as_talk_fail(talk, AS_TALK_GONE, "the driver has no node group %s", id);
-    else
+    else if (add_backing(talk))
         ask_about(talk, SERVICE "NodeGroupTargetSize", id, "node_group_target_size", hear_size);
 }
 

@@ -108,6 +108,7 @@ const struct as_group_provider provider_gke = {
     .kind =
         {
             .type = "gke",
+            .family = "gce",
             .account_keys =
                 (const struct as_provider_key[]){{.key = "project"},
                                                  {.key = "credentials_file", .is_file = true},

@@ -205,6 +205,12 @@ static void hear_mig(struct as_talk *talk)
     const json_t *document = google_take_answer(talk);
     if (!document || !answer_take_size(talk, document, "targetSize", &mig->size))
         return;
+    if (!*answer_text(document, "id")) { /* project, zone and name have several spellings */
+        (void)answer_misses(talk, "id");
+        return;
+    }
+    if (!as_group_add_backing(as_group_get(talk), "gce/%s", answer_text(document, "id")))
+        return;
     if (mig->size > AS_GROUP_INSTANCES_MAX - view->size) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "the group has more than %d instances",
                      AS_GROUP_INSTANCES_MAX);

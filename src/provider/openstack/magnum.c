@@ -140,7 +140,12 @@ static const json_t *take_group(struct as_talk *talk)
                      "this is a group of master nodes, which Magnum does not resize");
         return NULL;
     }
-    if (!answer_take_size(talk, group, "node_count", &view->size) || !add_addresses(talk, group))
+    const char *uuid = answer_text(group, "uuid");
+    if (!answer_take_size(talk, group, "node_count", &view->size))
+        return NULL;
+    if (!*uuid)
+        return answer_misses(talk, "uuid");
+    if (!as_group_add_backing(as_group_get(talk), "magnum/%s", uuid) || !add_addresses(talk, group))
         return NULL;
     view->min = answer_size(group, "min_node_count", -1);
     view->max = answer_size(group, "max_node_count", -1);
@@ -212,13 +217,9 @@ static void hear_group_to_change(struct as_talk *talk)
     const json_t *document = take_group(talk);
     if (!document || !is_unchanged(talk))
         return;
-    const char *uuid = answer_text(document, "uuid");
-    if (!*uuid) {
-        (void)answer_misses(talk, "uuid");
-        return;
-    }
     group->started = as_talk_print(talk, "%d %s", group->to, get_change(document));
-    json_t *body = json_pack("{s:i, s:s}", "node_count", (int)group->to, "nodegroup", uuid);
+    json_t *body = json_pack("{s:i, s:s}", "node_count", (int)group->to, "nodegroup",
+                             answer_text(document, "uuid"));
     if (group->instance_count > 0) {
         json_t *names = json_array();
         for (size_t i = 0; i < group->instance_count; i++)

@@ -13,6 +13,21 @@ static char *copy_text(const char *text)
     return as_xstrdup(text ? text : "");
 }
 
+static const char *const *copy_names(const char *const *names, size_t count)
+{
+    const char **copy = as_xcalloc(count, sizeof(*copy));
+    for (size_t i = 0; i < count; i++)
+        copy[i] = as_xstrdup(names[i]);
+    return copy;
+}
+
+static void free_names(const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free((char *)(uintptr_t)names[i]);
+    free((void *)(uintptr_t)names);
+}
+
 static struct as_nodes_config *copy_nodes(const struct as_nodes_config *nodes)
 {
     struct as_nodes_config *copy = NULL;
@@ -40,10 +55,8 @@ void as_scale_request_copy(const struct as_scale_request *request,
     copy_out->rule = copy_text(request->rule);
     copy_out->alert = copy_text(request->alert);
     copy_out->nodes = copy_nodes(request->nodes);
-    const char **take = as_xcalloc(request->take_count, sizeof(*take));
-    for (size_t i = 0; i < request->take_count; i++)
-        take[i] = as_xstrdup(request->take[i]);
-    copy_out->take = take;
+    copy_out->take = copy_names(request->take, request->take_count);
+    copy_out->backing = copy_names(request->backing, request->backing_count);
 }
 
 void as_scale_request_deinit(struct as_scale_request *copy)
@@ -53,8 +66,7 @@ void as_scale_request_deinit(struct as_scale_request *copy)
     free((char *)copy->rule);
     free((char *)copy->alert);
     free_nodes((struct as_nodes_config *)copy->nodes);
-    for (size_t i = 0; i < copy->take_count; i++)
-        free((char *)(uintptr_t)copy->take[i]);
-    free((void *)(uintptr_t)copy->take);
+    free_names(copy->take, copy->take_count);
+    free_names(copy->backing, copy->backing_count);
     *copy = (struct as_scale_request){0};
 }

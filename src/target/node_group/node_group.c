@@ -131,6 +131,8 @@ static void tell_observed(const struct call *call)
         observation.drain_failed = call->sight.failed;
         observation.names_instances = !view->chooses;
         observation.is_relative = call->owner->provider->is_relative;
+        observation.backing = view->backing;
+        observation.backing_count = view->backing_count;
         memcpy(observation.version, view->version, sizeof(observation.version));
         observation.nodes = call->with_nodes ? &call->seen : NULL;
         observation.members = call->with_members ? &call->members : NULL;
@@ -284,6 +286,27 @@ static bool has_changed(const struct call *call)
            (view->version[0] && wanted->version[0] && strcmp(view->version, wanted->version) != 0);
 }
 
+static bool has_name(const char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Other resources were not compared with those of other targets. */
+static bool has_other_backing(const struct call *call)
+{
+    const struct as_group_view *view = &call->talk.view;
+    const struct as_scale_request *wanted = &call->wanted;
+    for (size_t i = 0; wanted->backing_count > 0 && i < view->backing_count; i++) {
+        if (!has_name(wanted->backing, wanted->backing_count, view->backing[i]))
+            return true;
+    }
+    return false;
+}
+
 static bool is_beyond_bounds(const struct call *call)
 {
     const struct as_leave_sight *sight = &call->sight;
@@ -314,6 +337,9 @@ static bool find_obstacle(struct call *call)
         reason = AS_REASON_CONFLICT;
         as_error_set(&error, "the group has changed since it was decided: its size is %d",
                      call->sight.size);
+    } else if (has_other_backing(call)) {
+        reason = AS_REASON_CONFLICT;
+        as_error_set(&error, "the resources behind the group have changed since it was decided");
     } else if (is_beyond_bounds(call)) {
         as_error_set(&error, "%d is not within the group's own bounds, %d and %d", call->wanted.to,
                      view->min, call->sight.max);

@@ -115,6 +115,11 @@ static void keep(struct as_pool_groups *groups, const char *key,
     group->reading.observation.pods = NULL;
     group->reading.observation.nodes = NULL;
     group->reading.observation.members = NULL;
+    const char **backing =
+        as_arena_alloc(&group->texts, observation->backing_count, sizeof(*backing));
+    for (size_t i = 0; i < observation->backing_count; i++)
+        backing[i] = as_arena_strdup(&group->texts, observation->backing[i]);
+    group->reading.observation.backing = backing;
     if (!observation->members)
         return;
     const struct as_group_members *members = observation->members;

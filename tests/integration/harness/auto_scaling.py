@@ -156,7 +156,8 @@ class AutoScaling:
             f"</HealthStatus><AvailabilityZone>{REGION}a</AvailabilityZone><ProtectedFromScaleIn>false"
             "</ProtectedFromScaleIn></member>" for i in self.instances)
         suspended = "".join(f"<member><ProcessName>{name}</ProcessName></member>" for name in self.suspended)
-        return (f"<AutoScalingGroups><member><AutoScalingGroupName>{self.name}</AutoScalingGroupName><MinSize>{self.least}"
+        return (f"<AutoScalingGroups><member><AutoScalingGroupName>{self.name}</AutoScalingGroupName>"
+                f"<AutoScalingGroupARN>arn:aws:autoscaling:eu-central-1:123456789012:autoScalingGroup:{self.name}</AutoScalingGroupARN><MinSize>{self.least}"
                 f"</MinSize><MaxSize>{self.most}</MaxSize><DesiredCapacity>{self.size}</DesiredCapacity><Instances>{members}"
                 f"</Instances><SuspendedProcesses>{suspended}</SuspendedProcesses></member></AutoScalingGroups>")
 

@@ -9,6 +9,7 @@ import itertools
 import re
 import time
 import urllib.parse
+import zlib
 
 from .cloud import Cloud
 from .google_identity import Identity
@@ -106,7 +107,7 @@ class Group:
         self.settle()
         actions = {a.lower(): len([i for i in self.instances if i.action == a]) for a in ("NONE", "CREATING", "DELETING")}
         scope = "zone" if "/zones/" in self.place else "region"
-        shown = {"kind": "compute#instanceGroupManager", "id": "4711", "name": self.name, "baseInstanceName": self.name,
+        shown = {"kind": "compute#instanceGroupManager", "id": str(4711 + zlib.crc32(self.path.encode())), "name": self.name, "baseInstanceName": self.name,
                  scope: f"{SITE}/{self.place}", "selfLink": f"{SITE}/{self.path}", "targetSize": self.size,
                  "currentActions": actions, "fingerprint": f"v{self.version}=",
                  "status": {"isStable": actions["none"] == self.size == len(self.instances)},

@@ -13,6 +13,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/config/config.h>
 #include <alertscaler/core/nodes/node_template.h>
@@ -602,6 +603,28 @@ Test(config, the_id_of_a_group_says_where_it_is)
         cr_expect_not(as_target_may_have_id(target, ids[(i + 1) % AS_ARRAY_SIZE(ids)]));
         as_target_ref_free(ref);
     }
+}
+
+/* Targets of one family may be one node group. */
+Test(config, families_of_targets)
+{
+    static const char *const families[] = {"aws", "gce", "gce", NULL, "clusterapi", NULL, NULL};
+    write_file("rules.yaml",
+               "targets:\n"
+               "  a: {node_group: {provider: aws, name: a}, max: 2}\n"
+               "  b: {node_group: {provider: gce, name: b, zone: z}, max: 2}\n"
+               "  c: {node_group: {provider: gke, name: c, cluster: p, location: l}, max: 2}\n"
+               "  d: {node_group: {provider: http, url: 'http://pool/d'}, max: 2}\n"
+               "  e: {kubernetes: {apiVersion: cluster.x-k8s.io/v1beta1, kind: MachineDeployment,\n"
+               "      namespace: s, name: e}, max: 2}\n"
+               "  f: {kubernetes: {apiVersion: cluster.x-k8s.io/v1beta1, kind: MachineDeployment,\n"
+               "      namespace: s, name: e, field: spec.minReadySeconds}, max: 2}\n"
+               "  g: {kubernetes: {kind: Deployment, namespace: s, name: g}, max: 2}\n");
+    assert_loads("rule_files: [rules.yaml]\n"
+                 "providers: {aws: {type: aws}, gce: {type: gce}, gke: {type: gke},\n"
+                 "  http: {type: http}}\n");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(families); i++)
+        cr_expect(as_str_equal(config->ruleset->targets[i].family, families[i]), "%zu", i);
 }
 
 /* How instances are nodes, and which of them leave. */

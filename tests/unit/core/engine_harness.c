@@ -436,7 +436,10 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
         .pod_count = call->with_pods ? harness->pod_count : 0,
         .nodes = call->with_nodes ? &nodes : NULL,
         .resize = target->resize,
+        .backing = target->backing,
     };
+    while (target->backing[observation.backing_count])
+        observation.backing_count++;
     if (!target->has_no_version)
         (void)snprintf(observation.version, sizeof(observation.version), "%u", target->version);
     if (target->manager && call->has_own_size && call->own_size != target->size)

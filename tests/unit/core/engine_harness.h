@@ -35,6 +35,7 @@ struct virtual_target {
     const char *uid;        /* of the object; NULL: it has none */
     const char *words;      /* of the answer to a request; NULL: none */
     bool has_no_capacity;   /* more are asked for in vain: they are missing */
+    const char *backing[4]; /* the resources behind a node group, up to a NULL */
     const char *template_;  /* of a node group, where nodes are asked for; NULL: none is seen */
     bool is_hanging;        /* nothing asked of it is answered until it is cleared */
     enum as_reason failure; /* where set, what its observation ends with */

@@ -201,6 +201,17 @@ static inline void talker_expect_instance(const struct talker_group *given, size
     cr_assert_str_eq(text, words);
 }
 
+/* The names of the resources behind the group, with a space behind each. */
+static inline void talker_expect_backing(const struct talker_group *given, const char *names)
+{
+    char text[1024] = "";
+    for (size_t i = 0; i < given->talk.view.backing_count; i++) {
+        const size_t size = strlen(text);
+        snprintf(text + size, sizeof(text) - size, "%s ", given->talk.view.backing[i]);
+    }
+    cr_assert_str_eq(text, names);
+}
+
 /* ---- credentials ---- */
 
 struct talker_source { /* zeroed at first */

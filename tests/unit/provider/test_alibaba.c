@@ -106,6 +106,7 @@ Test(alibaba, reads_a_group_with_a_desired_capacity)
     cr_assert_eq(view->min, 1);
     cr_assert_eq(view->max, 9);
     cr_assert_eq(view->instance_count, 2);
+    talker_expect_backing(&given, "alibaba/asg-1 ");
     talker_expect_instance(&given, 0, "i-1 i-1 eu-central-1a running");
     cr_assert_eq(view->instances[0].created.at.us, INT64_C(1715936400) * AS_US_PER_S);
     cr_assert_not(view->in_progress);
@@ -136,6 +137,7 @@ Test(alibaba, a_group_by_its_name)
                   "\"web-2\"},{\"ScalingGroupId\":\"asg-1\",\"ScalingGroupName\":\"web\","
                   "\"ActiveCapacity\":0}]}");
     talker_expect(talk, "POST", INSTANCES("1"), "");
+    talker_expect_backing(&given, "alibaba/asg-1 "); /* as by its id */
 }
 
 Test(alibaba, states_of_instances)

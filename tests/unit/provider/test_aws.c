@@ -19,7 +19,8 @@
 #define GROUP(members)                                                                             \
     RESPONSE("DescribeAutoScalingGroups",                                                          \
              "<AutoScalingGroups><member>" members "</member></AutoScalingGroups>")
-#define NAMED(rest) GROUP("<AutoScalingGroupName>ng-1</AutoScalingGroupName>" rest)
+#define ARN         "<AutoScalingGroupARN>arn:aws:autoscaling:x:1:g</AutoScalingGroupARN>"
+#define NAMED(rest) GROUP("<AutoScalingGroupName>ng-1</AutoScalingGroupName>" ARN rest)
 #define SIZES       "<MinSize>1</MinSize><MaxSize>10</MaxSize><DesiredCapacity>2</DesiredCapacity>"
 #define INSTANCE(id, state)                                                                        \
     "<member><InstanceId>" id "</InstanceId><LifecycleState>" state "</LifecycleState>"            \
@@ -113,6 +114,7 @@ Test(aws, reads_a_group)
     cr_assert_eq(view->size, 4);
     cr_assert_eq(view->min, 1);
     cr_assert_eq(view->max, 10);
+    talker_expect_backing(&given, "aws/arn:aws:autoscaling:x:1:g ");
     cr_assert_eq(view->instance_count, 5, "the warm pool's are no part of it");
     talker_expect_instance(&given, 0, "i-1 i-1 eu-central-1a running");
     talker_expect_instance(&given, 1, "i-2 i-2 eu-central-1a pending");
@@ -348,6 +350,8 @@ Test(aws, what_cannot_be_scaled)
          "supported"},
         {NAMED("<MinSize>1</MinSize>"), AS_TALK_RETRY,
          "describe_auto_scaling_groups: the answer has no DesiredCapacity"},
+        {GROUP("<AutoScalingGroupName>ng-1</AutoScalingGroupName>" SIZES), AS_TALK_RETRY,
+         "describe_auto_scaling_groups: the answer has no AutoScalingGroupARN"},
         {NAMED("<DesiredCapacity>-1</DesiredCapacity>"), AS_TALK_RETRY,
          "describe_auto_scaling_groups: the answer has no DesiredCapacity"},
         {NAMED("<DesiredCapacity>99999999999</DesiredCapacity>"), AS_TALK_RETRY,
@@ -373,7 +377,7 @@ Test(aws, a_group_has_a_limit)
     begin(AS_GROUP_READ);
     as_buf_append_str(&buf, "<DescribeAutoScalingGroupsResponse><DescribeAutoScalingGroupsResult>"
                             "<AutoScalingGroups><member><AutoScalingGroupName>ng-1"
-                            "</AutoScalingGroupName>" SIZES "<Instances>");
+                            "</AutoScalingGroupName>" ARN SIZES "<Instances>");
     for (int i = 0; i <= AS_GROUP_INSTANCES_MAX; i++)
         as_buf_printf(&buf,
                       "<member><InstanceId>i-%d</InstanceId><LifecycleState>InService"
@@ -754,13 +758,14 @@ Test(aws, a_managed_node_group_is_its_auto_scaling_group)
                   ACTION("DescribeAutoScalingGroups") "&AutoScalingGroupNames.member.1=eks-ng-1");
     cr_assert_null(talk->request.service);
     talker_answer(talk, 200,
-                  GROUP("<AutoScalingGroupName>eks-ng-1</AutoScalingGroupName>" SIZES
+                  GROUP("<AutoScalingGroupName>eks-ng-1</AutoScalingGroupName>" ARN SIZES
                         "<Instances>" INSTANCE("i-1", "InService")
                             INSTANCE("i-2", "InService") "</Instances>"));
     answer_no_policies("eks-ng-1");
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_eq(given.talk.view.size, 2);
     cr_assert_null(given.talk.view.shortage);
+    talker_expect_backing(&given, "aws/arn:aws:autoscaling:x:1:g "); /* as of the group itself */
 
     given.talk.to = 3;
     begin_eks(AS_GROUP_GROW);
@@ -781,7 +786,7 @@ Test(aws, instances_of_a_node_group_leave_it)
     begin_eks(AS_GROUP_REMOVE);
     talker_answer(talk, 200, NODE_GROUP("ACTIVE", ""));
     talker_answer(talk, 200,
-                  GROUP("<AutoScalingGroupName>eks-ng-1</AutoScalingGroupName>" SIZES
+                  GROUP("<AutoScalingGroupName>eks-ng-1</AutoScalingGroupName>" ARN SIZES
                         "<Instances>" INSTANCE("i-1", "InService")
                             INSTANCE("i-2", "InService") "</Instances>"));
     talker_expect(talk, "POST", URL, TERMINATE("i-1"));
@@ -798,7 +803,8 @@ Test(aws, what_ails_a_node_group_is_why_instances_do_not_come)
 {
     begin_eks(AS_GROUP_READ);
     talker_answer(talk, 200, NODE_GROUP("DEGRADED", ISSUE));
-    talker_answer(talk, 200, GROUP("<AutoScalingGroupName>eks-ng-1</AutoScalingGroupName>" SIZES));
+    talker_answer(talk, 200,
+                  GROUP("<AutoScalingGroupName>eks-ng-1</AutoScalingGroupName>" ARN SIZES));
     answer_no_policies("eks-ng-1");
     talker_answer(talk, 200, ACTIVITY_LIST(""));
     talker_expect_end(talk, AS_TALK_OK, "");

@@ -48,11 +48,31 @@ Test(azure_aks, pool_is_read)
     cr_expect_not(view->in_progress);
     cr_expect_null(view->controller);
     cr_expect_str_eq(view->version, "5e5f");
+    talker_expect_backing(&given,
+                          "azure/subscriptions/sub-1/resourcegroups/rg-1/providers/microsoft."
+                          "containerservice/managedclusters/prod/agentpools/workers "
+                          "azure/subscriptions/sub-1/resourcegroups/mc_x/providers/microsoft."
+                          "compute/virtualmachinescalesets/aks-workers-1-vmss ");
     cr_assert_eq(view->instance_count, 4);
     talker_expect_instance(&given, 0, "aks-workers-1-vmss000000 " MACHINE "0 3 running");
     talker_expect_instance(&given, 1, "aks-workers-1-vmss00000a " MACHINE "10 - pending");
     talker_expect_instance(&given, 2, "c c - leaving");
     talker_expect_instance(&given, 3, "d d - failed");
+    talker_end(&given);
+}
+
+Test(azure_aks, a_pool_has_one_resource_in_every_letter_case)
+{
+    struct talker_group given = {0};
+    talker_option(&given, "subscription", "SUB-1");
+    talker_field(&given, "resource_group", "RG-1");
+    talker_field(&given, "cluster", "Prod");
+    talker_field(&given, "name", "Workers");
+    talker_begin(&given, "azure", AS_GROUP_READ);
+    talker_answer(&given.talk.talk, 200, "{\"properties\":{\"count\":3}}");
+    talker_expect_backing(&given,
+                          "azure/subscriptions/sub-1/resourcegroups/rg-1/providers/microsoft."
+                          "containerservice/managedclusters/prod/agentpools/workers ");
     talker_end(&given);
 }
 

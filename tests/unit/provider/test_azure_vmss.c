@@ -68,6 +68,8 @@ Test(azure_vmss, uniform_set_is_read)
     cr_expect_eq(view->max, -1);
     cr_expect_not(view->in_progress);
     cr_expect_str_eq(view->version, "\"7\"");
+    talker_expect_backing(&given, "azure/subscriptions/sub-1/resourcegroups/rg-1/providers/"
+                                  "microsoft.compute/virtualmachinescalesets/web ");
     cr_expect_null(view->controller);
     cr_expect_null(view->shortage);
     cr_assert_eq(view->instance_count, 6);

@@ -85,6 +85,7 @@ Test(baidu, reads_a_group)
     talker_expect(talk, "GET", NODES("1"), "");
     answer_nodes(2, PAIR);
     talker_expect_end(talk, AS_TALK_OK, "");
+    talker_expect_backing(&given, "baidu/cce-1/cce-ig-1 ");
     cr_assert_eq(given.talk.view.size, 2);
     cr_assert_eq(given.talk.view.min, -1);
     cr_assert_eq(given.talk.view.max, -1);

@@ -12,8 +12,8 @@
     "{\"metadata\":{\"annotations\":{\"cluster.x-k8s.io/delete-machine\":\"alertscaler\"}}}"
 #define UNMARKED "{\"metadata\":{\"annotations\":{\"cluster.x-k8s.io/delete-machine\":null}}}"
 #define GROUP(size)                                                                                \
-    "{\"metadata\":{\"generation\":7,\"resourceVersion\":\"90\"},\"spec\":{\"replicas\":" #size    \
-    "},\"status\":{\"observedGeneration\":7,"                                                      \
+    "{\"metadata\":{\"generation\":7,\"resourceVersion\":\"90\",\"uid\":\"u-1\"},\"spec\":{"       \
+    "\"replicas\":" #size "},\"status\":{\"observedGeneration\":7,"                                \
     "\"selector\":\"cluster.x-k8s.io/deployment-name=web\"}}"
 #define MACHINE(name, set, phase)                                                                  \
     "{\"metadata\":{\"name\":\"" name "\",\"creationTimestamp\":\"2024-05-17T10:20:30Z\","         \
@@ -70,7 +70,7 @@ Test(clusterapi, reads_a_machine_deployment)
 {
     begin(AS_GROUP_READ);
     talker_answer(talk, 200,
-                  "{\"metadata\":{\"generation\":7,\"annotations\":{"
+                  "{\"metadata\":{\"uid\":\"u-1\",\"generation\":7,\"annotations\":{"
                   "\"cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size\":\"1\","
                   "\"cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size\":\"9\"}},"
                   "\"spec\":{\"replicas\":5},\"status\":{\"observedGeneration\":6,"
@@ -91,6 +91,7 @@ Test(clusterapi, reads_a_machine_deployment)
                 "\"deletionTimestamp\":\"2024-05-17T10:20:30Z\"},\"status\":{\"phase\":"
                 "\"Running\"}}"));
     talker_expect_end(talk, AS_TALK_OK, "");
+    talker_expect_backing(&given, "kubernetes/u-1 ");
     const struct as_group_view *view = &given.talk.view;
     cr_assert_eq(view->size, 5);
     cr_assert_eq(view->min, 1);
@@ -114,7 +115,9 @@ Test(clusterapi, reads_other_kinds)
     begin_kind(AS_GROUP_READ, "MachineSet");
     talker_answer(talk, 200, "{\"preferredVersion\":{\"version\":\"v1beta2\"}}");
     talker_expect(talk, "GET", API "/v1beta2/namespaces/infra/machinesets/web", "");
-    talker_answer(talk, 200, "{\"spec\":{\"replicas\":0},\"status\":{\"selector\":\"a=b,c\"}}");
+    talker_answer(talk, 200,
+                  "{\"metadata\":{\"uid\":\"u-1\"},\"spec\":{\"replicas\":0},\"status\":{"
+                  "\"selector\":\"a=b,c\"}}");
     talker_expect(talk, "GET",
                   API "/v1beta2/namespaces/infra/machines?limit=100&labelSelector=a%3Db%2Cc", "");
     talker_answer(talk, 200, MACHINES(""));
@@ -133,7 +136,8 @@ static void read_pool(enum as_group_verb verb, const char *machines)
     talker_answer(talk, 200, "{\"preferredVersion\":{\"version\":\"v1beta1\"}}");
     talker_expect(talk, "GET", BASE "/machinepools/web", "");
     talker_answer(talk, 200,
-                  "{\"spec\":{\"replicas\":3,\"providerIDList\":[\"x://1\",\"x://2\",7,\"\"]}}");
+                  "{\"metadata\":{\"uid\":\"u-1\"},\"spec\":{\"replicas\":3,\"providerIDList\":["
+                  "\"x://1\",\"x://2\",7,\"\"]}}");
     talker_expect(talk, "GET",
                   BASE "/machines?limit=100&labelSelector=cluster.x-k8s.io%2Fpool-name%3Dweb", "");
     talker_answer(talk, 200, machines);
@@ -183,8 +187,9 @@ Test(clusterapi, a_rollout_or_a_pause_lets_nobody_leave)
     cr_assert_null(given.talk.view.no_growth);
     end();
     static const char *const paused[] = {
-        "{\"spec\":{\"replicas\":1,\"paused\":true},\"status\":{\"selector\":\"a=b\"}}",
-        "{\"metadata\":{\"annotations\":{\"cluster.x-k8s.io/paused\":\"\"}},"
+        "{\"metadata\":{\"uid\":\"u-1\"},\"spec\":{\"replicas\":1,\"paused\":true},\"status\":{"
+        "\"selector\":\"a=b\"}}",
+        "{\"metadata\":{\"uid\":\"u-1\",\"annotations\":{\"cluster.x-k8s.io/paused\":\"\"}},"
         "\"spec\":{\"replicas\":1},\"status\":{\"selector\":\"a=b\"}}"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(paused); i++) {
         begin(AS_GROUP_READ);
@@ -221,9 +226,13 @@ Test(clusterapi, judges_what_cannot_be_read)
         {1, 200, "{\"metadata\":{\"deletionTimestamp\":\"x\"}}",
          "MachineDeployment web is being deleted", AS_TALK_GONE},
         {1, 200, "{}", "get_group: the answer has no spec.replicas", AS_TALK_RETRY},
+        {1, 200, "{\"spec\":{\"replicas\":1}}", "get_group: the answer has no metadata.uid",
+         AS_TALK_RETRY},
         {1, 200, "{\"spec\":{\"replicas\":-1}}", "get_group: the answer has no spec.replicas",
          AS_TALK_RETRY},
-        {1, 200, "{\"spec\":{\"replicas\":1}}",
+        {1, 200, "{\"spec\":{\"replicas\":1}}", "get_group: the answer has no metadata.uid",
+         AS_TALK_RETRY},
+        {1, 200, "{\"metadata\":{\"uid\":\"u-1\"},\"spec\":{\"replicas\":1}}",
          "its status has no selector: no controller has seen it yet", AS_TALK_BUSY},
         {2, 410, STATUS("too old"), "list_machines: HTTP 410: too old", AS_TALK_BUSY},
         {2, 403, STATUS("forbidden"), "list_machines: HTTP 403: forbidden", AS_TALK_PERMISSION},

@@ -77,6 +77,22 @@ Test(digitalocean, reads_a_pool)
     cr_assert(view->in_progress, "of four only three are coming");
 }
 
+Test(digitalocean, a_pool_has_one_resource_by_its_name_and_by_its_id)
+{
+    static const char *const names[] = {"web", "p-2"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
+        given.field_count = 0;
+        talker_field(&given, "name", names[i]);
+        talker_field(&given, "cluster", "c-1");
+        talk = &given.talk.talk;
+        talker_begin(&given, "digitalocean", AS_GROUP_READ);
+        answer_pool(2, "", PAIR);
+        talker_expect_end(talk, AS_TALK_OK, "");
+        talker_expect_backing(&given, "digitalocean/p-2 ");
+        given.talk.view = (struct as_group_view){.min = -1, .max = -1};
+    }
+}
+
 Test(digitalocean, a_pool_at_rest_is_not_in_progress)
 {
     begin(AS_GROUP_READ);
@@ -146,6 +162,8 @@ Test(digitalocean, answers_that_make_no_sense)
         {"{\"node_pools\":7}", "the cluster has no node pool web", AS_TALK_GONE},
         {"{\"node_pools\":[{\"name\":7,\"id\":[]}]}", "the cluster has no node pool web",
          AS_TALK_GONE},
+        {"{\"node_pools\":[{\"name\":\"web\",\"count\":1}]}",
+         "list_node_pools: the answer has no node_pools.id", AS_TALK_RETRY},
         {"{\"node_pools\":[{\"name\":\"web\",\"id\":\"p\",\"count\":\"x\"}]}",
          "list_node_pools: the answer has no count", AS_TALK_RETRY},
         {"{\"node_pools\":[{\"name\":\"web\",\"id\":\"p\",\"count\":-1}]}",

@@ -82,6 +82,7 @@ Test(equinix, pool_is_what_has_both_tags)
                        "null"));
     talker_expect_end(talk, AS_TALK_OK, "");
     const struct as_group_view *view = &given.talk.view;
+    talker_expect_backing(&given, "equinix/pro-1/prod/web ");
     cr_expect_eq(view->size, 4); /* all but the one that leaves */
     cr_expect_eq(view->min, -1);
     cr_expect_eq(view->max, -1);

@@ -101,6 +101,7 @@ Test(externalgrpc, reads_a_group)
                  "\x0a\x04\x0a\x02p5"));
     talker_expect_end(talk, AS_TALK_OK, "");
     const struct as_group_view *view = &given.talk.view;
+    talker_expect_backing(&given, "externalgrpc/https://driver:8086/ng1 ");
     cr_assert_eq(view->size, 3);
     cr_assert_eq(view->min, 1);
     cr_assert_eq(view->max, 10);

@@ -33,7 +33,7 @@ static void begin_change(enum as_group_verb verb, int32_t from, int32_t to)
 static void answer_size(int size)
 {
     char body[64];
-    snprintf(body, sizeof(body), "{\"targetSize\":%d}", size);
+    snprintf(body, sizeof(body), "{\"id\":\"11\",\"targetSize\":%d}", size);
     talker_answer(talk, 200, body);
 }
 
@@ -64,7 +64,7 @@ Test(gce, reads_size_instances_zones)
     talker_expect_headers(talk, "");
     cr_assert_not(talk->request.is_change);
     talker_answer(talk, 200,
-                  "{\"name\":\"workers\",\"targetSize\":3,\"fingerprint\":\"abc=\","
+                  "{\"id\":\"11\",\"name\":\"workers\",\"targetSize\":3,\"fingerprint\":\"abc=\","
                   "\"status\":{\"isStable\":true},\"currentActions\":{\"none\":3}}");
     talker_expect(talk, "POST", WORKERS LIST, "");
     cr_assert_not(talk->request.is_change, "a list is a question");
@@ -79,6 +79,7 @@ Test(gce, reads_size_instances_zones)
     cr_assert_null(given.talk.view.controller);
     cr_assert_null(given.talk.view.shortage);
     cr_assert_str_eq(given.talk.view.version, "", "nothing can be set on condition of it");
+    talker_expect_backing(&given, "gce/11 ");
     cr_assert_eq(given.talk.view.instance_count, 3);
     talker_expect_instance(&given, 0,
                            "europe-west1-b/workers/w-1 gce://shop/europe-west1-b/w-1 "
@@ -88,7 +89,7 @@ Test(gce, reads_size_instances_zones)
 Test(gce, reads_page_after_page)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200, "{\"targetSize\":2}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":2}");
     talker_answer(talk, 200,
                   "{\"managedInstances\":[" INSTANCE("w-1", RUNS) "],\"nextPageToken\":\"a+/=\"}");
     talker_expect(talk, "POST", WORKERS LIST "&pageToken=a%2B%2F%3D", "");
@@ -100,7 +101,7 @@ Test(gce, reads_page_after_page)
 Test(gce, gives_up_pages_that_never_end)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200, "{\"targetSize\":2}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":2}");
     while (talk->want == AS_TALK_SEND)
         talker_answer(talk, 200, "{\"nextPageToken\":\"again\"}");
     talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 2 pages: it never ends");
@@ -109,7 +110,7 @@ Test(gce, gives_up_pages_that_never_end)
 Test(gce, an_empty_group_has_no_instances)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200, "{\"targetSize\":0}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":0}");
     talker_answer(talk, 200, "{}");
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_eq(given.talk.view.size, 0);
@@ -121,7 +122,7 @@ Test(gce, a_regional_group_names_each_instances_zone)
     begin_in("region", "europe-west1", AS_GROUP_READ);
     const char *base = COMPUTE "projects/shop/regions/europe-west1/instanceGroupManagers/workers";
     talker_expect(talk, "GET", base, "");
-    talker_answer(talk, 200, "{\"targetSize\":1}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":1}");
     talker_answer(talk, 200,
                   "{\"managedInstances\":[{\"instance\":\"" AT("europe-west1-d", "w-1") "\"," RUNS
                                                                                         "}]}");
@@ -166,7 +167,7 @@ Test(gce, knows_what_becomes_of_an_instance)
     };
     char body[2048], want[256], next[32];
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200, "{\"targetSize\":26}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":26}");
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         snprintf(next, sizeof(next), "more-%zu", i);
         snprintf(body, sizeof(body),
@@ -183,8 +184,9 @@ Test(gce, knows_what_becomes_of_an_instance)
 Test(gce, instances_held_ready_are_no_part_of_the_group)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200,
-                  "{\"targetSize\":1,\"targetSuspendedSize\":1,\"targetStoppedSize\":1}");
+    talker_answer(
+        talk, 200,
+        "{\"id\":\"11\",\"targetSize\":1,\"targetSuspendedSize\":1,\"targetStoppedSize\":1}");
     talker_answer(talk, 200,
                   "{\"managedInstances\":[" INSTANCE("w-1", RUNS) "," INSTANCE(
                       "w-2", "\"instanceStatus\":\"SUSPENDED\",\"currentAction\":"
@@ -204,7 +206,9 @@ Test(gce, instances_held_ready_are_no_part_of_the_group)
 Test(gce, tells_why_instances_do_not_come)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200, "{\"targetSize\":3,\"currentActions\":{\"creating\":2,\"none\":1}}");
+    talker_answer(
+        talk, 200,
+        "{\"id\":\"11\",\"targetSize\":3,\"currentActions\":{\"creating\":2,\"none\":1}}");
     talker_answer(
         talk, 200,
         "{\"managedInstances\":[" INSTANCE("w-1", RUNS ",\"lastAttempt\":{}") "," INSTANCE(
@@ -227,9 +231,10 @@ Test(gce, tells_why_instances_do_not_come)
 Test(gce, names_the_autoscaler_that_sets_the_size)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200,
-                  "{\"targetSize\":1,\"status\":{\"autoscaler\":\"https://www.googleapis.com/"
-                  "compute/v1/" ZONE "/autoscalers/workers-as\"}}");
+    talker_answer(
+        talk, 200,
+        "{\"id\":\"11\",\"targetSize\":1,\"status\":{\"autoscaler\":\"https://www.googleapis.com/"
+        "compute/v1/" ZONE "/autoscalers/workers-as\"}}");
     talker_answer(talk, 200, "{}");
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_str_eq(given.talk.view.controller, "Google's autoscaler workers-as");
@@ -253,7 +258,8 @@ Test(gce, sees_instances_come_and_go)
         char body[256];
         given = (struct talker_group){0};
         begin(AS_GROUP_READ);
-        snprintf(body, sizeof(body), "{\"targetSize\":1,\"currentActions\":%s}", rows[i].actions);
+        snprintf(body, sizeof(body), "{\"id\":\"11\",\"targetSize\":1,\"currentActions\":%s}",
+                 rows[i].actions);
         talker_answer(talk, 200, body);
         cr_expect_eq(given.talk.view.in_progress, rows[i].is_in_progress, "%s", rows[i].actions);
         if (i + 1 < AS_ARRAY_SIZE(rows))
@@ -270,12 +276,17 @@ Test(gce, refuses_answers_of_another_shape)
     } rows[] = {
         {"", "get_instance_group_manager: the answer is not JSON: '[' or '{' expected near end of "
              "file"},
-        {"{\"targetSize\":3", "get_instance_group_manager: the answer is not JSON: '}' expected "
-                              "near end of file"},
+        {"{\"id\":\"11\",\"targetSize\":3",
+         "get_instance_group_manager: the answer is not JSON: '}' expected "
+         "near end of file"},
         {"[]", "get_instance_group_manager: the answer has no targetSize"},
-        {"{\"targetSize\":-1}", "get_instance_group_manager: the answer has no targetSize"},
-        {"{\"targetSize\":{}}", "get_instance_group_manager: the answer has no targetSize"},
-        {"{\"targetSize\":2147483648}", "get_instance_group_manager: the answer has no targetSize"},
+        {"{\"targetSize\":1}", "get_instance_group_manager: the answer has no id"},
+        {"{\"id\":\"11\",\"targetSize\":-1}",
+         "get_instance_group_manager: the answer has no targetSize"},
+        {"{\"id\":\"11\",\"targetSize\":{}}",
+         "get_instance_group_manager: the answer has no targetSize"},
+        {"{\"id\":\"11\",\"targetSize\":2147483648}",
+         "get_instance_group_manager: the answer has no targetSize"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         given = (struct talker_group){0};
@@ -291,7 +302,7 @@ Test(gce, refuses_answers_of_another_shape)
 Test(gce, refuses_a_group_that_is_too_large)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200, "{\"targetSize\":20001}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":20001}");
     talker_expect_end(talk, AS_TALK_CONFIGURATION, "the group has more than 20000 instances");
 }
 
@@ -310,7 +321,7 @@ Test(gce, refuses_instances_with_other_names)
         char body[512];
         given = (struct talker_group){0};
         begin(AS_GROUP_READ);
-        talker_answer(talk, 200, "{\"targetSize\":1}");
+        talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":1}");
         snprintf(body, sizeof(body), "{\"managedInstances\":[{\"instance\":\"%s\",%s}]}", urls[i],
                  RUNS);
         talker_answer(talk, 200, body);
@@ -324,7 +335,7 @@ Test(gce, refuses_instances_with_other_names)
 Test(gce, what_has_no_name_yet_is_no_instance)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200, "{\"targetSize\":1}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":1}");
     talker_answer(talk, 200, "{\"managedInstances\":[{\"currentAction\":\"CREATING\"},7]}");
     talker_expect_end(talk, AS_TALK_OK, "");
     cr_assert_eq(given.talk.view.instance_count, 0);
@@ -336,7 +347,7 @@ Test(gce, grows_to_a_size_once)
 {
     begin_change(AS_GROUP_GROW, 3, 5);
     talker_expect(talk, "GET", WORKERS, "");
-    talker_answer(talk, 200, "{\"targetSize\":3}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":3}");
     /* the id of one change is always the same: SHA-256 of the ULID and the change */
     talker_expect(talk, "POST",
                   WORKERS "/resize?size=5&requestId=8b6dee0d-c4ee-42d9-9d25-23141c7bb5b8", "");
@@ -353,7 +364,7 @@ Test(gce, a_regional_group_grows_in_its_region)
     given.talk.from = 1;
     given.talk.to = 2;
     begin_in("region", "europe-west1", AS_GROUP_GROW);
-    talker_answer(talk, 200, "{\"targetSize\":1}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":1}");
     cr_assert(as_str_starts_with(talk->request.url,
                                  COMPUTE "projects/shop/regions/europe-west1/"
                                          "instanceGroupManagers/workers/resize?size=2&requestId="));
@@ -365,14 +376,14 @@ Test(gce, a_regional_group_grows_in_its_region)
 Test(gce, does_not_set_a_size_that_has_changed)
 {
     begin_change(AS_GROUP_GROW, 3, 5);
-    talker_answer(talk, 200, "{\"targetSize\":7}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":7}");
     talker_expect_end(talk, AS_TALK_BUSY, "its size is 7, not 3: somebody else has set it");
 }
 
 Test(gce, does_not_work_against_an_autoscaler)
 {
     begin_change(AS_GROUP_GROW, 3, 5);
-    talker_answer(talk, 200, "{\"targetSize\":3,\"status\":{\"autoscaler\":\"as\"}}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":3,\"status\":{\"autoscaler\":\"as\"}}");
     talker_expect_end(talk, AS_TALK_CONFIGURATION,
                       "Google's autoscaler as sets the size of this group: two would undo each "
                       "other's work; switch one off");
@@ -381,14 +392,14 @@ Test(gce, does_not_work_against_an_autoscaler)
 Test(gce, does_not_grow_beyond_all_bounds)
 {
     begin_change(AS_GROUP_GROW, 3, INT32_MAX);
-    talker_answer(talk, 200, "{\"targetSize\":3}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":3}");
     talker_expect_end(talk, AS_TALK_CONFIGURATION, "a group has at most 20000 instances");
 }
 
 Test(gce, an_answer_that_was_lost_leaves_it_open)
 {
     begin_change(AS_GROUP_GROW, 3, 5);
-    talker_answer(talk, 200, "{\"targetSize\":3}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":3}");
     talker_break(talk, AS_HTTP_TIMEOUT, "timed out");
     talker_expect_end(talk, AS_TALK_TIMEOUT, "resize: timed out");
     cr_assert(talk->is_ambiguous);
@@ -397,7 +408,7 @@ Test(gce, an_answer_that_was_lost_leaves_it_open)
 Test(gce, an_answer_that_cannot_be_read_leaves_it_open)
 {
     begin_change(AS_GROUP_GROW, 3, 5);
-    talker_answer(talk, 200, "{\"targetSize\":3}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":3}");
     talker_answer(talk, 200, "<html>");
     cr_assert_eq(talk->fault, AS_TALK_RETRY);
     cr_assert(talk->is_ambiguous);
@@ -407,7 +418,7 @@ Test(gce, an_answer_that_cannot_be_read_leaves_it_open)
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
         given = (struct talker_group){0};
         begin_change(AS_GROUP_GROW, 3, 5);
-        talker_answer(talk, 200, "{\"targetSize\":3}");
+        talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":3}");
         talker_answer(talk, 200, names[i]);
         talker_expect_end(talk, AS_TALK_RETRY, "resize: the answer has no name");
         cr_assert(talk->is_ambiguous);
@@ -419,7 +430,7 @@ Test(gce, an_answer_that_cannot_be_read_leaves_it_open)
 Test(gce, an_operation_may_fail_at_once)
 {
     begin_change(AS_GROUP_GROW, 3, 5);
-    talker_answer(talk, 200, "{\"targetSize\":3}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":3}");
     talker_answer(talk, 200,
                   "{\"name\":\"op\",\"status\":\"DONE\",\"error\":{\"errors\":[{\"code\":"
                   "\"QUOTA_EXCEEDED\",\"message\":\"Quota 'CPUS' exceeded.  Limit: 8.0\"}]}}");
@@ -653,7 +664,8 @@ Test(gce, an_autoscaler_that_came_meanwhile_is_respected)
     static const char *const ids[] = {"europe-west1-b/workers/w-1"};
     given = (struct talker_group){.talk = {.instances = ids, .instance_count = 1}};
     begin_change(AS_GROUP_REMOVE, 1, 0);
-    talker_answer(talk, 200, "{\"targetSize\":1,\"status\":{\"autoscaler\":\"x/web\"}}");
+    talker_answer(talk, 200,
+                  "{\"id\":\"11\",\"targetSize\":1,\"status\":{\"autoscaler\":\"x/web\"}}");
     google_members(talk, ids, 1);
     talker_expect_end(talk, AS_TALK_CONFIGURATION,
                       "Google's autoscaler web sets the size of this group: two would undo each "
@@ -665,7 +677,7 @@ Test(gce, an_autoscaler_that_came_meanwhile_is_respected)
 static void read_three(const char *second, const char *third)
 {
     char body[2048];
-    talker_answer(talk, 200, "{\"targetSize\":3}");
+    talker_answer(talk, 200, "{\"id\":\"11\",\"targetSize\":3}");
     snprintf(body, sizeof(body),
              "{\"managedInstances\":[" INSTANCE("w-1", RUNS) ",{\"instance\":\"" AT(
                  "z", "w-2") "\",%s},{\"instance\":\"" AT("z", "w-3") "\",%s}]}",

@@ -46,7 +46,8 @@ TestSuite(gke, .fini = end);
 static void answer_size_of(int size)
 {
     char body[64];
-    snprintf(body, sizeof(body), "{\"targetSize\":%d}", size);
+    const char *name = strrchr(talk->request.url, '/') + 1; /* its id, as names differ */
+    snprintf(body, sizeof(body), "{\"id\":\"%s\",\"targetSize\":%d}", name, size);
     talker_answer(talk, 200, body);
 }
 
@@ -69,6 +70,7 @@ Test(gke, the_size_is_the_sum_of_the_groups)
     talker_answer(talk, 200,
                   "{\"managedInstances\":[{\"instance\":\"" AT("d", "n-2") "\"," RUNS "}]}");
     talker_expect_end(talk, AS_TALK_OK, "");
+    talker_expect_backing(&given, "gce/grp-b gce/grp-c gce/grp-d ");
     cr_assert_eq(given.talk.view.size, 4, "not three zones of nine");
     cr_assert_eq(given.talk.view.instance_count, 2);
     talker_expect_instance(&given, 0, "b/grp-b/n-1 gce://shop/b/n-1 b running");

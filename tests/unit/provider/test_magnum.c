@@ -60,6 +60,7 @@ Test(magnum, group_is_read)
     cr_expect_null(view->controller);
     cr_expect_null(view->shortage);
     cr_expect_str_eq(view->version, "");
+    talker_expect_backing(&given, "magnum/" UUID " "); /* also by its name */
     cr_expect_str_eq(view->node_label, "magnum.openstack.org/nodegroup=default-worker");
     cr_assert_eq(view->instance_count, 2);
     talker_expect_instance(&given, 0, "10.0.0.4 10.0.0.4 - running");

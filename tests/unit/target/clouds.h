@@ -89,7 +89,7 @@ struct cloud {
         {"POST", "/resize?", .body = GOOGLE_OPERATION, .is_change = true},                         \
         {"POST", "/deleteInstances?", .body = GOOGLE_OPERATION, .is_change = true},                \
     {                                                                                              \
-        "GET", "/instanceGroupManagers/web", .body = "{\"targetSize\":2}"                          \
+        "GET", "/instanceGroupManagers/web", .body = "{\"id\":\"7\",\"targetSize\":2}"             \
     }
 #define GOOGLE_ENDS                                                                                \
     {GOOGLE_ERROR("INTERNAL_ERROR", "Internal error."), "INTERNAL_ERROR: Internal error.",         \
@@ -134,7 +134,8 @@ struct cloud {
     {"POST", "Action=DescribeAutoScalingGroups",                                                   \
      .body = AWS_RESPONSE("DescribeAutoScalingGroups",                                             \
                           "<AutoScalingGroups><member><AutoScalingGroupName>web"                   \
-                          "</AutoScalingGroupName><DesiredCapacity>2</DesiredCapacity>"            \
+                          "</AutoScalingGroupName><AutoScalingGroupARN>arn:g</"                    \
+                          "AutoScalingGroupARN><DesiredCapacity>2</DesiredCapacity>"               \
                           "<Instances>" AWS_INSTANCE("i-1")                                        \
                               AWS_INSTANCE("i-2") "</Instances>"                                   \
                                                   "</member></AutoScalingGroups>")},               \

@@ -101,7 +101,8 @@ static struct world_answer serve_cloud(const char *body)
         return say(200, fails_later ? AWS_ACTIVITY("Failed") : AWS_ACTIVITY("Successful"));
     at = snprintf(text, sizeof(text),
                   "<DescribeAutoScalingGroupsResponse><DescribeAutoScalingGroupsResult>"
-                  "<AutoScalingGroups><member><AutoScalingGroupName>web</AutoScalingGroupName>"
+                  "<AutoScalingGroups><member><AutoScalingGroupName>web</"
+                  "AutoScalingGroupName><AutoScalingGroupARN>arn:g</AutoScalingGroupARN>"
                   "<DesiredCapacity>%d</DesiredCapacity><MaxSize>600</MaxSize><Instances>",
                   desired);
     for (int i = 0; i < machine_count; i++)

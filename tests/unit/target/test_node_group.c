@@ -289,7 +289,7 @@ Test(node_group, a_part_that_was_accepted_is_a_step_of_its_size)
          .body =
              "{\"error\":{\"errors\":[{\"reason\":\"quotaExceeded\"}],\"message\":\"no more\"}}"},
         {"POST", "/listManagedInstances?", .body = "{}"},
-        {"GET", "/instanceGroupManagers/", .body = "{\"targetSize\":1}"},
+        {"GET", "/instanceGroupManagers/", .body = "{\"id\":\"7\",\"targetSize\":1}"},
         {"GET", "/nodePools/web",
          .body = "{\"status\":\"RUNNING\",\"instanceGroupUrls\":["
                  "\"https://x/compute/v1/projects/p/zones/zone-a/instanceGroupManagers/a\","
@@ -298,7 +298,7 @@ Test(node_group, a_part_that_was_accepted_is_a_step_of_its_size)
     memcpy(pool.answers, zones, sizeof(zones));
     pool.poll = (struct cloud_answer){.method = "GET", .part = "zone-a/instanceGroupManagers/a"};
     start(&pool);
-    operation = (struct cloud_answer){.status = 200, .body = "{\"targetSize\":2}"};
+    operation = (struct cloud_answer){.status = 200, .body = "{\"id\":\"7\",\"targetSize\":2}"};
     scale_to(4);
     cr_expect(result.is_accepted, "%s", result.message);
     cr_expect_not(result.is_ambiguous);
@@ -307,6 +307,36 @@ Test(node_group, a_part_that_was_accepted_is_a_step_of_its_size)
     cr_expect(result.is_shortage);
     cr_expect(strstr(result.message, "accepted in part: resize: HTTP 403"), "%s", result.message);
     stop();
+}
+
+/* ---- the resources behind a group ---- */
+
+Test(node_group, each_cloud_names_the_resources_behind_a_group)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(clouds); i++) {
+        start(&clouds[i]);
+        observe(port, group);
+        cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s: %s", clouds[i].name,
+                     observation.message);
+        cr_expect_gt(observation.backing_count, 0, "%s", clouds[i].name);
+        stop();
+    }
+}
+
+/* An Auto Scaling group was replaced after the decision, say. */
+Test(node_group, a_group_with_other_resources_than_decided_is_not_changed)
+{
+    static const char *const others[] = {"other/1"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(clouds); i++) {
+        const struct as_scale_request request = {
+            .from = 2, .to = 3, .decision_id = "01HD", .backing = others, .backing_count = 1};
+        start(&clouds[i]);
+        port->scale(port, 8, group, &request, keep_result, NULL);
+        world_run(&world);
+        cr_expect_eq(result.outcome, AS_REASON_CONFLICT, "%s: %s", clouds[i].name, result.message);
+        cr_expect_eq(changes, 0, "%s", clouds[i].name);
+        stop();
+    }
 }
 
 /* ---- lists ---- */

@@ -37,7 +37,8 @@ static const char *print_fleet(void)
     static char text[8192];
     int at = snprintf(text, sizeof(text),
                       "<DescribeAutoScalingGroupsResponse><DescribeAutoScalingGroupsResult>"
-                      "<AutoScalingGroups><member><AutoScalingGroupName>web</AutoScalingGroupName>"
+                      "<AutoScalingGroups><member><AutoScalingGroupName>web</"
+                      "AutoScalingGroupName><AutoScalingGroupARN>arn:g</AutoScalingGroupARN>"
                       "<DesiredCapacity>%d</DesiredCapacity><Instances>",
                       fleet.desired);
     for (int i = 0; i < INSTANCES; i++) {

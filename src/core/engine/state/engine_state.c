@@ -336,9 +336,20 @@ void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t coun
     pool->asked_count = count;
 }
 
+void backing_forget(struct backing *backing)
+{
+    for (size_t i = 0; i < backing->count; i++)
+        free(backing->names[i]);
+    free(backing->names);
+    backing->names = NULL;
+    backing->count = 0;
+    backing->is_known = false;
+}
+
 struct target *target_free(struct target *target)
 {
     share_free(&target->share);
+    backing_forget(&target->backing);
     as_arena_deinit(&target->pool.texts);
     as_arena_deinit(&target->pool.asked_texts);
     free(target->pool.seen);

@@ -235,6 +235,19 @@ struct pool { /* of a pool, or of a node group that is one of itself (engine_poo
     struct as_pool_seen *seen; /* by the last look; NULL: nothing */
 };
 
+struct backing { /* the resources behind the target (engine_aliases.h); in memory alone */
+    TAILQ_ENTRY(target) link, in_waiting;
+    bool is_candidate; /* its resources may be another target's, too */
+    bool is_known;
+    bool is_awaited; /* by others: its resources are to be read */
+    bool is_probe;   /* the present observation is only for its resources */
+    bool is_waiting; /* for others' resources */
+    char **names;    /* as last read */
+    size_t count;
+    as_mono_time tried; /* the last reading; INT64_MIN: not since the rules were loaded */
+    enum as_reason outcome;
+};
+
 struct request { /* for an approval (engine_approvals.h); of a rule at most one */
     TAILQ_ENTRY(request) in_target;
     struct as_approval_state state; /* owns its texts */
@@ -402,6 +415,7 @@ struct target {
     struct resize resize;
     struct share share;
     struct overdue overdue;
+    struct backing backing;
     struct pool pool;
     char *template_; /* of a node group: the last one, as in as_nodes_seen; NULL: none */
     bool names_instances, is_relative; /* as last observed */
@@ -483,7 +497,10 @@ struct as_engine {
     struct target_list held_back; /* waiting for their `after`; in order of waiting */
     struct target_list surveying; /* pools that have their turn: from look to shares settled */
     struct target_list surveys_waiting;
-    struct follow_list follows; /* of all targets, by `applied` */
+    struct target_list candidates;      /* all targets that may be others, too */
+    struct target_list backing_waiting; /* candidates that wait for others' resources */
+    size_t awaited_count;               /* candidates whose resources others wait for */
+    struct follow_list follows;         /* of all targets, by `applied` */
 
     struct pause pause, halt; /* of all targets: by an operator; by the kill switch */
     struct target_list paused;
@@ -584,6 +601,7 @@ struct request *request_free(struct request *request);
 void requests_deinit(struct target *target); /* and its free steps */
 struct intent *intent_free(struct intent *intent);
 void share_free(struct share *share);
+void backing_forget(struct backing *backing);                                       /* its names */
 void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count); /* copies */
 void lock_cause_free(struct lock_cause *cause);
 void store_keys_free(struct store_keys *keys);

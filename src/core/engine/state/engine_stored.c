@@ -426,11 +426,13 @@ static void take_history(struct target *target, const struct as_target_state *st
 }
 
 /* What is to go on after a restart needs the address before an alert gives it: what is unfinished,
- * floors, and the schedules of an entry with templates. */
+ * floors, and the schedules of an entry with templates. So does a node group that other targets may
+ * be, too. */
 static bool needs_address(const struct target *target)
 {
     const bool is_templated =
-        target->config ? target->config->is_templated : target->entry && *target->entry;
+        target->config ? target->config->is_templated
+                       : (target->entry && *target->entry) || target->backing.is_candidate;
     return target->ending_count > 0 || target->ordered.is_set || target->growth.is_open ||
            target->resize.is_open || target->resize.is_above || target->floor.size > 0 ||
            (is_templated && target->ref->field_count > 0);

@@ -68,6 +68,17 @@ static struct target *find(const struct as_engine *engine, const struct as_targe
     return target_find(engine, ref->key);
 }
 
+/* A node group may be another one under another name; of other kinds their entry says so. */
+static void note_candidate(struct as_engine *engine, struct target *target)
+{
+    if (target->backing.is_candidate ||
+        !(target->ref->kind->has_nodes || (target->config && target->config->family)))
+        return;
+    target->backing.is_candidate = true;
+    target->backing.tried.us = INT64_MIN;
+    TAILQ_INSERT_TAIL(&engine->candidates, target, backing.link);
+}
+
 static struct target *make(struct as_engine *engine, struct as_target_ref *ref_taken)
 {
     struct target *target = as_xcalloc(1, sizeof(*target));
@@ -89,6 +100,7 @@ static struct target *make(struct as_engine *engine, struct as_target_ref *ref_t
     TAILQ_INIT(&target->requests);
     RB_INSERT(target_tree, &engine->targets, target);
     engine->target_count++;
+    note_candidate(engine, target);
     return target;
 }
 
@@ -120,8 +132,10 @@ void target_set_config(struct as_engine *engine, struct target *target,
     if (target->config)
         LIST_REMOVE(target, of_entry);
     target->config = config;
-    if (config)
-        LIST_INSERT_HEAD(&engine->members[config - engine->ruleset->targets], target, of_entry);
+    if (!config)
+        return;
+    LIST_INSERT_HEAD(&engine->members[config - engine->ruleset->targets], target, of_entry);
+    note_candidate(engine, target);
 }
 
 /* True also if the former has no address. */
@@ -288,7 +302,9 @@ void target_back_off(struct as_engine *engine, struct target *target, enum as_re
         return;
     }
     const bool refused = outcome == AS_REASON_FORBIDDEN || outcome == AS_REASON_REJECTED ||
-                         outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_DID_NOT_COME;
+                         outcome == AS_REASON_TARGET_NOT_FOUND ||
+                         outcome == AS_REASON_TARGET_NOT_ALLOWED ||
+                         outcome == AS_REASON_DID_NOT_COME;
     int64_t delay = refused ? BACKOFF_REFUSED_US : BACKOFF_FIRST_US;
     for (unsigned i = 0; i < target->failures && delay < BACKOFF_MAX_US; i++)
         delay *= 2;

@@ -15,6 +15,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/sized.h>
 
+#include "engine/aliases/engine_aliases.h"
 #include "engine/approvals/engine_approvals.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/follow/engine_records.h"
@@ -192,6 +193,8 @@ static void send(struct as_engine *engine, struct target *target)
         .nodes = target_get_nodes(target),
         .take = (const char *const *)intent->take,
         .take_count = intent->take_count,
+        .backing = (const char *const *)target->backing.names,
+        .backing_count = target->backing.count,
     };
     memcpy(request->version, intent->version, strlen(intent->version) + 1);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_SCALE);
@@ -278,6 +281,8 @@ static const char *find_obstacle(const struct as_engine *engine, struct target *
 {
     if (intent->generation != engine->generation)
         return "not sent, as the rules have changed since it was decided";
+    if (alias_is_refused(engine, target))
+        return "not sent, as another target was found to be the same group since it was decided";
     if (floor_forbids(engine, target, intent) && !growth_is_taken_back(target, intent))
         return "not sent, as a floor has been ordered since it was decided";
     return pauses_find_obstacle(engine, target, intent);

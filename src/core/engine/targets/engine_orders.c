@@ -15,6 +15,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/sized.h>
 
+#include "engine/aliases/engine_aliases.h"
 #include "engine/approvals/engine_approvals.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/holds/engine_floors.h"
@@ -69,14 +70,19 @@ static struct target *find_by_former_id(struct as_engine *engine, const char *id
     return *count_out == 1 ? found : NULL;
 }
 
-/* Whether a template of the rule files may give this id later. */
-static bool may_come(const struct as_engine *engine, const char *id)
+/* A reference for an id that a template of the rule files may give later; NULL: none may. A node
+ * group gets its address, so that its aliases are known (engine_aliases.h). */
+static struct as_target_ref *find_coming(const struct as_engine *engine, const char *id)
 {
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
-        if (as_target_may_have_id(&engine->ruleset->targets[i], id))
-            return true;
+        const struct as_target_config *entry = &engine->ruleset->targets[i];
+        struct as_target_ref *ref;
+        if (!as_target_may_have_id(entry, id))
+            continue;
+        ref = as_target_ref_of_group(entry, id);
+        return ref ? ref : target_ref_of_id(id);
     }
-    return false;
+    return NULL;
 }
 
 struct deed { /* an order being carried out */
@@ -278,7 +284,10 @@ static void scale(struct as_engine *engine, struct deed *deed)
         return;
     }
     const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
-    if (is_dry(engine, target)) {
+    const char *obstacle = alias_find_obstacle(engine, target);
+    if (obstacle) {
+        refuse(engine, deed, AS_ORDER_REFUSED, "%s", obstacle);
+    } else if (is_dry(engine, target)) {
         refuse(engine, deed, AS_ORDER_REFUSED, "dry run: nothing is changed");
     } else if (!order->force && (order->replicas < bounds.min || order->replicas > bounds.max)) {
         refuse(engine, deed, AS_ORDER_OUT_OF_BOUNDS, "%d is not within %d and %d: force it",
@@ -317,6 +326,11 @@ static void set_floor(struct as_engine *engine, struct deed *deed)
     if (!order->is_end && target->config->pool) {
         refuse(engine, deed, AS_ORDER_REFUSED,
                "a pool has no size of its own: order the floor of one of its groups");
+        return;
+    }
+    const char *obstacle = order->is_end ? NULL : alias_find_obstacle(engine, target);
+    if (obstacle) {
+        refuse(engine, deed, AS_ORDER_REFUSED, "%s", obstacle);
         return;
     }
     if (!order->is_end && order->replicas > target_get_bounds(engine, target).max) {
@@ -395,9 +409,10 @@ static struct target *find(struct as_engine *engine, const struct as_order *orde
         return group;
     if (!target)
         target = find_by_name(engine, order->target, count_out);
-    if (!target && order->kind == AS_ORDER_PAUSE && may_come(engine, order->target))
-        target = target_get(engine, target_ref_of_id(order->target));
-    return target;
+    if (target || order->kind != AS_ORDER_PAUSE)
+        return target;
+    struct as_target_ref *coming = find_coming(engine, order->target);
+    return coming ? target_get(engine, coming) : NULL;
 }
 
 /* The kill switch refuses each order that can lead to a change, now or after its removal, and each
@@ -515,6 +530,7 @@ bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_
 {
     const bool is_final = outcome == AS_REASON_FORBIDDEN || outcome == AS_REASON_REJECTED ||
                           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_NO_PODS ||
+                          outcome == AS_REASON_TARGET_NOT_ALLOWED ||
                           outcome == AS_REASON_DID_NOT_COME;
     const bool is_stopped = target->ordered.is_stopped && !is_on_its_way(target) && !is_told;
     if (!target->ordered.is_set ||
@@ -525,7 +541,10 @@ bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_
     else if (is_stopped)
         give_up(engine, target, AS_REASON_SUPERSEDED, stopped);
     else
-        give_up(engine, target, outcome, "given up: the target could not be observed");
+        give_up(engine, target, outcome,
+                outcome == AS_REASON_TARGET_NOT_ALLOWED
+                    ? "given up: the group belongs to another target, as the record before says"
+                    : "given up: the target could not be observed");
     return true;
 }
 

@@ -3,12 +3,16 @@
  *
  *   phase      event                               next       what is done
  *   idle       due, and used by something          observing  its size is requested, and queries
+ *   idle       due, others wait for its resources  observing  they are read, and nothing else
  *   idle       due, backing off or held back       idle       it waits for its deadline
  *   idle       due, used by nothing                idle       forgotten once its locks are over
  *   idle       due, a pool without its turn        idle       made ready when its turn comes
  *   idle       due, a pool with shares             idle       those that are overdue end
  *   idle       due, a pool with queries            sampling   they are asked before its look
- *   observing  seen, size is that of `maybe`       outcome    locks and steps of that request begin
+ *   observing  seen, only for its resources        idle       others that wait for them are made
+ * ready observing  seen, size is that of `maybe`       outcome    locks and steps of that request
+ * begin observing  seen, others' resources are needed  idle       made ready when they are read
+ *   observing  seen, another target has precedence idle       as a failed observation
  *   observing  seen, `growth` is overdue           intent     what has not come is taken back
  *   observing  seen, `resize` did not come, or     intent     the size before it, or the last one,
  *              pods came later                                is set
@@ -45,15 +49,19 @@
  *   ordered  an operator's size that is not set yet: comes before the rules, asks no queries
  *   growth   an increase that has not come yet
  *
+ * Long because the table and what it says are read as one.
+ *
  * A target with a share is observed every SHARE_LOOK_US, one with a growth every GROWTH_LOOK_US or
  * more often.
  */
 #include "engine_phases.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine/aliases/engine_aliases.h"
 #include "engine/approvals/engine_approvals.h"
 #include "engine/follow/engine_follow.h"
 #include "engine/holds/engine_floors.h"
@@ -130,12 +138,17 @@ static bool is_scheduled(const struct as_engine *engine, const struct target *ta
             get_forget_time(target).us > engine->mono.us);
 }
 
-static bool is_needed(const struct as_engine *engine, const struct target *target)
+/* Something wants it now. */
+static bool is_used(const struct as_engine *engine, const struct target *target)
 {
     return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
            target->growth.is_open || target->resize.is_open || target->resize.is_above ||
-           target->share.pool || target->overdue.count > 0 || is_named(target) ||
-           is_scheduled(engine, target);
+           target->share.pool || target->overdue.count > 0 || is_scheduled(engine, target);
+}
+
+static bool is_needed(const struct as_engine *engine, const struct target *target)
+{
+    return is_used(engine, target) || is_named(target);
 }
 
 /* Requests the size, and what else the rules need with it. */
@@ -162,6 +175,18 @@ static void observe(struct as_engine *engine, struct target *target)
     effect->call.observe = request;
 }
 
+/* Requests only the resources behind the target: for others, so it does not wait for them. */
+static void observe_backing(struct as_engine *engine, struct target *target)
+{
+    target->generation = engine->generation;
+    target->backing.is_probe = true;
+    target_set_phase(engine, target, PHASE_OBSERVING);
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
+    effect->ticket = target->ticket;
+    effect->call.ref = target->ref;
+    effect->call.observe = as_arena_alloc(&engine->arena, 1, sizeof(struct as_observe_request));
+}
+
 /* Whether the target waits for others. Those may wait for its place within the limits, so it gives
  * up the place. */
 static bool must_wait(struct as_engine *engine, struct target *target)
@@ -175,8 +200,14 @@ static bool must_wait(struct as_engine *engine, struct target *target)
 
 static void evaluate(struct as_engine *engine, struct target *target)
 {
-    if (engine->stopping || target->phase != PHASE_IDLE || pool_is_sharing(engine, target) ||
-        target_is_backing_off(engine, target) || must_wait(engine, target))
+    if (engine->stopping || target->phase != PHASE_IDLE)
+        return;
+    if (alias_is_awaited(target) && !target_is_backing_off(engine, target)) {
+        observe_backing(engine, target);
+        return;
+    }
+    if (pool_is_sharing(engine, target) || target_is_backing_off(engine, target) ||
+        target->backing.is_waiting || must_wait(engine, target))
         return;
     limits_on_evaluate(target);
     if (!is_needed(engine, target) && !target->maybe) {
@@ -224,6 +255,7 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
         return; /* the waiter's commit, or the end of the pause, evaluates it again */
     target_set_deadline(engine, target, AS_MONO_NEVER);
     limits_forget(engine, target);
+    alias_forget(engine, target);
     pool_forget(engine, target);
     after_forget(engine, target);
     RB_REMOVE(target_tree, &engine->targets, target);
@@ -283,7 +315,7 @@ void target_settle_down(struct as_engine *engine, struct target *target)
         effect_put_target(engine, target);
         effect_commit(engine);
     }
-    if (target->dirty)
+    if (target->dirty || alias_is_awaited(target))
         evaluate(engine, target);
     if (target->phase != PHASE_IDLE)
         return;
@@ -344,6 +376,8 @@ static void hold(struct target *target, const struct as_observation *observation
     }
     held->observation = *observation;
     held->observation.pods = pods;
+    held->observation.backing = NULL; /* already taken */
+    held->observation.backing_count = 0;
     if (observation->nodes) {
         struct as_nodes_seen *nodes = as_arena_alloc(&held->arena, 1, sizeof(*nodes));
         *nodes = *observation->nodes;
@@ -449,25 +483,59 @@ static int32_t find_take_back(struct as_engine *engine, struct target *target,
     return keep >= 0 && limits_refuse(engine, target, keep, keep) ? -1 : keep;
 }
 
+static void on_failed(struct as_engine *engine, struct target *target,
+                      const struct as_observation *observation)
+{
+    sources_drop(engine, target);
+    actions_record_failure(engine, target, observation);
+    share_on_unseen(engine, target, observation->outcome);
+    const bool ended = endings_review(engine, target, -1);
+    const bool ordered = orders_on_failure(engine, target, observation->outcome, false);
+    const bool is_gone = resize_on_unseen(target, observation->outcome);
+    if (ended || ordered || is_gone) {
+        effect_put_target(engine, target);
+        effect_commit(engine);
+    }
+    if (target->maybe && !is_needed(engine, target))
+        actions_give_up_maybe(engine, target);
+    target_back_off(engine, target, observation->outcome, observation->retry_after_us);
+    target_settle_down(engine, target);
+}
+
+/* It may be the same group as another target, whose resources are read first. Nothing is decided
+ * meanwhile. If nothing uses the target now, its next usual observation is soon enough. */
+static bool waits_for_backing(struct as_engine *engine, struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    const bool is_used_now = is_used(engine, target) || (config && config->bounds.enforce_bounds);
+    if (!alias_must_wait(engine, target, is_used_now))
+        return false;
+    sources_drop(engine, target);
+    target_settle_down(engine, target);
+    return true;
+}
+
+static bool is_refused(struct as_engine *engine, struct target *target)
+{
+    struct as_observation refused = {.outcome = AS_REASON_TARGET_NOT_ALLOWED};
+    const char *obstacle = alias_find_obstacle(engine, target);
+    if (!obstacle)
+        return false;
+    memcpy(refused.message, obstacle, strlen(obstacle) + 1);
+    on_failed(engine, target, &refused);
+    return true;
+}
+
 void target_on_observed(struct as_engine *engine, struct target *target,
                         const struct as_observation *observation)
 {
+    if (aliases_see(engine, target, observation)) {
+        target_settle_down(engine, target);
+        return;
+    }
     target->dirty = false;
     if (observation->outcome != AS_REASON_APPLIED) {
-        sources_drop(engine, target);
-        actions_record_failure(engine, target, observation);
-        share_on_unseen(engine, target, observation->outcome);
-        const bool ended = endings_review(engine, target, -1);
-        const bool ordered = orders_on_failure(engine, target, observation->outcome, false);
-        const bool is_gone = resize_on_unseen(target, observation->outcome);
-        if (ended || ordered || is_gone) {
-            effect_put_target(engine, target);
-            effect_commit(engine);
-        }
-        if (target->maybe && !is_needed(engine, target))
-            actions_give_up_maybe(engine, target);
-        target_back_off(engine, target, observation->outcome, observation->retry_after_us);
-        target_settle_down(engine, target);
+        on_failed(engine, target, observation);
         return;
     }
     target->has_size = true;
@@ -486,6 +554,8 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     templates_take(engine, target, observation);
     follow_see(engine, target, observation);
     if (target->maybe && actions_settle_maybe(engine, target, observation))
+        return;
+    if (waits_for_backing(engine, target) || is_refused(engine, target))
         return;
     if (!target->maybe)
         contention_see(engine, target, observation);

@@ -1,0 +1,278 @@
+/*
+ * Aliases: see the header.
+ *
+ * Invariants: `awaited_count` candidates are awaited; a target is in `backing_waiting` only while
+ * that count is above 0. An awaited candidate that is idle is in the ready list, or has a deadline
+ * at the end of its back-off.
+ */
+#include "engine_aliases.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine/state/engine_targets.h"
+
+/* What was read longer ago is read anew before another target relies on it. */
+#define BACKING_AGE_US (10 * AS_US_PER_MIN)
+#define OBSTACLE_MAX   (AS_MESSAGE_SIZE - 1)
+
+enum rank { RANK_NEW, RANK_STORED, RANK_FIXED };
+
+static enum rank get_rank(const struct target *target)
+{
+    if (target->config && !target->config->is_templated)
+        return RANK_FIXED;
+    return target->is_stored || target->intent || target->maybe ? RANK_STORED : RANK_NEW;
+}
+
+/* NULL: it is no alias of any target, or no rule can lead to it. */
+static const char *find_family(const struct as_engine *engine, const struct target *target)
+{
+    if (target->config)
+        return target->config->family;
+    for (size_t i = 0; i < engine->ruleset->target_count; i++) {
+        const struct as_target_config *entry = &engine->ruleset->targets[i];
+        if (entry->family && entry->is_templated && as_target_may_have_id(entry, target->ref->id))
+            return entry->family;
+    }
+    return NULL;
+}
+
+/* Whether `other` comes before the target if they have a common resource. */
+static bool has_precedence(const struct target *other, const struct target *target)
+{
+    const enum rank its = get_rank(other), own = get_rank(target);
+    if (its != own)
+        return its > own;
+    return its == RANK_FIXED || strcmp(other->ref->id, target->ref->id) < 0;
+}
+
+/* Whether the target must yield to `other` if they have a common resource. */
+static bool is_rival(const struct as_engine *engine, const struct target *target,
+                     const struct target *other)
+{
+    if (other == target || (get_rank(other) == RANK_NEW && other->open_bindings == 0) ||
+        !has_precedence(other, target))
+        return false;
+    const char *family = find_family(engine, other);
+    return family && strcmp(family, target->config->family) == 0;
+}
+
+/* NULL: none. */
+static const char *find_common(const struct backing *a, const struct backing *b)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        for (size_t j = 0; j < b->count; j++) {
+            if (strcmp(a->names[i], b->names[j]) == 0)
+                return a->names[i];
+        }
+    }
+    return NULL;
+}
+
+static bool has_family(const struct target *target)
+{
+    return target->config && target->config->family;
+}
+
+/* ---- reading ---- */
+
+static void end_waiting(struct as_engine *engine, struct target *target)
+{
+    if (!target->backing.is_waiting)
+        return;
+    target->backing.is_waiting = false;
+    TAILQ_REMOVE(&engine->backing_waiting, target, backing.in_waiting);
+}
+
+static void end_await(struct as_engine *engine, struct target *target)
+{
+    struct target *waiting;
+    if (!target->backing.is_awaited)
+        return;
+    target->backing.is_awaited = false;
+    if (--engine->awaited_count > 0)
+        return;
+    while ((waiting = TAILQ_FIRST(&engine->backing_waiting))) {
+        end_waiting(engine, waiting);
+        waiting->dirty = true;
+        target_make_ready(engine, waiting);
+    }
+}
+
+static void await(struct as_engine *engine, struct target *target)
+{
+    if (!target->backing.is_awaited)
+        engine->awaited_count++;
+    target->backing.is_awaited = true;
+    if (!target_is_backing_off(engine, target))
+        target_make_ready(engine, target);
+    else if (target->phase == PHASE_IDLE && target->deadline.us > target->retry.us)
+        target_set_deadline(engine, target, target->retry);
+}
+
+bool alias_is_awaited(const struct target *target)
+{
+    return target->backing.is_awaited;
+}
+
+static void keep(struct backing *backing, const char *const *names, size_t count)
+{
+    backing_forget(backing);
+    backing->is_known = true;
+    backing->names = as_xcalloc(count + 1, sizeof(*backing->names));
+    for (; backing->count < count; backing->count++)
+        backing->names[backing->count] = as_xstrdup(names[backing->count]);
+}
+
+/* An object has one resource, itself: as the provider `clusterapi` names it. */
+static void keep_object(struct backing *backing, const char *uid)
+{
+    char name[sizeof("kubernetes/") + AS_UID_SIZE];
+    snprintf(name, sizeof(name), "kubernetes/%s", uid);
+    keep(backing, (const char *const[]){name}, 1);
+}
+
+bool aliases_see(struct as_engine *engine, struct target *target,
+                 const struct as_observation *observation)
+{
+    struct backing *backing = &target->backing;
+    const bool is_probe = backing->is_probe;
+    backing->is_probe = false;
+    if (!backing->is_candidate || target->generation != engine->generation)
+        return is_probe;
+    backing->tried = engine->mono;
+    backing->outcome = observation->outcome;
+    if (observation->outcome == AS_REASON_TARGET_NOT_FOUND)
+        keep(backing, NULL, 0);
+    else if (observation->outcome == AS_REASON_APPLIED && target->ref->kind->has_nodes)
+        keep(backing, observation->backing, observation->backing_count);
+    else if (observation->outcome == AS_REASON_APPLIED)
+        keep_object(backing, observation->uid);
+    end_await(engine, target);
+    return is_probe;
+}
+
+/* Whether its resources are not known well enough, and can be read. A target that was only named by
+ * its id has no address. */
+static bool is_unread(const struct as_engine *engine, const struct target *target)
+{
+    const struct backing *backing = &target->backing;
+    if (target->ref->field_count == 0)
+        return false;
+    return backing->tried.us == INT64_MIN ||
+           (as_time_add(backing->tried.us, BACKING_AGE_US) <= engine->mono.us &&
+            !target_is_backing_off(engine, target));
+}
+
+bool alias_must_wait(struct as_engine *engine, struct target *target, bool is_used)
+{
+    struct target *other;
+    bool must_wait = false;
+    if (!has_family(target))
+        return false;
+    TAILQ_FOREACH (other, &engine->candidates, backing.link) {
+        if (get_rank(other) == RANK_NEW || !is_unread(engine, other) ||
+            !is_rival(engine, target, other))
+            continue;
+        await(engine, other);
+        must_wait = true;
+    }
+    if (must_wait && is_used && !target->backing.is_waiting) {
+        target->backing.is_waiting = true;
+        TAILQ_INSERT_TAIL(&engine->backing_waiting, target, backing.in_waiting);
+    }
+    return must_wait;
+}
+
+/* ---- precedence ---- */
+
+static const struct target *find_winner(const struct as_engine *engine, const struct target *target,
+                                        const char **common_out)
+{
+    const struct target *other;
+    TAILQ_FOREACH (other, &engine->candidates, backing.link) {
+        const char *common = find_common(&target->backing, &other->backing);
+        if (!common || !is_rival(engine, target, other))
+            continue;
+        *common_out = common;
+        return other;
+    }
+    return NULL;
+}
+
+/* A target of a template whose reading is refused as wrong can never be changed under its name. */
+static bool is_unknown(const struct target *target)
+{
+    return !target->backing.is_known && target->ref->field_count > 0 &&
+           !(get_rank(target) == RANK_STORED && target->backing.outcome == AS_REASON_REJECTED);
+}
+
+/* Only for a target of a template: see the header. */
+static const struct target *find_unknown(const struct as_engine *engine,
+                                         const struct target *target)
+{
+    const struct target *other;
+    if (get_rank(target) == RANK_FIXED)
+        return NULL;
+    TAILQ_FOREACH (other, &engine->candidates, backing.link) {
+        if (get_rank(other) != RANK_NEW && is_unknown(other) && is_rival(engine, target, other))
+            return other;
+    }
+    return NULL;
+}
+
+bool alias_is_refused(const struct as_engine *engine, const struct target *target)
+{
+    const char *common;
+    return has_family(target) && find_winner(engine, target, &common);
+}
+
+const char *alias_find_obstacle(struct as_engine *engine, const struct target *target)
+{
+    char text[OBSTACLE_MAX + 1];
+    const char *common;
+    if (!has_family(target))
+        return NULL;
+    const struct target *winner = find_winner(engine, target, &common);
+    const struct target *unknown = winner ? NULL : find_unknown(engine, target);
+    if (winner && get_rank(target) == RANK_FIXED)
+        snprintf(text, sizeof(text), "the same group as target %s, by %s: neither is changed",
+                 winner->ref->id, common);
+    else if (winner)
+        snprintf(text, sizeof(text), "the same group as target %s, which has precedence, by %s",
+                 winner->ref->id, common);
+    else if (unknown)
+        snprintf(text, sizeof(text), "it may be the same group as target %s, which is not read: %s",
+                 unknown->ref->id, as_reason_get_word(unknown->backing.outcome));
+    else
+        return NULL;
+    return as_arena_strdup(&engine->arena, text);
+}
+
+/* ---- the end ---- */
+
+void alias_forget(struct as_engine *engine, struct target *target)
+{
+    struct backing *backing = &target->backing;
+    end_await(engine, target);
+    end_waiting(engine, target);
+    if (backing->is_candidate)
+        TAILQ_REMOVE(&engine->candidates, target, backing.link);
+    backing->is_candidate = false;
+}
+
+void aliases_on_rules(struct as_engine *engine)
+{
+    struct target *target;
+    TAILQ_FOREACH (target, &engine->candidates, backing.link) {
+        backing_forget(&target->backing);
+        target->backing.tried.us = INT64_MIN;
+        target->backing.is_awaited = false;
+        target->dirty = target->dirty || target->backing.is_waiting;
+        end_waiting(engine, target);
+    }
+    engine->awaited_count = 0;
+}
