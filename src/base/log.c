@@ -4,9 +4,9 @@
  * nothing lost in a crash. A line that does not fit ends between characters, with cut=true. A line
  * that cannot be written is counted; the log never waits.
  *
- * Text from outside cannot forge lines or control the terminal: control characters and invalid
- * UTF-8 are escaped. Quoting of logfmt is that of go-kit (github.com/go-logfmt/logfmt), whose
- * quoted strings are JSON strings.
+ * Text from outside cannot forge lines or control the terminal: unsafe characters
+ * (base/safe_text.h) are escaped. Quoting of logfmt is that of go-kit
+ * (github.com/go-logfmt/logfmt), whose quoted strings are JSON strings.
  */
 #include <alertscaler/base/log.h>
 
@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 
@@ -62,35 +63,19 @@ static void append_tail(struct line *line, const char *text)
     line->size += size;
 }
 
-/* Size of the character at text: 1 to 4, or 0 for an invalid byte. */
-static size_t character_size(const char *text, size_t size)
-{
-    unsigned char lead = (unsigned char)*text;
-    size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    return length <= size && as_str_is_utf8(text, length) ? length : 0;
-}
-
-/* C0, DEL and the two-byte C1 controls; some terminals obey C1 controls. */
-static bool is_control(const char *text, size_t length)
-{
-    unsigned char first = (unsigned char)text[0];
-    if (length == 1)
-        return first < 0x20 || first == 0x7f;
-    return length == 2 && first == 0xc2 && (unsigned char)text[1] < 0xa0;
-}
-
 static bool needs_quotes(const char *text, size_t size)
 {
-    for (size_t at = 0, length; at < size; at += length) {
-        length = character_size(text + at, size - at);
-        if (length == 0 || is_control(text + at, length) || strchr(" =\"", text[at]) ||
+    struct as_safe_char read;
+    for (size_t at = 0; at < size; at += read.size) {
+        read = as_safe_char_read(text + at, size - at);
+        if (read.is_unsafe || strchr(" =\"", text[at]) ||
             strncmp(text + at, "\xef\xbf\xbd", 3) == 0)
             return true;
     }
     return strcmp(text, "null") == 0;
 }
 
-static bool append_escaped(struct line *line, const char *text, size_t length)
+static bool append_escaped(struct line *line, const char *text, const struct as_safe_char *read)
 {
     char escape[8];
     switch (*text) {
@@ -101,9 +86,10 @@ static bool append_escaped(struct line *line, const char *text, size_t length)
     case '\t': return append(line, "\\t", 2);
     default: break;
     }
-    if (!is_control(text, length))
-        return append(line, text, length);
-    int size = snprintf(escape, sizeof(escape), "\\u%04x", (unsigned char)text[length - 1]);
+    if (!read->is_unsafe)
+        return append(line, text, read->size);
+    const unsigned code = read->is_valid ? read->code & 0xffff : 0xfffd;
+    int size = snprintf(escape, sizeof(escape), "\\u%04x", code);
     return append(line, escape, (size_t)size);
 }
 
@@ -112,10 +98,10 @@ static void append_quoted(struct line *line, const char *text, size_t size)
     if (!append(line, "\"", 1))
         return;
     bool fits = true;
-    for (size_t at = 0; at < size && fits;) {
-        size_t length = character_size(text + at, size - at);
-        fits = length ? append_escaped(line, text + at, length) : append(line, "\\ufffd", 6);
-        at += length ? length : 1;
+    struct as_safe_char read;
+    for (size_t at = 0; at < size && fits; at += read.size) {
+        read = as_safe_char_read(text + at, size - at);
+        fits = append_escaped(line, text + at, &read);
     }
     append_tail(line, "\"");
 }

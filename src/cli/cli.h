@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 
@@ -75,6 +77,8 @@ bool as_args_has(const struct as_args *args, const char *name); /* given */
 const char *as_args_find_next(const struct as_args *args, const char *name, size_t *at_io);
 
 bool as_args_wants_json(const struct as_args *args); /* of AS_OPTION_OUTPUT */
+/* One document and a newline. Characters that a terminal might obey are \\uXXXX. */
+void as_cli_print_json(const json_t *json, size_t flags, FILE *out);
 
 /* Prints the problem on standard error in the program's form, and returns AS_EXIT_USAGE. */
 int as_cli_fail(const struct as_args *args, const char *format, ...) AS_PRINTF(2, 3);

@@ -1,6 +1,7 @@
 /*
  * The table of commands, and running one of them by argv.
  */
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/cli/main.h>
 
 #include <stdarg.h>
@@ -66,13 +67,17 @@ const struct as_command *as_command_find(const char *name)
 
 int as_cli_fail(const struct as_args *args, const char *format, ...)
 {
+    char *text = NULL;
     va_list list;
 
-    fprintf(stderr, "alertscaler %s: ", args->command->name);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    if (vasprintf(&text, format, list) < 0)
+        abort(); /* only without memory */
     va_end(list);
+    fprintf(stderr, "alertscaler %s: ", args->command->name);
+    as_safe_text_put_lines(stderr, text);
     fputc('\n', stderr);
+    free(text);
     return AS_EXIT_USAGE;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/core/decide.h>
 #include <alertscaler/wire/decision.h>
 #include <alertscaler/wire/json_writer.h>
@@ -29,7 +30,9 @@ static void answer_error(struct stream *stream, const char *text)
     struct as_json_writer json;
 
     stream->has_failed = true;
-    fprintf(stderr, "line %" PRIu64 ": %s\n", stream->number, text);
+    fprintf(stderr, "line %" PRIu64 ": ", stream->number);
+    as_safe_text_put(stderr, text);
+    fputc('\n', stderr);
     as_buf_clear(&stream->answer);
     as_json_init(&json, &stream->answer, 0);
     as_json_begin_object(&json);
@@ -67,7 +70,7 @@ static void end_line(struct stream *stream)
     if (decide(stream, &error) != 0)
         answer_error(stream, error.text);
     as_buf_append_char(&stream->answer, '\n');
-    fwrite(stream->answer.data, 1, stream->answer.size, stdout);
+    as_safe_json_put(stdout, stream->answer.data, stream->answer.size);
     as_buf_clear(&stream->line);
 }
 

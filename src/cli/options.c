@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 
 struct scan {
@@ -207,6 +208,16 @@ const char *as_args_find_next(const struct as_args *args, const char *name, size
             return given->value;
     }
     return NULL;
+}
+
+void as_cli_print_json(const json_t *json, size_t flags, FILE *out)
+{
+    char *text = json_dumps(json, flags);
+    if (!text)
+        abort(); /* only without memory */
+    as_safe_json_put(out, text, strlen(text));
+    fputc('\n', out);
+    free(text);
 }
 
 bool as_args_wants_json(const struct as_args *args)

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 
@@ -88,32 +89,27 @@ static double get_width(const struct as_chart *chart)
     return chart->width > 0 ? chart->width : WIDTH;
 }
 
-/* Characters that XML 1.0 forbids become U+FFFD. */
+/* Unsafe characters, and with them all that XML 1.0 forbids, become U+FFFD. */
 static void put_text(struct as_buf *out, const char *text)
 {
     const size_t size = strlen(text);
     const size_t shown = as_str_cut_utf8(text, size, NAME_SHOWN);
-    const bool is_utf8 = as_str_is_utf8(text, size);
+    struct as_safe_char read;
 
-    for (size_t i = 0; i < shown; i++) {
-        const unsigned char byte = (unsigned char)text[i];
-        const bool is_end = is_utf8 && byte == 0xef && (unsigned char)text[i + 1] == 0xbf &&
-                            (unsigned char)text[i + 2] >= 0xbe; /* U+FFFE, U+FFFF */
-        if (is_end)
-            i += 2;
-        if (is_end || (byte < 0x20 && byte != '\t' && byte != '\n') || byte == 0x7f ||
-            (byte >= 0x80 && !is_utf8))
+    for (size_t i = 0; i < shown; i += read.size) {
+        read = as_safe_char_read(text + i, shown - i);
+        if (read.is_unsafe && text[i] != '\t' && text[i] != '\n')
             as_buf_append_str(out, "\xef\xbf\xbd");
-        else if (byte == '&')
+        else if (text[i] == '&')
             as_buf_append_str(out, "&amp;");
-        else if (byte == '<')
+        else if (text[i] == '<')
             as_buf_append_str(out, "&lt;");
-        else if (byte == '>')
+        else if (text[i] == '>')
             as_buf_append_str(out, "&gt;");
-        else if (byte == '"')
+        else if (text[i] == '"')
             as_buf_append_str(out, "&quot;");
         else
-            as_buf_append_char(out, (char)byte);
+            as_buf_append(out, text + i, read.size);
     }
     if (shown < size)
         as_buf_append_str(out, "...");

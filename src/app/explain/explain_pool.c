@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include <alertscaler/app/record_text.h>
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/core/reason.h>
 
 #define NAMES_MAX 10 /* of the nodes that stay for one reason */

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <alertscaler/app/safe_text.h>
+#include <alertscaler/base/safe_text.h>
 
 const char *as_record_get_text(const json_t *object, const char *key)
 {

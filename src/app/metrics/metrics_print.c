@@ -13,6 +13,7 @@
 #include <alertscaler/app/version.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/regex.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/sized.h>
 
@@ -76,13 +77,19 @@ static void print_label(struct as_buf *out, const struct label *label, bool is_f
     as_buf_append_char(out, is_first ? '{' : ',');
     as_buf_append_str(out, label->name);
     as_buf_append_str(out, "=\"");
-    for (const char *at = label->value; *at; at++) {
-        switch (*at) {
-        case '\n': as_buf_append_str(out, "\\n"); break;
-        case '"': as_buf_append_str(out, "\\\""); break;
-        case '\\': as_buf_append_str(out, "\\\\"); break;
-        default: as_buf_append_char(out, *at);
-        }
+    const size_t size = strlen(label->value);
+    struct as_safe_char read;
+    for (size_t i = 0; i < size; i += read.size) {
+        const char *at = label->value + i;
+        read = as_safe_char_read(at, size - i);
+        if (*at == '\n')
+            as_buf_append_str(out, "\\n");
+        else if (read.is_unsafe) /* the value has one backslash: different values stay different */
+            as_buf_printf(out, "\\\\u%04x", (unsigned)read.code);
+        else if (*at == '"' || *at == '\\')
+            as_buf_printf(out, "\\%c", *at);
+        else
+            as_buf_append(out, at, read.size);
     }
     as_buf_append_char(out, '"');
 }

@@ -8,23 +8,11 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/encode.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
 
 #define REPLACEMENT "\xef\xbf\xbd"
-
-/* U+0080..9F, U+202A..2E and U+2066..69, U+FEFF, U+FFFE and U+FFFF. */
-static bool is_hidden(const unsigned char *bytes, size_t size)
-{
-    if (size == 2)
-        return bytes[0] == 0xc2 && bytes[1] < 0xa0;
-    if (size != 3)
-        return false;
-    const unsigned code = (unsigned)(bytes[0] & 0x0f) << 12 | (unsigned)(bytes[1] & 0x3f) << 6 |
-                          (unsigned)(bytes[2] & 0x3f);
-    return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
-           code == 0xfeff || code >= 0xfffe;
-}
 
 static void put_ascii(struct as_buf *out, char byte)
 {
@@ -34,27 +22,22 @@ static void put_ascii(struct as_buf *out, char byte)
     case '>': as_buf_append_str(out, "&gt;"); break;
     case '"': as_buf_append_str(out, "&quot;"); break;
     case '\'': as_buf_append_str(out, "&#39;"); break;
-    default:
-        if ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f)
-            as_buf_append_str(out, REPLACEMENT);
-        else
-            as_buf_append_char(out, byte);
+    default: as_buf_append_char(out, byte);
     }
 }
 
 void html_text(struct as_buf *out, const char *text)
 {
     const size_t size = strlen(text);
-    for (size_t i = 0, length; i < size; i += length) {
-        length = as_str_measure_utf8(text + i, size - i);
-        if (length == 1) {
-            put_ascii(out, text[i]);
-        } else if (length == 0 || is_hidden((const unsigned char *)text + i, length)) {
+    struct as_safe_char read;
+    for (size_t i = 0; i < size; i += read.size) {
+        read = as_safe_char_read(text + i, size - i);
+        if (read.is_unsafe && text[i] != '\n' && text[i] != '\t')
             as_buf_append_str(out, REPLACEMENT);
-            length = length > 0 ? length : 1;
-        } else {
-            as_buf_append(out, text + i, length);
-        }
+        else if (read.size == 1)
+            put_ascii(out, text[i]);
+        else
+            as_buf_append(out, text + i, read.size);
     }
 }
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/unit.h>
 
 #include "comparison_private.h"

@@ -11,10 +11,10 @@
 
 #include "comparison_private.h"
 #include <alertscaler/app/chart.h>
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/file.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/unit.h>
 #include <alertscaler/core/sized.h>
@@ -311,8 +311,7 @@ static void print_json(const struct comparison *comparison, const struct compari
     json_object_set_new(json, "notifications", json_integer((json_int_t)report->notifications));
     json_object_set_new(json, "targets", make_json(comparison));
     json_object_set(json, "warnings", report->warnings);
-    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-    putchar('\n');
+    as_cli_print_json(json, JSON_INDENT(2) | JSON_SORT_KEYS, stdout);
     json_decref(json);
 }
 
@@ -324,9 +323,8 @@ int comparison_print(const struct comparison *comparison, const struct compariso
     const json_t *item;
     size_t i;
 
-    json_array_foreach(report->warnings, i, item)
-        fprintf(stderr, "alertscaler %s: warning: %s\n", report->args->command->name,
-                json_string_value(item));
+    json_array_foreach(report->warnings, i, item)(void)
+        as_cli_fail(report->args, "warning: %s", json_string_value(item));
     as_wall_time_print_short(report->from, from);
     as_wall_time_print_short(report->to, to);
     AS_CLEANUP(as_free_p)

@@ -10,6 +10,7 @@
 #include <alertscaler/app/web_tls.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/config/config.h>
 #include <alertscaler/config/external_url.h>
@@ -122,7 +123,7 @@ static void print_json(const struct as_diagnostics *diagnostics)
     }
     as_json_end_array(&json);
     as_buf_append_char(&text, '\n');
-    fwrite(text.data, 1, text.size, stdout);
+    as_safe_json_put(stdout, text.data, text.size);
 }
 
 static void print_summary(const struct check *check, const struct as_args *args)

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/reason.h>
 #include <alertscaler/wire/payload.h>
@@ -122,14 +123,13 @@ static void print_reason(const json_t *alert)
 static int print_answer(const struct as_args *args, const struct http_answer *answer,
                         json_t **alert_out)
 {
-    json_t *json =
-        json_loadb(answer->body.data ? answer->body.data : "", answer->body.size, 0, NULL);
+    json_t *json = http_answer_load(args, answer);
     json_t *alert = json_incref(json_array_get(json_object_get(json, "alerts"), 0));
     json_decref(json);
     if (!alert)
         return as_cli_fail(args, "the answer is not alertscaler's");
     if (as_args_wants_json(args))
-        fwrite(answer->body.data, 1, answer->body.size, stdout);
+        as_safe_json_put(stdout, answer->body.data, answer->body.size);
     else
         print_outcome(alert);
     *alert_out = alert;

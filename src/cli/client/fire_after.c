@@ -12,8 +12,8 @@
 #include <curl/curl.h>
 
 #include <alertscaler/app/record_text.h>
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/core/reason.h>
 
@@ -173,8 +173,7 @@ static bool is_ours(const struct fire_after *after, const char *target)
 
 static void print_json(const json_t *json)
 {
-    json_dumpf(json, stdout, JSON_COMPACT);
-    putchar('\n');
+    as_cli_print_json(json, JSON_COMPACT, stdout);
 }
 
 /* Which lock refused it, to print the lock's end later. */

@@ -14,6 +14,7 @@
 #include <alertscaler/app/version.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/file.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 
 #define DEFAULT_URL        "http://localhost:9096"
@@ -213,6 +214,53 @@ void http_answer_deinit(struct http_answer *answer)
     as_buf_deinit(&answer->body);
 }
 
+static json_t *make_safe(const json_t *value);
+
+static json_t *make_object_safe(const json_t *object)
+{
+    json_t *safe = json_object();
+    const char *key;
+    const json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        AS_CLEANUP(as_free_p) char *name = as_safe_text_take(as_xstrdup(key));
+        json_object_set_new(safe, name, make_safe(value));
+    }
+    return safe;
+}
+
+static json_t *make_array_safe(const json_t *array)
+{
+    json_t *safe = json_array();
+    for (size_t i = 0; i < json_array_size(array); i++)
+        json_array_append_new(safe, make_safe(json_array_get(array, i)));
+    return safe;
+}
+
+/* A copy. Its depth is limited by the parser. */
+static json_t *make_safe(const json_t *value)
+{
+    if (json_is_object(value))
+        return make_object_safe(value);
+    if (json_is_array(value))
+        return make_array_safe(value);
+    if (!json_is_string(value))
+        return json_incref((json_t *)(uintptr_t)value);
+    AS_CLEANUP(as_free_p) char *text = as_safe_text_take(as_xstrdup(json_string_value(value)));
+    return json_string(text);
+}
+
+json_t *http_answer_load(const struct as_args *args, const struct http_answer *answer)
+{
+    const char *text = answer->body.data ? answer->body.data : "";
+    json_t *json = json_loadb(text, answer->body.size, 0, NULL);
+    if (!json || as_args_wants_json(args))
+        return json;
+    json_t *safe = make_safe(json);
+    json_decref(json);
+    return safe;
+}
+
 char *http_answer_explain(const struct http_answer *answer)
 {
     const char *text = answer->body.data ? answer->body.data : "";
@@ -229,7 +277,7 @@ char *http_answer_explain(const struct http_answer *answer)
     char *line = as_xasprintf("HTTP %d%s%.*s%s", answer->status, size > 0 ? ": " : "", (int)size,
                               text, hint);
     json_decref(json);
-    return line;
+    return as_safe_text_take(line);
 }
 
 int http_answer_refuse(const struct as_args *args, const struct http_answer *answer)
@@ -246,7 +294,7 @@ json_t *http_call_ask(const struct as_args *args, const char *path, char **probl
     AS_CLEANUP(http_answer_deinit) struct http_answer answer = {0};
     *status_out = AS_EXIT_USAGE;
     if (http_call_run(args, path, NULL, &answer, &error) != 0) {
-        *problem_out = as_xstrdup(error.text);
+        *problem_out = as_safe_text_take(as_xstrdup(error.text));
         return NULL;
     }
     if (answer.status != 200) {
@@ -254,7 +302,7 @@ json_t *http_call_ask(const struct as_args *args, const char *path, char **probl
         *status_out = AS_EXIT_NO;
         return NULL;
     }
-    json_t *json = json_loadb(answer.body.data ? answer.body.data : "", answer.body.size, 0, NULL);
+    json_t *json = http_answer_load(args, &answer);
     if (json_object_get(json, "data"))
         return json;
     json_decref(json);

@@ -28,14 +28,19 @@ int http_call_run(const struct as_args *args, const char *path, const struct as_
                   struct http_answer *answer_out, struct as_error *error) AS_MUST_USE;
 void http_answer_deinit(struct http_answer *answer);
 
-/* The daemon's error text: one line, for free(). */
+/* The document for printing; NULL: it is not JSON. Without -o json its texts are safe for a
+ * terminal (base/safe_text.h). A new reference. */
+json_t *http_answer_load(const struct as_args *args, const struct http_answer *answer) AS_MUST_USE;
+
+/* The daemon's error text: one line that is safe for a terminal, for free(). */
 char *http_answer_explain(const struct http_answer *answer) AS_MUST_USE;
 
 /* Prints the daemon's error text on standard error; returns AS_EXIT_NO. */
 int http_answer_refuse(const struct as_args *args, const struct http_answer *answer);
 
-/* GETs a path of the API: the whole document, as a new reference. NULL with a text for free() and
- * an exit status: AS_EXIT_NO if the daemon refused, AS_EXIT_USAGE if its answer is invalid. */
+/* GETs a path of the API: the whole document as of http_answer_load, a new reference. NULL with a
+ * text for free() and an exit status: AS_EXIT_NO if the daemon refused, AS_EXIT_USAGE if its answer
+ * is invalid. */
 json_t *http_call_ask(const struct as_args *args, const char *path, char **problem_out,
                       int *status_out) AS_MUST_USE;
 

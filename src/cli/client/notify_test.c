@@ -9,9 +9,9 @@
 
 #include <event2/event.h>
 
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/log.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/config/config.h>
 #include <alertscaler/wire/notice.h>
 

@@ -12,7 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include <alertscaler/app/safe_text.h>
+#include <alertscaler/base/safe_text.h>
 
 #define BODY_MAX ((size_t)64 * 1024)
 
@@ -85,15 +85,13 @@ static void print_words(enum as_order_kind kind, const json_t *data)
 static int print_answer(const struct as_args *args, enum as_order_kind kind,
                         const struct http_answer *answer)
 {
-    json_t *json =
-        json_loadb(answer->body.data ? answer->body.data : "", answer->body.size, 0, NULL);
+    json_t *json = http_answer_load(args, answer);
     const json_t *data = json_object_get(json, "data");
     int status = AS_EXIT_OK;
     if (!json_is_object(data)) {
         status = as_cli_fail(args, "the answer is not alertscaler's");
     } else if (as_args_wants_json(args)) {
-        json_dumpf(data, stdout, JSON_INDENT(2));
-        putchar('\n');
+        as_cli_print_json(data, JSON_INDENT(2), stdout);
     } else {
         print_words(kind, data);
     }

@@ -9,9 +9,9 @@
 #include <curl/curl.h>
 #include <jansson.h>
 
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/base/unit.h>
@@ -429,13 +429,12 @@ int status_print(const struct as_args *args, FILE *out, char **problem_out)
     json_t *data = json_object_get(json, "data");
     const char *warning = json_string_value(json_array_get(json_object_get(json, "warnings"), 0));
     if (as_args_wants_json(args)) {
-        json_dumpf(data, out, JSON_INDENT(2));
-        fputc('\n', out);
+        as_cli_print_json(data, JSON_INDENT(2), out);
     } else {
         print_text(args, data, out);
     }
     if (warning)
-        *problem_out = as_xstrdup(warning);
+        *problem_out = as_safe_text_take(as_xstrdup(warning));
     json_decref(json);
     return AS_EXIT_OK;
 }

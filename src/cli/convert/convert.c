@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/config/convert.h>
 
 #include "cli.h"

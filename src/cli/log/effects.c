@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include <alertscaler/app/record_text.h>
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/core/record.h>
 
 #include "check/config_option.h"
@@ -179,8 +179,7 @@ static void print_json(const struct tally *tally)
     char since[AS_RFC3339_SIZE];
     as_wall_time_print(tally->since, since);
     json_t *all = json_pack("{s:s, s:o}", "since", since, "rules", rules);
-    (void)json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
+    as_cli_print_json(all, JSON_INDENT(2) | JSON_REAL_PRECISION(9), stdout);
     json_decref(all);
 }
 

@@ -319,8 +319,7 @@ static int print(const struct as_args *args, const struct search *search)
 
     if (as_args_wants_json(args)) {
         json_t *json = as_explain_make_json(&told);
-        json_dumpf(json, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-        putchar('\n');
+        as_cli_print_json(json, JSON_INDENT(2) | JSON_SORT_KEYS, stdout);
         json_decref(json);
     } else {
         as_explain_print(&told, stdout);

@@ -11,8 +11,8 @@
 #include <jansson.h>
 
 #include <alertscaler/app/record_text.h>
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/core/scope.h>
 #include <alertscaler/core/target.h>
 
@@ -177,8 +177,7 @@ static void print_json(const struct asked *asked)
     json_object_set(json, "matching", asked->matching);
     json_object_set(json, "almost", asked->near);
     json_object_set_new(json, "others", json_integer((json_int_t)asked->other_count));
-    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-    putchar('\n');
+    as_cli_print_json(json, JSON_INDENT(2) | JSON_SORT_KEYS, stdout);
     json_decref(json);
 }
 

@@ -11,10 +11,11 @@
 #include <alertscaler/app/explain.h>
 #include <alertscaler/app/record_text.h>
 #include <alertscaler/app/rehearsal.h>
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/file.h>
+#include <alertscaler/base/safe_text.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/core/reason.h>
 #include <alertscaler/core/target.h>
 #include <alertscaler/wire/payload.h>
@@ -234,8 +235,7 @@ static void print_json(const struct preview *preview)
     json_object_set_new(json, "alerts", json_incref(preview->alerts));
     json_object_set_new(json, "incidents", json_incref(preview->incidents));
     json_object_set_new(json, "records", json_incref(preview->records));
-    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-    putchar('\n');
+    as_cli_print_json(json, JSON_INDENT(2) | JSON_SORT_KEYS, stdout);
     json_decref(json);
 }
 

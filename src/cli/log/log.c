@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/safe_text.h>
 
 #include "check/config_option.h"
 #include "cli.h"
@@ -22,7 +23,7 @@
 struct log_run {
     const struct as_args *args;
     struct log_filter filter;
-    bool json, colors, follow;
+    bool json, colors, follow, is_terminal;
     json_t *ids; /* the last printed id of each target name */
     struct log_repeats *repeats;
     bool is_bad; /* a line was not a record */
@@ -43,7 +44,10 @@ static void take_record(struct log_run *run, json_t *record, const char *line, s
     } else {
         run->printed++;
         if (run->json) {
-            fwrite(line, 1, size, stdout);
+            if (run->is_terminal)
+                as_safe_json_put(stdout, line, size);
+            else
+                fwrite(line, 1, size, stdout); /* whose hashes can be verified */
             putchar('\n');
         } else {
             log_print(record, details, run->colors, run->ids, stdout);
@@ -124,6 +128,7 @@ static int run(const struct as_args *args)
 {
     struct log_run log = {.args = args,
                           .json = as_args_wants_json(args),
+                          .is_terminal = isatty(STDOUT_FILENO) == 1,
                           .colors = wants_colors(args),
                           .follow = as_args_has(args, "follow")};
     struct as_error error = AS_ERROR_INIT;

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include <alertscaler/app/record_text.h>
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/unit.h>
 
 #include "log_filter.h"

@@ -16,6 +16,7 @@
 #include <alertscaler/audit/chain.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/wire/json_writer.h>
 
 #include "check/config_option.h"
@@ -156,17 +157,19 @@ static void print_json(const struct verify_run *run, const char *fault)
         as_json_write_member_i64(&json, "line", (int64_t)run->line);
     as_json_write_member_bool(&json, "ok", !fault);
     as_json_end_object(&json);
-    puts(buf.data ? buf.data : "{}");
+    as_safe_json_put(stdout, buf.data, buf.size);
+    putchar('\n');
     as_buf_deinit(&buf);
 }
 
 static void print_text(const struct verify_run *run, const char *fault)
 {
     if (fault && run->line)
-        printf("%s:%" PRIu64 ": %s\n", run->file, run->line, fault);
-    else if (fault)
-        printf("%s\n", fault);
-    else if (!run->verify.started)
+        printf("%s:%" PRIu64 ": ", run->file, run->line);
+    if (fault) {
+        as_safe_text_put(stdout, fault);
+        putchar('\n');
+    } else if (!run->verify.started)
         puts("no records");
     else
         printf("records %" PRIu64 " to %" PRIu64 " are whole, the last has the hash %s\n",

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include <alertscaler/app/record_text.h>
-#include <alertscaler/app/safe_text.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/core/decide.h>
 #include <alertscaler/wire/decision.h>
 
@@ -96,8 +96,7 @@ static void print_json(const struct log_line *line, json_t *record, json_t *comp
     json_object_set(json, "target", json_object_get(record, "target"));
     json_object_set(json, "target_name", json_object_get(record, "target_name"));
     json_object_set(json, "time", json_object_get(record, "time"));
-    json_dumpf(json, stdout, JSON_COMPACT | JSON_SORT_KEYS);
-    putchar('\n');
+    as_cli_print_json(json, JSON_COMPACT | JSON_SORT_KEYS, stdout);
     json_decref(json);
 }
 

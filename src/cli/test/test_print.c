@@ -19,7 +19,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/time.h>
 
-#include <alertscaler/app/safe_text.h>
+#include <alertscaler/base/safe_text.h>
 
 #define RED   "\x1b[31m"
 #define GREEN "\x1b[32m"

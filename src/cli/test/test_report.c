@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/json_writer.h>
 
@@ -192,5 +193,5 @@ void test_print_json(const struct test_file *files, size_t count, FILE *out)
     }
     as_json_end_array(&json);
     as_buf_append_char(&text, '\n');
-    fwrite(text.data, 1, text.size, out);
+    as_safe_json_put(out, text.data, text.size);
 }

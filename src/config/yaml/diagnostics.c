@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 
 #define CAPACITY_FIRST 8
@@ -161,7 +162,9 @@ static void print_excerpt(const struct as_diagnostic *item, FILE *out)
     size_t end = item->end_column > item->column ? item->end_column - item->excerpt_column : start;
     if (end > shown)
         end = shown;
-    fprintf(out, "%5" PRIu32 " | %s\n      | ", item->line, item->excerpt);
+    fprintf(out, "%5" PRIu32 " | ", item->line);
+    as_safe_text_put_lines(out, item->excerpt);
+    fputs("\n      | ", out);
     print_repeated(out, ' ', start);
     fputc('^', out);
     print_repeated(out, '~', end > start + 1 ? end - start - 1 : 0);
@@ -178,10 +181,12 @@ void as_diagnostics_print(const struct as_diagnostics *diagnostics, FILE *out)
 {
     for (size_t i = 0; i < diagnostics->count; i++) {
         const struct as_diagnostic *item = &diagnostics->items[i];
-        fputs(item->file, out);
+        as_safe_text_put(out, item->file);
         if (item->line > 0)
             fprintf(out, ":%" PRIu32 ":%" PRIu32, item->line, item->column);
-        fprintf(out, ": %s: %s\n", as_severity_get_word(item->severity), item->message);
+        fprintf(out, ": %s: ", as_severity_get_word(item->severity));
+        as_safe_text_put_lines(out, item->message);
+        fputc('\n', out);
         if (item->excerpt)
             print_excerpt(item, out);
     }
