@@ -298,6 +298,83 @@ def test_grafanas_signature(make, group, tmp_path):
     assert daemon.post("/webhook", b" " * 70000).status == 413
 
 
+def test_a_narrowed_reader_sees_no_other_name(make, tmp_path):
+    """By `targets` or `rules`; in pauses and floors, in the API, on pages and in metrics. All others see all names."""
+    tokens = [{"name": "the-boss", "permissions": ["notify", "read", "admin"]},
+              {"name": "colleague", "permissions": ["read"]},
+              {"name": "by-targets", "permissions": ["read", "admin"], "targets": ["workers"]},
+              {"name": "by-rules", "permissions": ["notify", "read"], "rules": ["nothing"]}]
+    for token in tokens:
+        token["file"] = str(tmp_path / token["name"])
+        (tmp_path / token["name"]).write_text(token["name"] * 3)
+    daemon = make({"receiver": {"tokens": tokens}}, flags=["--web.enable-admin-api"])
+
+    def become(name):
+        daemon.headers = {"Authorization": f"Bearer {name * 3}"}
+
+    become("the-boss")
+    assert daemon.post("/api/v1/targets/workers/floor", {"replicas": 2, "for": "1h", "reason": "a launch"}).ok
+    assert daemon.post("/api/v1/targets/workers/pause", {"reason": "by hand"}).ok
+    daemon.notify(busy())
+    decision = daemon.wait_record("decision")["id"]
+    paths = ["/api/v1/status", "/api/v1/targets", "/api/v1/targets/workers", "/api/v1/approvals", "/api/v1/incidents",
+             "/api/v1/decisions", f"/api/v1/decisions/{decision}", "/", "/targets/workers", f"/decisions/{decision}", "/metrics"]
+
+    def read_all(name):
+        become(name)
+        return {path: daemon.get(path).body.decode() for path in paths}
+
+    for name in ("the-boss", "colleague"):
+        assert '"who":"the-boss"' in read_all(name)["/api/v1/targets"]
+        assert "the-boss" in read_all(name)["/targets/workers"]
+    for name in ("by-targets", "by-rules"):
+        found = read_all(name)
+        assert not [path for path, text in found.items() if "the-boss" in text]
+        assert '"who":"another credential"' in found["/api/v1/targets/workers"]
+        assert '"another credential"' in found[f"/api/v1/decisions/{decision}"]
+    assert "another credential" in read_all("by-targets")["/targets/workers"]
+    become("by-targets")
+    assert daemon.post("/api/v1/targets/workers/pause", {"reason": "mine"}).ok
+    assert '"who":"by-targets"' in read_all("by-targets")["/api/v1/targets"]
+
+
+@pytest.mark.seconds(120)
+def test_what_a_replayed_signature_can_do(make, group, tmp_path):
+    """docs/security.md: without the time any time, with it within max_skew; within stale_window it changes nothing."""
+    (tmp_path / "secret").write_text("sesame")
+    (tmp_path / "timed").write_text("open")
+    daemon = make({"receiver": {"stale_window": "6s", "hmac": [
+        {"name": "grafana", "secret_file": str(tmp_path / "secret")},
+        {"name": "timed", "secret_file": str(tmp_path / "timed"), "header": "X-Signature", "timestamp_header": "X-Signed-At",
+         "max_skew": "5s"}]}})
+
+    def capture(name, status, secret, now=None):
+        body = json.dumps(notification(alert({"alertname": "Busy", "name": name}, status))).encode()
+        headers = {"X-Grafana-Alerting-Signature": sign(secret, body)}
+        if now is not None:
+            headers = {"X-Signature": sign(secret, body, now), "X-Signed-At": str(now)}
+        return body, {"Content-Type": "application/json", **headers}
+
+    def post(captured):
+        answer = request("POST", daemon.url + "/webhook", captured[0], headers=captured[1])
+        return answer.json["alerts"][0]["outcome"] if answer.ok else answer.status
+
+    firing, resolved = capture("A", "firing", "sesame"), capture("A", "resolved", "sesame")
+    timed, timed_end = (capture("B", status, "open", int(time.time())) for status in ("firing", "resolved"))
+    first = [post(firing), post(timed)]
+    ends = [post(resolved), post(timed_end)]
+    ended = time.monotonic()
+    assert first == ["queued", "queued"] and "stale" not in ends and 401 not in ends
+    assert [post(firing), post(timed)] == ["stale", "stale"], "soon after its end"
+    eventually(lambda: time.monotonic() - ended > 6.5, what="stale_window is over")
+    assert post(timed) == 401, "its time is over before"
+    assert post(firing) == "queued", "without a time it opens the incident again"
+    assert len([r for r in daemon.records("incident", event="opened")]) == 3
+    (tmp_path / "secret").write_text("changed")
+    eventually(lambda: post(firing) == 401, what="a new secret ends all old signatures")
+
+
+
 def test_what_basic_users_may_do(make, tmp_path):
     daemon = make({"receiver": {"users": [{"name": USER, "permissions": ["read"]}]}},
                   web={"basic_auth_users": {USER: BCRYPT, "all": OTHER_BCRYPT}})

@@ -1,6 +1,7 @@
 /*
  * Requests for approvals.
  */
+#include "api_names.h"
 #include "api_private.h"
 
 #define APPROVALS_DEFAULT 1000
@@ -30,7 +31,7 @@ static void list_approval(void *context, const struct as_approval_view *view)
     api_write_time(request, "asked", state->asked.wall);
     api_write_moment(request, "answered", state->answered);
     api_write_time(request, "until", view->until);
-    as_json_write_member(json, "who", state->who);
+    as_json_write_member(json, "who", api_show_credential(request, state->who));
     as_json_end_object(json);
     api_list_end_item(list);
 }

@@ -11,6 +11,7 @@
 #include <alertscaler/core/target.h>
 #include <alertscaler/wire/record.h>
 
+#include "api_names.h"
 #include "api_private.h"
 
 #define DECISIONS_DEFAULT 100
@@ -189,6 +190,24 @@ void api_answer_decisions(struct api_request *request)
     api_list_end(&list);
 }
 
+/* A narrowed reader gets a record without names of credentials that are not its own. */
+static void write_record(struct api_request *request, const struct kept_decision *decision)
+{
+    const struct as_view *view = &request->view;
+    if (as_scope_is_whole(view->scopes, view->scope_count, request->who)) {
+        as_json_write_raw(&request->json, decision->record, decision->record_size);
+        return;
+    }
+    json_t *record = json_loadb(decision->record, decision->record_size, 0, NULL);
+    api_hide_credentials(request, record);
+    AS_CLEANUP(as_free_p) char *text = json_dumps(record, JSON_COMPACT);
+    json_decref(record);
+    if (text)
+        as_json_write_raw(&request->json, text, strlen(text));
+    else
+        write_decision(request, decision);
+}
+
 void api_answer_decision(struct api_request *request)
 {
     AS_CLEANUP(as_free_p) char *id = api_decode_rest(request);
@@ -201,7 +220,7 @@ void api_answer_decision(struct api_request *request)
     }
     api_begin(request);
     if (decision->record)
-        as_json_write_raw(&request->json, decision->record, decision->record_size);
+        write_record(request, decision);
     else
         write_decision(request, decision);
     api_end(request);

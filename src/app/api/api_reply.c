@@ -2,6 +2,7 @@
  * Answers in the form of Prometheus' API: {"status":"success","data":...,"warnings":[...]}. Errors
  * are in http/reply.h.
  */
+#include "api_names.h"
 #include "api_private.h"
 
 #define KEPT_BODY ((size_t)1024 * 1024)
@@ -122,7 +123,7 @@ void api_write_pause(struct api_request *request, const struct as_pause_view *pa
         return;
     }
     as_json_begin_object(json);
-    as_json_write_member(json, "who", pause->who);
+    as_json_write_member(json, "who", api_show_credential(request, pause->who));
     as_json_write_member(json, "reason", pause->reason);
     as_json_write_member(json, "direction", as_ways_get_word(pause->ways));
     as_json_write_member_bool(json, "kill_switch", pause->is_halt);

@@ -12,6 +12,7 @@
 
 #include "others/others.h"
 
+#include "api_names.h"
 #include "api_private.h"
 
 static void write_libraries(struct as_json_writer *json)
@@ -133,7 +134,7 @@ static void write_floor(struct api_request *request, const struct as_floor_view 
     }
     as_json_begin_object(json);
     as_json_write_member_i64(json, "replicas", floor->size);
-    as_json_write_member(json, "who", floor->who);
+    as_json_write_member(json, "who", api_show_credential(request, floor->who));
     as_json_write_member(json, "reason", floor->reason);
     api_write_moment(request, "since", floor->since);
     api_write_moment(request, "until", floor->until);

@@ -9,6 +9,7 @@
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/unit.h>
 
+#include "api/api_names.h"
 #include "page.h"
 
 #define ROWS_SHOWN 50
@@ -52,7 +53,7 @@ static void print_sentence(const struct api_request *request, const struct as_ap
         as_buf_append_str(out, ", approved");
         if (*state->who) {
             as_buf_append_str(out, " by ");
-            html_text(out, state->who);
+            html_text(out, api_show_credential(request, state->who));
         }
         as_buf_append_str(out, ". It can be used for another ");
     } else {

@@ -12,6 +12,7 @@
 
 #include "others/others.h"
 
+#include "api/api_names.h"
 #include "page.h"
 #include "page_answers.h"
 #include "rule_rows.h"
@@ -48,7 +49,7 @@ static void print_floor(const struct api_request *request, const struct as_targe
     char size[AS_SIZE_TEXT_SIZE];
     as_buf_printf(out, "%s, by ",
                   as_unit_print_size(as_sized_get_unit(target->ref), floor->size, size));
-    html_text(out, *floor->who ? floor->who : "?");
+    html_text(out, *floor->who ? api_show_credential(request, floor->who) : "?");
     if (as_moment_is_set(floor->until)) {
         as_buf_append_str(out, ", ends ");
         page_print_time(request, floor->until.wall);

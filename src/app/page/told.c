@@ -12,6 +12,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/wire/record.h>
 
+#include "api/api_names.h"
+
 static json_t *load(const char *text, size_t size)
 {
     return text ? json_loadb(text, size, 0, NULL) : NULL;
@@ -108,6 +110,10 @@ bool told_init(const struct api_request *request, const struct kept_decision *de
     };
     add_actions(told_out->actions, decision);
     add_shares(request, decision, told_out->shares);
+    api_hide_credentials(request, record);
+    api_hide_credentials(request, told_out->actions);
+    api_hide_credentials(request, told_out->shares);
+    api_hide_credentials(request, told_out->pool);
     struct opening opening = {json_object_get(record, "incidents"), told_out->incidents};
     as_engine_visit_incidents(request->view.engine, add_opening, &opening);
     json_t *later = next ? load(next->record, next->record_size) : NULL;

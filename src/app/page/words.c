@@ -11,6 +11,7 @@
 #include <alertscaler/config/external_url.h>
 #include <alertscaler/core/target.h>
 
+#include "api/api_names.h"
 #include "page.h"
 
 #define PAGES_SHOWN 1000000
@@ -61,7 +62,7 @@ void page_print_pause(const struct api_request *request, const struct as_pause_v
         as_buf_printf(out, " (%s)", as_ways_get_word(pause->ways));
     if (*pause->who) {
         as_buf_append_str(out, " by ");
-        html_text(out, pause->who);
+        html_text(out, api_show_credential(request, pause->who));
     }
     if (as_moment_is_set(pause->until)) {
         as_buf_append_str(out, " for another ");

@@ -344,6 +344,96 @@ Test(api, shows_through_which_credentials_an_incident_came_to_those_who_may_know
     cr_expect_str_eq(get_credentials("removed"), "");
 }
 
+/* Orders of `credential` on the target `checkout`. */
+static void order_as(const char *credential, enum as_order_kind kind, enum as_ways ways)
+{
+    const struct as_order order = {.kind = kind,
+                                   .target = "checkout",
+                                   .who = credential,
+                                   .remote = "",
+                                   .reason = "maintenance",
+                                   .ways = ways,
+                                   .replicas = 3,
+                                   .for_us = AS_US_PER_H};
+    world_step(&world, (struct as_event){
+                           .kind = AS_EVENT_ORDER, .ticket = ++world.requests, .order = &order});
+}
+
+static void expect_names(const char *asker, const char *shown)
+{
+    who = asker;
+    const json_t *target = get("/api/v1/targets/checkout", "");
+    expect_text(target, "paused.who", shown);
+    expect_text(target, "floor.who", shown);
+    forget();
+}
+
+/* Everything that an asker can read. */
+static bool reads(const char *asker, const char *path, const char *text)
+{
+    who = asker;
+    ask("GET", path, "", 200);
+    const bool is_there = memmem(exchange.body, exchange.body_size, text, strlen(text)) != NULL;
+    forget();
+    return is_there;
+}
+
+Test(api, a_narrowed_credential_sees_no_other_name)
+{
+    char path[100];
+    order_as("whole", AS_ORDER_FLOOR, AS_WAYS_NONE);
+    order_as("whole", AS_ORDER_PAUSE, AS_WAYS_UP);
+    world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
+    expect_names("whole", "whole");
+    expect_names("", "whole");
+    expect_names("narrow", "another credential"); /* by rules */
+    expect_names("shop", "another credential");   /* by targets */
+    expect_names("removed", "another credential");
+
+    who = "whole";
+    const char *id = json_string_value(at(get("/api/v1/decisions", "target=checkout"), "0.id"));
+    (void)snprintf(path, sizeof(path), "/api/v1/decisions/%s", id);
+    cr_expect(reads("whole", path, "\"name\":\"whole\""));
+    cr_expect_not(reads("narrow", path, "\"whole\""));
+    cr_expect(reads("narrow", path, "\"another credential\""));
+
+    order_as("narrow", AS_ORDER_PAUSE, AS_WAYS_BOTH);
+    order_as("whole", AS_ORDER_PAUSE, AS_WAYS_BOTH);
+    static const char *const paths[] = {"/api/v1/status",
+                                        "/api/v1/targets",
+                                        "/api/v1/approvals",
+                                        "/api/v1/decisions",
+                                        "/api/v1/rules",
+                                        "/metrics",
+                                        "/"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(paths); i++)
+        cr_expect_not(reads("shop", paths[i], "whole"), "%s", paths[i]);
+    cr_expect(reads("whole", "/api/v1/targets", "\"who\":\"whole\""));
+}
+
+Test(api, a_narrowed_credential_sees_its_own_name)
+{
+    world_notify(&world, AS_ALERT_FIRING, "Each", "cart");
+    const struct as_order order = {.kind = AS_ORDER_PAUSE,
+                                   .target = "kubernetes/default/apps/v1/Deployment/shop/cart",
+                                   .who = "shop",
+                                   .remote = "",
+                                   .reason = "maintenance"};
+    world_step(&world, (struct as_event){
+                           .kind = AS_EVENT_ORDER, .ticket = ++world.requests, .order = &order});
+    cr_expect(reads("shop", "/api/v1/targets", "\"who\":\"shop\""));
+    cr_expect(reads("whole", "/api/v1/targets", "\"who\":\"shop\""));
+    cr_expect_not(reads("narrow", "/api/v1/targets", "\"who\":\"shop\""));
+}
+
+Test(api, the_kill_switch_is_no_credential)
+{
+    const struct as_halt halt = {"kill switch file", "stop"};
+    world_step(&world, (struct as_event){.kind = AS_EVENT_HALT, .halt = &halt});
+    who = "narrow";
+    expect_text(get("/api/v1/status", ""), "paused.who", "kill switch file");
+}
+
 Test(api, shows_rules_as_they_are_written)
 {
     struct as_rule *rule = &world.ruleset->rules[0];
