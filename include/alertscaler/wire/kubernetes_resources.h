@@ -145,7 +145,6 @@ const struct as_kube_amounts *as_kube_sized_pod_get(const struct as_kube_sized_p
 void as_kube_resize_patch_encode(const struct as_kube_part *part,
                                  const struct as_kube_sized_pod *pod,
                                  const struct as_kube_amounts *amounts, struct as_buf *out);
-
 const char *as_kube_resource_get_word(enum as_resource resource); /* "cpu", "memory" */
 
 #endif

@@ -239,12 +239,6 @@ static void put_marks(struct as_shell *shell)
     shell->has_marks = true;
 }
 
-static void warn(struct as_target_port *targets, const struct as_effect *effect)
-{
-    if (targets->warn)
-        targets->warn(targets, effect->call.ref, effect->call.late);
-}
-
 /* Writes go into the batch of their commit. */
 static void carry_out(struct as_shell *shell, const struct as_effects *effects, size_t at)
 {
@@ -302,7 +296,6 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
         as_record_encode_approval(&header, effect->approval, scratch, &places);
         break;
     case AS_EFFECT_COMMIT: commit(shell, effect); return;
-
     case AS_EFFECT_ANSWER: return; /* done by the callback `effect` */
     case AS_EFFECT_OBSERVE:
         targets->observe(targets, effect->ticket, effect->call.ref, effect->call.observe,
@@ -318,7 +311,10 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
         targets->scale(targets, effect->ticket, effect->call.ref, effect->call.request, on_scaled,
                        shell_calls_begin(shell));
         return;
-    case AS_EFFECT_WARN: warn(targets, effect); return;
+    case AS_EFFECT_WARN:
+        if (targets->warn)
+            targets->warn(targets, effect->call.ref, effect->call.late);
+        return;
     }
     append(shell, &places);
     tell_on_effect(shell->tell, shell->engine, effect, shell->batch);

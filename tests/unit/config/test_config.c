@@ -872,7 +872,10 @@ Test(config, digest_of_what_an_observation_depends_on)
     } rows[] = {
         {PROVIDER, "# a comment\n" ENTRY("web", "5", "5"), true},
         {PROVIDER, ENTRY("web", "5", "6"), true},
-        {PROVIDER, ENTRY("web", "5", "5") "rules: [{name: r, target: web, scale_to: 2}]\n", true},
+        {PROVIDER,
+         ENTRY("web", "5",
+               "5") "rules: [{name: r, match: ['a=\"b\"'], target: web, scale_to: 2}]\n",
+         true},
         {PROVIDER "dry_run: true\n", ENTRY("web", "5", "5"), true},
         {PROVIDER, ENTRY("web", "6", "5"), false},
         {PROVIDER, ENTRY("beb", "5", "5"), false},

@@ -89,6 +89,7 @@ Test(digitalocean, a_pool_has_one_resource_by_its_name_and_by_its_id)
         answer_pool(2, "", PAIR);
         talker_expect_end(talk, AS_TALK_OK, "");
         talker_expect_backing(&given, "digitalocean/p-2 ");
+        talker_end(&given);
         given.talk.view = (struct as_group_view){.min = -1, .max = -1};
     }
 }

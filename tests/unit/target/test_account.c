@@ -107,11 +107,14 @@ static void ended(void *context)
 
 static struct as_account_call *calls[4];
 static struct as_group_talk talks[4];
+static char group_id[] = "node_group/prod/x";
+static struct as_target_ref group = {.id = group_id};
 
 static struct as_talk *start(size_t number)
 {
     as_talk_deinit(&talks[number].talk);
     as_account_init_talk(account, &talks[number]);
+    talks[number].group = &group;
     calls[number] = as_account_start(account, &talks[number], ended, &calls[number]);
     return &talks[number].talk;
 }
