@@ -57,7 +57,8 @@ static void log_list_note(struct as_shell *shell, const char *note)
 
 static void on_listed(void *context, uint64_t ticket, const struct as_alert_list *list)
 {
-    log_list_note(context, list->note);
+    const struct port_calls *calls = context;
+    log_list_note(calls->shell, list->note);
     if (list->error)
         as_log(AS_LOG_WARN, "firing alerts not listed", AS_F("error", list->error));
     else if (list->unread > 0)
