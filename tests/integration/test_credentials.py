@@ -475,6 +475,7 @@ def test_service_accounts_of_a_cluster(make, group, control_plane, namespace, ma
     # Whoever is let in by a review may let the reviewer go.
     daemon.headers = {"Authorization": "Bearer " + kubernetes.ADMIN_TOKEN}
     time.sleep(10)      # what is remembered of it is forgotten: the review's answer itself reloads
+    daemon.comment_config()
     assert answered(lambda: daemon.post("/-/reload", b"")).text == "reloaded\n" and daemon.process.running
     # A token that has ended is refused once what is remembered of it has.
     admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/alertmanager")

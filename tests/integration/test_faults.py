@@ -227,7 +227,7 @@ class Scenario:
         self.grown("a", "b")
         self.write_rules("first", "second")
         self.signal(signal.SIGHUP)
-        for turn in range(20):
+        for turn in range(60):                    # a reload that failed is tried again after a second
             time.sleep(0.05)
             if self.send("second", f"c{turn}"):     # else the reload failed, or comes yet
                 break

@@ -354,6 +354,8 @@ def test_a_drain_goes_on_over_a_reload(make, workers, how):
     if how == "other-rules":
         rules = rules_for({"provider": "aws", "name": "workers-a"}, {"cluster": "default", "drain_timeout": "3m"}, by=1)
         daemon.write_rules(rules)
+    else:
+        daemon.comment_config()
     if how == "signal":
         daemon.reload()
     else:

@@ -84,6 +84,7 @@ def test_a_repeat_and_its_details_are_of_one_start_and_one_rule_set(send):
     send(body)
     send(body)
     assert read_kinds(send) == ["notification", "notification", "repeat", "notification", "repeat"]
+    daemon.comment_config()
     daemon.reload()
     eventually(lambda: daemon.records("reload"))
     send(body)

@@ -180,6 +180,7 @@ def read_memory(pid):
 def test_no_secret_is_written_anywhere(setup):
     daemon, secrets = setup.daemon, setup.secrets
     setup.use_everything()
+    daemon.comment_config()
     daemon.reload()
     eventually(lambda: "configuration loaded" in daemon.process.log_text())
     answers = b"".join(daemon.get(path).body for path in (

@@ -100,6 +100,10 @@ class Daemon:
             text = content if isinstance(content, str) else dump_yaml(content)
             (self.directory / "rules" / name).write_text(text)
 
+    def comment_config(self):
+        """Other bytes, the same meaning: the next reload is a real one."""
+        self.config_file.write_text(self.config_file.read_text() + "# once more\n")
+
     # Its life
 
     def start(self, timeout=PATIENCE):
