@@ -644,7 +644,10 @@ static size_t find_call(struct harness *harness)
         return harness->call_count;
     size_t i = 0;
     while (i < harness->call_count &&
-           (harness->calls[i].id[0] && harness_target(harness, harness->calls[i].id)->is_hanging))
+           (harness->calls[i].is_query
+                ? harness->hold_queries
+                : harness->calls[i].id[0] &&
+                      harness_target(harness, harness->calls[i].id)->is_hanging))
         i++;
     return i;
 }

@@ -131,6 +131,7 @@ struct harness {
     size_t list_unread;    /* alerts that could not be read */
     bool list_is_anew;     /* an Alertmanager has been started */
     bool learns_receivers; /* alertmanager.receivers is not given; else it names all of the tests */
+    bool hold_queries;     /* until it is cleared */
     bool hold_commits, hold_calls, hold_lists; /* until harness_settle after they are cleared */
 
     enum as_reason observation; /* of every target; AS_REASON_APPLIED: the size */

@@ -156,6 +156,47 @@ Test(engine_aliases, a_reload_that_names_the_group_refuses_the_template)
     harness_stop(&h);
 }
 
+/* The observation outlasts the reload, but what it said of the resources does not. */
+Test(engine_aliases, a_reload_while_values_are_asked_for_refuses_the_template)
+{
+    static const struct spec asking[] = {
+        {.targets = {{.name = "any",
+                      .is_group = true,
+                      .family = "cloud",
+                      .address = "{{ .Labels.pool }}",
+                      .allow = "*"}},
+         .rules = {{.name = "any",
+                    .match = {"alertname=Any"},
+                    .target = "any",
+                    .source = {.query = "busy"},
+                    .pass_through = true}}},
+        {.targets = {{.name = "any",
+                      .is_group = true,
+                      .family = "cloud",
+                      .address = "{{ .Labels.pool }}",
+                      .allow = "*"},
+                     {.name = "web", .is_group = true, .family = "cloud"}},
+         .rules = {{.name = "any",
+                    .match = {"alertname=Any"},
+                    .target = "any",
+                    .source = {.query = "busy"},
+                    .pass_through = true}}}};
+    START(h, asking[0], "web", "cloud/1", "uuid", "cloud/1");
+    h.queries[0] = (struct query_script){"busy", {.value = 9}};
+    h.hold_queries = true;
+    fire(&h, "Any,pool=uuid", 990);
+    h.hold_calls = true;
+    harness_reload(&h, &asking[1]);
+    (void)said(&h);
+    h.hold_calls = h.hold_queries = false;
+    harness_settle(&h);
+    const char *text = said(&h);
+    cr_assert(has(text, "failed uuid target_not_allowed"), "%s", text);
+    cr_assert_not(has(text, "scale uuid"), "%s", text);
+    cr_assert_eq(harness_target(&h, "uuid")->size, 4);
+    harness_stop(&h);
+}
+
 /* --- two entries without templates --- */
 
 Test(engine_aliases, two_named_targets_of_one_group_are_both_refused)

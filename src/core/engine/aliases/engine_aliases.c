@@ -167,6 +167,11 @@ static bool is_unread(const struct as_engine *engine, const struct target *targe
             !target_is_backing_off(engine, target));
 }
 
+bool alias_is_stale(const struct target *target)
+{
+    return has_family(target) && !target->backing.is_known;
+}
+
 bool alias_must_wait(struct as_engine *engine, struct target *target, bool is_used)
 {
     struct target *other;

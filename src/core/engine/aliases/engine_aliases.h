@@ -36,6 +36,9 @@ bool alias_is_awaited(const struct target *target);
  * ready when they are read. */
 bool alias_must_wait(struct as_engine *engine, struct target *target, bool is_used);
 
+/* Whether rules were loaded since the target was observed: its resources are not known any more. */
+bool alias_is_stale(const struct target *target);
+
 /* Why the target may not be changed, for people; memory of the step. NULL: it may. */
 const char *alias_find_obstacle(struct as_engine *engine, const struct target *target);
 

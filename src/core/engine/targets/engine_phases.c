@@ -454,7 +454,7 @@ static void go_on(struct as_engine *engine, struct target *target,
         target_settle_down(engine, target);
         return;
     }
-    if (target->generation != engine->generation ||
+    if (target->generation != engine->generation || alias_is_stale(target) ||
         ((sources_need_pods(target) || growth_needs_pods(target)) && !target->with_pods) ||
         (sources_need_nodes(target) && !target->with_nodes) ||
         (pool_is_asked(target) && !target->with_survey && !target->ordered.is_set)) {
