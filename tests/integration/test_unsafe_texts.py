@@ -166,7 +166,7 @@ def test_lines_of_a_log_are_raw_for_programs_and_safe_on_a_terminal(log_file):
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_no_rule_file_of_another_is_printed_raw(tmp_path, output):
     (tmp_path / "rules.yaml").write_text(f'targets:\n  web: {{nonsense: "\\e[2J\u202e", x{chr(0x2066)}gnp.exe: 1}}\n')
-    assert_safe(run_command("check", tmp_path / "rules.yaml", "-o", output, cwd=tmp_path))
+    assert_safe(run_command("check", tmp_path / "rules.yaml", f"--format={output}", cwd=tmp_path))
 
 
 def test_no_message_of_prometheus_is_printed_raw(started, tmp_path):
