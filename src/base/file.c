@@ -87,6 +87,15 @@ static int open_folder(const char *path, const char *name)
     return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* A device stays: other programs need it. */
+static int check_replaceable(int folder, const char *name)
+{
+    struct stat info;
+    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    return S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode) ? -EMEDIUMTYPE : 0;
+}
+
 int as_file_replace(const char *path, mode_t mode, const char *text, size_t size)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -97,7 +106,9 @@ int as_file_replace(const char *path, mode_t mode, const char *text, size_t size
     if (folder < 0)
         return -errno;
     AS_CLEANUP(as_free_p) char *beside = as_xasprintf(".%s.%016" PRIx64, name, number);
-    int status = as_file_write_new(folder, beside, mode, text, size);
+    int status = check_replaceable(folder, name);
+    if (status == 0)
+        status = as_file_write_new(folder, beside, mode, text, size);
     if (status == 0 && renameat(folder, beside, folder, name) != 0)
         status = -errno;
     if (status != 0 && status != -EEXIST)

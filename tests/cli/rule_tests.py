@@ -437,7 +437,7 @@ class Reports(Case):
         self.assertIsNone(good.find("failure"))
         failure = bad.find("failure")
         self.assertEqual(failure.get("message"), "outcome: expected stale, got queued")
-        self.assertIn('note="\\x01\U0001F600 ? & <b>"', failure.text)
+        self.assertIn('note="\\x01\U0001F600 \\ufffe & <b>"', failure.text)
         self.assertGreaterEqual(float(bad.get("time")), 0)
 
     def test_junit_that_cannot_be_written_is_status_2(self):

@@ -36,7 +36,7 @@ int as_file_write_new(int folder, const char *name, mode_t mode, const char *tex
                       size_t size) AS_MUST_USE;
 
 /* Puts a new file with this content in the place of whatever has this name. A link is replaced, and
- * its target stays as it is. A failure changes nothing. */
+ * its target stays as it is. -EMEDIUMTYPE: a device has the name. A failure changes nothing. */
 int as_file_replace(const char *path, mode_t mode, const char *text, size_t size) AS_MUST_USE;
 
 /* Opens or creates what a person names for the output of one command, as a shell's `>` does. */

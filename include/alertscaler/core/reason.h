@@ -63,7 +63,8 @@
     X(AS_REASON_NO_RULE, "no_rule", "No rule matches the alert.")                                  \
     X(AS_REASON_DUPLICATE, "duplicate", "It repeats what is already known.")                       \
     X(AS_REASON_STALE, "stale", "It is an old firing that came after its resolved.")               \
-    X(AS_REASON_SILENCED, "silenced", "The alert is silenced or inhibited in Alertmanager.")       \
+    X(AS_REASON_SILENCED, "silenced",                                                              \
+      "The alert is silenced, inhibited or muted in Alertmanager.")                                \
     X(AS_REASON_TARGET_NOT_ALLOWED, "target_not_allowed",                                          \
       "The alert's labels do not lead to a target that the rule's author allowed, or the node "    \
       "group belongs to another target.")                                                          \
