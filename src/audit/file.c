@@ -65,6 +65,7 @@ static int open_current(struct audit_file *file, struct as_error *error)
 {
     struct stat info;
     const int flags = O_RDWR | O_APPEND;
+    file->fd = -1; /* if nothing is opened */
     int status = as_file_open(file->path, AS_FILE_OWN, flags, &file->fd, &info);
     const bool created = status == -ENOENT;
 

@@ -176,6 +176,8 @@ def test_reload_from_the_command_line(make_daemon, tmp_path):
     daemon.headers = {"Authorization": "Bearer of-an-operator"}
     assert "token" in command(daemon, "reload").stderr
     env = {"ALERTSCALER_TOKEN_FILE": str(token)}
+    assert command(daemon, "reload", **env).stdout == "unchanged\n"
+    (daemon.directory / "rules" / "more.yaml").write_text("rules: []\n")
     assert command(daemon, "reload", **env).stdout == "reloaded\n"
     daemon.wait_record("reload", error=None, credential="operator")
     (daemon.directory / "rules" / "bad.yaml").write_text("rules: [{name: x}]\n")

@@ -308,6 +308,7 @@ def test_it_needs_no_rights_at_all(make_daemon, group, tmp_path):
     daemon.wait_record("action", outcome="applied")
     metrics = daemon.metrics()
     assert metrics.value("process_open_fds") > 5 and metrics.value("process_resident_memory_bytes") > 1e6
+    daemon.comment_config()
     reload_and_wait(daemon, "configuration loaded")
     daemon.log_file.rename(daemon.log_file.with_suffix(".jsonl.1"))
     daemon.process.signal(signal.SIGUSR1)
