@@ -238,10 +238,15 @@ bool approvals_heed(struct as_engine *engine, struct target *target,
 void approvals_ask(struct as_engine *engine, struct target *target,
                    const struct approval_wish *wish)
 {
-    struct request *old = request_find(target, wish->rule->name);
+    struct request *old = request_find(target, wish->rule->name), *other, *next;
     char id[AS_ULID_SIZE];
     if (old)
         end(engine, target, old, "it is asked anew");
+    /* Its incident is held, for example by a silence: else its rule would be in the decision. */
+    TAILQ_FOREACH_SAFE (other, &target->requests, in_target, next) {
+        if (other->state.answer == AS_APPROVAL_WAITING)
+            end(engine, target, other, "another rule asks, and its incident is held");
+    }
     as_ulid_print(engine->wall, &engine->random, id);
     struct request *request = request_new(&(struct as_approval_state){
         .id = id,
