@@ -33,9 +33,16 @@ static void on_set_back(struct world *world, void *subject, uint64_t size)
     server_set_size(world, target, (int32_t)size);
 }
 
+/* Without a version an older size looks like somebody's change. The daemon then does not know what
+ * the next change of others sets back. */
+void rivals_note_older(struct server_target *target)
+{
+    target->rival.is_mistaken = target->rival.is_mistaken || target->has_no_version;
+}
+
 void rivals_note_applied(struct world *world, struct server_target *target, int32_t before)
 {
-    target->rival.is_pending = false;
+    target->rival.is_pending = target->rival.is_mistaken = false;
     if (target->rival.is_there && !world->is_calm && before != target->size)
         later(world, between(world, 1, 60) * SECOND, on_set_back, target, (uint64_t)before);
 }
@@ -88,8 +95,9 @@ void rivals_check_decision(struct world *world, const struct as_decision_record 
     const bool holds = rivals_hold(world, target);
     if (holds && record->output->desired != record->output->replicas)
         fail(world, "%s: contended, and to be set to %d", target->id, record->output->desired);
-    if (!rival->is_pending || rival->generation != world->daemon.generation || holds ||
-        record->output->replicas != rival->set_to || world->now - target->last.at > KNOWN_US)
+    if (!rival->is_pending || rival->is_mistaken || rival->generation != world->daemon.generation ||
+        holds || record->output->replicas != rival->set_to ||
+        world->now - target->last.at > KNOWN_US)
         return;
     rival->is_pending = false;
     if (rival->seen_count == AS_SET_BACKS_MAX)

@@ -283,6 +283,7 @@ static void observe_older(struct world *world, struct call *call)
     trace(world, "server: %s is shown as it once was, with %d", old.id, older->size);
     call->target->shown = older->size;
     call->target->shown_until = world->now + SHOWN_MAX;
+    rivals_note_older(call->target);
     check_orders_size(world, call->target);
     old.version = older->version;
     call->observation.replicas = call->observation.status_replicas = older->size;

@@ -329,8 +329,9 @@ struct sim_pause {     /* or a floor: as the last order about it said, or its en
     int64_t since, until;               /* true time; INT64_MAX: until it is resumed */
 };
 
-struct sim_rival {                  /* of a target */
-    bool is_there, is_pending;      /* pending: it has set the size back, and nobody has looked */
+struct sim_rival { /* of a target */
+    bool is_there, is_pending,
+        is_mistaken;                /* pending: it has set the size back, and nobody has looked */
     int32_t set_to;                 /* to this size */
     uint64_t generation;            /* of the daemon then */
     int64_t seen[AS_SET_BACKS_MAX]; /* when its daemon has seen one, since its start */
@@ -440,6 +441,7 @@ bool fields_carry_out(struct world *world, struct server_target *target, const c
 
 void rivals_choose(struct world *world, struct server_target *target);
 void rivals_note_applied(struct world *world, struct server_target *target, int32_t before);
+void rivals_note_older(struct server_target *target);
 void rivals_note_anew(struct server_target *target);
 bool rivals_hold(const struct world *world, const struct server_target *target); /* contended */
 void rivals_check_record(struct world *world, const struct as_others_record *record);
