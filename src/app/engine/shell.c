@@ -271,7 +271,6 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
         put_named(shell, AS_STORE_META, SHELL_PAUSE_KEY);
         return;
     case AS_EFFECT_DELETE_PAUSE: delete_named(shell, AS_STORE_META, SHELL_PAUSE_KEY); return;
-
     case AS_EFFECT_RECORD_NOTIFICATION:
         record_notification(shell, &header, effect->notification);
         return;
