@@ -736,6 +736,13 @@ def test_sigterm_ends_what_is_under_way(daemon, group):
         daemon.get("/-/ready", timeout=1)
 
 
+def test_further_sigterms_do_not_change_the_exit_status(daemon):
+    while daemon.process.running:
+        daemon.process.signal(signal.SIGTERM)
+        time.sleep(0.001)
+    assert daemon.process.popen.returncode == 0
+
+
 def test_what_was_acknowledged_around_sigterm_is_in_the_log(daemon):
     acknowledged, stop = [], threading.Event()
 

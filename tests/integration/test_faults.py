@@ -164,8 +164,6 @@ class Scenario:
         self.ends.append(status)
         if self.fault_class == "allocations" and (status == -signal.SIGABRT or SANITIZER_WITHOUT_MEMORY in said):
             return
-        if status == -signal.SIGTERM and "msg=stopped" in said:
-            return      # it was at its end already
         if status != 1 or "level=error" not in said and "error" not in said.lower():
             self.problems.append(f"ended with status {status}, saying:\n{said[-2000:]}")
 

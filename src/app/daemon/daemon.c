@@ -133,8 +133,14 @@ static void make_events(struct daemon *daemon)
     daemon->look_timer = new_timer(daemon, daemon_on_look_timer);
 }
 
+/* Without its events each signal has its default effect, which would end the process without our
+ * exit status. A second SIGTERM may come until the end. */
 static void free_events(struct daemon *daemon)
 {
+    sigset_t all;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_BLOCK, &all, NULL) != 0)
+        abort();
     for (size_t i = 0; i < AS_ARRAY_SIZE(daemon->signals); i++)
         event_free(daemon->signals[i]);
     event_free(daemon->deadline);
