@@ -15,6 +15,7 @@
 #include <alertscaler/base/number.h>
 
 #define DROP_AT_ONCE  100 /* at an overflow, so that not every notice brings a record of a loss */
+#define PART_AT_ONCE  50  /* for the same reason: 1/50 of its part, if the credential has no more */
 #define DROP_EVERY_US AS_US_PER_MIN
 
 static void print_key(uint64_t number, char key_out[QUEUE_KEY_SIZE])
@@ -160,8 +161,8 @@ static size_t count_entries(const struct destination *destination, const struct 
     return count;
 }
 
-/* The credential with the most entries pays, down to its equal part of the half, at the URL where
- * most of its entries wait. */
+/* The credential with the most entries pays, down to its equal part of the half or a little below,
+ * at the URL where most of its entries wait. */
 static size_t drop_of_narrowed(struct tell *tell)
 {
     const struct as_share *largest = as_shares_find_largest(&tell->shares);
@@ -173,19 +174,21 @@ static size_t drop_of_narrowed(struct tell *tell)
             fullest = tell->destinations[i];
         most = count > most ? count : most;
     }
-    count = largest->held - AS_TELL_ENTRIES_MAX / 2 / tell->shares.count;
+    const size_t part = AS_TELL_ENTRIES_MAX / 2 / tell->shares.count;
+    count = largest->held > part ? largest->held - part : part / PART_AT_ONCE + 1;
     count = count < DROP_AT_ONCE ? count : DROP_AT_ONCE;
     return queue_drop(tell, fullest, largest, count, INT64_MIN, AS_NOTICE_OVERFLOW);
 }
 
-/* Narrowed credentials pay while they have more than half of the places. Else the URL that is
+/* Narrowed credentials pay if they would have more than half of the places. Else the URL that is
  * furthest behind pays: the other URLs lose nothing. False: there is no room. */
-static bool make_room(struct tell *tell)
+static bool make_room(struct tell *tell, const struct as_notice *newest)
 {
     struct destination *fullest = NULL;
+    const uint64_t narrowed = tell->shares.held + (newest->credential != NULL);
     if (tell->entry_count < AS_TELL_ENTRIES_MAX)
         return true;
-    if (tell->shares.held > AS_TELL_ENTRIES_MAX / 2 && drop_of_narrowed(tell) > 0)
+    if (narrowed > AS_TELL_ENTRIES_MAX / 2 && drop_of_narrowed(tell) > 0)
         return true;
     for (size_t i = 0; i < tell->destination_count; i++) {
         if (!fullest || tell->destinations[i]->count > fullest->count)
@@ -200,7 +203,7 @@ void queue_add(struct tell *tell, struct destination *destination, struct as_sto
 {
     char key[QUEUE_KEY_SIZE];
     struct as_notice addressed = *notice;
-    if (!make_room(tell)) {
+    if (!make_room(tell, notice)) {
         lose(tell, destination, 1, AS_NOTICE_OVERFLOW, as_storage_batch_new(0));
         return;
     }

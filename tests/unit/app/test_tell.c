@@ -516,6 +516,19 @@ Test(tell, a_narrowed_credential_displaces_only_its_own_notices)
     cr_assert_eq(count_in_state("\"target\":\"flood-"), 5000, "the half that it may have");
 }
 
+Test(tell, a_narrowed_credential_at_its_half_displaces_only_its_own_notices)
+{
+    act_many(NULL, 5000);
+    act_many("flood", 5001);
+    cr_assert_eq(count_in_state("\"target\":\"other-"), 5000, "those of others are whole");
+    cr_assert_eq(dropped, 100, "with one record");
+    act_many("flood", 1000);
+    act_many("quiet", 200);
+    cr_assert_eq(count_in_state("\"target\":\"other-"), 5000);
+    cr_assert_eq(count_in_state("\"target\":\"quiet-"), 200, "less than its half of the half");
+    cr_assert_leq(count_in_state("\"credential\":"), 5000, "the half that they may have");
+}
+
 Test(tell, narrowed_credentials_share_the_half_equally)
 {
     act_many("quiet", 1000);
