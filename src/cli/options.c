@@ -212,7 +212,7 @@ const char *as_args_find_next(const struct as_args *args, const char *name, size
 
 void as_cli_print_json(const json_t *json, size_t flags, FILE *out)
 {
-    char *text = json_dumps(json, flags);
+    char *text = json_dumps(json, flags | JSON_ENCODE_ANY); /* a server may send any value */
     if (!text)
         abort(); /* only without memory */
     as_safe_json_put(out, text, strlen(text));

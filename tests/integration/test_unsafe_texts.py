@@ -48,6 +48,7 @@ class EvilServer:
     def __init__(self):
         self.refusal = None
         self.alert = ALERT
+        self.data = ...     # of each answer; else that of its path
         self._server = Server(self._handle)
         self.url = self._server.url
 
@@ -58,6 +59,7 @@ class EvilServer:
         if path == "/webhook":
             return 200, {}, {"status": "success", "alerts": [self.alert]}
         data = ORDER if asked.method == "POST" else ANSWERS.get(path, TARGET)
+        data = data if self.data is ... else self.data
         # raw, as no program of ours would write it
         return 200, {"Content-Type": "application/json"}, json.dumps(
             {"status": "success", "data": data, "warnings": [EVIL]}, ensure_ascii=False).encode()
@@ -94,6 +96,16 @@ CLIENTS = {
     "approve": ["approve", "01JDCE00000000000000000000"], "deny": ["deny", "01JDCE00000000000000000000", "--reason=r"],
     "pause-json": ["pause", "web", "--reason=r", "-o", "json"], "reload": ["reload"],
 }
+
+
+@pytest.mark.parametrize("data", [EVIL, 5, 1.5, True, None, [], {}, [EVIL], [[TARGET]]], ids=repr)
+def test_no_client_ends_by_a_signal(server, data):
+    """The answer has a value of another type in place of each document."""
+    server.data, server.alert = data, data
+    for name, arguments in CLIENTS.items():
+        done = run_command(*arguments, "--url", server.url)
+        assert done.returncode >= 0, f"{name}: {done.returncode}, {done.stderr.decode()}"
+        assert_safe(done, shows=False)
 
 
 @pytest.mark.parametrize("name", CLIENTS)
