@@ -1,4 +1,5 @@
 """What another process puts in the place of a file: a link, a pipe, half of the text, a volume that kubelet rotates."""
+import ctypes
 import os
 import socket
 import ssl
@@ -254,6 +255,65 @@ def test_a_half_written_web_configuration_opens_nothing(make, tmp_path):
         asking.join()
         assert set(statuses) == {401} or lasted >= 1
         time.sleep(0.1)
+
+
+def test_a_reload_of_the_rules_takes_no_half_written_web_configuration(make, group, tmp_path):
+    """The rules have changed and are whole. The web configuration is being written, and asks nobody for a password."""
+    web = tmp_path / "web.yml"
+    text = yaml.safe_dump({"basic_auth_users": {USER: BCRYPT}})
+    web.write_text(text)
+    daemon = make(flags=[f"--web.config.file={web}", AUTO_RELOAD], start=False)
+    daemon.process.start()
+    eventually(lambda: is_healthy(daemon), what="it is there")
+    more = [{"name": "another", "match": ["alertname=Idle"], "target": "workers", "scale_down": {"by": 1}}]
+    replace(daemon.directory / "rules" / "rules.yaml", dump_yaml(rules_of(group, more=more)))
+    longest, begun = 0, time.monotonic()
+    with web.open("w") as file:
+        while time.monotonic() - begun < 5:
+            changed = time.monotonic()
+            file.write("# another line\n")
+            file.flush()
+            status = daemon.get("/api/v1/status").status
+            time.sleep(0.1)
+            longest = max(longest, time.monotonic() - changed)
+            assert status == 401 or longest >= 1, "half of the file is in force"
+        file.write(text)
+    eventually(lambda: daemon.process.log_text().count('msg="configuration loaded"') == 1, what="then the rules are loaded")
+    assert daemon.get("/api/v1/status").status == 401
+
+
+def wait_for_opening(path):
+    """The daemon opens it to read it, which the kernel reports."""
+    libc, in_open = ctypes.CDLL(None), 0x20
+    fd = libc.inotify_init1(os.O_CLOEXEC)
+    try:
+        assert fd >= 0 and libc.inotify_add_watch(fd, os.fsencode(path), in_open) >= 0
+        os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
+def test_a_half_that_comes_during_a_look_is_never_loaded(make):
+    """The stamps of a look are older than what it reads: the half is there when the second file is read, for another second."""
+    daemon = make(flags=[AUTO_RELOAD], start=False)
+    path = daemon.directory / "rules" / "rules.yaml"
+    first = path.with_name("a.yaml")
+    first.write_text("rules: []\n" + "#\n" * 2_000_000)      # its digest takes a while
+    daemon.start()
+    text = path.read_text()
+    half = text[:text.index("- name: keep")]
+    time.sleep(1.5)     # a look has found these files
+    for number in range(3):
+        wait_for_opening(first)
+        with path.open("w") as file:
+            file.write(half)
+            file.flush()
+            began = time.monotonic()
+            while time.monotonic() - began < 0.7:
+                assert "keep" in get_rules(daemon), "half of the file is in force"
+                time.sleep(0.05)
+            file.write(text[len(half):] + f"# {number}\n")
+        time.sleep(2.5)
 
 
 # Volumes

@@ -153,13 +153,15 @@ static int prepare_reload(struct daemon *daemon, const struct as_config_digests 
     struct daemon_web_file web;
     if (!config)
         return -EINVAL;
-    if (expected && !daemon_watch_is_in_force(config, expected)) {
-        as_error_set(error, "the files changed while they were read");
-        return -EAGAIN;
-    }
     int status = daemon_web_load(daemon, is_repeat, &web, error);
     if (status != 0)
         return status;
+    if (expected && (!daemon_watch_is_in_force(config, expected) ||
+                     !as_file_stamp_is_same(&web.stamp, &daemon->watch.web))) {
+        as_error_set(error, "the files changed while they were read");
+        (void)daemon_web_free(web);
+        return -EAGAIN;
+    }
     const struct as_sandbox_config sandbox = get_sandbox_config(daemon, config, &web);
     const struct as_digest files =
         hash_named_files(daemon, config, &web); /* before they are read */

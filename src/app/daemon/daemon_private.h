@@ -87,6 +87,8 @@ struct daemon_web {
 
 struct daemon_watch {               /* --config.auto-reload-interval */
     struct as_config_stamps stamps; /* of the files at the last look */
+    struct as_file_stamp web;       /* of --web.config.file at the last look */
+    struct as_config_digests found; /* at the last look */
     unsigned changes;               /* looks since the files were found changing */
     struct as_config_digests tried; /* the changed files at the last attempt */
     struct as_error error;          /* why they are not in force (was logged); or "" */
@@ -244,8 +246,8 @@ int daemon_enter_sandbox(struct daemon *daemon, struct as_error *error) AS_MUST_
 /* Whether all files have the content that is in force: a reload would change nothing. */
 bool daemon_is_in_force(const struct daemon *daemon) AS_MUST_USE;
 /* `expected`: the digests that the files had at the last look, or NULL; if the load finds others,
- * it changes and logs nothing: -EAGAIN. `repeat_of`: the error of an earlier attempt with these
- * files, which is not logged again; or NULL. */
+ * or another --web.config.file than that look, it changes and logs nothing: -EAGAIN. `repeat_of`:
+ * the error of an earlier attempt with these files, which is not logged again; or NULL. */
 int daemon_reload_again(struct daemon *daemon, const char *credential,
                         const struct as_config_digests *expected, const char *repeat_of,
                         struct as_error *error) AS_MUST_USE;

@@ -3,8 +3,9 @@
  * has changed, as a ConfigMap's does.
  *
  * Another process may be writing a file. So a change is loaded only when two looks, at least a
- * second apart, found the same files with the same stamps, and if the load finds what the second
- * look has read.
+ * second apart, found the same stamps and the same content, and if the load finds that content too.
+ * The file of --web.config.file is loaded with the configuration. So its stamp must be the same
+ * too.
  *
  * Files that cannot be used are tried again at each check, since the cause may end without a change
  * of them (a token that comes later). Their error is logged once.
@@ -74,12 +75,20 @@ void daemon_on_watch_timer(evutil_socket_t fd, short what, void *context)
         return;
     as_config_stamp_files(daemon->config, &stamps); /* before the files are read */
     as_config_hash_files(daemon->config, &now);
-    const bool are_same = strcmp(stamps.text, watch->stamps.text) == 0;
+    const char *web_file = daemon->options->web_config_file;
+    struct as_file_stamp web = {0};
+    const bool is_web_there = web_file && as_file_stamp_take(web_file, &web) == 0;
+    const bool is_web_same = !is_web_there || as_file_stamp_is_same(&web, &watch->web);
+    const bool are_same =
+        strcmp(stamps.text, watch->stamps.text) == 0 && is_same(&now, &watch->found) && is_web_same;
     watch->stamps = stamps;
+    watch->web = web;
+    watch->found = now;
     if (daemon_watch_is_in_force(daemon->config, &now)) {
         watch->error = (struct as_error)AS_ERROR_INIT;
         watch->changes = 0;
-    } else if (daemon_watch_settles(&watch->changes, are_same, stamps.newest)) {
+    } else if (daemon_watch_settles(&watch->changes, are_same,
+                                    is_web_same ? stamps.newest : web_file)) {
         load(daemon, &now);
     } else {
         daemon_arm(watch->timer, SETTLE_US);
