@@ -1,7 +1,13 @@
 """What a narrowed credential can fill is shared: a flood of its alerts holds up neither another credential's alert, nor the
 reviews of tokens. And many clusters behind one address do not starve each other."""
+import select
+import socket
+import subprocess
+import time
+
 import pytest
 
+from harness.disk import Disk
 from harness.notification import alert, notification
 from harness.slow_cluster import SlowCluster
 from harness.wait import PATIENCE, eventually
@@ -98,3 +104,51 @@ def test_clusters_behind_one_address_do_not_starve_each_other(make_daemon, api, 
     eventually(lambda: len(api.watching) == 3 * CLUSTERS, 2 * PATIENCE, what="all watches are held open at a time")
     eventually(lambda: all(api.sizes.get(f"/{name}web") == 5 for name in names), 2 * PATIENCE, what="all targets are sized")
     assert len(api.watching) == 3 * CLUSTERS
+
+
+def order_raw(daemon, token, number):
+    """A command on a connection of its own, which is not answered yet."""
+    host, port = daemon.address.split(":")
+    body = f'{{"reason": "{number}", "for": "1h"}}'
+    connection = socket.create_connection((host, int(port)), timeout=PATIENCE)
+    connection.sendall(f"POST /api/v1/targets/any/pause HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+                       f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+    return connection
+
+
+@pytest.fixture
+def frozen(started, tmp_path):
+    """A disk, and what lets its writers wait."""
+    disk = started(Disk(tmp_path / "disk", kind="ext4", kib=65536))
+    yield disk
+    subprocess.run(["fsfreeze", "-u", disk.place], check=False, capture_output=True)
+
+
+@pytest.mark.seconds(120)
+def test_commands_of_a_narrowed_credential_take_half_of_the_places_before_the_disk(make_daemon, frozen, node_group, tmp_path):
+    for name in ("team", "main"):
+        (tmp_path / name).write_text(name)
+    daemon = make_daemon(
+        {"targets": {"any": {"node_group": {"provider": "mine", "url": node_group(size=4).url}, "max": 9}},
+         "rules": [{"name": "busy", "match": ['alertname="Busy"'], "target": "any", "scale_up": {"by": 1}}]},
+        {"providers": {"mine": {"type": "http"}}, "state": {"store": "sqlite", "path": str(frozen.data / "state.db")},
+         "action_log": {"path": str(frozen.data / "actions.jsonl")},
+         "receiver": {"max_connections": 40, "tokens": [
+             {"name": "team", "file": str(tmp_path / "team"), "targets": ["any"], "permissions": ["admin"]},
+             {"name": "main", "file": str(tmp_path / "main"), "permissions": ["read", "admin"]}]}},
+        flags=["--web.enable-admin-api"], start=False)
+    daemon.headers = bearer("main")
+    daemon.start()
+    subprocess.run(["fsfreeze", "-f", frozen.place], check=True)
+    connections = [order_raw(daemon, "team", number) for number in range(30)]
+    try:
+        time.sleep(1)
+        ready, _, _ = select.select(connections, [], [], 2)
+        assert {connection.recv(12) for connection in ready} == {b"HTTP/1.1 503"} and len(ready) == 10, "half of 40 may wait"
+        waiting = order_raw(daemon, "main", "mine")
+        assert daemon.get("/api/v1/status").ok
+    finally:
+        subprocess.run(["fsfreeze", "-u", frozen.place], check=True)
+    assert waiting.recv(12) == b"HTTP/1.1 200"
+    for connection in [*connections, waiting]:
+        connection.close()

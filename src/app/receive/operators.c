@@ -112,6 +112,12 @@ void as_operators_handle(struct as_operators *operators, const struct as_operato
         refuse(operators, request, request->body_size > AS_ORDER_BODY_MAX ? 413 : 400, error.text);
         return;
     }
+    struct as_waiting_claim claim;
+    if (!as_waiting_fits(operators->waiting, as_shell_get_engine(way->shell), request->who,
+                         request->body_size, &claim)) {
+        refuse(operators, request, 503, AS_WAITING_PART_FULL);
+        return;
+    }
     document.order.target = is_answer ? NULL : what;
     document.order.request = is_answer ? what : NULL;
     document.order.who = request->who;
@@ -119,7 +125,7 @@ void as_operators_handle(struct as_operators *operators, const struct as_operato
     as_shell_order(way->shell, &document.order,
                    as_waiting_add(operators->waiting,
                                   request->is_form ? &operators->form : &operators->api,
-                                  request->exchange, NULL, 0));
+                                  request->exchange, &claim));
 }
 
 static void write_time(struct as_json_writer *json, const char *key, bool is_set, as_wall_time time)

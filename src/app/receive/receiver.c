@@ -40,7 +40,6 @@ struct as_receiver {
     struct as_storage *storage;
     const char *why_not; /* without a shell */
     struct as_decoded *decoded;
-    unsigned connections;
     struct as_random random;
     struct as_waiting_kind kind;
     struct as_throttle complaints[COMPLAINT_COUNT];
@@ -120,7 +119,7 @@ void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
 void as_receiver_set_limits(struct as_receiver *receiver, size_t cache, unsigned connections)
 {
     as_decoded_set_max(receiver->decoded, cache);
-    receiver->connections = connections;
+    as_waiting_set_connections(receiver->config.waiting, connections);
 }
 
 struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receiver)
@@ -138,31 +137,6 @@ bool as_receiver_check(struct as_receiver *receiver, struct as_http_exchange *ex
     if (why)
         reply_unavailable(receiver, exchange, why);
     return !why;
-}
-
-/* Of a place in the queue to the state file. The queue is limited in bytes and in requests, each of
- * which holds a connection. */
-static uint64_t get_cost(const struct as_receiver *receiver, size_t size)
-{
-    const struct as_storage_config *queue = &as_storage_config_default;
-    const bool is_less = receiver->connections > 0 && receiver->connections < queue->max_batches;
-    const uint64_t least =
-        queue->max_bytes / (is_less ? receiver->connections : queue->max_batches);
-    return size > least ? size : least;
-}
-
-/* Narrowed credentials leave half of the queue to others. */
-static bool check_part(struct as_receiver *receiver, struct as_http_exchange *exchange, size_t size)
-{
-    const struct as_engine *engine = as_shell_get_engine(receiver->shell);
-    const char *narrowed = as_engine_find_narrowed(engine, as_auth_get_credential(exchange));
-    if (!narrowed ||
-        as_waiting_get_held(receiver->config.waiting, narrowed) + get_cost(receiver, size) <=
-            as_engine_get_part(engine, narrowed, as_storage_config_default.max_bytes))
-        return true;
-    reply_unavailable(receiver, exchange,
-                      "the credential's part of the queue to the state file is full");
-    return false;
 }
 
 void as_receiver_on_answered(struct as_receiver *receiver, const char *handler, int status)
@@ -215,14 +189,16 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
         return;
     size_t size;
     const char *body = as_http_exchange_get_body(exchange, &size);
-    if (!check_part(receiver, exchange, size))
+    struct as_waiting_claim claim;
+    if (!as_waiting_fits(receiver->config.waiting, as_shell_get_engine(receiver->shell),
+                         as_auth_get_credential(exchange), size, &claim)) {
+        reply_unavailable(receiver, exchange, AS_WAITING_PART_FULL);
         return;
-    const char *narrowed = as_engine_find_narrowed(as_shell_get_engine(receiver->shell),
-                                                   as_auth_get_credential(exchange));
+    }
     struct as_notification *notification;
     struct as_error error = AS_ERROR_INIT;
     const int status =
-        as_decoded_get(receiver->decoded, body, size, narrowed, &notification, &error);
+        as_decoded_get(receiver->decoded, body, size, claim.name, &notification, &error);
     if (status == -ENOMEM) {
         reply_unavailable(receiver, exchange, error.text);
         return;
@@ -244,8 +220,8 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     as_metrics_on_notification(receiver->config.metrics, AS_NOTIFICATION_OK);
     note_invalid(receiver, notification);
 
-    const uint64_t request = as_waiting_add(receiver->config.waiting, &receiver->kind, exchange,
-                                            narrowed, get_cost(receiver, size));
+    const uint64_t request =
+        as_waiting_add(receiver->config.waiting, &receiver->kind, exchange, &claim);
     as_shell_notify(receiver->shell, notification, request);
 }
 

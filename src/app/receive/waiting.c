@@ -7,6 +7,7 @@
 #include <bsd/sys/queue.h>
 #include <stdlib.h>
 
+#include <alertscaler/app/storage.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/shares.h>
 
@@ -29,6 +30,7 @@ struct as_waiting {
     uint64_t last; /* request */
     struct entry_list entries;
     struct as_shares shares; /* of the storage's queue */
+    unsigned connections;
 };
 
 struct as_waiting *as_waiting_new(void)
@@ -48,8 +50,34 @@ struct as_waiting *as_waiting_free(struct as_waiting *waiting)
     return NULL;
 }
 
+void as_waiting_set_connections(struct as_waiting *waiting, unsigned connections)
+{
+    waiting->connections = connections;
+}
+
+static uint64_t get_cost(const struct as_waiting *waiting, size_t size)
+{
+    const struct as_storage_config *queue = &as_storage_config_default;
+    const bool is_less = waiting->connections > 0 && waiting->connections < queue->max_batches;
+    const uint64_t least = queue->max_bytes / (is_less ? waiting->connections : queue->max_batches);
+    return size > least ? size : least;
+}
+
+bool as_waiting_fits(const struct as_waiting *waiting, const struct as_engine *engine,
+                     const char *credential, size_t size, struct as_waiting_claim *claim_out)
+{
+    const struct as_waiting_claim claim = {as_engine_find_narrowed(engine, credential),
+                                           get_cost(waiting, size)};
+    if (claim.name &&
+        as_waiting_get_held(waiting, claim.name) + claim.amount >
+            as_engine_get_part(engine, claim.name, as_storage_config_default.max_bytes))
+        return false;
+    *claim_out = claim;
+    return true;
+}
+
 uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind,
-                        struct as_http_exchange *exchange, const char *name, uint64_t amount)
+                        struct as_http_exchange *exchange, const struct as_waiting_claim *claim)
 {
     struct entry *entry = as_xcalloc(1, sizeof(*entry));
     *entry = (struct entry){
@@ -57,8 +85,8 @@ uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind
         .kind = kind,
         .exchange = exchange,
         .answer = {.kind = kind, .status = 200, .body = AS_BUF_INIT_OPEN(BODY_MAX)},
-        .share = as_shares_take(&waiting->shares, name, amount),
-        .amount = amount,
+        .share = as_shares_take(&waiting->shares, claim->name, claim->amount),
+        .amount = claim->amount,
     };
     TAILQ_INSERT_TAIL(&waiting->entries, entry, next);
     kind->count++;

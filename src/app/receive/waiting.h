@@ -7,12 +7,17 @@
 #ifndef ALERTSCALER_SRC_APP_RECEIVE_WAITING_H
 #define ALERTSCALER_SRC_APP_RECEIVE_WAITING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/core/engine.h>
 #include <alertscaler/net/server.h>
+
+/* Of the 503 to a request that does not fit. */
+#define AS_WAITING_PART_FULL "the credential's part of the queue to the state is full"
 
 struct as_waiting;
 
@@ -36,11 +41,25 @@ struct as_waiting_kind { /* owned by the caller, for as long as its requests wai
 struct as_waiting *as_waiting_new(void) AS_MUST_USE;
 struct as_waiting *as_waiting_free(struct as_waiting *waiting); /* only if nothing waits */
 
-/* The number of the request in effects; never 0. With a name (that of a narrowed credential), it
- * holds this amount while it waits. */
+/* What a request takes of the storage's queue, which is limited in bytes and in requests. Each
+ * request holds a connection too. */
+struct as_waiting_claim {
+    const char *name; /* of a narrowed credential; NULL: not counted */
+    uint64_t amount;  /* in bytes */
+};
+
+/* Connections of the server; 0 until set. */
+void as_waiting_set_connections(struct as_waiting *waiting, unsigned connections);
+/* Whether a request of the credential, with a body of `size` bytes, fits the credential's part of
+ * the queue: narrowed credentials leave half of the queue to others. The claim borrows the name. */
+bool as_waiting_fits(const struct as_waiting *waiting, const struct as_engine *engine,
+                     const char *credential, size_t size,
+                     struct as_waiting_claim *claim_out) AS_MUST_USE;
+
+/* The number of the request in effects; never 0. It holds its claim while it waits. */
 uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind,
-                        struct as_http_exchange *exchange, const char *name,
-                        uint64_t amount) AS_MUST_USE;
+                        struct as_http_exchange *exchange,
+                        const struct as_waiting_claim *claim) AS_MUST_USE;
 uint64_t as_waiting_get_held(const struct as_waiting *waiting, const char *name);
 
 /* The answer to be sent when the request is durable, to be filled; initially an empty 200. NULL: it

@@ -58,7 +58,8 @@ TestSuite(waiting, .init = setup, .fini = teardown);
 
 static uint64_t add(struct as_waiting_kind *kind, size_t at)
 {
-    const uint64_t request = as_waiting_add(waiting, kind, &exchanges[at], sender, 3);
+    const uint64_t request =
+        as_waiting_add(waiting, kind, &exchanges[at], &(struct as_waiting_claim){sender, 3});
     cr_assert_neq(request, 0);
     return request;
 }
