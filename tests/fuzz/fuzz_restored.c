@@ -73,21 +73,16 @@ static const char rules[] =
     "  - {name: both, match: ['alertname=\"Both\"'], target: pool, scale_up: {fit: pending_pods}}\n"
     "  - {name: load, match: ['alertname=\"Load\"'], target: web, pass_through: {query: load}}\n";
 
-#define FIRING(labels)                                                                             \
-    "{\"status\":\"firing\",\"labels\":{" labels "},\"annotations\":{\"summary\":\"<b>\"},"        \
-    "\"startsAt\":\"2026-11-25T09:46:00Z\"}"
+#define FIRING(name, more)                                                                         \
+    "{\"status\":\"firing\",\"labels\":{\"alertname\":\"" name "\"" more "},"                      \
+    "\"annotations\":{\"summary\":\"<b>\"},\"startsAt\":\"2026-11-25T09:46:00Z\"}"
+/* clang-format off */
 static const char alerts[] =
-    "{\"version\":\"4\",\"receiver\":\"scaler\",\"status\":\"firing\",\"alerts\":"
-    "[" FIRING("\"alertname\":\"Busy\"") "," FIRING("\"alertname\":\"Load\"") "," FIRING(
-        "\"alertna"
-        "me\":"
-        "\"Each\","
-        "\"app\":"
-        "\"x\"") "," FIRING("\"alertname\":\"Oom\"") "," FIRING("\"alertname\":\"Slow\"") "," FIRING("\"aler"
-                                                                                                     "tname"
-                                                                                                     "\":"
-                                                                                                     "\"Full"
-                                                                                                     "\"") "," FIRING("\"alertname\":\"More\"") "," FIRING("\"alertname\":\"Both\"") "]}";
+    "{\"version\":\"4\",\"receiver\":\"scaler\",\"status\":\"firing\",\"alerts\":["
+    FIRING("Busy", "") "," FIRING("Load", "") "," FIRING("Each", ",\"app\":\"x\"") ","
+    FIRING("Oom", "") "," FIRING("Slow", "") "," FIRING("Full", "") ","
+    FIRING("More", "") "," FIRING("Both", "") "]}";
+/* clang-format on */
 
 /* ---- the world ---- */
 

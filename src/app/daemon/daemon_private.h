@@ -263,7 +263,7 @@ int daemon_conclude_load(const struct daemon *daemon, const char *path,
 void daemon_request_reload(void *context, struct as_http_exchange *exchange,
                            const char *credential);
 void daemon_on_reload_timer(evutil_socket_t fd, short what, void *context);
-void daemon_forget_reload(struct daemon *daemon); /* at the end: answers nobody */
+void daemon_forget_reload(struct daemon *daemon); /* at the end: answers no request */
 
 /* daemon_web.c */
 /* `is_repeat`: this file was tried before, and its problems printed. */

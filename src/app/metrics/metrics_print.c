@@ -84,7 +84,7 @@ static void print_label(struct as_buf *out, const struct label *label, bool is_f
         read = as_safe_char_read(at, size - i);
         if (*at == '\n')
             as_buf_append_str(out, "\\n");
-        else if (read.is_unsafe) /* the value has one backslash: different values stay different */
+        else if (read.is_unsafe) /* the value has one backslash, as in JSON */
             as_buf_printf(out, "\\\\u%04x", (unsigned)read.code);
         else if (*at == '"' || *at == '\\')
             as_buf_printf(out, "\\%c", *at);

@@ -84,7 +84,7 @@ static struct state *state_new(struct tell *tell, const struct as_notice *notice
     return state;
 }
 
-/* What tells states of one target and one kind apart; NULL: nothing does. */
+/* What differs between states of one target and one kind; NULL: there is one state. */
 static const char *get_part(const struct as_notice *notice)
 {
     return notice->kind == AS_NOTICE_NEEDS_APPROVAL ? notice->approval

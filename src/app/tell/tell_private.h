@@ -73,7 +73,7 @@ struct destination { /* one URL of a receiver */
     uint64_t ticket;              /* of the message on its way; 0: none */
     struct entry *sent;           /* what it tells; NULL: states, up to `beat_last` */
     unsigned failures;            /* in a row */
-    bool is_failing;              /* people were told so */
+    bool is_failing;              /* the log says so */
     as_mono_time not_before, due;
     as_mono_time beat_due;
     uint64_t beat_after, beat_last; /* numbers of states */
