@@ -183,8 +183,10 @@ static void append_authority(struct as_buf *out, const char *text, size_t size, 
         port++;
         digits--;
     }
-    if (has_port && digits > 0 && (digits != strlen(usual) || memcmp(port, usual, digits) != 0))
-        as_buf_printf(out, ":%.*s", (int)digits, port);
+    if (has_port && digits > 0 && (digits != strlen(usual) || memcmp(port, usual, digits) != 0)) {
+        as_buf_append_char(out, ':');
+        as_buf_append(out, port, digits);
+    }
 }
 
 bool as_url_append_normal(const char *url, struct as_buf *out)

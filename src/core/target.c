@@ -117,11 +117,13 @@ static int check_end(const struct as_target_config *config, const char *url, boo
 static int check_url(const struct as_target_config *config, const char *url, bool has_name,
                      struct as_error *error)
 {
-    AS_CLEANUP(as_free_p) char *normal = as_target_url_normalize(url);
     const bool is_by_end =
         find_template(config, "url") && as_target_find_limit(config, "url") == AS_ALLOW_NAMES;
-    if (!is_allowed(config, AS_ALLOW_URLS, normal))
-        return refuse(error, "url", normal, "not among the allowed urls");
+    if (config->allowed[AS_ALLOW_URLS].count > 0) {
+        AS_CLEANUP(as_free_p) char *normal = as_target_url_normalize(url);
+        if (!is_allowed(config, AS_ALLOW_URLS, normal))
+            return refuse(error, "url", normal, "not among the allowed urls");
+    }
     return is_by_end || !has_name ? check_end(config, url, has_name, error) : AS_TARGET_OK;
 }
 

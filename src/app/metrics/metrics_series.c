@@ -51,9 +51,12 @@ static struct series *make(struct as_metrics *metrics, enum metric metric, const
 struct series *series_get(struct as_metrics *metrics, enum metric metric, const char *const *values)
 {
     const struct metric_family *family = &metric_families[metric];
+    struct series *series = TAILQ_FIRST(&metrics->families[metric].list);
+    if (series && !family->labels[0])
+        return series;
     char key[KEY_MAX];
     size_t size = make_key(metric, values, key);
-    struct series *series = find(metrics, key, size);
+    series = find(metrics, key, size);
     if (series)
         return series;
     /* The last free place is reserved for the series of "other". */
