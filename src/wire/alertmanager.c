@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
-#include <uthash.h>
+#include <bsd/sys/tree.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
@@ -108,24 +107,29 @@ static void free_labels(struct as_listed_alert *alert)
     as_labels_free((struct as_labels *)(uintptr_t)alert->annotations);
 }
 
-/* The alerts of an answer by their digests, while it is read. */
-struct known {
+struct known { /* an alert of the answer */
+    RB_ENTRY(known) by_digest;
     struct as_digest digest;
     size_t item;
-    UT_hash_handle hh;
 };
+RB_HEAD(known_tree, known);
+
+static int compare_known(const struct known *a, const struct known *b)
+{
+    return as_digest_compare(&a->digest, &b->digest);
+}
+RB_GENERATE_INTERNAL(known_tree, known, by_digest, compare_known, __attribute__((unused)) static)
 
 struct groups {
     struct alert_reader reader;
     struct as_alertmanager_alerts *alerts;
-    struct known *known;   /* a hash table */
+    struct known_tree known;
     struct as_arena arena; /* of its elements */
     size_t read;           /* alerts of all groups so far */
 };
 
 static void groups_deinit(struct groups *groups)
 {
-    HASH_CLEAR(hh, groups->known);
     as_arena_deinit(&groups->arena);
     as_alertmanager_alerts_free(groups->alerts);
 }
@@ -179,8 +183,8 @@ static int add_alert(struct groups *groups, struct as_listed_alert *alert,
                      const struct standing *standing)
 {
     struct as_alertmanager_alerts *alerts = groups->alerts;
-    struct known *known = NULL;
-    HASH_FIND(hh, groups->known, &alert->digest, sizeof(alert->digest), known);
+    struct known key = {.digest = alert->digest, .item = alerts->count};
+    struct known *known = RB_FIND(known_tree, &groups->known, &key);
     if (known) {
         struct as_listed_alert *first = &alerts->items[known->item].listed;
         first->is_suppressed = first->is_suppressed && alert->is_suppressed;
@@ -194,8 +198,8 @@ static int add_alert(struct groups *groups, struct as_listed_alert *alert,
         return -E2BIG;
     }
     known = as_arena_alloc(&groups->arena, 1, sizeof(*known));
-    *known = (struct known){.digest = alert->digest, .item = alerts->count};
-    HASH_ADD(hh, groups->known, digest, sizeof(known->digest), known);
+    *known = key;
+    RB_INSERT(known_tree, &groups->known, known);
     alerts->items[alerts->count].listed = *alert;
     return add_route(groups, &alerts->items[alerts->count++], standing);
 }
@@ -239,11 +243,12 @@ static int read_groups(struct groups *groups, const struct tree_value *array)
         total += tree_is(list, TREE_ARRAY) ? list->size : 0;
     }
     total = total < AS_ALERT_LIST_MAX ? total : AS_ALERT_LIST_MAX;
-    groups->alerts->items = calloc(total ? total : 1, sizeof(*groups->alerts->items));
-    if (!groups->alerts->items) {
+    struct as_alertmanager_alert *items = calloc(total ? total : 1, sizeof(*items));
+    if (!items) {
         as_error_set(groups->reader.root.error, "not enough memory for %zu alerts", total);
         return -ENOMEM;
     }
+    groups->alerts->items = items;
     for (const struct tree_value *group = array->first; group; group = group->next, index++) {
         const struct tree_value *list = alert_find(group, "alerts");
         const struct tree_value *name = alert_find(alert_find(group, "receiver"), "name");

@@ -1,5 +1,5 @@
 /*
- * A hash table by digest, and a list by last use. The lent notification is the list's head,
+ * A tree by digest, and a list by last use. The lent notification is the list's head,
  * whatever its size: if it is too large to keep, the next call frees it.
  */
 #include "decoded.h"
@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include <bsd/sys/queue.h>
-
-#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
-#include <uthash.h>
+#include <bsd/sys/tree.h>
 
 #include <alertscaler/app/shell.h>
 #include <alertscaler/base/alloc.h>
@@ -21,7 +19,7 @@
 #define REQUEST_BYTES 512 /* maximum, for texts from the request: the sender */
 
 struct entry {
-    UT_hash_handle hh;           /* by digest */
+    RB_ENTRY(entry) by_digest;
     TAILQ_ENTRY(entry) in_order; /* last used first */
     struct as_digest digest;
     struct as_notification *notification;
@@ -30,18 +28,26 @@ struct entry {
     struct as_share *share; /* of the narrowed credential that alone sends it; NULL: none */
 };
 TAILQ_HEAD(entry_list, entry);
+RB_HEAD(entry_tree, entry);
 
 struct as_decoded {
-    struct entry *entries;
+    struct entry_tree entries;
     struct entry_list order;
     size_t max;
     struct as_decoded_counts counts;
     struct as_shares shares; /* of bytes */
 };
 
+static int compare_entries(const struct entry *a, const struct entry *b)
+{
+    return as_digest_compare(&a->digest, &b->digest);
+}
+RB_GENERATE_INTERNAL(entry_tree, entry, by_digest, compare_entries, __attribute__((unused)) static)
+
 struct as_decoded *as_decoded_new(size_t max)
 {
     struct as_decoded *decoded = as_xcalloc(1, sizeof(*decoded));
+    RB_INIT(&decoded->entries);
     TAILQ_INIT(&decoded->order);
     as_shares_init(&decoded->shares);
     decoded->max = max;
@@ -50,7 +56,7 @@ struct as_decoded *as_decoded_new(size_t max)
 
 static void forget(struct as_decoded *decoded, struct entry *entry)
 {
-    HASH_DEL(decoded->entries, entry);
+    RB_REMOVE(entry_tree, &decoded->entries, entry);
     TAILQ_REMOVE(&decoded->order, entry, in_order);
     decoded->counts.bytes -= entry->bytes;
     as_shares_give(&decoded->shares, entry->share, entry->bytes);
@@ -99,7 +105,7 @@ static void keep(struct as_decoded *decoded, const struct as_digest *digest, con
     entry->notification->base = &entry->base;
     entry->bytes = sizeof(*entry) + AS_ALLOC_EXTRA + REQUEST_BYTES +
                    as_notification_measure(notification_taken);
-    HASH_ADD(hh, decoded->entries, digest, sizeof(entry->digest), entry);
+    RB_INSERT(entry_tree, &decoded->entries, entry);
     TAILQ_INSERT_HEAD(&decoded->order, entry, in_order);
     decoded->counts.bytes += entry->bytes;
     entry->share = as_shares_take(&decoded->shares, narrowed, entry->bytes);
@@ -108,10 +114,9 @@ static void keep(struct as_decoded *decoded, const struct as_digest *digest, con
 int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size, const char *narrowed,
                    struct as_notification **notification_out, struct as_error *error)
 {
-    const struct as_digest digest = as_digest_get(body, size);
-    struct entry *entry;
+    struct entry key = {.digest = as_digest_get(body, size)};
     shrink(decoded); /* the last lent one may be too large */
-    HASH_FIND(hh, decoded->entries, &digest, sizeof(digest), entry);
+    struct entry *entry = RB_FIND(entry_tree, &decoded->entries, &key);
     if (entry) {
         decoded->counts.hits++;
         TAILQ_REMOVE(&decoded->order, entry, in_order);
@@ -127,9 +132,9 @@ int as_decoded_get(struct as_decoded *decoded, const char *body, size_t size, co
     const int status = as_payload_decode(body, size, notification_out, error);
     if (status < 0)
         return status;
-    as_digest_print(&digest, (*notification_out)->body_sha256);
+    as_digest_print(&key.digest, (*notification_out)->body_sha256);
     (*notification_out)->body_size = size;
-    keep(decoded, &digest, narrowed, *notification_out);
+    keep(decoded, &key.digest, narrowed, *notification_out);
     return 0;
 }
 

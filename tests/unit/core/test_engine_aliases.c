@@ -116,6 +116,46 @@ Test(engine_aliases, a_label_waits_until_the_resources_of_named_groups_are_read)
     harness_stop(&h);
 }
 
+Test(engine_aliases, a_provider_that_does_not_answer_delays_no_target_of_another)
+{
+    static const struct spec two_clouds = {
+        .targets = {{.name = "web", .is_group = true, .family = "cloud", .max = 6},
+                    {.name = "any",
+                     .is_group = true,
+                     .family = "cloud",
+                     .address = "{{ .Labels.pool }}",
+                     .allow = "*",
+                     .max = 20},
+                    {.name = "far", .is_group = true, .family = "far", .max = 6},
+                    {.name = "far-any",
+                     .is_group = true,
+                     .family = "far",
+                     .address = "{{ .Labels.pool }}",
+                     .allow = "*",
+                     .max = 20}},
+        .rules = {{.name = "any", .match = {"alertname=Any"}, .target = "any", .up = 2},
+                  {.name = "far", .match = {"alertname=Far"}, .target = "far-any", .up = 2}},
+    };
+    struct harness h = {0};
+    h.hold_calls = true;
+    harness_start(&h, &two_clouds);
+    harness_target(&h, GROUP "web")->backing[0] = "cloud/1";
+    harness_target(&h, GROUP "b")->backing[0] = "cloud/2";
+    harness_target(&h, "web")->is_hanging = true;
+    harness_target(&h, GROUP "far")->is_hanging = true;
+    h.hold_calls = false;
+    harness_settle(&h);
+    fire(&h, "Far,pool=a", 990);
+    fire(&h, "Any,pool=b", 990);
+    cr_assert_not(has(said(&h), "scale"));
+    harness_target(&h, "web")->is_hanging = false;
+    harness_settle(&h);
+    const char *text = said(&h);
+    cr_assert(has(text, "acted b 4>6 applied"), "%s", text);
+    cr_assert_not(has(text, "scale a"), "%s", text);
+    harness_stop(&h);
+}
+
 Test(engine_aliases, a_label_is_refused_while_a_named_group_cannot_be_read)
 {
     START(h, named_and_any, "other", "cloud/2");

@@ -1,9 +1,9 @@
 /*
  * Aliases: see the header.
  *
- * Invariants: `awaited_count` candidates are awaited; a target is in `backing_waiting` only while
- * that count is above 0. An awaited candidate that is idle is in the ready list, or has a deadline
- * at the end of its back-off.
+ * Invariants: a target is in `backing_waiting` only while a candidate of its family is awaited. An
+ * awaited candidate that is idle is in the ready list, or has a deadline at the end of its
+ * back-off.
  */
 #include "engine_aliases.h"
 
@@ -40,6 +40,13 @@ static const char *find_family(const struct as_engine *engine, const struct targ
     return NULL;
 }
 
+static bool is_of_family(const struct as_engine *engine, const struct target *target,
+                         const char *family)
+{
+    const char *own = find_family(engine, target);
+    return own && strcmp(own, family) == 0;
+}
+
 /* Whether `other` comes before the target if they have a common resource. */
 static bool has_precedence(const struct target *other, const struct target *target)
 {
@@ -56,8 +63,7 @@ static bool is_rival(const struct as_engine *engine, const struct target *target
     if (other == target || (get_rank(other) == RANK_NEW && other->open_bindings == 0) ||
         !has_precedence(other, target))
         return false;
-    const char *family = find_family(engine, other);
-    return family && strcmp(family, target->config->family) == 0;
+    return is_of_family(engine, other, target->config->family);
 }
 
 /* NULL: none. */
@@ -87,15 +93,25 @@ static void end_waiting(struct as_engine *engine, struct target *target)
     TAILQ_REMOVE(&engine->backing_waiting, target, backing.in_waiting);
 }
 
+static bool is_family_awaited(const struct as_engine *engine, const char *family)
+{
+    const struct target *target;
+    TAILQ_FOREACH (target, &engine->candidates, backing.link) {
+        if (target->backing.is_awaited && is_of_family(engine, target, family))
+            return true;
+    }
+    return false;
+}
+
 static void end_await(struct as_engine *engine, struct target *target)
 {
-    struct target *waiting;
+    struct target *waiting, *next;
     if (!target->backing.is_awaited)
         return;
     target->backing.is_awaited = false;
-    if (--engine->awaited_count > 0)
-        return;
-    while ((waiting = TAILQ_FIRST(&engine->backing_waiting))) {
+    TAILQ_FOREACH_SAFE (waiting, &engine->backing_waiting, backing.in_waiting, next) {
+        if (is_family_awaited(engine, waiting->config->family))
+            continue;
         end_waiting(engine, waiting);
         waiting->dirty = true;
         target_make_ready(engine, waiting);
@@ -104,8 +120,6 @@ static void end_await(struct as_engine *engine, struct target *target)
 
 static void await(struct as_engine *engine, struct target *target)
 {
-    if (!target->backing.is_awaited)
-        engine->awaited_count++;
     target->backing.is_awaited = true;
     if (!target_is_backing_off(engine, target))
         target_make_ready(engine, target);
@@ -279,5 +293,4 @@ void aliases_on_rules(struct as_engine *engine)
         target->dirty = target->dirty || target->backing.is_waiting;
         end_waiting(engine, target);
     }
-    engine->awaited_count = 0;
 }

@@ -499,7 +499,6 @@ struct as_engine {
     struct target_list surveys_waiting;
     struct target_list candidates;      /* all targets that may be others, too */
     struct target_list backing_waiting; /* candidates that wait for others' resources */
-    size_t awaited_count;               /* candidates whose resources others wait for */
     struct follow_list follows;         /* of all targets, by `applied` */
 
     struct pause pause, halt; /* of all targets: by an operator; by the kill switch */

@@ -9,9 +9,9 @@
  *   idle       due, a pool without its turn        idle       made ready when its turn comes
  *   idle       due, a pool with shares             idle       those that are overdue end
  *   idle       due, a pool with queries            sampling   they are asked before its look
- *   observing  seen, only for its resources        idle       others that wait for them are made
- * ready observing  seen, size is that of `maybe`       outcome    locks and steps of that request
- * begin observing  seen, others' resources are needed  idle       made ready when they are read
+ *   observing  seen, only for its resources        idle       those that wait become ready
+ *   observing  seen, size is that of `maybe`       outcome    locks and steps of it begin
+ *   observing  seen, others' resources are needed  idle       made ready when they are read
  *   observing  seen, another target has precedence idle       as a failed observation
  *   observing  seen, `growth` is overdue           intent     what has not come is taken back
  *   observing  seen, `resize` did not come, or     intent     the size before it, or the last one,
