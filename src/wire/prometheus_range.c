@@ -138,7 +138,7 @@ static int read_document(struct reading *reading, const char *json, size_t size)
     if (!as_str_equal(tree_find_text(root, "status"), "success") ||
         !as_str_equal(tree_find_text(data, "resultType"), "matrix") || !tree_is(result, TREE_ARRAY))
         return fail(reading, "no matrix");
-    const enum as_prometheus_outcome complete = prometheus_check_complete(root, reading->error);
+    const int complete = (int)prometheus_check_complete(root, reading->error);
     if (complete != AS_PROMETHEUS_ANSWERED)
         return complete;
     for (const struct tree_value *series = result->first; series; series = series->next) {
