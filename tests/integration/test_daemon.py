@@ -644,6 +644,7 @@ def test_reload_is_all_or_nothing(make, group):
     assert daemon.metrics().value("alertscaler_config_last_reload_successful") == 0
     assert daemon.metrics().value("alertscaler_config_last_reload_success_timestamp_seconds") == started_at
     assert "did you mean" in daemon.process.log_text() and "^" in daemon.process.log_text()
+    assert "nothing reloaded" not in daemon.process.log_text(), "one failure is logged once"
     assert digest(daemon) == old
     assert outcomes(daemon.notify(notification(alert({"alertname": "Other"})))) == ["no_rule"]
     assert outcomes(daemon.notify(notification(busy()))) == ["queued"]

@@ -7,6 +7,7 @@
  */
 #include "daemon_private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
@@ -65,10 +66,13 @@ static int reload_now(struct daemon *daemon, const char *credential, struct as_e
         as_error_set(text, "unchanged: all files have the content that is in force");
         return 200;
     }
-    if (daemon_reload_again(daemon, credential, NULL, NULL, &error) == 0) {
+    const int status = daemon_reload_again(daemon, credential, NULL, NULL, &error);
+    if (status == 0) {
         as_error_set(text, "reloaded");
         return 200;
     }
+    if (status == -EAGAIN) /* other failures are logged where they occur */
+        as_log(AS_LOG_WARN, "nothing reloaded", AS_F("error", error.text));
     as_error_set(text, "reload failed, nothing is changed: %s", error.text);
     return 500;
 }
@@ -96,8 +100,6 @@ void daemon_on_reload_timer(evutil_socket_t fd, short what, void *context)
     reload->is_wanted = false;
     reload->earliest.us = now.us + RELOAD_EVERY_US;
     const int status = reload_now(daemon, credential, &text);
-    if (status != 200)
-        as_log(AS_LOG_WARN, "nothing reloaded", AS_F("error", text.text));
     answer_all(daemon, status, text.text);
 }
 
