@@ -19,6 +19,7 @@ static void make_plan(struct as_decide_document *document)
     struct as_pool_plan *plan = as_arena_alloc(&document->arena, 1, sizeof(*plan));
 
     *request = (struct as_pool_plan_request){
+        .version = input->version,
         .survey = input->survey,
         .config = input->pool ? input->pool : &without_pool,
         .min = input->config.min,

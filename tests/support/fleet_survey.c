@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/core/decide.h>
+
 #include "fleet.h"
 
 static int compare_nodes(const void *a, const void *b)
@@ -185,6 +187,7 @@ void fleet_survey_from(const struct fleet *fleet, const struct fleet *facts,
     while (!as_survey_step(survey, UINT64_MAX / 2, survey_out)) {
     }
     const struct as_pool_plan_request wanted = {
+        .version = AS_DECIDE_VERSION,
         .survey = survey_out,
         .config = request->config,
         .min = request->min,

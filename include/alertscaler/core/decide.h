@@ -71,7 +71,7 @@ struct as_recommendation {
  * Versions of the input document. Each document is decided by the rules of its own version, for
  * ever (docs/decision.md#versions): new fields or other arithmetic need a new version.
  */
-enum { AS_DECIDE_OLDEST_VERSION = 1, AS_DECIDE_VERSION = 2 };
+enum { AS_DECIDE_OLDEST_VERSION = 1, AS_DECIDE_VERSION = 3 };
 
 struct as_decide_input {
     int32_t version; /* AS_DECIDE_VERSION, or the version of the document that was read */

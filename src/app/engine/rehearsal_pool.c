@@ -11,6 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/core/choose.h>
+#include <alertscaler/core/decide.h>
 #include <alertscaler/core/nodes/cluster_facts.h>
 #include <alertscaler/core/nodes/node_pack.h>
 #include <alertscaler/core/nodes/survey_make.h>
@@ -246,6 +247,7 @@ static void make_plan(struct world_pool *pool, const struct as_survey_member *me
     while (!as_survey_step(surveying, AS_PACK_FITS_MAX, &pool->survey)) {
     }
     const struct as_pool_plan_request wanted = {
+        .version = AS_DECIDE_VERSION,
         .survey = &pool->survey,
         .config = request->config,
         .min = request->min,

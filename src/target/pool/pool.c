@@ -9,6 +9,7 @@
 #include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/core/decide.h>
 #include <alertscaler/core/nodes/survey_make.h>
 
 #include "outcome.h"
@@ -139,6 +140,7 @@ static bool work_once(struct look *look)
             return false;
         const struct as_clock *clock = look->owner->env->clock;
         const struct as_pool_plan_request request = {
+            .version = AS_DECIDE_VERSION,
             .survey = &look->survey,
             .config = look->request.config,
             .min = look->request.min,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/core/decide.h>
 #include <alertscaler/core/nodes/node_pack.h>
 #include <alertscaler/core/nodes/pool_plan.h>
 
@@ -47,7 +48,8 @@ static inline struct world *world_new(void)
                                             .memory.max = AS_POOL_NO_CAP,
                                             .at_once_empty = 10,
                                             .at_once_drain = 1};
-    world->request = (struct as_pool_plan_request){.survey = &world->survey,
+    world->request = (struct as_pool_plan_request){.version = AS_DECIDE_VERSION,
+                                                      .survey = &world->survey,
                                                    .config = &world->config,
                                                    .max = INT32_MAX,
                                                    .with_fit = true,

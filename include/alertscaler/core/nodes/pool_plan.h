@@ -16,6 +16,7 @@
 #include <alertscaler/core/nodes/survey.h>
 
 struct as_pool_plan_request {
+    int32_t version; /* of the decision's document (decide.h): the plan follows its rules */
     const struct as_survey *survey;
     const struct as_pool_config *config; /* of the pool; of a lone group the default */
     int32_t min, max;                    /* of the pool */
