@@ -272,10 +272,10 @@ class Check(unittest.TestCase):
         self.assertEqual(self.check("-", data=spaced), f"{len(DECISIONS)} decisions computed again, 0 differ\n")
 
     def test_a_decision_of_another_version_is_told_and_the_others_are_checked(self):
-        data = self.change(1, '"v":1},"instance', '"v":3},"instance')
+        data = self.change(1, '"v":1},"instance', '"v":4},"instance')
         done = run("replay", "-", data=data)
         self.assertEqual(done[0], 2)
-        self.assertEqual(done[2], f"alertscaler replay: -:{DECISIONS[1]['seq']}: input: v: expected an integer from 1 to 2\n")
+        self.assertEqual(done[2], f"alertscaler replay: -:{DECISIONS[1]['seq']}: input: v: expected an integer from 1 to 3\n")
         self.assertEqual(done[1], f"{len(DECISIONS)} decisions computed again, 0 differ, 1 cannot be read\n")
 
     def test_broken_files_are_status_2_with_their_place(self):
