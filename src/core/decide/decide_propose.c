@@ -7,6 +7,8 @@
 #include <math.h>
 
 #define MILLI_PERCENT 100000 /* 100 % */
+#define MICRO         1000000
+#define GOAL_MAX      1000000000000 /* of a step with `to` */
 
 static struct as_proposal_result propose(__int128 size)
 {
@@ -43,6 +45,50 @@ static const struct as_step *find_step(const struct as_proposal *proposal)
                                       : NULL;
 }
 
+/* From v: 3 on values of nodes are computed from the integer sums. */
+static bool has_exact_nodes(const struct as_decide_input *input)
+{
+    return input->version >= 3;
+}
+
+/* Only the result is rounded. A product of an int64 sum, a size and these factors has at most 122
+ * bits. */
+static int64_t divide_up(int64_t open, __int128 sum, __int128 divisor)
+{
+    return as_decide_saturate((open * sum * MICRO + divisor - 1) / divisor);
+}
+
+/* n x v / X, rounded up; X counts in millionths. */
+static int64_t count_needed_nodes(const struct as_nodes_seen *seen, enum as_nodes_word word,
+                                  double goal)
+{
+    const __int128 micro = goal < 1 / (double)MICRO ? 1
+                           : goal < GOAL_MAX        ? (int64_t)round(goal * MICRO)
+                                                    : (__int128)GOAL_MAX * MICRO;
+    int64_t needed = 0;
+
+    if (word == AS_NODES_COUNT)
+        return divide_up(seen->open, seen->open, micro);
+    if (word == AS_NODES_CORES)
+        return divide_up(seen->open, seen->allocatable[AS_RESOURCE_CPU], 1000 * micro);
+    for (size_t i = 0; i < AS_RESOURCE_COUNT; i++) {
+        const int64_t part =
+            divide_up(seen->open, (__int128)100 * seen->requests[i], seen->allocatable[i] * micro);
+        needed = part > needed ? part : needed;
+    }
+    return needed;
+}
+
+static int64_t count_needed(const struct as_decide_input *input, const struct as_proposal *proposal,
+                            double goal, bool up, int64_t count)
+{
+    if (proposal->nodes && count > 0 && has_exact_nodes(input))
+        return count_needed_nodes(input->nodes, proposal->nodes, goal);
+    const double all =
+        as_decide_to_milli(proposal->value) * (up && count == 0 ? 1.0 : (double)count);
+    return as_decide_saturate_ceil(all / as_decide_to_milli(goal));
+}
+
 /* Escalator's delta: n x (v - X) / X, rounded up = ceil(n x v / X) - n; mirrored for down. So n
  * changes until the shared value v is at most X per instance. Scaling up from 0 uses v alone. */
 static int64_t compute_delta(const struct as_decide_input *input,
@@ -50,9 +96,7 @@ static int64_t compute_delta(const struct as_decide_input *input,
 {
     const int64_t count =
         proposal->nodes ? input->nodes->open : (int64_t)as_decide_count_ready(input);
-    const double all =
-        as_decide_to_milli(proposal->value) * (up && count == 0 ? 1.0 : (double)count);
-    const int64_t needed = as_decide_saturate_ceil(all / as_decide_to_milli(goal));
+    const int64_t needed = count_needed(input, proposal, goal, up, count);
     const int64_t delta = up ? needed - count : count - needed;
 
     return delta > 0 ? delta : 0;
