@@ -254,6 +254,23 @@ def test_one_group_is_a_pool_of_itself(cluster, started, make):
     assert [(a["from"], a["to"]) for a in actions(daemon, "lone")] == [(1, 2)]
 
 
+def test_a_lone_group_has_the_value_of_its_nodes(cluster, started, make):
+    """Escalator with scale_on_starve: nodes by what is requested of them, and one more for a pod that finds no room."""
+    group = started(AutoScaling("lone", 3))
+    cluster.start_fleet(group)
+    cluster.deploy(2)
+    idle = {"name": "idle", "match": ['alertname="Watchdog"'], "target": "lone", "every": "1s", "scale_down": {
+        "value": {"nodes": "utilization"}, "steps": [{"below": 40, "by": 1}]}}
+    daemon = make([group], rules=[{**PODS_WAIT, "target": "lone"}, idle], is_lone=True)
+    fire(daemon, "PodsUnschedulable")
+    fire(daemon, "Watchdog")
+    action = daemon.wait_record("action", 60, outcome="applied")
+    assert (action["from"], action["to"], action["rule"]) == (3, 2, "idle"), "1 of 6 cores: 16.7 %"
+    decision = next(d for d in daemon.records("decision") if d["id"] == action["decision"])
+    assert decision["input"]["observed"]["nodes"] == {
+        "open": 3, "requests": {"cpu": 1, "memory": 0}, "allocatable": {"cpu": 6, "memory": 24 << 30}}
+
+
 def test_half_the_cluster_behind_a_partition_is_neither_replaced_nor_deleted(cluster, started, make):
     group = started(AutoScaling("parted", 8, most=20))
     cluster.start_fleet(group)

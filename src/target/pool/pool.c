@@ -36,6 +36,8 @@ struct look {
     bool is_lone; /* a node group that is a pool of itself */
     struct as_arena arena;
     struct as_pool_request request;
+    bool with_nodes;                 /* of a lone group: what the source `nodes` reads */
+    struct as_nodes_seen seen;       /* of this source */
     struct as_cluster_link *cluster; /* NULL: `survey.error` says why */
     struct as_cluster_ask *ask;
     struct as_timer *timer;
@@ -119,6 +121,9 @@ static void finish(struct look *look)
     else
         observation.replicas = add_sizes(look, &observation.status_replicas);
     observation.survey = &look->survey;
+    if (look->with_nodes && !look->seen.error)
+        look->seen.error = look->survey.error;
+    observation.nodes = look->with_nodes ? &look->seen : NULL;
     if (look->has_plan) {
         if (!look->is_lone) /* also what is known of groups that cannot be read */
             observation.replicas = look->plan.size;
@@ -283,6 +288,22 @@ static bool is_unwell(struct look *look, struct as_error *error)
     return false;
 }
 
+/* Facts are held, so texts of the cluster last. The template comes with those of the survey. */
+static void see_nodes(struct look *look)
+{
+    const struct as_survey_request *survey = &look->survey_request;
+    const struct as_pool_member *group = &look->request.members[0];
+    const struct as_nodes_see_request request = {.cluster = survey->cluster,
+                                                 .group = group->ref->key,
+                                                 .names = survey->members[0].nodes,
+                                                 .name_count = survey->members[0].node_count,
+                                                 .config = group->nodes,
+                                                 .now = survey->now,
+                                                 .texts = &look->arena};
+    as_nodes_see(look->cluster->seer, &request, &look->seen);
+    look->seen.template_ = NULL;
+}
+
 static void begin_survey(struct look *look, const struct as_cluster *facts)
 {
     const struct as_pool_request *request = &look->request;
@@ -312,6 +333,8 @@ static void begin_survey(struct look *look, const struct as_cluster *facts)
         .now = clock->get_wall(clock),
     };
     struct as_error error = AS_ERROR_INIT;
+    if (look->with_nodes)
+        see_nodes(look);
     if (is_unwell(look, &error)) {
         look->survey.error = as_arena_strdup(&look->arena, error.text);
         finish(look);
@@ -398,6 +421,7 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
     look->observed = done;
     look->context = context;
     look->is_lone = ref->kind->has_nodes;
+    look->with_nodes = look->is_lone && request->with_nodes;
     look->arena = AS_ARENA_INIT;
     as_pool_request_copy(request->pool, &look->arena, &look->request);
     LIST_INSERT_HEAD(&pool->looks, look, entry);
