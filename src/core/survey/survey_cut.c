@@ -1,7 +1,7 @@
 /*
- * What becomes part of a survey: shapes get their numbers, the oldest pending ones first, then
- * those of the candidates, then guests. Nodes with most room follow. All of it stays within the
- * limits of the header, and within the bytes of a decision document.
+ * What becomes part of a survey: shapes get their numbers, pending ones first as they were placed,
+ * then those of the candidates, then guests. Nodes with most room follow. All of it stays within
+ * the limits of the header, and within the bytes of a decision document.
  */
 #include <stdlib.h>
 #include <string.h>

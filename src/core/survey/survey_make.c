@@ -268,11 +268,16 @@ static int compare_shapes(const void *a, const void *b)
     return compare_keys(*(struct survey_shape *const *)a, *(struct survey_shape *const *)b);
 }
 
+/* The order in which the scheduler tries pods: highest priority, then the oldest. Equal pods have
+ * the place of the oldest of them. */
 static int compare_waiting(const void *a, const void *b)
 {
     const struct survey_shape *const *left = a, *const *right = b;
+    const int32_t priority = (*left)->shape.pod.priority, than = (*right)->shape.pod.priority;
     const int64_t one = (*left)->oldest.us, other = (*right)->oldest.us;
 
+    if (priority != than)
+        return priority > than ? -1 : 1;
     return one != other ? (one > other) - (one < other) : compare_keys(*left, *right);
 }
 

@@ -62,7 +62,8 @@ struct as_survey_work {
     struct survey_shapes shapes;
 
     /* Placing */
-    struct survey_shape **moving, **waiting; /* of leaving nodes; pending, the oldest first */
+    struct survey_shape **moving,
+        **waiting; /* of leaving nodes; pending, as the scheduler tries them */
     size_t moving_count, waiting_count;
     struct as_pack pack;
     uint32_t *receivers; /* indices of nodes, in the order of the pack's runs */

@@ -263,6 +263,25 @@ Test(survey, pods_of_a_priority_below_minus_10_do_not_wait)
     check("a utilized:2");
 }
 
+/* As the scheduler would: the same order says which pods are part of the survey first. */
+Test(survey, room_goes_to_the_highest_priority_then_to_the_oldest)
+{
+    read_cluster("a cpu:10 memory:100; cpu:8");
+    read_pending("2 cpu:2; 1 cpu:1; 2 cpu:2 memory:1");
+    check("a wait 1x2 1x1 2x2 utilized:1");
+    struct as_pod_shape young = *pods[4].shape, middle = *pods[3].shape;
+
+    pods[4].shape = pods[5].shape = &young;
+    young.priority = 100;
+    check("a wait 1x2 2x2 1x1 utilized:1");
+    cr_expect_eq(survey.shapes[survey.pending[0].shape].pod.priority, 100);
+    pods[3].shape = &middle;
+    middle.priority = 50;
+    check("a wait 1x2 1x1 2x2 utilized:1");
+    young.priority = -5; /* the middle one finds room, then nothing is left for the others */
+    check("a wait 2x2 2x2 utilized:1");
+}
+
 /* It has its room there; where the node leaves, it waits like any other. */
 Test(survey, a_pod_that_is_nominated_takes_the_room_of_its_node)
 {
