@@ -22,11 +22,7 @@ as_maybe_time pool_get_since(const struct as_pool_work *work, size_t node)
     return known && !is_broken ? known->since : (as_maybe_time){.set = false};
 }
 
-/* What is left above the minima, and of at_once */
-struct margins {
-    int64_t *groups; /* nodes, by group */
-    int64_t nodes, cpu, memory, empty, drained;
-};
+/* Minima */
 
 /* What a group's nodes have that do not leave already; those on their way are none yet. */
 static int64_t count_staying(const struct as_survey_group *group, int64_t all)
@@ -36,11 +32,12 @@ static int64_t count_staying(const struct as_survey_group *group, int64_t all)
                        : all;
 }
 
-static void init_margins(const struct as_pool_work *work, struct margins *margins)
+void pool_margins_init(struct as_pool_work *work)
 {
     const struct as_survey *survey = work->survey;
+    struct pool_margins *margins = &work->take.margins;
     const struct as_pool_config *config = work->request.config;
-    *margins = (struct margins){
+    *margins = (struct pool_margins){
         .groups = as_arena_alloc(work->arena, survey->group_count, sizeof(*margins->groups)),
         .nodes = (int64_t)work->plan.size - work->request.min,
         .cpu = -config->cpu.min,
@@ -68,13 +65,23 @@ static int64_t get_amount(const struct as_survey_node *node, int64_t all, int64_
     return allocatable > average ? allocatable : average;
 }
 
-static bool use_margins(const struct as_pool_work *work, struct margins *margins,
-                        const struct as_survey_node *node)
+static int64_t get_cpu(const struct as_pool_work *work, const struct as_survey_node *node)
 {
     const struct as_survey_group *group = &work->survey->groups[node->group];
+    return get_amount(node, group->cpu, group->nodes, AS_RES_CPU);
+}
+
+static int64_t get_memory(const struct as_pool_work *work, const struct as_survey_node *node)
+{
+    const struct as_survey_group *group = &work->survey->groups[node->group];
+    return get_amount(node, group->memory, group->nodes, AS_RES_MEMORY);
+}
+
+bool pool_margins_use(struct as_pool_work *work, const struct as_survey_node *node)
+{
     const struct as_pool_config *config = work->request.config;
-    const int64_t cpu = get_amount(node, group->cpu, group->nodes, AS_RES_CPU);
-    const int64_t memory = get_amount(node, group->memory, group->nodes, AS_RES_MEMORY);
+    struct pool_margins *margins = &work->take.margins;
+    const int64_t cpu = get_cpu(work, node), memory = get_memory(work, node);
     if (margins->groups[node->group] < 1 || margins->nodes < 1 ||
         (config->cpu.min > 0 && margins->cpu < cpu) ||
         (config->memory.min > 0 && margins->memory < memory))
@@ -86,18 +93,34 @@ static bool use_margins(const struct as_pool_work *work, struct margins *margins
     return true;
 }
 
-/* AS_STAY_COUNT: an unneeded node leaves now. */
-static enum as_stay decide(const struct as_pool_work *work, struct margins *margins, uint32_t index)
+void pool_margins_give_back(struct as_pool_work *work, const struct as_survey_node *node)
+{
+    struct pool_margins *margins = &work->take.margins;
+    margins->groups[node->group]++;
+    margins->nodes++;
+    margins->cpu += get_cpu(work, node);
+    margins->memory += get_memory(work, node);
+}
+
+bool pool_is_due(const struct as_pool_work *work, uint32_t index)
 {
     const struct as_survey_node *node = &work->survey->nodes[index];
     const struct as_unneeded_config *config = &work->survey->groups[node->group].unneeded;
     const as_maybe_time since = pool_get_since(work, index);
     const int64_t wait = node->is_ready ? config->for_us : config->unready_for_us;
+    return since.set && as_time_add(since.at.us, wait) < work->request.now.us;
+}
+
+/* AS_STAY_COUNT: an unneeded node leaves now. */
+static enum as_stay decide(struct as_pool_work *work, uint32_t index)
+{
+    const struct as_survey_node *node = &work->survey->nodes[index];
+    struct pool_margins *margins = &work->take.margins;
     int64_t *at_once = node->pod_count > 0 ? &margins->drained : &margins->empty;
-    if (!since.set || as_time_add(since.at.us, wait) >= work->request.now.us ||
+    if (!pool_is_due(work, index) ||
         pool_is_younger(work, work->survey->drain_failed, AFTER_FAIL_US))
         return AS_STAY_SHORTLY;
-    if (!use_margins(work, margins, node))
+    if (!work->take.is_bounded && !pool_margins_use(work, node))
         return AS_STAY_AT_MIN;
     if (*at_once < 1)
         return AS_STAY_AT_ONCE;
@@ -191,14 +214,13 @@ bool pool_leave(struct as_pool_work *work)
     const struct as_survey *survey = work->survey;
     struct as_pool_plan *plan = &work->plan;
     bool *is_unneeded = as_arena_alloc(work->arena, survey->node_count, sizeof(*is_unneeded));
-    struct margins margins;
-    init_margins(work, &margins);
     for (size_t i = 0; i < work->take.count; i++) {
         const uint32_t node = work->take.order[i];
+        is_unneeded[node] =
+            plan->stays[node] == AS_STAY_COUNT || plan->stays[node] == AS_STAY_AT_MIN;
         if (plan->stays[node] != AS_STAY_COUNT)
             continue;
-        is_unneeded[node] = true;
-        plan->stays[node] = decide(work, &margins, node);
+        plan->stays[node] = decide(work, node);
         if (plan->stays[node] == AS_STAY_COUNT) {
             plan->groups[survey->nodes[node].group].take_to--;
             plan->take_size--;

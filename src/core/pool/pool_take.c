@@ -3,6 +3,10 @@
  * in order: all that are empty, then those whose pods lately had room elsewhere; of each the ones
  * that have been unneeded the longest, the least utilized, by name. The pods of a candidate go
  * first-fit to open Ready nodes that stay. If one pod has no room, none of them moves.
+ *
+ * From version 3 on, the bounds say how many nodes are simulated as leaving. All others stay open
+ * for pods, also those that would be unneeded: AS_STAY_AT_MIN. Nodes that may leave now come first;
+ * what a candidate that stays was granted, the next ones in order may use.
  */
 #include "pool_work.h"
 
@@ -158,6 +162,18 @@ static void init_classes(struct as_pool_work *work)
     as_node_classes_init(&work->take.classes, used, count, work->take.bin_count, work->arena);
 }
 
+static void grant(struct as_pool_work *work)
+{
+    struct pool_take *take = &work->take;
+    take->is_granted =
+        as_arena_alloc(work->arena, work->survey->node_count, sizeof(*take->is_granted));
+    for (int is_due = 1; is_due >= 0; is_due--)
+        for (size_t i = 0; i < take->count; i++)
+            if (pool_is_due(work, take->order[i]) == is_due)
+                take->is_granted[take->order[i]] =
+                    pool_margins_use(work, get_node(work, take->order[i]));
+}
+
 bool pool_take_begin(struct as_pool_work *work)
 {
     const struct as_survey *survey = work->survey;
@@ -171,6 +187,10 @@ bool pool_take_begin(struct as_pool_work *work)
         take->allowed[i] = survey->budgets[i].allowed;
     match_known(work);
     order_candidates(work);
+    pool_margins_init(work);
+    take->is_bounded = work->request.version >= 3;
+    if (take->is_bounded)
+        grant(work);
     make_bins(work);
     init_classes(work);
     pool_spend(work, 20 * (survey->node_count + survey->shape_count) + 1);
@@ -305,19 +325,39 @@ static void use_disruptions(struct as_pool_work *work, const struct as_survey_no
     }
 }
 
+/* It stays: what was granted to it is free for others. */
+static void withdraw(struct as_pool_work *work, uint32_t node)
+{
+    if (!work->take.is_bounded || !work->take.is_granted[node])
+        return;
+    work->take.is_granted[node] = false;
+    pool_margins_give_back(work, get_node(work, node));
+}
+
+/* Its pods have room elsewhere. */
+static bool may_go(struct as_pool_work *work, uint32_t node)
+{
+    return !work->take.is_bounded || work->take.is_granted[node] ||
+           pool_margins_use(work, get_node(work, node));
+}
+
 static void end_candidate(struct as_pool_work *work, enum as_stay stay)
 {
     struct pool_take *take = &work->take;
     const uint32_t node = take->order[take->at];
+    if (stay == AS_STAY_COUNT && !may_go(work, node))
+        stay = AS_STAY_AT_MIN;
     work->plan.stays[node] = stay;
     if (stay == AS_STAY_COUNT) {
         use_disruptions(work, get_node(work, node));
         for (size_t i = 0; i < take->undo_count; i++) {
             const uint32_t receiver = take->bins[take->undos[i].bin].node;
-            if (work->plan.stays[receiver] == AS_STAY_SHORTLY) /* not looked at yet */
+            if (work->plan.stays[receiver] == AS_STAY_SHORTLY || /* not looked at yet */
+                work->plan.stays[receiver] == AS_STAY_AT_MIN)
                 work->plan.stays[receiver] = AS_STAY_RECEIVES;
         }
     } else {
+        withdraw(work, node);
         undo(work);
     }
     take->pods = NULL;
@@ -341,6 +381,7 @@ bool pool_take_simulate(struct as_pool_work *work)
     const uint32_t index = take->order[take->at];
     const struct as_survey_node *node = get_node(work, index);
     if (work->plan.stays[index] == AS_STAY_RECEIVES) {
+        withdraw(work, index);
         take->at++;
         spend(work, 1);
     } else if (!take->pods) {

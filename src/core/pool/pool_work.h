@@ -35,6 +35,12 @@ struct pool_undo {
     struct as_node_room room;
 };
 
+/* What is left above the minima, and of at_once. */
+struct pool_margins {
+    int64_t *groups; /* nodes, by group */
+    int64_t nodes, cpu, memory, empty, drained;
+};
+
 struct pool_take {
     uint32_t *order; /* candidates: nodes of the survey */
     size_t count;
@@ -53,6 +59,9 @@ struct pool_take {
     int32_t *allowed;   /* by budget: disruptions left */
     const struct as_unneeded **known; /* by node; NULL: nothing is remembered */
     uint64_t fits;                    /* left */
+    struct pool_margins margins;
+    bool is_bounded;  /* only as many nodes as may leave are simulated as leaving: from version 3 */
+    bool *is_granted; /* by node, where is_bounded: its use is taken off the margins */
 };
 
 struct as_pool_work {
@@ -96,6 +105,12 @@ void pool_overdue_find(struct as_pool_work *work);
 bool pool_is_younger(const struct as_pool_work *work, as_maybe_time time, int64_t us);
 /* Since when the node has been unneeded, in an unbroken row of looks. */
 as_maybe_time pool_get_since(const struct as_pool_work *work, size_t node);
+/* Unneeded for so long that it may leave now. */
+bool pool_is_due(const struct as_pool_work *work, uint32_t node);
+void pool_margins_init(struct as_pool_work *work);
+/* False, and nothing is used: a minimum keeps the node. */
+bool pool_margins_use(struct as_pool_work *work, const struct as_survey_node *node);
+void pool_margins_give_back(struct as_pool_work *work, const struct as_survey_node *node);
 
 /* cpu or memory of one node of a group that is there, on average, rounded up. */
 static inline int64_t pool_get_average(int64_t all, int64_t nodes)

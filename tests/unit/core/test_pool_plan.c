@@ -243,7 +243,9 @@ Test(pool_plan, growth_stays_within_all_bounds_and_forgets_nobody)
 struct model {
     struct as_node_room rooms[WORLD_NODES];
     bool is_gone[WORLD_NODES], receives[WORLD_NODES], is_done[WORLD_NODES];
+    bool is_granted[WORLD_NODES], is_at_min[WORLD_NODES];
     int32_t allowed[WORLD_BUDGETS];
+    int64_t groups[WORLD_GROUPS], nodes, cpu; /* that may leave */
 };
 
 static int64_t get_rank(const struct world *world, size_t index)
@@ -346,6 +348,69 @@ static void use_budgets(struct world *world, struct model *model, size_t index)
         }
 }
 
+/* What the minima allow: first to nodes that may leave now, in order. */
+
+static bool is_due(const struct world *world, size_t index)
+{
+    const struct as_survey_node *node = &world->nodes[index];
+    const struct as_unneeded_config *config = &world->groups[node->group].unneeded;
+    for (size_t i = 0; i < world->survey.unneeded_count; i++)
+        if (strcmp(world->survey.unneeded[i].node, node->node.name) == 0)
+            return world->survey.unneeded[i].since.set &&
+                   WORLD_NOW - world->survey.unneeded[i].since.at.us >
+                       (node->is_ready ? config->for_us : config->unready_for_us);
+    return false;
+}
+
+static int64_t get_node_cpu(const struct world *world, size_t index)
+{
+    const struct as_survey_group *group = &world->groups[world->nodes[index].group];
+    const int64_t average = group->nodes > 0 ? group->cpu / group->nodes : 0, own = 2000;
+    return own > average ? own : average;
+}
+
+static bool may_go(const struct world *world, struct model *model, size_t index)
+{
+    const int64_t cpu = get_node_cpu(world, index);
+    int64_t *group = &model->groups[world->nodes[index].group];
+    if (*group < 1 || model->nodes < 1 || (world->config.cpu.min > 0 && model->cpu < cpu))
+        return false;
+    --*group;
+    model->nodes--;
+    model->cpu -= cpu;
+    return true;
+}
+
+static void grant(struct world *world, struct model *model)
+{
+    size_t index;
+    model->nodes = -world->request.min;
+    model->cpu = -world->config.cpu.min;
+    for (size_t i = 0; i < world->survey.group_count; i++) {
+        const struct as_survey_group *group = &world->groups[i];
+        model->groups[i] = group->size - group->min;
+        model->nodes += group->is_member ? group->size : 0;
+        model->cpu += group->is_member ? group->cpu : 0;
+    }
+    for (int due = 1; due >= 0; due--) {
+        while ((index = find_next(world, model)) != SIZE_MAX) {
+            model->is_done[index] = true;
+            if (is_due(world, index) == due)
+                model->is_granted[index] = may_go(world, model, index);
+        }
+        memset(model->is_done, 0, sizeof(model->is_done));
+    }
+}
+
+static void withdraw(const struct world *world, struct model *model, size_t index)
+{
+    if (!model->is_granted[index])
+        return;
+    model->groups[world->nodes[index].group]++;
+    model->nodes++;
+    model->cpu += get_node_cpu(world, index);
+}
+
 /* Which nodes are unneeded. */
 static void run_model(struct world *world, struct model *model)
 {
@@ -355,20 +420,26 @@ static void run_model(struct world *world, struct model *model)
         model->rooms[i].left = world->nodes[i].left;
     for (size_t i = 0; i < world->survey.budget_count; i++)
         model->allowed[i] = world->budgets[i].allowed;
+    grant(world, model);
     while ((index = find_next(world, model)) != SIZE_MAX) {
         model->is_done[index] = true;
-        if (model->receives[index])
+        if (model->receives[index]) {
+            withdraw(world, model, index);
             continue;
+        }
         *before = *model;
         for (size_t i = 0; i < world->survey.node_count; i++) { /* guests of its own */
             struct as_node_room *room = &model->rooms[i];
             room->guest_capacity = room->guest_count;
         }
-        if (fits_elsewhere(world, model, index)) {
+        const bool fits = fits_elsewhere(world, model, index);
+        if (fits && (model->is_granted[index] || may_go(world, model, index))) {
             use_budgets(world, model, index);
             model->is_gone[index] = true;
         } else {
             *model = *before;
+            withdraw(world, model, index);
+            model->is_at_min[index] = fits;
         }
     }
 }
@@ -408,7 +479,7 @@ static void check_taken(const struct world *world, const struct as_pool_plan *pl
 
 Test(pool_plan, nothing_is_unneeded_whose_pods_do_not_fit_elsewhere)
 {
-    size_t unneeded = 0, taken = 0, stays = 0;
+    size_t unneeded = 0, taken = 0, stays = 0, at_min = 0;
     as_random_init(&dice, 2);
     for (int i = 0; i < WORLDS; i++) {
         struct world *world = make_world();
@@ -417,9 +488,12 @@ Test(pool_plan, nothing_is_unneeded_whose_pods_do_not_fit_elsewhere)
         run_model(world, model);
         for (size_t k = 0; k < world->survey.node_count; k++) {
             const char *name = world->nodes[k].node.name;
-            cr_assert_eq(is_unneeded(&plan, name), model->is_gone[k], "world %d, %s", i, name);
+            const bool is_at_min = model->is_at_min[k] && !model->receives[k];
+            cr_assert_eq(is_unneeded(&plan, name), model->is_gone[k] || is_at_min, "world %d, %s",
+                         i, name);
             unneeded += model->is_gone[k];
             stays += world->nodes[k].is_candidate && !model->is_gone[k];
+            at_min += is_at_min;
         }
         check_taken(world, &plan);
         taken += plan.take_count;
@@ -428,6 +502,69 @@ Test(pool_plan, nothing_is_unneeded_whose_pods_do_not_fit_elsewhere)
     cr_expect_gt(unneeded, WORLDS);
     cr_expect_gt(taken, WORLDS / 2);
     cr_expect_gt(stays, WORLDS / 2);
+    cr_expect_gt(at_min, WORLDS / 4);
+}
+
+/* Whether one node alone has room for all pods of another one; nothing was placed on it. */
+static bool has_room(struct world *world, const struct as_survey_node *node,
+                     const struct as_survey_node *from)
+{
+    struct as_node_room room = {.left = node->left};
+    for (size_t i = 0; i < from->pod_count; i++) {
+        const struct as_pod_shape *shape = &world->shapes[from->pods[i].shape].pod;
+        const uint32_t count = from->pods[i].count;
+        if (as_node_admits(&node->node, shape) != AS_FITS ||
+            as_node_room_count(&room, &world->survey.resources, shape, count, NULL) < count)
+            return false;
+        as_node_room_take(&room, &world->survey.resources, shape, count, &world->arena);
+    }
+    return node->is_ready;
+}
+
+/* Closed for pods: unneeded, and no minimum keeps it. */
+static bool is_closed(const struct as_pool_plan *plan, const struct world *world, size_t node)
+{
+    return is_unneeded(plan, world->nodes[node].node.name) && plan->stays[node] != AS_STAY_AT_MIN;
+}
+
+static void check_closed(const struct world *world, const struct as_pool_plan *plan)
+{
+    int64_t closed[WORLD_GROUPS] = {0}, all = 0, cpu = 0, cpu_closed = 0;
+    for (size_t i = 0; i < world->survey.node_count; i++) {
+        if (!is_closed(plan, world, i))
+            continue;
+        closed[world->nodes[i].group]++;
+        cpu_closed += get_node_cpu(world, i);
+        all++;
+    }
+    for (size_t i = 0; i < world->survey.group_count; i++) {
+        const struct as_survey_group *group = &world->groups[i];
+        cr_assert(closed[i] == 0 || closed[i] <= group->size - group->min);
+        cpu += group->is_member ? group->cpu : 0;
+    }
+    cr_assert(all == 0 || all <= plan->size - world->request.min);
+    cr_assert(all == 0 || world->config.cpu.min == 0 || cpu - cpu_closed >= world->config.cpu.min);
+}
+
+Test(pool_plan, a_node_that_cannot_leave_is_never_closed_for_pods)
+{
+    size_t pairs = 0;
+    as_random_init(&dice, 5);
+    for (int i = 0; i < WORLDS; i++) {
+        struct world *world = make_world();
+        const struct as_pool_plan plan = world_plan(world);
+        check_closed(world, &plan);
+        for (size_t k = 0; k < world->survey.node_count; k++) {
+            for (size_t n = 0; n < world->survey.node_count; n++) {
+                if (plan.stays[k] != AS_STAY_NO_ROOM || plan.stays[n] != AS_STAY_AT_MIN)
+                    continue;
+                cr_assert_not(has_room(world, &world->nodes[n], &world->nodes[k]), "world %d", i);
+                pairs++;
+            }
+        }
+        world_free(world);
+    }
+    cr_expect_gt(pairs, WORLDS / 8);
 }
 
 /* Equal plans */

@@ -202,6 +202,97 @@ Test(pool_take, budgets_are_used_up_on_the_way)
     }
 }
 
+/* Minima: what they keep receives pods */
+
+/* n1: an empty node of a group at its minimum; n2: a node of another one, whose pod fits only
+ * there. */
+static void add_big_and_small(void)
+{
+    world->groups[0].nodes = world->groups[0].size = world->groups[0].min = 1;
+    world_add_group(world, "small", 2000, 8 * GIB, 1, 9);
+    add_idle("n1", 0, NULL, 0);
+    add_idle("n2", 1, world_add_shape(world, 1000, GIB), 1);
+}
+
+Test(pool_take, a_node_at_the_minimum_receives_pods)
+{
+    add_big_and_small();
+    const struct as_pool_plan plan = world_plan(world);
+    EXPECT_TAKEN(&plan, "n2");
+    EXPECT_STAYS(&plan, 0, AS_STAY_RECEIVES);
+    cr_expect_null(find(&plan, "n1"), "its row is broken");
+}
+
+Test(pool_take, in_older_documents_a_node_at_the_minimum_receives_none)
+{
+    add_big_and_small();
+    world->request.version = 2;
+    const struct as_pool_plan plan = world_plan(world);
+    EXPECT_TAKEN(&plan, "");
+    EXPECT_STAYS(&plan, 0, AS_STAY_AT_MIN);
+    EXPECT_STAYS(&plan, 1, AS_STAY_NO_ROOM);
+}
+
+Test(pool_take, each_minimum_keeps_nodes_open_for_pods)
+{
+    for (int i = 0; i < 4; i++) {
+        add_big_and_small();
+        world->groups[0].min = i == 0;
+        world->groups[0].cpu = 4000;
+        world->groups[0].memory = 16 * GIB;
+        world->request.min = i == 1; /* of two nodes: one may leave, the empty one */
+        world->config.cpu.min = i == 2 ? 4000 : 0;
+        world->config.memory.min = i == 3 ? 16 * GIB : 0;
+        const struct as_pool_plan plan = world_plan(world);
+        EXPECT_TAKEN(&plan, i == 1 ? "n1" : "n2");
+        end();
+        begin();
+    }
+}
+
+Test(pool_take, a_node_at_the_minimum_stays_unneeded_while_it_receives_nothing)
+{
+    world->groups[0].nodes = world->groups[0].size = world->groups[0].min = 2;
+    add_idle("n1", 0, NULL, 0);
+    add_idle("n2", 0, NULL, 0);
+    const struct as_pool_plan plan = world_plan(world);
+    EXPECT_STAYS(&plan, 0, AS_STAY_AT_MIN);
+    cr_expect_eq(find(&plan, "n1")->since.at.us, WORLD_NOW - FOR - 1);
+}
+
+/* The only place above the minimum is not for a node that may leave later. */
+Test(pool_take, nodes_that_may_leave_now_come_first_at_a_minimum)
+{
+    struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
+    world->groups[0].min = 19;
+    world_add_candidate(world, "n1", 0, NULL, 0);
+    add_idle("n2", 0, shape, 1);
+    world_add_node(world, "n3", 0, 1000);
+    struct as_pool_plan plan = world_plan(world);
+    EXPECT_TAKEN(&plan, "n2");
+    EXPECT_STAYS(&plan, 0, AS_STAY_RECEIVES);
+    world->nodes[0].left.amount[AS_RES_CPU] = world->nodes[2].left.amount[AS_RES_CPU] = 0;
+    plan = world_plan(world);
+    EXPECT_TAKEN(&plan, "");
+    EXPECT_STAYS(&plan, 1, AS_STAY_NO_ROOM);
+    EXPECT_STAYS(&plan, 0, AS_STAY_AT_MIN);
+}
+
+Test(pool_take, what_a_node_that_stays_was_granted_the_next_one_uses)
+{
+    struct as_survey_shape *large = world_add_shape(world, 3000, GIB);
+    struct as_survey_shape *small = world_add_shape(world, 100, GIB);
+    world->groups[0].min = 19;
+    add_idle("n1", 0, large, 1);
+    add_idle("n2", 0, small, 1)->left.amount[AS_RES_CPU] = 2000;
+    world->nodes[0].utilization = 1;
+    world->nodes[1].utilization = 2;
+    world_add_node(world, "n3", 0, 2000);
+    const struct as_pool_plan plan = world_plan(world);
+    EXPECT_STAYS(&plan, 0, AS_STAY_NO_ROOM);
+    EXPECT_TAKEN(&plan, "n2");
+}
+
 /* The order of candidates */
 
 Test(pool_take, candidates_are_taken_in_order)
