@@ -78,13 +78,19 @@ class Cluster:
             self.plane.admin.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [
                 {"type": "Ready", "status": "True" if is_ready else "Unknown"}]}})
 
-    def deploy(self, replicas):
-        """Each pod asks for half a core: four fill a node."""
+    def set_ready_since(self, names, when):
+        """Templates are made of nodes that have been Ready for a minute."""
+        for name in names:
+            self.plane.admin.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [
+                {"type": "Ready", "status": "True", "lastTransitionTime": when}]}})
+
+    def deploy(self, replicas, **spec):
+        """Each pod asks for half a core: four fill a node. `spec` has more keys of the pods' spec."""
         self.plane.admin.create({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "default", "name": "web"},
             "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": {
                 "metadata": {"labels": {"app": "web"}}, "spec": {"terminationGracePeriodSeconds": 0, "containers": [
-                    {"name": "web", "image": "web", "resources": {"requests": {"cpu": "500m"}}}]}}}})
+                    {"name": "web", "image": "web", "resources": {"requests": {"cpu": "500m"}}}], **spec}}}})
         self.wait_running(replicas)
 
     def resize(self, replicas):
@@ -208,6 +214,22 @@ def test_pods_that_fit_what_is_on_its_way_buy_nothing_more(cluster, started, mak
     slow.room = 1000
     slow.grow(3)
     cluster.wait_running(10, 60)
+
+
+def test_pods_with_a_selector_bring_an_empty_group_back(cluster, started, make):
+    """No pod waits while the group has a node: what is remembered of the node has labels that no pod read then."""
+    group = started(AutoScaling("again", 1))
+    cluster.start_fleet(group)
+    cluster.set_ready_since(cluster.ready_nodes(), "2026-01-01T00:00:00Z")
+    daemon = make([group])
+    fire(daemon, "Watchdog")
+    eventually(lambda: group.size == 0 and not cluster.ready_nodes(), 60, what="the node leaves")
+    cluster.deploy(0, nodeSelector={"pool": "again"})
+    cluster.resize(2)
+    eventually(lambda: cluster.waiting() == 2, 60, what="two pods wait")
+    fire(daemon, "PodsUnschedulable")
+    cluster.wait_running(2, 60)
+    assert group.sizes == [1]
 
 
 def test_the_pools_max_holds(cluster, started, make):

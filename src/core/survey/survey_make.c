@@ -42,6 +42,7 @@ struct as_survey_work *as_survey_begin(const struct as_survey_request *request,
     work->arena = arena;
     work->groups = as_arena_alloc(arena, request->member_count, sizeof(*work->groups));
     work->shown_groups = as_arena_alloc(arena, request->member_count, sizeof(*work->shown_groups));
+    work->templates = as_arena_alloc(arena, request->member_count, sizeof(*work->templates));
     work->nodes = as_arena_alloc(arena, cluster->node_count, sizeof(*work->nodes));
     survey_shapes_init(&work->shapes, cluster, arena);
     work->survey = (struct as_survey){
@@ -67,6 +68,12 @@ bool as_survey_step(struct as_survey_work *work, uint64_t fits, struct as_survey
         return false;
     *survey_out = work->survey;
     return true;
+}
+
+const struct as_node_template *as_survey_get_template(const struct as_survey_work *work,
+                                                      size_t member)
+{
+    return &work->templates[member];
 }
 
 /* Nodes */

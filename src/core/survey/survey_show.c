@@ -211,6 +211,7 @@ bool survey_show_rest(struct as_survey_work *work)
     for (size_t i = 0; i < request->member_count; i++) {
         struct as_node_shape *shape = &work->shown_groups[i].template_.shape;
 
+        work->templates[i] = work->shown_groups[i].template_;
         if (work->shown_groups[i].template_.source != AS_NODE_TEMPLATE_NONE)
             shape->labels = cut_group_labels(work, shape->labels);
     }

@@ -58,6 +58,7 @@ struct as_survey_work {
     struct as_node_pods pods;
     struct survey_group *groups;
     struct as_survey_group *shown_groups;
+    struct as_node_template *templates; /* of the groups, before their labels are cut */
     struct survey_node *nodes;
     struct survey_shapes shapes;
 

@@ -44,9 +44,9 @@ struct look {
     size_t reading; /* groups that are being read */
     bool has_read, is_holding;
     struct as_survey_request survey_request;
-    struct as_survey_work *survey_work; /* NULL: done */
+    struct as_survey_work *survey_work;
     struct as_survey survey;
-    struct as_pool_work *plan_work;
+    struct as_pool_work *plan_work; /* NULL: the survey is not done */
     struct as_pool_plan plan;
     bool has_plan;
 };
@@ -94,14 +94,15 @@ static int32_t add_sizes(const struct look *look, int32_t *ready_out)
     return size < AS_SIZE_MAX ? (int32_t)size : AS_SIZE_MAX;
 }
 
-/* What is seen of nodes is remembered, and told. */
+/* What is seen of nodes is remembered, and told. A template is stored with all its labels: pods
+ * that come later may select by any of them. */
 static void tell_templates(struct look *look, struct as_observation *observation)
 {
     struct as_group_template *templates =
         as_arena_alloc(&look->arena, look->survey.group_count, sizeof(*templates));
     size_t count = 0;
     for (size_t i = 0; i < look->survey.group_count; i++) {
-        const struct as_node_template *template = &look->survey.groups[i].template_;
+        const struct as_node_template *template = as_survey_get_template(look->survey_work, i);
         const char *group = look->request.members[i].ref->key;
         if (template->source != AS_NODE_TEMPLATE_NODE)
             continue;
@@ -140,7 +141,7 @@ static void work(void *context);
 
 static bool work_once(struct look *look)
 {
-    if (look->survey_work) {
+    if (!look->plan_work) {
         if (!as_survey_step(look->survey_work, SLICE_FITS, &look->survey))
             return false;
         const struct as_clock *clock = look->owner->env->clock;
@@ -154,7 +155,6 @@ static bool work_once(struct look *look)
             .with_take = look->request.with_take,
             .now = clock->get_wall(clock),
         };
-        look->survey_work = NULL;
         look->plan_work = as_pool_begin(&request, &look->arena);
         return false;
     }

@@ -493,6 +493,20 @@ Test(survey, a_template_has_only_labels_that_a_pod_reads)
     cr_assert_eq(survey.groups[0].template_digest, digest);
 }
 
+/* What is remembered of a group must serve pods that come later. */
+Test(survey, the_whole_template_has_labels_that_no_pod_reads)
+{
+    read_cluster("a cpu:10 memory:100 disk=ssd zone=x; cpu:9");
+    read_pending("1 cpu:9 disk=ssd");
+    struct as_survey_work *work = as_survey_begin(&request, &arena);
+    while (!as_survey_step(work, 1000, &survey))
+        ;
+    const struct as_labels *labels = as_survey_get_template(work, 0)->shape.labels;
+    cr_assert_eq(labels->count, 2);
+    cr_assert_str_eq(as_labels_get(labels, "zone"), "x");
+    cr_assert_eq(survey.groups[0].template_.shape.labels->count, 1);
+}
+
 /* Who may leave */
 
 Test(survey, a_node_stays_for_the_first_reason_that_fits)

@@ -65,5 +65,9 @@ struct as_survey_work *as_survey_begin(const struct as_survey_request *request,
                                        struct as_arena *arena) AS_MUST_USE;
 /* Works for about `fits` (node_pack.h). True: done, `survey_out` is set. */
 bool as_survey_step(struct as_survey_work *work, uint64_t fits, struct as_survey *survey_out);
+/* What a new node of a member is like, with all its labels: the survey only has labels that some
+ * pod reads. Once the survey is done. */
+const struct as_node_template *as_survey_get_template(const struct as_survey_work *work,
+                                                      size_t member);
 
 #endif
