@@ -1,6 +1,8 @@
 /*
  * Reads decision inputs (docs/decision.md). Defaults are set first, given values replace them.
  * The result keeps nothing of the JSON document.
+ *
+ * Long because the document is one object, read in its order.
  */
 #include <alertscaler/wire/decision.h>
 
@@ -272,6 +274,10 @@ static void decode_nodes(struct decoder *decoder, struct as_reader *observed)
         as_read_bool(&reader, "template", &nodes->is_template);
         if (nodes->is_template && nodes->open > 0)
             as_read_fail(&reader, "template", "there are open nodes");
+        if (decoder->document->input.version >= 3 && nodes->open == 0) {
+            as_read_i64(&reader, "waiting", 0, INT64_MAX, &nodes->waiting);
+            as_read_i64(&reader, "coming", 0, AS_SIZE_MAX, &nodes->coming);
+        }
     }
     as_read_end(&reader);
     decoder->document->input.nodes = nodes;

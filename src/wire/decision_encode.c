@@ -1,5 +1,7 @@
 /*
  * Writes decision documents in canonical form: see the header.
+ *
+ * Long because input and answer are one record, written in its order.
  */
 #include <alertscaler/wire/decision.h>
 
@@ -197,6 +199,8 @@ static void write_nodes(struct as_json_writer *json, const struct as_nodes_seen 
         as_json_write_member(json, "error", nodes->error);
     } else {
         write_resources(json, "allocatable", nodes->allocatable);
+        if (nodes->coming > 0)
+            as_json_write_member_i64(json, "coming", nodes->coming);
         if (nodes->lacking[AS_RESOURCE_CPU] || nodes->lacking[AS_RESOURCE_MEMORY]) {
             as_json_write_key(json, "lacking");
             as_json_begin_object(json);
@@ -208,6 +212,8 @@ static void write_nodes(struct as_json_writer *json, const struct as_nodes_seen 
         write_resources(json, "requests", nodes->requests);
         if (nodes->is_template)
             as_json_write_member_bool(json, "template", true);
+        if (nodes->waiting > 0)
+            as_json_write_member_i64(json, "waiting", nodes->waiting);
     }
     as_json_end_object(json);
 }

@@ -164,6 +164,9 @@ struct as_decision {
 void as_decide(const struct as_decide_input *input, struct as_proposal_result *results,
                struct as_decision *decision_out);
 
+/* From v: 3 on values of nodes are computed from the integer sums, and none is made up. */
+bool as_decide_has_exact_nodes(const struct as_decide_input *input);
+
 int32_t as_decide_count_ready(const struct as_decide_input *input); /* pods; if unknown: replicas */
 
 #endif

@@ -42,6 +42,7 @@ struct as_pod_seen {
 struct as_group_members {
     const char *const *nodes; /* names, ascending (bytes) */
     size_t node_count;
+    int32_t coming;    /* young instances, and instances that the size has and that are not there */
     int32_t young;     /* instances that are no nodes yet, and may still become some */
     int32_t overdue;   /* instances that are no nodes ready_timeout after they were made */
     int32_t removable; /* of these: seen to be none for ready_timeout, beyond doubt */

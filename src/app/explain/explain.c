@@ -1,6 +1,8 @@
 /*
  * Uses only the records, so that decisions of the log and of a rehearsal look the same. Members
  * missing in other versions are left out.
+ *
+ * Long because the text of one decision is read from top to bottom.
  */
 #include <alertscaler/app/explain.h>
 
@@ -215,10 +217,18 @@ static struct as_decide_document *decode_input(const struct as_explanation *told
     return document;
 }
 
+/* No value was used, as no node is open. */
+static bool is_made_up(const struct as_decide_input *input, size_t i)
+{
+    return as_decide_has_exact_nodes(input) && input->nodes &&
+           as_nodes_seen_is_made_up(input->nodes, input->proposals[i].nodes);
+}
+
 /* The step of a table that applies, and its result. */
 static void put_step(FILE *out, const struct as_decide_input *input, size_t i)
 {
-    if (!input || i >= input->proposal_count || input->proposals[i].action.step_count == 0)
+    if (!input || i >= input->proposal_count || input->proposals[i].action.step_count == 0 ||
+        is_made_up(input, i))
         return;
     struct as_proposal valued = input->proposals[i];
     const struct as_proposal *proposal = &valued;
@@ -256,6 +266,11 @@ static void put_nodes(FILE *out, const struct as_decide_input *input, size_t i)
     explain_put(out, ", the nodes' ", as_nodes_word_get_text(input->proposals[i].nodes), "");
     if (!input->nodes)
         fputs(" is not known", out);
+    else if (is_made_up(input, i))
+        fprintf(out,
+                " has no value, as no node is open: %" PRId64 " pods wait, %" PRId64
+                " nodes are on their way",
+                input->nodes->waiting, input->nodes->coming);
     else if (as_nodes_seen_get(input->nodes, input->proposals[i].nodes, &value, &error) == 0)
         fprintf(out, " is %g", value);
     else

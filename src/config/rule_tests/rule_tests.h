@@ -31,6 +31,7 @@ struct raw_nodes_seen {
     int32_t open;
     struct raw_resources requests, allocatable;
     bool is_template;
+    int32_t waiting, coming;
     const char *error;
 };
 

@@ -79,8 +79,11 @@ static void add_nodes(struct making *making, const struct as_yaml_node *node, in
 {
     struct as_rule_test_event *event = add(making, node, at_us, AS_RULE_TEST_NODES);
     event->target = target;
-    event->nodes = (struct as_nodes_seen){
-        .error = raw->error, .open = raw->open, .is_template = raw->is_template};
+    event->nodes = (struct as_nodes_seen){.error = raw->error,
+                                          .open = raw->open,
+                                          .is_template = raw->is_template,
+                                          .waiting = raw->waiting,
+                                          .coming = raw->coming};
     if (raw->error)
         return;
     scale(&raw->requests, ceil, event->nodes.requests);

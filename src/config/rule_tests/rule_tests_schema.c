@@ -108,6 +108,18 @@ static const struct schema_field nodes_fields[] = {
      .offset = IN_NODES(allocatable),
      .map = &schema_test_resources},
     {.key = "template", .type = SCHEMA_BOOL, .offset = IN_NODES(is_template), .fallback = "false"},
+    {.key = "waiting",
+     .type = SCHEMA_INT,
+     .offset = IN_NODES(waiting),
+     .min = 0,
+     .max = AS_SIZE_MAX,
+     .fallback = "0"},
+    {.key = "coming",
+     .type = SCHEMA_INT,
+     .offset = IN_NODES(coming),
+     .min = 0,
+     .max = AS_SIZE_MAX,
+     .fallback = "0"},
     {.key = "error", .type = SCHEMA_STRING, .offset = IN_NODES(error)},
     {0},
 };
@@ -124,6 +136,9 @@ static void finish_nodes(struct loader *loader, const struct as_yaml_node *node,
     if (nodes->is_template && nodes->open > 0)
         loader_report(loader, as_yaml_find(node, "template"),
                       "a new node is only counted where none is `open`");
+    if (nodes->open > 0 && (nodes->waiting > 0 || nodes->coming > 0))
+        loader_report(loader, as_yaml_find(node, nodes->waiting > 0 ? "waiting" : "coming"),
+                      "it only counts where no node is `open`");
 }
 
 const struct schema schema_test_nodes = {

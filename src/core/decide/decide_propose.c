@@ -45,8 +45,7 @@ static const struct as_step *find_step(const struct as_proposal *proposal)
                                       : NULL;
 }
 
-/* From v: 3 on values of nodes are computed from the integer sums. */
-static bool has_exact_nodes(const struct as_decide_input *input)
+bool as_decide_has_exact_nodes(const struct as_decide_input *input)
 {
     return input->version >= 3;
 }
@@ -82,7 +81,7 @@ static int64_t count_needed_nodes(const struct as_nodes_seen *seen, enum as_node
 static int64_t count_needed(const struct as_decide_input *input, const struct as_proposal *proposal,
                             double goal, bool up, int64_t count)
 {
-    if (proposal->nodes && count > 0 && has_exact_nodes(input))
+    if (proposal->nodes && count > 0 && as_decide_has_exact_nodes(input))
         return count_needed_nodes(input->nodes, proposal->nodes, goal);
     const double all =
         as_decide_to_milli(proposal->value) * (up && count == 0 ? 1.0 : (double)count);
@@ -190,6 +189,21 @@ static struct as_proposal_result propose_action(const struct as_decide_input *in
     return propose_nothing(false);
 }
 
+/* Without an open node nothing shares the requests: one node more while pods wait for a first one,
+ * and never fewer. */
+static struct as_proposal_result propose_first_node(const struct as_decide_input *input,
+                                                    const struct as_proposal *proposal)
+{
+    const struct as_nodes_seen *seen = input->nodes;
+
+    if (proposal->action.kind != AS_ACTION_SCALE_DOWN && seen->waiting > 0 && seen->coming == 0)
+        return propose((__int128)input->replicas + 1);
+    struct as_proposal_result result = propose_nothing(true);
+    result.is_floor = true;
+    result.desired = input->replicas;
+    return result;
+}
+
 static struct as_proposal_result propose_valued(const struct as_decide_input *input,
                                                 const struct as_proposal *proposal)
 {
@@ -197,6 +211,9 @@ static struct as_proposal_result propose_valued(const struct as_decide_input *in
         return propose_nothing(false);
     if (proposal->nodes == AS_NODES_NONE)
         return propose_action(input, proposal);
+    if (as_decide_has_exact_nodes(input) && input->nodes &&
+        as_nodes_seen_is_made_up(input->nodes, proposal->nodes))
+        return propose_first_node(input, proposal);
     struct as_proposal valued = *proposal;
     struct as_error error;
     if (!input->nodes ||

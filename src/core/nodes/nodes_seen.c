@@ -53,6 +53,11 @@ static int get_utilization(const struct as_nodes_seen *seen, double *value_out,
     return 0;
 }
 
+bool as_nodes_seen_is_made_up(const struct as_nodes_seen *seen, enum as_nodes_word word)
+{
+    return word == AS_NODES_UTILIZATION && !seen->error && seen->open == 0;
+}
+
 int as_nodes_seen_get(const struct as_nodes_seen *seen, enum as_nodes_word word, double *value_out,
                       struct as_error *error)
 {

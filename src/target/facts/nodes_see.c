@@ -201,6 +201,40 @@ static struct as_pod_count *find_pending(const struct as_cluster *cluster,
     return counts;
 }
 
+/* A pod of another group, as far as templates are known. */
+static bool is_of_another(const struct pending *pending, const struct as_pod_shape *shape)
+{
+    for (size_t i = 0; i < pending->other_count && as_pod_has_selector(shape); i++) {
+        if (as_node_admits(pending->others[i], shape) != AS_MISFIT_SELECTOR)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a pod waits for a first node of the group. If nothing is known of such a node, the
+ * scheduler must have said that the pod fits nowhere. */
+static bool waits(const struct pending *pending, const struct as_res_names *names,
+                  const struct as_pod_fact *pod)
+{
+    const struct as_pod_shape *shape = pod->shape;
+    if (pod->is_bound || pod->nominated != AS_NO_NODE || pod->is_leaving ||
+        shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR)
+        return false;
+    if (!pending->template)
+        return pod->is_unschedulable && !is_of_another(pending, shape);
+    const struct as_node_room room = {.left = pending->template->allocatable};
+    return is_for(pending, shape) && as_node_admits(pending->template, shape) == AS_FITS &&
+           as_node_room_count(&room, names, shape, 1, NULL) == 1;
+}
+
+static int64_t count_waiting(const struct as_cluster *cluster, const struct pending *pending)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < cluster->pod_count; i++)
+        count += waits(pending, &cluster->resources, &cluster->pods[i]);
+    return count;
+}
+
 /* ---- both together ---- */
 
 /* The groups whose templates are known, without `group`. */
@@ -220,7 +254,7 @@ static void find_others(struct as_nodes_seer *seer, const char *group, struct pe
 
 static void see_group(struct as_nodes_seer *seer, const struct as_nodes_see_request *request,
                       struct as_node_sums_request *sums, struct as_arena *arena,
-                      const char **text_out)
+                      struct as_nodes_seen *seen_out, const char **text_out)
 {
     const struct as_res_names *names = &request->cluster->resources;
     struct as_node_template configured, last, template;
@@ -248,6 +282,11 @@ static void see_group(struct as_nodes_seer *seer, const struct as_nodes_see_requ
     struct as_resources *allocatable = as_arena_alloc(arena, 1, sizeof(*allocatable));
     *allocatable = template.allocatable;
     sums->template_ = is_known ? allocatable : NULL;
+    as_nodes_seen_init(seen_out, sums);
+    if (seen_out->open == 0) {
+        seen_out->waiting = count_waiting(request->cluster, &pending);
+        seen_out->coming = request->coming;
+    }
     if (template.source == AS_NODE_TEMPLATE_NODE)
         *text_out = as_nodes_seer_remember(seer, request->group, &template, names);
 }
@@ -281,11 +320,11 @@ void as_nodes_see(struct as_nodes_seer *seer, const struct as_nodes_see_request 
     as_node_pods_init(&pods, request->cluster, &arena);
     if (request->group) {
         sums.nodes = find_nodes(request, &arena, &sums.node_count);
-        see_group(seer, request, &sums, &arena, &template_);
+        see_group(seer, request, &sums, &arena, seen_out, &template_);
     } else {
         sums.pending = find_pending(request->cluster, NULL, &arena, &sums.pending_count);
+        as_nodes_seen_init(seen_out, &sums);
     }
-    as_nodes_seen_init(seen_out, &sums);
     seen_out->template_ = as_arena_strdup(request->texts, template_);
     if (is_unwell(request, &sums, &error))
         seen_out->error = as_arena_strdup(request->texts, error.text);

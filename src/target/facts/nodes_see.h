@@ -43,6 +43,7 @@ struct as_nodes_see_request {
     const char *group;        /* id of a node group; NULL: all nodes of the cluster */
     const char *const *names; /* of the group's nodes */
     size_t name_count;
+    int32_t coming;                       /* nodes of the group on their way */
     const struct as_nodes_config *config; /* of the group; NULL without one */
     as_wall_time now;
     struct as_arena *texts; /* of the error and of the template */

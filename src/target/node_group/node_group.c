@@ -534,8 +534,10 @@ static int compare_names(const void *a, const void *b)
  */
 static void count_members(struct call *call, const struct as_instance_node *nodes, size_t count)
 {
+    int64_t missing = call->size;
     call->members = (struct as_group_members){.nodes = call->names};
     for (size_t i = 0; i < count; i++) {
+        missing -= nodes[i].instance->state != AS_INSTANCE_LEAVING;
         if (nodes[i].is_found || nodes[i].instance->state == AS_INSTANCE_LEAVING)
             continue;
         if (is_overdue(call, nodes[i].instance))
@@ -544,6 +546,7 @@ static void count_members(struct call *call, const struct as_instance_node *node
             call->members.young++;
         call->members.removable += is_removable(call, &nodes[i]);
     }
+    call->members.coming = call->members.young + (missing > 0 ? (int32_t)missing : 0);
     qsort(call->names, call->name_count, sizeof(*call->names), compare_names);
     call->members.node_count = call->name_count;
 }
@@ -606,6 +609,7 @@ static void see_nodes(struct call *call, const struct as_cluster *cluster)
                                                  .group = call->ref->key,
                                                  .names = call->names,
                                                  .name_count = call->name_count,
+                                                 .coming = call->members.coming,
                                                  .config = call->wanted.nodes,
                                                  .now = clock->get_wall(clock),
                                                  .texts = &call->texts};

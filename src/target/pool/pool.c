@@ -297,6 +297,7 @@ static void see_nodes(struct look *look)
                                                  .group = group->ref->key,
                                                  .names = survey->members[0].nodes,
                                                  .name_count = survey->members[0].node_count,
+                                                 .coming = find_reading(look, 0)->members.coming,
                                                  .config = group->nodes,
                                                  .now = survey->now,
                                                  .texts = &look->arena};

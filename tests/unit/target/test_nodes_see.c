@@ -145,6 +145,63 @@ Test(nodes_see, extended_resources_of_a_stored_template_are_found_by_name)
     cr_expect_not(as_nodes_seer_get_last(seer, "steady", &texts.names, &texts.arena, &last));
 }
 
+static struct as_nodes_seen see_coming(int32_t coming)
+{
+    struct as_nodes_seen seen;
+    cluster.resources = texts.names;
+    const struct as_nodes_see_request request = {.cluster = &cluster,
+                                                 .group = "spot",
+                                                 .names = names,
+                                                 .name_count = cluster.node_count,
+                                                 .coming = coming,
+                                                 .config = &config,
+                                                 .now = NOW,
+                                                 .texts = &texts.arena};
+    as_nodes_see(seer, &request, &seen);
+    return seen;
+}
+
+Test(nodes_see, without_an_open_node_pods_wait_that_a_new_one_takes)
+{
+    const struct as_group_template stored = {
+        "spot", "{\"allocatable\":{\"cpu\":2000,\"memory\":1000,\"pods\":110},\"capacity\":{},"
+                "\"free\":{\"cpu\":1000,\"memory\":1000,\"pods\":110},"
+                "\"labels\":{\"pool\":\"spot\"},\"taints\":[]}"};
+    as_nodes_seer_restore(seer, &stored, 1);
+    add_node("a", "cpu:1000 memory:8000 cordoned");
+    add_pending("cpu:500 pool=spot");
+    add_pending("cpu:2000 pool=spot");
+    add_pending("cpu:500");
+    add_pending("cpu:500 pool=other");
+    add_pending("cpu:500 pool=spot daemon");
+    add_pending("cpu:500 pool=spot");
+    pods[5].nominated = 0;
+    struct as_nodes_seen seen = see_coming(2);
+    cr_expect_eq(seen.waiting, 1, "the first");
+    cr_expect_eq(seen.coming, 2);
+    config.pending = AS_NODES_PENDING_ANY;
+    seen = see_coming(0);
+    cr_expect_eq(seen.waiting, 2, "and the third");
+    nodes[0].is_cordoned = false;
+    seen = see_coming(2);
+    cr_expect_eq(seen.waiting, 0, "a node is open");
+    cr_expect_eq(seen.coming, 0);
+}
+
+Test(nodes_see, without_a_template_each_unschedulable_pod_waits_that_is_not_of_another_group)
+{
+    const struct as_group_template stored = {"other", STORED("1000", "other")};
+    as_nodes_seer_restore(seer, &stored, 1);
+    add_pending("cpu:500");
+    add_pending("cpu:500 pool=spot");
+    add_pending("cpu:500 pool=other");
+    cr_expect_eq(see_coming(0).waiting, 0, "the scheduler has not looked at them");
+    for (size_t i = 0; i < cluster.pod_count; i++)
+        pods[i].is_unschedulable = true;
+    cr_expect_eq(see_coming(0).waiting, 2);
+    cr_expect_eq(see(NULL, 0).waiting, 0, "of a workload nothing waits for nodes");
+}
+
 Test(nodes_see, a_template_that_is_too_long_is_not_kept)
 {
     static char value[AS_NODE_TEMPLATE_TEXT_MAX], text[sizeof(value) + 64];

@@ -60,7 +60,7 @@ Test(decision, an_input_is_written_with_sorted_keys_and_every_default)
                   "\"target\":{\"cooldown\":{\"down\":0,\"up\":0,\"up_after_down\":0},"
                   "\"cpu_initialization_seconds\":0,\"dry_run\":false,\"enforce_bounds\":false,"
                   "\"initial_readiness_delay_seconds\":0,\"max\":10,\"min\":1,"
-                  "\"tolerance\":{\"down\":0,\"up\":0}},\"v\":2}");
+                  "\"tolerance\":{\"down\":0,\"up\":0}},\"v\":3}");
     as_buf_deinit(&out);
 }
 
@@ -118,6 +118,9 @@ Test(decision, nodes_are_written_as_they_are_read)
         {{.requests = {1, 0}, .allocatable = {8000, 0}, .is_template = true},
          "{\"allocatable\":{\"cpu\":8,\"memory\":0},\"open\":0,"
          "\"requests\":{\"cpu\":0.001,\"memory\":0},\"template\":true}"},
+        {{.requests = {1, 0}, .waiting = 3, .coming = 2},
+         "{\"allocatable\":{\"cpu\":0,\"memory\":0},\"coming\":2,\"open\":0,"
+         "\"requests\":{\"cpu\":0.001,\"memory\":0},\"waiting\":3}"},
         {{.error = "the cluster is unwell"}, "{\"error\":\"the cluster is unwell\"}"},
     };
     const struct as_proposal proposal = {

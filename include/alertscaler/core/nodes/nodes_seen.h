@@ -37,12 +37,19 @@ struct as_nodes_seen {
      * what the open nodes have, or where none is open one new node (is_template). */
     int64_t requests[AS_RESOURCE_COUNT], allocatable[AS_RESOURCE_COUNT];
     bool is_template;
+    /* Of a node group without an open node, else 0: pods that wait and that a new node would take
+     * (without a template: that no other group's template selects); and nodes on their way. */
+    int64_t waiting, coming;
     const char *lacking[AS_RESOURCE_COUNT]; /* the first open node whose allocatable is missing or
                                                0; NULL: none */
     /* Of a node group whose template (node_template.h) was seen on a node: its text, for the state.
      * "": too long to be kept. NULL: it was not seen now; the last one counts. */
     const char *template_;
 };
+
+/* Whether the value would be made up: the utilization without an open node. From v: 3 of the
+ * document on, such a value is not used: the rule proposes one node for pods that wait. */
+bool as_nodes_seen_is_made_up(const struct as_nodes_seen *seen, enum as_nodes_word word);
 
 /* 0; -ENODATA with an error that says why there is no value. Without an open node the utilization
  * is that of one new node; without a template it is AS_NODES_UTILIZATION_MAX where anything is
