@@ -75,8 +75,7 @@ void as_rehearsal_set_size(struct as_rehearsal *rehearsal, const char *target, i
 
 int32_t as_rehearsal_get_size(const struct as_rehearsal *rehearsal, const char *target)
 {
-    const struct world_target *found = world_find_target(&rehearsal->world, target);
-    return found ? found->size : -1;
+    return world_get_size(&rehearsal->world, target);
 }
 
 void as_rehearsal_set_pods(struct as_rehearsal *rehearsal, const char *target,

@@ -55,7 +55,7 @@ static struct world_target *add_target(struct world *world, const char *id)
 
 void world_init(struct world *world, const struct as_ruleset *ruleset, as_wall_time start)
 {
-    *world = (struct world){.old = {start.us - AS_US_PER_DAY}};
+    *world = (struct world){.ruleset = ruleset, .old = {start.us - AS_US_PER_DAY}};
     for (size_t i = 0; i < ruleset->target_count; i++) {
         const struct as_target_config *config = &ruleset->targets[i];
         AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
@@ -63,6 +63,7 @@ void world_init(struct world *world, const struct as_ruleset *ruleset, as_wall_t
             continue;
         struct world_target *target = add_target(world, ref->id);
         target->name = config->name;
+        target->pool = config->pool;
         HASH_ADD_KEYPTR(by_name, world->named, target->name, strlen(target->name), target);
     }
 }
@@ -129,6 +130,22 @@ struct world_target *world_get_target(struct world *world, const char *name_or_i
 {
     struct world_target *target = world_find_target(world, name_or_id);
     return target ? target : add_target(world, name_or_id);
+}
+
+int32_t world_get_size(const struct world *world, const char *name_or_id)
+{
+    const struct world_target *target = world_find_target(world, name_or_id);
+    const struct as_pool_config *pool = target ? target->pool : NULL;
+    int64_t size = -1;
+    if (!pool)
+        return target ? target->size : -1;
+    for (size_t i = 0; i < pool->group_count; i++) {
+        const char *group = world->ruleset->targets[pool->groups[i]].name;
+        const int32_t more = world_find_target(world, group)->size;
+        if (more >= 0)
+            size = (size < 0 ? 0 : size) + more;
+    }
+    return size < AS_SIZE_MAX ? (int32_t)size : AS_SIZE_MAX;
 }
 
 static int compare_pods(const void *a, const void *b)

@@ -16,10 +16,11 @@
 
 struct world_target {
     UT_hash_handle by_key, by_name;
-    char *id, *key;   /* key: core/target.h */
-    const char *name; /* from the rule set; else the last part of the id */
-    int32_t size;     /* -1: not found */
-    bool is_told;     /* its pods were set; else `size` default pods */
+    char *id, *key;                    /* key: core/target.h */
+    const char *name;                  /* from the rule set; else the last part of the id */
+    int32_t size;                      /* -1: not found */
+    const struct as_pool_config *pool; /* its size is that of its groups; NULL: no pool */
+    bool is_told;                      /* its pods were set; else `size` default pods */
     struct as_pod_seen *pods;
     size_t pod_count;
     struct as_nodes_seen nodes; /* its error is owned */
@@ -32,6 +33,7 @@ struct world_query {
 };
 
 struct world {
+    const struct as_ruleset *ruleset;
     struct world_target *targets, *named;
     struct world_query *queries;
     char *packed; /* the last text looked up */
@@ -45,6 +47,8 @@ void world_deinit(struct world *world);
 
 struct world_target *world_find_target(const struct world *world, const char *name_or_id);
 struct world_target *world_get_target(struct world *world, const char *name_or_id); /* creates */
+/* Of a pool: of its groups that are found. -1: not found. */
+int32_t world_get_size(const struct world *world, const char *name_or_id);
 void world_set_pods(struct world_target *target, const struct as_pod_seen *pods, size_t count);
 void world_set_nodes(struct world_target *target, const struct as_nodes_seen *nodes);
 
