@@ -232,7 +232,7 @@ static void write_observed(struct as_json_writer *json, const struct as_decide_i
         write_nodes(json, input->nodes);
     }
     if (survey)
-        decision_write_pending(json, survey);
+        decision_write_pending_to_plan(json, input);
     if (input->has_pods) {
         as_json_write_key(json, "pods");
         as_json_begin_array(json);

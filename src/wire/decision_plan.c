@@ -12,9 +12,24 @@ static const struct as_pool_config without_pool = {
     .at_once_drain = 1,
 };
 
+static struct as_pool_plan_terms get_terms(const struct as_decide_input *input)
+{
+    struct as_pool_plan_terms terms = {
+        .now = input->now, .min = input->config.min, .max = input->config.max};
+
+    if (input->plan_terms)
+        return *input->plan_terms;
+    for (size_t i = 0; i < input->proposal_count; i++) {
+        terms.with_fit |= input->proposals[i].action.is_fit;
+        terms.with_take |= input->proposals[i].action.is_take;
+    }
+    return terms;
+}
+
 static void make_plan(struct as_decide_document *document)
 {
     const struct as_decide_input *input = &document->input;
+    const struct as_pool_plan_terms terms = get_terms(input);
     struct as_pool_plan_request *request = as_arena_alloc(&document->arena, 1, sizeof(*request));
     struct as_pool_plan *plan = as_arena_alloc(&document->arena, 1, sizeof(*plan));
 
@@ -22,14 +37,12 @@ static void make_plan(struct as_decide_document *document)
         .version = input->version,
         .survey = input->survey,
         .config = input->pool ? input->pool : &without_pool,
-        .min = input->config.min,
-        .max = input->config.max,
-        .now = input->now,
+        .min = terms.min,
+        .max = terms.max,
+        .with_fit = terms.with_fit,
+        .with_take = terms.with_take,
+        .now = terms.now,
     };
-    for (size_t i = 0; i < input->proposal_count; i++) {
-        request->with_fit |= input->proposals[i].action.is_fit;
-        request->with_take |= input->proposals[i].action.is_take;
-    }
     struct as_pool_work *work = as_pool_begin(request, &document->arena);
     while (!as_pool_step(work, AS_PACK_FITS_MAX, plan))
         ;

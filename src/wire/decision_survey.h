@@ -65,7 +65,8 @@ const char *const *decision_read_texts(struct as_reader *reader, const char *nam
 void decision_write_pool(struct as_json_writer *json, const struct as_pool_config *pool);
 void decision_write_budgets_to_kept(struct as_json_writer *json, const struct as_survey *survey);
 void decision_write_leaving(struct as_json_writer *json, const struct as_survey *survey);
-void decision_write_pending(struct as_json_writer *json, const struct as_survey *survey);
+void decision_write_pending_to_plan(struct as_json_writer *json,
+                                    const struct as_decide_input *input);
 void decision_write_nodes(struct as_json_writer *json, const struct as_survey *survey);
 void decision_write_resources_to_shapes(struct as_json_writer *json,
                                         const struct as_survey *survey);

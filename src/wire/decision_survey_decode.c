@@ -285,6 +285,29 @@ static void read_leaving(struct as_reader *observed, struct as_survey *survey)
     as_read_end(&reader);
 }
 
+static void read_plan_terms(struct as_reader *observed, struct as_arena *arena,
+                            struct as_decide_input *input)
+{
+    static const char *const names[] = {"at", "fit", "max", "min", "take"};
+    struct as_pool_plan_terms *terms = as_arena_alloc(arena, 1, sizeof(*terms));
+    as_maybe_time at = {.set = false};
+    struct as_reader reader;
+
+    as_read_object(&reader, observed, "plan");
+    if (!reader.object)
+        return;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++)
+        as_read_require(&reader, names[i]);
+    as_read_time(&reader, "at", &at);
+    as_read_bool(&reader, "fit", &terms->with_fit);
+    as_read_i32(&reader, "max", 0, &terms->max);
+    as_read_i32(&reader, "min", 0, &terms->min);
+    as_read_bool(&reader, "take", &terms->with_take);
+    as_read_end(&reader);
+    terms->now = at.at;
+    input->plan_terms = terms;
+}
+
 void decision_read_survey(struct as_reader *observed, struct as_arena *arena,
                           struct as_decide_input *input)
 {
@@ -307,6 +330,8 @@ void decision_read_survey(struct as_reader *observed, struct as_arena *arena,
     read_count(observed, "cluster_nodes", &survey->cluster_nodes);
     read_kept(observed, survey);
     read_leaving(observed, survey);
+    if (input->version >= 3)
+        read_plan_terms(observed, arena, input);
 }
 
 /* history */

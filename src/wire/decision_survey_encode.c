@@ -367,10 +367,25 @@ static void write_node(struct as_json_writer *json, const struct as_survey *surv
     as_json_end_object(json);
 }
 
-void decision_write_pending(struct as_json_writer *json, const struct as_survey *survey)
+static void write_plan_terms(struct as_json_writer *json, const struct as_pool_plan_terms *terms)
 {
-    decision_write_pods(json, "pending", survey->pending, survey->pending_count);
-    write_i64_if(json, "pending_pods", (int64_t)survey->pending_pods);
+    as_json_write_key(json, "plan");
+    as_json_begin_object(json);
+    decision_write_time(json, "at", (as_maybe_time){.set = true, .at = terms->now});
+    as_json_write_member_bool(json, "fit", terms->with_fit);
+    as_json_write_member_i64(json, "max", terms->max);
+    as_json_write_member_i64(json, "min", terms->min);
+    as_json_write_member_bool(json, "take", terms->with_take);
+    as_json_end_object(json);
+}
+
+void decision_write_pending_to_plan(struct as_json_writer *json,
+                                    const struct as_decide_input *input)
+{
+    decision_write_pods(json, "pending", input->survey->pending, input->survey->pending_count);
+    write_i64_if(json, "pending_pods", (int64_t)input->survey->pending_pods);
+    if (input->plan_terms)
+        write_plan_terms(json, input->plan_terms);
 }
 
 void decision_write_nodes(struct as_json_writer *json, const struct as_survey *survey)

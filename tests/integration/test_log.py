@@ -446,6 +446,18 @@ def test_the_schema_takes_what_earlier_versions_wrote():
             validator.validate(json.loads(line))
 
 
+def test_the_schema_takes_decisions_about_pools():
+    """Of the simulator, whose ids of notifications are none: `input` and `output` count."""
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(SCHEMA.read_text())
+    log = pathlib.Path(__file__).parents[1] / "golden/log/pools-2.jsonl"
+    for record in map(json.loads, log.read_text().splitlines()):
+        plan = {"at": record["time"], "fit": True, "max": 9, "min": 0, "take": False}
+        newest = record["input"] | {"v": 3, "observed": record["input"]["observed"] | {"plan": plan}}
+        for part, value in (("input", record["input"]), ("input", newest), ("output", record["output"])):
+            jsonschema.Draft202012Validator({"$ref": f"#/$defs/decision_{part}", "$defs": schema["$defs"]}).validate(value)
+
+
 def test_the_log_of_a_real_run(run, make_daemon, node_group):
     """Every kind that alertscaler writes by itself, held against the documented schema, and verified with its state."""
     jsonschema = pytest.importorskip("jsonschema")

@@ -12,8 +12,10 @@
 
 #include <alertscaler/audit/chain.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/wire/decision.h>
 
-#define KEY_SIZE 64
+#define KEY_SIZE   64
+#define OUTPUT_MAX ((size_t)1 << 24)
 
 struct whole { /* a notification with all details */
     char id[AS_ULID_SIZE];
@@ -252,14 +254,49 @@ static void read_record(struct world *world, struct log_reader *reader, const js
         read_command(reader, record);
 }
 
-/* Decisions are many and long: of most of them only the id is read. True: that was all. */
-static bool read_decision(struct log_reader *reader, const char *line, size_t size)
+/* The logged output is to the byte what `decide` says of the logged input, as in `replay`. */
+static void decide_again(struct world *world, const char *id, const char *line, size_t size)
+{
+    static const char input[] = "\"input\":", after[] = ",\"instance\":", output[] = "\"output\":";
+    struct as_error error = AS_ERROR_INIT;
+    AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = NULL;
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(OUTPUT_MAX);
+    struct as_decision decision;
+    const char *begin = memmem(line, size, input, sizeof(input) - 1);
+    const char *end = memmem(line, size, after, sizeof(after) - 1);
+    if (!begin || !end || end < begin) {
+        fail(world, "decision %.26s has no input", id);
+        return;
+    }
+    begin += sizeof(input) - 1;
+    if (as_decision_decode_input(begin, (size_t)(end - begin), &document, &error) != 0) {
+        fail(world, "the input of decision %.26s: %s", id, error.text);
+        return;
+    }
+    as_decide_document_decide(document, &decision);
+    as_buf_append_str(&text, output);
+    as_decision_encode_output(&document->input, document->results, &decision, &text);
+    if (as_buf_check(&text) == 0 && memmem(line, size, text.data, text.size))
+        return;
+    const char *logged = memmem(line, size, output, sizeof(output) - 1);
+    size_t same = 0;
+    while (logged && text.data[same] && logged[same] == text.data[same])
+        same++;
+    fail(world, "decision %.26s is computed again as %.150s, but logged as %.150s", id,
+         text.data + same, logged ? logged + same : "");
+}
+
+/* Decisions are many and long: most of them are not read as JSON. True: that was all. */
+static bool read_decision(struct world *world, struct log_reader *reader, const char *line,
+                          size_t size)
 {
     static const char kind[] = "\"kind\":\"decision\"", id[] = "\"id\":\"";
     const char *at = memmem(line, size, id, sizeof(id) - 1);
     if (!memmem(line, size, kind, sizeof(kind) - 1) || !at)
         return false;
-    keys_add(&reader->decisions, "%.26s", at + sizeof(id) - 1);
+    at += sizeof(id) - 1;
+    keys_add(&reader->decisions, "%.26s", at);
+    decide_again(world, at, line, size);
     return reader->summary.decisions++ % 16 > 0;
 }
 
@@ -272,7 +309,7 @@ static void read_line(struct world *world, struct log_reader *reader, const char
         return;
     }
     reader->summary.records++;
-    if (read_decision(reader, line, size))
+    if (read_decision(world, reader, line, size))
         return;
     json_t *record = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
     if (record)

@@ -100,28 +100,130 @@ static void print_json(const struct log_line *line, json_t *record, json_t *comp
     json_decref(json);
 }
 
-/* The bytes differ from the log's. The content may still be equal, if the log has another form. */
-static void compare_values(struct check *check, const struct log_line *line, json_t *record)
+static json_t *load_output(const struct check *check)
 {
     const size_t skip = strlen(KEY);
-    json_t *computed = json_loadb(check->output.data + skip, check->output.size - skip, 0, NULL);
-    json_t *logged = json_object_get(record, "output");
 
-    if (!computed || !logged || !json_equal(computed, logged)) {
-        check->different++;
-        if (check->is_json)
-            print_json(line, record, computed);
-        else
-            print_text(line, record, computed);
-    }
+    return json_loadb(check->output.data + skip, check->output.size - skip, 0, NULL);
+}
+
+/* The content may be equal where the bytes differ: the log may have another form. */
+static bool is_as_logged(const struct check *check, const struct log_line *line,
+                         const json_t *record)
+{
+    if (memmem(line->text, line->size, check->output.data, check->output.size))
+        return true;
+    json_t *computed = load_output(check);
+    const bool is_equal = computed && json_equal(computed, json_object_get(record, "output"));
+
+    json_decref(computed);
+    return is_equal;
+}
+
+static void print_difference(struct check *check, const struct log_line *line, json_t *record)
+{
+    json_t *computed = load_output(check);
+
+    check->different++;
+    if (check->is_json)
+        print_json(line, record, computed);
+    else
+        print_text(line, record, computed);
     json_decref(computed);
 }
 
-static int decide(struct check *check, json_t *record, struct as_error *error)
+static void decide(struct check *check, struct as_decide_document *document)
+{
+    struct as_decision decision;
+
+    as_decide_document_decide(document, &decision);
+    as_buf_clear(&check->output);
+    as_buf_append_str(&check->output, KEY);
+    as_decision_encode_output(&document->input, document->results, &decision, &check->output);
+}
+
+/*
+ * The terms of a pool's plan, which documents before version 3 do not have. The plan was made a
+ * little before its decision, perhaps by another clock, for all rules of the pool. Some of these
+ * rules are no proposals of the decision: a dry run's are decided apart. So the logged answer is
+ * right if a plan at a time that the answer contains, with or without `fit` and `take`, gives this
+ * answer to the byte.
+ */
+#define PLAN_TERMS_VERSION 3
+#define PLAN_TIMES_MAX     4
+
+struct plan_times {
+    as_wall_time at[PLAN_TIMES_MAX];
+    size_t count;
+};
+
+static void add_time(struct plan_times *times, const json_t *value)
+{
+    const char *text = json_string_value(value);
+    as_wall_time at;
+
+    if (!text || times->count == PLAN_TIMES_MAX || as_wall_time_parse(text, strlen(text), &at) != 0)
+        return;
+    for (size_t i = 0; i < times->count; i++) {
+        if (times->at[i].us == at.us)
+            return;
+    }
+    times->at[times->count++] = at;
+}
+
+/* The likeliest first. */
+static struct plan_times list_times(const struct as_decide_document *document, const json_t *record)
+{
+    const json_t *output = json_object_get(record, "output"), *item;
+    struct plan_times times = {.count = 0};
+    size_t i;
+
+    json_array_foreach(json_object_get(output, "unneeded"), i, item)
+        add_time(&times, json_object_get(item, "seen"));
+    if (times.count < PLAN_TIMES_MAX)
+        times.at[times.count++] = document->input.now;
+    json_array_foreach(json_object_get(output, "asked"), i, item)
+        add_time(&times, json_object_get(item, "at"));
+    return times;
+}
+
+static void decide_by(struct check *check, struct as_decide_document *document,
+                      const struct as_pool_plan_terms *terms)
+{
+    document->input.plan = NULL;
+    document->input.plan_terms = terms;
+    decide(check, document);
+    document->input.plan_terms = NULL;
+}
+
+/* If no terms give the logged answer, `output` is by the likeliest ones. */
+static void find_terms(struct check *check, const struct log_line *line, json_t *record,
+                       struct as_decide_document *document)
+{
+    const struct plan_times times = list_times(document, record);
+    const struct as_pool_plan_terms of_document = document->input.plan->terms;
+    struct as_pool_plan_terms terms = of_document;
+
+    for (size_t rules = 0; rules < 4; rules++) {
+        for (size_t i = 0; i < times.count; i++) {
+            terms.now = times.at[i];
+            terms.with_fit = of_document.with_fit != (rules % 2 == 1);
+            terms.with_take = of_document.with_take != (rules / 2 == 1);
+            decide_by(check, document, &terms);
+            if (is_as_logged(check, line, record))
+                return;
+        }
+    }
+    terms = of_document;
+    terms.now = times.at[0];
+    decide_by(check, document, &terms);
+}
+
+static int decide_again(struct check *check, const struct log_line *line, json_t *record,
+                        struct as_error *error)
 {
     AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = NULL;
     json_t *input = json_object_get(record, "input");
-    struct as_decision decision;
 
     if (!input) {
         as_error_set(error, "the decision has no `input`");
@@ -132,10 +234,10 @@ static int decide(struct check *check, json_t *record, struct as_error *error)
         as_error_wrap(error, "input");
         return status;
     }
-    as_decide_document_decide(document, &decision);
-    as_buf_clear(&check->output);
-    as_buf_append_str(&check->output, KEY);
-    as_decision_encode_output(&document->input, document->results, &decision, &check->output);
+    decide(check, document);
+    if (!is_as_logged(check, line, record) && document->input.plan &&
+        document->input.version < PLAN_TERMS_VERSION)
+        find_terms(check, line, record, document);
     return as_buf_check(&check->output);
 }
 
@@ -149,13 +251,13 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
     if (strcmp(as_record_get_text(record, "kind"), "decision") != 0)
         return 0;
     check->decisions++;
-    if (decide(check, record, &error)) {
+    if (decide_again(check, line, record, &error)) {
         check->unreadable++;
         (void)as_cli_fail(check->args, "%s:%llu: %s", line->path, line->number, error.text);
         return 0;
     }
-    if (!memmem(line->text, line->size, check->output.data, check->output.size))
-        compare_values(check, line, record);
+    if (!is_as_logged(check, line, record))
+        print_difference(check, line, record);
     return 0;
 }
 

@@ -31,7 +31,15 @@ static void init_plan(struct as_pool_work *work)
     const struct as_survey *survey = work->survey;
     struct as_pool_plan *plan = &work->plan;
     int64_t size = 0;
-    *plan = (struct as_pool_plan){.fit_reason = AS_REASON_NO_CHANGE, .chosen = AS_POOL_NO_OPTION};
+    *plan = (struct as_pool_plan){
+        .terms = {.now = work->request.now,
+                  .min = work->request.min,
+                  .max = work->request.max,
+                  .with_fit = work->request.with_fit,
+                  .with_take = work->request.with_take},
+        .fit_reason = AS_REASON_NO_CHANGE,
+        .chosen = AS_POOL_NO_OPTION,
+    };
     plan->groups = as_arena_alloc(work->arena, survey->group_count, sizeof(*plan->groups));
     for (size_t i = 0; i < survey->group_count; i++) {
         const struct as_survey_group *group = &survey->groups[i];

@@ -92,6 +92,32 @@ Test(decision_survey, what_is_read_is_written_as_it_was)
     cr_expect(!document->input.survey->shapes[1].pod.has_affinity);
 }
 
+#define TERMS                                                                                      \
+    "\"plan\":{\"at\":\"2026-11-20T09:59:58Z\",\"fit\":true,\"max\":7,\"min\":2,\"take\":false},"
+
+/* From version 3 on the document says how its plan was made; the plan's times show it. */
+Test(decision_survey, the_terms_of_the_plan_are_read_and_used)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(DOCUMENT_MAX);
+    AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT(DOCUMENT_MAX);
+    struct as_decision decision;
+    const char *at = strstr(whole, "\"pool_nodes\"");
+
+    as_buf_append(&text, whole, (size_t)(at - whole));
+    as_buf_append_str(&text, TERMS);
+    as_buf_append_str(&text, at);
+    text.data[text.size - 2] = '3'; /* "v" */
+    AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = decode(text.data);
+    as_decision_encode_input(&document->input, &out);
+    cr_expect_str_eq(out.data, text.data);
+    as_decide_document_decide(document, &decision);
+    const struct as_pool_plan_terms *terms = &document->input.plan->terms;
+    cr_expect_eq(terms->now.us, document->input.now.us - 2 * AS_US_PER_S);
+    cr_expect_eq(terms->min, 2);
+    cr_expect_eq(terms->max, 7);
+    cr_expect(terms->with_fit && !terms->with_take);
+}
+
 /* The answer says who leaves, and only where nothing else is done and nothing forbids it. */
 Test(decision_survey, the_answer_names_what_is_overdue)
 {
@@ -172,6 +198,7 @@ Test(decision_survey, what_cannot_be_is_refused_with_its_place)
     static const struct {
         const char *old, *new, *wanted;
     } rows[] = {
+        {"\"pool_nodes\":", TERMS "\"pool_nodes\":", "observed.plan: unknown field"},
         {"\"size\":6", "\"size\":-1",
          "observed.groups[0].size: expected an integer from 0 to 2147483647"},
         {"\"coming\":1", "\"coming\":-1",

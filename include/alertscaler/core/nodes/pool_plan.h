@@ -24,6 +24,12 @@ struct as_pool_plan_request {
     as_wall_time now;
 };
 
+struct as_pool_plan_terms { /* of the request: what a decision's document adds to the survey */
+    as_wall_time now;
+    int32_t min, max;
+    bool with_fit, with_take;
+};
+
 struct as_pool_group_plan { /* one for each group of the survey */
     int32_t fit, take_to;   /* its size after growth; after nodes left */
     int32_t overdue;        /* instances that never became nodes, and may leave; with fit */
@@ -41,6 +47,7 @@ struct as_pool_shape_plan { /* for `explain`: a shape that waits, and one group 
 };
 
 struct as_pool_plan {
+    struct as_pool_plan_terms terms;
     enum as_reason fit_reason; /* SCALED: fit_size is above the size; NO_CHANGE: nothing waits, or
                                   what is on its way is enough; no_group; AT_MAX; no_template ... */
     int32_t size, fit_size, take_size; /* of the pool: now, and as each proposes */

@@ -76,6 +76,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
     input->nodes = observation->nodes;
     input->survey = observation->survey;
     input->plan = observation->plan;
+    input->plan_terms = observation->plan ? &observation->plan->terms : NULL;
     if (observation->survey)
         input->pool = target->config->pool ? target->config->pool : &as_pool_config_default;
     sources_fill_pods(engine, target, observation, input);
