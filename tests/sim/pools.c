@@ -116,6 +116,7 @@ static void look(struct world *world, struct pool_look *look_at, struct as_obser
     fleet_survey_from(&pools->fleet, &pools->facts, &look_at->request, &look_at->arena,
                       &look_at->survey, &look_at->plan);
     observation->plan = &look_at->plan;
+    check_pools_plan(world, look_at);
     if (!world->daemon.is_former)
         check_pools_look(world);
 }

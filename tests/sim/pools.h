@@ -41,6 +41,7 @@ struct pools {
 };
 
 void check_pools_look(struct world *world);
+void check_pools_plan(struct world *world, const struct pool_look *look);
 void check_pools_growth(struct world *world, const struct server_target *target,
                         const struct as_scale_request *request); /* where it arrives */
 void check_pools_take(struct world *world, const struct server_target *target,

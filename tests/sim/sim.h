@@ -200,6 +200,7 @@ enum trouble {
     TROUBLE_TELL_SILENT,
     TROUBLE_TELL_FORGOTTEN,
     TROUBLE_NODE_RETURNED,
+    TROUBLE_GROUP_AT_MIN,
     TROUBLE_MESSAGES, /* by all that befell one notification: 16 combinations */
     TROUBLE_COUNT = TROUBLE_MESSAGES + 16
 };

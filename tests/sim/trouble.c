@@ -133,6 +133,7 @@ static const char *const names[TROUBLE_COUNT] = {
     [TROUBLE_TELL_FORGOTTEN] = "message on its way when its sender ended",
     [TROUBLE_DRAIN_FAILED] = "drain of a node failed",
     [TROUBLE_NODE_RETURNED] = "node that was leaving taken back into service",
+    [TROUBLE_GROUP_AT_MIN] = "unneeded node looked at that its group's minimum keeps",
 };
 
 static const char *const fates[4] = {"retried", "duplicated", "reordered", "lost once"};
