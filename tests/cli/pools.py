@@ -188,7 +188,7 @@ big (node selector or node affinity does not match)
   spot-3 is unneeded since 2026-11-20T10:57:00Z, and may leave from 2026-11-20T11:07:00Z on
   steady-2 leaves: unneeded since 2026-11-20T10:45:00Z
   1 stays, disabled (an annotation says so): steady-1
-  1 stays, receives (pods of another unneeded node were placed here): steady-3
+  1 stays, receives (other pods were placed here): steady-3
   1 stays, shortly (not unneeded for long enough): spot-3
   1 stays, unevictable (a pod may not be evicted): spot-1
   14 stay, utilized (pods request more than `nodes.unneeded.below`): big-1, big-2 and 12 more

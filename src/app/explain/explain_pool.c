@@ -353,7 +353,7 @@ static const char *get_stay_meaning(enum as_stay stay)
         [AS_STAY_UNEVICTABLE] = "a pod may not be evicted",
         [AS_STAY_BUDGET] = "a PodDisruptionBudget allows no disruption now",
         [AS_STAY_NO_ROOM] = "its pods do not all fit on other nodes",
-        [AS_STAY_RECEIVES] = "pods of another unneeded node were placed here",
+        [AS_STAY_RECEIVES] = "other pods were placed here",
         [AS_STAY_SHORTLY] = "not unneeded for long enough",
         [AS_STAY_AT_ONCE] = "as many nodes as `at_once` allows are leaving",
         [AS_STAY_AT_MIN] = "a minimum of the group or the pool",

@@ -127,13 +127,14 @@ struct look { /* at one node */
     const uint32_t *pods;
     size_t pod_count;
     unsigned ignore;
+    const struct as_resources *placed; /* NULL: nothing */
     as_wall_time now;
 };
 
 /* Requests for a resource in percent of what is allocatable, which is above 0. */
 static double get_percent(const struct look *look, size_t resource, int64_t allocatable)
 {
-    int64_t requested = 0;
+    int64_t requested = look->placed ? look->placed->amount[resource] : 0;
 
     for (size_t i = 0; i < look->pod_count; i++) {
         const struct as_pod_fact *pod = &look->cluster->pods[look->pods[i]];
@@ -151,11 +152,11 @@ static double get_percent(const struct look *look, size_t resource, int64_t allo
 }
 
 int as_node_get_utilization(const struct as_cluster *cluster, const struct as_node_pods *pods,
-                            uint32_t node, unsigned ignore, as_wall_time now, double *percent_out,
-                            struct as_error *error)
+                            uint32_t node, unsigned ignore, const struct as_resources *placed,
+                            as_wall_time now, double *percent_out, struct as_error *error)
 {
     const struct as_node_fact *fact = &cluster->nodes[node];
-    struct look look = {.cluster = cluster, .ignore = ignore, .now = now};
+    struct look look = {.cluster = cluster, .ignore = ignore, .placed = placed, .now = now};
     bool has_accelerator = false;
     double largest = 0;
 

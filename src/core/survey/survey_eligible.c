@@ -11,11 +11,12 @@
 
 /* Pods */
 
-static bool keeps(enum as_eviction_class class, unsigned keep)
+/* A system pod with a budget is protected by its budget alone. */
+static bool keeps(const struct survey_shape *shape, unsigned keep)
 {
-    switch (class) {
+    switch (shape->shape.pod.eviction) {
     case AS_EVICTION_REFUSED: return true;
-    case AS_EVICTION_SYSTEM: return keep & AS_KEEP_SYSTEM_PODS;
+    case AS_EVICTION_SYSTEM: return (keep & AS_KEEP_SYSTEM_PODS) && shape->shape.budget_count == 0;
     case AS_EVICTION_LOCAL_STORAGE: return keep & AS_KEEP_LOCAL_STORAGE;
     case AS_EVICTION_UNREPLICATED: return keep & AS_KEEP_UNREPLICATED;
     case AS_EVICTION_ALLOWED:
@@ -66,10 +67,10 @@ static enum as_stay look_at_pods(struct as_survey_work *work, uint32_t index, un
 
         if (!survey_must_move(work, pod))
             continue;
-        if (keeps(pod->shape->eviction, keep) || is_bound_to(fact, pod->shape))
-            return AS_STAY_UNEVICTABLE;
         struct survey_shape *shape =
             survey_shapes_take(&work->shapes, pod->shape, survey_find_zone(fact, pod->shape));
+        if (keeps(shape, keep) || is_bound_to(fact, pod->shape))
+            return AS_STAY_UNEVICTABLE;
         if (!has_disruption(work, shape))
             stay = AS_STAY_BUDGET;
         add_load(node, index, shape);
@@ -79,17 +80,40 @@ static enum as_stay look_at_pods(struct as_survey_work *work, uint32_t index, un
 
 /* Nodes */
 
+/* What was placed on the node: pods that wait, that are nominated, or whose node leaves. */
+static void find_placed(struct as_survey_work *work, uint32_t index,
+                        struct as_resources *placed_out)
+{
+    const size_t names = work->cluster->resources.count;
+    const struct survey_node *node = &work->nodes[index];
+    size_t count;
+    const uint32_t *pods = as_node_pods_get(&work->pods, index, &count);
+
+    *placed_out = (struct as_resources){.amount = {0}};
+    if (!node->is_receiver)
+        return;
+    survey_spend(work, count);
+    *placed_out = work->cluster->nodes[index].allocatable;
+    for (size_t i = 0; i < names; i++) {
+        int64_t *placed = &placed_out->amount[i];
+
+        for (size_t j = 0; j < count; j++)
+            *placed =
+                as_amount_add(*placed, -work->cluster->pods[pods[j]].shape->requests.amount[i], 1);
+        *placed = as_amount_add(*placed, -node->room.left.amount[i], 1);
+    }
+}
+
 /* A node whose allocatable is not known counts as utilized. */
 static bool is_utilized(const struct as_survey_work *work, uint32_t index,
-                        const struct as_unneeded_config *config, double *percent_out)
+                        const struct as_unneeded_config *config, const struct as_resources *placed,
+                        double *percent_out)
 {
     double percent = 0;
     const int status = as_node_get_utilization(work->cluster, &work->pods, index, config->ignore,
-                                               work->request->now, &percent, NULL);
+                                               placed, work->request->now, &percent, NULL);
 
     *percent_out = percent;
-    if (!work->nodes[index].is_ready)
-        return false;
     return status != 0 || percent > config->below;
 }
 
@@ -109,9 +133,13 @@ static enum as_stay find_stay(struct as_survey_work *work, uint32_t index)
         return work->groups[node->group].stay;
     if (node->is_starting)
         return AS_STAY_STARTING;
-    if (is_utilized(work, index, config, &node->utilization))
+    struct as_resources placed;
+    find_placed(work, index, &placed);
+    if (is_utilized(work, index, config, &placed, &node->utilization))
         return AS_STAY_UTILIZED;
-    return look_at_pods(work, index, config->keep);
+    const enum as_stay stay = look_at_pods(work, index, config->keep);
+    const bool is_empty = stay == AS_STAY_COUNT && node->load_count == 0;
+    return is_empty && placed.amount[AS_RES_PODS] > 0 ? AS_STAY_RECEIVES : stay;
 }
 
 static int compare_unneeded(const void *name, const void *unneeded)

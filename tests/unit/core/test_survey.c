@@ -294,7 +294,7 @@ Test(survey, a_pod_that_is_nominated_takes_the_room_of_its_node)
                                                      .nominated = AS_NO_NODE,
                                                      .is_unschedulable = true,
                                                      .created = NOW};
-    check("a wait 1x5 take n0:2 move n1:10 1x1 utilized:1");
+    check("a wait 1x5 utilized:2");
     nodes[1].leaving = AS_NODE_LEAVING_OURS;
     nodes[1].is_cordoned = true;
     check("a+1 wait 2x5 leaving:1 utilized:1");
@@ -512,16 +512,35 @@ Test(survey, the_whole_template_has_labels_that_no_pod_reads)
 Test(survey, a_node_stays_for_the_first_reason_that_fits)
 {
     static const struct row rows[] = {
-        {"a cpu:10 memory:100|a cpu:10 memory:100 ours; cpu:9", NULL, "a+1 move n0:0 leaving:1"},
+        {"a cpu:10 memory:100|a cpu:10 memory:100 ours; cpu:9", NULL, "a+1 leaving:1 utilized:1"},
         {"- cpu:10 memory:100; cpu:1|a cpu:10 memory:100", NULL, "a move n1:0 no_group:1"},
         {"a cpu:10 memory:100; cpu:5", NULL, "a move n0:50 1x5"}, /* not above */
         {"a cpu:10 memory:100; cpu:5 memory:51", NULL, "a utilized:1"},
-        {"a cpu:10 memory:100 notready; cpu:9", NULL, "a:no_template move n0:90 1x9"},
+        {"a cpu:10 memory:100 notready; cpu:9", NULL, "a:no_template utilized:1"},
+        {"a cpu:10 memory:100 notready; cpu:5", NULL, "a:no_template move n0:50 1x5"},
+        {"a memory:100 notready", NULL, "a:no_template utilized:1"},
         {"a memory:100", NULL, "a:no_template utilized:1"},
         {"a cpu:10 memory:100; cpu:1 daemon; cpu:1 mirror", NULL, "a move n0:20"},
         {"a cpu:-10 memory:-5", NULL, "a:no_template utilized:1"},
         {"a cpu:4611686018427387904 memory:4611686018427387904; cpu:4611686018427387904", NULL,
          "a utilized:1"},
+    };
+
+    check_rows(rows, AS_ARRAY_SIZE(rows));
+}
+
+/* Pods that wait, and pods of leaving nodes, count where they find room. */
+Test(survey, a_node_that_other_pods_would_fill_is_not_idle)
+{
+    static const struct row rows[] = {
+        {"a cpu:10 memory:100; cpu:1", "1 cpu:4", "a move n0:50 1x1"},
+        {"a cpu:10 memory:100; cpu:1", "1 cpu:5", "a utilized:1"},
+        {"a cpu:10 memory:100", "3 cpu:2", "a utilized:1"},
+        {"a cpu:10 memory:100", "1 cpu:1", "a receives:1"},
+        {"a cpu:10 memory:100; cpu:1 daemon", "1 memory:1", "a receives:1"},
+        {"a cpu:10 memory:100|a cpu:10 memory:100 ours; cpu:6", NULL, "a+1 leaving:1 utilized:1"},
+        {"a cpu:10 memory:100 cordoned; cpu:1", "1 cpu:5", "a:no_template wait 1x5 move n0:10 1x1"},
+        {"a cpu:10 memory:100|a cpu:10 memory:100", "1 cpu:6", "a move n1:0 utilized:1"},
     };
 
     check_rows(rows, AS_ARRAY_SIZE(rows));
@@ -683,6 +702,22 @@ Test(survey, a_budget_without_a_disruption_left_keeps_the_node)
     /* the API evicts no pod that two budgets select */
     budgets[2] = (struct as_budget_fact){"default", "all", NULL, 0, .allowed = 5};
     check("a take n0:9 move n1:10 1x1 budget:1");
+}
+
+Test(survey, a_budget_protects_a_system_pod_instead_of_keeping_its_node)
+{
+    struct as_pod_shape shape;
+
+    read_cluster("a cpu:10 memory:100; cpu:1");
+    add_labels(&pods[0], "web", &shape);
+    shape.eviction = AS_EVICTION_SYSTEM;
+    members[0].unneeded.keep = AS_KEEP_SYSTEM_PODS;
+    check("a unevictable:1");
+    budgets[0] = (struct as_budget_fact){"default", "web", &is_web, 1, .allowed = 1};
+    cluster.budget_count = 1;
+    check("a move n0:10 1x1");
+    budgets[0].allowed = 0;
+    check("a budget:1");
 }
 
 /* Shapes */

@@ -210,6 +210,33 @@ Test(kube_facts, a_pod)
     cr_expect_not(view()->pods[0].is_unschedulable);
 }
 
+Test(kube_facts, what_makes_a_pod_anew)
+{
+    static const struct {
+        const char *owner, *annotation;
+        enum as_eviction_class class;
+    } rows[] = {
+        {"ReplicaSet", "", AS_EVICTION_ALLOWED},
+        {"StatefulSet", "", AS_EVICTION_ALLOWED},
+        {"Job", "", AS_EVICTION_ALLOWED},
+        {"ReplicationController", "", AS_EVICTION_ALLOWED},
+        {"CloneSet", "", AS_EVICTION_UNREPLICATED},
+        {"CloneSet", "true", AS_EVICTION_ALLOWED},
+        {"DaemonSet", "", AS_EVICTION_DAEMON},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        char json[512];
+        snprintf(json, sizeof(json),
+                 "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"web\",\"ownerReferences\":"
+                 "[{\"kind\":\"%s\",\"controller\":true}],\"annotations\":{"
+                 "\"cluster-autoscaler.kubernetes.io/safe-to-evict\":\"%s\"}},\"spec\":{}}",
+                 rows[i].owner, rows[i].annotation);
+        cr_assert_eq(put(AS_CLUSTER_PODS, json), 0, "%s", error.text);
+        cr_assert_eq(view()->pod_count, 1);
+        cr_expect_eq(view()->pods[0].shape->eviction, rows[i].class, "row %zu", i);
+    }
+}
+
 Test(kube_facts, a_finished_pod_is_gone)
 {
     static const char *const phases[] = {"Succeeded", "Failed"};
