@@ -294,6 +294,8 @@ static void decode_observed(struct decoder *decoder, struct as_reader *root)
     as_read_i32(&reader, "replicas", 0, &input->replicas);
     input->status_replicas = input->replicas;
     as_read_i32(&reader, "status_replicas", 0, &input->status_replicas);
+    if (input->version >= 3)
+        as_read_i32(&reader, "marked", 0, &input->marked);
     decode_pods(decoder, &reader);
     if (input->version >= 2) {
         decode_nodes(decoder, &reader);

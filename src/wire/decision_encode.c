@@ -227,6 +227,8 @@ static void write_observed(struct as_json_writer *json, const struct as_decide_i
         decision_write_budgets_to_kept(json, survey);
         decision_write_leaving(json, survey);
     }
+    if (input->marked > 0)
+        as_json_write_member_i64(json, "marked", input->marked);
     if (input->nodes) {
         as_json_write_key(json, "nodes");
         write_nodes(json, input->nodes);

@@ -25,6 +25,7 @@ extern const struct as_read_word decision_template_sources[];
 struct survey_reader {
     struct as_arena *arena;
     struct as_survey *survey;
+    int32_t version; /* of the document */
 };
 
 void decision_read_pool(struct as_reader *target, struct as_arena *arena,

@@ -189,6 +189,11 @@ static void read_group(struct as_reader *reader, struct survey_reader *survey,
     decision_read_text(reader, "name", survey->arena, &group->name);
     as_read_bool(reader, "member", &group->is_member);
     read_size(reader, group);
+    if (survey->version >= 3) {
+        as_read_i32(reader, "in_doubt", 0, &group->in_doubt);
+        as_read_i32(reader, "unregistered", 0, &group->unregistered);
+        as_read_time(reader, "open_at", &group->open_at);
+    }
     read_closed(reader, group);
     decision_read_text(reader, "message", survey->arena, &group->message);
     read_group_nodes(reader, group);
@@ -314,7 +319,7 @@ void decision_read_survey(struct as_reader *observed, struct as_arena *arena,
     if (!as_read_has(observed, "groups") && !as_read_has(observed, "pool_error"))
         return;
     struct as_survey *survey = as_arena_alloc(arena, 1, sizeof(*survey));
-    struct survey_reader reader = {.arena = arena, .survey = survey};
+    struct survey_reader reader = {.arena = arena, .survey = survey, .version = input->version};
 
     input->survey = survey;
     decision_read_text(observed, "pool_error", arena, &survey->error);

@@ -268,6 +268,7 @@ static void write_group(struct as_json_writer *json, const struct as_survey_grou
     if (group->closed != AS_REASON_SCALED)
         as_json_write_member(json, "closed", as_reason_get_word(group->closed));
     write_i64_if(json, "coming", group->coming);
+    write_i64_if(json, "in_doubt", group->in_doubt);
     write_i64_if(json, "last_size", group->last_size);
     as_json_write_member_i64(json, "max", group->max);
     if (!group->is_member)
@@ -276,6 +277,7 @@ static void write_group(struct as_json_writer *json, const struct as_survey_grou
     write_i64_if(json, "min", group->min);
     as_json_write_member(json, "name", group->name);
     write_group_nodes(json, group);
+    decision_write_time(json, "open_at", group->open_at);
     write_i64_if(json, "overdue", group->overdue);
     if (group->has_price)
         write_double(json, "price", group->price);
@@ -289,6 +291,7 @@ static void write_group(struct as_json_writer *json, const struct as_survey_grou
         as_json_write_i64(json, group->size);
     write_template(json, group, amounts);
     write_unneeded_config(json, &group->unneeded);
+    write_i64_if(json, "unregistered", group->unregistered);
     as_json_end_object(json);
 }
 

@@ -4,11 +4,12 @@ import json
 import subprocess
 
 import pytest
+import yaml
 
 from harness import control_plane as kubernetes
 from harness import alertmanager as alertmanagers, kwok, prometheus as prometheuses
 from harness.alertmanager import Alertmanager
-from harness.auto_scaling import REGION, AutoScaling
+from harness.auto_scaling import REGION, AutoScaling, Fault
 from harness.control_plane import ControlPlane
 from harness.dashboards import read_queries, wait_for_data
 from harness.deploy import install
@@ -334,6 +335,44 @@ def test_a_group_that_launches_nothing_is_left_for_the_next_one(cluster, started
     assert broken.sizes == [1, 0], "it backs off"
 
 
+def test_a_group_whose_requests_fail_does_not_hold_up_the_next_one(cluster, started, make):
+    """Whether its requests are accepted is not known: it backs off, and another group is asked at once."""
+    failing = started(AutoScaling("failing", 0))
+    sound = started(AutoScaling("sound", 1))
+    cluster.start_fleet(failing, sound)
+    cluster.deploy(2)
+    failing.inject(Fault("SetDesiredCapacity", 500), times=1000)
+    daemon = make([failing, sound], pool={"choose": ["priority"]},
+                  nodes={"failing": {"priority": 20}, "sound": {"priority": 10}})
+    cluster.resize(8)
+    eventually(lambda: cluster.waiting() == 4, 60, what="four pods wait")
+    fire(daemon, "PodsUnschedulable")
+    cluster.wait_running(8, 25)
+    asked = failing.asked.count("SetDesiredCapacity")
+    assert sound.sizes == [2] and asked > 0
+    steadily(lambda: failing.asked.count("SetDesiredCapacity") == asked, 15, what="it backs off")
+
+
+def test_a_minimum_has_marked_nodes_back(cluster, started, make):
+    """All nodes of a group are to leave, so its size is 0; its new minimum keeps them."""
+    group = started(AutoScaling("keeps", 3))
+    cluster.start_fleet(group)
+    cluster.deploy(10)
+    away = {"name": "away", "match": ['alertname="Away"'], "target": "keeps", "scale_to": 0}
+    daemon = make([group], rules=[away], nodes={"keeps": {"drain": "wait", "drain_after": "5m"}}, is_lone=True)
+    fire(daemon, "Away")
+    eventually(lambda: len([n for r in daemon.records("nodes") for n in r["nodes"] if r["event"] == "marked"]) == 3, 60,
+               what="all nodes are marked")
+    fire(daemon, "Away", "resolved")
+    rules = yaml.safe_load((daemon.directory / "rules" / "rules.yaml").read_text())
+    rules["targets"]["keeps"].update({"min": 3, "enforce_bounds": True})
+    daemon.write_rules(rules)
+    daemon.reload()
+    eventually(lambda: sorted(n for r in daemon.records("nodes") for n in r["nodes"] if r["event"] == "kept")
+               == sorted(cluster.fleet.nodes(group)), 60, what="all nodes are kept")
+    assert not group.sizes and not group.removed
+
+
 def test_a_surge_in_the_middle_of_a_drain_has_its_nodes_back(cluster, started, make):
     group = started(AutoScaling("waits", 2))
     cluster.start_fleet(group)
@@ -425,6 +464,25 @@ def test_instances_of_others_that_never_become_nodes_make_room(cluster, started,
     cluster.fleet.never = lambda instance: False
     cluster.wait_running(8, 90)
     assert len(group.instances) == 2 and not set(stuck) & set(group.instances)
+
+
+def test_nodes_of_others_that_never_register_are_not_waited_for(cluster, started, make):
+    """Another controller has requested three, and the provider makes no instance of two: after ready_timeout another group grows."""
+    stale = started(AutoScaling("stale", 1, room=1))
+    other = started(AutoScaling("other", 0))
+    cluster.start_fleet(stale, other)
+    cluster.deploy(2)
+    stale.shortage, stale.size = "", 3
+    daemon = make([stale, other], pool={"choose": ["priority"]},
+                  nodes={"stale": {"priority": 20, "ready_timeout": "8s"}, "other": {"priority": 10}})
+    cluster.resize(8)
+    eventually(lambda: cluster.waiting() == 4, 60, what="four pods wait")
+    fire(daemon, "PodsUnschedulable")
+    steadily(lambda: not other.sizes, 4, what="they may still come")
+    cluster.wait_running(8, 40)
+    assert other.sizes == [1] and not stale.sizes
+    grown = next(d for d in daemon.records("decision") if d["target_name"] == "workers" and d["output"]["desired"] > d["output"]["replicas"])
+    assert grown["input"]["observed"]["groups"][0]["unregistered"] == 2
 
 
 @pytest.fixture

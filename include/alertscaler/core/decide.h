@@ -86,6 +86,7 @@ struct as_decide_input {
     size_t schedule_count;
     bool dry_run;
     int32_t replicas, status_replicas;
+    int32_t marked; /* nodes that are to leave, in the provider's size, not in `replicas` */
     bool has_pods;
     const struct as_pod *pods; /* ascending by name (bytes) */
     size_t pod_count;

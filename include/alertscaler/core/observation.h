@@ -73,10 +73,11 @@ struct as_observation {
                                 unreachable,  throttled, rejected, timeout */
     int32_t replicas;        /* the desired size: spec.replicas */
     int32_t status_replicas; /* the actual size */
-    int32_t min, max;        /* the other side's own bounds; -1: none */
-    bool in_progress;        /* the other side is still carrying out a change */
-    bool is_relative;        /* a change whose answer was lost must not be repeated meanwhile */
-    bool lacks_capacity;     /* the other side says that instances do not come for lack of it, */
+    int32_t marked;      /* nodes that are to leave, in the provider's size, not in `replicas` */
+    int32_t min, max;    /* the other side's own bounds; -1: none */
+    bool in_progress;    /* the other side is still carrying out a change */
+    bool is_relative;    /* a change whose answer was lost must not be repeated meanwhile */
+    bool lacks_capacity; /* the other side says that instances do not come for lack of it, */
     as_maybe_time lacking_since;   /* since then; unset: since now */
     bool names_instances;          /* instances that do not come can be removed by name */
     char version[AS_VERSION_SIZE]; /* "" if it has none */

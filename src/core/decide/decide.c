@@ -106,14 +106,15 @@ static void hold_back(struct run *run, enum as_gate gate, enum as_reason why)
     note(run, gate);
 }
 
-/* 1. Size 0 with min above 0: somebody switched the target off, so it is left alone. The min of a
- * schedule wakes a target whose own is 0. */
+/* 1. Size 0 with min above 0: an operator has switched the target off, so it is left alone. Marked
+ * nodes are in the provider's size: while there are any, alertscaler has made the size 0. The min
+ * of a schedule wakes a target whose own is 0. */
 static bool gate_switched_off(struct run *run)
 {
     const struct as_decide_input *input = run->input;
     const int32_t own_min = input->has_own_min ? input->own_min : input->config.min;
 
-    if (input->replicas > 0 || own_min == 0)
+    if (input->replicas > 0 || input->marked > 0 || own_min == 0)
         return false;
     run->decision->reason = AS_REASON_DISABLED;
     note(run, AS_GATE_SWITCHED_OFF);

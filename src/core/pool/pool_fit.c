@@ -46,12 +46,12 @@ static bool may_ask(const struct as_pool_work *work, size_t entry, size_t group)
 
 /* What is closed */
 
-/* Nodes that a group has ordered and that are not there; below 0: those that leave. A group that
- * cannot be read may have what it had. */
+/* Nodes that a group has requested, or may have requested, and that are not there; below 0: those
+ * that leave. A group that cannot be read may have what it had. */
 static int64_t count_lacking(const struct as_survey_group *group)
 {
     if (group->size >= 0)
-        return group->size - group->nodes;
+        return (int64_t)group->size + group->in_doubt - group->nodes;
     return group->last_size > group->nodes ? group->last_size - group->nodes : 0;
 }
 
@@ -75,17 +75,17 @@ static int64_t get_left(int64_t max, int64_t total)
 static void init_caps(struct as_pool_work *work)
 {
     const struct as_pool_config *config = work->request.config;
-    int64_t cpu = 0, memory = 0, unread = 0;
+    int64_t cpu = 0, memory = 0, unknown = 0;
     for (size_t i = 0; i < work->survey->group_count; i++) {
         const struct as_survey_group *group = get_group(work, i);
         if (!group->is_member)
             continue;
-        unread += group->size < 0 ? count_lacking(group) : 0;
+        unknown += group->size < 0 ? count_lacking(group) : group->in_doubt;
         cpu = as_amount_add(cpu, get_total(group, group->cpu, AS_RES_CPU), 1);
         memory = as_amount_add(memory, get_total(group, group->memory, AS_RES_MEMORY), 1);
     }
     work->fit.caps = (struct as_pool_caps){
-        .nodes = (int64_t)work->request.max - work->plan.size - unread,
+        .nodes = (int64_t)work->request.max - work->plan.size - unknown,
         .cpu = get_left(config->cpu.max, cpu),
         .memory = get_left(config->memory.max, memory),
     };
@@ -100,7 +100,7 @@ static enum as_reason get_closed(const struct as_pool_work *work,
         return AS_REASON_UNREACHABLE;
     if (!is_known(group))
         return AS_REASON_NO_TEMPLATE;
-    if (group->size >= group->max ||
+    if ((int64_t)group->size + group->in_doubt >= group->max ||
         as_pool_cap(&work->fit.caps, &group->template_.capacity, 1) == 0)
         return AS_REASON_AT_MAX;
     return AS_REASON_SCALED;

@@ -35,8 +35,10 @@ static void count_nodes(struct as_survey_work *work, const struct as_survey_memb
         const struct as_node_fact *fact = &work->cluster->nodes[group->nodes[i]];
 
         add_sums(&out->sums, fact, &work->nodes[group->nodes[i]]);
-        if (fact->leaving & AS_NODE_LEAVING_OURS)
+        if (fact->leaving & AS_NODE_LEAVING_OURS) {
+            group->marked++;
             continue;
+        }
         if (work->nodes[group->nodes[i]].is_ready)
             group->ready++;
         else if (work->request->now.us >= as_time_add(fact->created.us, member->ready_timeout_us))
@@ -59,22 +61,28 @@ static int32_t count_coming(const struct as_survey_member *member, const struct 
 {
     const int64_t overdue = member->overdue > 0 ? member->overdue : 0;
     const int64_t refused = member->refused > 0 ? member->refused : 0;
+    const int64_t absent = refused + member->unregistered;
 
-    return clamp((int64_t)member->size - group->ready - group->late - overdue - refused, 0,
+    return clamp((int64_t)member->size - group->ready - group->late - overdue - absent, 0,
                  INT32_MAX);
 }
 
 /* Growth, and leaving */
 
+/* While marked nodes are there, alertscaler has made the size 0. A group whose requested nodes do
+ * not register backs off until they do, or until its size is set back. */
 static enum as_reason find_closed(const struct as_survey_member *member,
+                                  const struct survey_group *group,
                                   const struct as_node_template *template_)
 {
     if (member->closed != AS_REASON_SCALED)
         return member->closed;
     if (member->size < 0)
         return AS_REASON_UNREACHABLE;
-    if (member->size == 0 && member->min > 0) /* somebody has switched it off */
+    if (member->size == 0 && member->min > 0 && group->marked == 0) /* it is switched off */
         return AS_REASON_DISABLED;
+    if (member->unregistered > 0)
+        return AS_REASON_COOLDOWN;
     if (member->in_progress && !member->has_open_growth)
         return AS_REASON_IN_PROGRESS;
     if (member->size >= member->max)
@@ -97,7 +105,7 @@ static enum as_stay find_stay(const struct as_survey_member *member)
         return AS_STAY_UNREADABLE;
     if (member->chooses_itself)
         return AS_STAY_NO_CHOICE;
-    return member->in_progress ? AS_STAY_IN_PROGRESS : AS_STAY_COUNT;
+    return member->in_progress || member->in_doubt > 0 ? AS_STAY_IN_PROGRESS : AS_STAY_COUNT;
 }
 
 /* Templates */
@@ -173,6 +181,9 @@ static void make_group(struct as_survey_work *work, size_t index, struct as_surv
         .min = member->min,
         .max = member->max,
         .overdue = clamp(member->overdue, 0, (int64_t)member->size - member->min),
+        .in_doubt = member->in_doubt,
+        .unregistered = member->size < 0 ? 0 : member->unregistered,
+        .open_at = member->open_at,
         .last_size = member->size < 0 ? clamp(member->last_size, 0, INT32_MAX) : 0,
         .message = member->size < 0 ? member->message : NULL,
         .has_priority = member->has_priority,
@@ -185,7 +196,7 @@ static void make_group(struct as_survey_work *work, size_t index, struct as_surv
     count_nodes(work, member, group, out);
     out->coming = count_coming(member, group);
     make_template(work, member, group, out);
-    out->closed = find_closed(member, &out->template_);
+    out->closed = find_closed(member, group, &out->template_);
     group->stay = find_stay(member);
     note_drain(&work->survey, member);
 }

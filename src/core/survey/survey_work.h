@@ -16,6 +16,7 @@ struct survey_group { /* one for each member */
     uint32_t *nodes;  /* indices of the nodes that only this group names; ascending */
     size_t node_count;
     int64_t ready, late; /* without marked ones: Ready; not Ready for longer than ready_timeout */
+    int64_t marked;
     enum as_stay
         stay; /* why its nodes stay, whatever they are like; AS_STAY_COUNT: they may leave */
 };

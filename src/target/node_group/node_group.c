@@ -122,6 +122,7 @@ static void tell_observed(const struct call *call)
     if (call->outcome.reason == AS_REASON_APPLIED) {
         observation.replicas = call->sight.size;
         observation.status_replicas = call->ready;
+        observation.marked = view->size - call->sight.size;
         observation.min = view->min;
         observation.max = call->sight.max;
         /* What the provider works on does not keep nodes from coming back. */

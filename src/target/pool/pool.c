@@ -78,10 +78,15 @@ static const struct as_pool_reading *find_reading(const struct look *look, size_
 
 /* ---- the answer ---- */
 
-/* Of the groups of the pool that could be read. */
-static int32_t add_sizes(const struct look *look, int32_t *ready_out)
+static int32_t limit_size(int64_t size)
 {
-    int64_t size = 0, ready = 0;
+    return size < AS_SIZE_MAX ? (int32_t)size : AS_SIZE_MAX;
+}
+
+/* Of the groups of the pool that could be read. */
+static void add_sizes(const struct look *look, struct as_observation *sum)
+{
+    int64_t size = 0, ready = 0, marked = 0;
     for (size_t i = 0; i < look->request.member_count; i++) {
         const struct as_pool_reading *reading = find_reading(look, i);
         if (!look->request.members[i].is_member || !reading ||
@@ -89,9 +94,11 @@ static int32_t add_sizes(const struct look *look, int32_t *ready_out)
             continue;
         size += reading->observation.replicas;
         ready += reading->observation.status_replicas;
+        marked += reading->observation.marked;
     }
-    *ready_out = ready < AS_SIZE_MAX ? (int32_t)ready : AS_SIZE_MAX;
-    return size < AS_SIZE_MAX ? (int32_t)size : AS_SIZE_MAX;
+    sum->replicas = limit_size(size);
+    sum->status_replicas = limit_size(ready);
+    sum->marked = limit_size(marked);
 }
 
 /* What is seen of nodes is remembered, and told. A template is stored with all its labels: pods
@@ -120,7 +127,7 @@ static void finish(struct look *look)
     if (look->is_lone) /* it is always read */
         observation = find_reading(look, 0)->observation;
     else
-        observation.replicas = add_sizes(look, &observation.status_replicas);
+        add_sizes(look, &observation);
     observation.survey = &look->survey;
     if (look->with_nodes && !look->seen.error)
         look->seen.error = look->survey.error;
@@ -177,6 +184,15 @@ static void work(void *context)
     look->timer = loop->start_timer(loop, 0, work, look);
 }
 
+/* Nodes that another controller has requested: after ready_timeout they are not waited for. */
+static int32_t get_unregistered(const struct look *look, const struct as_pool_reading *reading,
+                                const struct as_nodes_config *nodes)
+{
+    return get_mono(look).us >= as_time_add(reading->missing_since.us, nodes->ready_timeout_us)
+               ? reading->missing
+               : 0;
+}
+
 /* What is remembered of groups may change before the survey is done. */
 static void fill_member(struct look *look, size_t index, const struct as_cluster *facts,
                         struct as_survey_member *member_out)
@@ -207,6 +223,9 @@ static void fill_member(struct look *look, size_t index, const struct as_cluster
         .drain_failed = seen->drain_failed,
         .has_open_growth = member->has_open_growth,
         .refused = member->refused,
+        .in_doubt = member->in_doubt,
+        .unregistered = member->has_open_growth ? 0 : get_unregistered(look, reading, nodes),
+        .open_at = member->open_at,
         .nodes = names,
         .node_count = reading->members.node_count,
         .young = reading->members.young,

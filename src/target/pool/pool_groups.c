@@ -102,16 +102,39 @@ static struct group *add(struct as_pool_groups *groups, const char *key)
     return group;
 }
 
+/* The time begins anew when more are missing, and after a gap in the readings. */
+static void see_missing(struct as_pool_reading *reading, const struct as_pool_reading *before)
+{
+    const struct as_observation *seen = &reading->observation;
+    const struct as_group_members *members = seen->members;
+    reading->missing_since = reading->at;
+    if (before->missing > 0 && reading->at.us - before->at.us <= AS_UNNEEDED_GAP_US &&
+        (!members || seen->outcome != AS_REASON_APPLIED)) {
+        reading->missing = before->missing;
+        reading->missing_since = before->missing_since;
+        return;
+    }
+    if (!members || seen->outcome != AS_REASON_APPLIED)
+        return;
+    const int64_t missing = (int64_t)seen->replicas + seen->marked - (int64_t)members->node_count -
+                            members->young - members->overdue;
+    reading->missing = missing > 0 ? (int32_t)missing : 0;
+    if (reading->missing <= before->missing && reading->at.us - before->at.us <= AS_UNNEEDED_GAP_US)
+        reading->missing_since = before->missing_since;
+}
+
 static void keep(struct as_pool_groups *groups, const char *key,
                  const struct as_observation *observation)
 {
     const struct as_clock *clock = groups->env->clock;
     struct group *group = find(groups, key);
+    const struct as_pool_reading before = group ? group->reading : (struct as_pool_reading){0};
     if (group)
         forget(groups, group);
     group = add(groups, key);
     group->reading.at = clock->get_mono(clock);
     group->reading.observation = *observation;
+    see_missing(&group->reading, &before);
     group->reading.observation.pods = NULL;
     group->reading.observation.nodes = NULL;
     group->reading.observation.members = NULL;

@@ -15,6 +15,8 @@ struct as_pool_reading {               /* of one group; valid until the group is
     struct as_observation observation; /* without pods and nodes */
     struct as_group_members members;   /* empty where they are not known */
     as_mono_time at;
+    int32_t missing; /* nodes in the size, without an instance */
+    as_mono_time missing_since;
 };
 
 /* Borrows both. To be freed after `port` is closed, which has the outstanding calls. */

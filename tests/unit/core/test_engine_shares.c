@@ -428,15 +428,58 @@ Test(engine_shares, while_its_request_is_open_nobody_else_gets_a_share)
     end(&h);
 }
 
-Test(engine_shares, while_the_outcome_of_its_request_is_unknown_nobody_else_gets_a_share)
+Test(engine_shares, an_increase_in_doubt_does_not_hold_up_the_other_groups)
 {
     WITH_WORLD(h, workers);
     world.pods = 2;
     harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
     fire(&h, "Wait", 990);
-    harness_target(&h, "a")->is_hanging = true; /* nor can it be seen */
-    tick(&h, 80);
-    cr_expect_eq(size_of(&h, "b"), START, "%s", said(&h));
+    const char *text = said(&h);
+    cr_expect(has(text, "acted a 4>6 timeout"), "%s", text);
+    cr_expect(has(text, "acted b 4>6 applied"), "at once: %s", text);
+    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_COOLDOWN);
+    cr_expect_eq(find_member("workers", "a")->in_doubt, 2, "it may have been accepted");
+    cr_expect(find_member("workers", "a")->open_at.set);
+    tick(&h, 280);
+    text = said(&h);
+    cr_expect_not(has(text, "scale a"), "it backs off: %s", text);
+    tick(&h, 40);
+    cr_expect_eq(find_member("workers", "a")->in_doubt, 0, "it is lost");
+    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_SCALED);
+    end(&h);
+}
+
+Test(engine_shares, an_increase_in_doubt_that_was_accepted_stays)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 2;
+    harness_script(&h, (struct scale_script){
+                           .outcome = AS_REASON_TIMEOUT, .is_ambiguous = true, .is_done = true});
+    harness_target(&h, "a")->is_hanging = false;
+    fire(&h, "Wait", 990);
+    tick(&h, 60);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted a 4>6 applied"), "found later: %s", text);
+    cr_expect_eq(size_of(&h, "a"), START + 2);
+    cr_expect_eq(find_member("workers", "a")->in_doubt, 0);
+    tick(&h, 300);
+    cr_expect_eq(size_of(&h, "a"), START + 2, "%s", said(&h));
+    end(&h);
+}
+
+/* Its nodes may be marked: another decision would mark others. */
+Test(engine_shares, a_decrease_in_doubt_keeps_its_share)
+{
+    WITH_WORLD(h, workers);
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "b";
+    harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    fire(&h, "Idle", 990);
+    harness_target(&h, "b")->is_hanging = true;
+    (void)said(&h);
+    tick(&h, 60);
+    cr_expect_not(has(said(&h), "look at workers"));
+    cr_expect_not(is_up_locked(&h, "b"), "no increase has failed");
     end(&h);
 }
 

@@ -29,7 +29,7 @@ static struct as_survey_group *add_group(const char *name, int32_t size, int32_t
 
 struct group_row {
     int64_t cpu;
-    int32_t size, max, coming;
+    int32_t size, max, coming, in_doubt;
     enum as_reason closed;
     bool has_priority;
     int32_t priority;
@@ -96,6 +96,28 @@ static const struct {
      {{2000, 1, 1}},
      .fit = {2, 9},
      .reason = AS_REASON_AT_MAX},
+    {"an increase in doubt counts against the group's max",
+     {GROUP(4000, 7, 9, .in_doubt = 2)},
+     {{1000, 1, 1}},
+     .fit = {7},
+     .reason = AS_REASON_AT_MAX},
+    {"and against the pool's",
+     {GROUP(4000, 2, 9, .in_doubt = 2, .closed = AS_REASON_COOLDOWN), GROUP(4000, 2, 9)},
+     {{4000, 1, 3}},
+     .max = 7,
+     .fit = {2, 3},
+     .reason = AS_REASON_SCALED},
+    {"and against the pool's cpu",
+     {GROUP(4000, 2, 9, .in_doubt = 2, .closed = AS_REASON_COOLDOWN), GROUP(4000, 2, 9)},
+     {{4000, 1, 3}},
+     .cpu_max = 28000,
+     .fit = {2, 3},
+     .reason = AS_REASON_SCALED},
+    {"but its nodes are no room",
+     {GROUP(4000, 2, 9, .in_doubt = 2, .closed = AS_REASON_COOLDOWN), GROUP(4000, 2, 9)},
+     {{4000, 1, 2}},
+     .fit = {2, 4},
+     .reason = AS_REASON_SCALED},
     {"no group could ever take it",
      {GROUP(4000, 2, 9), GROUP(2000, 9, 9)},
      {{5000, 1, 1}},
@@ -238,6 +260,7 @@ static void fill(size_t row)
         struct as_survey_group *group =
             world_add_group(world, names[i], from->cpu, 16 * GIB, from->size, from->max);
         group->coming = from->coming;
+        group->in_doubt = from->in_doubt;
         group->nodes -= from->coming;
         group->cpu -= from->coming * from->cpu;
         group->closed = from->closed;

@@ -365,6 +365,39 @@ Test(survey, what_is_neither_ready_nor_late_nor_refused_is_on_its_way)
     }
 }
 
+/* Another controller has requested them: they are no room, and the group does not grow. */
+Test(survey, unregistered_nodes_are_not_waited_for)
+{
+    read_cluster("a cpu:10 memory:100; cpu:9");
+    members[0].size = 3;
+    members[0].unregistered = 2;
+    make_with(1000000);
+    cr_expect_eq(survey.groups[0].coming, 0);
+    cr_expect_eq(survey.groups[0].size, 3, "they still count");
+    cr_expect_eq(survey.groups[0].unregistered, 2);
+    cr_expect_eq(survey.groups[0].closed, AS_REASON_COOLDOWN);
+}
+
+Test(survey, a_group_with_marked_nodes_is_not_switched_off)
+{
+    read_cluster("a cpu:10 memory:100; cpu:9");
+    nodes[0].leaving = AS_NODE_LEAVING_OURS;
+    members[0].size = 0;
+    members[0].min = 1;
+    members[0].last = &(struct as_node_template){.source = AS_NODE_TEMPLATE_LAST};
+    make_with(1000000);
+    cr_expect_eq(survey.groups[0].closed, AS_REASON_SCALED);
+}
+
+Test(survey, an_increase_in_doubt_keeps_the_nodes_of_its_group)
+{
+    read_cluster("a cpu:10 memory:100");
+    check("a move n0:0");
+    members[0].in_doubt = 1;
+    check("a in_progress:1");
+    cr_expect_eq(survey.groups[0].in_doubt, 1);
+}
+
 Test(survey, a_node_with_a_startup_taint_is_not_ready_yet)
 {
     static const char *const taints[] = {"gpu"};

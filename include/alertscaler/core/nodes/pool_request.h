@@ -32,6 +32,8 @@ struct as_pool_member {
     bool is_kept;          /* it must not go down: no node of it leaves */
     bool has_open_growth;  /* an increase of ours is under way */
     int32_t refused;       /* what a refused increase lacks */
+    int32_t in_doubt;      /* nodes of an increase whose outcome is unknown */
+    as_maybe_time open_at; /* when the back-off ends; unset: there is none */
     int32_t last_size;     /* as last observed; 0: never */
 };
 

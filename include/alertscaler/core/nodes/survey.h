@@ -54,15 +54,19 @@ enum as_stay { AS_STAYS(AS_STAY_ENUM) AS_STAY_COUNT };
 const char *as_stay_get_word(enum as_stay stay);
 
 struct as_survey_group {
-    const char *name;  /* of its target in the rule file */
-    bool is_member;    /* of this pool; else only what is on its way counts */
-    int32_t size;      /* the provider's, less marked nodes that are still listed; -1: unknown */
-    int32_t min, max;  /* the narrower of the rule file's and the provider's */
-    int32_t coming;    /* nodes on their way */
-    int32_t overdue;   /* instances that are no nodes, too late; at most size - min */
-    int32_t removable; /* of these: they may be removed, and no increase of ours is under way */
-    int32_t last_size; /* where the size is not known: as it last was; 0: never known */
+    const char *name;     /* of its target in the rule file */
+    bool is_member;       /* of this pool; else only what is on its way counts */
+    int32_t size;         /* the provider's, less marked nodes that are still listed; -1: unknown */
+    int32_t min, max;     /* the narrower of the rule file's and the provider's */
+    int32_t coming;       /* nodes on their way */
+    int32_t overdue;      /* instances that are no nodes, too late; at most size - min */
+    int32_t removable;    /* of these: they may be removed, and no increase of ours is under way */
+    int32_t last_size;    /* where the size is not known: as it last was; 0: never known */
+    int32_t in_doubt;     /* nodes of an increase whose outcome is unknown: no part of `size` */
+    int32_t unregistered; /* requested by another controller, too late, and no instance: part of
+                             `size`, not of `coming` */
     enum as_reason closed; /* for growth: why; AS_REASON_SCALED: open */
+    as_maybe_time open_at; /* when a back-off ends; unset: `closed` has no known end */
     const char *message;   /* why it could not be read; NULL */
     struct as_node_template template_;
     uint64_t template_digest; /* of the whole template, whatever labels are cut: for `asked` */

@@ -27,6 +27,9 @@ struct as_survey_member { /* one node group of the cluster, as the engine and it
     bool in_progress;         /* the provider's own change */
     bool has_open_growth;     /* an increase of ours is under way: in_progress does not close it */
     int32_t refused;          /* what a refused increase lacks */
+    int32_t in_doubt;         /* nodes of an increase whose outcome is unknown */
+    int32_t unregistered;     /* that another controller has requested, too long ago */
+    as_maybe_time open_at;    /* when the back-off ends */
     const char *const *nodes; /* names of its nodes, ascending */
     size_t node_count;
     int32_t young;     /* instances that are no nodes yet, made less than ready_timeout ago */

@@ -54,6 +54,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .dry_run = dry_run,
         .replicas = observation->replicas,
         .status_replicas = observation->status_replicas,
+        .marked = observation->marked,
         .last_up = moment_get_wall(engine, up),
         .last_down = moment_get_wall(engine, down),
         .last_step_down = moment_get_wall(engine, step_down),

@@ -182,6 +182,16 @@ bool growth_is_backing_off(const struct target *target, as_mono_time now)
            as_time_add(growth->failed.mono.us, growth->back_off_us) > now.us;
 }
 
+as_maybe_time growth_get_open_at(const struct as_engine *engine, const struct target *target)
+{
+    const struct growth *growth = &target->growth;
+    as_maybe_time failed = moment_get_wall(engine, growth->failed);
+    if (!growth_is_backing_off(target, engine->mono) || !failed.set)
+        return (as_maybe_time){0};
+    failed.at.us = as_time_add(failed.at.us, growth->back_off_us);
+    return failed;
+}
+
 int32_t growth_get_refused(const struct target *target)
 {
     const struct growth *growth = &target->growth;

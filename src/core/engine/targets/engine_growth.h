@@ -25,6 +25,8 @@ void growth_fail(struct as_engine *engine, struct target *target);
 /* Whether the group backs off for it: not where it may still be done, or was only too early. */
 bool growth_is_failure(const struct as_scale_result *result);
 bool growth_is_backing_off(const struct target *target, as_mono_time now);
+/* When the back-off ends; unset: there is none. */
+as_maybe_time growth_get_open_at(const struct as_engine *engine, const struct target *target);
 /* What a refused increase lacks. */
 int32_t growth_get_refused(const struct target *target);
 /* What is missing cannot be taken back either: it does not block the group any more. */

@@ -144,6 +144,16 @@ static enum as_reason find_closed(const struct as_engine *engine, const struct t
     return group->maybe || group->ordered.is_set ? AS_REASON_IN_PROGRESS : AS_REASON_SCALED;
 }
 
+/* Nodes of an increase that may have been accepted, and that the size does not show (yet). */
+static int32_t count_in_doubt(const struct target *group)
+{
+    const struct intent *maybe = group->maybe;
+    if (!maybe || maybe->to <= maybe->from)
+        return 0;
+    const int32_t size = group->replicas > maybe->from ? group->replicas : maybe->from;
+    return maybe->to > size ? maybe->to - size : 0;
+}
+
 static void fill_member(struct as_engine *engine, const struct target *group, bool is_member,
                         struct as_pool_member *member_out)
 {
@@ -159,6 +169,8 @@ static void fill_member(struct as_engine *engine, const struct target *group, bo
         .is_kept = forbidden_is(engine, group, AS_WAYS_DOWN),
         .has_open_growth = group->growth.is_open,
         .refused = growth_get_refused(group),
+        .in_doubt = count_in_doubt(group),
+        .open_at = growth_get_open_at(engine, group),
         .last_size = group->has_size ? group->replicas : 0,
     };
 }

@@ -224,8 +224,10 @@ void share_on_applied(struct as_engine *engine, struct target *group, const stru
 void share_on_failure(struct as_engine *engine, struct target *group,
                       const struct as_scale_result *result)
 {
-    if (group->share.pool && growth_is_failure(result))
-        fail(engine, group); /* else it may still be carried out, or is tried again */
+    if (!group->share.pool)
+        return;
+    if (growth_is_failure(result) || (group->share.is_up && result->is_ambiguous))
+        fail(engine, group); /* else it is tried again, or it is a decrease that may be done */
 }
 
 void shares_on_taken_back(struct as_engine *engine, struct target *group)
