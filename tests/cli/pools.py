@@ -179,7 +179,26 @@ big (node selector or node affinity does not match)
         document["observed"]["groups"][1]["closed"] = "cooldown"
         text = section(explain("workers", "10:00:00", log=write(decision("workers", "D1", document))), "Node groups")
         self.assertIn(": chosen, there is no other\n", text)
-        self.assertIn("  steady does not grow: cooldown. ", text)
+        self.assertIn("  steady does not grow: cooldown. Its last increase failed: the group backs off.\n", text)
+
+    def test_why_a_group_does_not_grow(self):
+        document = copy.deepcopy(GROWS)
+        document["v"] = 3
+        steady = document["observed"]["groups"][1]
+        steady |= {"closed": "cooldown", "open_at": "2026-11-20T10:05:00Z"}
+        for more, text in (
+                ({}, "cooldown. Its last increase failed: the group backs off until 2026-11-20T10:05:00Z."),
+                ({"in_doubt": 2}, "cooldown. An increase by 2 is in doubt: the group backs off until 2026-11-20T10:05:00Z."),
+                ({"in_doubt": 0, "unregistered": 1}, "cooldown. 1 node: requested by another controller, not registered.")):
+            steady |= more
+            said = section(explain("workers", "10:00:00", log=write(decision("workers", "D1", document))), "Node groups")
+            self.assertIn(f"  steady does not grow: {text}\n", said)
+
+    def test_a_group_with_room_in_a_full_pool(self):
+        document = copy.deepcopy(GROWS)
+        document["target"]["max"] = document["observed"]["replicas"]
+        said = section(explain("workers", "10:00:00", log=write(decision("workers", "D1", document))), "Node groups")
+        self.assertIn("  spot does not grow: at_max. The group has room, but the pool is at its `max`, `cpu` or `memory`.\n", said)
 
     def test_why_nodes_stay_or_leave(self):
         text = explain("workers", "11:00:00")

@@ -509,7 +509,7 @@ static void print_pods(const struct explained *explained, FILE *out)
 
 static void print_groups(const struct explained *explained, FILE *out)
 {
-    explain_pool_print_groups(explained->told->decision, out);
+    explain_pool_print_groups(explained->told->decision, explained->decided, out);
 }
 
 static void print_unneeded(const struct explained *explained, FILE *out)

@@ -304,6 +304,58 @@ static void print_overdue(const struct telling *telling)
     }
 }
 
+static const struct as_survey_group *find_group(const struct telling *telling, const char *name)
+{
+    const struct as_survey *survey = telling->known ? telling->known->survey : NULL;
+
+    for (size_t i = 0; survey && i < survey->group_count; i++)
+        if (strcmp(survey->groups[i].name, name) == 0)
+            return &survey->groups[i];
+    return NULL;
+}
+
+/* Groups have no lock of their own in a pool: a cooldown is a back-off. */
+static void put_back_off(const struct telling *telling, const struct as_survey_group *group)
+{
+    char until[AS_RFC3339_SIZE];
+
+    if (group && group->unregistered > 0) {
+        fprintf(telling->out,
+                "%" PRId32 " node%s: requested by another controller, not registered.",
+                group->unregistered, get_plural((uint64_t)group->unregistered));
+        return;
+    }
+    if (group && group->in_doubt > 0)
+        fprintf(telling->out, "An increase by %" PRId32 " is in doubt: the group backs off",
+                group->in_doubt);
+    else
+        fputs("Its last increase failed: the group backs off", telling->out);
+    if (group && group->open_at.set) {
+        as_wall_time_print_short(group->open_at.at, until);
+        fprintf(telling->out, " until %s", until);
+    }
+    fputc('.', telling->out);
+}
+
+static void print_skipped(const struct telling *telling, const char *name, const char *why)
+{
+    const struct as_survey_group *group = find_group(telling, name);
+
+    fputs("  ", telling->out);
+    as_safe_text_put(telling->out, name);
+    fputs(" does not grow: ", telling->out);
+    as_safe_text_put(telling->out, why);
+    fputs(". ", telling->out);
+    if (strcmp(why, as_reason_get_word(AS_REASON_COOLDOWN)) == 0)
+        put_back_off(telling, group);
+    else if (strcmp(why, as_reason_get_word(AS_REASON_AT_MAX)) == 0 && group &&
+             (int64_t)group->size + group->in_doubt < group->max)
+        fputs("The group has room, but the pool is at its `max`, `cpu` or `memory`.", telling->out);
+    else
+        fputs(get_meaning(why), telling->out);
+    fputc('\n', telling->out);
+}
+
 static void print_groups(const struct telling *telling)
 {
     const json_t *options = json_object_get(telling->output, "options");
@@ -314,15 +366,8 @@ static void print_groups(const struct telling *telling)
     size_t i;
 
     json_array_foreach(options, i, option) print_option(telling, options, option);
-    json_array_foreach(skipped, i, group)
-    {
-        const char *why = as_record_get_text(group, "why");
-        fputs("  ", telling->out);
-        as_safe_text_put(telling->out, as_record_get_text(group, "group"));
-        fputs(" does not grow: ", telling->out);
-        as_safe_text_put(telling->out, why);
-        fprintf(telling->out, ". %s\n", get_meaning(why));
-    }
+    json_array_foreach(skipped, i, group) print_skipped(telling, as_record_get_text(group, "group"),
+                                                        as_record_get_text(group, "why"));
     json_array_foreach(groups, i, group)
     {
         if (!as_record_get_size(group, "from", &from) || !as_record_get_size(group, "to", &to))
@@ -522,10 +567,11 @@ void explain_pool_print_pods(const json_t *decision, const struct as_decide_inpu
         print_pods(&telling);
 }
 
-void explain_pool_print_groups(const json_t *decision, FILE *out)
+void explain_pool_print_groups(const json_t *decision, const struct as_decide_input *decided,
+                               FILE *out)
 {
     struct telling telling;
-    if (begin(&telling, decision, NULL, out))
+    if (begin(&telling, decision, decided, out))
         print_groups(&telling);
 }
 

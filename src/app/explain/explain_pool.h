@@ -20,7 +20,8 @@ const struct as_decide_input *explain_pool_decide(struct as_decide_document *doc
 void explain_pool_print_error(const json_t *decision, FILE *out);
 void explain_pool_print_pods(const json_t *decision, const struct as_decide_input *decided,
                              FILE *out);
-void explain_pool_print_groups(const json_t *decision, FILE *out);
+void explain_pool_print_groups(const json_t *decision, const struct as_decide_input *decided,
+                               FILE *out);
 void explain_pool_print_nodes(const json_t *decision, const struct as_decide_input *decided,
                               FILE *out);
 

@@ -264,13 +264,17 @@ static void gate_bounds(struct run *run)
     note(run, AS_GATE_BOUNDS);
 }
 
-/* Why the first rule without an opinion has none: `fit` says what keeps waiting pods from a node.
- */
-static enum as_reason find_obstacle(const struct run *run)
+/* The first rule without an opinion that says why: `fit` says what keeps waiting pods from a node.
+ * The decision names this rule, from version 3 on. */
+static enum as_reason find_obstacle(struct run *run)
 {
-    for (size_t i = 0; i < run->input->proposal_count; i++)
-        if (run->results[i].no_opinion && run->results[i].reason != AS_REASON_NO_CHANGE)
-            return run->results[i].reason;
+    for (size_t i = 0; i < run->input->proposal_count; i++) {
+        if (!run->results[i].no_opinion || run->results[i].reason == AS_REASON_NO_CHANGE)
+            continue;
+        if (run->input->version >= 3)
+            run->decision->rule = run->input->proposals[i].rule;
+        return run->results[i].reason;
+    }
     return AS_REASON_NO_CHANGE;
 }
 

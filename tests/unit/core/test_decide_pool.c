@@ -187,3 +187,28 @@ Test(decide_pool, fit_and_take_are_absolute)
         as_action_is_absolute(&(struct as_action){.kind = AS_ACTION_SCALE_DOWN, .is_take = true}));
     cr_expect_not(as_action_is_absolute(&(struct as_action){.kind = AS_ACTION_SCALE_DOWN}));
 }
+
+/* Not the rule with `take`, which has the present size. */
+Test(decide_pool, what_keeps_waiting_pods_from_a_node_names_the_rule_with_fit)
+{
+    for (int32_t version = 2; version <= 3; version++) {
+        struct as_proposal proposals[] = {make_proposal(TAKE), make_proposal(FIT)};
+        struct as_proposal_result results[2];
+        struct as_decision decision;
+        const struct as_pool_plan plan = {
+            .fit_reason = AS_REASON_AT_MAX, .size = 10, .fit_size = 10, .take_size = 10};
+        const struct as_decide_input input = {.version = version,
+                                              .now = {AS_US_PER_DAY},
+                                              .config = {.max = 20},
+                                              .replicas = 10,
+                                              .status_replicas = 10,
+                                              .plan = &plan,
+                                              .proposals = proposals,
+                                              .proposal_count = 2};
+        proposals[0].rule = "idle";
+        proposals[1].rule = "wait";
+        as_decide(&input, results, &decision);
+        cr_expect_eq(decision.reason, AS_REASON_AT_MAX);
+        cr_expect_str_eq(decision.rule, version == 2 ? "idle" : "wait");
+    }
+}

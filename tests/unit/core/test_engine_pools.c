@@ -71,6 +71,25 @@ Test(engine_pools, a_rule_that_did_not_help_is_held_on_the_pool)
     stop(&h);
 }
 
+/* Else `explain` would tell of nodes as they were minutes ago. */
+Test(engine_pools, a_change_of_what_is_unneeded_is_recorded)
+{
+    struct harness h = {0};
+    start(&h, &workers);
+    fleet.groups[0].size = 3;
+    tick(&h, 120);
+    fire(&h, "Idle", 1000);
+    tick(&h, 60);
+    cr_expect(has(said(&h), "decided both 4 no_change"));
+    tick(&h, 120);
+    cr_expect_not(has(said(&h), "decided both"), "nothing has changed");
+    fleet_add_pods(&fleet, 0, 2);
+    tick(&h, 75);
+    const char *text = said(&h);
+    cr_expect_eq(count(text, "decided both 4 no_change"), 1, "%s", text);
+    stop(&h);
+}
+
 Test(engine_pools, nodes_that_are_unneeded_leave_by_name)
 {
     struct harness h = {0};

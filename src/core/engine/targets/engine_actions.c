@@ -508,7 +508,11 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
     if (observation->replicas == maybe->to) {
         struct as_action_record *record = record_action(engine, target, maybe, AS_REASON_APPLIED);
         record->is_late = true;
-        record->message = "found to be done when the target was observed again";
+        record->message =
+            maybe->to > maybe->from && target_find_pool(engine, target)
+                ? "found to be done when the target was observed again; other groups may have "
+                  "grown meanwhile: only a rule with `take` removes surplus nodes"
+                : "found to be done when the target was observed again";
         target->maybe = NULL;
         const char *told = growth_on_applied(engine, target, maybe, "");
         if (told)

@@ -89,6 +89,38 @@ static const char *get_holder(const struct as_decision *decision)
     return as_reason_has_holder(decision->reason) ? decision->held_by.name : NULL;
 }
 
+static void digest(uint64_t *state, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < size; i++)
+        *state = (*state ^ bytes[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+}
+
+/* 0: of no pool. */
+static uint64_t digest_nodes(const struct as_pool_plan *plan)
+{
+    uint64_t state = UINT64_C(0xcbf29ce484222325);
+    if (!plan)
+        return 0;
+    digest(&state, plan->kept, sizeof(plan->kept));
+    for (size_t i = 0; i < plan->unneeded_count; i++) {
+        const struct as_unneeded *unneeded = &plan->unneeded[i];
+        if (!unneeded->since.set)
+            continue;
+        digest(&state, unneeded->node, strlen(unneeded->node) + 1);
+        digest(&state, &unneeded->since.at.us, sizeof(unneeded->since.at.us));
+    }
+    return state;
+}
+
+/* A record of a large pool has 1 MiB: changes of its nodes alone are recorded once a minute. */
+static bool are_nodes_current(const struct as_engine *engine, const struct target *target,
+                              const struct verdict *verdict, const struct as_pool_plan *plan)
+{
+    return verdict->nodes == digest_nodes(plan) ||
+           engine->wall.us - target->decided_at.us < AS_US_PER_MIN;
+}
+
 static bool verdict_is_equal(const struct verdict *verdict, const struct as_decision *decision)
 {
     return verdict->set && verdict->direction == decision->direction &&
@@ -99,7 +131,8 @@ static bool verdict_is_equal(const struct verdict *verdict, const struct as_deci
            as_str_equal(verdict->holder, get_holder(decision));
 }
 
-static void verdict_set(struct verdict *verdict, const struct as_decision *decision, const char *id)
+static void verdict_set(struct verdict *verdict, const struct as_decision *decision,
+                        const struct as_pool_plan *plan, const char *id)
 {
     const char *holder = get_holder(decision);
     free(verdict->rule);
@@ -112,6 +145,7 @@ static void verdict_set(struct verdict *verdict, const struct as_decision *decis
         .would = decision->has_would ? decision->would : -1,
         .reason = decision->reason,
         .overdue = decision->overdue,
+        .nodes = digest_nodes(plan),
         .rule = decision->rule ? as_xstrdup(decision->rule) : NULL,
         .holder = holder ? as_xstrdup(holder) : NULL,
     };
@@ -269,13 +303,14 @@ static bool decide_one(struct as_engine *engine, struct target *target,
     }
     outcome->id = verdict->id;
     if (target->asked.total == 0 && !target->is_untold && verdict_is_equal(verdict, decision) &&
+        are_nodes_current(engine, target, verdict, input->plan) &&
         !(decision->is_asking && is_live && !dry_run)) {
         verdict->repeats++;
     } else {
         const char *id =
             record_decision(engine, target, proposals, input, results, outcome, verdict->repeats);
         outcome->is_recorded = true;
-        verdict_set(verdict, decision, id);
+        verdict_set(verdict, decision, input->plan, id);
     }
     if (is_live)
         settle_requests(engine, target, proposals, input, results, outcome);
