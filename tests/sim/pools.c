@@ -15,6 +15,7 @@
 #define TICK_US     (10 * SECOND)
 #define LEAVE_MAX   (300 * SECOND) /* from mark to deletion: pods take their time */
 #define PODS_MAX    70
+#define BROKEN_MAX  8 /* size of a broken group that others still increase */
 #define NODE_CPU    2000
 #define NODE_MEMORY (INT64_C(8) << 30)
 
@@ -227,6 +228,10 @@ void pools_carry_out(struct world *world, struct server_target *target,
     } else if (pools->moods[target->group] == MOOD_UNREADABLE ||
                (request->to < request->from && pools->is_cut_off)) {
         result->outcome = AS_REASON_UNREACHABLE; /* the provider; who marks nodes */
+    } else if (pools->moods[target->group] == MOOD_FAILS) {
+        trouble_note(world, TROUBLE_GROUP_FAILS);
+        result->outcome = chance(world, 500) ? AS_REASON_UNREACHABLE : AS_REASON_TIMEOUT;
+        result->is_ambiguous = chance(world, 800);
     } else if (request->to > request->from) {
         if (!is_former)
             check_pools_growth(world, target, request);
@@ -304,8 +309,8 @@ static void let_leave(struct world *world)
 static void set_mood(struct world *world, int group, enum mood mood)
 {
     static const char *const words[] = {
-        "well",   "refuses",   "accepts in vain", "tells of its want of capacity",
-        "broken", "unreadable"};
+        "well",    "refuses", "accepts in vain", "tells of its want of capacity",
+        "failing", "broken",  "unreadable"};
     struct pools *pools = world->pools;
     struct fleet_group *of = &pools->fleet.groups[group];
     pools->moods[group] = mood;
@@ -321,11 +326,22 @@ static void set_mood(struct world *world, int group, enum mood mood)
         trouble_note(world, TROUBLE_GROUP_UNWELL);
 }
 
+/* Another controller orders instances that the provider does not have. */
+static void order_in_vain(struct world *world, int group)
+{
+    const int32_t size = fleet_get_size(&world->pools->fleet, (size_t)group);
+    if (world->pools->moods[group] != MOOD_SILENT || !chance(world, 500))
+        return;
+    trouble_note(world, TROUBLE_ORDERED_IN_VAIN);
+    pools_set_size(world, group, size + (int32_t)between(world, 1, 2));
+    sync_target(world, group);
+}
+
 /* Somebody else orders an instance that will never be a node, or not for long. */
 static int64_t break_down(struct world *world, int group)
 {
     const int32_t size = fleet_get_size(&world->pools->fleet, (size_t)group);
-    if (chance(world, 500) && size < world->pools->fleet.groups[group].max) {
+    if (chance(world, 500) && size < BROKEN_MAX) {
         pools_set_size(world, group, size + 1);
         sync_target(world, group);
     }
@@ -340,6 +356,7 @@ static void on_mood(struct world *world, void *subject, uint64_t group)
     const enum mood mood =
         chance(world, 500) ? MOOD_WELL : (enum mood)between(world, 0, MOOD_COUNT - 1);
     set_mood(world, (int)group, mood);
+    order_in_vain(world, (int)group);
     world->pools->fleet.groups[group].is_busy = chance(world, 50);
     later(world,
           mood == MOOD_BROKEN ? break_down(world, (int)group) : between(world, 20, 600) * SECOND,
@@ -474,9 +491,11 @@ void pools_calm_down(struct world *world)
     on_watch_back(world, NULL, 0);
     for (int i = 0; i < FLEET_GROUPS; i++) {
         pools->fleet.groups[i].is_busy = false;
-        if (i == pools->lacking && !is_without_capacity(pools, i))
+        if (i == pools->lacking && !is_without_capacity(pools, i)) {
             set_mood(world, i, (enum mood)between(world, MOOD_REFUSES, MOOD_TELLS));
-        else if (i != pools->lacking)
+            order_in_vain(world, i);
+        }
+        if (i != pools->lacking)
             set_mood(world, i, MOOD_WELL);
     }
     check_pools_calm(world);

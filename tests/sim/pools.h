@@ -15,6 +15,7 @@ enum mood { /* of a node group's provider */
             MOOD_REFUSES, /* for lack of capacity, like the next two */
             MOOD_SILENT,  /* accepts, and nothing comes */
             MOOD_TELLS,   /* likewise, and says why when it is asked */
+            MOOD_FAILS,   /* it can be read, but requests fail or stay in doubt */
             MOOD_BROKEN,  /* instances never become nodes */
             MOOD_UNREADABLE,
             MOOD_COUNT

@@ -201,6 +201,8 @@ enum trouble {
     TROUBLE_TELL_FORGOTTEN,
     TROUBLE_NODE_RETURNED,
     TROUBLE_GROUP_AT_MIN,
+    TROUBLE_GROUP_FAILS,
+    TROUBLE_ORDERED_IN_VAIN,
     TROUBLE_MESSAGES, /* by all that befell one notification: 16 combinations */
     TROUBLE_COUNT = TROUBLE_MESSAGES + 16
 };
