@@ -24,8 +24,8 @@ extern const struct as_read_word decision_template_sources[];
 /* Readers. `survey` is filled in parts; what it points to is memory of the arena. */
 struct survey_reader {
     struct as_arena *arena;
+    bool has_v3; /* fields that documents have from version 3 on */
     struct as_survey *survey;
-    int32_t version; /* of the document */
 };
 
 void decision_read_pool(struct as_reader *target, struct as_arena *arena,
@@ -48,6 +48,8 @@ const struct as_labels *decision_read_labels(struct as_reader *reader, const cha
                                              struct as_arena *arena);
 const struct as_taint *decision_read_taints(struct as_reader *reader, struct as_arena *arena,
                                             size_t *count_out);
+const struct as_host_port *decision_read_ports(struct as_reader *reader, struct as_arena *arena,
+                                               size_t *count_out);
 /* [[shape, count], ...] */
 const struct as_survey_pods *decision_read_pods(struct as_reader *reader, const char *name,
                                                 const struct survey_reader *survey,

@@ -82,6 +82,7 @@ void decision_read_pool(struct as_reader *target, struct as_arena *arena,
         .memory.max = AS_POOL_NO_CAP,
         .at_once_empty = 10,
         .at_once_drain = 1,
+        .expendable_below = -10,
     };
     read_at_once(&reader, pool);
     as_read_bool(&reader, "balance", &pool->balance);
@@ -120,6 +121,8 @@ static void read_template(struct as_reader *parent, struct survey_reader *survey
     template_->shape.labels = decision_read_labels(&reader, "labels", survey->arena);
     template_->shape.taints =
         decision_read_taints(&reader, survey->arena, &template_->shape.taint_count);
+    if (survey->has_v3)
+        template_->ports = decision_read_ports(&reader, survey->arena, &template_->port_count);
     as_read_end(&reader);
 }
 
@@ -189,7 +192,7 @@ static void read_group(struct as_reader *reader, struct survey_reader *survey,
     decision_read_text(reader, "name", survey->arena, &group->name);
     as_read_bool(reader, "member", &group->is_member);
     read_size(reader, group);
-    if (survey->version >= 3) {
+    if (survey->has_v3) {
         as_read_i32(reader, "in_doubt", 0, &group->in_doubt);
         as_read_i32(reader, "unregistered", 0, &group->unregistered);
         as_read_time(reader, "open_at", &group->open_at);
@@ -319,7 +322,7 @@ void decision_read_survey(struct as_reader *observed, struct as_arena *arena,
     if (!as_read_has(observed, "groups") && !as_read_has(observed, "pool_error"))
         return;
     struct as_survey *survey = as_arena_alloc(arena, 1, sizeof(*survey));
-    struct survey_reader reader = {.arena = arena, .survey = survey, .version = input->version};
+    struct survey_reader reader = {.arena = arena, .survey = survey, .has_v3 = input->version >= 3};
 
     input->survey = survey;
     decision_read_text(observed, "pool_error", arena, &survey->error);

@@ -136,6 +136,21 @@ static void write_taints(struct as_json_writer *json, const struct as_taint *tai
     as_json_end_array(json);
 }
 
+static void write_ports(struct as_json_writer *json, const struct as_host_port *ports, size_t count)
+{
+    if (count == 0)
+        return;
+    begin(json, "ports");
+    for (size_t i = 0; i < count; i++) {
+        as_json_begin_object(json);
+        as_json_write_member(json, "ip", ports[i].ip);
+        as_json_write_member_i64(json, "port", ports[i].port);
+        as_json_write_member(json, "protocol", ports[i].protocol);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
 void decision_write_pods(struct as_json_writer *json, const char *key,
                          const struct as_survey_pods *pods, size_t count)
 {
@@ -222,6 +237,7 @@ static void write_template(struct as_json_writer *json, const struct as_survey_g
     write_amounts(json, "free", &template_->shape.allocatable, amounts);
     write_labels(json, "labels", template_->shape.labels);
     write_text_if(json, "node", template_->node);
+    write_ports(json, template_->ports, template_->port_count);
     as_json_write_member(json, "source",
                          get_word(decision_template_sources, (int)template_->source));
     write_taints(json, template_->shape.taints, template_->shape.taint_count);
@@ -353,6 +369,8 @@ static void write_node(struct as_json_writer *json, const struct as_survey *surv
 
     as_json_begin_object(json);
     write_amounts(json, "allocatable", &node->node.allocatable, amounts);
+    if (node->expendable)
+        write_amounts(json, "expendable", node->expendable, amounts);
     if (node->group != AS_SURVEY_NO_GROUP)
         as_json_write_member_i64(json, "group", node->group);
     decision_write_pods(json, "guests", node->guests, node->guest_count);
@@ -430,21 +448,6 @@ static void write_affinity(struct as_json_writer *json, const struct as_pod_shap
     as_json_end_array(json);
 }
 
-static void write_ports(struct as_json_writer *json, const struct as_pod_shape *pod)
-{
-    if (pod->port_count == 0)
-        return;
-    begin(json, "ports");
-    for (size_t i = 0; i < pod->port_count; i++) {
-        as_json_begin_object(json);
-        as_json_write_member(json, "ip", pod->ports[i].ip);
-        as_json_write_member_i64(json, "port", pod->ports[i].port);
-        as_json_write_member(json, "protocol", pod->ports[i].protocol);
-        as_json_end_object(json);
-    }
-    as_json_end_array(json);
-}
-
 static void write_tolerations(struct as_json_writer *json, const struct as_pod_shape *pod)
 {
     if (pod->toleration_count == 0)
@@ -483,7 +486,9 @@ static void write_shape(struct as_json_writer *json, const struct as_survey_shap
         as_json_write_member(json, "eviction", get_word(decision_evictions, (int)pod->eviction));
     if (pod->loner != 0)
         write_hex(json, "loner", pod->loner);
-    write_ports(json, pod);
+    if (pod->never_preempts)
+        as_json_write_member_bool(json, "never_preempts", true);
+    write_ports(json, pod->ports, pod->port_count);
     write_i64_if(json, "priority", pod->priority);
     write_amounts(json, "requests", &pod->requests, amounts);
     write_labels(json, "selector", pod->selector);

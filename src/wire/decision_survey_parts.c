@@ -106,6 +106,28 @@ const struct as_taint *decision_read_taints(struct as_reader *reader, struct as_
     return taints;
 }
 
+const struct as_host_port *decision_read_ports(struct as_reader *reader, struct as_arena *arena,
+                                               size_t *count_out)
+{
+    const struct tree_value *at = as_read_list(reader, "ports", count_out);
+    struct as_host_port *ports = as_arena_alloc(arena, *count_out, sizeof(*ports));
+
+    for (size_t i = 0; i < *count_out; i++, at = at->next) {
+        struct as_reader item;
+        int64_t port = 0;
+
+        ports[i] = (struct as_host_port){.ip = "0.0.0.0", .protocol = "TCP"};
+        as_read_item(&item, reader, "ports", at, i);
+        decision_read_text(&item, "ip", arena, &ports[i].ip);
+        decision_read_text(&item, "protocol", arena, &ports[i].protocol);
+        as_read_require(&item, "port");
+        as_read_i64(&item, "port", 0, UINT16_MAX, &port);
+        ports[i].port = (uint16_t)port;
+        as_read_end(&item);
+    }
+    return ports;
+}
+
 /* False: it is no pair of an index and a count. */
 static bool read_pair(const struct tree_value *pair, size_t shape_count,
                       struct as_survey_pods *pods)
@@ -251,28 +273,6 @@ static void read_tolerations(struct as_reader *reader, struct survey_reader *sur
     pod->tolerations = tolerations;
 }
 
-static void read_ports(struct as_reader *reader, struct survey_reader *survey,
-                       struct as_pod_shape *pod)
-{
-    const struct tree_value *at = as_read_list(reader, "ports", &pod->port_count);
-    struct as_host_port *ports = as_arena_alloc(survey->arena, pod->port_count, sizeof(*ports));
-
-    for (size_t i = 0; i < pod->port_count; i++, at = at->next) {
-        struct as_reader item;
-        int64_t port = 0;
-
-        ports[i] = (struct as_host_port){.ip = "0.0.0.0", .protocol = "TCP"};
-        as_read_item(&item, reader, "ports", at, i);
-        decision_read_text(&item, "ip", survey->arena, &ports[i].ip);
-        decision_read_text(&item, "protocol", survey->arena, &ports[i].protocol);
-        as_read_require(&item, "port");
-        as_read_i64(&item, "port", 0, UINT16_MAX, &port);
-        ports[i].port = (uint16_t)port;
-        as_read_end(&item);
-    }
-    pod->ports = ports;
-}
-
 static void read_shape_budgets(struct as_reader *reader, struct survey_reader *survey,
                                struct as_survey_shape *shape)
 {
@@ -305,10 +305,12 @@ static void read_shape(struct as_reader *reader, struct survey_reader *survey,
     pod->selector = decision_read_labels(reader, "selector", survey->arena);
     read_affinity(reader, survey, pod);
     read_tolerations(reader, survey, pod);
-    read_ports(reader, survey, pod);
+    pod->ports = decision_read_ports(reader, survey->arena, &pod->port_count);
     pod->loner = decision_read_hex(reader, "loner");
     decision_read_text(reader, "zone", survey->arena, &pod->zone);
     as_read_i32(reader, "priority", INT32_MIN, &pod->priority);
+    if (survey->has_v3)
+        as_read_bool(reader, "never_preempts", &pod->never_preempts);
     pod->unchecked = decision_read_bits(reader, "unchecked", decision_unchecked);
     pod->eviction = (enum as_eviction_class)as_read_enum(reader, "eviction", decision_evictions,
                                                          AS_EVICTION_ALLOWED);
@@ -370,6 +372,20 @@ static void read_place(struct as_reader *reader, struct survey_reader *survey,
         as_read_fail(reader, "group", "missing: without a group a node \"stays\"");
 }
 
+static void read_expendable(struct as_reader *reader, struct survey_reader *survey,
+                            struct as_survey_node *node)
+{
+    struct as_resources *expendable = as_arena_alloc(survey->arena, 1, sizeof(*expendable));
+
+    decision_read_amounts(reader, "expendable", survey, expendable);
+    for (size_t i = 0; i < AS_RES_MAX; i++) {
+        if (expendable->amount[i] < 0)
+            as_read_fail(reader, "expendable", "[%zu]: below 0", i);
+        if (expendable->amount[i] != 0)
+            node->expendable = expendable;
+    }
+}
+
 static void read_node(struct as_reader *reader, struct survey_reader *survey,
                       struct as_survey_node *node)
 {
@@ -385,6 +401,8 @@ static void read_node(struct as_reader *reader, struct survey_reader *survey,
     node->node.taints = decision_read_taints(reader, survey->arena, &node->node.taint_count);
     node->guests = decision_read_pods(reader, "guests", survey, &node->guest_count);
     node->pods = decision_read_pods(reader, "pods", survey, &node->pod_count);
+    if (survey->has_v3)
+        read_expendable(reader, survey, node);
     as_read_bool(reader, "ready", &node->is_ready);
     as_read_positive(reader, "utilization", &node->utilization);
     as_read_end(reader);

@@ -76,6 +76,23 @@ static void write_taints(struct as_json_writer *json, const struct as_node_shape
     as_json_end_array(json);
 }
 
+/* Left out where there are none: texts that were stored before stay as they are. */
+static void write_ports(struct as_json_writer *json, const struct as_node_template *template_)
+{
+    if (template_->port_count == 0)
+        return;
+    as_json_write_key(json, "ports");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < template_->port_count; i++) {
+        as_json_begin_object(json);
+        as_json_write_member(json, "ip", template_->ports[i].ip);
+        as_json_write_member_i64(json, "port", template_->ports[i].port);
+        as_json_write_member(json, "protocol", template_->ports[i].protocol);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
 void as_node_template_encode(const struct as_node_template *template_,
                              const struct as_res_names *names, struct as_buf *out)
 {
@@ -93,6 +110,7 @@ void as_node_template_encode(const struct as_node_template *template_,
             as_json_write_member(&json, label->name, label->value);
     }
     as_json_end_object(&json);
+    write_ports(&json, template_);
     write_taints(&json, &template_->shape);
     as_json_end_object(&json);
 }
@@ -153,6 +171,29 @@ static void read_taints(struct as_reader *parent, struct as_arena *arena,
     shape->taints = taints;
 }
 
+static void read_ports(struct as_reader *parent, struct as_arena *arena,
+                       struct as_node_template *template_)
+{
+    const struct tree_value *at = as_read_list(parent, "ports", &template_->port_count);
+    struct as_host_port *ports = as_arena_alloc(arena, template_->port_count, sizeof(*ports));
+    for (size_t i = 0; i < template_->port_count; i++, at = at->next) {
+        struct as_reader reader;
+        const char *ip = "", *protocol = "";
+        int64_t port = 0;
+        as_read_item(&reader, parent, "ports", at, i);
+        as_read_require(&reader, "ip");
+        as_read_require(&reader, "port");
+        as_read_require(&reader, "protocol");
+        as_read_text(&reader, "ip", &ip);
+        as_read_i64(&reader, "port", 1, UINT16_MAX, &port);
+        as_read_text(&reader, "protocol", &protocol);
+        ports[i] = (struct as_host_port){.ip = as_arena_strdup(arena, ip),
+                                         .protocol = as_arena_strdup(arena, protocol),
+                                         .port = (uint16_t)port};
+    }
+    template_->ports = ports;
+}
+
 int as_node_template_decode(const char *text, const struct as_res_names *names,
                             struct as_arena *arena, struct as_node_template *template_out,
                             struct as_error *error)
@@ -169,6 +210,7 @@ int as_node_template_decode(const char *text, const struct as_res_names *names,
     read_amounts(&reader, "free", names, &template_.shape.allocatable);
     template_.shape.labels = read_labels(&reader, arena);
     read_taints(&reader, arena, &template_.shape);
+    read_ports(&reader, arena, &template_);
     status = as_read_result(&reader);
     if (status == 0)
         *template_out = template_;

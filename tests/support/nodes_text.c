@@ -268,6 +268,10 @@ const struct as_pod_shape *nodes_text_read_pod(struct nodes_text *texts, const c
             shape->eviction = AS_EVICTION_DAEMON;
         } else if (strcmp(word, "mirror") == 0) {
             shape->eviction = AS_EVICTION_MIRROR;
+        } else if (strcmp(word, "low") == 0) {
+            shape->priority = -20;
+        } else if (strcmp(word, "never") == 0) {
+            shape->never_preempts = true;
         } else {
             read_amount(texts, word, &shape->requests);
         }

@@ -13,7 +13,7 @@
  *             @TCP/10.0.0.1/80  host port
  *             #7                loner
  *             %a                the zone of its volume
- *             daemon, mirror
+ *             daemon, mirror; low: of priority -20; never: it never preempts
  *
  * Anything else ends the program. What is read is memory of the arena.
  */

@@ -236,6 +236,8 @@ static const struct schema_field pool_fields[] = {
     SCHEMA_FIELD("memory", MAP, raw_pool, of.memory, .map = &pool_memory),
     SCHEMA_FIELD("pod_price", MAP, raw_pool, pod_price, .map = &pool_pod_price),
     SCHEMA_FIELD("at_once", MAP, raw_pool, at_once, .map = &pool_at_once),
+    SCHEMA_FIELD("expendable_below", INT, raw_pool, of.expendable_below, .min = INT32_MIN,
+                 .max = INT32_MAX, .fallback = "-10"),
     {0},
 };
 

@@ -243,7 +243,9 @@ uint64_t as_node_room_count(const struct as_node_room *room, const struct as_res
 
     assert(names->count >= AS_RES_NAMED && names->count <= AS_RES_MAX);
     for (size_t i = 0; i < names->count; i++) {
-        const int64_t left = room->left.amount[i], request = shape->requests.amount[i];
+        const int64_t taken =
+            room->expendable && shape->never_preempts ? room->expendable->amount[i] : 0;
+        const int64_t left = room->left.amount[i] - taken, request = shape->requests.amount[i];
         const uint64_t most = left > 0 && request > 0 ? (uint64_t)(left / request) : 0;
 
         if (request > 0 && most < count) { /* a request of 0 fits even on a full node */

@@ -101,6 +101,7 @@ static void make_key(struct as_buf *key, const struct as_pod_shape *shape)
     shape_key_add_text(key, shape->namespace_);
     shape_key_add_text(key, shape->zone);
     shape_key_add_number(key, (uint64_t)shape->priority);
+    shape_key_add_number(key, shape->never_preempts);
     shape_key_add_number(key, shape->unchecked);
     shape_key_add_number(key, shape->eviction);
     if (key->failed)

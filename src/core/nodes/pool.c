@@ -10,6 +10,7 @@ const struct as_pool_config as_pool_config_default = {
     .memory = {0, AS_POOL_NO_CAP},
     .at_once_empty = 10,
     .at_once_drain = 1,
+    .expendable_below = -10,
 };
 
 const struct as_unneeded_config as_unneeded_config_default = {

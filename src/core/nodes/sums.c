@@ -128,6 +128,7 @@ struct look { /* at one node */
     size_t pod_count;
     unsigned ignore;
     const struct as_resources *placed; /* NULL: nothing */
+    int32_t expendable_below;
     as_wall_time now;
 };
 
@@ -142,7 +143,7 @@ static double get_percent(const struct look *look, size_t resource, int64_t allo
 
         if (is_ignored(pod->shape, look->ignore))
             allocatable = as_amount_add(allocatable, -request, 1);
-        else if (!is_late(pod, look->now))
+        else if (!is_late(pod, look->now) && pod->shape->priority >= look->expendable_below)
             requested = as_amount_add(requested, request, 1);
     }
     if (requested <= 0)
@@ -152,11 +153,16 @@ static double get_percent(const struct look *look, size_t resource, int64_t allo
 }
 
 int as_node_get_utilization(const struct as_cluster *cluster, const struct as_node_pods *pods,
-                            uint32_t node, unsigned ignore, const struct as_resources *placed,
-                            as_wall_time now, double *percent_out, struct as_error *error)
+                            uint32_t node, unsigned ignore, int32_t expendable_below,
+                            const struct as_resources *placed, as_wall_time now,
+                            double *percent_out, struct as_error *error)
 {
     const struct as_node_fact *fact = &cluster->nodes[node];
-    struct look look = {.cluster = cluster, .ignore = ignore, .placed = placed, .now = now};
+    struct look look = {.cluster = cluster,
+                        .ignore = ignore,
+                        .placed = placed,
+                        .expendable_below = expendable_below,
+                        .now = now};
     bool has_accelerator = false;
     double largest = 0;
 

@@ -201,15 +201,56 @@ static uint32_t find_newest(const struct as_node_template_request *request)
     return newest;
 }
 
+static bool runs_everywhere(const struct as_pod_shape *shape)
+{
+    return shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR;
+}
+
 static void take_off(struct as_resources *left, const struct as_pod_shape *shape)
 {
-    if (shape->eviction != AS_EVICTION_DAEMON && shape->eviction != AS_EVICTION_MIRROR)
+    if (!runs_everywhere(shape))
         return;
     for (size_t i = 0; i < AS_RES_MAX; i++) {
         left->amount[i] = as_amount_add(left->amount[i], -shape->requests.amount[i], 1);
         if (left->amount[i] < 0)
             left->amount[i] = 0;
     }
+}
+
+static int compare_ports(const void *a, const void *b)
+{
+    const struct as_host_port *left = a, *right = b;
+    int order = (left->port > right->port) - (left->port < right->port);
+
+    if (order == 0)
+        order = strcmp(left->protocol, right->protocol);
+    return order ? order : strcmp(left->ip, right->ip);
+}
+
+/* Each once: what is told of a node must not change with the order of its pods. */
+static void list_ports(struct as_node_template *template_,
+                       const struct as_node_template_request *request, const uint32_t *pods,
+                       size_t pod_count, struct as_arena *arena)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < pod_count; i++)
+        count += request->cluster->pods[pods[i]].shape->port_count;
+    struct as_host_port *ports = as_arena_alloc(arena, count, sizeof(*ports));
+    count = 0;
+    for (size_t i = 0; i < pod_count; i++) {
+        const struct as_pod_shape *shape = request->cluster->pods[pods[i]].shape;
+
+        for (size_t k = 0; k < shape->port_count && runs_everywhere(shape); k++)
+            if (shape->ports[k].port != 0)
+                ports[count++] = shape->ports[k];
+    }
+    if (count > 1)
+        qsort(ports, count, sizeof(*ports), compare_ports);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || compare_ports(&ports[i], &ports[template_->port_count - 1]) != 0)
+            ports[template_->port_count++] = ports[i];
+    template_->ports = ports;
 }
 
 static void init_from_node(struct as_node_template *template_out,
@@ -232,6 +273,7 @@ static void init_from_node(struct as_node_template *template_out,
     };
     for (size_t i = 0; i < pod_count; i++)
         take_off(&template_out->shape.allocatable, request->cluster->pods[pods[i]].shape);
+    list_ports(template_out, request, pods, pod_count, arena);
 }
 
 void as_node_template_init(struct as_node_template *template_out,

@@ -129,11 +129,17 @@ bool as_pool_is_similar(const struct as_node_template *a, const struct as_node_t
         const double tolerance = i == AS_RES_MEMORY ? MEMORY_TOLERANCE : 0;
         if (!is_within(a->capacity.amount[i], b->capacity.amount[i], tolerance) ||
             !is_within(a->allocatable.amount[i], b->allocatable.amount[i], OTHER_TOLERANCE) ||
-            !is_within(a->shape.allocatable.amount[i], b->shape.allocatable.amount[i],
-                       OTHER_TOLERANCE))
+            (i != AS_RES_PODS && !is_within(a->shape.allocatable.amount[i],
+                                            b->shape.allocatable.amount[i], OTHER_TOLERANCE)))
             return false;
     }
     return are_equal_but_for(a->shape.labels, b->shape.labels, ignored, ignored_count);
+}
+
+bool as_pool_has_similar_pods(const struct as_node_template *a, const struct as_node_template *b)
+{
+    return is_within(a->shape.allocatable.amount[AS_RES_PODS],
+                     b->shape.allocatable.amount[AS_RES_PODS], OTHER_TOLERANCE);
 }
 
 /* Balance */

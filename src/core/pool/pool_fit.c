@@ -122,10 +122,30 @@ static void begin_pack_on_coming(struct as_pool_work *work)
         if (group->coming <= 0 || !is_known(group))
             continue;
         runs[count++] = (struct as_node_run){.node = &group->template_.shape,
-                                             .room = {.left = group->template_.shape.allocatable},
+                                             .room = work->fit.rooms[i],
                                              .count = (uint64_t)group->coming};
     }
     as_pack_init_on_nodes(&work->fit.pack, &request, runs, count, work->arena);
+}
+
+/* On a new node, too, a pod has no host port that one of the DaemonSets has. */
+static void make_rooms(struct as_pool_work *work)
+{
+    const size_t count = work->survey->group_count;
+    work->fit.rooms = as_arena_alloc(work->arena, count, sizeof(*work->fit.rooms));
+    for (size_t i = 0; i < count; i++) {
+        const struct as_node_template *template_ = &get_group(work, i)->template_;
+        struct as_node_room *room = &work->fit.rooms[i];
+        room->left = template_->shape.allocatable;
+        if (template_->port_count == 0)
+            continue;
+        struct as_pod_shape *daemons = as_arena_alloc(work->arena, 1, sizeof(*daemons));
+        daemons->ports = template_->ports;
+        daemons->port_count = template_->port_count;
+        room->guests = as_arena_alloc(work->arena, 1, sizeof(*room->guests));
+        room->guests[0] = daemons;
+        room->guest_count = room->guest_capacity = 1;
+    }
 }
 
 bool pool_fit_begin(struct as_pool_work *work)
@@ -146,6 +166,8 @@ bool pool_fit_begin(struct as_pool_work *work)
     fit->misfits = as_arena_alloc(work->arena, fit->count * groups, sizeof(*fit->misfits));
     fit->in_vain = as_arena_alloc(work->arena, fit->count * groups, sizeof(*fit->in_vain));
     fit->left = as_arena_alloc(work->arena, groups, sizeof(*fit->left));
+    fit->with_free_pods = work->request.version < 3;
+    make_rooms(work);
     init_caps(work);
     size_t open = 0;
     for (size_t i = 0; i < groups; i++) {
@@ -193,13 +215,12 @@ static uint64_t count_texts(const struct as_pod_shape *shape, const struct as_no
     return texts;
 }
 
-static enum as_misfit get_misfit(const struct as_pool_work *work, const struct as_node_shape *node,
+static enum as_misfit get_misfit(const struct as_pool_work *work, size_t group,
                                  const struct as_pod_shape *shape)
 {
-    const struct as_node_room empty = {.left = node->allocatable};
-    enum as_misfit misfit = as_node_admits(node, shape);
-    if (misfit == AS_FITS &&
-        as_node_room_count(&empty, &work->survey->resources, shape, 1, &misfit) > 0)
+    enum as_misfit misfit = as_node_admits(&get_group(work, group)->template_.shape, shape);
+    if (misfit == AS_FITS && as_node_room_count(&work->fit.rooms[group], &work->survey->resources,
+                                                shape, 1, &misfit) > 0)
         return AS_FITS;
     return misfit;
 }
@@ -213,7 +234,7 @@ static void look(struct as_pool_work *work, size_t entry, size_t group)
     if (fit->pending[entry].count == 0 || !get_group(work, group)->is_member)
         return;
     if (is_known(get_group(work, group)))
-        fit->misfits[pair] = (uint8_t)get_misfit(work, node, shape);
+        fit->misfits[pair] = (uint8_t)get_misfit(work, group, shape);
     fit->in_vain[pair] = pool_asked_in_vain(work, fit->shapes[entry], (uint32_t)group);
     pool_spend(work,
                10 + count_texts(shape, node) + (shape->unchecked ? work->plan.asked_count : 0));
@@ -267,15 +288,21 @@ static bool takes_all(const struct as_pool_work *work, size_t group, size_t othe
     return true;
 }
 
-static bool may_share(const struct as_pool_work *work, size_t group, size_t other)
+static bool is_similar(const struct as_pool_work *work, size_t group, size_t other)
 {
     const struct as_pool_config *config = work->request.config;
-    return config->balance && other != group && is_open(work, other) &&
-           as_pool_is_similar(&get_group(work, group)->template_,
-                              &get_group(work, other)->template_, &work->survey->resources,
+    const struct as_node_template *one = &get_group(work, group)->template_;
+    const struct as_node_template *two = &get_group(work, other)->template_;
+    return as_pool_is_similar(one, two, &work->survey->resources,
                               (const char *const *)config->ignore_labels,
                               config->ignore_label_count) &&
-           takes_all(work, group, other);
+           (!work->fit.with_free_pods || as_pool_has_similar_pods(one, two));
+}
+
+static bool may_share(const struct as_pool_work *work, size_t group, size_t other)
+{
+    return work->request.config->balance && other != group && is_open(work, other) &&
+           is_similar(work, group, other) && takes_all(work, group, other);
 }
 
 static uint64_t get_limit(const struct as_pool_work *work, size_t group)
@@ -300,8 +327,8 @@ static void begin_estimate(struct as_pool_work *work, size_t group)
     for (size_t i = 0; i < fit->count; i++)
         pending[i] = (struct as_pending){fit->pending[i].shape,
                                          may_ask(work, i, group) ? fit->pending[i].count : 0};
-    as_pack_init_on_new(&fit->pack, &request, &get_group(work, group)->template_.shape, NULL,
-                        get_limit(work, group), work->arena);
+    as_pack_init_on_new(&fit->pack, &request, &get_group(work, group)->template_.shape,
+                        &fit->rooms[group], get_limit(work, group), work->arena);
     pool_spend(work, 50 * fit->count + 1000 * work->survey->group_count);
 }
 

@@ -116,8 +116,10 @@ static void update_bin(struct pool_bin *bin, const struct as_node_room *room)
 
 static struct as_node_room make_room(struct as_pool_work *work, const struct as_survey_node *node)
 {
-    struct as_node_room room = {
-        .left = node->left, .guest_count = node->guest_count, .guest_capacity = node->guest_count};
+    struct as_node_room room = {.left = node->left,
+                                .expendable = node->expendable,
+                                .guest_count = node->guest_count,
+                                .guest_capacity = node->guest_count};
     room.guests = as_arena_alloc(work->arena, room.guest_count, sizeof(*room.guests));
     for (size_t i = 0; i < room.guest_count; i++)
         room.guests[i] = &work->survey->shapes[node->guests[i].shape].pod;

@@ -12,6 +12,8 @@
 
 struct pool_fit {
     uint32_t *shapes;           /* of the survey, by entry of `pending` */
+    struct as_node_room *rooms; /* by group: of an empty new node */
+    bool with_free_pods;        /* similar groups compare them too: before version 3 */
     struct as_pending *pending; /* in the order in which they are placed; counts: without those that
                                    fit on what is on its way */
     size_t count;

@@ -69,11 +69,13 @@ static enum as_stay look_at_pods(struct as_survey_work *work, uint32_t index, un
             continue;
         struct survey_shape *shape =
             survey_shapes_take(&work->shapes, pod->shape, survey_find_zone(fact, pod->shape));
-        if (keeps(shape, keep) || is_bound_to(fact, pod->shape))
+        if (keeps(shape, keep) ||
+            (is_bound_to(fact, pod->shape) && !survey_is_expendable(work, pod->shape)))
             return AS_STAY_UNEVICTABLE;
         if (!has_disruption(work, shape))
             stay = AS_STAY_BUDGET;
-        add_load(node, index, shape);
+        if (!survey_is_expendable(work, pod->shape))
+            add_load(node, index, shape);
     }
     return stay;
 }
@@ -111,7 +113,8 @@ static bool is_utilized(const struct as_survey_work *work, uint32_t index,
 {
     double percent = 0;
     const int status = as_node_get_utilization(work->cluster, &work->pods, index, config->ignore,
-                                               placed, work->request->now, &percent, NULL);
+                                               work->request->config->expendable_below, placed,
+                                               work->request->now, &percent, NULL);
 
     *percent_out = percent;
     return status != 0 || percent > config->below;
@@ -182,7 +185,8 @@ static void count_leaving(struct as_survey_work *work, uint32_t index)
         return;
     survey_spend(work, count);
     for (size_t i = 0; i < count; i++)
-        if (survey_must_move(work, &work->cluster->pods[pods[i]])) {
+        if (survey_must_move(work, &work->cluster->pods[pods[i]]) &&
+            !survey_is_expendable(work, work->cluster->pods[pods[i]].shape)) {
             work->survey.leaving_drained++;
             return;
         }

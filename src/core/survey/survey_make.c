@@ -10,8 +10,6 @@
 
 #include "survey_work.h"
 
-#define PRIORITY_MIN (-10) /* of pods that count, as in Cluster Autoscaler */
-
 typedef bool phase_fn(struct as_survey_work *work);
 
 static phase_fn *const phases[] = {
@@ -161,7 +159,8 @@ static void set_state(struct as_survey_work *work, uint32_t index)
 /* Pods that nobody would make anew need no other place. */
 static void move_away(struct as_survey_work *work, uint32_t node, const struct as_pod_fact *pod)
 {
-    if (!survey_must_move(work, pod) || pod->shape->eviction == AS_EVICTION_UNREPLICATED)
+    if (survey_is_expendable(work, pod->shape) || !survey_must_move(work, pod) ||
+        pod->shape->eviction == AS_EVICTION_UNREPLICATED)
         return;
     survey_shapes_take(&work->shapes, pod->shape,
                        survey_find_zone(&work->cluster->nodes[node], pod->shape))
@@ -176,6 +175,24 @@ static void add_request(struct survey_node *node, const struct as_pod_shape *sha
         as_amount_add(node->requests[AS_RESOURCE_CPU], shape->requests.amount[AS_RES_CPU], 1);
     node->requests[AS_RESOURCE_MEMORY] =
         as_amount_add(node->requests[AS_RESOURCE_MEMORY], shape->requests.amount[AS_RES_MEMORY], 1);
+}
+
+/* Pods that may preempt have the room of expendable ones. */
+static void take_room(struct as_survey_work *work, struct survey_node *node,
+                      const struct as_pod_shape *shape)
+{
+    if (!survey_is_expendable(work, shape)) {
+        if (shape->port_count > 0 || shape->loner != 0)
+            shape = &survey_shapes_take(&work->shapes, shape, NULL)->shape.pod;
+        as_node_room_take(&node->room, &work->cluster->resources, shape, 1, work->arena);
+        return;
+    }
+    if (!node->expendable)
+        node->room.expendable = node->expendable =
+            as_arena_alloc(work->arena, 1, sizeof(*node->expendable));
+    for (size_t i = 0; i < AS_RES_MAX; i++)
+        node->expendable->amount[i] =
+            as_amount_add(node->expendable->amount[i], shape->requests.amount[i], 1);
 }
 
 static void weigh_node(struct as_survey_work *work, uint32_t index)
@@ -194,11 +211,8 @@ static void weigh_node(struct as_survey_work *work, uint32_t index)
         add_request(node, shape);
         if (fact->leaving)
             move_away(work, index, pod);
-        if (!node->is_receiver)
-            continue;
-        if (shape->port_count > 0 || shape->loner != 0)
-            shape = &survey_shapes_take(&work->shapes, shape, NULL)->shape.pod;
-        as_node_room_take(&node->room, &work->cluster->resources, shape, 1, work->arena);
+        if (node->is_receiver)
+            take_room(work, node, shape);
     }
     survey_spend(work, 2 + count);
 }
@@ -225,10 +239,10 @@ static bool is_nominated(const struct as_survey_work *work, const struct as_pod_
     return pod->nominated != AS_NO_NODE && as_node_is_open(&work->cluster->nodes[pod->nominated]);
 }
 
-static bool is_waiting(const struct as_pod_fact *pod)
+static bool is_waiting(const struct as_survey_work *work, const struct as_pod_fact *pod)
 {
     return pod->is_unschedulable && pod->shape->eviction != AS_EVICTION_DAEMON &&
-           pod->shape->eviction != AS_EVICTION_MIRROR && pod->shape->priority >= PRIORITY_MIN;
+           pod->shape->eviction != AS_EVICTION_MIRROR && !survey_is_expendable(work, pod->shape);
 }
 
 static void wait_for_room(struct as_survey_work *work, const struct as_pod_fact *pod)
@@ -253,7 +267,7 @@ bool survey_weigh_pods(struct as_survey_work *work)
             as_node_room_take(&work->nodes[pod->nominated].room, &work->cluster->resources,
                               &survey_shapes_take(&work->shapes, pod->shape, NULL)->shape.pod, 1,
                               work->arena);
-        else if (is_waiting(pod))
+        else if (is_waiting(work, pod))
             wait_for_room(work, pod);
         spend_on_shapes(work);
     }

@@ -5,14 +5,14 @@
 #include "survey_measure.h"
 
 #define AMOUNT_BYTES      21
-#define SHAPE_BYTES       260
+#define SHAPE_BYTES       284
 #define REQUIREMENT_BYTES 64
 #define TOLERATION_BYTES  104
 #define PORT_BYTES        48
 #define BUDGET_BYTES      11
 #define TAINT_BYTES       64
-#define NODE_BYTES        200
-#define GROUP_BYTES       760
+#define NODE_BYTES        216
+#define GROUP_BYTES       772
 #define ESCAPED_BYTES     6 /* \u0001 */
 
 size_t survey_measure_text(const char *text)
@@ -58,6 +58,16 @@ static size_t measure_term(const struct as_node_term *term)
     return size;
 }
 
+static size_t measure_ports(const struct as_host_port *ports, size_t count)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < count; i++)
+        size +=
+            PORT_BYTES + survey_measure_text(ports[i].ip) + survey_measure_text(ports[i].protocol);
+    return size;
+}
+
 size_t survey_measure_shape(const struct as_survey_shape *shape, const struct as_res_names *names)
 {
     const struct as_pod_shape *pod = &shape->pod;
@@ -69,10 +79,7 @@ size_t survey_measure_shape(const struct as_survey_shape *shape, const struct as
     for (size_t i = 0; i < pod->toleration_count; i++)
         size += TOLERATION_BYTES + survey_measure_text(pod->tolerations[i].key) +
                 survey_measure_text(pod->tolerations[i].value);
-    for (size_t i = 0; i < pod->port_count; i++)
-        size += PORT_BYTES + survey_measure_text(pod->ports[i].ip) +
-                survey_measure_text(pod->ports[i].protocol);
-    return size;
+    return size + measure_ports(pod->ports, pod->port_count);
 }
 
 size_t survey_measure_group(const struct as_survey_group *group, const struct as_res_names *names)
@@ -81,11 +88,12 @@ size_t survey_measure_group(const struct as_survey_group *group, const struct as
 
     return GROUP_BYTES + survey_measure_text(group->name) + survey_measure_text(group->message) +
            survey_measure_text(group->template_.node) + survey_measure_labels(shape->labels) +
-           measure_taints(shape->taints, shape->taint_count) + 3 * names->count * AMOUNT_BYTES;
+           measure_taints(shape->taints, shape->taint_count) + 3 * names->count * AMOUNT_BYTES +
+           measure_ports(group->template_.ports, group->template_.port_count);
 }
 
 size_t survey_measure_node(const struct as_node_shape *node, const struct as_res_names *names)
 {
     return NODE_BYTES + survey_measure_text(node->name) + survey_measure_labels(node->labels) +
-           measure_taints(node->taints, node->taint_count) + 2 * names->count * AMOUNT_BYTES;
+           measure_taints(node->taints, node->taint_count) + 3 * names->count * AMOUNT_BYTES;
 }

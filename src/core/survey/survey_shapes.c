@@ -11,8 +11,9 @@
 
 #include "nodes/shape_key.h"
 
-#define SLOTS_FIRST 1024
-#define SHAPE_COST  8 /* fits of making a shape, without its budgets */
+#define SLOTS_FIRST    1024
+#define NEVER_PREEMPTS (1U << 16) /* beside `unchecked`: other shapes keep their digests */
+#define SHAPE_COST     8          /* fits of making a shape, without its budgets */
 
 uint64_t survey_digest(const void *key, size_t size)
 {
@@ -170,7 +171,7 @@ static void add_placing(struct as_buf *key, const struct as_pod_shape *pod,
     shape_key_add_ports(key, pod);
     shape_key_add_number(key, pod->loner);
     shape_key_add_text(key, pod->zone);
-    shape_key_add_number(key, pod->unchecked);
+    shape_key_add_number(key, pod->unchecked | (pod->never_preempts ? NEVER_PREEMPTS : 0));
 }
 
 static void add_evicting(struct as_buf *key, const struct as_survey_shape *shape)

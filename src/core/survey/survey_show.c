@@ -53,6 +53,7 @@ static void list_node(struct as_survey_work *work, uint32_t index, struct as_sur
     out->node.allocatable = (struct as_resources){{0}};
     if (node->is_receiver) {
         out->left = node->room.left;
+        out->expendable = node->room.expendable;
         list_guests(work, node, out);
     }
     if (node->is_candidate) {

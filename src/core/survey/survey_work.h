@@ -23,10 +23,11 @@ struct survey_group { /* one for each member */
 
 struct survey_node { /* one for each node of the cluster */
     struct as_node_shape shape;
-    struct as_node_room room; /* of an open Ready node */
-    uint32_t group;           /* of the request's members; AS_SURVEY_NO_GROUP */
-    bool is_ready;            /* without a startup taint */
-    bool is_receiver;         /* open and Ready: pods may be placed there */
+    struct as_node_room room;        /* of an open Ready node */
+    struct as_resources *expendable; /* that of the room */
+    uint32_t group;                  /* of the request's members; AS_SURVEY_NO_GROUP */
+    bool is_ready;                   /* without a startup taint */
+    bool is_receiver;                /* open and Ready: pods may be placed there */
     bool is_starting;
     bool is_candidate;
     enum as_stay stay;                   /* why it is none */
@@ -114,6 +115,12 @@ bool survey_show_rest(struct as_survey_work *work);
 /* The pods on a node that must find room elsewhere when it leaves: all but those of DaemonSets,
  * mirror pods, and pods that count as gone. */
 bool survey_must_move(const struct as_survey_work *work, const struct as_pod_fact *pod);
+/* Pods of higher priority that may preempt take its room (`pool.expendable_below`). */
+static inline bool survey_is_expendable(const struct as_survey_work *work,
+                                        const struct as_pod_shape *shape)
+{
+    return shape->priority < work->request->config->expendable_below;
+}
 /* The node is no candidate. */
 void survey_keep(struct as_survey_work *work, uint32_t node, enum as_stay stay);
 /* Only labels that some shape reads; NULL: none. */

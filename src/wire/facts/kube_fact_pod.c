@@ -93,6 +93,7 @@ bool fact_read_pod(struct fact_reader *reader, struct as_reader *root,
         .namespace_ = fact->namespace_,
         .labels = labels ? labels : &no_labels,
         .priority = (int32_t)fact_get_i64(&spec, "priority", INT32_MIN, INT32_MAX),
+        .never_preempts = as_read_is(&spec, "preemptionPolicy", "Never"),
         .eviction = get_eviction(&metadata, &spec, fact->namespace_),
     };
     fact_read_requests(reader, &spec, shape_out);

@@ -227,6 +227,7 @@ static const struct tree_part pod_spec[] = {
     {"initContainers", 20, KUBE_OBJECTS, container},
     {"tolerations", 22, KUBE_OBJECTS, toleration},
     {"priority", 25, KUBE_NUMBER, NULL},
+    {"preemptionPolicy", 31, KUBE_TEXT, NULL},
     {"overhead", 32, KUBE_QUANTITY_MAP, NULL},
     {"topologySpreadConstraints", 33, KUBE_OBJECTS, spread},
     {"resourceClaims", 39, KUBE_OBJECTS, nothing},

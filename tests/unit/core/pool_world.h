@@ -47,9 +47,10 @@ static inline struct world *world_new(void)
     world->config = (struct as_pool_config){.cpu.max = AS_POOL_NO_CAP,
                                             .memory.max = AS_POOL_NO_CAP,
                                             .at_once_empty = 10,
-                                            .at_once_drain = 1};
+                                            .at_once_drain = 1,
+                                            .expendable_below = -10};
     world->request = (struct as_pool_plan_request){.version = AS_DECIDE_VERSION,
-                                                      .survey = &world->survey,
+                                                   .survey = &world->survey,
                                                    .config = &world->config,
                                                    .max = INT32_MAX,
                                                    .with_fit = true,

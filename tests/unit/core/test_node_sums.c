@@ -333,8 +333,8 @@ Test(node_sums, utilization_of_a_node)
         double percent = NAN;
 
         read_cluster(rows[i].node);
-        const int status = as_node_get_utilization(&cluster, &by_node, 0, rows[i].ignore, NULL, NOW,
-                                                   &percent, &error);
+        const int status = as_node_get_utilization(&cluster, &by_node, 0, rows[i].ignore, INT32_MIN,
+                                                   NULL, NOW, &percent, &error);
         cr_assert_eq(status, isnan(rows[i].percent) ? -ENODATA : 0, "%s", rows[i].node);
         cr_assert(isnan(rows[i].percent) ? isnan(percent) : percent == rows[i].percent, "%s: %g",
                   rows[i].node, percent);
@@ -360,7 +360,8 @@ Test(node_sums, late_pods)
         pods[0].is_leaving = rows[i].is_leaving;
         pods[0].gone_at.set = rows[i].has_end;
         pods[0].gone_at.at.us = NOW.us - rows[i].gone_since_s * AS_US_PER_S;
-        cr_assert_eq(as_node_get_utilization(&cluster, &by_node, 0, 0, NULL, NOW, &percent, &error),
+        cr_assert_eq(as_node_get_utilization(&cluster, &by_node, 0, 0, INT32_MIN, NULL, NOW,
+                                             &percent, &error),
                      0);
         cr_assert_eq(percent, rows[i].percent, "row %zu: %g", i, percent);
     }

@@ -218,6 +218,22 @@ Test(node_template, what_daemons_take)
     cr_assert_eq(template_.capacity.amount[AS_RES_CPU], 4000);
 }
 
+/* Not those of other pods, each once, and ports that are not of the host are none. */
+Test(node_template, host_ports_of_daemons)
+{
+    add_node("n1", 900, "cpu:4000 memory:100 pods:10");
+    add_pod(0, "@UDP/0.0.0.0/53 @TCP/10.0.0.1/53 daemon");
+    add_pod(0, "@TCP/0.0.0.0/22 @TCP/0.0.0.0/0 mirror");
+    add_pod(0, "@UDP/0.0.0.0/53 daemon");
+    add_pod(0, "@TCP/0.0.0.0/80");
+    const struct as_node_template template_ = make();
+    char text[128] = "";
+    for (size_t i = 0; i < template_.port_count; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s/%s/%d ",
+                 template_.ports[i].protocol, template_.ports[i].ip, template_.ports[i].port);
+    cr_assert_str_eq(text, "TCP/0.0.0.0/22 TCP/10.0.0.1/53 UDP/0.0.0.0/53 ");
+}
+
 Test(node_template, equal_shapes)
 {
     static const struct {

@@ -121,6 +121,13 @@ Test(pool_balance, similar_by_what_daemonsets_leave)
     expect_similar(&one, &other, true, "nearly");
     other.shape.allocatable = amounts(474, 999);
     expect_similar(&one, &other, false, "free differs by more than 5 %");
+    other = one;
+    other.shape.allocatable.amount[AS_RES_PODS] = 95;
+    expect_similar(&one, &other, true, "free pods do not count");
+    cr_expect(as_pool_has_similar_pods(&one, &other));
+    other.shape.allocatable.amount[AS_RES_PODS] = 94;
+    expect_similar(&one, &other, true, "free pods do not count");
+    cr_expect_not(as_pool_has_similar_pods(&one, &other));
 }
 
 static struct as_labels *make_labels(const char *const texts[][2], size_t count)

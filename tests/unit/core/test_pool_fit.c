@@ -328,6 +328,48 @@ Test(pool_fit, pods_of_the_highest_priority_get_what_is_on_its_way)
 
 /* 3 */
 
+/* A DaemonSet has the port on every node, also on those to come. */
+Test(pool_fit, a_pod_whose_host_port_daemons_have_brings_no_node)
+{
+    static const struct as_host_port port = {"0.0.0.0", "TCP", 9100};
+    struct as_survey_group *group = add_group("a", 2, 9);
+    struct as_survey_shape *pod = world_add_pending(world, 100, 1, 1);
+    pod->pod.ports = &port;
+    pod->pod.port_count = 1;
+    group->template_.ports = &port;
+    group->template_.port_count = 1;
+    struct as_pool_plan plan = world_plan(world);
+    cr_expect_eq(plan.fit_size, 2);
+    cr_expect_eq(plan.fit_reason, AS_REASON_NO_GROUP);
+    cr_expect_eq(plan.homeless, 1);
+    cr_expect_eq(plan.shapes[0].misfit, AS_MISFIT_PORT);
+
+    group->coming = 1; /* it has no place there either */
+    plan = world_plan(world);
+    cr_expect_eq(plan.homeless, 1);
+
+    add_group("b", 1, 9);
+    plan = world_plan(world);
+    cr_expect_eq(plan.groups[0].fit, 2);
+    cr_expect_eq(plan.groups[1].fit, 2);
+}
+
+/* DaemonSets' pods are not what makes groups different, but in documents before version 3. */
+Test(pool_fit, similar_groups_may_have_other_numbers_of_daemons)
+{
+    add_group("a", 2, 9);
+    add_group("b", 1, 9)->template_.shape.allocatable.amount[AS_RES_PODS] = 90;
+    world_add_pending(world, 3000, 1, 3);
+    world->config.balance = true;
+    struct as_pool_plan plan = world_plan(world);
+    cr_expect_eq(plan.groups[0].fit, 3);
+    cr_expect_eq(plan.groups[1].fit, 3);
+    world->request.version = 2;
+    plan = world_plan(world);
+    cr_expect_eq(plan.groups[0].fit, 5);
+    cr_expect_eq(plan.groups[1].fit, 1);
+}
+
 Test(pool_fit, every_group_that_is_closed_says_why)
 {
     add_group("open", 1, 9);

@@ -159,6 +159,22 @@ Test(pool_take, nodes_that_are_not_ready_receive_nothing_and_pods_respect_taints
     EXPECT_TAKEN(&plan, "n1");
 }
 
+Test(pool_take, only_pods_that_may_preempt_have_the_room_of_expendable_ones)
+{
+    static const struct as_resources expendable = {.amount = {[AS_RES_CPU] = 1000}};
+    struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
+    add_idle("n1", 0, shape, 1);
+    world_add_node(world, "n2", 0, 1500)->expendable = &expendable;
+    struct as_pool_plan plan = world_plan(world);
+    EXPECT_TAKEN(&plan, "n1");
+    shape->pod.never_preempts = true;
+    plan = world_plan(world);
+    EXPECT_STAYS(&plan, 0, AS_STAY_NO_ROOM);
+    world->nodes[1].left.amount[AS_RES_CPU] = 2000;
+    plan = world_plan(world);
+    EXPECT_TAKEN(&plan, "n1");
+}
+
 Test(pool_take, pods_that_choose_a_hostname_go_nowhere_else)
 {
     struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);

@@ -40,7 +40,7 @@ static void begin(void)
 {
     nodes_text_init(&texts);
     arena = AS_ARENA_INIT;
-    config = (struct as_pool_config){.group_count = 1};
+    config = (struct as_pool_config){.group_count = 1, .expendable_below = -10};
     memset(members, 0, sizeof(members));
     cluster = (struct as_cluster){.nodes = nodes, .pods = pods, .budgets = budgets};
     request = (struct as_survey_request){
@@ -280,6 +280,55 @@ Test(survey, room_goes_to_the_highest_priority_then_to_the_oldest)
     check("a wait 1x2 1x1 2x2 utilized:1");
     young.priority = -5; /* the middle one finds room, then nothing is left for the others */
     check("a wait 2x2 2x2 utilized:1");
+}
+
+/* Pods below `expendable_below`: those that may preempt have their room, and no node is busy with
+ * them. */
+Test(survey, expendable_pods_take_no_room)
+{
+    static const struct row rows[] = {
+        {"a cpu:10 memory:100; cpu:8 low", "5 cpu:1", "a move n0:0"},
+        {"a cpu:10 memory:100; cpu:8 low", "5 cpu:1 never", "a wait 3x1 move n0:0"},
+        {"a cpu:10 memory:100; cpu:8", "5 cpu:1 never", "a wait 3x1 utilized:1"},
+        /* the room of one pod only once */
+        {"a cpu:10 memory:100; cpu:8 low", "6 cpu:1; 5 cpu:1 never", "a wait 5x1 move n0:0"},
+        {"a cpu:10 memory:100; cpu:2 low; cpu:4", "6 cpu:1; 5 cpu:1 never",
+         "a wait 5x1 move n0:40 1x4"},
+        /* and they need no other place */
+        {"a cpu:10 memory:100; cpu:8|a cpu:10 memory:100 ours; cpu:8 low", "1 cpu:2",
+         "a+1 leaving:1 utilized:1"},
+        {"a cpu:10 memory:100; cpu:8 low", "1 cpu:1 low", "a move n0:0"},
+    };
+
+    check_rows(rows, AS_ARRAY_SIZE(rows));
+    end();
+    begin();
+    read_cluster("a cpu:10 memory:100; cpu:8 low");
+    read_pending("1 cpu:1");
+    config.expendable_below = -20;
+    check("a utilized:1");
+}
+
+/* By a budget, an annotation or `keep` they hold a node all the same. */
+Test(survey, expendable_pods_hold_a_node_only_by_their_own_word)
+{
+    read_cluster("a cpu:10 memory:100; cpu:8 low");
+    struct as_pod_shape shape = *pods[0].shape;
+
+    pods[0].shape = &shape;
+    shape.unchecked = AS_UNCHECKED_AFFINITY;
+    check("a move n0:0");
+    cr_expect_eq(survey.nodes[0].expendable->amount[AS_RES_CPU], 8);
+    shape.eviction = AS_EVICTION_REFUSED;
+    check("a unevictable:1");
+    shape.eviction = AS_EVICTION_LOCAL_STORAGE;
+    check("a unevictable:1");
+    shape.eviction = AS_EVICTION_ALLOWED;
+    budgets[0] = (struct as_budget_fact){"default", "all", NULL, 0, .allowed = 0};
+    cluster.budget_count = 1;
+    check("a budget:1");
+    budgets[0].allowed = 1;
+    check("a move n0:0");
 }
 
 /* It has its room there; where the node leaves, it waits like any other. */

@@ -30,7 +30,8 @@ static const char whole[] =
     "\"price\":0.25,\"priority\":-5,\"removable\":1,\"size\":6,"
     "\"template\":{\"allocatable\":[7900,32212254720,0,110,1],\"capacity\":[8000,34359738368,0,"
     "110,1],\"digest\":\"0123456789abcdef\",\"free\":[7700,31138512896,0,108,1],"
-    "\"labels\":{\"disk\":\"ssd\"},\"node\":\"n1\",\"source\":\"node\","
+    "\"labels\":{\"disk\":\"ssd\"},\"node\":\"n1\",\"ports\":[{\"ip\":\"0.0.0.0\","
+    "\"port\":53,\"protocol\":\"UDP\"}],\"source\":\"node\","
     "\"taints\":[{\"effect\":\"NoSchedule\",\"key\":\"gpu\",\"value\":\"yes\"}]},"
     "\"unneeded\":{\"for\":60,\"unready_for\":null}},"
     "{\"closed\":\"unreachable\",\"last_size\":2,\"max\":3,\"member\":false,\"message\":\"HTTP "
@@ -38,7 +39,8 @@ static const char whole[] =
     "\"name\":\"other\",\"size\":null}],"
     "\"kept\":{\"at_once\":1,\"utilized\":3},\"leaving\":{\"drained\":1,\"empty\":2},"
     "\"pending\":[[0,4000000000]],\"pending_pods\":4000000001,"
-    "\"pool_nodes\":[{\"allocatable\":[7900,32212254720,0,110],\"group\":0,"
+    "\"pool_nodes\":[{\"allocatable\":[7900,32212254720,0,110],\"expendable\":[500],"
+    "\"group\":0,"
     "\"guests\":[[2,1]],\"labels\":{\"topology.kubernetes.io/zone\":\"a\"},"
     "\"left\":[-100,21474836480,0,90],\"name\":\"n1\",\"pods\":[[1,2],[2,1]],"
     "\"utilization\":12.5},"
@@ -50,7 +52,8 @@ static const char whole[] =
     "\"digest\":\"00000000000000a1\",\"requests\":[2000,4294967296,0,1,1],"
     "\"unchecked\":[\"affinity\",\"volumes\"],\"waiting\":5},"
     "{\"budgets\":[0,1],\"digest\":\"00000000000000a2\",\"eviction\":\"system\","
-    "\"loner\":\"000000000000000f\",\"ports\":[{\"ip\":\"10.0.0.1\",\"port\":80,"
+    "\"loner\":\"000000000000000f\",\"never_preempts\":true,\"ports\":[{\"ip\":\"10.0.0.1\","
+    "\"port\":80,"
     "\"protocol\":\"UDP\"}],\"priority\":-7,\"requests\":[1,1,0,1],"
     "\"selector\":{\"disk\":\"ssd\"},\"tolerations\":[{\"effects\":[\"NoSchedule\","
     "\"NoExecute\"],\"exists\":true,\"key\":\"gpu\"},{\"value\":\"x\"}],\"zone\":\"a\"},"
@@ -64,7 +67,7 @@ static const char whole[] =
     "\"choose\":[\"priority\",\"random\"],\"cpu\":{\"max\":320.5,\"min\":8},"
     "\"ignore_labels\":[\"rack\"],\"memory\":{\"max\":1099511627776,\"min\":1},"
     "\"pod_price\":{\"cpu\":0.1,\"memory\":0.02}},"
-    "\"tolerance\":{\"down\":0.1,\"up\":0.1}},\"v\":2}";
+    "\"tolerance\":{\"down\":0.1,\"up\":0.1}},\"v\":3}";
 
 static struct as_decide_document *decode(const char *text)
 {
@@ -198,7 +201,6 @@ Test(decision_survey, what_cannot_be_is_refused_with_its_place)
     static const struct {
         const char *old, *new, *wanted;
     } rows[] = {
-        {"\"pool_nodes\":", TERMS "\"pool_nodes\":", "observed.plan: unknown field"},
         {"\"size\":6", "\"size\":-1",
          "observed.groups[0].size: expected an integer from 0 to 2147483647"},
         {"\"coming\":1", "\"coming\":-1",
@@ -270,11 +272,43 @@ Test(decision_survey, what_cannot_be_is_refused_with_its_place)
         {"\"drain\":2", "\"drain\":-2",
          "target.pool.at_once.drain: expected an integer from 0 to 2147483647"},
         {"\"seed\":\"fffffffffffffff0\"", "\"seed\":7", "seed: expected a string"},
-        {"\"v\":2", "\"v\":1", "target.pool: unknown field"},
+        {"\"expendable\":[500]", "\"expendable\":[-1]",
+         "observed.pool_nodes[0].expendable: [0]: below 0"},
+        {"\"v\":3", "\"v\":1", "target.pool: unknown field"},
     };
 
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
         check_replaced(rows[i].old, rows[i].new, rows[i].wanted);
+}
+
+/* One field at a time: the whole document without the others. */
+Test(decision_survey, fields_of_version_3_are_unknown_to_older_documents)
+{
+    static const struct {
+        const char *field, *wanted;
+    } rows[] = {
+        {"\"expendable\":[500],", "observed.pool_nodes[0].expendable: unknown field"},
+        {"\"never_preempts\":true,", "observed.shapes[1].never_preempts: unknown field"},
+        {"\"ports\":[{\"ip\":\"0.0.0.0\",\"port\":53,\"protocol\":\"UDP\"}],",
+         "observed.groups[0].template.ports: unknown field"},
+        {TERMS, "observed.plan: unknown field"}, /* which the whole document does not have */
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(DOCUMENT_MAX);
+        for (const char *at = whole; *at;) {
+            size_t skipped = 0;
+            if (i == AS_ARRAY_SIZE(rows) - 1 && strncmp(at, "\"pool_nodes\":", 13) == 0)
+                as_buf_append_str(&text, TERMS);
+            for (size_t k = 0; k < AS_ARRAY_SIZE(rows); k++)
+                if (k != i && strncmp(at, rows[k].field, strlen(rows[k].field)) == 0)
+                    skipped = strlen(rows[k].field);
+            if (skipped == 0)
+                as_buf_append(&text, at, 1);
+            at += skipped > 0 ? skipped : 1;
+        }
+        text.data[text.size - 2] = '2'; /* "v":3} */
+        check_refused(text.data, rows[i].wanted);
+    }
 }
 
 /* Without `groups` there is no survey, and so no part of one. */

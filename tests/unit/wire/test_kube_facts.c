@@ -190,7 +190,7 @@ Test(kube_facts, a_pod)
     const struct as_pod_fact *pod =
         read_pod(POD(",\"creationTimestamp\":\"1970-01-01T00:00:02Z\",\"deletionTimestamp\":"
                      "\"1970-01-01T00:00:03Z\"",
-                     "\"priority\":-7",
+                     "\"priority\":-7,\"preemptionPolicy\":\"Never\"",
                      "\"phase\":\"Pending\",\"nominatedNodeName\":\"n1\",\"conditions\":[{\"type\":"
                      "\"PodScheduled\",\"status\":\"False\",\"reason\":\"Unschedulable\"}]"));
     cr_expect_str_eq(pod->namespace_, "shop");
@@ -200,6 +200,7 @@ Test(kube_facts, a_pod)
     cr_expect_eq(pod->gone_at.at.us, 3 * AS_US_PER_S);
     cr_expect_eq(pod->nominated, AS_NO_NODE);
     cr_expect_eq(pod->shape->priority, -7);
+    cr_expect(pod->shape->never_preempts);
     cr_expect_eq(pod->shape->requests.amount[AS_RES_PODS], 1);
     cr_expect_str_eq(pod->shape->namespace_, "shop");
     cr_expect_null(pod->shape->selector);
@@ -208,6 +209,7 @@ Test(kube_facts, a_pod)
     cr_expect_eq(view()->pods[0].nominated, 0);
     cr_expect_eq(read_pod(POD("", "\"nodeName\":\"n1\"", ""))->node, 0);
     cr_expect_not(view()->pods[0].is_unschedulable);
+    cr_expect_not(view()->pods[0].shape->never_preempts);
 }
 
 Test(kube_facts, what_makes_a_pod_anew)

@@ -33,8 +33,11 @@ static struct as_node_template make_template(void)
     static const struct as_taint taints[] = {{"a", "", AS_TAINT_NO_EXECUTE},
                                              {"b/c", "v", AS_TAINT_PREFER_NO_SCHEDULE},
                                              {"b/c", "v", AS_TAINT_NO_SCHEDULE}};
+    static const struct as_host_port ports[] = {{"0.0.0.0", "TCP", 22}, {"10.0.0.1", "UDP", 53}};
     struct as_node_template template_ = {
         .source = AS_NODE_TEMPLATE_NODE,
+        .ports = ports,
+        .port_count = AS_ARRAY_SIZE(ports),
         .node = "n1",
         .shape = {.taints = taints,
                   .taint_count = AS_ARRAY_SIZE(taints),
@@ -64,6 +67,8 @@ static const char whole[] =
     "\"free\":{\"cpu\":1500,\"ephemeral-storage\":0,\"memory\":7,\"nvidia.com/gpu\":1,"
     "\"pods\":100},"
     "\"labels\":{\"empty\":\"\",\"life\":\"sp\\\"ot\",\"zone\":\"a\"},"
+    "\"ports\":[{\"ip\":\"0.0.0.0\",\"port\":22,\"protocol\":\"TCP\"},"
+    "{\"ip\":\"10.0.0.1\",\"port\":53,\"protocol\":\"UDP\"}],"
     "\"taints\":[{\"effect\":\"NoExecute\",\"key\":\"a\",\"value\":\"\"},"
     "{\"effect\":\"PreferNoSchedule\",\"key\":\"b/c\",\"value\":\"v\"},"
     "{\"effect\":\"NoSchedule\",\"key\":\"b/c\",\"value\":\"v\"}]}";

@@ -141,7 +141,8 @@ struct as_pod_shape {
      * not watched, so the facts do not say it: survey_shapes.c sets the zone of the pod's node. */
     const char *zone;
     int32_t priority;
-    unsigned unchecked; /* of enum as_unchecked */
+    bool never_preempts; /* preemptionPolicy: Never */
+    unsigned unchecked;  /* of enum as_unchecked */
     enum as_eviction_class eviction;
 };
 

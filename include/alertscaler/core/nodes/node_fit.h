@@ -50,6 +50,9 @@ struct as_node_room {
     struct as_resources left;
     const struct as_pod_shape **guests; /* shapes there that have ports or are loners */
     size_t guest_count, guest_capacity;
+    /* Requests of expendable pods there, which `left` has too: taken only for pods that never
+     * preempt; NULL: none. */
+    const struct as_resources *expendable;
 };
 
 /* How many pods of the shape the room takes, at most `wanted`: by division. `misfit_out` says what

@@ -61,12 +61,13 @@ enum as_node_ignore { AS_NODE_IGNORE_DAEMONSETS = 1, AS_NODE_IGNORE_MIRROR = 2 }
 /*
  * Requests of a node's pods in percent of its allocatable: the larger of cpu and memory, or the
  * largest of its accelerators. AS_NODES_UTILIZATION_MAX if the ignored pods leave nothing and other
- * pods request something. `placed` is requested too. 0; -ENODATA with an error: allocatable cpu or
+ * pods request something. `placed` is requested too; pods of a priority below
+ * `expendable_below` do not count. 0; -ENODATA with an error: allocatable cpu or
  * memory is missing or 0. The formula is that of Cluster Autoscaler's simulator/utilization.
  */
 int as_node_get_utilization(const struct as_cluster *cluster, const struct as_node_pods *pods,
-                            uint32_t node, unsigned ignore, const struct as_resources *placed,
-                            as_wall_time now, double *percent_out,
-                            struct as_error *error) AS_MUST_USE;
+                            uint32_t node, unsigned ignore, int32_t expendable_below,
+                            const struct as_resources *placed, as_wall_time now,
+                            double *percent_out, struct as_error *error) AS_MUST_USE;
 
 #endif

@@ -31,6 +31,8 @@ struct as_node_template {
     struct as_node_shape shape; /* name NULL; allocatable: what DaemonSet and mirror pods leave, at
                                    least 0; taints ascending by key, value, effect */
     struct as_resources capacity, allocatable; /* of the node as a whole */
+    const struct as_host_port *ports; /* of DaemonSet and mirror pods, each once; ascending */
+    size_t port_count;
 };
 
 struct as_node_amount {

@@ -30,6 +30,7 @@ struct as_pool_config {
     struct as_pool_range cpu, memory;      /* of all nodes of the pool: millicores, bytes */
     double cpu_price, memory_price;        /* of a core, of a GiB that a pod asks for */
     uint32_t at_once_empty, at_once_drain; /* nodes that leave at a time: 10, 1 */
+    int32_t expendable_below; /* pods of a lower priority do not wait, and take no room: -10 */
 };
 
 extern const struct as_pool_config as_pool_config_default; /* also of a group without a pool */

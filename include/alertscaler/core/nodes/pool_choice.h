@@ -87,8 +87,9 @@ uint64_t as_pool_cap(const struct as_pool_caps *caps, const struct as_resources 
                      uint64_t nodes) AS_MUST_USE;
 
 /*
- * Whether two groups are similar: equal capacity, memory within 1.5 %; allocatable, and what is
- * left of it for pods, within 5 %, of the larger one; equal labels. Some labels do not count:
+ * Whether two groups are similar: equal capacity, memory within 1.5 %; allocatable, and what
+ * DaemonSets leave of it, within 5 %, of the larger one, but the number of pods that they leave
+ * does not count; equal labels. Some labels do not count:
  * hostname, zone, region, names of node groups and other labels that differ from group to group
  * (as_pool_label_counts), and those that are `ignored`. Similar groups may differ in their taints:
  * whether a group takes the pods of an option is the caller's question.
@@ -96,6 +97,9 @@ uint64_t as_pool_cap(const struct as_pool_caps *caps, const struct as_resources 
 bool as_pool_is_similar(const struct as_node_template *a, const struct as_node_template *b,
                         const struct as_res_names *names, const char *const *ignored,
                         size_t ignored_count) AS_MUST_USE;
+/* Whether the numbers of pods that DaemonSets leave are within 5 %: documents before version 3. */
+bool as_pool_has_similar_pods(const struct as_node_template *a,
+                              const struct as_node_template *b) AS_MUST_USE;
 bool as_pool_label_counts(const char *name, const char *const *ignored, size_t ignored_count);
 
 struct as_pool_share { /* of one of similar groups */

@@ -96,7 +96,8 @@ struct as_survey_node {
     struct as_node_shape node; /* `name` is set; labels only as far as a shape reads them;
                                   allocatable: of candidates only */
     struct as_resources left;  /* free, once pods that wait, are nominated or leave are placed */
-    const struct as_survey_pods *guests; /* there, with ports or loners */
+    const struct as_resources *expendable; /* part of `left`, as in as_node_room; NULL: none */
+    const struct as_survey_pods *guests;   /* there, with ports or loners */
     size_t guest_count;
     bool is_ready;
     bool is_candidate;                 /* to leave; else it only takes pods, if it is Ready */
