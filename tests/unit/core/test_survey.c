@@ -287,13 +287,13 @@ Test(survey, room_goes_to_the_highest_priority_then_to_the_oldest)
 Test(survey, expendable_pods_take_no_room)
 {
     static const struct row rows[] = {
-        {"a cpu:10 memory:100; cpu:8 low", "5 cpu:1", "a move n0:0"},
-        {"a cpu:10 memory:100; cpu:8 low", "5 cpu:1 never", "a wait 3x1 move n0:0"},
+        {"a cpu:10 memory:100; cpu:8 low", "5 cpu:1", "a receives:1"},
+        {"a cpu:10 memory:100; cpu:8 low", "5 cpu:1 never", "a wait 3x1 receives:1"},
         {"a cpu:10 memory:100; cpu:8", "5 cpu:1 never", "a wait 3x1 utilized:1"},
         /* the room of one pod only once */
-        {"a cpu:10 memory:100; cpu:8 low", "6 cpu:1; 5 cpu:1 never", "a wait 5x1 move n0:0"},
+        {"a cpu:10 memory:100; cpu:8 low", "6 cpu:1; 5 cpu:1 never", "a wait 5x1 receives:1"},
         {"a cpu:10 memory:100; cpu:2 low; cpu:4", "6 cpu:1; 5 cpu:1 never",
-         "a wait 5x1 move n0:40 1x4"},
+         "a wait 5x1 utilized:1"},
         /* and they need no other place */
         {"a cpu:10 memory:100; cpu:8|a cpu:10 memory:100 ours; cpu:8 low", "1 cpu:2",
          "a+1 leaving:1 utilized:1"},
