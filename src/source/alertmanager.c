@@ -26,7 +26,8 @@ struct peer {
     struct as_server groups, status;
     char *uptime;                          /* in its last status; NULL: none yet */
     char *config;                          /* that was parsed last; NULL: none yet */
-    struct as_alertmanager_routes *routes; /* of `config`; NULL: `problem` says why not */
+    struct as_alertmanager_routes *routes; /* of the last configuration that could be read */
+    bool is_known;                         /* `routes` are in force; else `problem` says why not */
     struct as_error problem;
 };
 
@@ -152,16 +153,20 @@ static bool find_error(const struct listing *listing, char error_out[AS_QUERY_ER
     return true;
 }
 
+/* A configuration that cannot be read now does not shorten the wait of the last one. */
 static int64_t get_wait(const struct member *member, const char *receiver)
 {
     const struct peer *peer = member->peer;
     const struct as_receiver_routes *found =
         peer->routes ? as_alertmanager_routes_find(peer->routes, receiver) : NULL;
-    if (found && !found->has_intervals)
+    if (found && peer->is_known && !found->has_intervals)
         return 0;
     if (member->alerts->is_muting_unknown)
         return AS_LISTED_NEVER;
-    return found ? as_time_add(found->flush_us, AS_ALERT_WAIT_MARGIN_US) : AS_ALERT_WAIT_UNKNOWN_US;
+    const int64_t wait = found && found->has_intervals
+                             ? as_time_add(found->flush_us, AS_ALERT_WAIT_MARGIN_US)
+                             : AS_ALERT_WAIT_UNKNOWN_US;
+    return peer->is_known || wait > AS_ALERT_WAIT_UNKNOWN_US ? wait : AS_ALERT_WAIT_UNKNOWN_US;
 }
 
 /* The receiver of an alert that no list opens an incident of; NULL: none. */
@@ -187,14 +192,15 @@ static const char *make_note(struct member *member, struct as_arena *arena)
     const struct peer *peer = member->peer;
     const char *never = set_waits(member);
     struct as_error note = AS_ERROR_INIT;
-    if (!never && peer->routes)
+    if (!never && peer->is_known)
         return NULL;
     if (!never)
         as_error_set(&note,
                      "its configuration could not be read: %s; its list opens incidents only of "
-                     "alerts that were not muted for 6m",
+                     "alerts that were not muted for 6m, or longer if its last configuration says "
+                     "so",
                      peer->problem.text);
-    else if (peer->routes)
+    else if (peer->is_known)
         as_error_set(&note, "it %s: its list opens no incident of receiver `%s`", before, never);
     else
         as_error_set(&note,
@@ -249,14 +255,19 @@ static void replace(char **text_io, const char *text)
 /* Parses the configuration unless it is the last one. */
 static void learn_config(struct peer *peer, const struct as_alertmanager_status *status)
 {
-    if (peer->config && peer->routes && strcmp(peer->config, status->config) == 0)
+    if (peer->config && peer->is_known && strcmp(peer->config, status->config) == 0)
         return;
-    peer->routes = as_alertmanager_routes_free(peer->routes);
+    struct as_alertmanager_routes *routes = NULL;
     peer->problem = AS_ERROR_INIT;
     replace(&peer->config, status->config);
-    if (as_alertmanager_routes_parse(status->config, status->config_size, &peer->routes,
-                                     &peer->problem) < 0)
+    peer->is_known = as_alertmanager_routes_parse(status->config, status->config_size, &routes,
+                                                  &peer->problem) == 0;
+    if (!peer->is_known) {
         as_error_wrap(&peer->problem, "/api/v2/status: config.original");
+        return;
+    }
+    as_alertmanager_routes_free(peer->routes);
+    peer->routes = routes;
 }
 
 static void on_status(void *context, const char *body, size_t size)
@@ -273,7 +284,7 @@ static void on_status(void *context, const char *body, size_t size)
     } else {
         if (body)
             as_error_wrap(error, "/api/v2/status");
-        peer->routes = as_alertmanager_routes_free(peer->routes);
+        peer->is_known = false;
         peer->problem = *error;
     }
     as_arena_deinit(&arena);

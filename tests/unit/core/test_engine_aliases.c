@@ -185,6 +185,22 @@ Test(engine_aliases, a_group_that_does_not_exist_has_no_resources)
     harness_stop(&h);
 }
 
+/* A cloud may deny a group for a moment, and then have it again. */
+Test(engine_aliases, a_group_that_disappears_keeps_its_resources)
+{
+    START(h, named_and_any, "web", "cloud/1", "uuid", "cloud/1");
+    order(&h, AS_ORDER_PAUSE, "web", 0);
+    fire(&h, "Any,pool=uuid", 990);
+    cr_assert(has(said(&h), "failed uuid target_not_allowed"));
+    harness_target(&h, "web")->failure = AS_REASON_TARGET_NOT_FOUND;
+    for (int i = 0; i < 4; i++) {
+        tick(&h, 660);
+        fire(&h, "Any,pool=uuid", 990);
+    }
+    cr_assert_not(has(said(&h), "scale uuid"), "%s", said(&h));
+    harness_stop(&h);
+}
+
 Test(engine_aliases, a_reload_that_names_the_group_refuses_the_template)
 {
     START(h, any, "web", "cloud/1", "uuid", "cloud/1");

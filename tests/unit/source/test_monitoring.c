@@ -361,6 +361,10 @@ Test(monitoring, nothing_is_told_after_the_end)
     "route: {receiver: pager, routes: [{receiver: scaler, group_wait: 10s, group_interval: 2m, "   \
     "mute_time_intervals: [nights]}]}"
 
+#define LONG_NIGHTS                                                                                \
+    "route: {receiver: pager, routes: [{receiver: scaler, group_wait: 10s, group_interval: 1h, "   \
+    "mute_time_intervals: [nights]}]}"
+
 /* One Alertmanager: its groups and its status. */
 static void answer_list(const char *groups, int status, const char *body)
 {
@@ -465,12 +469,22 @@ Test(monitoring, how_long_an_alert_must_have_been_unmuted)
         {"no status", NEW_ALERT("aa", "active", ""), 404, "404 page not found", "scaler 360 ",
          "Alertmanager http://am-0:9093: its configuration could not be read: Alertmanager "
          "http://am-0:9093: HTTP 404; its list opens incidents only of alerts that were not muted "
-         "for 6m"},
+         "for 6m, or longer if its last configuration says so"},
         {"no configuration", NEW_ALERT("aa", "active", ""), 200, "{}", "scaler 360 ",
          "Alertmanager http://am-0:9093: its configuration could not be read: /api/v2/status: "
          "config.original: missing; its list opens incidents only of alerts that were not muted "
-         "for 6m"},
+         "for 6m, or longer if its last configuration says so"},
+        {"long intervals", NEW_ALERT("aa", "active", ""), 200, STATUS(LONG_NIGHTS, "1"),
+         "scaler 3670 ", ""},
+        {"no status after them", NEW_ALERT("aa", "active", ""), 503, "", "scaler 3670 ",
+         "Alertmanager http://am-0:9093: its configuration could not be read: Alertmanager "
+         "http://am-0:9093: HTTP 503; its list opens incidents only of alerts that were not muted "
+         "for 6m, or longer if its last configuration says so"},
         {"0.25 without intervals", ALERT("aa", "active"), 200, STATUS(PLAIN, "1"), "scaler 0 ", ""},
+        {"no status after none", NEW_ALERT("aa", "active", ""), 503, "", "scaler 360 ",
+         "Alertmanager http://am-0:9093: its configuration could not be read: Alertmanager "
+         "http://am-0:9093: HTTP 503; its list opens incidents only of alerts that were not muted "
+         "for 6m, or longer if its last configuration says so"},
         {"0.25 with intervals", ALERT("aa", "active"), 200, STATUS(NIGHTS, "1"), "scaler -1 ",
          "Alertmanager http://am-0:9093: it is older than 0.28 and does not say what time "
          "intervals mute: its list opens no incident of receiver `scaler`"},

@@ -159,8 +159,9 @@ bool aliases_see(struct as_engine *engine, struct target *target,
         return is_probe;
     backing->tried = engine->mono;
     backing->outcome = observation->outcome;
-    if (observation->outcome == AS_REASON_TARGET_NOT_FOUND)
-        keep(backing, NULL, 0);
+    const bool has_names = backing->is_known && backing->count > 0;
+    if (observation->outcome == AS_REASON_TARGET_NOT_FOUND && !has_names)
+        keep(backing, NULL, 0); /* else the cloud may have it again in a moment */
     else if (observation->outcome == AS_REASON_APPLIED && target->ref->kind->has_nodes)
         keep(backing, observation->backing, observation->backing_count);
     else if (observation->outcome == AS_REASON_APPLIED)
