@@ -346,6 +346,8 @@ def test_ten_fail_overs_lose_no_record(cluster, tmp_path):
     leader = cluster.wait_leader()
     for _ in range(10):
         leader = terminate(cluster, leader)
+    for replica in cluster.replicas:    # SIGTERM ends a process that has only begun to start
+        eventually(lambda: replica.get("/-/healthy").ok, 60, what=f"{replica.process.name} runs")
     cluster.stop()
     lines = cluster.records()
     check_chain(lines, tmp_path)
