@@ -219,7 +219,8 @@ static void count(struct times *times, double start)
 static struct times plan_once(struct world *world, struct as_arena *arena,
                               struct as_pool_plan *plan)
 {
-    const struct as_pool_plan_request request = {.version = AS_DECIDE_VERSION, .survey = &world->survey,
+    const struct as_pool_plan_request request = {.version = AS_DECIDE_VERSION,
+                                                 .survey = &world->survey,
                                                  .config = &world->config,
                                                  .max = INT32_MAX,
                                                  .with_fit = true,

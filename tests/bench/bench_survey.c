@@ -267,7 +267,8 @@ static bool measure(size_t node_count)
     for (int i = 0; i < ROUNDS; i++) {
         as_arena_reset(&arena);
         surveyed = get_quicker(surveyed, make_survey(&request, &arena, &survey));
-        const struct as_pool_plan_request pool = {.version = AS_DECIDE_VERSION, .survey = &survey,
+        const struct as_pool_plan_request pool = {.version = AS_DECIDE_VERSION,
+                                                  .survey = &survey,
                                                   .config = &config,
                                                   .max = 100000,
                                                   .with_fit = true,
