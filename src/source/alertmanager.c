@@ -166,7 +166,8 @@ static int64_t get_wait(const struct member *member, const char *receiver)
     const int64_t wait = found && found->has_intervals
                              ? as_time_add(found->flush_us, AS_ALERT_WAIT_MARGIN_US)
                              : AS_ALERT_WAIT_UNKNOWN_US;
-    return peer->is_known || wait > AS_ALERT_WAIT_UNKNOWN_US ? wait : AS_ALERT_WAIT_UNKNOWN_US;
+    const bool is_too_short = !peer->is_known && wait < AS_ALERT_WAIT_UNKNOWN_US;
+    return is_too_short ? AS_ALERT_WAIT_UNKNOWN_US : wait;
 }
 
 /* The receiver of an alert that no list opens an incident of; NULL: none. */

@@ -327,7 +327,7 @@ static void use_disruptions(struct as_pool_work *work, const struct as_survey_no
     }
 }
 
-/* It stays: what was granted to it is free for others. */
+/* The node stays: other nodes may use its grant. */
 static void withdraw(struct as_pool_work *work, uint32_t node)
 {
     if (!work->take.is_bounded || !work->take.is_granted[node])

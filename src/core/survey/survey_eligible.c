@@ -82,7 +82,7 @@ static enum as_stay look_at_pods(struct as_survey_work *work, uint32_t index, un
 
 /* Nodes */
 
-/* What was placed on the node: pods that wait, that are nominated, or whose node leaves. */
+/* Requests of pods placed on the node: pods that wait, are nominated, or must leave their node. */
 static void find_placed(struct as_survey_work *work, uint32_t index,
                         struct as_resources *placed_out)
 {

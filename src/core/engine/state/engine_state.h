@@ -311,7 +311,7 @@ struct verdict { /* what makes a decision differ from the last one */
     int32_t replicas, desired, would;
     enum as_reason reason;
     int32_t overdue;
-    uint64_t nodes; /* digest of the nodes that are unneeded, and of how many stay for what */
+    uint64_t nodes; /* digest of the unneeded nodes, and of how many nodes stay by reason */
     char *rule;
     char *holder; /* if the reason is HELD; or NULL */
     uint64_t repeats;

@@ -144,7 +144,7 @@ static enum as_reason find_closed(const struct as_engine *engine, const struct t
     return group->maybe || group->ordered.is_set ? AS_REASON_IN_PROGRESS : AS_REASON_SCALED;
 }
 
-/* Nodes of an increase that may have been accepted, and that the size does not show (yet). */
+/* Nodes of an increase without a known outcome, beyond the present size. */
 static int32_t count_in_doubt(const struct target *group)
 {
     const struct intent *maybe = group->maybe;
