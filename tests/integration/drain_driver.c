@@ -100,7 +100,7 @@ static void read_nodes(const json_t *command, void *ticket)
         .instance_count = count < INSTANCES_MAX ? count : INSTANCES_MAX,
     };
     struct as_nodes_reading *reading =
-        as_nodes_read_start(&client, &view, true, nodes_read, ticket);
+        as_nodes_read_start(&client, &view, true, AS_KEEP_DEFAULT, nodes_read, ticket);
     (void)reading;
 }
 
@@ -124,6 +124,7 @@ static void carry_out(const json_t *command)
             .evicts = true,
             .timeout_us = json_integer_value(json_object_get(command, "timeout_ms")) * AS_US_PER_MS,
             .grace_us = -1,
+            .keep = AS_KEEP_DEFAULT,
         };
         struct as_drain *drain = as_drain_start(drains, &request, drained, ticket);
         (void)drain;

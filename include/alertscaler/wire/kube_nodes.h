@@ -18,6 +18,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/core/action.h>
+#include <alertscaler/core/nodes/pool.h>
 
 #define AS_NODE_TAINT           "alertscaler.io/draining" /* NoSchedule */
 #define AS_NODE_MARK_ANNOTATION "alertscaler.io/drain"    /* the mark, as JSON */
@@ -85,8 +86,15 @@ struct as_kube_node_pod {
     /* Why it must not be evicted, by Cluster Autoscaler's rules: "shop/db-0: annotated ..."; or
      * NULL */
     const char *blocking;
+    unsigned keep; /* of enum as_keep: `blocking` counts only if `nodes.keep` has it; 0: always */
     double requests[AS_RESOURCE_COUNT]; /* as the scheduler counts them; 0 if it requests nothing */
 };
+
+/* Whether the pod keeps its node; `keep`: of enum as_keep, by `nodes.keep`. */
+static inline bool as_kube_node_pod_blocks(const struct as_kube_node_pod *pod, unsigned keep)
+{
+    return pod->blocking && (pod->keep == 0 || (pod->keep & keep) != 0);
+}
 
 struct as_kube_node_pods {
     size_t max; /* more is an error */

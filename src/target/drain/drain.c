@@ -326,10 +326,10 @@ static bool sort_pods(struct as_drain *drain, const struct as_kube_node_pods *po
     return is_any_going;
 }
 
-static const char *find_blocking(const struct as_kube_node_pods *pods)
+static const char *find_blocking(const struct as_kube_node_pods *pods, unsigned keep)
 {
     for (size_t i = 0; i < pods->count; i++)
-        if (pods->items[i].blocking)
+        if (as_kube_node_pod_blocks(&pods->items[i], keep))
             return pods->items[i].blocking;
     return NULL;
 }
@@ -354,7 +354,7 @@ static void listed(void *context, const struct as_outcome *outcome,
 {
     struct as_drain *drain = context;
     const char *blocking =
-        drain->evicts || drain->task == AS_DRAIN_MARK ? find_blocking(pods) : NULL;
+        drain->evicts || drain->task == AS_DRAIN_MARK ? find_blocking(pods, drain->keep) : NULL;
     char what[4 * AS_MESSAGE_SIZE];
     drain->list = NULL;
     if (may_pass(drain, outcome) && drain->turn == TURN_EVICT) {

@@ -49,6 +49,7 @@ struct as_drain_request { /* copied */
     bool evicts;             /* MARK: needs the eviction API later; EMPTY does */
     int64_t timeout_us;      /* EMPTY: from its turn until it is empty */
     int64_t grace_us;        /* EMPTY: -1: each pod's own */
+    unsigned keep;           /* of enum as_keep: pods that keep the node */
 };
 
 enum as_drain_end {

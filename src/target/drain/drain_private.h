@@ -48,6 +48,7 @@ struct as_drain {
     char *name, *provider_id, *target, *decision_id;
     bool evicts;
     int64_t timeout_us, grace_us;
+    unsigned keep;
 
     struct as_kube_request *request;
     struct as_node_pod_list *list;

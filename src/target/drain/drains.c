@@ -238,6 +238,7 @@ struct as_drain *as_drain_start(struct as_drains *drains, const struct as_drain_
     drain->decision_id = as_xstrdup(request->decision_id ? request->decision_id : "");
     drain->timeout_us = request->timeout_us;
     drain->grace_us = request->grace_us;
+    drain->keep = request->keep;
     if (is_double || !is_name(request->node)) {
         drain_explain(drain, AS_REASON_REJECTED,
                       is_double ? "it is being worked on already" : "this is no node's name");

@@ -71,6 +71,7 @@ static void take_node(struct as_instance_node *found, const struct as_kube_node 
         .keep = node->keep,
     };
     memcpy(found->node.allocatable, node->allocatable, sizeof(node->allocatable));
+    found->created = node->created;
     found->mark = node->is_marked ? &node->mark : NULL;
 }
 

@@ -29,6 +29,7 @@ struct as_nodes_reading {
     as_nodes_done_fn *done;
     void *context;
     bool with_pods;
+    unsigned keep;
     struct as_instance_nodes of; /* the group */
     size_t next;                 /* the instance whose node is read next */
     struct as_kube_pages *pages;
@@ -80,7 +81,7 @@ static void add_pods(struct as_nodes_reading *reading, struct as_candidate_node 
         node->pod_count += pod->fate == AS_KUBE_POD_EVICT;
         for (int j = 0; j < AS_RESOURCE_COUNT; j++)
             node->requests[j] += pod->requests[j];
-        if (pod->blocking && !node->blocking_pod)
+        if (as_kube_node_pod_blocks(pod, reading->keep) && !node->blocking_pod)
             node->blocking_pod = as_arena_strdup(&reading->texts, pod->blocking);
     }
 }
@@ -161,7 +162,7 @@ static void nodes_read(void *context, const struct as_outcome *outcome)
 
 struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
                                              const struct as_group_view *view, bool with_pods,
-                                             as_nodes_done_fn *done, void *context)
+                                             unsigned keep, as_nodes_done_fn *done, void *context)
 {
     struct as_nodes_reading *reading = as_xcalloc(1, sizeof(*reading));
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
@@ -183,6 +184,7 @@ struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
     reading->done = done;
     reading->context = context;
     reading->with_pods = with_pods;
+    reading->keep = keep;
     as_instance_nodes_init(&reading->of, view);
     for (size_t i = 0; i < AS_NODES_PARALLEL; i++)
         reading->readers[i].owner = reading;

@@ -23,6 +23,7 @@ struct as_instance_node { /* of one instance */
     bool is_found, is_ambiguous; /* ambiguous: of several nodes or instances */
     bool may_be_nameless;        /* not found, but a node without a providerID may be it */
     struct as_candidate_node node;
+    as_maybe_time created;                /* the node */
     const struct as_kube_node_mark *mark; /* whoever's; NULL: none */
 };
 
@@ -33,12 +34,13 @@ typedef void as_nodes_done_fn(void *context, const struct as_outcome *outcome,
 
 /*
  * Copies what it needs of the view. Without `with_pods`, pod_count, requests and blocking_pod are 0
- * and NULL; this suffices to know which nodes are ready. `done` is called exactly once, in a later
- * turn of the loop, unless cancelled first.
+ * and NULL; this suffices to know which nodes are ready. `keep`: of enum as_keep, for blocking_pod.
+ * `done` is called exactly once, in a later turn of the loop, unless cancelled first.
  */
 struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
                                              const struct as_group_view *view, bool with_pods,
-                                             as_nodes_done_fn *done, void *context) AS_MUST_USE;
+                                             unsigned keep, as_nodes_done_fn *done,
+                                             void *context) AS_MUST_USE;
 void as_nodes_read_cancel(struct as_nodes_reading *reading);
 
 #endif

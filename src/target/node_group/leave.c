@@ -93,6 +93,7 @@ static struct group *get_group(struct as_leave *leave, const struct as_leave_gro
     group->drain_after_us = given->config->drain_after_us;
     group->drain_timeout_us = given->config->drain_timeout_us;
     group->grace_us = given->config->grace_us;
+    group->keep = given->config->unneeded.keep;
     return group;
 }
 
@@ -253,11 +254,17 @@ static bool is_returnable(const struct leaving *item)
     return is_leaving(item) && item->node && item->is_ready && item->is_listed;
 }
 
+/* Ids of decisions ascend with time. The nodes of one decision are marked one after the other. */
 static int compare_newest(const void *a, const void *b)
 {
     const struct leaving *left = *(struct leaving *const *)a, *right = *(struct leaving *const *)b;
-    if (left->marked_at.us != right->marked_at.us)
-        return left->marked_at.us > right->marked_at.us ? -1 : 1;
+    const int64_t left_us = left->created.set ? left->created.at.us : INT64_MIN;
+    const int64_t right_us = right->created.set ? right->created.at.us : INT64_MIN;
+    const int decision = strcmp(right->decision, left->decision);
+    if (decision != 0)
+        return decision;
+    if (left_us != right_us)
+        return left_us > right_us ? -1 : 1;
     return strcmp(left->id, right->id);
 }
 
@@ -338,6 +345,7 @@ static void see(struct group *group, const struct as_instance_node *node, bool m
     item->is_listed = is_there;
     item->is_marked = is_marked;
     item->is_ready = node->is_found && node->node.is_ready;
+    item->created = node->created;
 }
 
 /* What is over is forgotten once it is not seen any more. */
@@ -437,6 +445,7 @@ static void look(struct leaving *item)
         .target = group->ref->id,
         .timeout_us = group->drain_timeout_us,
         .grace_us = group->grace_us,
+        .keep = group->keep,
     };
     if (item->next.us > leave_get_mono(group->leave).us)
         return;

@@ -61,7 +61,8 @@ struct as_leaving { /* an instance; copied */
 void as_leave_add(struct as_leave *leave, const struct as_leave_group *group,
                   const struct as_leaving *items, size_t count, const char *decision);
 
-/* Puts up to `wanted` ready nodes back into service, those that were marked last first. `done`
+/* Puts up to `wanted` ready nodes back into service: those of the last decision first, and of these
+ * the newest. `done`
  * hears how many, in a later turn, unless cancelled: the nodes come back all the same. NULL: there
  * are none, and `done` is not called. */
 struct as_leave_return;

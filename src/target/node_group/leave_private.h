@@ -21,6 +21,7 @@ struct leaving {
     char *id, *provider_id, *decision;
     char *node; /* NULL: the instance has none */
     as_wall_time marked_at;
+    as_maybe_time created; /* the node, as last read */
     enum state state;
     bool is_ready;
     bool is_listed; /* in the group, as last read */
@@ -42,6 +43,7 @@ struct group {
     struct as_drains *drains;
     enum as_nodes_drain drain;
     int64_t drain_after_us, drain_timeout_us, grace_us;
+    unsigned keep; /* of enum as_keep */
     LIST_HEAD(, leaving) nodes;
     int32_t base, sent;   /* the size before the open removals, and what they remove */
     as_maybe_time failed; /* when a node was last put back */

@@ -600,7 +600,7 @@ static void list_nodes(struct call *call)
     const bool with_pods =
         call->scaled && call->wanted.to < call->wanted.from && !call->wanted.is_clean_up;
     call->reading = as_nodes_read_start(&call->cluster->client, &call->talk.view, with_pods,
-                                        nodes_listed, call);
+                                        call->wanted.nodes->unneeded.keep, nodes_listed, call);
 }
 
 static void see_nodes(struct call *call, const struct as_cluster *cluster)

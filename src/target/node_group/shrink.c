@@ -151,6 +151,7 @@ static void mark_chosen(struct as_shrink *shrink)
             .target = group->ref->id,
             .decision_id = shrink->request.wanted->decision_id,
             .evicts = group->config->drain == AS_NODES_DRAIN_TRUE,
+            .keep = group->config->unneeded.keep,
         };
         struct marking *marking = &shrink->markings[i];
         *marking = (struct marking){shrink, i};

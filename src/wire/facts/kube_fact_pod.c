@@ -1,6 +1,5 @@
 /*
- * Pods: see the header. What of a pod decides whether it may be evicted is as in kube_node_pods.c,
- * but that pods of other controllers than Kubernetes' own are not known to be made anew.
+ * Pods: see the header. What of a pod decides whether it may be evicted is as in kube_node_pods.c.
  */
 #include "kube_facts_private.h"
 
@@ -9,19 +8,6 @@
 #include <alertscaler/base/str.h>
 
 #include "kubernetes/kube_annotations.h"
-
-/* As for Cluster Autoscaler's --skip-nodes-with-custom-controller-pods. NULL: no controller. */
-static bool is_replicated(const char *controller)
-{
-    static const char *const kinds[] = {"ReplicaSet", "StatefulSet", "Job",
-                                        "ReplicationController"};
-
-    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
-        if (as_str_equal(controller, kinds[i]))
-            return true;
-    }
-    return false;
-}
 
 static enum as_eviction_class get_eviction(struct as_reader *metadata, struct as_reader *spec,
                                            const char *namespace_)
@@ -38,7 +24,7 @@ static enum as_eviction_class get_eviction(struct as_reader *metadata, struct as
         return AS_EVICTION_ALLOWED;
     if (as_read_is(&annotations, SAFE_TO_EVICT, "false"))
         return AS_EVICTION_REFUSED;
-    if (!is_replicated(controller))
+    if (!kube_is_replicated(controller))
         return AS_EVICTION_UNREPLICATED;
     if (kube_find_local_volume(spec->object, annotations.object))
         return AS_EVICTION_LOCAL_STORAGE;

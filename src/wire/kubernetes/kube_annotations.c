@@ -56,6 +56,18 @@ const char *kube_find_controller(const struct tree_value *metadata)
     return tree_find_text(owner, "kind");
 }
 
+bool kube_is_replicated(const char *controller)
+{
+    static const char *const kinds[] = {"ReplicaSet", "StatefulSet", "Job",
+                                        "ReplicationController"};
+
+    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
+        if (as_str_equal(controller, kinds[i]))
+            return true;
+    }
+    return false;
+}
+
 /* Memory does not count. */
 static bool is_local(const struct tree_value *volume)
 {

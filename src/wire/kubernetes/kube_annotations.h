@@ -30,6 +30,9 @@ bool kube_read_mark(const struct tree_value *annotations, struct as_arena *arena
 
 /* Of a pod. The kind of its controller; NULL: none. */
 const char *kube_find_controller(const struct tree_value *metadata);
+/* Whether Kubernetes itself makes a pod of such a controller anew; NULL: no controller. As for
+ * Cluster Autoscaler's --skip-nodes-with-custom-controller-pods. */
+bool kube_is_replicated(const char *controller);
 /* The name of a volume that would be lost with the node; NULL: none. */
 const char *kube_find_local_volume(const struct tree_value *spec,
                                    const struct tree_value *annotations);

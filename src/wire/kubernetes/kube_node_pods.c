@@ -53,30 +53,38 @@ static enum as_kube_pod_fate get_fate(const struct tree_value *metadata,
     return deleted_at && deleted_at->kind != TREE_NULL ? AS_KUBE_POD_GOING : AS_KUBE_POD_EVICT;
 }
 
-static const char *explain_blocking(const struct as_kube_node_pod *pod,
-                                    const struct tree_value *metadata,
-                                    const struct tree_value *spec,
-                                    const struct tree_value *annotations, struct as_arena *arena)
+static void find_blocking(struct as_kube_node_pod *pod, const struct tree_value *metadata,
+                          const struct tree_value *spec, const struct tree_value *annotations,
+                          struct as_arena *arena)
 {
     const char *safe = tree_find_text(annotations, SAFE_TO_EVICT);
+    const char *controller = kube_find_controller(metadata);
     const char *volume = kube_find_local_volume(spec, annotations);
     char text[BLOCKING_SIZE], why[384];
     if (as_str_equal(safe, "true"))
-        return NULL;
-    if (as_str_equal(safe, "false"))
+        return;
+    if (as_str_equal(safe, "false")) {
         snprintf(why, sizeof(why), "it is annotated " SAFE_TO_EVICT ": \"false\"");
-    else if (!kube_find_controller(metadata))
+    } else if (!controller) {
+        pod->keep = AS_KEEP_UNREPLICATED;
         snprintf(why, sizeof(why),
                  "no controller would make it anew (" SAFE_TO_EVICT ": \"true\" allows it)");
-    else if (volume)
+    } else if (!kube_is_replicated(controller)) {
+        pod->keep = AS_KEEP_UNREPLICATED;
+        snprintf(why, sizeof(why),
+                 "its controller is a custom one, %.63s (" SAFE_TO_EVICT ": \"true\" allows it)",
+                 controller);
+    } else if (volume) {
+        pod->keep = AS_KEEP_LOCAL_STORAGE;
         snprintf(why, sizeof(why),
                  "its volume %s is on the node (" SAFE_LOCAL_VOLUMES " or " SAFE_TO_EVICT
                  ": \"true\" allows it)",
                  volume);
-    else
-        return NULL;
+    } else {
+        return;
+    }
     snprintf(text, sizeof(text), "%s/%s may not be evicted: %s", pod->namespace_, pod->name, why);
-    return as_arena_strdup(arena, text);
+    pod->blocking = as_arena_strdup(arena, text);
 }
 
 /* Reading */
@@ -114,8 +122,7 @@ static int read_body(struct as_reader *root, struct as_reader *metadata, struct 
     if (pod->fate == AS_KUBE_POD_GOING)
         read_gone_at(metadata->object, &pod->gone_at);
     if (pod->fate == AS_KUBE_POD_EVICT)
-        pod->blocking =
-            explain_blocking(pod, metadata->object, spec.object, annotations.object, arena);
+        find_blocking(pod, metadata->object, spec.object, annotations.object, arena);
     if (!is_finished(status.object))
         pod_requests_read(&spec, 0, pod->requests);
     return as_read_result(root);

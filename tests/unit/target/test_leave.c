@@ -23,7 +23,9 @@ struct machine {                                          /* an instance i-000 a
     bool is_gone, has_no_node, is_not_ready, is_stubborn; /* stubborn: a budget keeps its pod */
     bool has_pod;
     bool is_cordoned, is_tainted;
-    char mark[512]; /* "": none */
+    char mark[512];      /* "": none */
+    const char *created; /* NULL: not said */
+    const char *owner;   /* the controller of its pod; NULL: ReplicaSet */
 };
 
 static struct machine machines[NODES_MAX];
@@ -133,6 +135,9 @@ static int print_node(int i, char *out, size_t size)
     json_object_set_new(json_object_get(node, "metadata"), "name", json_string(name));
     json_object_set_new(json_object_get(node, "spec"), "providerID",
                         json_string(i < lacking ? "" : id));
+    if (machine->created)
+        json_object_set_new(json_object_get(node, "metadata"), "creationTimestamp",
+                            json_string(machine->created));
     if (*machine->mark)
         json_object_set_new(json_object_get(json_object_get(node, "metadata"), "annotations"),
                             "alertscaler.io/drain", json_string(machine->mark));
@@ -193,8 +198,8 @@ static struct world_answer serve_cluster(const struct world_request *request)
         snprintf(pods, sizeof(pods),
                  "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[{\"metadata\":{\"name\":"
                  "\"p-%03d\",\"namespace\":\"shop\",\"uid\":\"u\",\"ownerReferences\":[{\"kind\":"
-                 "\"ReplicaSet\",\"controller\":true}]}}]}",
-                 i);
+                 "\"%s\",\"controller\":true}]}}]}",
+                 i, machines[i].owner ? machines[i].owner : "ReplicaSet");
         return say(200, machines[i].has_pod ? pods : LIST_OF("PodList", "", ""));
     }
     if (machines[i].is_gone || machines[i].has_no_node)
@@ -275,7 +280,8 @@ static void setup(void)
                                       .drain_after_us = 5 * AS_US_PER_MIN,
                                       .drain_timeout_us = 10 * AS_US_PER_MIN,
                                       .grace_us = -1,
-                                      .ready_timeout_us = 15 * AS_US_PER_MIN};
+                                      .ready_timeout_us = 15 * AS_US_PER_MIN,
+                                      .unneeded.keep = AS_KEEP_DEFAULT};
     memset(machines, 0, sizeof(machines));
     machine_count = 5;
     desired = 5;
@@ -385,6 +391,22 @@ Test(leave, a_surge_has_its_nodes_back_within_one_look)
     cr_expect_eq(count_marked(), 0);
     for (int i = 0; i < machine_count; i++)
         cr_expect(!machines[i].is_cordoned && !machines[i].is_tainted);
+}
+
+Test(leave, growth_takes_back_the_newest_nodes_of_one_decision)
+{
+    static const char *const created[] = {"2025-11-20T09:00:00Z", "2025-11-20T07:00:00Z",
+                                          "2025-11-20T08:00:00Z"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(created); i++)
+        machines[i].created = created[i];
+    keep_busy(0, true);
+    scale_to(2, "01A");
+    cr_assert_eq(count_marked(), 3);
+    scale_to(4, "01UP");
+    cr_expect_eq(result.returned, 2);
+    cr_expect(*machines[1].mark, "the oldest node stays marked");
+    cr_expect_not(*machines[0].mark);
+    cr_expect_not(*machines[2].mark);
 }
 
 /* Serving machines would be removed without a drain. */
@@ -546,6 +568,31 @@ Test(leave, growth_takes_no_node_back_that_is_not_ready_or_whose_deletion_was_se
     cr_expect_eq(result.returned, 0);
     cr_expect_eq(asked_for, 6, "it is still there, and counts no more");
     cr_expect_eq(count_marked(), 1);
+}
+
+Test(leave, a_pod_of_a_custom_controller_keeps_its_node)
+{
+    keep_busy(0, false);
+    for (int i = 0; i < machine_count - 1; i++)
+        machines[i].owner = "CloneSet";
+    scale_to(3, "01A");
+    cr_expect_eq(count_marked(), 1, "%s", result.message);
+    cr_expect(*machines[machine_count - 1].mark);
+    cr_expect_not_null(strstr(result.message, "its controller is a custom one, CloneSet"), "%s",
+                       result.message);
+}
+
+Test(leave, without_keep_a_pod_of_a_custom_controller_is_evicted)
+{
+    keep_busy(0, false);
+    for (int i = 0; i < machine_count; i++)
+        machines[i].owner = "CloneSet";
+    config.unneeded.keep = AS_KEEP_LOCAL_STORAGE;
+    scale_to(3, "01A");
+    cr_expect_eq(count_marked(), 2, "%s", result.message);
+    pass(30 * AS_US_PER_S);
+    cr_expect_eq(evictions, 2);
+    cr_expect_eq(deletions, 2);
 }
 
 Test(leave, empty_nodes_leave_together_and_not_five_at_a_time)

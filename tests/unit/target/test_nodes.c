@@ -58,7 +58,8 @@ static void read_nodes(const struct as_instance *instances, size_t count, bool w
 {
     const unsigned before = told;
     const struct as_group_view view = list(instances, count);
-    struct as_nodes_reading *reading = as_nodes_read_start(&client, &view, with_pods, keep, NULL);
+    struct as_nodes_reading *reading =
+        as_nodes_read_start(&client, &view, with_pods, AS_KEEP_DEFAULT, keep, NULL);
     cr_assert_not_null(reading);
     cr_assert_eq(told, before, "told in the same turn");
     world_run(&world);
@@ -284,7 +285,7 @@ static void read_many(void)
     }
     told = 0;
     const struct as_group_view view = list(instances, 100);
-    reading = as_nodes_read_start(&client, &view, true, keep, NULL);
+    reading = as_nodes_read_start(&client, &view, true, AS_KEEP_DEFAULT, keep, NULL);
     cr_assert_not_null(reading);
     world_run(&world);
     cr_assert_eq(told, 1);
@@ -326,7 +327,8 @@ Test(nodes, with_a_label_are_the_instances)
                     "{\"providerID\":\"openstack://RegionOne/8c9d\"}}"));
     answer("GET", PODS("a"), 200, LIST_OF("PodList", "", POD("p", "", "")));
     answer("GET", PODS("c"), 200, LIST_OF("PodList", "", ""));
-    struct as_nodes_reading *reading = as_nodes_read_start(&client, &view, true, keep, NULL);
+    struct as_nodes_reading *reading =
+        as_nodes_read_start(&client, &view, true, AS_KEEP_DEFAULT, keep, NULL);
     cr_assert_not_null(reading);
     world_run(&world);
     cr_assert_eq(outcome.reason, AS_REASON_APPLIED, "%s", outcome.message);
@@ -344,7 +346,8 @@ Test(nodes, nothing_is_told_after_a_cancel)
 {
     static const struct as_instance instances[] = {{.id = "i-1"}, {.id = "i-2"}};
     const struct as_group_view view = list(instances, 2);
-    struct as_nodes_reading *reading = as_nodes_read_start(&client, &view, true, keep, NULL);
+    struct as_nodes_reading *reading =
+        as_nodes_read_start(&client, &view, true, AS_KEEP_DEFAULT, keep, NULL);
     as_nodes_read_cancel(reading);
     world_run(&world);
     cr_expect_eq(told, 0);

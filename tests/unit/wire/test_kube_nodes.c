@@ -384,6 +384,9 @@ Test(kube_node_pods, may_block)
          NEVER "it is annotated cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\""},
         {POD_WITH("", "", ""), NEVER "no controller would make it anew ("},
         {POD_WITH(",\"ownerReferences\":[{\"kind\":\"ReplicaSet\"}]", "", ""), NEVER "no contr"},
+        {POD_WITH(OWNED("CloneSet"), "", ""),
+         NEVER "its controller is a custom one, CloneSet (cluster-autoscaler.kubernetes.io/safe-"},
+        {POD_WITH(OWNED("CloneSet") ANNOTATED(SAFE("true")), EMPTY, ""), NULL},
         {POD_WITH(ANNOTATED(SAFE("true")), EMPTY, ""), NULL},
         {POD_WITH(RS, EMPTY, ""), NEVER "its volume v1 is on the node (" LOCALS},
         {POD_WITH(RS ANNOTATED(SAFE("true")), EMPTY, ""), NULL},
@@ -412,6 +415,28 @@ Test(kube_node_pods, may_block)
                           strncmp(blocking, rows[i].blocking, strlen(rows[i].blocking)) == 0,
                       "row %zu: %s", i, blocking);
     }
+    as_kube_node_pods_deinit(&pods);
+}
+
+Test(kube_node_pods, block_by_the_classes_that_are_kept)
+{
+    static const struct {
+        const char *json;
+        unsigned keep;
+        bool blocks;
+    } rows[] = {
+        {POD_WITH(OWNED("CloneSet"), "", ""), AS_KEEP_DEFAULT, true},
+        {POD_WITH(OWNED("CloneSet"), EMPTY, ""), AS_KEEP_LOCAL_STORAGE, false},
+        {POD_WITH("", "", ""), AS_KEEP_UNREPLICATED, true},
+        {POD_WITH("", "", ""), 0, false},
+        {POD_WITH(RS, EMPTY, ""), AS_KEEP_LOCAL_STORAGE, true},
+        {POD_WITH(RS, EMPTY, ""), AS_KEEP_UNREPLICATED, false},
+        {POD_WITH(RS ANNOTATED(SAFE("false")), "", ""), 0, true},
+        {POD_WITH(RS, "", ""), AS_KEEP_DEFAULT, false},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
+        cr_expect_eq(as_kube_node_pod_blocks(read_pod(rows[i].json), rows[i].keep), rows[i].blocks,
+                     "row %zu", i);
     as_kube_node_pods_deinit(&pods);
 }
 
