@@ -113,6 +113,16 @@ static void make_instances(struct fleet *fleet, size_t group)
     assert(missing <= 0);
 }
 
+/* The time begins anew when more are missing. */
+static void see_missing(struct fleet *fleet, size_t group)
+{
+    struct fleet_group *of = &fleet->groups[group];
+    const int32_t missing = of->size - count_instances(fleet, group);
+    if (missing <= 0 || missing > of->missing)
+        of->missing_since = fleet->now;
+    of->missing = missing > 0 ? missing : 0;
+}
+
 static void boot(struct fleet *fleet, struct fleet_node *node)
 {
     const struct fleet_group *of = &fleet->groups[node->group];
@@ -312,8 +322,10 @@ static void schedule(struct fleet *fleet)
 void fleet_tick(struct fleet *fleet, as_wall_time now)
 {
     fleet->now = now;
-    for (size_t i = 0; i < fleet->group_count; i++)
+    for (size_t i = 0; i < fleet->group_count; i++) {
         make_instances(fleet, i);
+        see_missing(fleet, i);
+    }
     for (size_t i = 0; i < FLEET_NODES; i++) {
         if (fleet->nodes[i].is_used)
             boot(fleet, &fleet->nodes[i]);

@@ -32,6 +32,8 @@ struct fleet_group {
     bool is_unreadable, is_busy; /* busy: the provider is changing it */
     as_maybe_time drain_failed;
     double price;
+    int32_t missing; /* instances that it was asked for and does not have */
+    as_wall_time missing_since;
 };
 
 /* An initializer: nodes of two cores and 8 GiB, for which the provider has room and which come in

@@ -114,6 +114,9 @@ static void fill_members(const struct fleet *fleet, size_t group, struct as_aren
     qsort(names, member->node_count, sizeof(*names), compare_texts);
     member->nodes = names;
     member->removable = member->node_count > 0 ? member->overdue : 0;
+    if (!member->has_open_growth &&
+        fleet->now.us - of->missing_since.us >= of->ready_timeout_us)
+        member->unregistered = of->missing;
     member->size = of->is_unreadable ? -1 : fleet_get_size(fleet, group);
     member->in_progress = of->is_busy;
     member->drain_failed = of->drain_failed;
@@ -151,6 +154,8 @@ static struct as_survey_member *make_members(const struct fleet *fleet,
             .is_kept = given->is_kept,
             .has_open_growth = given->has_open_growth,
             .refused = given->refused,
+            .in_doubt = given->in_doubt,
+            .open_at = given->open_at,
             .last_size = given->last_size,
             .configured = make_template(fleet, group, arena),
             .has_price = fleet->groups[group].price > 0,
