@@ -116,6 +116,21 @@ static void fill_queue(const struct fleet *fleet, bool is_largest_first, struct 
     }
 }
 
+static bool is_template(const struct fleet *looked, const struct fleet_node *node)
+{
+    return node->is_used && node->is_ready && !node->is_marked &&
+           looked->now.us - node->ready_since.at.us >= AS_NODE_TEMPLATE_READY_US;
+}
+
+/* What runs on each node of a group is known once the group has a node. */
+static bool seems_to_fit(const struct fleet *looked, const struct fleet_pod *pod, size_t group)
+{
+    bool is_known = pod->shape != FLEET_PORT;
+    for (size_t i = 0; i < FLEET_NODES && !is_known; i++)
+        is_known = looked->nodes[i].group == (int)group && is_template(looked, &looked->nodes[i]);
+    return !is_known || fleet_fits_new(looked, pod, group);
+}
+
 /* Pods that have no place, and would fit a new node of the group. */
 static int32_t count_homeless_in(const struct queue *queue, struct packing packing, size_t group)
 {
@@ -126,7 +141,7 @@ static int32_t count_homeless_in(const struct queue *queue, struct packing packi
         for (size_t j = 0; j < packing.count && !is_placed; j++)
             is_placed = fleet_fits_new(queue->fleet, pod, (size_t)packing.rooms[j].group) &&
                         take_room(&packing.rooms[j], &queue->fleet->shapes[pod->shape]);
-        count += !is_placed && fleet_fits_new(queue->fleet, pod, group);
+        count += !is_placed && seems_to_fit(queue->fleet, pod, group);
     }
     return count;
 }

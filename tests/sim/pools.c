@@ -392,7 +392,8 @@ static unsigned count_pods(const struct fleet *fleet, int shape)
 {
     unsigned count = 0;
     for (size_t i = 0; i < FLEET_PODS; i++)
-        count += fleet->pods[i].is_used && (shape < 0 || fleet->pods[i].shape == shape);
+        count += fleet->pods[i].is_used && fleet->pods[i].shape != FLEET_DAEMON &&
+                 (shape < 0 || fleet->pods[i].shape == shape);
     return count;
 }
 
@@ -404,7 +405,11 @@ static void on_pods(struct world *world, void *subject, uint64_t argument)
     (void)argument;
     if (world->is_calm)
         return;
-    const int shape = shapes[between(world, 0, (int64_t)AS_ARRAY_SIZE(shapes) - 1)];
+    int shape = shapes[between(world, 0, (int64_t)AS_ARRAY_SIZE(shapes) - 1)];
+    if (fleet->has_daemons && chance(world, 150)) {
+        trouble_note(world, TROUBLE_DAEMON_PORT);
+        shape = FLEET_PORT;
+    }
     const int64_t count = between(world, 1, 8);
     const bool is_more = chance(world, 550) && count_pods(fleet, -1) + count <= PODS_MAX;
     fleet->now = true_wall(world);
@@ -451,6 +456,7 @@ void pools_start(struct world *world)
         };
     }
     fleet_init(&pools->fleet, groups, FLEET_GROUPS, true_wall(world));
+    pools->fleet.has_daemons = chance(world, 300);
     if (as_matcher_init(&pools->watchdog, "alertname=A0", &error) != 0)
         abort();
     pools->disturbed_at = INT64_MIN / 2;
@@ -519,7 +525,8 @@ static void make_group(struct world *world, struct target_spec *target, int grou
     target->is_group = true;
     target->ready_timeout = world->pools->fleet.groups[group].ready_timeout_us / SECOND;
     target->unneeded_for = chance(world, 800) ? between(world, 20, 180) : 600;
-    target->min = (int32_t)between(world, 0, 2);
+    target->min =
+        (int32_t)between(world, world->pools->fleet.has_daemons, 2); /* see seems_to_fit */
     target->max = target->min + (int32_t)between(world, 1, 10);
     target->dry_run = chance(world, 40);
 }

@@ -203,6 +203,7 @@ enum trouble {
     TROUBLE_GROUP_AT_MIN,
     TROUBLE_GROUP_FAILS,
     TROUBLE_ORDERED_IN_VAIN,
+    TROUBLE_DAEMON_PORT,
     TROUBLE_MESSAGES, /* by all that befell one notification: 16 combinations */
     TROUBLE_COUNT = TROUBLE_MESSAGES + 16
 };

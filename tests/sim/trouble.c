@@ -135,6 +135,7 @@ static const char *const names[TROUBLE_COUNT] = {
     [TROUBLE_NODE_RETURNED] = "node that was leaving taken back into service",
     [TROUBLE_GROUP_FAILS] = "request for a node group fails or stays in doubt, as all of them",
     [TROUBLE_ORDERED_IN_VAIN] = "instances ordered by others that never come",
+    [TROUBLE_DAEMON_PORT] = "pods wait for a port that a DaemonSet has on each node",
     [TROUBLE_GROUP_AT_MIN] = "unneeded node looked at that its group's minimum keeps",
 };
 

@@ -54,6 +54,14 @@ void fleet_init(struct fleet *fleet, const struct fleet_group *groups, size_t co
     make_shape(fleet, 4, 200, 64 * MIB);
     fleet->shapes[4].eviction = AS_EVICTION_REFUSED;
     make_shape(fleet, 5, 1000000, 64 * MIB);
+    make_shape(fleet, FLEET_DAEMON, 0, 0);
+    fleet->shapes[FLEET_DAEMON].eviction = AS_EVICTION_DAEMON;
+    make_shape(fleet, FLEET_PORT, 100, 64 * MIB);
+    for (int i = FLEET_DAEMON; i <= FLEET_PORT; i++) {
+        static const struct as_host_port port = {.ip = "0.0.0.0", .protocol = "TCP", .port = 9100};
+        fleet->shapes[i].ports = &port;
+        fleet->shapes[i].port_count = 1;
+    }
     for (size_t i = 0; i < count; i++)
         fleet->labels[i] = make_labels(fleet, "pool", groups[i].name, NULL);
 }
@@ -113,6 +121,7 @@ static void make_instances(struct fleet *fleet, size_t group)
     assert(missing <= 0);
 }
 
+
 /* The time begins anew when more are missing. */
 static void see_missing(struct fleet *fleet, size_t group)
 {
@@ -123,12 +132,26 @@ static void see_missing(struct fleet *fleet, size_t group)
     of->missing = missing > 0 ? missing : 0;
 }
 
+static void add_daemon(struct fleet *fleet, const struct fleet_node *node)
+{
+    size_t i = 0;
+    while (i < FLEET_PODS && fleet->pods[i].is_used)
+        i++;
+    assert(i < FLEET_PODS);
+    fleet->pods[i] = (struct fleet_pod){.is_used = true,
+                                        .shape = FLEET_DAEMON,
+                                        .node = (int)(node - fleet->nodes),
+                                        .created = fleet->now};
+}
+
 static void boot(struct fleet *fleet, struct fleet_node *node)
 {
     const struct fleet_group *of = &fleet->groups[node->group];
     const int64_t age_us = fleet->now.us - node->made.us;
-    const bool was_ready = node->is_ready;
+    const bool was_ready = node->is_ready, was_node = node->is_node;
     node->is_node = node->is_node || (!of->is_broken && age_us >= of->boot_us);
+    if (node->is_node && !was_node && fleet->has_daemons)
+        add_daemon(fleet, node);
     node->is_ready = node->is_node && age_us >= 2 * of->boot_us && !node->is_cut_off;
     if (node->is_ready != was_ready)
         node->ready_since = (as_maybe_time){true, fleet->now};
@@ -140,6 +163,10 @@ static void remove_node(struct fleet *fleet, struct fleet_node *node)
         struct fleet_pod *pod = &fleet->pods[i];
         if (!pod->is_used || pod->node != (int)(node - fleet->nodes))
             continue;
+        if (pod->shape == FLEET_DAEMON) {
+            pod->is_used = false;
+            continue;
+        }
         pod->node = -1;
         pod->is_unschedulable = false;
         pod->created = fleet->now;
@@ -273,6 +300,7 @@ static bool admits(const struct fleet *fleet, const struct as_pod_shape *shape, 
 struct load { /* of a node */
     int64_t cpu, memory;
     uint64_t loners; /* bits */
+    bool has_port;   /* the only one that shapes want is taken */
 };
 
 static void add_load(struct load *load, const struct as_pod_shape *shape)
@@ -280,6 +308,7 @@ static void add_load(struct load *load, const struct as_pod_shape *shape)
     load->cpu += shape->requests.amount[AS_RES_CPU];
     load->memory += shape->requests.amount[AS_RES_MEMORY];
     load->loners |= shape->loner;
+    load->has_port |= shape->port_count > 0;
 }
 
 static bool has_room(const struct fleet *fleet, const struct fleet_node *node,
@@ -287,7 +316,8 @@ static bool has_room(const struct fleet *fleet, const struct fleet_node *node,
 {
     struct load with = *load;
     add_load(&with, shape);
-    return !(shape->loner & load->loners) && with.cpu <= fleet->groups[node->group].cpu &&
+    return !(shape->loner & load->loners) && !(shape->port_count > 0 && load->has_port) &&
+           with.cpu <= fleet->groups[node->group].cpu &&
            with.memory <= fleet->groups[node->group].memory;
 }
 
@@ -355,7 +385,7 @@ size_t fleet_count_waiting(const struct fleet *fleet)
 bool fleet_fits_new(const struct fleet *fleet, const struct fleet_pod *pod, size_t group)
 {
     const struct as_pod_shape *shape = &fleet->shapes[pod->shape];
-    return admits(fleet, shape, (int)group) &&
+    return admits(fleet, shape, (int)group) && !(fleet->has_daemons && shape->port_count > 0) &&
            shape->requests.amount[AS_RES_CPU] <= fleet->groups[group].cpu &&
            shape->requests.amount[AS_RES_MEMORY] <= fleet->groups[group].memory;
 }

@@ -18,7 +18,7 @@
 #define FLEET_GROUPS 4
 #define FLEET_NODES  128
 #define FLEET_PODS   512
-#define FLEET_SHAPES 6
+#define FLEET_SHAPES 8
 
 struct fleet_group {
     const char *name;    /* also its nodes' label "pool" */
@@ -75,7 +75,11 @@ struct fleet {
     struct as_arena arena;
     as_wall_time now;
     unsigned evicted; /* pods whose node left */
+    bool has_daemons; /* each node has a pod of FLEET_DAEMON, from its first moment on */
 };
+
+#define FLEET_DAEMON 6 /* shape of a DaemonSet with a host port */
+#define FLEET_PORT   7 /* shape that wants the same host port */
 
 /* The shapes: 0 and 1 fit everywhere, 2 only where "pool" is the first group's name, 3 is alone on
  * its node, 4 may not be evicted, 5 is larger than any node. */
