@@ -121,7 +121,6 @@ static void make_instances(struct fleet *fleet, size_t group)
     assert(missing <= 0);
 }
 
-
 /* The time begins anew when more are missing. */
 static void see_missing(struct fleet *fleet, size_t group)
 {

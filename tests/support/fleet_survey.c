@@ -114,8 +114,7 @@ static void fill_members(const struct fleet *fleet, size_t group, struct as_aren
     qsort(names, member->node_count, sizeof(*names), compare_texts);
     member->nodes = names;
     member->removable = member->node_count > 0 ? member->overdue : 0;
-    if (!member->has_open_growth &&
-        fleet->now.us - of->missing_since.us >= of->ready_timeout_us)
+    if (!member->has_open_growth && fleet->now.us - of->missing_since.us >= of->ready_timeout_us)
         member->unregistered = of->missing;
     member->size = of->is_unreadable ? -1 : fleet_get_size(fleet, group);
     member->in_progress = of->is_busy;
