@@ -220,7 +220,8 @@ def test_an_api_server_that_hangs_is_asked_again(make, machines, control_plane):
     daemon = make(provider={"timeout": "2s"})
     with paused(control_plane):
         fire(daemon, "Busy")
-        eventually(lambda: "outcome=timeout" in daemon.process.log_text(), 60, what="it is told")
+        # A connection that exists times out. On a new one the TLS handshake hangs: nothing was sent.
+        eventually(lambda: re.search("outcome=(timeout|unreachable)", daemon.process.log_text()), 60, what="it is told")
     eventually(lambda: machines.size(path) == 4, 120, what="it has grown")
     steadily(lambda: machines.size(path) == 4, 3)
 
