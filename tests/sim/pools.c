@@ -34,6 +34,12 @@ int pools_find_group(const struct world *world, const char *id)
     return -1;
 }
 
+bool pools_fails(const struct world *world, const char *id)
+{
+    const int group = pools_find_group(world, id);
+    return group >= 0 && world->pools->moods[group] == MOOD_FAILS;
+}
+
 bool pools_has(const struct world *world, const struct server_target *target)
 {
     return world->pools && (target->group >= 0 || strncmp(target->id, "pool/", 5) == 0);
@@ -498,7 +504,7 @@ void pools_calm_down(struct world *world)
     for (int i = 0; i < FLEET_GROUPS; i++) {
         pools->fleet.groups[i].is_busy = false;
         if (i == pools->lacking && !is_without_capacity(pools, i)) {
-            set_mood(world, i, (enum mood)between(world, MOOD_REFUSES, MOOD_TELLS));
+            set_mood(world, i, (enum mood)between(world, MOOD_REFUSES, MOOD_FAILS));
             order_in_vain(world, i);
         }
         if (i != pools->lacking)

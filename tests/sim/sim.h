@@ -413,6 +413,7 @@ void pools_randomize(struct world *world, struct spec *spec);
 bool pools_is_watchdog(const struct world *world, const struct alert *alert);
 void pools_note_heard(struct world *world, const struct alert *alert); /* by the daemon */
 int pools_find_group(const struct world *world, const char *id);
+bool pools_fails(const struct world *world, const char *id); /* each request for this group */
 bool pools_has(const struct world *world, const struct server_target *target); /* group or pool */
 int32_t pools_get_size(const struct world *world, const struct server_target *target);
 void pools_set_size(struct world *world, int group, int32_t size); /* others do */
