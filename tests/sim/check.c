@@ -422,6 +422,8 @@ static void check_action(struct world *world, const struct as_action_record *rec
     const bool was_set = record->decision || (record->command && record->attempts > 0);
     if (record->outcome == AS_REASON_SUPERSEDED && record->is_late)
         forget_superseded(world, record);
+    if (was_set && record->outcome != AS_REASON_APPLIED)
+        target->rival.is_mistaken = true; /* its own size is in doubt */
     if (!was_set || record->outcome != AS_REASON_APPLIED)
         return;
     if (target->last.set && target->last.to == record->to)

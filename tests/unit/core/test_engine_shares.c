@@ -483,6 +483,24 @@ Test(engine_shares, a_decrease_in_doubt_keeps_its_share)
     end(&h);
 }
 
+Test(engine_shares, a_decrease_that_fails_again_and_again_is_proven_anew)
+{
+    WITH_WORLD(h, workers);
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "b";
+    for (int i = 0; i < 8; i++)
+        harness_script(&h,
+                       (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
+    fire(&h, "Idle", 990);
+    tick(&h, 29);
+    cr_expect(has(said(&h), "scale b"), "it is tried again");
+    tick(&h, 300);
+    const char *text = said(&h);
+    const char *again = strstr(text, "scale b"), *look = strstr(text, "look at workers");
+    cr_expect(look && (!again || look < again), "%s", text);
+    end(&h);
+}
+
 /* ---- `after`: pods grow after the nodes, and shrink before them */
 
 /* `api` runs on the nodes of `named`. */

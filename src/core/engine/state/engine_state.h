@@ -208,7 +208,8 @@ struct share {           /* what a pool has decided for this group (engine_share
     char **take;         /* names of the nodes that leave */
     size_t take_count;
     as_mono_time until;
-    uint64_t serial; /* of the newest incident at the decision */
+    as_mono_time proof_until; /* a decrease is not requested later: its proof is too old */
+    uint64_t serial;          /* of the newest incident at the decision */
     struct as_moment at;
 };
 

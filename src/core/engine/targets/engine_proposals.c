@@ -214,7 +214,7 @@ static void propose_share(struct as_engine *engine, const struct target *target,
                           struct proposals *proposals)
 {
     const struct share *share = &target->share;
-    if (!share->pool)
+    if (!share->pool || (!share->is_up && share->proof_until.us <= engine->mono.us))
         return;
     int64_t to = share->to;
     if (!share->is_up && to < target->replicas - (int64_t)share->take_count)

@@ -39,6 +39,7 @@ void share_give(struct as_engine *engine, struct target *pool, struct target *gr
         .serial = engine->next_serial,
         .at = moment_now(engine),
     };
+    share->proof_until = share->until;
     memcpy(share->decision, terms->decision, AS_ULID_SIZE);
     pool->pool.shares++;
     group->dirty = true;
@@ -151,7 +152,7 @@ as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
 void share_prolong(struct target *group, as_mono_time until)
 {
     if (group->share.pool && group->share.until.us < until.us)
-        group->share.until = until;
+        group->share.until = group->share.proof_until = until;
 }
 
 void share_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome)

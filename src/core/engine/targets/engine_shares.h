@@ -4,10 +4,10 @@
  *
  * A share ends when it is applied, when it has failed, or after SHARE_US. It does not end while its
  * request is open, while `after` holds the group, or while a limit over all targets holds an
- * increase. A decrease that such a limit holds is decided anew, with a new proof. If an increase
- * fails, the group backs off and its pool decides the rest at once. A share that is not asked for
- * yet ends with the last incident of its rule. Shares are not stored: after a restart, and after
- * new rules, pools decide anew.
+ * increase. A decrease that such a limit holds, or that still fails after SHARE_US, is decided
+ * anew, with a new proof. If an increase fails, the group backs off and its pool decides the rest
+ * at once. A share that is not asked for yet ends with the last incident of its rule. Shares are
+ * not stored: after a restart, and after new rules, pools decide anew.
  */
 #ifndef ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
 #define ALERTSCALER_SRC_CORE_ENGINE_TARGETS_ENGINE_SHARES_H
