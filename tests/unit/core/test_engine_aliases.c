@@ -174,6 +174,7 @@ Test(engine_aliases, a_label_is_refused_while_a_named_group_cannot_be_read)
     harness_stop(&h);
 }
 
+/* One answer may be wrong: it counts once it has been repeated for a minute. */
 Test(engine_aliases, a_group_that_does_not_exist_has_no_resources)
 {
     START(h, named_and_any, "other", "cloud/2");
@@ -181,8 +182,140 @@ Test(engine_aliases, a_group_that_does_not_exist_has_no_resources)
     harness_reload(&h, &named_and_any);
     (void)said(&h);
     fire(&h, "Any,pool=other", 990);
+    cr_assert(has(said(&h), "failed other target_not_allowed"));
+    cr_assert(has(h.last_message, "target_not_found"), "%s", h.last_message);
+    tick(&h, 50);
+    cr_assert_not(has(said(&h), "scale other"));
+    tick(&h, 120);
     cr_assert(has(said(&h), "acted other 4>6 applied"));
     harness_stop(&h);
+}
+
+Test(engine_aliases, a_label_that_does_not_exist_any_more_delays_another_label_only_for_a_time)
+{
+    START(h, any, "web", "cloud/1", "other", "cloud/2");
+    order(&h, AS_ORDER_PAUSE, GROUP "web", 0);
+    harness_target(&h, GROUP "web")->failure = AS_REASON_TARGET_NOT_FOUND;
+    harness_crash(&h, 1);
+    fire(&h, "Any,pool=other", 990);
+    tick(&h, 30);
+    cr_assert_not(has(said(&h), "scale other"));
+    tick(&h, 150);
+    cr_assert(has(said(&h), "acted other 4>6 applied"));
+    harness_stop(&h);
+}
+
+/* After a start, and after a reload: `failure` is the first answer of the group of another label.
+ */
+static void check_first_answer(enum as_reason failure, bool is_reload)
+{
+    START(h, any, "web", "cloud/1", "uuid", "cloud/1");
+    order(&h, AS_ORDER_PAUSE, GROUP "web", 0);
+    harness_target(&h, GROUP "web")->failure = failure;
+    if (is_reload)
+        harness_reload(&h, &any);
+    else
+        harness_crash(&h, 1);
+    (void)said(&h);
+    fire(&h, "Any,pool=uuid", 990);
+    cr_assert(has(said(&h), "failed uuid target_not_allowed"));
+    harness_target(&h, GROUP "web")->failure = 0;
+    tick(&h, 600);
+    const char *text = said(&h);
+    cr_assert(has(text, "observe web"), "%s", text);
+    cr_assert_not(has(text, "scale uuid"), "%s", text);
+    harness_stop(&h);
+}
+
+Test(engine_aliases, a_first_answer_that_denies_a_group_does_not_open_its_lock)
+{
+    static const enum as_reason failures[] = {AS_REASON_TARGET_NOT_FOUND, AS_REASON_REJECTED,
+                                              AS_REASON_UNREACHABLE};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(failures); i++) {
+        check_first_answer(failures[i], false);
+        check_first_answer(failures[i], true);
+    }
+}
+
+/* A pool may exist whose reading is refused: nobody knows what it shares. */
+Test(engine_aliases, a_refused_reading_never_says_that_a_group_does_not_exist)
+{
+    START(h, any, "web", "cloud/1", "uuid", "cloud/1");
+    order(&h, AS_ORDER_PAUSE, GROUP "web", 0);
+    harness_target(&h, GROUP "web")->failure = AS_REASON_REJECTED;
+    harness_crash(&h, 1);
+    fire(&h, "Any,pool=uuid", 990);
+    tick(&h, 3600);
+    cr_assert_not(has(said(&h), "scale uuid"));
+    cr_assert(has(h.last_message, GROUP "web, which is not read: rejected"), "%s", h.last_message);
+    order(&h, AS_ORDER_RESUME, GROUP "web", 0); /* what the message leads to */
+    tick(&h, 120);
+    cr_assert(has(said(&h), "acted uuid 4>6 applied"));
+    harness_stop(&h);
+}
+
+/* The group was deleted and made again: the name and a new id. */
+Test(engine_aliases, a_group_made_anew_is_compared_with_new_readings)
+{
+    START(h, named_and_any, "web", "cloud/1", "uuid", "cloud/1", "new", "cloud/2");
+    order(&h, AS_ORDER_PAUSE, "web", 0);
+    fire(&h, "Any,pool=uuid", 990);
+    cr_assert(has(said(&h), "failed uuid target_not_allowed"));
+    harness_target(&h, "web")->backing[0] = "cloud/2";
+    tick(&h, 1);
+    fire(&h, "Any,pool=new", 990);
+    const char *text = said(&h);
+    cr_assert(has(text, "failed new target_not_allowed"), "%s", text);
+    cr_assert_not(has(text, "scale new"), "%s", text);
+    harness_stop(&h);
+}
+
+Test(engine_aliases, a_group_that_gains_a_resource_is_compared_with_new_readings)
+{
+    static const struct spec calm = {
+        .targets = {{.name = "any",
+                     .is_group = true,
+                     .family = "cloud",
+                     .address = "{{ .Labels.pool }}",
+                     .allow = "*",
+                     .max = 20}},
+        .rules = {{.name = "any", .match = {"alertname=Any"}, .target = "any", .up = 2}},
+    };
+    START(h, calm, "uuid", "cloud/1", "web", "cloud/2");
+    order(&h, AS_ORDER_PAUSE, GROUP "uuid", 0);
+    fire(&h, "Any,pool=web", 990);
+    cr_assert(has(said(&h), "acted web 4>6 applied"));
+    harness_target(&h, GROUP "uuid")->backing[0] = "cloud/3";
+    harness_target(&h, GROUP "web")->backing[0] = "cloud/3";
+    tick(&h, 1);
+    resolve(&h, "Any,pool=web", 995);
+    fire(&h, "Any,pool=web", 999);
+    tick(&h, 120);
+    const char *text = said(&h);
+    cr_assert(has(text, "observe uuid"), "%s", text);
+    cr_assert_not(has(text, "scale web"), "%s", text);
+    harness_stop(&h);
+}
+
+/* The new reading fails: what was read before says nothing about the new resource. */
+Test(engine_aliases, a_new_reading_that_fails_is_no_reading)
+{
+    static const enum as_reason failures[] = {AS_REASON_TARGET_NOT_FOUND, AS_REASON_UNREACHABLE};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(failures); i++) {
+        START(h, named_and_any, "web", "cloud/1", "new", "cloud/2");
+        order(&h, AS_ORDER_PAUSE, "web", 0);
+        tick(&h, 30);
+        harness_target(&h, "web")->failure = failures[i];
+        fire(&h, "Any,pool=new", 990);
+        tick(&h, 30);
+        harness_target(&h, "web")->failure = 0;
+        harness_target(&h, "web")->backing[0] = "cloud/2";
+        tick(&h, 600);
+        const char *text = said(&h);
+        cr_assert(has(text, "failed new target_not_allowed"), "%s", text);
+        cr_assert_not(has(text, "scale new"), "%s", text);
+        harness_stop(&h);
+    }
 }
 
 /* A cloud may deny a group for a moment, and then have it again. */

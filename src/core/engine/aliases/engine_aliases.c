@@ -16,7 +16,10 @@
 
 /* What was read longer ago is read anew before another target relies on it. */
 #define BACKING_AGE_US (10 * AS_US_PER_MIN)
-#define OBSTACLE_MAX   (AS_MESSAGE_SIZE - 1)
+/* A rival that was not found for this time does not exist. A cloud may deny a group for a moment.
+ */
+#define MISSING_US   AS_US_PER_MIN
+#define OBSTACLE_MAX (AS_MESSAGE_SIZE - 1)
 
 enum rank { RANK_NEW, RANK_STORED, RANK_FIXED };
 
@@ -66,14 +69,21 @@ static bool is_rival(const struct as_engine *engine, const struct target *target
     return is_of_family(engine, other, target->config->family);
 }
 
+static bool has_name(const struct backing *backing, const char *name)
+{
+    for (size_t i = 0; i < backing->count; i++) {
+        if (strcmp(backing->names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* NULL: none. */
 static const char *find_common(const struct backing *a, const struct backing *b)
 {
     for (size_t i = 0; i < a->count; i++) {
-        for (size_t j = 0; j < b->count; j++) {
-            if (strcmp(a->names[i], b->names[j]) == 0)
-                return a->names[i];
-        }
+        if (has_name(b, a->names[i]))
+            return a->names[i];
     }
     return NULL;
 }
@@ -134,8 +144,13 @@ bool alias_is_awaited(const struct target *target)
 
 static void keep(struct backing *backing, const char *const *names, size_t count)
 {
+    for (size_t i = 0; i < count; i++) {
+        if (!has_name(backing, names[i]))
+            backing->gained = backing->asked;
+    }
     backing_forget(backing);
     backing->is_known = true;
+    backing->read = backing->asked;
     backing->names = as_xcalloc(count + 1, sizeof(*backing->names));
     for (; backing->count < count; backing->count++)
         backing->names[backing->count] = as_xstrdup(names[backing->count]);
@@ -157,12 +172,14 @@ bool aliases_see(struct as_engine *engine, struct target *target,
     backing->is_probe = false;
     if (!backing->is_candidate || target->generation != engine->generation)
         return is_probe;
-    backing->tried = engine->mono;
+    backing->is_due = false;
+    backing->tried = backing->asked;
     backing->outcome = observation->outcome;
-    const bool has_names = backing->is_known && backing->count > 0;
-    if (observation->outcome == AS_REASON_TARGET_NOT_FOUND && !has_names)
-        keep(backing, NULL, 0); /* else the cloud may have it again in a moment */
-    else if (observation->outcome == AS_REASON_APPLIED && target->ref->kind->has_nodes)
+    if (observation->outcome != AS_REASON_TARGET_NOT_FOUND)
+        backing->missing.us = INT64_MIN;
+    else if (backing->missing.us == INT64_MIN)
+        backing->missing = backing->asked;
+    if (observation->outcome == AS_REASON_APPLIED && target->ref->kind->has_nodes)
         keep(backing, observation->backing, observation->backing_count);
     else if (observation->outcome == AS_REASON_APPLIED)
         keep_object(backing, observation->uid);
@@ -170,16 +187,28 @@ bool aliases_see(struct as_engine *engine, struct target *target,
     return is_probe;
 }
 
-/* Whether its resources are not known well enough, and can be read. A target that was only named by
- * its id has no address. */
-static bool is_unread(const struct as_engine *engine, const struct target *target)
+/* What was read of a rival before the target has got a resource says nothing about it: the resource
+ * may be new behind both names. */
+static bool is_older(const struct target *other, const struct target *target)
 {
-    const struct backing *backing = &target->backing;
-    if (target->ref->field_count == 0)
+    return other->backing.tried.us < target->backing.gained.us;
+}
+
+/* Whether the resources of `other` must be read, and can be read, before the target may rely on
+ * them. A target that was only named by its id has no address. */
+static bool is_unread(const struct as_engine *engine, const struct target *other,
+                      const struct target *target)
+{
+    const struct backing *backing = &other->backing;
+    const bool needs_all = get_rank(target) != RANK_FIXED;
+    if (other->ref->field_count == 0)
         return false;
-    return backing->tried.us == INT64_MIN ||
-           (as_time_add(backing->tried.us, BACKING_AGE_US) <= engine->mono.us &&
-            !target_is_backing_off(engine, target));
+    if (backing->tried.us == INT64_MIN)
+        return true;
+    if (target_is_backing_off(engine, other))
+        return needs_all && is_older(other, target) && other->failure == AS_REASON_TARGET_NOT_FOUND;
+    return (needs_all && backing->is_due) || is_older(other, target) ||
+           as_time_add(backing->tried.us, BACKING_AGE_US) <= engine->mono.us;
 }
 
 bool alias_is_stale(const struct target *target)
@@ -194,9 +223,10 @@ bool alias_must_wait(struct as_engine *engine, struct target *target, bool is_us
     if (!has_family(target))
         return false;
     TAILQ_FOREACH (other, &engine->candidates, backing.link) {
-        if (get_rank(other) == RANK_NEW || !is_unread(engine, other) ||
+        if (get_rank(other) == RANK_NEW || !is_unread(engine, other, target) ||
             !is_rival(engine, target, other))
             continue;
+        target_hasten(engine, other);
         await(engine, other);
         must_wait = true;
     }
@@ -223,25 +253,35 @@ static const struct target *find_winner(const struct as_engine *engine, const st
     return NULL;
 }
 
-/* A target of a template whose reading is refused as wrong can never be changed under its name. */
-static bool is_unknown(const struct target *target)
+/* Whether it may have a resource of the target without having been seen with it. */
+static bool is_unknown(const struct target *other, const struct target *target)
 {
-    return !target->backing.is_known && target->ref->field_count > 0 &&
-           !(get_rank(target) == RANK_STORED && target->backing.outcome == AS_REASON_REJECTED);
+    const struct backing *backing = &other->backing;
+    if (other->ref->field_count == 0)
+        return false;
+    if (backing->is_known && backing->read.us >= target->backing.gained.us)
+        return false;
+    return is_older(other, target) || backing->outcome != AS_REASON_TARGET_NOT_FOUND ||
+           backing->missing.us == INT64_MIN ||
+           backing->tried.us < as_time_add(backing->missing.us, MISSING_US);
 }
 
-/* Only for a target of a template: see the header. */
-static const struct target *find_unknown(const struct as_engine *engine,
-                                         const struct target *target)
+/* Only for a target of a template: see the header. All that are found are read again before the
+ * target's next try. */
+static const struct target *find_unknown(struct as_engine *engine, const struct target *target)
 {
-    const struct target *other;
+    const struct target *found = NULL;
+    struct target *other;
     if (get_rank(target) == RANK_FIXED)
         return NULL;
     TAILQ_FOREACH (other, &engine->candidates, backing.link) {
-        if (get_rank(other) != RANK_NEW && is_unknown(other) && is_rival(engine, target, other))
-            return other;
+        if (get_rank(other) == RANK_NEW || !is_unknown(other, target) ||
+            !is_rival(engine, target, other))
+            continue;
+        other->backing.is_due = true;
+        found = found ? found : other;
     }
-    return NULL;
+    return found;
 }
 
 bool alias_is_refused(const struct as_engine *engine, const struct target *target)
@@ -266,7 +306,10 @@ const char *alias_find_obstacle(struct as_engine *engine, const struct target *t
                  winner->ref->id, common);
     else if (unknown)
         snprintf(text, sizeof(text), "it may be the same group as target %s, which is not read: %s",
-                 unknown->ref->id, as_reason_get_word(unknown->backing.outcome));
+                 unknown->ref->id,
+                 unknown->backing.outcome == AS_REASON_APPLIED
+                     ? "not yet"
+                     : as_reason_get_word(unknown->backing.outcome));
     else
         return NULL;
     return as_arena_strdup(&engine->arena, text);
@@ -289,8 +332,9 @@ void aliases_on_rules(struct as_engine *engine)
     struct target *target;
     TAILQ_FOREACH (target, &engine->candidates, backing.link) {
         backing_forget(&target->backing);
-        target->backing.tried.us = INT64_MIN;
-        target->backing.is_awaited = false;
+        target->backing.tried.us = target->backing.missing.us = INT64_MIN;
+        target->backing.read.us = target->backing.gained.us = INT64_MIN;
+        target->backing.is_awaited = target->backing.is_due = false;
         target->dirty = target->dirty || target->backing.is_waiting;
         end_waiting(engine, target);
     }

@@ -12,9 +12,10 @@
  *
  * The loser is observed, and every observation fails with target_not_allowed. A target may change
  * only if the resources of its possible rivals are known too: entries without templates of the same
- * family and, for a target of a template, targets with stored state. Rivals that were never read
- * are read first. If the reading fails, a target of a template is refused; a target of an entry
- * without templates is not, so that one broken group does not stop all. The broken group itself
+ * family and, for a target of a template, targets with stored state. Rivals are read first if they
+ * were not read since the target got its newest resource. If the reading fails, a target of a
+ * template is refused, unless the rival was not found for a minute; a target of an entry without
+ * templates is not refused, so that one broken group does not stop all. The broken group itself
  * cannot change without being read.
  *
  * The resources are kept in memory, are read anew with every observation, and are forgotten when

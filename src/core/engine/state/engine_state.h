@@ -245,7 +245,13 @@ struct backing { /* the resources behind the target (engine_aliases.h); in memor
     bool is_waiting; /* for others' resources */
     char **names;    /* as last read */
     size_t count;
-    as_mono_time tried; /* the last reading; INT64_MIN: not since the rules were loaded */
+    bool is_due;        /* to be read again before a target relies on it */
+    as_mono_time asked; /* when the present reading, or the last one, began */
+    /* When readings began; INT64_MIN: none since the rules were loaded. */
+    as_mono_time tried;   /* the last one */
+    as_mono_time read;    /* the last one that gave names */
+    as_mono_time gained;  /* the first one with the newest name */
+    as_mono_time missing; /* the first one in a row that has not found it */
     enum as_reason outcome;
 };
 

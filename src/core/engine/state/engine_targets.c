@@ -75,7 +75,8 @@ static void note_candidate(struct as_engine *engine, struct target *target)
         !(target->ref->kind->has_nodes || (target->config && target->config->family)))
         return;
     target->backing.is_candidate = true;
-    target->backing.tried.us = INT64_MIN;
+    target->backing.tried.us = target->backing.read.us = INT64_MIN;
+    target->backing.gained.us = target->backing.missing.us = INT64_MIN;
     TAILQ_INSERT_TAIL(&engine->candidates, target, backing.link);
 }
 

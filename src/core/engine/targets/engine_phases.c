@@ -156,6 +156,7 @@ static void observe(struct as_engine *engine, struct target *target)
 {
     struct as_observe_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
     target_set_phase(engine, target, PHASE_OBSERVING);
+    target->backing.asked = engine->mono;
     request->credential = target_note_sender(engine, target);
     target->with_pods = sources_need_pods(target) || growth_needs_pods(target);
     target->with_nodes = sources_need_nodes(target);
@@ -180,6 +181,7 @@ static void observe_backing(struct as_engine *engine, struct target *target)
 {
     target->generation = engine->generation;
     target->backing.is_probe = true;
+    target->backing.asked = engine->mono;
     target_set_phase(engine, target, PHASE_OBSERVING);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
     effect->ticket = target->ticket;
