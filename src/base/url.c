@@ -120,7 +120,7 @@ static void cut(struct as_buf *out, size_t size)
         out->data[out->size = size] = '\0';
 }
 
-/* Removes dot segments (RFC 3986, 5.2.4) and slashes at the end. */
+/* Removes dot segments (RFC 3986, 5.2.4), then slashes in a row and at the end. */
 static void append_path(struct as_buf *out, const char *path)
 {
     const size_t start = out->size;
@@ -134,6 +134,12 @@ static void append_path(struct as_buf *out, const char *path)
         }
         path += size;
     }
+    size_t end = start;
+    for (size_t i = start; i < out->size; i++) {
+        if (out->data[i] != '/' || i == start || out->data[i - 1] != '/')
+            out->data[end++] = out->data[i];
+    }
+    cut(out, end);
     while (out->size > start && out->data[out->size - 1] == '/')
         cut(out, out->size - 1);
 }
@@ -158,7 +164,10 @@ static void append_host(struct as_buf *out, const char *host, size_t size)
     }
     if (is_bracketed)
         name.data[name.size - 1] = '\0';
-    if (is_bracketed && inet_pton(AF_INET6, name.data + 1, &six) == 1)
+    const bool is_six = is_bracketed && inet_pton(AF_INET6, name.data + 1, &six) == 1;
+    if (is_six && IN6_IS_ADDR_V4MAPPED(&six))
+        as_buf_append_str(out, inet_ntop(AF_INET, &six.s6_addr[12], address, sizeof(address)));
+    else if (is_six)
         as_buf_printf(out, "[%s]", inet_ntop(AF_INET6, &six, address, sizeof(address)));
     else if (is_bracketed)
         as_buf_printf(out, "%s]", name.data);
@@ -202,7 +211,7 @@ bool as_url_append_normal(const char *url, struct as_buf *out)
     as_buf_append_str(out, is_https ? "https://" : "http://");
     append_authority(out, authority, size, is_https ? "443" : "80");
     append_path(out, characters.size > 0 ? characters.data : "");
-    if (*query == '?')
+    if (*query == '?' && query[1] && query[1] != '#')
         append_characters(out, query, strcspn(query, "#"), KEPT_BEHIND_HOST);
     return true;
 }

@@ -27,6 +27,13 @@ static bool has_valid_port(const char *text)
     return as_number_parse_i64(colon + 1, digits, &port) == 0 && port > 0 && port <= UINT16_MAX;
 }
 
+/* The normal form does not show slashes in a row. */
+static bool has_empty_segment(const char *text)
+{
+    const char *slashes = strstr(strchr(text, ':') + strlen("://"), "//");
+    return slashes && slashes[strspn(slashes, "/")];
+}
+
 static const char *find_problem(const char *text)
 {
     char host[AS_URL_HOST_SIZE];
@@ -36,6 +43,8 @@ static const char *find_problem(const char *text)
         return "expected http:// or https://, a host, maybe a port and a path; no user name";
     if (strchr(text, '?') || strchr(text, '#'))
         return "it must not have a query or a fragment";
+    if (has_empty_segment(text))
+        return "its path has an empty segment (//)";
     if (!has_valid_port(text))
         return "its port is not between 1 and 65535";
     if (strlen(text) >= AS_EXTERNAL_URL_SIZE)

@@ -25,8 +25,10 @@ bool as_url_is_near(const char *url) AS_MUST_USE;
 
 /* Appends the normal form of an http or https URL (RFC 3986, 6.2.2 and 6.2.3): scheme and host in
  * lower case, no dot at the host's end, no default port, no dot segments, `%7e` as `~`, `%2f` as
- * `%2F`, invalid characters as `%..`, `127.1` as `127.0.0.1`. Fragments and slashes at the path's
- * end are dropped: servers do not tell them apart. The normal form of a normal form is itself.
+ * `%2F`, invalid characters as `%..`, `127.1` and `[::ffff:127.0.0.1]` as `127.0.0.1`. Fragments,
+ * slashes in a row and at the path's end, and a `?` without a query are dropped, although RFC 3986
+ * keeps the last three: most servers do not tell them apart. The normal form of a normal form is
+ * itself.
  * False, with nothing appended, for any other text. */
 bool as_url_append_normal(const char *url, struct as_buf *out) AS_MUST_USE;
 

@@ -66,11 +66,25 @@ static bool judge_status(struct as_talk *talk, const json_t *pool)
     return true;
 }
 
+/* The pool's full name: two names of one pool share it, also while the pool gets other groups. A
+ * zone is a location. Answers of old versions have no name. */
+static bool add_backing(struct as_talk *talk, const json_t *pool)
+{
+    static const char zones[] = "/zones/";
+    const char *name = strstr(answer_text(pool, "selfLink"), "projects/");
+    const char *zone = name ? strstr(name, zones) : NULL;
+    if (!name)
+        return true;
+    return zone ? as_group_add_backing(as_group_get(talk), "gke/%.*s/locations/%s",
+                                       (int)(zone - name), name, zone + strlen(zones))
+                : as_group_add_backing(as_group_get(talk), "gke/%s", name);
+}
+
 static void hear_pool(struct as_talk *talk)
 {
     struct as_group_talk *group = as_group_get(talk);
     const json_t *pool = google_take_answer(talk);
-    if (!pool || !judge_status(talk, pool) || !take_migs(talk, pool))
+    if (!pool || !judge_status(talk, pool) || !take_migs(talk, pool) || !add_backing(talk, pool))
         return;
     if (answer_is_true(pool, "autoscaling.enabled"))
         group->view.controller = "the node pool's own autoscaling";

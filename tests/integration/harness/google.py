@@ -175,7 +175,8 @@ class NodePool:
         return [i for group in self.groups for i in group.present()]
 
     def print(self):
-        return {"name": self.name, "status": self.status, "initialNodeCount": 1, "version": "1.31.5-gke.1233000",
+        return {"name": self.name, "selfLink": f"https://container.googleapis.com/v1/{self.path}",
+                "status": self.status, "initialNodeCount": 1, "version": "1.31.5-gke.1233000",
                 "locations": [group.zones[0] for group in self.groups], "etag": "b", "autoscaling": self.autoscaling,
                 "instanceGroupUrls": [f"{SITE}/{group.path}" for group in self.groups]}
 

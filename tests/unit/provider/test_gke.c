@@ -80,6 +80,31 @@ Test(gke, the_size_is_the_sum_of_the_groups)
     cr_assert_eq(given.talk.view.max, -1);
 }
 
+/* A zone is a location: one pool has one full name. */
+Test(gke, the_full_name_of_the_pool_is_one_of_its_resources)
+{
+    static const char *const links[] = {
+        "https://container.googleapis.com/v1/projects/shop/locations/b/clusters/prod/nodePools/w",
+        "https://container.googleapis.com/v1/projects/shop/zones/b/clusters/prod/nodePools/w",
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(links); i++) {
+        char body[1024];
+        snprintf(body, sizeof(body),
+                 "{\"selfLink\":\"%s\",\"instanceGroupUrls\":[" MIG_URL("b", "grp-b") "]}",
+                 links[i]);
+        given = (struct talker_group){0};
+        begin(AS_GROUP_READ);
+        talker_answer(talk, 200, body);
+        answer_size_of(2);
+        talker_answer(talk, 200, "{}");
+        talker_expect_end(talk, AS_TALK_OK, "");
+        talker_expect_backing(&given,
+                              "gke/projects/shop/locations/b/clusters/prod/nodePools/w gce/grp-b ");
+        if (i + 1 < AS_ARRAY_SIZE(links))
+            talker_end(&given);
+    }
+}
+
 static const char *make_pool(const char *rest)
 {
     static char body[1024];
