@@ -3,16 +3,17 @@ from .kube import path_of
 
 TAINT = "alertscaler.io/draining"
 MARK = "alertscaler.io/drain"
+SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 def make_pod(plane, namespace, node, name, **annotations):
-    """One that runs on the node. Its owner is there, for the garbage collector, and does nothing."""
+    """One that runs on the node. Its owner is there, for the garbage collector, and does nothing. So the pod says that it may be evicted."""
     owner = plane.admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": name}})
     owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": owner["metadata"]["uid"], "controller": True}]
     plane.admin.create({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"namespace": namespace, "name": name, "labels": {"app": "web"}, "ownerReferences": owners,
-                     "annotations": annotations},
+                     "annotations": {SAFE: "true"} | annotations},
         "spec": {"nodeName": node, "schedulerName": "nobody", "terminationGracePeriodSeconds": 0,
                  "containers": [{"name": "web", "image": "web", "resources": {"requests": {"cpu": "500m"}}}]}})
     plane.admin.patch(f"/api/v1/namespaces/{namespace}/pods/{name}/status", {"status": {
