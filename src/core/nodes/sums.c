@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <alertscaler/core/nodes/pool.h>
+
 #define MISSING_FORMAT "node %s: allocatable %s is missing or 0"
 
 static const char *const resource_words[AS_RESOURCE_COUNT] = {
@@ -28,15 +30,17 @@ static double get_larger(double a, double b)
 
 /* The source `nodes` */
 
-static bool goes_with_its_node(const struct as_pod_shape *shape)
+/* Targets with this source have no pool, and its default for expendable pods. */
+bool as_pod_needs_nodes(const struct as_pod_shape *shape)
 {
-    return shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR;
+    return shape->eviction != AS_EVICTION_DAEMON && shape->eviction != AS_EVICTION_MIRROR &&
+           shape->priority >= as_pool_config_default.expendable_below;
 }
 
 static void add_requests(struct as_nodes_seen *seen, const struct as_pod_shape *shape,
                          uint64_t count)
 {
-    for (size_t i = 0; i < AS_RESOURCE_COUNT && !goes_with_its_node(shape); i++)
+    for (size_t i = 0; i < AS_RESOURCE_COUNT && as_pod_needs_nodes(shape); i++)
         seen->requests[i] = as_amount_add(seen->requests[i], shape->requests.amount[i], count);
 }
 

@@ -167,9 +167,11 @@ static void move_away(struct as_survey_work *work, uint32_t node, const struct a
         ->moving++;
 }
 
-static void add_request(struct survey_node *node, const struct as_pod_shape *shape)
+static void add_request(const struct as_survey_work *work, struct survey_node *node,
+                        const struct as_pod_shape *shape)
 {
-    if (shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR)
+    if (shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR ||
+        survey_is_expendable(work, shape))
         return;
     node->requests[AS_RESOURCE_CPU] =
         as_amount_add(node->requests[AS_RESOURCE_CPU], shape->requests.amount[AS_RES_CPU], 1);
@@ -208,7 +210,7 @@ static void weigh_node(struct as_survey_work *work, uint32_t index)
         const struct as_pod_fact *pod = &work->cluster->pods[pods[i]];
         const struct as_pod_shape *shape = pod->shape;
 
-        add_request(node, shape);
+        add_request(work, node, shape);
         if (fact->leaving)
             move_away(work, index, pod);
         if (node->is_receiver)

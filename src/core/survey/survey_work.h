@@ -31,7 +31,7 @@ struct survey_node { /* one for each node of the cluster */
     bool is_starting;
     bool is_candidate;
     enum as_stay stay;                   /* why it is none */
-    int64_t requests[AS_RESOURCE_COUNT]; /* without DaemonSet and mirror pods */
+    int64_t requests[AS_RESOURCE_COUNT]; /* without DaemonSet, mirror and expendable pods */
     double utilization;
     struct survey_load *load; /* of an eligible node: pods that must find room elsewhere */
     size_t load_count;

@@ -218,7 +218,7 @@ static bool waits(const struct pending *pending, const struct as_res_names *name
 {
     const struct as_pod_shape *shape = pod->shape;
     if (pod->is_bound || pod->nominated != AS_NO_NODE || pod->is_leaving ||
-        shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR)
+        !as_pod_needs_nodes(shape))
         return false;
     if (!pending->template)
         return pod->is_unschedulable && !is_of_another(pending, shape);

@@ -137,6 +137,8 @@ Test(node_sums, values)
         /* DaemonSet and mirror pods do not count */
         {"cpu:1000 memory:100; cpu:500 daemon; cpu:300 mirror; cpu:100", NULL, NULL, 0, 10, 1, 1,
          NULL},
+        /* nor do expendable pods, on nodes or pending */
+        {"cpu:1000 memory:100; cpu:500 low; cpu:100", "cpu:50 low", NULL, 4, 10, 1, 1, NULL},
         /* a node that is not ready is open; one that is cordoned or marked is not, but its pods
          * still need a place */
         {"cpu:1000 memory:100 notready; cpu:500", NULL, NULL, 0, 50, 1, 1, NULL},

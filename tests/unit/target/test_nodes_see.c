@@ -202,6 +202,13 @@ Test(nodes_see, without_a_template_each_unschedulable_pod_waits_that_is_not_of_a
     cr_expect_eq(see(NULL, 0).waiting, 0, "of a workload nothing waits for nodes");
 }
 
+Test(nodes_see, for_expendable_pods_no_node_is_requested)
+{
+    add_pending("cpu:500 low");
+    pods[0].is_unschedulable = true;
+    cr_expect_eq(see("spot", 0).waiting, 0);
+}
+
 Test(nodes_see, a_template_that_is_too_long_is_not_kept)
 {
     static char value[AS_NODE_TEMPLATE_TEXT_MAX], text[sizeof(value) + 64];

@@ -33,8 +33,11 @@ struct as_node_sums_request {
                                              whole); NULL: no template */
 };
 
+/* Whether a pod counts in the requests: not pods of DaemonSets, mirror and expendable pods. */
+bool as_pod_needs_nodes(const struct as_pod_shape *shape) AS_MUST_USE;
+
 /* Counts the requests of pending pods and of pods on the nodes, also on nodes that are not open.
- * DaemonSet and mirror pods do not count. Borrows texts from the cluster. */
+ * Borrows texts from the cluster. */
 void as_nodes_seen_init(struct as_nodes_seen *seen, const struct as_node_sums_request *request);
 
 /* Whether a pod has a nodeSelector or required node affinity. */
