@@ -29,7 +29,6 @@ static struct as_pool_plan_terms get_terms(const struct as_decide_input *input)
 static void make_plan(struct as_decide_document *document)
 {
     const struct as_decide_input *input = &document->input;
-    const struct as_pool_plan_terms terms = get_terms(input);
     struct as_pool_plan_request *request = as_arena_alloc(&document->arena, 1, sizeof(*request));
     struct as_pool_plan *plan = as_arena_alloc(&document->arena, 1, sizeof(*plan));
 
@@ -37,11 +36,7 @@ static void make_plan(struct as_decide_document *document)
         .version = input->version,
         .survey = input->survey,
         .config = input->pool ? input->pool : &without_pool,
-        .min = terms.min,
-        .max = terms.max,
-        .with_fit = terms.with_fit,
-        .with_take = terms.with_take,
-        .now = terms.now,
+        .terms = get_terms(input),
     };
     struct as_pool_work *work = as_pool_begin(request, &document->arena);
     while (!as_pool_step(work, AS_PACK_FITS_MAX, plan))

@@ -219,13 +219,11 @@ static void count(struct times *times, double start)
 static struct times plan_once(struct world *world, struct as_arena *arena,
                               struct as_pool_plan *plan)
 {
-    const struct as_pool_plan_request request = {.version = AS_DECIDE_VERSION,
-                                                 .survey = &world->survey,
-                                                 .config = &world->config,
-                                                 .max = INT32_MAX,
-                                                 .with_fit = true,
-                                                 .with_take = true,
-                                                 .now = {AS_US_PER_DAY}};
+    const struct as_pool_plan_request request = {
+        .version = AS_DECIDE_VERSION,
+        .survey = &world->survey,
+        .config = &world->config,
+        .terms = {.now = {AS_US_PER_DAY}, .max = INT32_MAX, .with_fit = true, .with_take = true}};
     struct times times = {0};
     double start = clock_get_seconds();
     struct as_pool_work *work = as_pool_begin(&request, arena);

@@ -267,13 +267,11 @@ static bool measure(size_t node_count)
     for (int i = 0; i < ROUNDS; i++) {
         as_arena_reset(&arena);
         surveyed = get_quicker(surveyed, make_survey(&request, &arena, &survey));
-        const struct as_pool_plan_request pool = {.version = AS_DECIDE_VERSION,
-                                                  .survey = &survey,
-                                                  .config = &config,
-                                                  .max = 100000,
-                                                  .with_fit = true,
-                                                  .with_take = true,
-                                                  .now = NOW};
+        const struct as_pool_plan_request pool = {
+            .version = AS_DECIDE_VERSION,
+            .survey = &survey,
+            .config = &config,
+            .terms = {.now = NOW, .max = 100000, .with_fit = true, .with_take = true}};
         planned = get_quicker(planned, make_plan(&pool, &arena, &plan));
     }
     const size_t size = measure_document(&survey, &config);

@@ -250,11 +250,11 @@ static void make_plan(struct world_pool *pool, const struct as_survey_member *me
         .version = AS_DECIDE_VERSION,
         .survey = &pool->survey,
         .config = request->config,
-        .min = request->min,
-        .max = request->max,
-        .with_fit = request->with_fit,
-        .with_take = request->with_take,
-        .now = now,
+        .terms = {.now = now,
+                  .min = request->min,
+                  .max = request->max,
+                  .with_fit = request->with_fit,
+                  .with_take = request->with_take},
     };
     struct as_pool_work *planning = as_pool_begin(&wanted, &pool->arena);
     while (!as_pool_step(planning, AS_PACK_FITS_MAX, &pool->plan)) {

@@ -39,7 +39,7 @@ static bool still_waits(const struct as_survey *survey, uint64_t digest)
 
 static int64_t get_age(const struct as_pool_work *work, as_wall_time at)
 {
-    return work->request.now.us > at.us ? work->request.now.us - at.us : 0;
+    return work->request.terms.now.us > at.us ? work->request.terms.now.us - at.us : 0;
 }
 
 /* False: it is forgotten. A group in cooldown has failed to grow: nothing came that a pod could
@@ -49,7 +49,7 @@ static bool review_open(const struct as_pool_work *work, const struct as_survey_
 {
     if (group->coming > 0) {
         if (get_age(work, asked->at) >= NOTE_US)
-            asked->at = work->request.now;
+            asked->at = work->request.terms.now;
         return true;
     }
     if (group->closed == AS_REASON_COOLDOWN)
@@ -57,7 +57,7 @@ static bool review_open(const struct as_pool_work *work, const struct as_survey_
     if (get_age(work, asked->at) < NOTE_US + PATIENCE_US)
         return true;
     asked->is_in_vain = still_waits(work->survey, asked->shape);
-    asked->at = work->request.now;
+    asked->at = work->request.terms.now;
     return asked->is_in_vain;
 }
 
@@ -126,6 +126,6 @@ void pool_asked_add(struct as_pool_work *work, uint32_t shape, uint32_t group)
         .shape = work->survey->shapes[shape].digest,
         .template_ = asked->template_digest,
         .group = asked->name,
-        .at = work->request.now,
+        .at = work->request.terms.now,
     };
 }

@@ -85,7 +85,7 @@ static void init_caps(struct as_pool_work *work)
         memory = as_amount_add(memory, get_total(group, group->memory, AS_RES_MEMORY), 1);
     }
     work->fit.caps = (struct as_pool_caps){
-        .nodes = (int64_t)work->request.max - work->plan.size - unknown,
+        .nodes = (int64_t)work->request.terms.max - work->plan.size - unknown,
         .cpu = get_left(config->cpu.max, cpu),
         .memory = get_left(config->memory.max, memory),
     };
@@ -152,16 +152,18 @@ bool pool_fit_begin(struct as_pool_work *work)
 {
     const struct as_survey *survey = work->survey;
     struct pool_fit *fit = &work->fit;
-    const struct as_survey_pods *sorted =
-        pool_sort_pods(survey, survey->pending, survey->pending_count, work->arena);
+    const struct as_survey_pods *ordered =
+        work->request.version < 3
+            ? pool_sort_pods(survey, survey->pending, survey->pending_count, work->arena)
+            : survey->pending;
     const size_t groups = survey->group_count;
     fit->count = survey->pending_count;
     fit->shapes = as_arena_alloc(work->arena, fit->count, sizeof(*fit->shapes));
     fit->pending = as_arena_alloc(work->arena, fit->count, sizeof(*fit->pending));
     for (size_t i = 0; i < fit->count; i++) {
-        fit->shapes[i] = sorted[i].shape;
+        fit->shapes[i] = ordered[i].shape;
         fit->pending[i] =
-            (struct as_pending){&survey->shapes[sorted[i].shape].pod, sorted[i].count};
+            (struct as_pending){&survey->shapes[ordered[i].shape].pod, ordered[i].count};
     }
     fit->misfits = as_arena_alloc(work->arena, fit->count * groups, sizeof(*fit->misfits));
     fit->in_vain = as_arena_alloc(work->arena, fit->count * groups, sizeof(*fit->in_vain));

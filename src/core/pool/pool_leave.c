@@ -11,14 +11,14 @@
 
 bool pool_is_younger(const struct as_pool_work *work, as_maybe_time time, int64_t us)
 {
-    return time.set && as_time_add(time.at.us, us) > work->request.now.us;
+    return time.set && as_time_add(time.at.us, us) > work->request.terms.now.us;
 }
 
 as_maybe_time pool_get_since(const struct as_pool_work *work, size_t node)
 {
     const struct as_unneeded *known = work->take.known[node];
-    const bool is_broken =
-        known && known->seen.set && as_time_add(known->seen.at.us, LOOKS_US) < work->request.now.us;
+    const bool is_broken = known && known->seen.set &&
+                           as_time_add(known->seen.at.us, LOOKS_US) < work->request.terms.now.us;
     return known && !is_broken ? known->since : (as_maybe_time){.set = false};
 }
 
@@ -39,7 +39,7 @@ void pool_margins_init(struct as_pool_work *work)
     const struct as_pool_config *config = work->request.config;
     *margins = (struct pool_margins){
         .groups = as_arena_alloc(work->arena, survey->group_count, sizeof(*margins->groups)),
-        .nodes = (int64_t)work->plan.size - work->request.min,
+        .nodes = (int64_t)work->plan.size - work->request.terms.min,
         .cpu = -config->cpu.min,
         .memory = -config->memory.min,
         .empty = (int64_t)config->at_once_empty - (int64_t)survey->leaving_empty,
@@ -108,7 +108,7 @@ bool pool_is_due(const struct as_pool_work *work, uint32_t index)
     const struct as_unneeded_config *config = &work->survey->groups[node->group].unneeded;
     const as_maybe_time since = pool_get_since(work, index);
     const int64_t wait = node->is_ready ? config->for_us : config->unready_for_us;
-    return since.set && as_time_add(since.at.us, wait) < work->request.now.us;
+    return since.set && as_time_add(since.at.us, wait) < work->request.terms.now.us;
 }
 
 /* AS_STAY_COUNT: an unneeded node leaves now. */
@@ -168,7 +168,7 @@ static as_maybe_time get_no_room(const struct as_pool_work *work, const struct a
 /* A node of the survey. `is_unneeded` by place in the survey: it passed this look. */
 static void remember_node(struct as_pool_work *work, size_t index, bool is_unneeded)
 {
-    const as_maybe_time now = {.set = true, .at = work->request.now};
+    const as_maybe_time now = {.set = true, .at = work->request.terms.now};
     const as_maybe_time since = pool_get_since(work, index);
     const struct as_survey_node *node = &work->survey->nodes[index];
     struct as_unneeded unneeded = {.node = node->node.name, .seen = now};
@@ -186,7 +186,7 @@ static void remember_other(struct as_pool_work *work, const struct as_unneeded *
 {
     const struct as_unneeded unneeded = {.node = known->node,
                                          .no_room = get_no_room(work, known),
-                                         .seen = {.set = true, .at = work->request.now}};
+                                         .seen = {.set = true, .at = work->request.terms.now}};
     remember(&work->plan, &unneeded);
 }
 

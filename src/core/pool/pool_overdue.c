@@ -14,8 +14,8 @@ static bool may_touch(const struct as_survey_group *group)
 void pool_overdue_find(struct as_pool_work *work)
 {
     struct as_pool_plan *plan = &work->plan;
-    int64_t room = (int64_t)plan->size - work->request.min;
-    for (size_t i = 0; i < work->survey->group_count && work->request.with_fit; i++) {
+    int64_t room = (int64_t)plan->size - work->request.terms.min;
+    for (size_t i = 0; i < work->survey->group_count && work->request.terms.with_fit; i++) {
         const struct as_survey_group *group = &work->survey->groups[i];
         int64_t count = may_touch(group) ? group->removable : 0;
         const int64_t above = (int64_t)group->size - group->min;

@@ -32,11 +32,7 @@ static void init_plan(struct as_pool_work *work)
     struct as_pool_plan *plan = &work->plan;
     int64_t size = 0;
     *plan = (struct as_pool_plan){
-        .terms = {.now = work->request.now,
-                  .min = work->request.min,
-                  .max = work->request.max,
-                  .with_fit = work->request.with_fit,
-                  .with_take = work->request.with_take},
+        .terms = work->request.terms,
         .fit_reason = AS_REASON_NO_CHANGE,
         .chosen = AS_POOL_NO_OPTION,
     };
@@ -73,7 +69,8 @@ struct as_pool_work *as_pool_begin(const struct as_pool_plan_request *request,
 
 static bool is_asked_for(const struct as_pool_work *work)
 {
-    return phases[work->phase].is_take ? work->request.with_take : work->request.with_fit;
+    return phases[work->phase].is_take ? work->request.terms.with_take
+                                       : work->request.terms.with_fit;
 }
 
 bool as_pool_step(struct as_pool_work *work, uint64_t fits, struct as_pool_plan *plan_out)

@@ -49,13 +49,11 @@ static inline struct world *world_new(void)
                                             .at_once_empty = 10,
                                             .at_once_drain = 1,
                                             .expendable_below = -10};
-    world->request = (struct as_pool_plan_request){.version = AS_DECIDE_VERSION,
-                                                   .survey = &world->survey,
-                                                   .config = &world->config,
-                                                   .max = INT32_MAX,
-                                                   .with_fit = true,
-                                                   .with_take = true,
-                                                   .now = {WORLD_NOW}};
+    world->request = (struct as_pool_plan_request){
+        .version = AS_DECIDE_VERSION,
+        .survey = &world->survey,
+        .config = &world->config,
+        .terms = {.now = {WORLD_NOW}, .max = INT32_MAX, .with_fit = true, .with_take = true}};
     return world;
 }
 

@@ -270,7 +270,7 @@ static void fill(size_t row)
     for (size_t i = 0; i < 3 && rows[row].pods[i].count > 0; i++)
         world_add_pending(world, rows[row].pods[i].cpu, rows[row].pods[i].memory,
                           rows[row].pods[i].count);
-    world->request.max = rows[row].max > 0 ? rows[row].max : INT32_MAX;
+    world->request.terms.max = rows[row].max > 0 ? rows[row].max : INT32_MAX;
     world->config.cpu.max = rows[row].cpu_max > 0 ? rows[row].cpu_max : AS_POOL_NO_CAP;
     world->config.choose[0] = rows[row].choose;
     world->config.choose_count = 1;
@@ -319,11 +319,23 @@ Test(pool_fit, pods_of_the_highest_priority_get_what_is_on_its_way)
 {
     add_group("a", 1, 1)->coming = 1;
     world_add_group(world, "b", 2000, 16 * GIB, 0, 9);
-    world_add_pending(world, 4000, GIB, 1)->pod.priority = 0;
     world_add_pending(world, 2000, GIB, 2)->pod.priority = 1000;
+    world_add_pending(world, 4000, GIB, 1)->pod.priority = 0;
     const struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.fit_reason, AS_REASON_AT_MAX, "the large one waits for group a");
     cr_expect_eq(plan.groups[1].fit, 0);
+}
+
+/* The scheduler tries equal priorities by age, which is the order of `pending`. */
+Test(pool_fit, of_equal_priority_the_oldest_pods_get_what_is_on_its_way)
+{
+    add_group("a", 1, 1)->coming = 1;
+    world_add_group(world, "b", 2000, 16 * GIB, 0, 9);
+    world_add_pending(world, 2000, GIB, 2);
+    world_add_pending(world, 4000, GIB, 1);
+    cr_expect_eq(world_plan(world).groups[1].fit, 0, "the large pod waits for group a");
+    world->request.version = 2;
+    cr_expect_eq(world_plan(world).groups[1].fit, 2, "the largest first");
 }
 
 /* 3 */
@@ -532,7 +544,7 @@ static void look_later(const struct as_pool_plan *plan, int64_t us)
         asked[i] = plan->asked[i];
     world->survey.asked = asked;
     world->survey.asked_count = plan->asked_count;
-    world->request.now.us += us;
+    world->request.terms.now.us += us;
 }
 
 Test(pool_fit, a_pod_whose_claim_lies_in_another_zone_does_not_make_a_node_come_and_go)
@@ -558,7 +570,7 @@ Test(pool_fit, a_pod_whose_claim_lies_in_another_zone_does_not_make_a_node_come_
     plan = world_plan(world);
     cr_expect_eq(plan.fit_size, 2, "the node is on its way");
     cr_assert_eq(plan.asked_count, 1);
-    cr_expect_eq(plan.asked[0].at.us, world->request.now.us);
+    cr_expect_eq(plan.asked[0].at.us, world->request.terms.now.us);
     cr_expect_not(plan.asked[0].is_in_vain);
 
     group->coming = 0;

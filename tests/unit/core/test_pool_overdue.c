@@ -17,7 +17,7 @@ Test(pool_overdue, what_an_unreadable_group_has_ordered_counts_for_the_pools_max
             world_add_group(world, "away", 1000, INT64_C(1) << 30, 2, 10);
         other->size = -1;
         other->last_size = rows[i].last_size;
-        world->request.max = 6;
+        world->request.terms.max = 6;
         world_add_pending(world, 1000, 1, 9);
         const struct as_pool_plan plan = world_plan(world);
         cr_expect_eq(plan.groups[0].fit, rows[i].grown, "%d: %d", rows[i].last_size,
@@ -48,12 +48,12 @@ Test(pool_overdue, what_never_became_a_node_leaves_above_the_minima)
         group->closed = rows[i].closed;
         group->min = rows[i].min;
         group->size = rows[i].is_unreadable ? -1 : group->size;
-        world->request.min = rows[i].pool_min;
+        world->request.terms.min = rows[i].pool_min;
         const struct as_pool_plan plan = world_plan(world);
         cr_expect_eq(plan.groups[0].overdue, rows[i].count, "row %zu: %d", i,
                      plan.groups[0].overdue);
         cr_expect_eq(plan.overdue, rows[i].count);
-        world->request.with_fit = false;
+        world->request.terms.with_fit = false;
         cr_expect_eq(world_plan(world).overdue, 0, "no rule asks for `fit`");
         world_free(world);
     }

@@ -256,7 +256,7 @@ Test(pool_take, each_minimum_keeps_nodes_open_for_pods)
         world->groups[0].min = i == 0;
         world->groups[0].cpu = 4000;
         world->groups[0].memory = 16 * GIB;
-        world->request.min = i == 1; /* of two nodes: one may leave, the empty one */
+        world->request.terms.min = i == 1; /* of two nodes: one may leave, the empty one */
         world->config.cpu.min = i == 2 ? 4000 : 0;
         world->config.memory.min = i == 3 ? 16 * GIB : 0;
         const struct as_pool_plan plan = world_plan(world);
@@ -353,11 +353,11 @@ Test(pool_take, who_had_no_room_goes_last_for_five_minutes)
     world->survey.unneeded = known;
     world->survey.unneeded_count = 1;
     world->nodes[2].left.amount[AS_RES_CPU] = 1000;
-    world->request.now.us += 5 * AS_US_PER_MIN - 1;
+    world->request.terms.now.us += 5 * AS_US_PER_MIN - 1;
     plan = world_plan(world);
     EXPECT_STAYS(&plan, 0, AS_STAY_NO_ROOM);
-    cr_expect_eq(find(&plan, "n1")->no_room.at.us, world->request.now.us);
-    world->request.now.us++;
+    cr_expect_eq(find(&plan, "n1")->no_room.at.us, world->request.terms.now.us);
+    world->request.terms.now.us++;
     plan = world_plan(world);
     EXPECT_STAYS(&plan, 1, AS_STAY_NO_ROOM);
     cr_expect(find(&plan, "n1")->since.set);
@@ -505,7 +505,7 @@ Test(pool_take, never_below_the_minima)
     for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
         add_many_idle(12, 0);
         world->groups[0].min = cases[i].group_min;
-        world->request.min = cases[i].pool_min;
+        world->request.terms.min = cases[i].pool_min;
         world->config.cpu.min = cases[i].cpu_min;
         world->config.memory.min = cases[i].memory_min;
         world->groups[0].nodes += cases[i].marked;
@@ -588,7 +588,7 @@ Test(pool_take, one_strict_budget_does_not_stop_growth)
 Test(pool_take, without_take_what_is_remembered_stays)
 {
     add_idle("n1", 0, NULL, 0);
-    world->request.with_take = false;
+    world->request.terms.with_take = false;
     const struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.take_size, 20);
     cr_assert_eq(plan.unneeded_count, 1);

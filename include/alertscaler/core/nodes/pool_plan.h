@@ -15,19 +15,17 @@
 #include <alertscaler/core/nodes/pool_choice.h>
 #include <alertscaler/core/nodes/survey.h>
 
+struct as_pool_plan_terms { /* what a decision's document adds to the survey */
+    as_wall_time now;
+    int32_t min, max;         /* of the pool */
+    bool with_fit, with_take; /* whether a rule asks for it */
+};
+
 struct as_pool_plan_request {
     int32_t version; /* of the decision's document (decide.h): the plan follows its rules */
     const struct as_survey *survey;
     const struct as_pool_config *config; /* of the pool; of a lone group the default */
-    int32_t min, max;                    /* of the pool */
-    bool with_fit, with_take;            /* whether a rule asks for it */
-    as_wall_time now;
-};
-
-struct as_pool_plan_terms { /* of the request: what a decision's document adds to the survey */
-    as_wall_time now;
-    int32_t min, max;
-    bool with_fit, with_take;
+    struct as_pool_plan_terms terms;
 };
 
 struct as_pool_group_plan { /* one for each group of the survey */
@@ -47,7 +45,7 @@ struct as_pool_shape_plan { /* for `explain`: a shape that waits, and one group 
 };
 
 struct as_pool_plan {
-    struct as_pool_plan_terms terms;
+    struct as_pool_plan_terms terms; /* of the request */
     enum as_reason fit_reason; /* SCALED: fit_size is above the size; NO_CHANGE: nothing waits, or
                                   what is on its way is enough; no_group; AT_MAX; no_template ... */
     int32_t size, fit_size, take_size; /* of the pool: now, and as each proposes */
