@@ -196,6 +196,8 @@ static void read_group(struct as_reader *reader, struct survey_reader *survey,
         as_read_i32(reader, "in_doubt", 0, &group->in_doubt);
         as_read_i32(reader, "unregistered", 0, &group->unregistered);
         as_read_time(reader, "open_at", &group->open_at);
+        as_read_i32(reader, "surplus", 0, &group->surplus);
+        as_read_time(reader, "surplus_since", &group->surplus_since);
     }
     read_closed(reader, group);
     decision_read_text(reader, "message", survey->arena, &group->message);

@@ -305,6 +305,9 @@ static void write_group(struct as_json_writer *json, const struct as_survey_grou
         as_json_write_null(json);
     else
         as_json_write_i64(json, group->size);
+    write_i64_if(json, "surplus", group->surplus);
+    if (group->surplus > 0)
+        decision_write_time(json, "surplus_since", group->surplus_since);
     write_template(json, group, amounts);
     write_unneeded_config(json, &group->unneeded);
     write_i64_if(json, "unregistered", group->unregistered);

@@ -162,6 +162,9 @@ static const struct state_row growth_rows[] = {
     {STATE_ROW("ready", I32, as_growth_state, ready), .is_optional = true},
     {STATE_ROW("refused", BOOL, as_growth_state, is_refused)},
     {STATE_ROW("since", MOMENT, as_growth_state, since)},
+    {STATE_ROW("surplus", I32, as_growth_state, surplus), .is_optional = true},
+    {STATE_ROW("surplus_from", I32, as_growth_state, surplus_from), .is_optional = true},
+    {STATE_ROW("surplus_since", MOMENT, as_growth_state, surplus_since), .is_optional = true},
     {STATE_ROW("to", I32, as_growth_state, to)},
     {.name = NULL},
 };

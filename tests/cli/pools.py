@@ -189,10 +189,21 @@ big (node selector or node affinity does not match)
         for more, text in (
                 ({}, "cooldown. Its last increase failed: the group backs off until 2026-11-20T10:05:00Z."),
                 ({"in_doubt": 2}, "cooldown. An increase by 2 is in doubt: the group backs off until 2026-11-20T10:05:00Z."),
-                ({"in_doubt": 0, "unregistered": 1}, "cooldown. 1 node: requested by another controller, not registered.")):
+                ({"in_doubt": 0, "unregistered": 1}, "cooldown. 1 node: requested by another controller, not registered. The group backs off until 2026-11-20T10:05:00Z.")):
             steady |= more
             said = section(explain("workers", "10:00:00", log=write(decision("workers", "D1", document))), "Node groups")
             self.assertIn(f"  steady does not grow: {text}\n", said)
+
+    def test_surplus_nodes_are_named(self):
+        document = copy.deepcopy(GROWS)
+        document["v"] = 3
+        document["observed"]["groups"][0] |= {"surplus": 1, "surplus_since": "2026-11-20T09:50:00Z"}
+        said = section(explain("workers", "10:00:00", log=write(decision("workers", "D1", document))), "Node groups")
+        named = "  spot has 1 surplus node since 2026-11-20T09:50:00Z: an increase in doubt was accepted. "
+        self.assertIn(f"{named}They stay, as no rule with `take` is active.\n", said)
+        document["proposals"].append({"rule": "unneeded", "action": {"scale_down": {"take": "unneeded_nodes"}}})
+        said = section(explain("workers", "10:00:00", log=write(decision("workers", "D1", document))), "Node groups")
+        self.assertIn(f"{named}A rule with `take` removes nodes that are unneeded.\n", said)
 
     def test_a_group_with_room_in_a_full_pool(self):
         document = copy.deepcopy(GROWS)

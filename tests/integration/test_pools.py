@@ -483,6 +483,9 @@ def test_nodes_of_others_that_never_register_are_not_waited_for(cluster, started
     assert other.sizes == [1] and not stale.sizes
     grown = next(d for d in daemon.records("decision") if d["target_name"] == "workers" and d["output"]["desired"] > d["output"]["replicas"])
     assert grown["input"]["observed"]["groups"][0]["unregistered"] == 2
+    def backs_off():
+        return [d for d in daemon.records("decision") if d["target_name"] == "workers" and d["input"]["observed"]["groups"][0].get("open_at")]
+    eventually(backs_off, 80, what="the group backs off")
 
 
 @pytest.fixture

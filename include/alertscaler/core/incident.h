@@ -129,6 +129,8 @@ struct as_growth_state {
     int64_t back_off_us;
     bool did_not_come; /* of a workload: its time is over, with `ready` pods */
     int32_t ready;
+    int32_t surplus, surplus_from; /* nodes of increases in doubt that were accepted */
+    struct as_moment surplus_since;
 };
 
 /* An action of an alert whose effect is not known yet (docs/decision.md#did-it-help). */

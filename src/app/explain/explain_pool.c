@@ -1,5 +1,7 @@
 /*
  * What a decision says of pods that wait, of groups and of nodes: see the header.
+ *
+ * Long because its parts read one decision, and print with the same helpers.
  */
 #include "explain_pool.h"
 
@@ -32,6 +34,20 @@ static const char *get_meaning(const char *word)
 static const char *get_plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
+}
+
+static bool asks(const json_t *input, const char *direction, const char *key)
+{
+    const json_t *proposal;
+    size_t i;
+
+    json_array_foreach(json_object_get(input, "proposals"), i, proposal)
+    {
+        if (*as_record_get_text(json_object_get(json_object_get(proposal, "action"), direction),
+                                key))
+            return true;
+    }
+    return false;
 }
 
 /* Pods that wait */
@@ -321,11 +337,10 @@ static void put_back_off(const struct telling *telling, const struct as_survey_g
 
     if (group && group->unregistered > 0) {
         fprintf(telling->out,
-                "%" PRId32 " node%s: requested by another controller, not registered.",
+                "%" PRId32 " node%s: requested by another controller, not registered. "
+                "The group backs off",
                 group->unregistered, get_plural((uint64_t)group->unregistered));
-        return;
-    }
-    if (group && group->in_doubt > 0)
+    } else if (group && group->in_doubt > 0)
         fprintf(telling->out, "An increase by %" PRId32 " is in doubt: the group backs off",
                 group->in_doubt);
     else
@@ -356,6 +371,33 @@ static void print_skipped(const struct telling *telling, const char *name, const
     fputc('\n', telling->out);
 }
 
+/* Nodes of increases that were in doubt, and that the provider has accepted. */
+static void print_surplus(const struct telling *telling)
+{
+    const struct as_survey *survey = telling->known ? telling->known->survey : NULL;
+    const bool has_take = asks(telling->input, "scale_down", "take");
+    char since[AS_RFC3339_SIZE];
+
+    for (size_t i = 0; survey && i < survey->group_count; i++) {
+        const struct as_survey_group *group = &survey->groups[i];
+
+        if (!group->is_member || group->surplus == 0)
+            continue;
+        fputs("  ", telling->out);
+        as_safe_text_put(telling->out, group->name);
+        fprintf(telling->out, " has %" PRId32 " surplus node%s", group->surplus,
+                get_plural((uint64_t)group->surplus));
+        if (group->surplus_since.set) {
+            as_wall_time_print_short(group->surplus_since.at, since);
+            fprintf(telling->out, " since %s", since);
+        }
+        fputs(": an increase in doubt was accepted. ", telling->out);
+        fputs(has_take ? "A rule with `take` removes nodes that are unneeded.\n"
+                       : "They stay, as no rule with `take` is active.\n",
+              telling->out);
+    }
+}
+
 static void print_groups(const struct telling *telling)
 {
     const json_t *options = json_object_get(telling->output, "options");
@@ -377,6 +419,7 @@ static void print_groups(const struct telling *telling)
         fprintf(telling->out, " goes from %" PRId32 " to %" PRId32 "\n", from, to);
     }
     print_overdue(telling);
+    print_surplus(telling);
 }
 
 /* Nodes */
@@ -507,20 +550,6 @@ static void print_unneeded(const struct telling *telling)
             put_due(telling, &telling->known->plan->unneeded[i]);
         fputc('\n', telling->out);
     }
-}
-
-static bool asks(const json_t *input, const char *direction, const char *key)
-{
-    const json_t *proposal;
-    size_t i;
-
-    json_array_foreach(json_object_get(input, "proposals"), i, proposal)
-    {
-        if (*as_record_get_text(json_object_get(json_object_get(proposal, "action"), direction),
-                                key))
-            return true;
-    }
-    return false;
 }
 
 static const json_t *get_observed(const json_t *decision)

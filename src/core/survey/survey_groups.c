@@ -69,8 +69,9 @@ static int32_t count_coming(const struct as_survey_member *member, const struct 
 
 /* Growth, and leaving */
 
-/* While marked nodes are there, alertscaler has made the size 0. A group whose requested nodes do
- * not register backs off until they do, or until its size is set back. */
+/* While marked nodes are there, alertscaler has made the size 0. If nodes that
+ * another controller requested do not register, the engine lets the group back off from this
+ * decision on. */
 static enum as_reason find_closed(const struct as_survey_member *member,
                                   const struct survey_group *group,
                                   const struct as_node_template *template_)
@@ -81,7 +82,7 @@ static enum as_reason find_closed(const struct as_survey_member *member,
         return AS_REASON_UNREACHABLE;
     if (member->size == 0 && member->min > 0 && group->marked == 0) /* it is switched off */
         return AS_REASON_DISABLED;
-    if (member->unregistered > 0)
+    if (member->unregistered > member->backed_off)
         return AS_REASON_COOLDOWN;
     if (member->in_progress && !member->has_open_growth)
         return AS_REASON_IN_PROGRESS;
@@ -105,7 +106,9 @@ static enum as_stay find_stay(const struct as_survey_member *member)
         return AS_STAY_UNREADABLE;
     if (member->chooses_itself)
         return AS_STAY_NO_CHOICE;
-    return member->in_progress || member->in_doubt > 0 ? AS_STAY_IN_PROGRESS : AS_STAY_COUNT;
+    return member->in_progress || member->in_doubt > 0 || member->down_in_doubt
+               ? AS_STAY_IN_PROGRESS
+               : AS_STAY_COUNT;
 }
 
 /* Templates */
@@ -183,6 +186,8 @@ static void make_group(struct as_survey_work *work, size_t index, struct as_surv
         .overdue = clamp(member->overdue, 0, (int64_t)member->size - member->min),
         .in_doubt = member->in_doubt,
         .unregistered = member->size < 0 ? 0 : member->unregistered,
+        .surplus = member->size < 0 ? 0 : member->surplus,
+        .surplus_since = member->surplus_since,
         .open_at = member->open_at,
         .last_size = member->size < 0 ? clamp(member->last_size, 0, INT32_MAX) : 0,
         .message = member->size < 0 ? member->message : NULL,

@@ -12,7 +12,7 @@
 #define BUDGET_BYTES      11
 #define TAINT_BYTES       64
 #define NODE_BYTES        216
-#define GROUP_BYTES       860
+#define GROUP_BYTES       940
 #define ESCAPED_BYTES     6 /* \u0001 */
 
 size_t survey_measure_text(const char *text)

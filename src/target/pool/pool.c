@@ -156,11 +156,11 @@ static bool work_once(struct look *look)
             .version = AS_DECIDE_VERSION,
             .survey = &look->survey,
             .config = look->request.config,
-            .min = look->request.min,
-            .max = look->request.max,
-            .with_fit = look->request.with_fit,
-            .with_take = look->request.with_take,
-            .now = clock->get_wall(clock),
+            .terms = {.now = clock->get_wall(clock),
+                      .min = look->request.min,
+                      .max = look->request.max,
+                      .with_fit = look->request.with_fit,
+                      .with_take = look->request.with_take},
         };
         look->plan_work = as_pool_begin(&request, &look->arena);
         return false;
@@ -225,6 +225,10 @@ static void fill_member(struct look *look, size_t index, const struct as_cluster
         .refused = member->refused,
         .in_doubt = member->in_doubt,
         .unregistered = member->has_open_growth ? 0 : get_unregistered(look, reading, nodes),
+        .backed_off = member->unregistered,
+        .surplus = member->surplus,
+        .surplus_since = member->surplus_since,
+        .down_in_doubt = member->down_in_doubt,
         .open_at = member->open_at,
         .nodes = names,
         .node_count = reading->members.node_count,

@@ -33,9 +33,10 @@ static struct world { /* the cluster that all pools of a test look at */
     struct {
         const char *node, *group;
     } unneeded[4];
-    bool is_unknown; /* the facts are not fresh */
-    bool asks;       /* the shapes are not fully checked */
-    size_t known;    /* unneeded nodes, and pairs that were asked, in the last request */
+    bool is_unknown;      /* the facts are not fresh */
+    bool asks;            /* the shapes are not fully checked */
+    int32_t unregistered; /* nodes of `a` that another controller has requested in vain */
+    size_t known;         /* unneeded nodes, and pairs that were asked, in the last request */
     size_t known_asked;
     struct look looks[LOOKS_MAX];
 } world;
@@ -83,7 +84,13 @@ static void fill_groups(struct harness *harness, struct look *look, struct as_ob
                                                    .size = size,
                                                    .min = member->min,
                                                    .max = member->max,
-                                                   .closed = member->closed};
+                                                   .closed = member->closed,
+                                                   .surplus = member->surplus};
+        if (strcmp(member->name, "a") == 0 && world.unregistered > 0) {
+            look->groups[i].unregistered = world.unregistered;
+            if (world.unregistered > member->unregistered)
+                look->groups[i].closed = AS_REASON_COOLDOWN;
+        }
         look->group_plans[i] = (struct as_pool_group_plan){.fit = size, .take_to = size};
         out->replicas += member->is_member ? size : 0;
     }
@@ -118,7 +125,8 @@ static void plan_take(struct look *look, as_wall_time now)
     for (size_t i = 0; i < AS_ARRAY_SIZE(world.unneeded) && world.unneeded[i].node; i++) {
         for (uint32_t at = 0; at < look->request.member_count; at++) {
             if (strcmp(look->groups[at].name, world.unneeded[i].group) != 0 ||
-                look->groups[at].closed == AS_REASON_PAUSED)
+                look->groups[at].closed == AS_REASON_PAUSED ||
+                look->request.members[at].down_in_doubt)
                 continue;
             look->take_group[plan->take_count] = at;
             look->take[plan->take_count++] = world.unneeded[i].node;
@@ -464,21 +472,81 @@ Test(engine_shares, an_increase_in_doubt_that_was_accepted_stays)
     cr_expect_eq(find_member("workers", "a")->in_doubt, 0);
     tick(&h, 300);
     cr_expect_eq(size_of(&h, "a"), START + 2, "%s", said(&h));
+    cr_expect_eq(find_member("workers", "a")->surplus, 2);
+    cr_expect(find_member("workers", "a")->surplus_since.set);
+    cr_expect_eq(find_member("workers", "b")->surplus, 0);
+    world.pods = 0;
+    world.unneeded[0].node = "n1";
+    world.unneeded[0].group = "a";
+    fire(&h, "Idle", 990);
+    tick(&h, 120);
+    cr_expect_eq(size_of(&h, "a"), START + 1, "%s", said(&h));
+    cr_expect_eq(find_member("workers", "a")->surplus, 0, "`take` has considered all nodes");
+    end(&h);
+}
+
+Test(engine_shares, surplus_nodes_are_remembered_over_a_restart)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 2;
+    harness_script(&h, (struct scale_script){
+                           .outcome = AS_REASON_TIMEOUT, .is_ambiguous = true, .is_done = true});
+    fire(&h, "Wait", 990);
+    tick(&h, 60);
+    const as_maybe_time since = find_member("workers", "a")->surplus_since;
+    cr_assert_eq(find_member("workers", "a")->surplus, 2);
+    harness_crash(&h, 10);
+    fire(&h, "Wait", 990);
+    tick(&h, 60);
+    cr_expect_eq(find_member("workers", "a")->surplus, 2);
+    cr_expect_eq(find_member("workers", "a")->surplus_since.at.us, since.at.us);
+    end(&h);
+}
+
+Test(engine_shares, a_group_backs_off_for_nodes_of_others_that_do_not_register)
+{
+    WITH_WORLD(h, workers);
+    world.pods = 2;
+    world.unregistered = 1;
+    fire(&h, "Wait", 990);
+    tick(&h, 30);
+    const char *text = said(&h);
+    cr_expect(has(text, "acted b 4>6 applied"), "%s", text);
+    cr_expect_not(has(text, "scale a"), "%s", text);
+    const struct as_pool_member *member = find_member("workers", "a");
+    cr_expect_eq(member->closed, AS_REASON_COOLDOWN);
+    cr_expect(member->open_at.set);
+    cr_expect_eq(member->unregistered, 1);
+    tick(&h, 300);
+    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_SCALED, "five minutes");
+    world.unregistered = 2;
+    tick(&h, 30);
+    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_COOLDOWN, "one more");
+    tick(&h, 300);
+    cr_expect_eq(find_member("workers", "a")->closed, AS_REASON_COOLDOWN, "ten minutes");
     end(&h);
 }
 
 /* Its nodes may be marked: another decision would mark others. */
-Test(engine_shares, a_decrease_in_doubt_keeps_its_share)
+Test(engine_shares, during_a_decrease_in_doubt_other_groups_grow_and_no_other_node_leaves)
 {
     WITH_WORLD(h, workers);
     world.unneeded[0].node = "n1";
     world.unneeded[0].group = "b";
     harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
     fire(&h, "Idle", 990);
+    cr_expect(has(said(&h), "acted b 4>3 timeout"));
+    cr_expect(as_moment_is_set(see(&h, "workers")->down_locked_until), "it may be done");
     harness_target(&h, "b")->is_hanging = true;
-    (void)said(&h);
+    world.unneeded[0].group = "a";
+    world.pods = 2;
+    fire(&h, "Wait", 990);
     tick(&h, 60);
-    cr_expect_not(has(said(&h), "look at workers"));
+    const char *text = said(&h);
+    cr_expect(has(text, "acted a 4>6 applied"), "%s", text);
+    cr_expect_not(has(text, "acted a 6>5"), "%s", text);
+    cr_expect_eq(find_member("workers", "b")->closed, AS_REASON_IN_PROGRESS);
+    cr_expect(find_member("workers", "a")->down_in_doubt);
     cr_expect_not(is_up_locked(&h, "b"), "no increase has failed");
     end(&h);
 }

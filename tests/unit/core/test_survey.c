@@ -319,6 +319,7 @@ Test(survey, expendable_pods_hold_a_node_only_by_their_own_word)
     shape.unchecked = AS_UNCHECKED_AFFINITY;
     check("a move n0:0");
     cr_expect_eq(survey.nodes[0].expendable->amount[AS_RES_CPU], 8);
+    cr_expect_eq(survey.groups[0].sums.requests[AS_RESOURCE_CPU], 0);
     shape.eviction = AS_EVICTION_REFUSED;
     check("a unevictable:1");
     shape.eviction = AS_EVICTION_LOCAL_STORAGE;
@@ -425,6 +426,10 @@ Test(survey, unregistered_nodes_are_not_waited_for)
     cr_expect_eq(survey.groups[0].size, 3, "they still count");
     cr_expect_eq(survey.groups[0].unregistered, 2);
     cr_expect_eq(survey.groups[0].closed, AS_REASON_COOLDOWN);
+    members[0].backed_off = 2;
+    make_with(1000000);
+    cr_expect_eq(survey.groups[0].coming, 0);
+    cr_expect_eq(survey.groups[0].closed, AS_REASON_SCALED, "the engine's back-off has ended");
 }
 
 Test(survey, a_group_with_marked_nodes_is_not_switched_off)
@@ -438,13 +443,16 @@ Test(survey, a_group_with_marked_nodes_is_not_switched_off)
     cr_expect_eq(survey.groups[0].closed, AS_REASON_SCALED);
 }
 
-Test(survey, an_increase_in_doubt_keeps_the_nodes_of_its_group)
+Test(survey, an_increase_or_decrease_in_doubt_keeps_the_nodes)
 {
     read_cluster("a cpu:10 memory:100");
     check("a move n0:0");
     members[0].in_doubt = 1;
     check("a in_progress:1");
     cr_expect_eq(survey.groups[0].in_doubt, 1);
+    members[0].in_doubt = 0;
+    members[0].down_in_doubt = true;
+    check("a in_progress:1");
 }
 
 Test(survey, a_node_with_a_startup_taint_is_not_ready_yet)

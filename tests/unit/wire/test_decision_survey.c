@@ -354,7 +354,9 @@ Test(decision_survey, more_than_the_limits_is_refused)
     "\"max\":9,\"name\":\"spot\",\"size\":6}]," marked                                             \
     "\"replicas\":6},\"proposals\":[],\"target\":{\"max\":9,\"pool\":{}},\"v\":" version "}"
 #define NEW_MARKED "\"marked\":2,"
-#define NEW_GROUP  "\"in_doubt\":2,\"open_at\":\"2026-11-20T10:05:00Z\",\"unregistered\":1,"
+#define NEW_GROUP                                                                                  \
+    "\"in_doubt\":2,\"open_at\":\"2026-11-20T10:05:00Z\",\"surplus\":2,\"surplus_since\":"         \
+    "\"2026-11-20T10:00:00Z\",\"unregistered\":1,"
 
 Test(decision_survey, version_3_has_nodes_that_are_marked_in_doubt_or_unregistered)
 {
@@ -364,10 +366,12 @@ Test(decision_survey, version_3_has_nodes_that_are_marked_in_doubt_or_unregister
     const struct as_survey_group *group = &document->input.survey->groups[0];
 
     cr_expect_eq(document->input.marked, 2);
-    cr_expect(group->in_doubt == 2 && group->unregistered == 1 && group->open_at.set);
+    cr_expect(group->in_doubt == 2 && group->unregistered == 1 && group->open_at.set &&
+              group->surplus == 2 && group->surplus_since.set);
     as_decision_encode_input(&document->input, &out);
     cr_expect(strstr(out.data, "\"in_doubt\":2,\"max\":9,") && strstr(out.data, "\"marked\":2,") &&
                   strstr(out.data, "\"open_at\":\"2026-11-20T10:05:00Z\"") &&
+                  strstr(out.data, "\"surplus\":2,\"surplus_since\":\"2026-11-20T10:00:00Z\",") &&
                   strstr(out.data, "\"unregistered\":1"),
               "%s", out.data);
     check_refused(OF_VERSION_3("2", NEW_MARKED, ""), "observed.marked: unknown field");

@@ -34,7 +34,11 @@ struct as_pool_member {
     int32_t refused;       /* what a refused increase lacks */
     int32_t in_doubt;      /* nodes of an increase whose outcome is unknown */
     as_maybe_time open_at; /* when the back-off ends; unset: there is none */
-    int32_t last_size;     /* as last observed; 0: never */
+    bool down_in_doubt;    /* a decrease in the pool has an unknown outcome: no node leaves */
+    int32_t surplus;       /* nodes of increases in doubt that the provider has accepted */
+    as_maybe_time surplus_since;
+    int32_t unregistered; /* nodes of another controller for which it has backed off */
+    int32_t last_size;    /* as last observed; 0: never */
 };
 
 /* All of it is borrowed for the call that asks. */

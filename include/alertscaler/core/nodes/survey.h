@@ -65,6 +65,8 @@ struct as_survey_group {
     int32_t in_doubt;     /* nodes of an increase whose outcome is unknown: no part of `size` */
     int32_t unregistered; /* requested by another controller, too late, and no instance: part of
                              `size`, not of `coming` */
+    int32_t surplus;      /* nodes of increases in doubt that were accepted: part of `size` */
+    as_maybe_time surplus_since;
     enum as_reason closed; /* for growth: why; AS_REASON_SCALED: open */
     as_maybe_time open_at; /* when a back-off ends; unset: `closed` has no known end */
     const char *message;   /* why it could not be read; NULL */

@@ -183,6 +183,10 @@ struct growth { /* the last increase, until all of it has arrived (engine_growth
     struct as_moment since;
     struct as_moment failed; /* when an increase last failed; unset: never, or one arrived since */
     int64_t back_off_us;     /* after `failed` */
+    int32_t surplus;         /* of a pool's group: nodes of increases in doubt that were accepted */
+    int32_t surplus_from;    /* the size without them */
+    struct as_moment surplus_since;
+    int32_t unregistered; /* nodes for which it has backed off; in memory alone */
 };
 
 struct resize { /* of a container's resource: its last change (engine_resize.h) */
@@ -227,6 +231,7 @@ struct pool { /* of a pool, or of a node group that is one of itself (engine_poo
     bool is_short;       /* an increase has failed: the pool's lock does not hold the next one */
     as_mono_time looked; /* the last time */
     uint64_t waiting;    /* pods, then */
+    int32_t surplus;     /* nodes of all groups, then */
     struct as_arena texts;
     struct as_unneeded *unneeded; /* in memory alone */
     size_t unneeded_count;

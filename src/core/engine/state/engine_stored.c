@@ -278,7 +278,7 @@ static void fill_growth(struct as_engine *engine, const struct target *target,
                         struct as_target_state *state)
 {
     const struct growth *growth = &target->growth;
-    if (!growth->is_open && !as_moment_is_set(growth->failed))
+    if (!growth->is_open && !as_moment_is_set(growth->failed) && growth->surplus == 0)
         return;
     struct as_growth_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
     *copy = (struct as_growth_state){
@@ -294,6 +294,9 @@ static void fill_growth(struct as_engine *engine, const struct target *target,
         .back_off_us = growth->back_off_us,
         .did_not_come = growth->did_not_come,
         .ready = growth->ready,
+        .surplus = growth->surplus,
+        .surplus_from = growth->surplus_from,
+        .surplus_since = growth->surplus_since,
     };
     state->growth = copy;
 }
@@ -316,6 +319,9 @@ static void take_growth(struct target *target, const struct as_target_state *sta
         .back_off_us = stored->back_off_us,
         .did_not_come = stored->did_not_come,
         .ready = stored->ready,
+        .surplus = stored->surplus,
+        .surplus_from = stored->surplus_from,
+        .surplus_since = stored->surplus_since,
     };
     memcpy(growth->id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
 }

@@ -382,7 +382,7 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
     if (target->growth.is_open)
         effect_put_target(engine, target);
     if (share_is_of(target, intent))
-        share_on_failure(engine, target, result);
+        share_on_failure(engine, target, intent, result);
     target->failure = result->outcome;
     if (result->is_ambiguous) {
         intent_free(target->maybe);
@@ -514,6 +514,9 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
                   "grown meanwhile: only a rule with `take` removes surplus nodes"
                 : "found to be done when the target was observed again";
         target->maybe = NULL;
+        if (maybe->to > maybe->from && target_find_pool(engine, target) && maybe->rule[0] &&
+            !maybe->is_ordered)
+            growth_note_surplus(engine, target, maybe);
         const char *told = growth_on_applied(engine, target, maybe, "");
         if (told)
             record->message = told;

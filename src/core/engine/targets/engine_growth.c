@@ -192,6 +192,38 @@ as_maybe_time growth_get_open_at(const struct as_engine *engine, const struct ta
     return failed;
 }
 
+void growth_note_surplus(struct as_engine *engine, struct target *target,
+                         const struct intent *intent)
+{
+    struct growth *growth = &target->growth;
+    const int32_t before = growth_get_surplus(target);
+    if (before == 0) {
+        growth->surplus_from = intent->from;
+        growth->surplus_since = moment_now(engine);
+    }
+    growth->surplus = before + intent->to - intent->from;
+}
+
+int32_t growth_get_surplus(const struct target *target)
+{
+    const struct growth *growth = &target->growth;
+    const int32_t above = target->replicas - growth->surplus_from;
+    return above < growth->surplus ? (above > 0 ? above : 0) : growth->surplus;
+}
+
+/* An increase of ours that is open has its own back-off. */
+bool growth_note_unregistered(struct as_engine *engine, struct target *target, int32_t count)
+{
+    struct growth *growth = &target->growth;
+    if (growth->is_open)
+        return false;
+    const bool is_more = count > growth->unregistered;
+    growth->unregistered = count;
+    if (is_more)
+        growth_fail(engine, target);
+    return is_more;
+}
+
 int32_t growth_get_refused(const struct target *target)
 {
     const struct growth *growth = &target->growth;

@@ -27,6 +27,14 @@ bool growth_is_failure(const struct as_scale_result *result);
 bool growth_is_backing_off(const struct target *target, as_mono_time now);
 /* When the back-off ends; unset: there is none. */
 as_maybe_time growth_get_open_at(const struct as_engine *engine, const struct target *target);
+/* An increase of a pool's group was in doubt, and the provider has accepted it. To be stored. */
+void growth_note_surplus(struct as_engine *engine, struct target *target,
+                         const struct intent *intent);
+/* Nodes of such increases that are still in the size. */
+int32_t growth_get_surplus(const struct target *target);
+/* Nodes that another controller has requested do not register. True: the group backs off for them
+ * from now on; to be stored. */
+bool growth_note_unregistered(struct as_engine *engine, struct target *target, int32_t count);
 /* What a refused increase lacks. */
 int32_t growth_get_refused(const struct target *target);
 /* What is missing cannot be taken back either: it does not block the group any more. */

@@ -171,6 +171,9 @@ static void fill_member(struct as_engine *engine, const struct target *group, bo
         .refused = growth_get_refused(group),
         .in_doubt = count_in_doubt(group),
         .open_at = growth_get_open_at(engine, group),
+        .surplus = growth_get_surplus(group),
+        .surplus_since = moment_get_wall(engine, group->growth.surplus_since),
+        .unregistered = group->growth.unregistered,
         .last_size = group->has_size ? group->replicas : 0,
     };
 }
@@ -189,17 +192,22 @@ static struct as_pool_member *list_members(struct as_engine *engine, const struc
     const struct as_pool_config *pool = target->config->pool;
     const char *cluster = pool_get_cluster(engine, target);
     const struct target *group;
-    size_t most = 1, count = 0;
+    size_t most = 1, count = 0, own;
+    bool in_doubt = false;
     for (uint32_t i = 0; i < ruleset->target_count; i++)
         LIST_FOREACH (group, &engine->members[i], of_entry)
             most += is_of_cluster(group->config, cluster);
     struct as_pool_member *members = as_arena_alloc(&engine->arena, most, sizeof(*members));
     for (size_t i = 0; pool && i < pool->group_count; i++) {
-        if ((group = LIST_FIRST(&engine->members[pool->groups[i]])))
-            fill_member(engine, group, true, &members[count++]);
+        if (!(group = LIST_FIRST(&engine->members[pool->groups[i]])))
+            continue;
+        in_doubt = in_doubt || (group->maybe && group->maybe->to < group->maybe->from);
+        fill_member(engine, group, true, &members[count++]);
     }
     if (!pool)
         fill_member(engine, target, true, &members[count++]);
+    for (own = 0; own < count; own++)
+        members[own].down_in_doubt = in_doubt;
     for (uint32_t i = 0; i < ruleset->target_count; i++) {
         const bool is_ours =
             pool && ruleset->targets[i].of_pool == (uint32_t)(target->config - ruleset->targets);
@@ -290,6 +298,27 @@ static bool keep_asked(struct as_engine *engine, struct pool *pool, const struct
     return is_changed;
 }
 
+/* What is known of groups only by the pool's look. True: something is new. */
+static bool note_groups(struct as_engine *engine, struct target *target,
+                        const struct as_survey *survey)
+{
+    int32_t surplus = 0;
+    bool is_new = false;
+    for (size_t i = 0; i < survey->group_count; i++) {
+        const struct as_survey_group *seen = &survey->groups[i];
+        struct target *group = seen->is_member ? pool_find_group(engine, target, seen->name) : NULL;
+        surplus += seen->is_member ? seen->surplus : 0;
+        if (!group || seen->size < 0 ||
+            !growth_note_unregistered(engine, group, seen->unregistered))
+            continue;
+        effect_put_target(engine, group);
+        is_new = true;
+    }
+    is_new = is_new || surplus != target->pool.surplus;
+    target->pool.surplus = surplus;
+    return is_new;
+}
+
 bool pool_remember(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation, bool grows)
 {
@@ -304,7 +333,8 @@ bool pool_remember(struct as_engine *engine, struct target *target,
     }
     keep_unneeded(pool, plan->unneeded, plan->unneeded_count);
     pool->waiting = observation->survey->pending_pods;
-    return keep_asked(engine, pool, plan, grows);
+    const bool is_new = note_groups(engine, target, observation->survey);
+    return keep_asked(engine, pool, plan, grows) || is_new;
 }
 
 /* ---- shares ---- */

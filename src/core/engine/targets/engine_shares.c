@@ -216,19 +216,27 @@ void share_on_applied(struct as_engine *engine, struct target *group, const stru
     if (!share_is_of(group, intent))
         return;
     begin_lock(engine, &group->share, intent);
+    if (!group->share.is_up)
+        group->growth.surplus = 0; /* `take` has considered all nodes */
     if (is_short)
         give_up(engine, group);
     else
         share_drop(engine, group);
 }
 
-void share_on_failure(struct as_engine *engine, struct target *group,
+/* A decrease in doubt starts the pool's lock, as it may be done. Its marks stay, and until its
+ * outcome is known no other node of the pool leaves (as_pool_member.down_in_doubt). */
+void share_on_failure(struct as_engine *engine, struct target *group, const struct intent *intent,
                       const struct as_scale_result *result)
 {
     if (!group->share.pool)
         return;
-    if (growth_is_failure(result) || (group->share.is_up && result->is_ambiguous))
-        fail(engine, group); /* else it is tried again, or it is a decrease that may be done */
+    if (growth_is_failure(result) || (group->share.is_up && result->is_ambiguous)) {
+        fail(engine, group);
+    } else if (result->is_ambiguous) {
+        begin_lock(engine, &group->share, intent);
+        share_drop(engine, group);
+    } /* else it is tried again */
 }
 
 void shares_on_taken_back(struct as_engine *engine, struct target *group)

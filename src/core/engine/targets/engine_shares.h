@@ -49,7 +49,7 @@ bool share_is_of(const struct target *group, const struct intent *intent);
 /* Both to be committed with the outcome. `is_short`: a part of the increase will not come. */
 void share_on_applied(struct as_engine *engine, struct target *group, const struct intent *intent,
                       bool is_short);
-void share_on_failure(struct as_engine *engine, struct target *group,
+void share_on_failure(struct as_engine *engine, struct target *group, const struct intent *intent,
                       const struct as_scale_result *result);
 
 /* It is over; after the last one the pool decides anew. */
