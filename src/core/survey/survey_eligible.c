@@ -99,9 +99,12 @@ static void find_placed(struct as_survey_work *work, uint32_t index,
     for (size_t i = 0; i < names; i++) {
         int64_t *placed = &placed_out->amount[i];
 
-        for (size_t j = 0; j < count; j++)
-            *placed =
-                as_amount_add(*placed, -work->cluster->pods[pods[j]].shape->requests.amount[i], 1);
+        for (size_t j = 0; j < count; j++) {
+            const struct as_pod_shape *shape = work->cluster->pods[pods[j]].shape;
+
+            if (!survey_is_expendable(work, shape)) /* others take nothing of the room */
+                *placed = as_amount_add(*placed, -shape->requests.amount[i], 1);
+        }
         *placed = as_amount_add(*placed, -node->room.left.amount[i], 1);
     }
 }
@@ -141,8 +144,7 @@ static enum as_stay find_stay(struct as_survey_work *work, uint32_t index)
     if (is_utilized(work, index, config, &placed, &node->utilization))
         return AS_STAY_UTILIZED;
     const enum as_stay stay = look_at_pods(work, index, config->keep);
-    const bool is_empty = stay == AS_STAY_COUNT && node->load_count == 0;
-    return is_empty && placed.amount[AS_RES_PODS] > 0 ? AS_STAY_RECEIVES : stay;
+    return stay == AS_STAY_COUNT && placed.amount[AS_RES_PODS] > 0 ? AS_STAY_RECEIVES : stay;
 }
 
 static int compare_unneeded(const void *name, const void *unneeded)

@@ -291,13 +291,16 @@ Test(survey, expendable_pods_take_no_room)
         {"a cpu:10 memory:100; cpu:8 low", "5 cpu:1 never", "a wait 3x1 receives:1"},
         {"a cpu:10 memory:100; cpu:8", "5 cpu:1 never", "a wait 3x1 utilized:1"},
         /* the room of one pod only once */
-        {"a cpu:10 memory:100; cpu:8 low", "6 cpu:1; 5 cpu:1 never", "a wait 5x1 receives:1"},
+        {"a cpu:10 memory:100; cpu:8 low", "6 cpu:1; 5 cpu:1 never", "a wait 5x1 utilized:1"},
         {"a cpu:10 memory:100; cpu:2 low; cpu:4", "6 cpu:1; 5 cpu:1 never",
          "a wait 5x1 utilized:1"},
         /* and they need no other place */
         {"a cpu:10 memory:100; cpu:8|a cpu:10 memory:100 ours; cpu:8 low", "1 cpu:2",
          "a+1 leaving:1 utilized:1"},
         {"a cpu:10 memory:100; cpu:8 low", "1 cpu:1 low", "a move n0:0"},
+        /* and a pod that is placed in their room counts */
+        {"a cpu:10 memory:100; cpu:5 low", "1 cpu:1", "a receives:1"},
+        {"a cpu:10 memory:100; cpu:8 low", "1 cpu:6", "a utilized:1"},
     };
 
     check_rows(rows, AS_ARRAY_SIZE(rows));
@@ -623,7 +626,7 @@ Test(survey, a_node_stays_for_the_first_reason_that_fits)
 Test(survey, a_node_that_other_pods_would_fill_is_not_idle)
 {
     static const struct row rows[] = {
-        {"a cpu:10 memory:100; cpu:1", "1 cpu:4", "a move n0:50 1x1"},
+        {"a cpu:10 memory:100; cpu:1", "1 cpu:4", "a receives:1"},
         {"a cpu:10 memory:100; cpu:1", "1 cpu:5", "a utilized:1"},
         {"a cpu:10 memory:100", "3 cpu:2", "a utilized:1"},
         {"a cpu:10 memory:100", "1 cpu:1", "a receives:1"},
@@ -631,6 +634,8 @@ Test(survey, a_node_that_other_pods_would_fill_is_not_idle)
         {"a cpu:10 memory:100|a cpu:10 memory:100 ours; cpu:6", NULL, "a+1 leaving:1 utilized:1"},
         {"a cpu:10 memory:100 cordoned; cpu:1", "1 cpu:5", "a:no_template wait 1x5 move n0:10 1x1"},
         {"a cpu:10 memory:100|a cpu:10 memory:100", "1 cpu:6", "a move n1:0 utilized:1"},
+        {"a cpu:10 memory:100; cpu:1|a cpu:10 memory:100; cpu:8", "1 cpu:2",
+         "a utilized:1 receives:1"},
     };
 
     check_rows(rows, AS_ARRAY_SIZE(rows));
