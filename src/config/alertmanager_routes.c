@@ -70,6 +70,10 @@ static int read_route(struct as_alertmanager_routes *routes, const struct as_yam
         status = read_duration(node, "group_interval", &route.group_interval_us, error);
     if (status < 0)
         return status;
+    if (list && list->kind != AS_YAML_LIST && !as_yaml_is_null(list)) {
+        as_error_set(error, "line %u: routes: expected a list", list->place.line);
+        return -EINVAL;
+    }
     routes->items =
         as_xgrow(routes->items, routes->count, &routes->capacity, sizeof(*routes->items));
     routes->items[routes->count++] = (struct as_receiver_routes){

@@ -279,7 +279,8 @@ static void on_status(void *context, const char *body, size_t size)
     struct as_alertmanager_status status;
     struct as_error *error = &member->status.error;
     if (body && as_alertmanager_decode_status(body, size, &arena, &status, error) == 0) {
-        member->is_restarted = peer->uptime && strcmp(peer->uptime, status.uptime) != 0;
+        /* Before the first status, also after a reload, it may have been restarted. */
+        member->is_restarted = !peer->uptime || strcmp(peer->uptime, status.uptime) != 0;
         replace(&peer->uptime, status.uptime);
         learn_config(peer, &status);
     } else {

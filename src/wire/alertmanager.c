@@ -72,7 +72,7 @@ static int read_status(struct alert_reader *reader, const struct tree_value *obj
         status = read_reasons(reader, value, "mutedBy", &standing->is_muted);
     standing->tells_muting = alert_find(value, "mutedBy") != NULL;
     alert->is_suppressed =
-        is_suppressed && (!standing->is_muted || is_silenced || alert->is_inhibited);
+        is_silenced || alert->is_inhibited || (is_suppressed && !standing->is_muted);
     return status;
 }
 
@@ -411,7 +411,11 @@ int as_alertmanager_decode_status(const char *json, size_t size, struct as_arena
     if (status < 0)
         return status;
     const struct tree_value *original = tree_find(tree_find(tree.root, "config"), "original");
-    const char *uptime = tree_find_text(tree.root, "uptime");
+    const struct tree_value *uptime = tree_find(tree.root, "uptime");
+    if (uptime && !tree_is(uptime, TREE_TEXT)) {
+        as_error_set(error, "uptime: expected a string");
+        return -EINVAL;
+    }
     if (!tree_is(original, TREE_TEXT)) {
         as_error_set(error, "config.original: %s", original ? "expected a string" : "missing");
         return -EINVAL;
@@ -419,7 +423,7 @@ int as_alertmanager_decode_status(const char *json, size_t size, struct as_arena
     *status_out = (struct as_alertmanager_status){
         .config = as_arena_strdup(arena, original->text),
         .config_size = original->size,
-        .uptime = as_arena_strdup(arena, uptime ? uptime : ""),
+        .uptime = as_arena_strdup(arena, uptime ? uptime->text : ""),
     };
     return 0;
 }

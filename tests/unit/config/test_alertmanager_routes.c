@@ -92,6 +92,7 @@ Test(alertmanager_routes, what_is_no_configuration)
         {"route: {}", "line 1: expected a route with a receiver"},
         {"route: {receiver: {}}", "line 1: expected a route with a receiver"},
         {"route:\n  receiver: a\n  routes: [7]", "line 3: expected a route with a receiver"},
+        {"route:\n  receiver: a\n  routes: {receiver: b}", "line 3: routes: expected a list"},
         {"route:\n  receiver: a\n  group_wait: soon",
          "line 3: group_wait: expected a duration like 5m"},
         {"route:\n  receiver: a\n  group_interval: [5m]",

@@ -502,7 +502,7 @@ Test(monitoring, how_long_an_alert_must_have_been_unmuted)
         answer_list(groups, rows[i].status, rows[i].body);
         cr_expect_str_eq(told_waits, rows[i].waits, "%s: %s", rows[i].what, told_waits);
         cr_expect_str_eq(told_note, rows[i].note, "%s: %s", rows[i].what, told_note);
-        cr_expect_not(told_anew);
+        cr_expect(i == 0 || !told_anew);
     }
 }
 
@@ -511,7 +511,7 @@ Test(monitoring, an_alertmanager_that_has_been_started_anew)
     settings.alertmanager.url_count = 1;
     open_port();
     answer_list("[]", 200, STATUS(PLAIN, "1"));
-    cr_expect_not(told_anew, "the first list");
+    cr_expect(told_anew, "the first list, also after a reload");
     answer_list("[]", 200, STATUS(PLAIN, "1"));
     cr_expect_not(told_anew);
     answer_list("[]", 503, "");
