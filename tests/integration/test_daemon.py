@@ -607,17 +607,17 @@ def test_malformed_http_gets_an_answer(daemon, data, status):
     assert daemon.get("/-/ready").ok
 
 
-@pytest.mark.seconds(300)
+@pytest.mark.seconds(900)
 def test_a_hundred_thousand_alerts_in_one_notification(daemon, group):
     starts_at = timestamp()
     many = [{"status": "firing", "labels": {"alertname": "Busy", "n": str(n)}, "startsAt": starts_at} for n in range(100000)]
     body = json.dumps({"version": "4", "receiver": "r", "status": "firing", "alerts": many}).encode()
-    answer = request("POST", daemon.url + "/webhook", body, timeout=200)
+    answer = request("POST", daemon.url + "/webhook", body, timeout=400)
     assert answer.status == 200
     assert set(outcomes(answer.json)) == {"queued"} and len(answer.json["alerts"]) == 100000
     eventually(lambda: group.size == 6)
     assert daemon.metrics().value("alertscaler_incidents_open") == 100000
-    again = request("POST", daemon.url + "/webhook", body, timeout=200)
+    again = request("POST", daemon.url + "/webhook", body, timeout=400)
     assert set(outcomes(again.json)) == {"duplicate"}
     assert group.applied == [6]
     daemon.stop()
