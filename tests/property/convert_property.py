@@ -8,13 +8,13 @@ sizes that are expected are those of hpa_model.py. The seed gives the same HPAs 
 import argparse
 import os
 import pathlib
-import random
 import subprocess
 import sys
 import tempfile
 
 import yaml
 
+import dice
 import hpa_model
 
 TURNS = 8
@@ -33,16 +33,7 @@ ADAPTER = {
 }
 
 
-class Generator:
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-
-    def chance(self, probability):
-        return self.random.random() < probability
-
-    def pick(self, *choices):
-        return self.random.choice(choices)
-
+class Generator(dice.Dice):
     def quantity(self, milli):
         """One of the texts of this quantity, which may be finer than thousandths: the API rounds up."""
         texts = [f"{milli}m", f"{milli / 1000:.3f}", f"{milli * 1000 - self.random.randrange(0, 1000)}u"]

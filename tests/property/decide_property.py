@@ -7,11 +7,11 @@ import datetime
 import fractions
 import json
 import os
-import random
 import subprocess
 import sys
 
 import decide_model
+import dice
 
 NOW = datetime.datetime(2026, 11, 20, 10, 0, 0, tzinfo=datetime.timezone.utc)
 BATCH = 5000
@@ -21,17 +21,8 @@ def finite(number):
     return min(max(number, -1.7e308), 1.7e308)
 
 
-class Generator:
+class Generator(dice.Dice):
     """Inputs that crowd around the edges: few distinct sizes, ages at the ends of windows, goals that divide evenly."""
-
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-
-    def chance(self, probability):
-        return self.random.random() < probability
-
-    def pick(self, *choices):
-        return self.random.choice(choices)
 
     def maybe(self, document, name, probability, make):
         if self.chance(probability):

@@ -12,11 +12,11 @@ import collections
 import datetime
 import json
 import os
-import random
 import subprocess
 import sys
 
 import cluster_autoscaler_model as model
+import dice
 
 NOW = datetime.datetime(2026, 11, 20, 10, 0, 0, tzinfo=datetime.timezone.utc)
 MIB, GIB = 2**20, 2**30
@@ -32,16 +32,7 @@ LIMITS = {      # of the clusters that may differ so
 }
 
 
-class Generator:
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-
-    def chance(self, probability):
-        return self.random.random() < probability
-
-    def pick(self, *choices):
-        return self.random.choice(choices)
-
+class Generator(dice.Dice):
     def amount(self, least, most):
         return self.random.randint(least, most)
 

@@ -16,8 +16,7 @@
 
 /* What was read longer ago is read anew before another target relies on it. */
 #define BACKING_AGE_US (10 * AS_US_PER_MIN)
-/* A rival that was not found for this time does not exist. A cloud may deny a group for a moment.
- */
+/* A rival that was not found for this time does not exist: a cloud may deny a group briefly. */
 #define MISSING_US   AS_US_PER_MIN
 #define OBSTACLE_MAX (AS_MESSAGE_SIZE - 1)
 
