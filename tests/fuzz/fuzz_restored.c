@@ -844,7 +844,7 @@ static void mutate_key(struct row *row, const struct row *other, struct as_rando
         as_buf_clear(&row->key);
         as_buf_append(&row->key, get_bytes(&other->key), other->key.size);
         break;
-    case 2: as_buf_append(&row->key, "/\0x" + as_random_get_below(random, 3), 1); break;
+    case 2: as_buf_append(&row->key, &"/\0x"[as_random_get_below(random, 3)], 1); break;
     case 3:
         if (at < size)
             row->key.data[at] = (char)as_random_get_below(random, 256);
