@@ -20,6 +20,7 @@ static enum as_reason get_reason(const struct as_talk *talk, bool is_change)
     case AS_TALK_PERMISSION: return AS_REASON_FORBIDDEN;
     case AS_TALK_GONE: return AS_REASON_TARGET_NOT_FOUND;
     case AS_TALK_STOPPED: return AS_REASON_SUPERSEDED;
+    case AS_TALK_NOT_ALLOWED: return AS_REASON_TARGET_NOT_ALLOWED;
     case AS_TALK_CAPACITY:
     case AS_TALK_CONFIGURATION: break;
     }

@@ -42,7 +42,7 @@ def make(cloud, make_daemon):
             target["node_group"] = {"provider": "doks", "cluster": CLUSTER, **target["node_group"]}
             target |= {"nodes": {"cluster": "none"}, "cooldown": COOLDOWN}
         return make_daemon({"targets": targets, "rules": rules},
-                           {"providers": {"doks": {"type": "digitalocean", "endpoint": cloud.url, "timeout": "3s"}}}, env=DOKS,
+                           {"providers": {"doks": {"type": "digitalocean", "endpoint": cloud.url, "timeout": "20s"}}}, env=DOKS,
                            flags=FLAGS, **more)
     return start
 
@@ -142,6 +142,25 @@ def test_a_node_group_of_eks_and_its_auto_scaling_group(started, make_daemon):
     refused(daemon, "aws/workers-a", "aws/prod/workers-a, which has precedence")
     steadily(lambda: group.size == 2, 3)
     assert "SetDesiredCapacity" not in group.asked
+
+
+@pytest.mark.parametrize("with_template", [True, False])
+def test_a_reload_between_the_last_read_and_the_request_stops_the_request(make, cloud, with_template):
+    pool = cloud.add_pool("web", 2)
+    label = {"any": dict(ANY)}
+    daemon = make(label, [up("Any", "any")])
+    web = {"node_group": {"provider": "doks", "cluster": CLUSTER, "name": "web"}, "max": 3, "nodes": {"cluster": "none"}}
+    cloud.hold_read(after=1)                # the observation is answered; the read before the request waits
+    fire(daemon, "Any", pool=pool.id)
+    assert cloud.held.wait(60)
+    daemon.write_rules({"targets": {"web": web, **(label if with_template else {})},
+                        "rules": [up("Busy", "web"), *([up("Any", "any")] if with_template else [])]})
+    daemon.reload()
+    eventually(lambda: f"{CLUSTER}/web" in str(daemon.get("/api/v1/targets").json), 60, what="the new rules are used")
+    cloud.release()
+    refused(daemon, pool.id, f"/{CLUSTER}/web, which may be the same")
+    steadily(lambda: pool.count == 2, 3)
+    assert not cloud.requests("^PUT ")
 
 
 def test_the_log_says_which_target_has_the_group(make, cloud):

@@ -31,6 +31,9 @@ enum as_leave_permit {
 };
 typedef enum as_leave_permit as_leave_permit_fn(void *context, const char *target,
                                                 const char **why_out);
+/* The other target that has the same node group by rules that were loaded since the decision for a
+ * change of `target`; valid for the call. NULL: none. */
+typedef const char *as_rival_fn(void *context, const char *target);
 /* For the action log: what has happened to nodes. Borrowed for the call. */
 typedef void as_nodes_record_fn(void *context, const struct as_nodes_record *record);
 
@@ -61,11 +64,16 @@ struct as_access_env {
      * permitted. */
     as_permit_fn *get_permit;
     as_leave_permit_fn *get_leave_permit;   /* before each step of a node that leaves; NULL: GO */
+    as_rival_fn *find_rival;                /* before each request for a change; NULL: none */
     as_nodes_record_fn *record_nodes;       /* NULL: not recorded */
     as_others_found_fn *others_found;       /* NULL: it is not looked */
     as_nodes_recovered_fn *nodes_recovered; /* NULL: it is not reported */
     void *permit_context;
 };
+
+/* What the request fails with; one argument, the rival. */
+#define AS_RIVAL_FORMAT                                                                            \
+    "a reload has added target %s, which may be the same object and has precedence"
 
 static inline enum as_permit as_access_get_permit(const struct as_access_env *env)
 {
@@ -78,6 +86,11 @@ static inline enum as_leave_permit as_access_get_leave_permit(const struct as_ac
 {
     return env->get_leave_permit ? env->get_leave_permit(env->permit_context, target, why_out)
                                  : AS_LEAVE_GO;
+}
+
+static inline const char *as_access_find_rival(const struct as_access_env *env, const char *target)
+{
+    return env->find_rival && target ? env->find_rival(env->permit_context, target) : NULL;
 }
 
 static inline const char *as_permit_explain(enum as_permit permit)

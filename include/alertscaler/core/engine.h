@@ -224,6 +224,10 @@ struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono
  * "": there is no such group any more. */
 const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const char *target,
                                           as_mono_time now);
+/* During a request to change the target: the other target that may be the same node group by rules
+ * that were loaded since the decision. It has precedence, and the request must not be sent. NULL:
+ * none. */
+const char *as_engine_find_new_rival(const struct as_engine *engine, const char *target);
 /* Whether the restored state knew a node group that may have nodes with our marks: its instances
  * are nodes, or no rule leads to it any more. */
 bool as_engine_has_restored_groups(const struct as_engine *engine) AS_MUST_USE;

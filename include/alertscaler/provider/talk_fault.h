@@ -15,7 +15,8 @@ enum as_talk_fault {
     AS_TALK_PERMISSION,    /* the credentials are valid, but lack a right */
     AS_TALK_CONFIGURATION, /* only a person can fix it */
     AS_TALK_GONE,          /* the group or object does not exist */
-    AS_TALK_STOPPED        /* not sent: changes are not permitted now (access/env.h) */
+    AS_TALK_STOPPED,       /* not sent: changes are not permitted now (access/env.h) */
+    AS_TALK_NOT_ALLOWED    /* not sent: another target has the group (access/env.h) */
 };
 
 #endif

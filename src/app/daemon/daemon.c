@@ -237,7 +237,7 @@ int as_daemon_run(const struct as_daemon_options *options)
     daemon.outside =
         options->adapters->new_outside(daemon.base, &as_system_clock, daemon_on_transfer, &daemon);
     options->adapters->set_permit(daemon.outside, daemon_get_permit, daemon_get_leave_permit,
-                                  daemon_record_nodes, daemon_on_others_found,
+                                  daemon_find_rival, daemon_record_nodes, daemon_on_others_found,
                                   daemon_on_nodes_recovered, &daemon);
     daemon.auth =
         as_auth_new(&(struct as_auth_config){.clock = &as_system_clock,

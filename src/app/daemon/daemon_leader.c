@@ -108,6 +108,13 @@ enum as_leave_permit daemon_get_leave_permit(void *context, const char *target,
     return !why ? AS_LEAVE_GO : *why ? AS_LEAVE_HOLD : AS_LEAVE_GONE;
 }
 
+const char *daemon_find_rival(void *context, const char *target)
+{
+    const struct daemon *daemon = context;
+    return daemon->shell ? as_engine_find_new_rival(as_shell_get_engine(daemon->shell), target)
+                         : NULL;
+}
+
 void daemon_record_nodes(void *context, const struct as_nodes_record *record)
 {
     const struct daemon *daemon = context;

@@ -185,6 +185,7 @@ void daemon_on_fenced(void *context);            /* for the shell */
 enum as_permit daemon_get_permit(void *context); /* for targets, as these */
 enum as_leave_permit daemon_get_leave_permit(void *context, const char *target,
                                              const char **why_out);
+const char *daemon_find_rival(void *context, const char *target);
 void daemon_record_nodes(void *context, const struct as_nodes_record *record);
 void daemon_on_others_found(void *context, const char *target, const struct as_other *others,
                             size_t count);

@@ -118,7 +118,7 @@ void check_cluster(const struct as_config *config, const struct as_adapters *ada
     look.asked = as_xcalloc(count + 1, sizeof(*look.asked));
     struct as_outside *outside =
         adapters->new_outside(base, &session_clock, session_ignore_transfer, NULL);
-    adapters->set_permit(outside, NULL, NULL, NULL, on_others_found, NULL, &look);
+    adapters->set_permit(outside, NULL, NULL, NULL, NULL, on_others_found, NULL, &look);
     if (adapters->new_targets(outside, &config->settings, &port, &error) == 0) {
         for (size_t i = 0; i < count; i++)
             ask(&look, port, i);

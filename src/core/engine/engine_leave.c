@@ -24,15 +24,6 @@ static bool is_resized(const struct target *target)
     return sized.what == AS_SIZED_RESOURCE;
 }
 
-static const struct target *find(const struct as_engine *engine, const char *id)
-{
-    struct target key = {.ref = target_ref_of_id(id)};
-    const struct target *target =
-        RB_FIND(target_tree, (struct target_tree *)(uintptr_t)&engine->targets, &key);
-    as_target_ref_free(key.ref);
-    return target;
-}
-
 /* A group that is scaled down by rules which say `guard: none`, and by no others, needs no proof.
  */
 static bool needs_proof(const struct as_engine *engine, const struct target *target)
@@ -51,7 +42,7 @@ static bool needs_proof(const struct as_engine *engine, const struct target *tar
 const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const char *id,
                                           as_mono_time now)
 {
-    const struct target *target = find(engine, id);
+    const struct target *target = target_find_id(engine, id);
     const struct as_nodes_config *nodes = target ? target_get_nodes(target) : NULL;
     if (!target || !target->config || (!is_resized(target) && (!nodes || !nodes->cluster)))
         return "";
@@ -90,30 +81,30 @@ bool as_engine_has_restored_groups(const struct as_engine *engine)
 
 bool as_engine_is_contended(const struct as_engine *engine, const char *id)
 {
-    const struct target *target = find(engine, id);
+    const struct target *target = target_find_id(engine, id);
     return target && as_moment_is_set(target->contention.since);
 }
 
 bool as_engine_is_ineffective(const struct as_engine *engine, const char *id, const char *rule)
 {
-    const struct target *target = find(engine, id);
+    const struct target *target = target_find_id(engine, id);
     return target && follow_holds(engine, target, rule);
 }
 
 size_t as_engine_count_open(const struct as_engine *engine, const char *id)
 {
-    const struct target *target = find(engine, id);
+    const struct target *target = target_find_id(engine, id);
     return target ? target->open_bindings : 0;
 }
 
 const char *as_engine_find_sender(const struct as_engine *engine, const char *id)
 {
-    const struct target *target = find(engine, id);
+    const struct target *target = target_find_id(engine, id);
     return target ? scope_find_sender(engine, target) : NULL;
 }
 
 const char *as_engine_find_name(const struct as_engine *engine, const char *id)
 {
-    const struct target *target = find(engine, id);
+    const struct target *target = target_find_id(engine, id);
     return target && target->config ? target->config->name : "";
 }

@@ -321,12 +321,19 @@ static void start_request(struct call *call, const struct as_buf *body)
 /* `from` has what the call does not know. */
 static void send_change(struct call *call, const struct as_kube_change *from)
 {
+    const char *rival = as_access_find_rival(call->owner->env, call->flow.target);
     AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
     struct as_error error = AS_ERROR_INIT;
     struct as_kube_change change = *from;
     change.ref = call->ref;
     change.namespace_ = get_namespace(call);
     change.wanted = &call->wanted;
+    if (rival) {
+        as_error_set(&error, AS_RIVAL_FORMAT, rival);
+        as_outcome_init_local(&call->outcome, AS_REASON_TARGET_NOT_ALLOWED, error.text);
+        finish_later(call);
+        return;
+    }
     call->is_changing = true;
     if (call->sizing->write(&change, &body, &error) == 0 && as_buf_check(&body) == 0) {
         start_request(call, &body);

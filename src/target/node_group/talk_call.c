@@ -104,16 +104,27 @@ static void ask_cluster(struct talk_call *call)
     call->question = as_kube_request_start(call->cluster, &spec, cluster_answered, call);
 }
 
+/* A change that must not be made now fails without a request. */
+static bool stops(struct talk_call *call)
+{
+    const enum as_permit permit = as_access_get_permit(call->env);
+    const char *rival = as_access_find_rival(call->env, call->flow.target);
+    if (permit > AS_PERMIT_FINISH)
+        as_talk_fail(call->talk, AS_TALK_STOPPED, "%s", as_permit_explain(permit));
+    else if (rival)
+        as_talk_fail(call->talk, AS_TALK_NOT_ALLOWED, AS_RIVAL_FORMAT, rival);
+    else
+        return false;
+    later(call, 0);
+    return true;
+}
+
 static void send(struct talk_call *call)
 {
     struct as_talk *talk = call->talk;
     const struct as_talk_request *wanted = &talk->request;
-    const enum as_permit permit = as_access_get_permit(call->env);
-    if (wanted->is_change && permit > AS_PERMIT_FINISH) {
-        as_talk_fail(talk, AS_TALK_STOPPED, "%s", as_permit_explain(permit));
-        later(call, 0);
+    if (wanted->is_change && stops(call))
         return;
-    }
     if (call->cluster) {
         ask_cluster(call);
         return;

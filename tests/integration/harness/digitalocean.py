@@ -96,6 +96,7 @@ class FakeDigitalOcean:
         self.token, self.pools, self.asked = TOKEN, [], []
         self.ids = itertools.count(1)
         self._faults, self._lock = [], threading.RLock()
+        self._hold_after, self.held, self._released = None, threading.Event(), threading.Event()
         self._server = Server(self._handle, tls=tls)
         self.url = self._server.url
 
@@ -109,6 +110,13 @@ class FakeDigitalOcean:
         with self._lock:
             self._faults += list(faults) * times
 
+    def hold_read(self, after):
+        """One GET after so many others is answered only after release; meanwhile `held` is set."""
+        self._hold_after = after
+
+    def release(self):
+        self._released.set()
+
     def requests(self, pattern=""):
         """So far, as ("METHOD path?query", body)."""
         with self._lock:
@@ -119,7 +127,17 @@ class FakeDigitalOcean:
 
     # ---- answers ----
 
+    def _wait_if_held(self, asked):
+        if asked.method != "GET" or self._hold_after is None:
+            return
+        with self._lock:
+            is_it, self._hold_after = self._hold_after == 0, self._hold_after - 1
+        if is_it:
+            self.held.set()
+            self._released.wait(60)
+
     def _handle(self, asked):
+        self._wait_if_held(asked)
         with self._lock:
             self.asked.append((f"{asked.method} {asked.path}", asked.json if asked.body else None))
             fault = next((f for f in self._faults if re.search(f.match, f"{asked.method} {asked.path}")), None)

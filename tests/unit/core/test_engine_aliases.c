@@ -657,3 +657,93 @@ Test(engine_aliases, one_max_and_one_cooldown_hold_whatever_happens)
         changes += live(&any, seed, 20) + live(&named_and_any, seed, 6);
     cr_assert_gt(changes, 30, "%u", changes);
 }
+
+/* --- rules that are loaded during a request --- */
+
+/* `any` leads to the group that is a named one by the rules `after` the reload. */
+static void hold_request(struct harness *harness, const struct spec *after)
+{
+    harness->hold_calls = true;
+    fire(harness, "Any,pool=uuid", 990);
+    harness_settle_to_request(harness);
+    (void)said(harness);
+    harness_reload(harness, after);
+}
+
+static void release(struct harness *harness)
+{
+    harness->hold_calls = false;
+    harness_settle(harness);
+}
+
+Test(engine_aliases, a_reload_that_adds_the_group_as_an_entry_stops_the_request_of_a_label)
+{
+    START(h, any, "uuid", "cloud/1");
+    hold_request(&h, &named_and_any);
+    cr_assert_str_eq(as_engine_find_new_rival(h.engine, GROUP "uuid"), GROUP "web");
+    cr_assert_null(as_engine_find_new_rival(h.engine, GROUP "web"), "it sends nothing");
+    release(&h);
+    harness_stop(&h);
+}
+
+Test(engine_aliases, a_reload_that_adds_an_entry_in_place_of_the_template_stops_the_request)
+{
+    static const struct spec named = {
+        .targets = {{.name = "web", .is_group = true, .family = "cloud", .max = 6}},
+        .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 2}},
+    };
+    START(h, any, "uuid", "cloud/1");
+    hold_request(&h, &named);
+    cr_assert_str_eq(as_engine_find_new_rival(h.engine, GROUP "uuid"), GROUP "web");
+    harness_reload(&h, &any);
+    cr_assert_null(as_engine_find_new_rival(h.engine, GROUP "uuid"), "the entry is gone");
+    release(&h);
+    harness_stop(&h);
+}
+
+Test(engine_aliases, a_reload_that_adds_no_entry_of_the_provider_stops_no_request)
+{
+    static const struct spec far = {
+        .targets = {{.name = "web", .is_group = true, .family = "cloud", .max = 6, .up = 60},
+                    {.name = "any",
+                     .is_group = true,
+                     .family = "cloud",
+                     .address = "{{ .Labels.pool }}",
+                     .allow = "*",
+                     .max = 20,
+                     .up = 60},
+                    {.name = "far", .is_group = true, .family = "far", .max = 6}},
+        .rules = {{.name = "any", .match = {"alertname=Any"}, .target = "any", .up = 2},
+                  {.name = "far", .match = {"alertname=Far"}, .target = "far", .up = 2},
+                  {.name = "slow", .match = {"alertname=Slow"}, .target = "web", .up = 2}},
+    };
+    START(h, named_and_any, "web", "cloud/1", "uuid", "cloud/2");
+    hold_request(&h, &named_and_any);
+    cr_assert_null(as_engine_find_new_rival(h.engine, GROUP "uuid"));
+    harness_reload(&h, &far);
+    cr_assert_null(as_engine_find_new_rival(h.engine, GROUP "uuid"));
+    release(&h);
+    harness_stop(&h);
+}
+
+/* The group of the new entry is read during a long request, for example a drain. */
+static void check_read_rival(const char *resource, bool is_stopped)
+{
+    START(h, any, "uuid", "cloud/1");
+    harness_target(&h, GROUP "web")->backing[0] = resource;
+    hold_request(&h, &named_and_any);
+    harness_target(&h, "uuid")->is_hanging = true;
+    release(&h); /* the entry is observed */
+    cr_assert(has(said(&h), "observe web"));
+    const char *rival = as_engine_find_new_rival(h.engine, GROUP "uuid");
+    cr_assert(is_stopped ? rival && has(rival, "web") : !rival);
+    harness_target(&h, "uuid")->is_hanging = false;
+    harness_settle(&h);
+    harness_stop(&h);
+}
+
+Test(engine_aliases, the_resources_of_a_new_entry_decide_once_they_are_read)
+{
+    check_read_rival("cloud/1", true);
+    check_read_rival("cloud/2", false);
+}

@@ -282,6 +282,33 @@ Test(account, what_may_not_be_changed_now_is_not_sent)
     deinit_talks();
 }
 
+static const char *find_rival(void *context, const char *target)
+{
+    (void)target;
+    return context ? NULL : "node_group/p/web";
+}
+
+Test(account, what_is_another_targets_group_since_a_reload_is_not_changed)
+{
+    env.find_rival = find_rival;
+    start(0); /* what only asks is sent */
+    answer_token("t");
+    answer_group(200);
+    world_run(&world);
+    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
+    is_changing = true;
+    const size_t before = world.request_count;
+    start(0);
+    world_run(&world);
+    cr_expect_eq(talks[0].talk.fault, AS_TALK_NOT_ALLOWED);
+    cr_expect_not(talks[0].talk.is_ambiguous, "it was not sent");
+    cr_expect_not_null(strstr(talks[0].talk.message, "node_group/p/web"));
+    cr_expect_eq(world.request_count, before);
+    is_changing = false;
+    env.find_rival = NULL;
+    deinit_talks();
+}
+
 static void refuse(const char *path, const char *date)
 {
     char fields[64] = "date";

@@ -8,9 +8,11 @@
 #include "engine_aliases.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/core/engine.h>
 
 #include "engine/state/engine_targets.h"
 
@@ -58,14 +60,17 @@ static bool has_precedence(const struct target *other, const struct target *targ
     return its == RANK_FIXED || strcmp(other->ref->id, target->ref->id) < 0;
 }
 
-/* Whether the target must yield to `other` if they have a common resource. */
+/* Whether the target must yield to `other` if they have a common resource. A target whose entry was
+ * removed during its request keeps its family. */
 static bool is_rival(const struct as_engine *engine, const struct target *target,
                      const struct target *other)
 {
     if (other == target || (get_rank(other) == RANK_NEW && other->open_bindings == 0) ||
         !has_precedence(other, target))
         return false;
-    return is_of_family(engine, other, target->config->family);
+    const char *family = find_family(engine, target);
+    family = family ? family : target->backing.family;
+    return family && is_of_family(engine, other, family);
 }
 
 static bool has_name(const struct backing *backing, const char *name)
@@ -144,7 +149,7 @@ bool alias_is_awaited(const struct target *target)
 static void keep(struct backing *backing, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!has_name(backing, names[i]))
+        if (!backing->is_known || !has_name(backing, names[i]))
             backing->gained = backing->asked;
     }
     backing_forget(backing);
@@ -314,6 +319,27 @@ const char *alias_find_obstacle(struct as_engine *engine, const struct target *t
     return as_arena_strdup(&engine->arena, text);
 }
 
+/* Whether its entry was added during the target's request, and its resources are not read. */
+static bool is_new(const struct target *other, const struct target *target)
+{
+    return get_rank(target) != RANK_FIXED && get_rank(other) == RANK_FIXED &&
+           other->backing.fixed_from > target->intent->generation && !other->backing.is_known;
+}
+
+const char *as_engine_find_new_rival(const struct as_engine *engine, const char *id)
+{
+    const struct target *target = target_find_id(engine, id), *other;
+    if (!target || target->phase != PHASE_SCALING ||
+        target->intent->generation == engine->generation)
+        return NULL;
+    TAILQ_FOREACH (other, &engine->candidates, backing.link) {
+        if ((is_new(other, target) || find_common(&target->backing, &other->backing)) &&
+            is_rival(engine, target, other))
+            return other->ref->id;
+    }
+    return NULL;
+}
+
 /* ---- the end ---- */
 
 void alias_forget(struct as_engine *engine, struct target *target)
@@ -326,11 +352,27 @@ void alias_forget(struct as_engine *engine, struct target *target)
     backing->is_candidate = false;
 }
 
+/* The resources of a request under way are kept, to be compared with those of new entries. */
+static void forget(struct as_engine *engine, struct target *target)
+{
+    struct backing *backing = &target->backing;
+    const char *family = find_family(engine, target);
+    if (target->phase != PHASE_SCALING) {
+        backing_forget(backing);
+    } else if (family) {
+        free(backing->family);
+        backing->family = as_xstrdup(family);
+    }
+    backing->is_known = false;
+}
+
 void aliases_on_rules(struct as_engine *engine)
 {
     struct target *target;
     TAILQ_FOREACH (target, &engine->candidates, backing.link) {
-        backing_forget(&target->backing);
+        forget(engine, target);
+        if (get_rank(target) != RANK_FIXED)
+            target->backing.fixed_from = engine->generation;
         target->backing.tried.us = target->backing.missing.us = INT64_MIN;
         target->backing.read.us = target->backing.gained.us = INT64_MIN;
         target->backing.is_awaited = target->backing.is_due = false;

@@ -18,6 +18,10 @@
  * templates is not refused, so that one broken group does not stop all. The broken group itself
  * cannot change without being read.
  *
+ * A reload may add an entry without templates while a request for a target is under way. The
+ * request is not sent (as_engine_find_new_rival) if both have a common resource, or if the target
+ * is of a template and the new entry's resources are not read.
+ *
  * The resources are kept in memory, are read anew with every observation, and are forgotten when
  * rules are loaded, because an account may be another one then.
  */

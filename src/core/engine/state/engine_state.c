@@ -341,7 +341,9 @@ void backing_forget(struct backing *backing)
     for (size_t i = 0; i < backing->count; i++)
         free(backing->names[i]);
     free(backing->names);
+    free(backing->family);
     backing->names = NULL;
+    backing->family = NULL;
     backing->count = 0;
     backing->is_known = false;
 }

@@ -250,8 +250,10 @@ struct backing { /* the resources behind the target (engine_aliases.h); in memor
     bool is_waiting; /* for others' resources */
     char **names;    /* as last read */
     size_t count;
-    bool is_due;        /* to be read again before a target relies on it */
-    as_mono_time asked; /* when the present reading, or the last one, began */
+    char *family;        /* at the last reload, if a request was under way; NULL */
+    uint64_t fixed_from; /* its entry, if without templates, is of these rules or of later ones */
+    bool is_due;         /* to be read again before a target relies on it */
+    as_mono_time asked;  /* when the present reading, or the last one, began */
     /* When readings began; INT64_MIN: none since the rules were loaded. */
     as_mono_time tried;   /* the last one */
     as_mono_time read;    /* the last one that gave names */

@@ -63,6 +63,12 @@ struct target *target_find(const struct as_engine *engine, const char *key)
     return place ? place->target : find_in_tree(engine, key);
 }
 
+struct target *target_find_id(const struct as_engine *engine, const char *id)
+{
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
+    return target_find(engine, key);
+}
+
 static struct target *find(const struct as_engine *engine, const struct as_target_ref *ref)
 {
     return target_find(engine, ref->key);
@@ -75,6 +81,7 @@ static void note_candidate(struct as_engine *engine, struct target *target)
         !(target->ref->kind->has_nodes || (target->config && target->config->family)))
         return;
     target->backing.is_candidate = true;
+    target->backing.fixed_from = engine->generation;
     target->backing.tried.us = target->backing.read.us = INT64_MIN;
     target->backing.gained.us = target->backing.missing.us = INT64_MIN;
     TAILQ_INSERT_TAIL(&engine->candidates, target, backing.link);

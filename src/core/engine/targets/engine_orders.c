@@ -35,12 +35,6 @@
 
 static const char stopped[] = "given up: the kill switch was set";
 
-static struct target *find_by_id(const struct as_engine *engine, const char *id)
-{
-    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
-    return target_find(engine, key);
-}
-
 /* The only target of the entry with this name; NULL: none, or several. */
 static struct target *find_by_name(struct as_engine *engine, const char *name, size_t *count_out)
 {
@@ -402,7 +396,7 @@ static void refuse_name(struct as_engine *engine, struct deed *deed, size_t coun
 static struct target *find(struct as_engine *engine, const struct as_order *order,
                            size_t *count_out)
 {
-    struct target *target = find_by_id(engine, order->target), *group = NULL;
+    struct target *target = target_find_id(engine, order->target), *group = NULL;
     if (!target || !target->config)
         group = find_by_former_id(engine, order->target, count_out);
     if (group || *count_out > 1)
