@@ -304,3 +304,68 @@ PORT_TEST(many_records_are_kept)
     as_buf_deinit(&text);
     store->close(store);
 }
+
+/* The digest of the store in memory: the simulator compares it with a list (tests/sim/digests). */
+
+enum { KEPT, FAILED, FAILED_BUT_KEPT };
+
+static uint64_t digest_commits(const struct as_store_change *changes, size_t count, size_t split,
+                               int outcome)
+{
+    struct as_store_memory *memory = as_store_memory_new();
+    struct as_store *store = as_store_memory_attach(memory);
+    struct as_error error = AS_ERROR_INIT;
+    if (outcome != KEPT)
+        as_store_memory_fail(memory, 0, -EIO, outcome == FAILED_BUT_KEPT);
+    const int expected = outcome == KEPT ? 0 : -EIO;
+    cr_assert_eq(store->commit(store, changes, split, &error), expected);
+    if (split < count)
+        cr_assert_eq(store->commit(store, changes + split, count - split, &error), expected);
+    const uint64_t digest = as_store_memory_get_digest(memory);
+    store->close(store);
+    as_store_memory_free(memory);
+    return digest;
+}
+
+static uint64_t digest_one(enum as_store_kind kind, const char *key, const char *value)
+{
+    const struct as_store_change change = {kind, key, strlen(key), value,
+                                           value ? strlen(value) : 0};
+    return digest_commits(&change, 1, 1, KEPT);
+}
+
+Test(store_memory, digest_covers_every_kept_byte)
+{
+    const uint64_t digest = digest_one(AS_STORE_TARGET, "key", "value");
+    cr_assert_eq(digest_one(AS_STORE_TARGET, "key", "value"), digest);
+    cr_assert_neq(digest_one(AS_STORE_TARGET, "key", "valuf"), digest);
+    cr_assert_neq(digest_one(AS_STORE_TARGET, "kez", "value"), digest);
+    cr_assert_neq(digest_one(AS_STORE_TARGET, "keyv", "alue"), digest);
+    cr_assert_neq(digest_one(AS_STORE_INTENT, "key", "value"), digest);
+    cr_assert_neq(digest_one(AS_STORE_TARGET, "key", NULL), digest_one(AS_STORE_TARGET, "key", ""));
+}
+
+/* An overwritten value counts, and so do the order of changes and the boundaries of commits. */
+Test(store_memory, digest_covers_the_history)
+{
+    const struct as_store_change changes[] = {{AS_STORE_META, "a", 1, "1", 1},
+                                              {AS_STORE_META, "a", 1, "2", 1}};
+    const struct as_store_change others[] = {{AS_STORE_META, "a", 1, "3", 1}, changes[1]};
+    const struct as_store_change reversed[] = {changes[1], changes[0]};
+    const uint64_t digest = digest_commits(changes, 2, 2, KEPT);
+    cr_assert_neq(digest_commits(others, 2, 2, KEPT), digest);
+    cr_assert_neq(digest_commits(reversed, 2, 2, KEPT), digest);
+    cr_assert_neq(digest_commits(changes, 2, 1, KEPT), digest);
+}
+
+Test(store_memory, digest_leaves_out_what_a_failed_commit_lost)
+{
+    const struct as_store_change change = {AS_STORE_META, "a", 1, "1", 1};
+    const uint64_t kept = digest_commits(&change, 1, 1, KEPT);
+    const uint64_t lost = digest_commits(&change, 1, 1, FAILED);
+    cr_assert_eq(digest_commits(&change, 1, 1, FAILED_BUT_KEPT), kept);
+    cr_assert_neq(lost, kept);
+    cr_assert_eq(
+        digest_commits(&(struct as_store_change){AS_STORE_META, "b", 1, "1", 1}, 1, 1, FAILED),
+        lost);
+}

@@ -1,9 +1,12 @@
 /*
- * sim [--seed N | --seeds FROM..TO] [--steps N] [--verbose] [--trouble] [--stories]
+ * sim [--seed N | --seeds FROM..TO | --digests FROM..TO] [--steps N] [--verbose] [--trouble]
+ * [--stories]
  *
  * Runs seeds of the simulator. A seed that fails is run again with its last events printed. With
  * --trouble it prints how often each kind of trouble came, and fails where one never did. With
- * --stories it tells the story of each seed instead (stories.c).
+ * --digests it prints one line for each seed: the seed, the number of steps, a hash of the action
+ * log, and a hash of every committed key and value; all other output goes to stderr. With --stories
+ * it tells the story of each seed instead (stories.c).
  */
 #include "sim.h"
 
@@ -28,7 +31,8 @@ struct totals {
 
 struct options {
     uint64_t from, to, steps;
-    bool is_verbose, wants_trouble, tells_stories;
+    bool is_verbose, wants_trouble, wants_digests, tells_stories;
+    FILE *out; /* for all but digests */
 };
 
 /* An assertion or a sanitizer ends the process: says with which seed. */
@@ -48,11 +52,12 @@ static void on_abort(int signal_number)
     (void)signal_number;
 }
 
-static void print_tail(uint64_t seed, uint64_t steps)
+static void print_tail(FILE *report, uint64_t seed, uint64_t steps)
 {
-    printf("the last events of seed %" PRIu64 " (all of them: --seed %" PRIu64 " --steps %" PRIu64
-           " --verbose):\n",
-           seed, seed, steps);
+    (void)fprintf(report,
+                  "the last events of seed %" PRIu64 " (all of them: --seed %" PRIu64
+                  " --steps %" PRIu64 " --verbose):\n",
+                  seed, seed, steps);
     (void)fflush(stdout);
     const int out = dup(STDOUT_FILENO);
     FILE *file = tmpfile();
@@ -68,7 +73,7 @@ static void print_tail(uint64_t seed, uint64_t steps)
     (void)fseek(file, size > 8192 ? size - 8192 : 0, SEEK_SET);
     tail[fread(tail, 1, 8192, file)] = '\0';
     const char *start = strchr(tail, '\n');
-    printf("%s\n", start ? start + 1 : tail);
+    (void)fprintf(report, "%s\n", start ? start + 1 : tail);
     (void)fclose(file);
 }
 
@@ -85,9 +90,12 @@ static void run(uint64_t seed, const struct options *options, bool is_alone, str
     totals->virtual_us += result.virtual_us;
     if (result.is_failed) {
         totals->failed++;
-        printf("FAILED seed %" PRIu64 ": %s\n", seed, result.failure);
+        (void)fprintf(options->out, "FAILED seed %" PRIu64 ": %s\n", seed, result.failure);
         if (!options->is_verbose)
-            print_tail(seed, options->steps);
+            print_tail(options->out, seed, options->steps);
+    } else if (options->wants_digests) {
+        printf("%" PRIu64 " %" PRIu64 " %.16s %016" PRIx64 "\n", seed, result.steps,
+               result.log.hash, result.store_digest);
     } else if (is_alone) {
         printf("seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " records, %" PRIu64
                " notifications, %" PRIu64 " decisions, %" PRIu64 " applied, log %s\n",
@@ -114,13 +122,11 @@ static bool parse_range(const char *text, struct options *options)
 
 static bool parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {{"seed", required_argument, NULL, 's'},
-                                          {"seeds", required_argument, NULL, 'r'},
-                                          {"steps", required_argument, NULL, 'n'},
-                                          {"verbose", no_argument, NULL, 'v'},
-                                          {"trouble", no_argument, NULL, 't'},
-                                          {"stories", no_argument, NULL, 'o'},
-                                          {0}};
+    static const struct option known[] = {
+        {"seed", required_argument, NULL, 's'},    {"seeds", required_argument, NULL, 'r'},
+        {"digests", required_argument, NULL, 'd'}, {"steps", required_argument, NULL, 'n'},
+        {"verbose", no_argument, NULL, 'v'},       {"trouble", no_argument, NULL, 't'},
+        {"stories", no_argument, NULL, 'o'},       {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         bool is_good = true;
@@ -129,6 +135,7 @@ static bool parse(int argc, char **argv, struct options *options)
             is_good = parse_u64(optarg, strlen(optarg), &options->from);
             options->to = options->from;
             break;
+        case 'd': is_good = options->wants_digests = parse_range(optarg, options); break;
         case 'r': is_good = parse_range(optarg, options); break;
         case 'n': is_good = parse_u64(optarg, strlen(optarg), &options->steps); break;
         case 'v': options->is_verbose = true; break;
@@ -154,17 +161,19 @@ static int tell_stories(const struct options *options)
 
 int main(int argc, char **argv)
 {
-    struct options options = {.from = 1, .to = 100, .steps = 2000};
+    struct options options = {.from = 1, .to = 100, .steps = 2000, .out = stdout};
     struct totals totals = {0};
     struct timespec start, end;
     if (!parse(argc, argv, &options)) {
-        (void)fprintf(stderr, "usage: sim [--seed N | --seeds FROM..TO] [--steps N] "
-                              "[--verbose] [--trouble] [--stories]\n");
+        (void)fprintf(stderr, "usage: sim [--seed N | --seeds FROM..TO | --digests FROM..TO] "
+                              "[--steps N] [--verbose] [--trouble] [--stories]\n");
         return 2;
     }
     (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     as_log_configure(AS_LOG_ERROR, AS_LOG_LOGFMT, STDERR_FILENO);
     (void)sigaction(SIGABRT, &(struct sigaction){.sa_handler = on_abort}, NULL);
+    if (options.wants_digests)
+        options.out = stderr;
     if (options.tells_stories)
         return tell_stories(&options);
     (void)clock_gettime(CLOCK_MONOTONIC, &start);
@@ -173,16 +182,17 @@ int main(int argc, char **argv)
     (void)clock_gettime(CLOCK_MONOTONIC, &end);
     const double seconds =
         (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
-    printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " steps, %.0f hours, %" PRIu64
-           " records, %" PRIu64 " actions; %.1f s, %.0f seeds/s\n",
-           totals.seeds, totals.failed, totals.steps,
-           (double)totals.virtual_us / (double)AS_US_PER_H, totals.records, totals.applied, seconds,
-           (double)totals.seeds / seconds);
+    (void)fprintf(options.out,
+                  "%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " steps, %.0f hours, %" PRIu64
+                  " records, %" PRIu64 " actions; %.1f s, %.0f seeds/s\n",
+                  totals.seeds, totals.failed, totals.steps,
+                  (double)totals.virtual_us / (double)AS_US_PER_H, totals.records, totals.applied,
+                  seconds, (double)totals.seeds / seconds);
     int missing = 0;
     if (options.wants_trouble) {
-        trouble_print();
-        printf("%12" PRIu64 "  small records of repeats\n", totals.repeats);
-        missing = trouble_count_missing() + (totals.repeats == 0);
+        trouble_print(options.out);
+        (void)fprintf(options.out, "%12" PRIu64 "  small records of repeats\n", totals.repeats);
+        missing = trouble_count_missing(options.out) + (totals.repeats == 0);
     }
     return totals.failed > 0 || missing > 0;
 }

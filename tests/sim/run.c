@@ -265,6 +265,7 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result 
         check_calm_end(world);
     if (!world->is_failed)
         check_log(world, &result_out->log);
+    result_out->store_digest = as_store_memory_get_digest(world->daemon.state);
     result_out->is_failed = world->is_failed;
     memcpy(result_out->failure, world->failure, sizeof(world->failure));
     run_world_deinit(world);

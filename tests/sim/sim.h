@@ -33,6 +33,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <bsd/sys/tree.h>
 #include <jansson.h>
@@ -215,8 +216,8 @@ enum trouble {
 
 void trouble_note(struct world *world, enum trouble trouble);
 void trouble_note_message(struct world *world, unsigned fate);
-void trouble_print(void);
-int trouble_count_missing(void); /* prints those that never happened */
+void trouble_print(FILE *out);
+int trouble_count_missing(FILE *out); /* prints those that never happened */
 
 /* ---- alertmanager.c */
 
@@ -845,6 +846,7 @@ struct run_result {
     char failure[512];
     int64_t virtual_us;
     uint64_t steps;
+    uint64_t store_digest; /* of all that was committed */
     struct log_summary log;
     uint64_t crashes;
 };

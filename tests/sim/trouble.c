@@ -170,23 +170,23 @@ void trouble_note_message(struct world *world, unsigned fate)
     counts[TROUBLE_MESSAGES + fate]++;
 }
 
-void trouble_print(void)
+void trouble_print(FILE *out)
 {
     for (int i = 0; i < TROUBLE_COUNT; i++) {
         char name[96];
         print_name(i, name, sizeof(name));
-        printf("%12" PRIu64 "  %s\n", counts[i], name);
+        (void)fprintf(out, "%12" PRIu64 "  %s\n", counts[i], name);
     }
 }
 
-int trouble_count_missing(void)
+int trouble_count_missing(FILE *out)
 {
     int missing = 0;
     for (int i = 0; i < TROUBLE_COUNT; i++) {
         char name[96];
         print_name(i, name, sizeof(name));
         if (counts[i] == 0)
-            printf("NEVER HAPPENED: %s\n", name);
+            (void)fprintf(out, "NEVER HAPPENED: %s\n", name);
         missing += counts[i] == 0;
     }
     return missing;

@@ -33,7 +33,7 @@ RB_GENERATE_INTERNAL(records, record, link, compare, __attribute__((unused)) sta
 struct as_store_memory {
     struct records kinds[AS_STORE_KIND_COUNT];
     size_t counts[AS_STORE_KIND_COUNT];
-    uint64_t commits, commits_left, attached;
+    uint64_t commits, commits_left, attached, digest;
     int status, broken;
     bool applied, failed;
 };
@@ -65,6 +65,7 @@ struct as_store_memory *as_store_memory_new(void)
     struct as_store_memory *memory = as_xcalloc(1, sizeof(*memory));
 
     memory->commits_left = UINT64_MAX;
+    memory->digest = UINT64_C(0xcbf29ce484222325);
     return memory;
 }
 
@@ -104,6 +105,39 @@ uint64_t as_store_memory_get_commits(const struct as_store_memory *memory)
 size_t as_store_memory_get_count(const struct as_store_memory *memory, enum as_store_kind kind)
 {
     return memory->counts[kind];
+}
+
+uint64_t as_store_memory_get_digest(const struct as_store_memory *memory)
+{
+    return memory->digest;
+}
+
+/* FNV-1a */
+static void digest_add(struct as_store_memory *memory, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    uint64_t digest = memory->digest;
+
+    for (size_t i = 0; i < size; i++)
+        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
+    memory->digest = digest;
+}
+
+static void digest_add_number(struct as_store_memory *memory, uint64_t number)
+{
+    for (int i = 0; i < 8; i++)
+        digest_add(memory, &(unsigned char){(unsigned char)(number >> (8 * i))}, 1);
+}
+
+/* Sizes come before the bytes, so that two lists of changes never give the same bytes. */
+static void digest_add_change(struct as_store_memory *memory, const struct as_store_change *change)
+{
+    digest_add_number(memory, (uint64_t)change->kind);
+    digest_add_number(memory, change->key_size);
+    digest_add(memory, change->key, change->key_size);
+    digest_add_number(memory, change->value ? change->value_size : UINT64_MAX);
+    if (change->value)
+        digest_add(memory, change->value, change->value_size);
 }
 
 static void apply(struct as_store_memory *memory, const struct as_store_change *change)
@@ -156,9 +190,13 @@ static int memory_commit(struct as_store *self, const struct as_store_change *ch
         memory->commits_left--;
     if (memory->failed)
         as_error_set_errno(error, memory->status, "state in memory");
-    if (!memory->failed || (memory->applied && !failed_before))
-        for (size_t i = 0; i < count; i++)
+    if (!memory->failed || (memory->applied && !failed_before)) {
+        digest_add_number(memory, count);
+        for (size_t i = 0; i < count; i++) {
             apply(memory, &changes[i]);
+            digest_add_change(memory, &changes[i]);
+        }
+    }
     if (!memory->failed)
         memory->commits++;
     return memory->failed ? memory->status : 0;

@@ -36,6 +36,9 @@ void as_store_memory_break(struct as_store_memory *memory, int status);
 uint64_t as_store_memory_get_commits(const struct as_store_memory *memory); /* good ones so far */
 size_t as_store_memory_get_count(const struct as_store_memory *memory, enum as_store_kind kind);
 
+/* A hash of every key and value that was kept so far, in order, with the boundaries of commits. */
+uint64_t as_store_memory_get_digest(const struct as_store_memory *memory);
+
 AS_DEFINE_CLEANUP(struct as_store_memory *, as_store_memory_free)
 
 #endif
