@@ -58,7 +58,10 @@ static int read_text(const char *path, char **text_out, struct as_error *error)
     return 0;
 }
 
-/* Takes the stamp before reading: a change in between is found the next time. */
+#define SETTLE_US (1 * AS_US_PER_S)
+
+/* Takes the stamp before reading: a change in between is found the next time. -EAGAIN: the file may
+ * be half written, and the old content stays. */
 static int refresh(struct as_secret_file *file, struct as_error *error)
 {
     struct as_file_stamp now;
@@ -70,12 +73,16 @@ static int refresh(struct as_secret_file *file, struct as_error *error)
     }
     if (file->text && as_file_stamp_is_same(&file->stamp, &now))
         return 0;
+    const bool has_settled = as_file_stamp_settles(&file->seen, &now);
+    if (!has_settled && file->text && !file->is_expired)
+        return -EAGAIN;
     status = read_text(file->path, &text, error);
     if (status)
         return status;
     as_wipe_free(file->text);
     file->text = text;
     file->stamp = now;
+    file->is_expired = false;
     return 0;
 }
 
@@ -85,6 +92,11 @@ int as_secret_file_get(struct as_secret_file *file, as_mono_time now, int64_t ch
     if (now.us >= file->check_at.us) {
         struct as_error problem = AS_ERROR_INIT;
         int status = refresh(file, &problem);
+        if (status == -EAGAIN && file->text) {
+            file->check_at.us = as_time_add(now.us, SETTLE_US);
+            *text_out = file->text;
+            return 0;
+        }
         if (status && !file->text) {
             as_error_set(error, "%s", problem.text);
             return status;
@@ -105,4 +117,5 @@ void as_secret_file_expire(struct as_secret_file *file)
 {
     file->check_at.us = INT64_MIN;
     file->stamp = (struct as_file_stamp){.size = -1};
+    file->is_expired = true;
 }

@@ -6,6 +6,17 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+/* By the clock of this machine. If the file system has another clock, a stamp may be fresh for
+ * longer: then two looks decide. */
+static bool is_fresh(struct timespec changed)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0)
+        return true;
+    const time_t seconds = now.tv_sec - changed.tv_sec;
+    return seconds < 1 || (seconds == 1 && now.tv_nsec < changed.tv_nsec);
+}
+
 static struct as_file_stamp make_stamp(const struct stat *found)
 {
     return (struct as_file_stamp){
@@ -14,6 +25,7 @@ static struct as_file_stamp make_stamp(const struct stat *found)
         .size = found->st_size,
         .modified = found->st_mtim,
         .changed = found->st_ctim,
+        .is_fresh = is_fresh(found->st_ctim),
     };
 }
 
@@ -44,4 +56,11 @@ bool as_file_stamp_is_same(const struct as_file_stamp *a, const struct as_file_s
 {
     return a->device == b->device && a->inode == b->inode && a->size == b->size &&
            is_same_time(a->modified, b->modified) && is_same_time(a->changed, b->changed);
+}
+
+bool as_file_stamp_settles(struct as_file_stamp *seen_io, const struct as_file_stamp *now)
+{
+    const bool is_same = as_file_stamp_is_same(seen_io, now);
+    *seen_io = *now;
+    return is_same || !now->is_fresh;
 }

@@ -282,6 +282,43 @@ def test_a_reload_of_the_rules_takes_no_half_written_web_configuration(make, gro
     assert daemon.get("/api/v1/status").status == 401
 
 
+def test_a_signal_with_a_half_written_web_configuration_that_is_none_changes_nothing(make, tmp_path):
+    web = tmp_path / "web.yml"
+    text = yaml.safe_dump({"basic_auth_users": {USER: BCRYPT}})
+    web.write_text(text)
+    daemon = make(flags=[f"--web.config.file={web}"], start=False)
+    daemon.process.start()
+    eventually(lambda: is_healthy(daemon), what="it is there")
+    web.write_text(text[:text.index(USER)] + f'  {USER}: "')
+    daemon.reload()
+    failed = 'msg="reload failed, going on with the old configuration"'
+    eventually(lambda: failed in daemon.process.log_text(), what="the reload has failed")
+    assert daemon.get("/api/v1/status").status == 401
+
+
+def test_half_of_a_token_opens_nothing(make_daemon, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("sesame")
+    daemon = make_daemon({"targets": {}, "rules": []}, {"receiver": {"tokens": [{"name": "am", "file": str(token)}]}})
+
+    def status(secret):
+        daemon.headers = {"Authorization": f"Bearer {secret}"}
+        return daemon.get("/api/v1/status").status
+
+    for rounds in range(3):
+        begun, seen = time.monotonic(), set()
+        with token.open("w") as file:
+            file.write("se")
+            file.flush()
+            while time.monotonic() - begun < 0.7:
+                seen.add(status("se"))
+            lasted = time.monotonic() - begun
+            file.write("same")
+        assert seen == {401} or lasted >= 1, "half of the token is in force"
+        time.sleep(0.7)     # the next look is not within a second of the last one
+    assert status("sesame") == 200
+
+
 def wait_for_opening(path):
     """The daemon opens it to read it, which the kernel reports."""
     libc, in_open = ctypes.CDLL(None), 0x20

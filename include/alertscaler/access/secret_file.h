@@ -1,6 +1,6 @@
 /*
  * A secret in a file that rotates. The file is checked at most once every `check_every_us`, and
- * read again if its inode, size or times have changed.
+ * read again if its inode, size or times have changed, once it has not changed for a second.
  *
  * If the file cannot be read, the last good content stays in use: a rotation is not always atomic,
  * and an old token is often still valid.
@@ -21,10 +21,12 @@
 
 struct as_secret_file {
     char *path;
-    char *text;    /* NULL until the first successful read */
-    bool is_stale; /* the file can no longer be read, and this was logged */
+    char *text;      /* NULL until the first successful read */
+    bool is_expired; /* the server has refused the content */
+    bool is_stale;   /* the file can no longer be read, and this was logged */
     as_mono_time check_at;
     struct as_file_stamp stamp;
+    struct as_file_stamp seen; /* at the last look */
 };
 
 void as_secret_file_init(struct as_secret_file *file, const char *path); /* copies */

@@ -23,7 +23,9 @@ struct token {
     struct as_credential credential;
     const char *name, *file;
     struct as_file_stamp stamp; /* of the content in use */
-    bool is_stale;              /* the changed file is unusable, which was logged */
+    struct as_file_stamp seen;  /* at the last look */
+    bool is_read;
+    bool is_stale; /* the changed file is unusable, which was logged */
     struct as_digest digest;
 };
 
@@ -80,7 +82,8 @@ static int token_read(struct token *token, struct as_error *error)
     return usable ? 0 : -EINVAL;
 }
 
-/* Takes the stamp before reading: a change in between is then seen at the next look. */
+/* Takes the stamp before reading: a change in between is then seen at the next look. Half of a
+ * token would be a token too. -EAGAIN: the file may be half written, and the old token stays. */
 static int token_refresh(struct token *token, struct as_error *error)
 {
     struct as_file_stamp now;
@@ -91,9 +94,13 @@ static int token_refresh(struct token *token, struct as_error *error)
     }
     if (as_file_stamp_is_same(&token->stamp, &now))
         return 0;
+    const bool has_settled = as_file_stamp_settles(&token->seen, &now);
+    if (token->is_read && !has_settled)
+        return -EAGAIN;
     status = token_read(token, error);
     if (status == 0)
         token->stamp = now;
+    token->is_read = token->is_read || status == 0;
     return status;
 }
 
@@ -340,7 +347,10 @@ static void look_at_files(struct as_credentials *credentials, as_mono_time now)
     for (size_t i = 0; i < credentials->token_count; i++) {
         struct token *token = &credentials->tokens[i];
         struct as_error error = AS_ERROR_INIT;
-        const bool is_stale = token_refresh(token, &error) != 0;
+        const int status = token_refresh(token, &error);
+        const bool is_stale = status != 0;
+        if (status == -EAGAIN)
+            continue;
         if (is_stale && !token->is_stale)
             as_log(AS_LOG_WARN, "token file not usable, keeping the old token",
                    AS_F("name", token->name), AS_F("error", error.text));

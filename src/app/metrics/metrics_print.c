@@ -72,6 +72,15 @@ static void print_head(struct printing *p)
     as_buf_printf(p->out, " %s\n", type_words[family->type]);
 }
 
+/* Whether a backslash of the value begins what print_label writes for unsafe characters. */
+static bool is_like_escape(const char *at)
+{
+    static const char digits[] = "0123456789abcdef";
+    return at[0] == '\\' && ((at[1] == 'u' && strspn(at + 2, digits) >= 4) ||
+                             (at[1] == 'x' && strspn(at + 2, digits) >= 2));
+}
+
+/* Two values never have the same text: Prometheus refuses a page with a series twice. */
 static void print_label(struct as_buf *out, const struct label *label, bool is_first)
 {
     as_buf_append_char(out, is_first ? '{' : ',');
@@ -84,7 +93,9 @@ static void print_label(struct as_buf *out, const struct label *label, bool is_f
         read = as_safe_char_read(at, size - i);
         if (*at == '\n')
             as_buf_append_str(out, "\\n");
-        else if (read.is_unsafe) /* the value has one backslash, as in JSON */
+        else if (!read.is_valid) /* the value has one backslash, as in JSON */
+            as_buf_printf(out, "\\\\x%02x", (unsigned)read.code);
+        else if (read.is_unsafe || is_like_escape(at))
             as_buf_printf(out, "\\\\u%04x", (unsigned)read.code);
         else if (*at == '"' || *at == '\\')
             as_buf_printf(out, "\\%c", *at);

@@ -56,6 +56,38 @@ Test(secret_file, a_rotation_is_seen_after_the_interval)
     cr_assert_eq(get(9, &text), 0);
     cr_expect_str_eq(text, "one");
     cr_assert_eq(get(10, &text), 0);
+    cr_expect_str_eq(text, "one", "it may be half written");
+    cr_assert_eq(get(11, &text), 0);
+    cr_expect_str_eq(text, "two");
+}
+
+Test(secret_file, half_of_a_secret_is_never_used)
+{
+    const char *text;
+    write_file(path, "one");
+    cr_assert_eq(get(0, &text), 0);
+    for (int at = 10; at < 15; at++) {
+        char half[16];
+        snprintf(half, sizeof(half), "half%d", at);
+        write_file(path, half);
+        cr_assert_eq(get(at, &text), 0);
+        cr_expect_str_eq(text, "one");
+    }
+    write_file(path, "two");
+    cr_assert_eq(get(15, &text), 0);
+    cr_assert_eq(get(16, &text), 0);
+    cr_expect_str_eq(text, "two");
+}
+
+/* A file that was changed long ago needs no second look. */
+Test(secret_file, an_old_file_is_read_at_the_first_look)
+{
+    const char *text;
+    write_file(path, "one");
+    cr_assert_eq(get(0, &text), 0);
+    write_file(path, "two");
+    usleep(1100 * 1000);
+    cr_assert_eq(get(10, &text), 0);
     cr_expect_str_eq(text, "two");
 }
 
@@ -105,6 +137,7 @@ Test(secret_file, a_vanished_file_is_lived_without)
     cr_expect_str_eq(text, "one");
     write_file(path, "two");
     cr_assert_eq(get(60, &text), 0);
+    cr_assert_eq(get(61, &text), 0);
     cr_expect_str_eq(text, "two");
 }
 

@@ -223,6 +223,27 @@ Test(metrics, escape_label_values_and_cut_long_ones)
     expect_line(line);
 }
 
+/* Else a page has a series twice, and Prometheus refuses the page. */
+Test(metrics, two_values_never_have_the_same_text)
+{
+    static const struct {
+        const char *value, *text;
+    } rows[] = {
+        {"\xc2\x9b", "\\\\u009b"}, {"\\u009b", "\\\\u005cu009b"},   {"\x9b", "\\\\x9b"},
+        {"\\x9b", "\\\\u005cx9b"}, {"\\u005c", "\\\\u005cu005c"},   {"\\", "\\\\"},
+        {"\\user", "\\\\user"},    {"\\\xc2\x9b", "\\\\\\\\u009b"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
+        count_truncated(rows[i].value);
+    print(AS_METRICS_TEXT);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        AS_CLEANUP(as_free_p)
+        char *line =
+            as_xasprintf("alertscaler_truncated_alerts_total{receiver=\"%s\"} 1", rows[i].text);
+        expect_line(line);
+    }
+}
+
 Test(metrics, sort_observations_into_cumulated_buckets)
 {
     static const int64_t durations_us[] = {-5, 0, 500, 501, 1000, 10000000, 10000001};
