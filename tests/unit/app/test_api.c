@@ -251,6 +251,57 @@ Test(api, shows_targets)
     expect_text(json, "warnings.0", "results truncated due to limit");
 }
 
+Test(api, shows_schedules)
+{
+    struct as_target_config *target = &world.ruleset->targets[0];
+    target->schedules = as_xcalloc(2, sizeof(*target->schedules));
+    target->schedule_count = 2;
+    target->schedules[0] = (struct as_schedule){.name = as_xstrdup("sale"),
+                                                .begin = {WORLD_START_US - AS_US_PER_H},
+                                                .end = {WORLD_START_US + AS_US_PER_H},
+                                                .has_min = true,
+                                                .min = 5};
+    target->schedules[1] = (struct as_schedule){.name = as_xstrdup("past"),
+                                                .begin = {WORLD_START_US - AS_US_PER_H},
+                                                .end = {WORLD_START_US - AS_US_PER_MIN},
+                                                .hold = AS_WAYS_DOWN};
+    world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
+    const json_t *shown = get("/api/v1/targets/checkout", "");
+    expect_text(shown, "schedules.0.name", "sale");
+    cr_assert(json_is_true(at(shown, "schedules.0.in_force")));
+    expect_number(shown, "schedules.0.min", 5);
+    expect_null(shown, "schedules.0.max");
+    expect_text(shown, "schedules.0.changes", "2026-11-25T10:46:40.000000Z");
+    cr_assert(json_is_false(at(shown, "schedules.1.in_force")));
+    expect_null(shown, "schedules.1.changes");
+    cr_assert_null(at(shown, "unit"));
+}
+
+Test(api, shows_requests_for_approvals)
+{
+    world.ruleset->rules[0].approval =
+        (struct as_approval_config){.is_set = true, .above = 1, .for_us = 15 * AS_US_PER_MIN};
+    world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
+    const json_t *approvals = get("/api/v1/approvals", "");
+    cr_assert_eq(json_array_size(approvals), 1);
+    expect_text(approvals, "0.answer", "waiting");
+    expect_text(approvals, "0.target_name", "checkout");
+    expect_text(approvals, "0.rule", "slow");
+    expect_text(approvals, "0.direction", "up");
+    expect_number(approvals, "0.from", 4);
+    expect_number(approvals, "0.to", 6);
+    expect_null(approvals, "0.answered");
+    cr_assert_null(at(approvals, "0.unit"));
+    const char *id = json_string_value(at(approvals, "0.id"));
+    const struct as_order order = {
+        .kind = AS_ORDER_DENY, .request = id, .who = "whole", .remote = "", .reason = "no"};
+    world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .ticket = 99, .order = &order});
+    approvals = get("/api/v1/approvals", "");
+    expect_text(approvals, "0.answer", "denied");
+    expect_text(approvals, "0.who", "whole");
+    cr_assert_not_null(json_string_value(at(approvals, "0.answered")));
+}
+
 /* The end of a lock is where it was said to be, however long the clocks take to be read; after a
  * jump of the wall clock it is as far ahead as before. */
 Test(api, keeps_to_the_end_of_a_lock)

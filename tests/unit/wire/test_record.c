@@ -134,7 +134,19 @@ Test(record, command)
     cr_assert(is_null(&unknown, "target_name"));
     cr_assert(is_null(&unknown, "replicas"));
     cr_assert(is_null(&unknown, "min"));
+    cr_assert_null(json_object_get(unknown.json, "request"));
     sealed_deinit(&unknown);
+
+    const struct as_order approve = {.kind = AS_ORDER_APPROVE,
+                                     .request = "01J0000000000000000000000P",
+                                     .who = "ada",
+                                     .remote = "",
+                                     .reason = "r"};
+    record.order = &approve;
+    SEALED(answer);
+    as_record_encode_command(&header, &record, &answer.text, &answer.places);
+    cr_assert_str_eq(text_of(seal(&answer), "request"), approve.request);
+    sealed_deinit(&answer);
 }
 
 Test(record, start_and_stop)
@@ -276,6 +288,62 @@ Test(record, others)
     as_record_encode_others(&header, &record, &over.text, &over.places);
     cr_assert_str_eq(text_of(seal(&over), "message"), "the hour is over");
     sealed_deinit(&over);
+}
+
+Test(record, notices_that_were_dropped_and_states_that_ended)
+{
+    struct as_notify_record record = {
+        .receiver = "events", .cause = AS_NOTICE_OVERFLOW, .count = 3};
+    SEALED(dropped);
+    as_record_encode_notify(&header, &record, &dropped.text, &dropped.places);
+    cr_assert_eq(json_integer_value(json_object_get(seal(&dropped)->json, "count")), 3);
+    cr_assert_str_eq(text_of(&dropped, "event"), "dropped");
+    cr_assert_str_eq(text_of(&dropped, "receiver"), "events");
+    cr_assert_null(json_object_get(dropped.json, "state"));
+    sealed_deinit(&dropped);
+
+    record = (struct as_notify_record){.state = AS_NOTICE_INEFFECTIVE,
+                                       .target = "kubernetes/a",
+                                       .target_name = "a",
+                                       .rule = "slow"};
+    SEALED(ended);
+    as_record_encode_notify(&header, &record, &ended.text, &ended.places);
+    cr_assert_str_eq(text_of(seal(&ended), "event"), "ended");
+    cr_assert_str_eq(text_of(&ended, "state"), "ineffective");
+    cr_assert_str_eq(text_of(&ended, "rule"), "slow");
+    cr_assert_null(json_object_get(ended.json, "receiver"));
+    sealed_deinit(&ended);
+}
+
+Test(record, approval)
+{
+    const struct as_approval_state request = {.id = "01J0000000000000000000000P",
+                                              .decision = "01J0000000000000000000000D",
+                                              .incident = "0123456789abcdef",
+                                              .rule = "slow",
+                                              .uid = "",
+                                              .who = "ada",
+                                              .is_up = true,
+                                              .from = 4,
+                                              .to = 8};
+    struct as_approval_record record = {.event = AS_APPROVAL_ON_APPROVED,
+                                        .request = &request,
+                                        .target = "kubernetes/a",
+                                        .target_name = "a",
+                                        .target_kind = &as_target_kind_kubernetes,
+                                        .unit = "Mi",
+                                        .until = {true, header.time},
+                                        .command = "01J0000000000000000000000C",
+                                        .action = "01J0000000000000000000000A",
+                                        .message = "fine"};
+    SEALED(approved);
+    as_record_encode_approval(&header, &record, &approved.text, &approved.places);
+    cr_assert_str_eq(text_of(seal(&approved), "event"), "approved");
+    cr_assert_str_eq(text_of(&approved, "command"), record.command);
+    cr_assert_str_eq(text_of(&approved, "unit"), "Mi");
+    cr_assert_str_eq(text_of(&approved, "until"), text_of(&approved, "time"));
+    cr_assert_eq(json_integer_value(json_object_get(approved.json, "to")), 8);
+    sealed_deinit(&approved);
 }
 
 struct notified {
@@ -461,7 +529,20 @@ Test(record, decision_holds_its_whole_input_and_output)
     cr_assert_str_eq(json_string_value(json_object_get(json, "waits_for")), "b");
     const json_t *asked = json_object_get(json, "input");
     cr_assert_eq(json_array_size(json_object_get(asked, "proposals")), 1);
+    cr_assert_null(json_object_get(json, "former_uid"));
+    cr_assert_null(json_object_get(json, "pool_decision"));
+    cr_assert_null(json_object_get(json, "unit"));
     sealed_deinit(&sealed);
+
+    record.former_uid = "3f0c";
+    record.pool_decision = "01J0000000000000000000000E";
+    record.unit = "Mi";
+    SEALED(whole);
+    as_record_encode_decision(&header, &record, &whole.text, &whole.places);
+    cr_assert_str_eq(text_of(seal(&whole), "former_uid"), "3f0c");
+    cr_assert_str_eq(text_of(&whole, "pool_decision"), record.pool_decision);
+    cr_assert_str_eq(text_of(&whole, "unit"), "Mi");
+    sealed_deinit(&whole);
 }
 
 Test(record, action_and_failed_observation)
@@ -492,7 +573,20 @@ Test(record, action_and_failed_observation)
     cr_assert_eq(json_integer_value(json_object_get(action.json, "to")), 6);
     cr_assert(is_null(&action, "since_notification_seconds"));
     cr_assert_eq(json_number_value(json_object_get(action.json, "since_alert_seconds")), 0);
+    cr_assert_null(json_object_get(action.json, "approval"));
+    cr_assert_null(json_object_get(action.json, "request_id"));
+    cr_assert_null(json_object_get(action.json, "unit"));
     sealed_deinit(&action);
+
+    record.approval = "01J0000000000000000000000P";
+    record.request_id = "4711";
+    record.unit = "Mi";
+    SEALED(approved);
+    as_record_encode_action(&header, &record, &approved.text, &approved.places);
+    cr_assert_str_eq(text_of(seal(&approved), "approval"), record.approval);
+    cr_assert_str_eq(text_of(&approved, "request_id"), "4711");
+    cr_assert_str_eq(text_of(&approved, "unit"), "Mi");
+    sealed_deinit(&approved);
 
     record.decision = record.rule = NULL;
     record.command = "01J0000000000000000000000C";
