@@ -220,7 +220,7 @@ def compare(figures, bounds):
 def lower(figures, path):
     text = path.read_text(encoding="utf-8")
     for key, bound in read_rows(path).items():
-        if figures[key] < bound:
+        if figures.get(key, bound) < bound:  # others are path.py's
             text = re.sub(rf"^{key}\s+\d+", lambda m, key=key: re.sub(r"\d+$", str(figures[key]), m[0]), text, flags=re.MULTILINE)
     path.write_text(text, encoding="utf-8")
 
@@ -349,7 +349,7 @@ def check_bounds(folder, build, root, figures):
     path = folder / "bounds"
 
     def run(rows, *options):
-        path.write_text("# bounds\n" + "".join(f"{key} {bound}  # why\n" for key, bound in rows.items()), encoding="utf-8")
+        path.write_text("# bounds\npath_files 3\n" + "".join(f"{key} {bound}  # why\n" for key, bound in rows.items()), encoding="utf-8")
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             return check(build, root, *options, bounds=path), printed.getvalue()
 
@@ -363,7 +363,7 @@ def check_bounds(folder, build, root, figures):
     complaints, printed = run(above)
     if complaints or printed.count("the bound is") != len(figures):
         yield f"figures below their bounds: {complaints}, {printed}"
-    if run(above, "--lower") != ([], "") or read_rows(path) != figures or "# why" not in path.read_text(encoding="utf-8"):
+    if run(above, "--lower") != ([], "") or read_rows(path) != figures | {"path_files": 3} or "# why" not in path.read_text(encoding="utf-8"):
         yield f"bounds were not lowered: {path.read_text(encoding='utf-8')}"
     complaints, printed = run(figures, *PRINTERS)
     if bool(figures["cycles"]) != ("cycle 1" in printed) or bool(figures["single_users"]) != ("is used by" in printed):
