@@ -165,7 +165,7 @@ static void expect_headers(const char *want)
     cr_expect_str_eq(last_request()->headers, want);
 }
 
-Test(http_group, a_rotated_secret_is_used_at_once)
+Test(http_group, a_rotated_secret_is_used_after_a_second)
 {
     settings.http.authorization.type = "Token";
     settings.http.authorization.credentials_file = secret;
@@ -173,6 +173,7 @@ Test(http_group, a_rotated_secret_is_used_at_once)
     open_port();
     expect_headers("Accept: application/json\nAuthorization: Token one\n");
     write_file(secret, "two\n");
+    usleep(1100 * 1000);
     expect_headers("Accept: application/json\nAuthorization: Token two\n");
 }
 

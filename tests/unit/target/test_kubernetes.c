@@ -431,6 +431,7 @@ Test(kubernetes, a_rotated_token_is_seen_by_itself)
     answer("GET", SCALE_PATH, 200, SCALE_OF(4, "100"));
     observe(port, web);
     cr_expect_not_null(strstr(get_request(1)->headers, "Bearer token-1\n"));
+    usleep(1100 * 1000); /* a younger change needs a second look */
     world_advance(&world, AS_SECRET_FILE_CHECK_US);
     answer("GET", SCALE_PATH, 200, SCALE_OF(4, "100"));
     observe(port, web);
