@@ -100,6 +100,13 @@ class Moto:
         assert answer.ok, answer.text
         return xml.etree.ElementTree.fromstring(re.sub(r' xmlns="[^"]*"', "", answer.text))
 
+    def call_eks(self, method, path, body):
+        """The answer of EKS, whose protocol is JSON."""
+        text, kind = json.dumps(body).encode(), "application/json"
+        answer = request(method, self.url + path, text, self.admin.headers(method, self.url + path, text, "eks", kind))
+        assert answer.ok, answer.text
+        return answer.json
+
     def make_user(self, name, policy):
         """A user who may do what the policy says: its access key."""
         self.call("iam", "CreateUser", UserName=name)
