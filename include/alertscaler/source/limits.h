@@ -6,10 +6,9 @@
 
 #include <alertscaler/base/time.h>
 
-/* Size of an answer, in bytes. The event loop parses a list in one turn, some 20 ms for each MiB:
- * meanwhile no request is answered, also not a liveness probe. */
+/* Size of an answer, in bytes. */
 #define AS_QUERY_RESPONSE_MAX        ((size_t)16 * 1024 * 1024)
-#define AS_ALERT_LIST_RESPONSE_MAX   ((size_t)16 * 1024 * 1024)
+#define AS_ALERT_LIST_RESPONSE_MAX   ((size_t)64 * 1024 * 1024)
 #define AS_ALERT_STATUS_RESPONSE_MAX ((size_t)4 * 1024 * 1024) /* with the configuration */
 
 /* Time for one list, and as much for the status of its Alertmanager. The time of a query is
