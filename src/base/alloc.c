@@ -92,7 +92,7 @@ char *as_xasprintf(const char *format, ...)
     return text;
 }
 
-/* The program's own version is in app/process/heap.c. */
+/* The program's own version is in base/heap.c. */
 __attribute__((weak)) void as_release(void *memory)
 {
     free(memory);

@@ -9,9 +9,9 @@
 
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/safe_text.h>
-#include <alertscaler/core/decide.h>
-#include <alertscaler/wire/decision.h>
-#include <alertscaler/wire/json_writer.h>
+#include <alertscaler/decide/decide.h>
+#include <alertscaler/decide/decision.h>
+#include <alertscaler/doc/json_writer.h>
 
 #include "cli.h"
 

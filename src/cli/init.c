@@ -15,7 +15,7 @@
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/config/json_schema.h>
+#include <alertscaler/rules/json_schema.h>
 
 #include "cli.h"
 

@@ -10,10 +10,10 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/file.h>
-#include <alertscaler/config/config.h>
+#include <alertscaler/rules/config.h>
 
-#include "check/config_option.h"
 #include "cli.h"
+#include "config_option.h"
 
 static int set(const char *path, const char *reason, struct as_error *error)
 {

@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include <alertscaler/config/json_schema.h>
+#include <alertscaler/rules/json_schema.h>
 
 #include "cli.h"
 

@@ -1,7 +1,7 @@
 /*
  * `alertscaler serve`: the daemon.
  */
-#include <alertscaler/app/daemon.h>
+#include <alertscaler/daemon/daemon.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -10,10 +10,10 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/config/external_url.h>
+#include <alertscaler/rules/external_url.h>
 
-#include "check/config_option.h"
 #include "cli.h"
+#include "config_option.h"
 
 #define AUTO_RELOAD_MAX_US (30 * AS_US_PER_S) /* a timer of the daemon waits no longer */
 

@@ -1,10 +1,10 @@
 /*
  * `alertscaler version`
  */
-#include <alertscaler/app/version.h>
+#include <alertscaler/runtime/version.h>
 
 #include <alertscaler/base/buf.h>
-#include <alertscaler/wire/json_writer.h>
+#include <alertscaler/doc/json_writer.h>
 
 #include "cli.h"
 

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """includes.py ROOT: the include graph is the one of the table `layers` in src/meson.build.
 
-- a layer includes only public headers of the layers in its row, and libraries of its row;
-- adapters do not know each other; the core knows only base;
-- an include in quotes is a file beside the one that includes it, or one of the same layer, by its path in there;
-- only src/app/main.c names concrete adapters: all others know ports.
+- a directory includes only public headers of the directories in its row, and libraries of its row;
+- the directories of a row stand above it: no two directories include each other;
+- an include in quotes is a file beside the one that includes it;
+- only src/cli/main.c names concrete adapters: all other files know ports.
 """
 import ast
 import fnmatch
@@ -13,9 +13,7 @@ import re
 
 import arch
 
-ADAPTERS = {"net", "target", "source", "store", "leader", "audit"}
-UNLISTED = {"port": {"base", "core", "port"}}  # layers of headers only
-TOP = {"app", "cli"}  # may include everything
+TOP = {"daemon", "cli", "ui", "runtime"}  # above the adapters
 
 LIBRARY_HEADERS = {
     "curl/*": "libcurl",
@@ -28,10 +26,11 @@ LIBRARY_HEADERS = {
     "yaml.h": "libyaml",
 }
 
-# What the layers above the adapters get through ports, but for the one file that puts all together.
-MAIN = "src/app/main.c"
-CONCRETE_HEADERS = ["audit/file.h", "leader/*", "net/client.h", "source/*", "store/*", "target/*"]
-CONCRETE_CALLS = {"as_http_server_new": "net/server.h is for requests; the server is made"}
+# What the directories above the adapters get through ports, but for the one file that puts all together.
+MAIN = "src/cli/main.c"
+CONCRETE_HEADERS = ["cloud/target_registry.h", "http/client.h", "kube/kube_store.h", "kube/kube_target.h", "kube/leader_*",
+                    "log/log_file.h", "log/sqlite.h", "monitoring/monitoring.h", "notify/messenger.h"]
+CONCRETE_CALLS = {"as_http_server_new": "http/server.h is for requests; the server is made"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
@@ -44,16 +43,18 @@ def read_table(root, name):
         raise SystemExit(f"src/meson.build: there is no list `{name}`")
     source = re.sub(r"#.*", "", text[start.end() :])
     source = source[: re.search(r"\]\s*^(?=\S)|\]\s*\Z", source, re.MULTILINE).start() + 1]
+    if name != "pure":
+        words = ", ".join(f"'{word}'" for word in read_table(root, "pure"))
+        source = re.sub(r"\bpure \+ \[", f"[{words}, ", re.sub(r"\bpure(?=,)", f"[{words}]", source))
     return ast.literal_eval(re.sub(r"'[^']*'|\b[a-z]\w*", lambda m: "'" + m[0].strip("'") + "'", source))
 
 
 def check_rows(rows):
-    for layer, headers, _ in rows:
-        others = (set(headers) & ADAPTERS) - {layer}
-        if layer in ADAPTERS and others:
-            yield f"src/meson.build: adapter {layer} sees adapter {', '.join(sorted(others))}"
-        if layer in ("base", "core") and set(headers) - {"base", layer}:
-            yield f"src/meson.build: {layer} sees {', '.join(sorted(set(headers) - {'base', layer}))}"
+    above = set()
+    for directory, headers, _ in rows:
+        above.add(directory)
+        if set(headers) - above:
+            yield f"src/meson.build: {directory} sees {', '.join(sorted(set(headers) - above))}, which is below it"
 
 
 def check_public(path, layer, header, allowed):
@@ -67,14 +68,12 @@ def check_public(path, layer, header, allowed):
 
 def check_include(root, path, layer, quote, header, allowed, libraries):
     if quote == '"':
-        places = [root / path.parent] if "/" not in header else []
-        places.append(root / path.parents[-3])  # the layer's folder
-        private = ".." not in header and any((place / header).is_file() for place in places)
-        return None if private else f'"{header}" is not a private header beside it or of its layer'
+        private = "/" not in header and (root / path.parent / header).is_file()
+        return None if private else f'"{header}" is not a private header beside it'
     if header.startswith("alertscaler/"):
         return check_public(path, layer, header.removeprefix("alertscaler/"), allowed)
     library = next((v for k, v in LIBRARY_HEADERS.items() if fnmatch.fnmatch(header, k)), None)
-    if library and layer not in TOP and not any(name.startswith(library) for name in libraries):
+    if library and not any(name.startswith(library) for name in libraries):
         return f"{layer} may not use {library}"
     return None
 
@@ -90,15 +89,14 @@ def check_calls(path, layer, text):
 def check(root):
     root = pathlib.Path(root)
     rows = read_table(root, "layers")
-    everything = set(read_table(root, "all_layers"))
-    allowed = {row[0]: set(row[1]) for row in rows} | UNLISTED | {layer: everything for layer in TOP}
+    allowed = {row[0]: set(row[1]) for row in rows}
     libraries = {row[0]: row[2] for row in rows}
     complaints = list(check_rows(rows))
     files = arch.c_files(root, "src", "include/alertscaler")
     for path in files:
         layer = path.parts[1 if path.parts[0] == "src" else 2]
         if layer not in allowed:
-            complaints.append(f"{path}: {layer} is no layer of src/meson.build")
+            complaints.append(f"{path}: {layer} is no directory of src/meson.build")
             continue
         text = (root / path).read_text(encoding="utf-8")
         for match in INCLUDE.finditer(arch.without_comments(text)):
@@ -111,46 +109,47 @@ def check(root):
 
 def self_test():
     table = """
+pure = ['base', 'engine'] # no input
 layers = [
-  # layer,   headers,           libraries
+  # directory, headers,           libraries
   ['base',   ['base'],                  [pcre2]],
-  ['core',   ['base', 'core'],          [uthash]],
-  ['net',    ['base', 'port', 'net'],   [libevent, openssl, libcurl]],
-  ['store',  ['base', 'port', 'store'], [sqlite]],
+  ['engine', pure,                      [uthash]],
+  ['port',   pure + ['port'],           []],
+  ['http',   ['base', 'port', 'http'],  [libevent, openssl, libcurl]],
+  ['log',    ['base', 'port', 'log'],   [sqlite]],
+  ['daemon', pure + ['port', 'http', 'log', 'daemon'], [jansson]],
+  ['cli',    pure + ['port', 'http', 'log', 'daemon', 'cli'],
+             [jansson]],
 ]
-all_layers = ['base', 'core', 'net', 'store', 'port', 'app', 'cli']
 
 other = 1
 """
     good = {
         "src/meson.build": table,
         "include/alertscaler/base/a.h": "#include <stdint.h>\n",
-        "include/alertscaler/store/sqlite.h": "#include <alertscaler/port/store.h>\n",
+        "include/alertscaler/log/sqlite.h": "#include <alertscaler/port/store.h>\n",
         "src/base/a.c": '#include <alertscaler/base/a.h>\n#include <pcre2.h>\n#include "b.h"\n',
         "src/base/b.h": "",
-        "src/base/room/c.c": '#include "other/d.h"\n#include "b.h"\n',
-        "src/base/other/d.h": "",
-        "src/core/a.c": "/*\n#include <curl/curl.h>\n*/\n#include <alertscaler/base/a.h>\n#include <uthash.h>\n",
-        "src/net/a.c": "#include <event2/event.h>\n#include <openssl/ssl.h>\n#include <alertscaler/port/http.h>\n",
-        "src/app/main.c": "#include <alertscaler/store/sqlite.h>\nint x = as_http_server_new();\n",
-        "src/app/a.c": '#include <alertscaler/net/server.h>\n#include <jansson.h>\nchar *x = "as_http_server_new";\n',
+        "src/engine/a.c": "/*\n#include <curl/curl.h>\n*/\n#include <alertscaler/base/a.h>\n#include <uthash.h>\n",
+        "src/http/a.c": "#include <event2/event.h>\n#include <openssl/ssl.h>\n#include <alertscaler/port/http.h>\n",
+        "src/cli/main.c": "#include <alertscaler/log/sqlite.h>\nint x = as_http_server_new();\n",
+        "src/daemon/a.c": '#include <alertscaler/http/server.h>\n#include <jansson.h>\nchar *x = "as_http_server_new";\n',
     }
     bad = [
-        ({"src/core/b.c": "#include <alertscaler/net/a.h>\n"}, "src/core/b.c:1: core may not include net"),
-        ({"src/net/b.c": "\n # include <alertscaler/store/a.h>\n"}, "src/net/b.c:2: net may not include store"),
-        ({"include/alertscaler/base/b.h": "#include <alertscaler/core/a.h>\n"}, "base may not include core"),
-        ({"include/alertscaler/port/b.h": "#include <alertscaler/net/a.h>\n"}, "port may not include net"),
-        ({"src/core/b.c": "#include <curl/curl.h>\n"}, "core may not use libcurl"),
-        ({"include/alertscaler/net/b.h": "#include <sqlite3.h>\n"}, "net may not use sqlite"),
-        ({"src/core/b.c": '#include "../base/b.h"\n'}, "not a private header beside it or of its layer"),
-        ({"src/core/b.c": '#include "b.h"\n'}, "not a private header beside it"),
-        ({"src/app/b.c": "#include <alertscaler/store/sqlite.h>\n"}, "only src/app/main.c"),
-        ({"src/cli/b.c": "#include <alertscaler/net/client.h>\n"}, "only src/app/main.c"),
-        ({"include/alertscaler/app/b.h": "#include <alertscaler/audit/file.h>\n"}, "may not include audit"),
-        ({"src/app/b.c": "int x = as_http_server_new();\n"}, "src/app/b.c:1: net/server.h is for requests"),
-        ({"src/extra/b.c": "\n"}, "extra is no layer"),
-        ({"src/meson.build": table.replace("'port', 'net']", "'port', 'net', 'store']")}, "net sees adapter store"),
-        ({"src/meson.build": table.replace("['base', 'core']", "['base', 'core', 'port']")}, "core sees port"),
+        ({"src/engine/b.c": "#include <alertscaler/http/a.h>\n"}, "src/engine/b.c:1: engine may not include http"),
+        ({"src/http/b.c": "\n # include <alertscaler/log/a.h>\n"}, "src/http/b.c:2: http may not include log"),
+        ({"include/alertscaler/base/b.h": "#include <alertscaler/engine/a.h>\n"}, "base may not include engine"),
+        ({"include/alertscaler/port/b.h": "#include <alertscaler/http/a.h>\n"}, "port may not include http"),
+        ({"src/engine/b.c": "#include <curl/curl.h>\n"}, "engine may not use libcurl"),
+        ({"src/cli/b.c": "#include <expat.h>\n"}, "cli may not use expat"),
+        ({"include/alertscaler/http/b.h": "#include <sqlite3.h>\n"}, "http may not use sqlite"),
+        ({"src/engine/b.c": '#include "../base/b.h"\n'}, "not a private header beside it"),
+        ({"src/engine/b.c": '#include "b.h"\n'}, "not a private header beside it"),
+        ({"src/daemon/b.c": "#include <alertscaler/log/sqlite.h>\n"}, "only src/cli/main.c"),
+        ({"src/cli/b.c": "#include <alertscaler/http/client.h>\n"}, "only src/cli/main.c"),
+        ({"src/daemon/b.c": "int x = as_http_server_new();\n"}, "src/daemon/b.c:1: http/server.h is for requests"),
+        ({"src/extra/b.c": "\n"}, "extra is no directory"),
+        ({"src/meson.build": table.replace("pure,", "pure + ['port'],")}, "engine sees port, which is below it"),
     ]
     return arch.self_test_on_trees(check, good, bad)
 

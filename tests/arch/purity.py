@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""purity.py CORE.a BASE.a CC...: the core computes, and does nothing else.
+"""purity.py CORE.a... -- BASE.a... -- CC...: the core computes, and does nothing else.
 
 The linker joins the whole core with what it needs of base. What is still undefined then is what the core
 asks of the world, and must be listed in pure_symbols; and neither may keep state in variables of its own.
@@ -63,19 +63,23 @@ def who_needs(name, *archives):
     return ", ".join(sorted(found))
 
 
-def check(core, base, *compiler):
+def check(*arguments):
+    cores, _, rest = " ".join(arguments).partition(" -- ")
+    bases, _, compiler = rest.partition(" -- ")
+    cores, bases, compiler = cores.split(), bases.split(), compiler.split()
     listed = read_list()
-    if " " not in output("nm", "--defined-only", "--format=posix", core):
-        return [f"{core}: there is nothing in it"]
+    for core in cores:
+        if " " not in output("nm", "--defined-only", "--format=posix", core):
+            return [f"{core}: there is nothing in it"]
     with tempfile.TemporaryDirectory() as folder:
         joined = f"{folder}/joined.o"
         subprocess.run(
             [*compiler, "-r", "-nostdlib", "-o", joined]
-            + ["-Wl,--whole-archive", core, "-Wl,--no-whole-archive", base],
+            + ["-Wl,--whole-archive", *cores, "-Wl,--no-whole-archive", "-Wl,--start-group", *bases, "-Wl,--end-group"],
             check=True,
         )
         complaints = [
-            f"the core needs {name} ({who_needs(name, core, base)}), which is not in pure_symbols"
+            f"the core needs {name} ({who_needs(name, *cores, *bases)}), which is not in pure_symbols"
             for name in undefined_symbols(joined)
             if not is_listed(name, listed["call"])
         ]
@@ -121,7 +125,7 @@ def self_test(*compiler):
                 subprocess.run(command, input=text, text=True, check=True)
             output("ar", "rcs", f"{folder}/core.a", f"{folder}/core.o")
             output("ar", "rcs", f"{folder}/base.a", f"{folder}/base.o", f"{folder}/impure.o")
-            complaints = check(f"{folder}/core.a", f"{folder}/base.a", *compiler)
+            complaints = check(f"{folder}/core.a", "--", f"{folder}/base.a", "--", *compiler)
         if expected is None and complaints:
             wrong.append(f"the pure sample is refused: {complaints}")
         if expected is not None and (len(complaints) != 1 or expected not in complaints[0]):

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include <alertscaler/base/buf.h>
-#include <alertscaler/wire/kube_facts.h>
+#include <alertscaler/kube/kube_facts.h>
 
 #include "clock.h"
 #include "cluster_objects.h"
@@ -82,7 +82,7 @@ static double change_pods(struct as_cluster_facts *facts, struct as_arena *scrat
     return seconds / EVENTS * 1e6;
 }
 
-/* As much as is forgotten in a turn of the event loop (target/facts/cluster_watch.c): the slowest.
+/* As much as is forgotten in a turn of the event loop (kube/cluster_watch.c): the slowest.
  */
 static double forget(struct as_cluster_facts *facts)
 {

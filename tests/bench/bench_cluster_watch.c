@@ -21,13 +21,13 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <alertscaler/access/kube_access.h>
-#include <alertscaler/access/kube_client.h>
-#include <alertscaler/net/client.h>
-#include <alertscaler/net/loop.h>
+#include <alertscaler/http/client.h>
+#include <alertscaler/http/loop.h>
+#include <alertscaler/kube/kube_access.h>
+#include <alertscaler/kube/kube_client.h>
 
-#include "facts/cluster_watch.h"
-#include "facts/nodes_see.h"
+#include <alertscaler/kube/cluster_watch.h>
+#include <alertscaler/kube/nodes_see.h>
 
 #include "clock.h"
 #include "cluster_objects.h"

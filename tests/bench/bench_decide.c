@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/wire/decision.h>
+#include <alertscaler/decide/decision.h>
 
 #include "clock.h"
 

@@ -7,7 +7,7 @@
 
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/protobuf.h>
-#include <alertscaler/wire/kube_stream.h>
+#include <alertscaler/kube/kube_stream.h>
 
 #include "clock.h"
 

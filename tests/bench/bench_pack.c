@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/random.h>
-#include <alertscaler/core/nodes/node_pack.h>
+#include <alertscaler/cluster/node_pack.h>
 
 #include "clock.h"
 

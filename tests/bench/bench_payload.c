@@ -9,8 +9,8 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/wire/labels_digest.h>
-#include <alertscaler/wire/payload.h>
+#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/monitoring/payload.h>
 
 #include "clock.h"
 

@@ -11,9 +11,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/random.h>
-#include <alertscaler/core/decide.h>
-#include <alertscaler/core/nodes/node_pack.h>
-#include <alertscaler/core/nodes/pool_plan.h>
+#include <alertscaler/cluster/node_pack.h>
+#include <alertscaler/cluster/pool_plan.h>
+#include <alertscaler/decide/decide.h>
 
 #include "clock.h"
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/app/rehearsal.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/wire/labels_digest.h>
+#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/tools/rehearsal.h>
 
 #include "../support/rule_spec.h"
 #include "clock.h"

@@ -14,7 +14,7 @@
 
 #include <event2/event.h>
 
-#include <alertscaler/net/server.h>
+#include <alertscaler/http/server.h>
 
 #include "clock.h"
 

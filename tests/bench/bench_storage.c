@@ -3,7 +3,7 @@
  * acknowledged, as connections with one request at a time do. Real files, in the folder given as
  * the first argument.
  */
-#include <alertscaler/app/storage.h>
+#include <alertscaler/log/storage.h>
 
 #include <ftw.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 
 #include <event2/event.h>
 
-#include <alertscaler/audit/file.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/store/sqlite.h>
+#include <alertscaler/log/log_file.h>
+#include <alertscaler/log/sqlite.h>
 
 static as_mono_time get_mono(const struct as_clock *self)
 {

@@ -10,9 +10,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/random.h>
-#include <alertscaler/core/nodes/pool_plan.h>
-#include <alertscaler/core/nodes/survey_make.h>
-#include <alertscaler/wire/decision.h>
+#include <alertscaler/cluster/pool_plan.h>
+#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/decide/decision.h>
 
 #include "clock.h"
 

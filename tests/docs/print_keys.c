@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/config/provider_kind.h>
+#include <alertscaler/rules/provider_kind.h>
 
-#include "rule_tests/rule_tests_schema.h"
-#include "yaml/tables.h"
+#include "rules/rule_tests_schema.h"
+#include <alertscaler/rules/tables.h>
 
 static const char *const types[] = {
     [SCHEMA_STRING] = "text",

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include <alertscaler/access/env.h>
+#include <alertscaler/kube/env.h>
 
 #include "world.h"
 

@@ -12,9 +12,9 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 
-#include <alertscaler/access/kube_access.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/store/kubernetes.h>
+#include <alertscaler/kube/kube_access.h>
+#include <alertscaler/kube/kube_store.h>
 
 #define DATA_MAX (1024 * 1024)     /* Kubernetes': of a ConfigMap */
 #define BODY_MAX (3 * 1024 * 1024) /* and of a request */

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include <alertscaler/access/env.h>
+#include <alertscaler/kube/env.h>
 #include <alertscaler/port/store.h>
 
 #include "world.h"

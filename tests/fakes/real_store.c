@@ -10,11 +10,11 @@
 
 #include <event2/event.h>
 
-#include <alertscaler/access/kube_access.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/net/client.h>
-#include <alertscaler/net/loop.h>
-#include <alertscaler/store/kubernetes.h>
+#include <alertscaler/http/client.h>
+#include <alertscaler/http/loop.h>
+#include <alertscaler/kube/kube_access.h>
+#include <alertscaler/kube/kube_store.h>
 
 struct outside {
     struct event_base *base;

@@ -10,7 +10,7 @@
 #include <event2/event.h>
 
 #include <alertscaler/base/buf.h>
-#include <alertscaler/net/server.h>
+#include <alertscaler/http/server.h>
 
 static enum as_http_admission admit(void *context, struct as_http_exchange *exchange)
 {

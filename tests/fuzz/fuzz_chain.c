@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include <alertscaler/audit/chain.h>
+#include <alertscaler/log/log_chain.h>
 
 #include "fuzz.h"
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/config/config.h>
-#include <alertscaler/config/convert.h>
+#include <alertscaler/rules/config.h>
+#include <alertscaler/tools/convert.h>
 
 #define FILES_MAX 64
 

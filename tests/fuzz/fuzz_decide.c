@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <alertscaler/wire/decision.h>
+#include <alertscaler/decide/decision.h>
 
 #include "fuzz.h"
 

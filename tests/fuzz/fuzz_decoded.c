@@ -2,10 +2,10 @@
  * decoding alone. The first byte sets the cache's size. */
 #include <string.h>
 
-#include <alertscaler/wire/payload.h>
+#include <alertscaler/monitoring/payload.h>
 
-#include "../../src/app/receive/decoded.h"
 #include "fuzz.h"
+#include <alertscaler/runtime/decoded.h>
 
 static void check_body(struct as_decoded *decoded, const char *body, size_t size)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/provider/group.h>
+#include <alertscaler/cloud/provider_group.h>
 
 #include "fuzz.h"
 

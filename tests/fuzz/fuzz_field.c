@@ -8,8 +8,8 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/unit.h>
-#include <alertscaler/core/field_path.h>
-#include <alertscaler/wire/kube_field.h>
+#include <alertscaler/kube/kube_field.h>
+#include <alertscaler/model/field_path.h>
 
 #include "fuzz.h"
 

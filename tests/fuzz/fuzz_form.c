@@ -7,8 +7,8 @@
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
 
-#include "../../src/app/form/form_body.h"
 #include "fuzz.h"
+#include "ui/form_body.h"
 
 static const struct as_form_body empty = {.names = {"form", "reason", "to"}};
 

@@ -2,9 +2,9 @@
  * answer. */
 #include <string.h>
 
-#include <alertscaler/access/retry_after.h>
-#include <alertscaler/app/metrics.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/http/retry_after.h>
+#include <alertscaler/runtime/metrics.h>
 
 #include "fuzz.h"
 

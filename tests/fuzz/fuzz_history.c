@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
-#include <alertscaler/app/record_text.h>
+#include <alertscaler/tools/record_text.h>
 
 #include "fuzz.h"
-#include "history/history.h"
+#include <alertscaler/ui/history.h>
 
 #define TARGETS_MAX 16
 

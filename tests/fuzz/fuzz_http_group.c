@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/wire/http_group.h>
+#include <alertscaler/cloud/http_group_message.h>
 
 #include "fuzz.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/net/http_parser.h>
+#include <alertscaler/http/http_parser.h>
 
 #include "fuzz.h"
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <alertscaler/wire/kube_facts.h>
+#include <alertscaler/kube/kube_facts.h>
 
 #include "fuzz.h"
 

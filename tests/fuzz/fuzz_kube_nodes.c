@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/wire/kube_nodes.h>
+#include <alertscaler/kube/kube_nodes.h>
 
 #include "fuzz.h"
 

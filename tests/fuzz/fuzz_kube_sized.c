@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/wire/kubernetes_resources.h>
+#include <alertscaler/kube/kubernetes_resources.h>
 
 #include "fuzz.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/wire/kube_state.h>
+#include <alertscaler/kube/kube_state.h>
 
 #include "fuzz.h"
 

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../../src/access/kubeconfig.h"
 #include "fuzz.h"
+#include "kube/kubeconfig.h"
 
 static void check_no_line_break(const char *text)
 {

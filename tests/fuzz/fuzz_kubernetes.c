@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include <alertscaler/wire/http_group.h>
-#include <alertscaler/wire/kubernetes.h>
-#include <alertscaler/wire/kubernetes_others.h>
-#include <alertscaler/wire/lease.h>
-#include <alertscaler/wire/lock_lease.h>
+#include <alertscaler/cloud/http_group_message.h>
+#include <alertscaler/kube/kube_documents.h>
+#include <alertscaler/kube/kubernetes_others.h>
+#include <alertscaler/kube/lease.h>
+#include <alertscaler/kube/lock_lease.h>
 
 #include "fuzz.h"
 

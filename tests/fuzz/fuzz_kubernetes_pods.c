@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/quantity.h>
-#include <alertscaler/wire/kubernetes_pods.h>
+#include <alertscaler/kube/kubernetes_pods.h>
 
 #include "fuzz.h"
 

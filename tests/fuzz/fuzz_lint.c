@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <alertscaler/config/lint.h>
+#include <alertscaler/tools/lint.h>
 
 #include "fuzz.h"
 

@@ -12,8 +12,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 
-#include "../../src/audit/tail.h"
 #include "fuzz.h"
+#include "log/log_tail.h"
 
 /* In no directory: what is damaged cannot be kept, which is an outcome of its own. */
 #define NOWHERE "/proc/self/fd/none/log"

@@ -4,7 +4,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/core/matcher.h>
+#include <alertscaler/model/matcher.h>
 
 #include "fuzz.h"
 

@@ -1,14 +1,14 @@
 /* Any bytes as answers of Prometheus and Alertmanager: read, or refused with a reason; the result
- * keeps the promises of core/query.h and core/alert_list.h. */
+ * keeps the promises of model/query.h and model/alert_list.h. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/config/alertmanager_routes.h>
-#include <alertscaler/wire/alertmanager.h>
-#include <alertscaler/wire/prometheus.h>
-#include <alertscaler/wire/prometheus_range.h>
+#include <alertscaler/monitoring/alertmanager_list.h>
+#include <alertscaler/monitoring/prometheus_range.h>
+#include <alertscaler/monitoring/prometheus_response.h>
+#include <alertscaler/rules/alertmanager_routes.h>
 
 #include "fuzz.h"
 

@@ -6,8 +6,8 @@
 #include <jansson.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/wire/limits.h>
-#include <alertscaler/wire/payload.h>
+#include <alertscaler/decide/document_limits.h>
+#include <alertscaler/monitoring/payload.h>
 
 #include "fuzz.h"
 

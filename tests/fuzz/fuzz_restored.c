@@ -17,22 +17,22 @@
 
 #include <jansson.h>
 
-#include <alertscaler/app/engine_config.h>
-#include <alertscaler/app/explain.h>
-#include <alertscaler/app/record_text.h>
-#include <alertscaler/app/shell.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/random.h>
-#include <alertscaler/config/config.h>
-#include <alertscaler/core/sized.h>
-#include <alertscaler/wire/payload.h>
+#include <alertscaler/decide/sized.h>
+#include <alertscaler/monitoring/payload.h>
+#include <alertscaler/rules/config.h>
+#include <alertscaler/runtime/shell.h>
+#include <alertscaler/tools/engine_config.h>
+#include <alertscaler/tools/explain.h>
+#include <alertscaler/tools/record_text.h>
 
 #include "../support/audit_memory.h"
 #include "../support/store_memory.h"
-#include "../unit/app/exchange.h"
-#include "api/api_private.h"
-#include "history/history.h"
-#include "http/route.h"
+#include "../unit/http/exchange.h"
+#include "ui/api_private.h"
+#include <alertscaler/ui/history.h>
+#include <alertscaler/ui/route.h>
 
 #include "fuzz.h"
 

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <alertscaler/config/rule_tests.h>
+#include <alertscaler/rules/rule_tests.h>
 
 #include "fuzz.h"
 

@@ -3,9 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <alertscaler/config/config.h>
-#include <alertscaler/core/rule_index.h>
-#include <alertscaler/core/target.h>
+#include <alertscaler/decide/rule_index.h>
+#include <alertscaler/decide/target.h>
+#include <alertscaler/rules/config.h>
 
 #include "fuzz.h"
 

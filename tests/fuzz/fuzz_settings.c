@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <alertscaler/config/config.h>
+#include <alertscaler/rules/config.h>
 
 #include "fuzz.h"
 

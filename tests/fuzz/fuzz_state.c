@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include <alertscaler/core/nodes/nodes_seen.h>
-#include <alertscaler/wire/notice.h>
-#include <alertscaler/wire/state.h>
+#include <alertscaler/cluster/nodes_seen.h>
+#include <alertscaler/engine/state.h>
+#include <alertscaler/notify/notice.h>
 
 #include "fuzz.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/core/template.h>
+#include <alertscaler/model/template.h>
 
 #include "fuzz.h"
 

@@ -6,7 +6,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/url.h>
-#include <alertscaler/core/target.h>
+#include <alertscaler/decide/target.h>
 
 #include "fuzz.h"
 

@@ -12,7 +12,7 @@
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/config/external_url.h>
+#include <alertscaler/rules/external_url.h>
 
 #include "fuzz.h"
 

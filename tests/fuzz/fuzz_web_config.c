@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <alertscaler/config/web_config.h>
+#include <alertscaler/rules/web_config.h>
 
 #include "fuzz.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/config/yaml_tree.h>
+#include <alertscaler/doc/yaml_tree.h>
 
 #include "fuzz.h"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/config/config.h>
-#include <alertscaler/core/target.h>
+#include <alertscaler/decide/target.h>
+#include <alertscaler/rules/config.h>
 
 static struct as_labels *make_labels(void)
 {

@@ -21,9 +21,9 @@
 
 #include <alertscaler/base/alloc.h>
 
-#include "drain/drain.h"
-#include "drain/nodes.h"
 #include "driver.h"
+#include <alertscaler/kube/drain.h>
+#include <alertscaler/kube/nodes.h>
 
 #define INSTANCES_MAX 64
 

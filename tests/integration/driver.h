@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
-#include <alertscaler/net/client.h>
-#include <alertscaler/net/loop.h>
+#include <alertscaler/http/client.h>
+#include <alertscaler/http/loop.h>
 #include <alertscaler/port/clock.h>
 
 struct driver {

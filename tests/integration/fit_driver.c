@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/core/nodes/node_fit.h>
+#include <alertscaler/cluster/node_fit.h>
 
 #include "../support/nodes_text.h"
 #include "driver.h"

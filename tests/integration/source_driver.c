@@ -16,8 +16,8 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/config/config.h>
-#include <alertscaler/source/monitoring.h>
+#include <alertscaler/monitoring/monitoring.h>
+#include <alertscaler/rules/config.h>
 
 #include "driver.h"
 

@@ -17,7 +17,7 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/target/registry.h>
+#include <alertscaler/cloud/target_registry.h>
 
 #include "driver.h"
 

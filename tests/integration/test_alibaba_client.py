@@ -1,5 +1,5 @@
 """The fake of Alibaba Cloud is what its own client takes for Auto Scaling: every action of a scaling group, its errors, and the
-signatures of that client. What it sends is what tests/unit/provider expects of ours."""
+signatures of that client. What it sends is what tests/unit/cloud expects of ours."""
 import json
 import pathlib
 import subprocess

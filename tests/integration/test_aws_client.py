@@ -1,5 +1,5 @@
 """The fake of Auto Scaling and EKS is what AWS' own client (botocore) takes for them: signatures, answers, errors, request ids.
-What that client sends is what tests/unit/provider expects of ours."""
+What that client sends is what tests/unit/cloud expects of ours."""
 import json
 import pathlib
 import subprocess

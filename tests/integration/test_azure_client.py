@@ -1,5 +1,5 @@
 """The fake of Azure is what Azure's own client takes for Azure: every action of a node group, its errors too. What that client
-sends is what tests/unit/provider expects of ours, byte by byte."""
+sends is what tests/unit/cloud expects of ours, byte by byte."""
 import json
 import pathlib
 

@@ -14,7 +14,7 @@ from harness.notification import alert, notification
 from harness.protection import BCRYPT, PASSWORD
 from harness.wait import eventually
 
-ROUTES = pathlib.Path(__file__).parents[2] / "src/app/http/route.c"
+ROUTES = pathlib.Path(__file__).parents[2] / "src/ui/route.c"
 ROW = re.compile(r'^ *\{"(?P<path>[/*][^"]*)", &(?P<methods>\w+), "?(?P<handler>\w+)"?, (?P<permission>\w+), ', re.MULTILINE)
 METHODS = ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY", "post")
 EVIL = "https://evil.example"

@@ -1,5 +1,5 @@
 """The fake of DigitalOcean is what its own client takes for DigitalOcean: every action of a node pool, its errors too. What that
-client sends is what tests/unit/provider expects of ours."""
+client sends is what tests/unit/cloud expects of ours."""
 import json
 import pathlib
 import subprocess

@@ -1,5 +1,5 @@
 """The fake of Equinix Metal is what its own client takes for it: devices listed, made and deleted, errors too. What that client
-sends is what tests/unit/provider expects of ours."""
+sends is what tests/unit/cloud expects of ours."""
 import json
 import pathlib
 import subprocess

@@ -1,5 +1,5 @@
 """The fake of Google is what Google's own clients take for Google: every action of a node group, its errors too. What they send
-is what tests/unit/provider expects of ours, byte by byte."""
+is what tests/unit/cloud expects of ours, byte by byte."""
 import json
 import pathlib
 import uuid

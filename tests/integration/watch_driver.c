@@ -13,9 +13,9 @@
 
 #include <jansson.h>
 
-#include <alertscaler/access/kube_watch.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/protobuf.h>
+#include <alertscaler/kube/kube_watch.h>
 
 #include "driver.h"
 

@@ -12,7 +12,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
-#include <alertscaler/store/sqlite.h>
+#include <alertscaler/log/sqlite.h>
 
 #include "../support/store_memory.h"
 #include "kube_api.h"

@@ -13,9 +13,9 @@
 #include <criterion/parameterized.h>
 #include <jansson.h>
 
-#include <alertscaler/target/http_group.h>
-#include <alertscaler/target/kubernetes.h>
-#include <alertscaler/target/registry.h>
+#include <alertscaler/cloud/http_group.h>
+#include <alertscaler/cloud/target_registry.h>
+#include <alertscaler/kube/kube_target.h>
 
 #include "world.h"
 

@@ -389,5 +389,4 @@ def main():
         sys.exit(f"no input came to: {', '.join(unseen)}")
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -18,11 +18,11 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/core/nodes/node_sums.h>
-#include <alertscaler/core/nodes/survey_make.h>
-#include <alertscaler/wire/decision.h>
-#include <alertscaler/wire/kube_facts.h>
-#include <alertscaler/wire/node_template.h>
+#include <alertscaler/cluster/node_sums.h>
+#include <alertscaler/cluster/node_template_text.h>
+#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/decide/decision.h>
+#include <alertscaler/kube/kube_facts.h>
 
 #define NOW ((as_wall_time){INT64_C(1795168800) * AS_US_PER_S})
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/core/bounds.h>
+#include <alertscaler/model/bounds.h>
 
 static struct as_zone *zone;
 

@@ -5,22 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/audit/chain.h>
-#include <alertscaler/config/provider_kind.h>
-#include <alertscaler/core/decide.h>
-#include <alertscaler/core/gate.h>
-#include <alertscaler/core/nodes/pool_choice.h>
-#include <alertscaler/core/nodes/survey.h>
-#include <alertscaler/core/notice.h>
-#include <alertscaler/core/order.h>
-#include <alertscaler/core/record.h>
-#include <alertscaler/core/target_kind.h>
+#include <alertscaler/log/log_chain.h>
+#include <alertscaler/rules/provider_kind.h>
+#include <alertscaler/decide/decide.h>
+#include <alertscaler/model/gate.h>
+#include <alertscaler/cluster/pool_choice.h>
+#include <alertscaler/cluster/survey.h>
+#include <alertscaler/decide/notice.h>
+#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/record.h>
+#include <alertscaler/decide/target_kind.h>
 
-#include "cli.h"
-#include "metrics/metrics_private.h"
+#include "cli/cli.h"
+#include "runtime/metrics_private.h"
 
 /* For its table, which is static. */
-#include "http/route.c"
+#include "ui/route.c"
 
 static void print(const char *group, const char *name)
 {

@@ -17,9 +17,9 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/wire/json_writer.h>
+#include <alertscaler/doc/json_writer.h>
 
-#include "http/route.h"
+#include <alertscaler/ui/route.h>
 
 #define WRITERS_MAX   8 /* open at the same time, of one thread */
 #define DOCUMENTS_MAX 4096

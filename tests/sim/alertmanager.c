@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/wire/labels_digest.h>
+#include <alertscaler/model/labels_digest.h>
 
 #define RETRY_FIRST (500 * AS_US_PER_MS)
 #define RETRY_MAX   (60 * SECOND)

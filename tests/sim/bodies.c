@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/wire/record.h>
+#include <alertscaler/log/record.h>
 
 static bool is_same(const struct message *a, const struct message *b)
 {

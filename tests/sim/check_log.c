@@ -10,9 +10,9 @@
 
 #include <jansson.h>
 
-#include <alertscaler/audit/chain.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/wire/decision.h>
+#include <alertscaler/decide/decision.h>
+#include <alertscaler/log/log_chain.h>
 
 #define KEY_SIZE   64
 #define OUTPUT_MAX ((size_t)1 << 24)

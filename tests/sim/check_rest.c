@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 
-#include <alertscaler/wire/decision.h>
+#include <alertscaler/decide/decision.h>
 
 #define SETTLED_US (2 * MINUTE)   /* of calm: what was late has arrived */
 #define FOLLOW_US  (15 * MINUTE)  /* longer than any lock */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/wire/kube_field.h>
+#include <alertscaler/kube/kube_field.h>
 
 #define UNIT   (INT64_C(64) << 20)
 #define ABSENT 2 /* the size of a field that is not there */

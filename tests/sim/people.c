@@ -13,7 +13,7 @@
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/core/notice.h>
+#include <alertscaler/decide/notice.h>
 
 #define TIMEOUT (10 * SECOND)
 

@@ -1,7 +1,7 @@
 /*
  * A cluster (tests/support/fleet.h) whose node groups are targets: pods come and go, the scheduler
  * places them, providers lack capacity, refuse or cannot be reached, and nodes that were marked
- * leave in the background, as target/node_group/leave.c lets them. Watches of the cluster stop:
+ * leave in the background, as cloud/node_leave.c lets them. Watches of the cluster stop:
  * for two minutes what they said last counts, then nothing is known.
  */
 #include "pools.h"
@@ -111,7 +111,7 @@ static void observe_group(struct world *world, int group, struct as_observation 
     }
 }
 
-/* As target/pool/pool.c: where the facts are not fresh there is no plan. */
+/* As cloud/pool_target.c: where the facts are not fresh there is no plan. */
 static void look(struct world *world, struct pool_look *look_at, struct as_observation *observation)
 {
     struct pools *pools = world->pools;

@@ -38,9 +38,9 @@
 #include <bsd/sys/tree.h>
 #include <jansson.h>
 
-#include <alertscaler/app/shell.h>
 #include <alertscaler/base/random.h>
-#include <alertscaler/core/ruleset.h>
+#include <alertscaler/decide/ruleset.h>
+#include <alertscaler/runtime/shell.h>
 
 #include "../support/audit_memory.h"
 #include "../support/rule_spec.h"
@@ -850,9 +850,7 @@ struct run_result {
     struct log_summary log;
     uint64_t crashes;
 };
-/* `log_out`: the action log, as it is at the end; NULL: not wanted. */
-void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, FILE *log_out,
-              struct run_result *result_out);
+void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result *result_out);
 void run_take_step(struct world *world);
 void run_world_deinit(struct world *world);
 

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/audit/chain.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/log/log_chain.h>
 
 struct as_audit_memory {
     struct as_buf lines;

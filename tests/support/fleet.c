@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/core/target.h>
+#include <alertscaler/decide/target.h>
 
 #define MIB INT64_C(1048576)
 

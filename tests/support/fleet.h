@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <alertscaler/core/nodes/pool_plan.h>
-#include <alertscaler/core/nodes/survey_make.h>
-#include <alertscaler/core/observation.h>
+#include <alertscaler/cluster/pool_plan.h>
+#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/decide/observation.h>
 
 #define FLEET_GROUPS 4
 #define FLEET_NODES  128

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/core/decide.h>
+#include <alertscaler/decide/decide.h>
 
 #include "fleet.h"
 

@@ -128,7 +128,7 @@ def read_branches(files, text):
 
 
 def read(folders, sources=None):
-    """{"src/core/decide/decide.c": File} of what the programs that ran left in the folders."""
+    """{"src/decide/decide.c": File} of what the programs that ran left in the folders."""
     with tempfile.NamedTemporaryFile(suffix=".profdata") as profile:
         raw = [path for folder in folders for path in pathlib.Path(folder).glob("*.profraw")]
         subprocess.run(["llvm-profdata", "merge", "-sparse", "-o", profile.name, *raw], check=True)

@@ -21,8 +21,8 @@
 #define ALERTSCALER_TESTS_NODES_TEXT_H
 
 #include <alertscaler/base/arena.h>
-#include <alertscaler/core/nodes/cluster.h>
-#include <alertscaler/core/nodes/node_fit.h>
+#include <alertscaler/cluster/cluster.h>
+#include <alertscaler/cluster/node_fit.h>
 
 struct nodes_text { /* what the texts of one cluster share */
     struct as_arena arena;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <alertscaler/core/ruleset.h>
+#include <alertscaler/decide/ruleset.h>
 
 #define SPEC_MAX 8
 

@@ -3,7 +3,7 @@
  * requested while it computes, cancelled, requested twice, and freed meanwhile. Ends with 0 if all
  * were answered, and only the right ones were right.
  */
-#include "auth/auth_passwords.h"
+#include <alertscaler/auth/auth_passwords.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * every function that the loop may call, while the thread works. Ends with 0 if all was answered in
  * order.
  */
-#include <alertscaler/app/storage.h>
+#include <alertscaler/log/storage.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/audit/chain.h>
+#include <alertscaler/log/log_chain.h>
 
 struct test_record {
     char json[256];

@@ -31,7 +31,7 @@ void *as_library_realloc(void *old, size_t size);
 char *as_library_strdup(const char *text);
 
 /* free() for memory that never holds a secret: answers, records, state. In release builds free()
- * itself wipes all memory, whoever allocated it (app/process/heap.c); as_release does not wipe. */
+ * itself wipes all memory, whoever allocated it (base/heap.c); as_release does not wipe. */
 void as_release(void *memory);
 
 /* Wipes a text that held a secret, then frees it. NULL is allowed. */

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include <alertscaler/core/lock.h>
+#include <alertscaler/model/lock.h>
 
 struct as_lock_mirror {
     /* All locks of now, in any order. Called up to once a second, even if nothing has changed. */

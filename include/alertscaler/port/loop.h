@@ -1,6 +1,6 @@
 /*
  * Port: the event loop, as an adapter sees it: a call in a later turn, at once or after a delay.
- * The real loop is net/loop.h; tests have their own.
+ * The real loop is http/loop.h; tests have their own.
  */
 #ifndef ALERTSCALER_PORT_LOOP_H
 #define ALERTSCALER_PORT_LOOP_H

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#include <alertscaler/core/alert_list.h>
-#include <alertscaler/core/query.h>
+#include <alertscaler/model/alert_list.h>
+#include <alertscaler/model/query.h>
 
 /* Each is called exactly once per call, in a later turn of the loop. The result is valid during the
  * callback. */

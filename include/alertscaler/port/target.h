@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <alertscaler/core/observation.h>
-#include <alertscaler/core/target.h>
+#include <alertscaler/decide/observation.h>
+#include <alertscaler/decide/target.h>
 
 /* Called exactly once per call, in a later turn of the loop. `result` is valid during the
  * callback. */

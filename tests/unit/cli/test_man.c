@@ -10,7 +10,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "source_root.h"
 
 #define PAGE     TEST_SOURCE_ROOT "/docs/man/alertscaler.8"

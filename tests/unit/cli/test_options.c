@@ -7,7 +7,7 @@
 
 #include <alertscaler/base/attr.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 static int run(const struct as_args *args)
 {

@@ -1,0 +1,110 @@
+/*
+ * What a new node of a group would be like (docs/nodes.md). Pure, and equal inputs give equal
+ * templates.
+ */
+#ifndef ALERTSCALER_CLUSTER_NODE_TEMPLATE_H
+#define ALERTSCALER_CLUSTER_NODE_TEMPLATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/cluster/cluster.h>
+#include <alertscaler/cluster/node_fit.h>
+#include <alertscaler/cluster/node_pods.h>
+
+enum as_node_template_source {
+    AS_NODE_TEMPLATE_NONE,       /* no template: the group is closed for growth */
+    AS_NODE_TEMPLATE_NODE,       /* of a node of the group */
+    AS_NODE_TEMPLATE_LAST,       /* of an earlier node, as stored */
+    AS_NODE_TEMPLATE_CONFIGURED, /* `nodes.template` */
+    AS_NODE_TEMPLATE_SOURCE_COUNT
+};
+const char *as_node_template_source_get_word(enum as_node_template_source source); /* "none", ... */
+
+struct as_node_template {
+    enum as_node_template_source source;
+    const char *node;           /* of source NODE: its name; else NULL */
+    struct as_node_shape shape; /* name NULL; allocatable: what DaemonSet and mirror pods leave, at
+                                   least 0; taints ascending by key, value, effect */
+    struct as_resources capacity, allocatable; /* of the node as a whole */
+    const struct as_host_port *ports; /* of DaemonSet and mirror pods, each once; ascending */
+    size_t port_count;
+};
+
+struct as_node_amount {
+    const char *name; /* of an extended resource or of huge pages: "nvidia.com/gpu" */
+    int64_t amount;
+};
+
+/* `nodes.template` as written: what is left on a new node after its DaemonSets. */
+struct as_node_template_config {
+    int64_t amount[AS_RES_NAMED]; /* as in as_resources; rounded down */
+    struct as_node_amount named[AS_RES_MAX - AS_RES_NAMED];
+    size_t named_count;
+    const struct as_labels *labels;
+    const struct as_taint *taints;
+    size_t taint_count;
+    struct as_arena arena; /* has all of it; empty where it is borrowed */
+};
+
+/* NULL stays NULL. */
+struct as_node_template_config *as_node_template_config_copy(
+    const struct as_node_template_config *config) AS_MUST_USE;
+struct as_node_template_config *as_node_template_config_free(
+    struct as_node_template_config *config);
+
+/* A node as configured, of source CONFIGURED. `names` are those of the cluster: what it does not
+ * know is left out. As nothing else is known, capacity and allocatable are what is left. Borrows
+ * labels and texts; the list of taints is memory of the arena. */
+void as_node_template_init_configured(struct as_node_template *template_out,
+                                      const struct as_node_template_config *config,
+                                      const struct as_res_names *names, struct as_arena *arena);
+
+/* A node must have been Ready for this long to be a template. */
+#define AS_NODE_TEMPLATE_READY_US AS_US_PER_MIN
+
+struct as_node_template_request {
+    const struct as_cluster *cluster;
+    const struct as_node_pods *pods; /* of the cluster */
+    const uint32_t *nodes;           /* indices of the group's nodes */
+    size_t node_count;
+    const char *const *startup_taints; /* keys */
+    size_t startup_taint_count;
+    const struct as_node_template *last, *configured; /* NULL: none */
+    as_wall_time now;
+};
+
+/*
+ * The template is made of the newest node that is open, has been Ready for a minute, has no startup
+ * taint, and has allocatable cpu and memory. Of nodes of the same age the first by name counts. A
+ * Ready node that does not say since when counts as Ready since it was created. If there is no such
+ * node: `last`, else `configured`, else source NONE.
+ *
+ * The template has the labels that all nodes of the group have with the same value, except the
+ * hostname. It lacks taints that come and go with a node's life, and startup taints.
+ *
+ * Labels and taints are memory of the arena. Texts of taints, `node`, and the labels of `last` and
+ * `configured` are borrowed.
+ */
+void as_node_template_init(struct as_node_template *template_out,
+                           const struct as_node_template_request *request, struct as_arena *arena);
+
+/* Whether a node is still starting: it has a taint with one of these keys, or with a prefix that
+ * means so to Cluster Autoscaler. */
+bool as_node_has_startup_taint(const struct as_node_fact *node, const char *const *keys,
+                               size_t key_count) AS_MUST_USE;
+
+/* Whether it has a taint that Kubernetes gives each new node: not-ready, network-unavailable,
+ * uninitialized. A node that was Ready once has not-ready again when it is not Ready. */
+bool as_node_has_new_node_taint(const struct as_node_fact *node) AS_MUST_USE;
+
+/* Whether two nodes have the same labels, taints and allocatable; names are not compared. `names`
+ * holds the resources of both. */
+bool as_node_shape_equal(const struct as_node_shape *a, const struct as_node_shape *b,
+                         const struct as_res_names *names) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * The decision: everything known about one target at one moment in, a size and a reason out. Pure:
+ * no clock, no I/O, no allocation, no state. The reference is docs/decision.md; the code has the
+ * gates in the same order. Sizes are 0 .. 2^31-1 and saturate. Values are doubles; NaN and
+ * infinities are "unavailable". Times in the future count as now. The cost is linear in pods,
+ * samples, events and recommendations.
+ *
+ * Long because the document and its answer are read together.
+ */
+#ifndef ALERTSCALER_DECIDE_DECIDE_H
+#define ALERTSCALER_DECIDE_DECIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/cluster/nodes_seen.h>
+#include <alertscaler/cluster/pool_plan.h>
+#include <alertscaler/decide/approval.h>
+#include <alertscaler/model/action.h>
+#include <alertscaler/model/bounds.h>
+#include <alertscaler/model/forbidden.h>
+#include <alertscaler/model/gate.h>
+#include <alertscaler/model/pod.h>
+#include <alertscaler/model/query.h>
+#include <alertscaler/model/reason.h>
+
+struct as_pod {
+    const char *name; /* "" if not given: has no samples */
+    enum as_pod_phase phase;
+    enum as_tristate ready;
+    bool deleting;
+    as_maybe_time start_time, ready_since;
+    double resource[AS_RESOURCE_COUNT]; /* NaN if absent */
+};
+
+struct as_proposal {
+    const char *rule;     /* NULL if not given */
+    const char *incident; /* NULL if none is named */
+    struct as_action action;
+    bool has_value;
+    double value;
+    const struct as_sample *samples; /* NULL if not given; ascending by pod, each pod once */
+    size_t sample_count;
+    struct as_fallback fallback;
+    as_maybe_time unavailable_since; /* unset: it is there, or nobody knows */
+    enum as_nodes_word nodes; /* the value is this one of `observed.nodes`; NONE: it is given */
+    const char *error;        /* why there is no value; NULL: there is a value */
+    /* After a scale-down the next one needs a newer `reported` time of the alert (unset: not
+     * reported at all). False: the size rests on a value asked for this decision, or on another
+     * kind of proof. */
+    bool needs_news;
+    as_maybe_time reported;
+    struct as_approval_terms approval;
+};
+
+struct as_scale_event {
+    as_wall_time at;
+    int32_t change;
+};
+
+struct as_recommendation {
+    as_wall_time at;
+    int32_t replicas;
+};
+
+/*
+ * Versions of the input document. Each document is decided by the rules of its own version, for
+ * ever (docs/decision.md#versions): new fields or other arithmetic need a new version.
+ */
+enum { AS_DECIDE_OLDEST_VERSION = 1, AS_DECIDE_VERSION = 3 };
+
+struct as_decide_input {
+    int32_t version; /* AS_DECIDE_VERSION, or the version of the document that was read */
+    as_wall_time now;
+    const char *target;             /* its id; NULL if not given */
+    struct as_bounds_config config; /* its bounds are those in force */
+    bool has_own_min;               /* else it is that of `config` */
+    int32_t own_min;                /* below it, at 0, the target is switched off */
+    int32_t floor;                  /* by hand, for the log: it is in `min`; 0: none */
+    bool enforce_min;               /* also without enforce_bounds */
+    const char *const *schedules;   /* names of those in force */
+    size_t schedule_count;
+    bool dry_run;
+    int32_t replicas, status_replicas;
+    int32_t marked; /* nodes that are to leave, in the provider's size, not in `replicas` */
+    bool has_pods;
+    const struct as_pod *pods; /* ascending by name (bytes) */
+    size_t pod_count;
+    const struct as_nodes_seen *nodes; /* NULL: not asked for */
+    const struct as_survey *survey;    /* of a pool; NULL: none */
+    const struct as_pool_config *pool; /* of the survey; NULL: none */
+    const struct as_pool_plan *plan;   /* of the survey (as_pool_begin); NULL: it has an error */
+    /* Of the plan, which was made before; from version 3 on. NULL: `now`, the bounds of `config`,
+     * and what the proposals ask for. */
+    const struct as_pool_plan_terms *plan_terms;
+    as_maybe_time last_up, last_down;    /* of the locks */
+    as_maybe_time last_step_down;        /* also after its lock was ended */
+    const struct as_scale_event *events; /* ascending by time */
+    size_t event_count;
+    const struct as_recommendation *recommendations;
+    size_t recommendation_count;
+    struct {
+        bool paused, contended, in_progress, budget_exhausted, guarded;
+    } flags;
+    const struct as_forbidden *forbidden; /* beside the rules with `hold`, which are proposals */
+    size_t forbidden_count;
+    const struct as_proposal *proposals;
+    size_t proposal_count;
+};
+
+enum as_direction { AS_DIRECTION_NONE, AS_DIRECTION_UP, AS_DIRECTION_DOWN };
+const char *as_direction_get_word(enum as_direction direction); /* "none", "up", "down" */
+
+struct as_proposal_result {
+    bool has_size;
+    int32_t desired;
+    bool within_tolerance;
+    bool no_opinion; /* neither a size nor missing: no step was crossed, or the size is at `to` */
+    bool is_floor;   /* no opinion, but no decrease may end below `desired` */
+    bool is_missing; /* its value is unavailable, also if it has a size by `fallback` */
+    bool is_hold;    /* no opinion, but it forbids a direction */
+    const struct as_forbidden *ban; /* keeps its rule at the present size; NULL: nothing */
+    enum as_reason reason;          /* when !has_size */
+    bool has_value;                 /* `nodes` of the proposal gave it */
+    double value;
+    bool has_average; /* samples per pod: what the ready pods use, in the unit of the goal */
+    double average;
+    enum as_approval_use approval;
+};
+
+enum as_limit { /* bits, in the order of listing */
+                AS_LIMIT_MIN = 1,
+                AS_LIMIT_MAX = 2,
+                AS_LIMIT_STABILIZATION = 4,
+                AS_LIMIT_POLICY = 8
+};
+
+struct as_decision {
+    enum as_direction direction; /* of `would` if there is one, else of `desired` */
+    int32_t replicas, desired;
+    bool has_would;
+    int32_t would; /* the size that a lock, hold or dry run held back */
+    enum as_reason reason;
+    const char *rule;              /* the winning proposal's, or NULL */
+    struct as_holder_name held_by; /* if as_reason_has_holder(reason) */
+    size_t trail_count;
+    struct {
+        enum as_gate gate;
+        int32_t desired;
+    } trail[AS_GATE_COUNT];
+    unsigned limited_by; /* of enum as_limit */
+    bool has_recommendation;
+    int32_t recommendation; /* combined, before stabilization; the caller stores it */
+    as_maybe_time next_evaluation;
+    int32_t overdue; /* instances that never became nodes and leave now, by groups of the plan:
+                        beside the size, which stays */
+    bool is_asking;  /* for the approval of the result with AS_APPROVAL_ASKS */
+    int32_t asked;   /* the size to ask for */
+};
+
+/* Decides. `results` has room for input->proposal_count results, filled in the same order.
+ * `decision_out` borrows its texts from the input. The input must be valid (the decoder and the
+ * engine ensure it). */
+void as_decide(const struct as_decide_input *input, struct as_proposal_result *results,
+               struct as_decision *decision_out);
+
+/* From v: 3 on values of nodes are computed from the integer sums, and none is made up. */
+bool as_decide_has_exact_nodes(const struct as_decide_input *input);
+
+int32_t as_decide_count_ready(const struct as_decide_input *input); /* pods; if unknown: replicas */
+
+#endif

@@ -1,0 +1,259 @@
+/*
+ * The engine's state as the store keeps it: incidents, targets' locks, intents. These structs are
+ * views for the codec of engine/state.h; the engine's own structs are private.
+ *
+ * Times have both clocks: monotonic until the machine reboots, wall for after a reboot.
+ *
+ * Long because all that is stored stands here.
+ */
+#ifndef ALERTSCALER_DECIDE_INCIDENT_H
+#define ALERTSCALER_DECIDE_INCIDENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/digest.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/decide/approval.h>
+#include <alertscaler/decide/observation.h>
+#include <alertscaler/decide/target.h>
+#include <alertscaler/model/labels.h>
+
+struct as_moment { /* `mono.us` is INT64_MIN if unset */
+    as_mono_time mono;
+    as_wall_time wall;
+};
+
+#define AS_MOMENT_NEVER ((struct as_moment){.mono = {INT64_MIN}})
+
+static inline bool as_moment_is_set(struct as_moment moment)
+{
+    return moment.mono.us != INT64_MIN;
+}
+
+/* How often a rule acted for an incident. Names, not pointers: rules may be reloaded. */
+struct as_progress {
+    const char *rule;
+    const char *target; /* id */
+    uint32_t steps;
+    struct as_moment applied; /* last action */
+    int32_t origin;           /* the size before the first action; -1: unknown */
+};
+
+/* What identifies an incident, also in the store. */
+struct as_incident_key {
+    struct as_digest digest; /* of the labels */
+    const char *owner; /* "": shared by all credentials that may trigger every rule of the alert;
+                          else the only credential that it belongs to */
+    bool has_former;   /* stored as in earlier versions: by the sender's fingerprint */
+    uint64_t former;
+};
+
+struct as_incident_state {
+    struct as_incident_key key;
+    uint64_t fingerprint; /* by the sender who opened it: for display, never trusted */
+    bool is_open;         /* false: resolved, remembered until the stale window has passed */
+    as_wall_time starts_at;
+    bool is_undated; /* the sender's start was ahead of the clock: it begins on arrival */
+    struct as_moment opened, seen, resolved;
+    struct as_moment silenced;    /* open, and suppressed in Alertmanager since then */
+    const char *const *receivers; /* that sent it, in order of arrival */
+    size_t receiver_count;
+    const char *const *credentials; /* that sent it, in order; "": no credential, trusted */
+    size_t credential_count;
+    const struct as_labels *labels;
+    const struct as_labels *annotations;
+    const struct as_progress *progress; /* only of rules that need it */
+    size_t progress_count;
+};
+
+struct as_past_event { /* a size change by us */
+    struct as_moment at;
+    int32_t change;
+};
+struct as_past_recommendation {
+    struct as_moment at;
+    int32_t replicas;
+};
+
+/* What a rule still has to do on a target after an incident was resolved. */
+struct as_ending_state {
+    const char *rule;
+    const char *incident; /* its digest, as text; of earlier versions' incidents the fingerprint */
+    struct as_moment ended;
+    int32_t origin; /* give_back: the size to return to */
+    int32_t peak;   /* give_back: the size at the end of the incident; -1: unknown */
+    int32_t last; /* the last size that we set or saw (-1: unknown); if it differs, someone else has
+                     changed it */
+    struct as_moment applied; /* its last step; unset: no step yet */
+    const char *guard;        /* the PromQL of the rule's guard, filled in; "": no guard */
+};
+
+/* Since when a rule with `fallback` lacks its value. */
+struct as_lack_state {
+    const char *rule;
+    struct as_moment since;
+};
+
+/* A pause that an operator ordered. */
+struct as_pause_state {
+    struct as_moment since;
+    int64_t for_us; /* 0: until resumed */
+    int32_t ways;   /* of enum as_ways; 0: both, as in earlier versions */
+    const char *who, *reason;
+};
+
+/* A floor that an operator ordered. */
+struct as_floor_state {
+    int32_t size;
+    struct as_moment since;
+    int64_t for_us;
+    const char *who, *reason;
+};
+
+/* A size ordered by an operator and not set yet. */
+struct as_ordered_state {
+    const char *id; /* of the command's record */
+    int32_t replicas;
+    bool force;
+    struct as_moment at;
+};
+
+/* An increase of a node group that has not arrived yet, and the result of earlier increases. */
+struct as_growth_state {
+    const char *id; /* of the decision, or the command (is_ordered) */
+    bool is_open, is_ordered, is_refused;
+    int32_t from, to, missing;
+    struct as_moment since, failed; /* failed: unset if none failed */
+    int64_t back_off_us;
+    bool did_not_come; /* of a workload: its time is over, with `ready` pods */
+    int32_t ready;
+    int32_t surplus, surplus_from; /* nodes of increases in doubt that were accepted */
+    struct as_moment surplus_since;
+};
+
+/* An action of an alert whose effect is not known yet (docs/decision.md#did-it-help). */
+struct as_follow_state {
+    const char *action_id, *decision_id, *rule;
+    int32_t from, to;
+    int32_t missing;               /* not ready before it, and not waited for */
+    struct as_moment at;           /* of the decision */
+    struct as_moment applied;      /* when the size was set */
+    bool awaits_ready;             /* it is an increase, and the number that is ready is known */
+    int64_t ready_us, resolved_us; /* after `applied`; -1: not yet */
+};
+
+/* How a rule's last actions on a target went. */
+struct as_trial_state {
+    const char *rule;
+    uint32_t in_vain;      /* in a row that did not help */
+    struct as_moment held; /* when it was found ineffective; unset: not */
+};
+
+/* A size is set back if it is found changed towards the size before ours, so soon after ours. */
+#define AS_SET_BACK_WITHIN_US (10 * AS_US_PER_MIN)
+/* So many within this span are contention: then the target is left alone for as long. */
+#define AS_SET_BACKS_MAX 3
+#define AS_CONTENDED_US  AS_US_PER_H
+
+/* The size that we set last, as long as it may still be set back. */
+struct as_own_size {
+    int32_t from, to;
+    struct as_moment at;
+    const char *version; /* of the object before the change; "": it has none */
+};
+
+struct as_set_back {
+    struct as_moment at;     /* when it was found */
+    int32_t from, to, found; /* we set `from` to `to`, and found this */
+    const char *by; /* the manager of the size in the object's managedFields; "": not known */
+};
+
+struct as_resize_state { /* of a container's resource: its last change */
+    const char *id;      /* of the decision, or the command (is_ordered) */
+    bool is_open, is_late, is_ordered;
+    bool is_above; /* of pods: `to` is above the template's, which later pods have */
+    int32_t from, to;
+};
+
+/* A request for an approval, until it is used, or its rule may ask again. */
+struct as_approval_state {
+    const char *id;       /* what people name it by */
+    const char *decision; /* id of the decision that asked */
+    const char *rule, *incident;
+    const char *uid;         /* of the object; "": it has none */
+    struct as_digest digest; /* of the rule */
+    bool is_up;
+    int32_t from, to; /* sizes at the decision, as shown */
+    int64_t for_us;   /* of the rule */
+    enum as_approval_answer answer;
+    struct as_moment asked, answered; /* answered: unset while it waits */
+    const char *who;                  /* answered it; "": nobody */
+};
+
+/* A step that a rule with an approval has made without one. */
+struct as_free_step {
+    const char *rule;
+    int32_t change;
+    struct as_moment at;
+};
+
+struct as_target_state {
+    const char *id, *stored_as;      /* stored_as: the store's key, in earlier versions the id */
+    const struct as_target_ref *ref; /* NULL: not needed before an alert gives the address */
+    const char *entry;               /* the target's name in the rule files; "" if ref is NULL */
+    struct as_moment last_up, last_down;          /* successful actions */
+    struct as_moment dry_last_up, dry_last_down;  /* the same in dry runs, as if applied */
+    struct as_moment last_step_down, last_return; /* our decreases; nodes that did not leave */
+    const char *uid;       /* of the present object; "": unknown, or it has none */
+    struct as_moment born; /* when it was first seen in place of another object; else unset */
+    int64_t keep_us;       /* how long the locks may matter after the last of them */
+    const struct as_past_event *events; /* ascending by time */
+    size_t event_count;
+    const struct as_past_recommendation *recommendations; /* ascending by time */
+    size_t recommendation_count;
+    const struct as_ending_state *endings;
+    size_t ending_count;
+    const struct as_lack_state *lacks;
+    size_t lack_count;
+    const struct as_pause_state *pause;     /* NULL: not paused */
+    const struct as_floor_state *floor;     /* NULL: none */
+    const struct as_ordered_state *ordered; /* NULL: none */
+    const struct as_growth_state *growth;   /* NULL: nothing to remember */
+    const struct as_resize_state *resize;   /* NULL: nothing to remember */
+    const struct as_asked *asked;           /* of a pool: shapes that groups were asked for */
+    size_t asked_count;
+    const char *template_;                 /* as in as_nodes_seen; NULL: none */
+    const struct as_follow_state *follows; /* ascending by `applied` */
+    size_t follow_count;
+    const struct as_trial_state *trials;
+    size_t trial_count;
+    const struct as_own_size *own_size;  /* NULL: none that may be set back */
+    const struct as_set_back *set_backs; /* of the last hour, or of the contention */
+    size_t set_back_count;
+    struct as_moment contended; /* left alone since then; unset: not contended */
+    const struct as_approval_state *approvals;
+    size_t approval_count;
+    const struct as_free_step *free_steps; /* ascending by time */
+    size_t free_step_count;
+};
+
+/* Stored before a size is set, removed when the outcome is known. */
+struct as_intent_state {
+    const struct as_target_ref *ref;
+    const char *stored_as, *uid; /* as in as_target_state */
+    const char *action_id, *decision_id;
+    bool is_ordered;  /* by an operator: decision_id is the command's */
+    bool is_of_alert; /* of an open incident: its effect is followed */
+    const char *rule; /* the winner's name */
+    int32_t from, to;
+    char version[AS_VERSION_SIZE];
+    struct as_moment at;
+    bool maybe;             /* sent, but the answer left open whether it was carried out */
+    enum as_reason outcome; /* if maybe */
+    const char *approval;   /* id of the request that it used; NULL: none */
+    bool marks_nodes;       /* its request marks nodes; not stored */
+};
+
+#endif

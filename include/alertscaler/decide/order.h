@@ -1,0 +1,84 @@
+/*
+ * An operator's orders: `alertscaler pause`, resume, scale, unlock, approve, deny. The engine
+ * handles them like everything else: recorded (kind `command`) and durable before the answer.
+ *
+ * The kill switch stops everything at once, orders too. It comes from outside (a file, an
+ * annotation of the lease), and lasts while it is there; it is recorded, but not stored.
+ */
+#ifndef ALERTSCALER_DECIDE_ORDER_H
+#define ALERTSCALER_DECIDE_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/random.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/model/forbidden.h>
+
+#define AS_ORDER_REASON_MAX 1024 /* bytes of a reason, with NUL */
+#define AS_ORDER_FOR_MAX_US (366 * AS_US_PER_DAY)
+
+enum as_order_kind {
+    AS_ORDER_PAUSE,   /* until its end nothing is scaled; incidents, decisions and records go on */
+    AS_ORDER_RESUME,  /* ends a pause */
+    AS_ORDER_SCALE,   /* sets a size, despite locks and pauses; begins the cooldown */
+    AS_ORDER_FLOOR,   /* until its end the size does not go below it; or takes one back */
+    AS_ORDER_UNLOCK,  /* ends the cooldown's locks, both directions */
+    AS_ORDER_APPROVE, /* lets a change happen that waits for it */
+    AS_ORDER_DENY,    /* refuses it; takes back an approval that is not used yet */
+    AS_ORDER_KIND_COUNT
+};
+const char *as_order_kind_get_word(enum as_order_kind kind); /* "pause", ... */
+/* It answers a request for an approval: it names the request, no target, and needs no reason. */
+static inline bool as_order_kind_is_answer(enum as_order_kind kind)
+{
+    return kind == AS_ORDER_APPROVE || kind == AS_ORDER_DENY;
+}
+
+struct as_order { /* all borrowed for the step */
+    enum as_order_kind kind;
+    const char
+        *target; /* a target's id, or its name in the rule files; NULL: all (pause, resume) */
+    const char *request; /* approve, deny: the id of what is asked; else NULL */
+    const char *who;     /* the credential's name; "" if none is required */
+    const char *remote;  /* the sender's address; "" if none */
+    const char *reason;  /* never empty */
+    int64_t for_us;      /* pause: how long; 0: until resumed */
+    enum as_ways ways;   /* pause: what it stops; NONE: both */
+    int32_t replicas;    /* scale: 0 .. 2^31-1; floor: 1 .. 2^31-1 */
+    bool is_end;         /* floor: takes it back */
+    bool force;          /* scale: ignore min and max */
+};
+
+struct as_halt {        /* the kill switch */
+    const char *who;    /* source: "kill switch file", ... */
+    const char *reason; /* the text of the switch; NULL: not set (any more) */
+};
+
+/* The result of an order. All but DONE change nothing; all are recorded. */
+enum as_order_outcome {
+    AS_ORDER_DONE, /* scale: the size will be set; the action's record has the result */
+    AS_ORDER_UNKNOWN_TARGET,
+    AS_ORDER_OUT_OF_BOUNDS, /* scale without force */
+    AS_ORDER_NOTHING_TO_DO, /* resume without a pause, unlock without a lock, a second answer */
+    AS_ORDER_UNKNOWN_REQUEST,
+    AS_ORDER_REFUSED, /* dry run, stopping, kill switch */
+    AS_ORDER_OUTCOME_COUNT
+};
+const char *as_order_outcome_get_word(enum as_order_outcome outcome); /* "done", ... */
+
+struct as_order_record {   /* in the action log: kind `command` */
+    char id[AS_ULID_SIZE]; /* the action's record refers to it */
+    const struct as_order *order;
+    enum as_order_outcome outcome;
+    const char *message;     /* unless DONE; else "" */
+    const char *target;      /* the id found; NULL: all, or not found */
+    const char *target_name; /* of target; "": no rule leads to it */
+    bool has_until;
+    as_wall_time until; /* pause: its end */
+    bool has_bounds;
+    int32_t min, max; /* of the target */
+};
+
+#endif

@@ -1,0 +1,225 @@
+/*
+ * Records of the action log, as the engine and the app hand them over. docs/action-log.md describes
+ * the fields; log/record.h encodes them. All pointers are borrowed until the next step of the
+ * engine.
+ *
+ * Long because all records stand together.
+ */
+#ifndef ALERTSCALER_DECIDE_RECORD_H
+#define ALERTSCALER_DECIDE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/cluster/nodes_record.h>
+#include <alertscaler/decide/decide.h>
+#include <alertscaler/decide/incident.h>
+#include <alertscaler/decide/notice.h>
+#include <alertscaler/decide/notification.h>
+#include <alertscaler/decide/observation.h>
+#include <alertscaler/decide/order.h>
+
+/* The outcome of one alert of a notification. */
+struct as_alert_outcome {
+    bool is_queued;
+    bool is_ahead;            /* its start is ahead of the clock, and it opens its incident */
+    enum as_reason reason;    /* if not queued */
+    const char *const *rules; /* names of the rules that it is bound to */
+    size_t rule_count;
+};
+
+struct as_notification_record {
+    const struct as_notification *notification;
+    const struct as_alert_outcome *outcomes; /* one per alert, same order */
+    bool is_repeat; /* every outcome is `duplicate` or `max_steps`, without consequences */
+};
+
+/* A notification that only repeats an earlier record. Limits for the distance to that record: time,
+ * records, and bytes. */
+#define AS_REPEAT_REACH_US      (10 * AS_US_PER_MIN)
+#define AS_REPEAT_REACH_RECORDS 10000
+#define AS_REPEAT_REACH_BYTES   (UINT64_C(64) << 20)
+struct as_repeat_record {
+    const struct as_notification *notification;
+    const char *same_as;         /* id of the record that has the details */
+    size_t duplicate, max_steps; /* alerts with this outcome: together all alerts */
+};
+
+#define AS_RECORD_LIST_MAX 32 /* ids listed in a decision; more are only counted */
+
+/* One object that sizes the target too. */
+struct as_other {
+    const char *kind; /* "HorizontalPodAutoscaler" or "ScaledObject" */
+    const char *name; /* in the target's namespace */
+    int32_t min, max; /* its bounds; -1: not said */
+    bool is_paused;   /* a ScaledObject: it sets no size, or only the one that both bounds are */
+};
+#define AS_OTHERS_MAX 16 /* named of one target */
+
+enum as_others_event {
+    AS_OTHERS_FOUND,     /* who aims at the target, whenever that has changed */
+    AS_OTHERS_CONTENDED, /* the target is left alone from now on */
+    AS_OTHERS_OVER,      /* no longer */
+    AS_OTHERS_EVENT_COUNT
+};
+const char *as_others_event_get_word(enum as_others_event event);
+
+struct as_others_record { /* in the action log: kind `others` */
+    enum as_others_event event;
+    const char *target;            /* id */
+    const char *target_name;       /* as in the rule file; "": no rule leads to it */
+    const struct as_other *others; /* found; count 0: nobody any more */
+    size_t other_count;
+    const struct as_set_back *set_backs; /* contended */
+    size_t set_back_count;
+    as_wall_time until;  /* contended */
+    const char *message; /* over: why */
+};
+
+/* The contention in force at a decision. */
+struct as_contended_note {
+    const struct as_set_back *set_backs;
+    size_t set_back_count;
+    as_wall_time until;
+};
+
+struct as_pause_note { /* the pause in force at a decision */
+    enum as_ways ways;
+    const char *who, *reason;
+    bool is_of_all; /* of all targets, not only this target's */
+    bool has_until;
+    as_wall_time until;
+};
+
+struct as_decision_record {
+    const char *id;
+    const char *target;      /* id */
+    const char *target_name; /* as in the rule file */
+    const struct as_target_kind *target_kind;
+    const char *unit;                          /* that sizes count (decide/sized.h); "": none */
+    const char (*notifications)[AS_ULID_SIZE]; /* since the previous decision */
+    size_t notification_count;                 /* listed */
+    uint64_t notification_total;
+    const struct as_digest *incidents;
+    size_t incident_count;
+    uint64_t incident_total;
+    const struct as_decide_input *input;
+    const struct as_proposal_result *results;
+    const struct as_decision *output;
+    const char *rules_digest;
+    uint64_t repeats;                          /* equal decisions since the previous record */
+    int64_t since_notification_us;             /* -1: none caused it */
+    int64_t since_alert_us;                    /* since the latest startsAt; -1: no alert */
+    const struct as_pause_note *pause;         /* NULL: not paused */
+    const struct as_contended_note *contended; /* NULL: not contended */
+    const char *pool_decision; /* id of the pool's decision that it carries out; or NULL */
+    const char *waits_for;     /* name of the target that holds the decrease, by `after`; or NULL */
+    const char *former_uid; /* the old UID, at the first decision about a new object; else NULL */
+};
+
+struct as_action_record {
+    const char *id;
+    const char *decision; /* id; NULL if only the observation failed, and for a command */
+    const char *command;  /* id; NULL: not ordered by an operator */
+    const char *target, *target_name;
+    const struct as_target_kind *target_kind;
+    const char *unit; /* that sizes count (decide/sized.h); "": none */
+    const char *rule; /* NULL: none */
+    bool has_sizes;   /* false: only the observation failed */
+    int32_t from, to; /* from: -1 if never seen */
+    bool is_late;     /* learned from a later observation, not from the answer */
+    enum as_reason outcome;
+    int http_status;
+    const char *message, *method, *path, *version;
+    const char *request_id; /* the other side's id for the request; "" or NULL: none */
+    unsigned attempts;
+    int64_t duration_us;
+    uint64_t repeats;                              /* equal failures since the previous record */
+    int64_t since_notification_us, since_alert_us; /* -1: unknown */
+    const char *approval; /* id of the request that it rests on; NULL: none */
+};
+
+/* What became of an action: record kind `effect`. */
+enum as_follow_end {
+    AS_FOLLOW_RESOLVED,
+    AS_FOLLOW_NOT_RESOLVED, /* not within AS_FOLLOW_US */
+    AS_FOLLOW_UNKNOWN       /* nobody will know: docs/action-log.md says when */
+};
+#define AS_FOLLOW_US AS_US_PER_H
+const char *as_follow_end_get_word(enum as_follow_end end);
+
+struct as_follow_record {
+    const char *action, *decision; /* ids */
+    const char *target, *target_name, *rule;
+    int32_t from, to;
+    int64_t ready_us, resolved_us; /* after the action; -1: not, or not known */
+    enum as_follow_end end;
+    uint32_t
+        in_vain;  /* actions of the rule in a row that did not help; 0 without ineffective_after */
+    bool is_held; /* from now on the rule is ineffective */
+    as_wall_time until; /* if is_held */
+};
+
+enum as_incident_event {
+    AS_INCIDENT_OPENED,
+    AS_INCIDENT_CLOSED,
+    AS_INCIDENT_EXPIRED,
+    AS_INCIDENT_SUPERSEDED,
+    AS_INCIDENT_SILENCED,
+    AS_INCIDENT_UNSILENCED
+};
+const char *as_incident_event_get_word(enum as_incident_event event);
+
+struct as_incident_target {
+    const char *target; /* id */
+    const char *rule;
+    bool has_replicas;
+    int32_t replicas; /* when last seen */
+};
+
+struct as_incident_record {
+    enum as_incident_event event;
+    struct as_digest digest;
+    uint64_t fingerprint;
+    as_wall_time starts_at;
+    as_maybe_time claimed; /* opened: the sender's start, if it cannot be true */
+    const struct as_labels *labels;
+    const char *notification; /* id; NULL: not caused by one */
+    const struct as_incident_target *targets;
+    size_t target_count;
+};
+
+struct as_approval_record {
+    enum as_approval_event event;
+    const struct as_approval_state *request;
+    const char *target, *target_name;
+    const char *unit; /* of the sizes; "": none */
+    const struct as_target_kind *target_kind;
+    as_maybe_time until; /* asked, approved, returned: its end */
+    const char *command; /* approved, denied: id of the order's record; else NULL */
+    const char *action;  /* used, returned: id of the action's record; NULL: of a pool */
+    const char *message; /* why; "" */
+};
+
+enum as_record_kind {
+    AS_RECORD_START,
+    AS_RECORD_STOP,
+    AS_RECORD_RELOAD,
+    AS_RECORD_NOTIFICATION,
+    AS_RECORD_REPEAT,
+    AS_RECORD_DECISION,
+    AS_RECORD_ACTION,
+    AS_RECORD_INCIDENT,
+    AS_RECORD_COMMAND,
+    AS_RECORD_DENIED,
+    AS_RECORD_NODES,
+    AS_RECORD_NOTIFY,
+    AS_RECORD_EFFECT,
+    AS_RECORD_OTHERS,
+    AS_RECORD_APPROVAL,
+    AS_RECORD_KIND_COUNT
+};
+const char *as_record_kind_get_word(enum as_record_kind kind);
+
+#endif

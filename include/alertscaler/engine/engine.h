@@ -1,0 +1,326 @@
+/*
+ * The engine: everything that decides, as a pure state machine. Events go in, effects come out, in
+ * order. It reads no clock, does no I/O and logs nothing; equal events give equal effects, to the
+ * byte.
+ *
+ * The life of one action: a notification opens an incident -> commit -> answer 200, observe the
+ * target -> decide -> commit the intent -> set the size -> commit the outcome with the lock.
+ * `AS_EFFECT_SCALE` comes only after its intent was committed. A target does one thing at a time;
+ * alerts that come while it is busy wait for its next decision.
+ *
+ * Effects between two AS_EFFECT_COMMIT belong to the later one. If a commit fails, the engine must
+ * not be used any more: the shell frees it and restores a new one from the store, as after a crash.
+ *
+ * Long because it is the whole contract: every event and every effect.
+ */
+#ifndef ALERTSCALER_ENGINE_ENGINE_H
+#define ALERTSCALER_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/record.h>
+#include <alertscaler/decide/ruleset.h>
+#include <alertscaler/model/alert_list.h>
+#include <alertscaler/model/lock.h>
+#include <alertscaler/model/query.h>
+#include <alertscaler/model/scope.h>
+
+struct as_engine;
+
+/* Limits over all targets. Changes beyond them wait, with the reason `budget`. */
+struct as_limits {
+    uint32_t actions_max; /* 0: no limit */
+    int64_t actions_per_us;
+    int64_t scale_down_milli_percent; /* of all replicas of one kind of target; 0: no limit */
+    int64_t scale_down_per_us;
+};
+
+struct as_engine_config {
+    int64_t incident_expiry_us;
+    int64_t stale_window_us;
+    bool dry_run;
+    uint64_t seed;     /* for identifiers and jitter; must differ for each engine */
+    int64_t resync_us; /* how often to list what is firing; 0: never */
+    /* Receivers in Alertmanager, whose alerts a list may open incidents of; borrowed like the rule
+     * set. Count 0: the receivers that have notified us. */
+    const char *const *receivers;
+    size_t receiver_count;
+    struct as_limits limits;
+    const struct as_matcher *watchdog; /* borrowed like the rule set; count 0: none */
+    size_t watchdog_count;
+    int64_t watchdog_within_us;
+    const struct as_scope *scopes; /* of all credentials; borrowed like the rule set */
+    size_t scope_count;
+    uint64_t incident_bytes_max; /* limit for as_engine_has_room; 0: no limit */
+};
+
+enum as_event_kind {
+    AS_EVENT_START,        /* after restoring */
+    AS_EVENT_NOTIFICATION, /* received */
+    AS_EVENT_COMMITTED,    /* the store has committed */
+    AS_EVENT_OBSERVED,     /* a target's size was read, or reading failed */
+    AS_EVENT_QUERIED,      /* a query was answered, or failed */
+    AS_EVENT_LISTED,       /* the list of firing alerts was read, or reading failed */
+    AS_EVENT_SCALED,       /* a size was set, or setting failed */
+    AS_EVENT_DEADLINE,     /* the time of as_engine_get_next_deadline has come */
+    AS_EVENT_RULES,        /* new rules; the old ones may be freed after the step */
+    AS_EVENT_ORDER,        /* from an operator */
+    AS_EVENT_HALT,         /* the kill switch may have been set or cleared */
+    AS_EVENT_STOP          /* nothing new begins after it */
+};
+
+struct as_event {
+    enum as_event_kind kind;
+    as_mono_time mono;
+    as_wall_time wall;
+    uint64_t ticket; /* of the effect; notification, order: of the request */
+    const struct as_notification *notification; /* borrowed for the step */
+    const struct as_observation *observation;
+    const struct as_query_result *answer;
+    const struct as_alert_list *list;
+    const struct as_scale_result *result;
+    const struct as_order *order;     /* borrowed for the step */
+    const struct as_halt *halt;       /* borrowed for the step */
+    const struct as_ruleset *ruleset; /* borrowed until the next RULES event */
+    struct as_engine_config config;   /* with RULES */
+};
+
+enum as_effect_kind {
+    /* State */
+    AS_EFFECT_PUT_INCIDENT,
+    AS_EFFECT_DELETE_INCIDENT,
+    AS_EFFECT_PUT_TARGET,
+    AS_EFFECT_DELETE_TARGET,
+    AS_EFFECT_PUT_INTENT,
+    AS_EFFECT_DELETE_INTENT,
+    AS_EFFECT_PUT_PAUSE, /* the pause of all targets */
+    AS_EFFECT_DELETE_PAUSE,
+    /* Records */
+    AS_EFFECT_RECORD_NOTIFICATION, /* also the text of the answer */
+    AS_EFFECT_RECORD_DECISION,
+    AS_EFFECT_RECORD_ACTION,
+    AS_EFFECT_RECORD_INCIDENT,
+    AS_EFFECT_RECORD_FOLLOW,
+    AS_EFFECT_RECORD_OTHERS,
+    AS_EFFECT_RECORD_COMMAND, /* `ticket`: the request that it answers; 0: none */
+    AS_EFFECT_RECORD_APPROVAL,
+    AS_EFFECT_COMMIT, /* all effects above since the last commit; ticket 0: nobody waits */
+    /* Calls */
+    AS_EFFECT_ANSWER,      /* the request `ticket` is durable: send 200 */
+    AS_EFFECT_OBSERVE,     /* read the size of `ref` */
+    AS_EFFECT_QUERY,       /* evaluate `query` */
+    AS_EFFECT_LIST_ALERTS, /* read the firing alerts */
+    AS_EFFECT_SCALE,       /* set the size of `ref` */
+    AS_EFFECT_WARN         /* an increase of `ref` did not become ready in time */
+};
+
+struct as_effect { /* everything borrowed until the next step */
+    enum as_effect_kind kind;
+    bool is_repeat; /* commit: only repeats, without consequences */
+    uint64_t ticket;
+    union {
+        const struct as_incident_state *incident;
+        const struct as_target_state *target;
+        const struct as_intent_state *intent;
+        const struct as_pause_state *pause;
+        struct as_incident_key incident_key; /* delete incident; owner NULL: only the former key */
+        const char *stored_as;               /* delete target, delete intent: the store's key */
+        const struct as_notification_record *notification;
+        const struct as_decision_record *decision;
+        const struct as_action_record *action;
+        const struct as_incident_record *incident_record;
+        const struct as_follow_record *follow;
+        const struct as_order_record *order;
+        const struct as_others_record *others;
+        const struct as_approval_record *approval;
+        struct {
+            const struct as_target_ref *ref;
+            const struct as_scale_request *request; /* scale */
+            const struct as_observe_request *observe;
+            const struct as_late_warning *late; /* warn */
+        } call;
+        const struct as_query *query;
+    };
+};
+
+struct as_effects {
+    const struct as_effect *items;
+    size_t count;
+};
+
+struct as_engine *as_engine_new(const struct as_engine_config *config,
+                                const struct as_ruleset *ruleset) AS_MUST_USE;
+struct as_engine *as_engine_free(struct as_engine *engine);
+
+/* From the store, incidents first, before AS_EVENT_START; everything is copied. -EEXIST if the same
+ * incident comes twice. Earlier versions could store one alert twice: then the open incident is
+ * kept, else the older one, with the larger progress of both. */
+int as_engine_restore_incident(struct as_engine *engine,
+                               const struct as_incident_state *state) AS_MUST_USE;
+int as_engine_restore_target(struct as_engine *engine,
+                             const struct as_target_state *state) AS_MUST_USE;
+int as_engine_restore_intent(struct as_engine *engine,
+                             const struct as_intent_state *state) AS_MUST_USE;
+int as_engine_restore_pause(struct as_engine *engine,
+                            const struct as_pause_state *state) AS_MUST_USE; /* of all targets */
+
+/* One step. The effects are valid until the next step. An event with an unknown ticket is
+ * ignored. */
+void as_engine_step(struct as_engine *engine, const struct as_event *event,
+                    struct as_effects *effects_out);
+
+/* When AS_EVENT_DEADLINE is due; AS_MONO_NEVER: nothing is due. */
+as_mono_time as_engine_get_next_deadline(const struct as_engine *engine);
+
+/* No target is being observed or scaled, and no commit is awaited. */
+bool as_engine_is_idle(const struct as_engine *engine);
+
+struct as_engine_counts {
+    size_t incidents_open, targets, targets_busy;
+    size_t targets_paused; /* paused one by one: without the pause of all and the kill switch */
+    size_t incident_bytes; /* memory of incidents and their targets, estimated */
+};
+struct as_engine_counts as_engine_get_counts(const struct as_engine *engine);
+
+/* The credential if it is narrowed; else NULL. */
+const char *as_engine_find_narrowed(const struct as_engine *engine, const char *credential);
+/* As as_scope_get_part, with the engine's scopes. */
+uint64_t as_engine_get_part(const struct as_engine *engine, const char *credential, uint64_t most);
+
+/* Whether the notification may be handled: the memory of incidents is below its limit (for a
+ * narrowed credential, also its own part of the limit), or the notification needs no more memory
+ * (repeats and resolved alerts of known incidents). One notification may exceed the limit by what
+ * it brings. */
+bool as_engine_has_room(const struct as_engine *engine,
+                        const struct as_notification *notification) AS_MUST_USE;
+
+/* Counts the open incidents that set a size as soon as their target is decided: not held, and bound
+ * by a rule that is not in dry run and not used up. `late`: those opened at `since` or later. */
+struct as_acting_counts {
+    size_t acting, late;
+};
+struct as_acting_counts as_engine_count_acting(const struct as_engine *engine, as_wall_time since);
+
+struct as_pause_view {
+    bool is_set;
+    bool is_halt; /* the kill switch: `since` is unset */
+    enum as_ways ways;
+    const char *who, *reason;
+    struct as_moment since, until; /* until: unset if it has no end */
+};
+
+/* The pause of all targets: the kill switch, else an operator's pause. */
+struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono_time now,
+                                         as_wall_time wall);
+
+/* Why nodes of a node group that are marked to leave must wait now: a pause, the kill switch, a dry
+ * run, a stop, or no proof that monitoring works (the watchdog, if there is one). NULL: they go on;
+ * "": there is no such group any more. */
+const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const char *target,
+                                          as_mono_time now);
+/* During a request to change the target: the other target that may be the same node group by rules
+ * that were loaded since the decision. It has precedence, and the request must not be sent. NULL:
+ * none. */
+const char *as_engine_find_new_rival(const struct as_engine *engine, const char *target);
+/* Whether the restored state knew a node group that may have nodes with our marks: its instances
+ * are nodes, or no rule leads to it any more. */
+bool as_engine_has_restored_groups(const struct as_engine *engine) AS_MUST_USE;
+/* The target's name in the rule files; "" if it has none. */
+const char *as_engine_find_name(const struct as_engine *engine, const char *target);
+
+/* The narrowed credential whose alerts alone cause work for the target; NULL: none. */
+const char *as_engine_find_sender(const struct as_engine *engine, const char *target);
+
+/* Whether the target is left alone, as others set its size back. */
+bool as_engine_is_contended(const struct as_engine *engine, const char *target);
+
+/* Whether the rule is held on the target, or on its pool, as its last actions did not help. */
+bool as_engine_is_ineffective(const struct as_engine *engine, const char *target, const char *rule);
+
+/* Open incidents that are bound to the target; 0: none, or there is no such target. */
+size_t as_engine_count_open(const struct as_engine *engine, const char *target);
+
+/* A snapshot for metrics and the API; pointers are valid until the next step. */
+struct as_target_view {
+    const char *id, *name;
+    const struct as_target_ref *ref;
+    const struct as_target_config *config; /* NULL: no rule uses it any more */
+    struct as_schedule_bounds bounds;      /* in force, if there is a config */
+    bool has_size;
+    int32_t replicas, status_replicas, desired;
+    struct as_moment seen;
+    struct as_moment up_locked_until, down_locked_until; /* unset: not locked */
+    struct as_pause_view pause;                          /* of this target alone */
+    struct as_floor_view {
+        int32_t size; /* 0: none */
+        const char *who, *reason;
+        struct as_moment since, until;
+    } floor;        /* ordered by an operator */
+    bool has_order; /* an operator's ordered size is not set yet */
+    int32_t ordered;
+    struct as_moment contended_until;    /* left alone; unset: not contended */
+    const struct as_set_back *set_backs; /* of the last hour, or of the contention */
+    size_t set_back_count;
+    const char *waits_for; /* name of the target that holds it back, by `after`; NULL: none */
+    size_t open_incidents;
+    const char *last_decision; /* id; or NULL */
+    enum as_reason last_reason;
+    as_wall_time last_at;
+    const char *last_rule; /* or NULL */
+    bool busy;
+    enum as_reason last_failure;      /* AS_REASON_APPLIED: none */
+    const struct as_pool_seen *nodes; /* by the last look; NULL: nothing, or no alert fires */
+    bool did_not_come;                /* an increase did not come, or not in time: no step up */
+    int32_t ready;                    /* pods of a workload with ready_timeout; -1: not known */
+};
+typedef void as_target_visit_fn(void *context, const struct as_target_view *view);
+void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                             as_target_visit_fn *visit, void *context);
+/* What a rule with an open incident saw at the last decision about its target. */
+struct as_rule_view {
+    const struct as_target_ref *ref;
+    const struct as_target_config *target;
+    const struct as_rule *rule;
+    bool has_value;
+    double value; /* as the rule compares it: with a goal per pod, of a pod; of several incidents
+                     the highest */
+};
+typedef void as_rule_visit_fn(void *context, const struct as_rule_view *view);
+void as_engine_visit_rules(const struct as_engine *engine, as_rule_visit_fn *visit, void *context);
+/* A rule that is held on a target because its last actions did not help. */
+struct as_ineffective_view {
+    const struct as_target_ref *ref;
+    const char *target_name; /* in the rule files; "": in none any more */
+    bool is_templated;
+    const char *rule;
+    struct as_moment since, until;
+};
+typedef void as_ineffective_visit_fn(void *context, const struct as_ineffective_view *view);
+void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time now,
+                                 as_wall_time wall, as_ineffective_visit_fn *visit, void *context);
+/* For each locked target, ascending by its key (decide/target.h). */
+typedef void as_lock_visit_fn(void *context, const struct as_lock *lock);
+void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                           as_lock_visit_fn *visit, void *context);
+/* Requests for approvals: those that wait, and those whose rule may not ask again yet. */
+struct as_approval_view {
+    const char *target, *name, *unit; /* unit "": none */
+    bool is_templated;
+    struct as_approval_state state;
+    as_wall_time until; /* waiting, approved: its end; else when the rule may ask again */
+};
+typedef void as_approval_visit_fn(void *context, const struct as_approval_view *view);
+void as_engine_visit_approvals(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                               as_approval_visit_fn *visit, void *context);
+typedef void as_incident_visit_fn(void *context, const struct as_incident_state *state,
+                                  const struct as_incident_target *targets, size_t target_count);
+void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit_fn *visit,
+                               void *context);
+
+#endif

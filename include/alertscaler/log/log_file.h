@@ -1,0 +1,35 @@
+/*
+ * The action log's file: JSON Lines, mode 0640, append-only.
+ *
+ * Rotation: if an append would take the file above `max_size`, the file is synced and renamed to
+ * PATH.1, PATH.1 to PATH.2 and so on. The oldest files are deleted if there are more than `keep`
+ * and they are larger than `keep` files of max_size together; 1,000 files, or `keep`, are the most.
+ * One append always goes into one file. With max_size 0 nothing is renamed: an outside tool moves
+ * the file, then calls for reopen. A new part (port/audit.h) is also a rotation, whatever the size.
+ *
+ * Opening checks the chain of the file's last 16 MiB and cuts off what is not whole: torn lines,
+ * and blocks that a power loss left unwritten (their hash does not match). The caller has those
+ * records in its outbox and appends them again. If the file is empty or missing (a crash during a
+ * rotation), the head is read from the newest file beside it called PATH.something or
+ * PATH-something.
+ */
+#ifndef ALERTSCALER_LOG_LOG_FILE_H
+#define ALERTSCALER_LOG_LOG_FILE_H
+
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/port/audit.h>
+
+struct as_audit_file_config {
+    const char *path; /* copied */
+    uint64_t max_size;
+    unsigned keep; /* 0 counts as 1 */
+};
+
+/* 0; or a negative errno with an error that names the file. */
+int as_audit_file_open(const struct as_audit_file_config *config, struct as_audit **audit_out,
+                       struct as_error *error) AS_MUST_USE;
+
+#endif

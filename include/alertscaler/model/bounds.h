@@ -1,0 +1,121 @@
+/*
+ * Limits of a target's size and its changes: bounds, cooldown, tolerance and HPA's `behavior`; and
+ * bounds that hold at certain times.
+ *
+ * Which schedules are in force follows from the given time alone, so that a clock that jumps leaves
+ * nothing behind.
+ */
+#ifndef ALERTSCALER_MODEL_BOUNDS_H
+#define ALERTSCALER_MODEL_BOUNDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/time.h>
+#include <alertscaler/base/zone.h>
+#include <alertscaler/model/forbidden.h>
+
+#define AS_SIZE_MAX INT32_MAX
+
+struct as_cooldown {
+    int64_t up_us, down_us, up_after_down_us;
+    bool has_down_after_down; /* else it is `down_us` */
+    int64_t down_after_down_us;
+};
+
+/* How long after a decrease the next one waits. */
+static inline int64_t as_cooldown_get_down_after_down(const struct as_cooldown *cooldown)
+{
+    return cooldown->has_down_after_down ? cooldown->down_after_down_us : cooldown->down_us;
+}
+
+enum as_policy_type { AS_POLICY_PODS, AS_POLICY_PERCENT };
+enum as_select_policy { AS_SELECT_MAX, AS_SELECT_MIN, AS_SELECT_DISABLED };
+
+struct as_policy {
+    enum as_policy_type type;
+    int32_t value;
+    int64_t period_us;
+};
+
+#define AS_POLICIES_MAX 16
+
+struct as_scaling_rules { /* one direction of HPA's behavior, defaults filled in */
+    int64_t window_us;
+    enum as_select_policy select;
+    uint32_t policy_count;
+    struct as_policy policies[AS_POLICIES_MAX];
+};
+
+struct as_behavior {
+    struct as_scaling_rules up, down;
+};
+
+/* HPA's defaults: up 0 s, Max, Pods 4/15 s, Percent 100/15 s; down 300 s, Max, Percent 100/15 s. */
+extern const struct as_behavior as_behavior_default;
+
+/* A target's settings in a rule file that a decision needs. */
+struct as_bounds_config {
+    int32_t min, max;
+    struct as_cooldown cooldown;
+    double tolerance_up, tolerance_down; /* 0.1 is 10 % */
+    bool enforce_bounds;
+    int64_t cpu_initialization_us, initial_readiness_delay_us;
+    bool has_behavior;
+    struct as_behavior behavior;
+};
+
+/* --- schedules: bounds that hold at certain times --- */
+
+#define AS_SCHEDULES_MAX 16 /* of a target */
+
+#define AS_SCHEDULE_ALL_DAYS 0x7fu
+
+struct as_schedule {
+    char *name;
+    const struct as_zone *zone; /* of the rule set; NULL: from `begin` to `end` */
+    unsigned days;              /* bit 0: begins on Mondays */
+    int32_t from_s, to_s;       /* wall times in seconds; `to_s` <= `from_s`: of the next day */
+    as_wall_time begin, end;
+    bool has_min, has_max;
+    int32_t min, max;
+    enum as_ways hold; /* directions that it forbids */
+};
+
+struct as_schedule_look {
+    bool is_in_force;
+    as_maybe_time change; /* its end; else its next begin. Unset: none within two weeks, or never */
+};
+
+/* A schedule begins at the first `from` and ends at the last `to` where a wall time exists twice;
+ * for one that does not exist the next that does counts. One that ends when it begins is left
+ * out. */
+struct as_schedule_look as_schedule_look(const struct as_schedule *schedule, as_wall_time now);
+
+struct as_schedule_bounds { /* in force at one time */
+    int32_t min, max;       /* the highest of those in force that name one; else the target's own */
+    bool has_min;           /* by a schedule: it is enforced */
+    uint32_t in_force;      /* bit i: schedules[i] */
+    as_maybe_time change;   /* the next begin or end of any */
+};
+
+/* `own_min`, `own_max`: the target's own. A `min` above `max` is lowered to it. */
+struct as_schedule_bounds as_schedules_get_bounds(const struct as_schedule *schedules, size_t count,
+                                                  int32_t own_min, int32_t own_max,
+                                                  as_wall_time now);
+
+/* When two schedules of a target contradict each other: at `at`, `min` of one is above `max`. */
+struct as_schedule_conflict {
+    as_wall_time at;
+    size_t min_of, max_of; /* indices; AS_SCHEDULES_MAX: the target's own */
+    int32_t min, max;
+};
+
+/* Looks for a time with a `min` above `max`: at each begin and end within a year of `around`, and
+ * within a year of the begin of each schedule with fixed moments. */
+bool as_schedules_find_conflict(const struct as_schedule *schedules, size_t count, int32_t own_min,
+                                int32_t own_max, as_wall_time around,
+                                struct as_schedule_conflict *conflict_out);
+
+#endif

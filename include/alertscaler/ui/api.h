@@ -1,0 +1,65 @@
+/*
+ * The readable part of HTTP: /-/healthy, /-/ready, /metrics, /api/v1/..., and the status page at /.
+ * docs/api.md describes it for users. It changes nothing, and checks no credentials: that is done
+ * before.
+ *
+ * The last 1,000 decisions are kept in memory, as they are in the action log.
+ */
+#ifndef ALERTSCALER_UI_API_H
+#define ALERTSCALER_UI_API_H
+
+#include <stdbool.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/engine/engine.h>
+#include <alertscaler/http/server.h>
+#include <alertscaler/runtime/metrics.h>
+#include <alertscaler/runtime/view.h>
+
+struct as_api;
+
+struct as_api_config {
+    const char *instance;       /* as in the action log; copied */
+    struct as_metrics *metrics; /* borrowed */
+    as_view_fn *view;           /* called for each request */
+    void *context;
+};
+
+struct as_api *as_api_new(const struct as_api_config *config) AS_MUST_USE;
+struct as_api *as_api_free(struct as_api *api);
+
+/* Stores decisions, why targets failed, and the sizes of the last day. Other effects are ignored.
+ */
+void as_api_on_effect(struct as_api *api, const struct as_effect *effect, as_wall_time now);
+/* The engine is gone: sizes are not known until the next one has looked. */
+void as_api_on_end(struct as_api *api, as_wall_time now);
+struct as_history;
+struct as_history *as_api_get_history(struct as_api *api);
+
+struct api_request;
+
+struct as_api_endpoint { /* one of api_answers.h */
+    void (*answer)(struct api_request *request);
+    bool needs_leader; /* a follower cannot answer it: 503 */
+};
+
+/*
+ * Answers a request immediately. `rest`: the part of the path that matched `*`. `who`: the name of
+ * the asking credential ("": none needed); one with `rules` or `targets` does not see others'
+ * names.
+ */
+void as_api_answer(struct as_api *api, struct as_http_exchange *exchange,
+                   const struct as_api_endpoint *endpoint, const char *rest, const char *who);
+
+/* As as_api_answer, for a page that shows more: what a form led to. */
+struct as_api_note {
+    int status;
+    const char *text, *to;
+};
+void as_api_answer_with(struct as_api *api, struct as_http_exchange *exchange,
+                        const struct as_api_endpoint *endpoint, const char *rest, const char *who,
+                        const struct as_api_note *note);
+
+AS_DEFINE_CLEANUP(struct as_api *, as_api_free)
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * What happened to the targets' sizes lately: sizes, actions, alerts, locks of the last day, in
+ * bounded memory. It serves pictures only: nothing is decided by it, and it is not stored. A start
+ * fills it from the action log (history_fill.h).
+ *
+ * A size is known from a decision or action on until the next one, or until an interruption: while
+ * alertscaler does not run or does not lead, nobody looks.
+ *
+ * When the memory is used up, the target with the most events loses the older half of them; if all
+ * have few, the targets that were not heard of for longest are forgotten.
+ */
+#ifndef ALERTSCALER_UI_HISTORY_H
+#define ALERTSCALER_UI_HISTORY_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/engine/engine.h>
+#include <alertscaler/model/reason.h>
+#include <alertscaler/ui/chart.h>
+#include <alertscaler/ui/timeline.h>
+
+#define AS_HISTORY_BYTES_MAX ((size_t)4 * 1024 * 1024)
+#define AS_HISTORY_SPAN_US   AS_US_PER_DAY
+#define AS_HISTORY_MARKS_MAX 200 /* actions of one chart: the latest */
+
+struct as_history;
+
+struct as_history *as_history_new(size_t bytes_max) AS_MUST_USE;
+struct as_history *as_history_free(struct as_history *history);
+size_t as_history_get_bytes(const struct as_history *history);
+
+/* Takes what is of interest of an effect of the engine; ignores others. */
+void as_history_on_effect(struct as_history *history, const struct as_effect *effect,
+                          as_wall_time now);
+/* The same from a record of the action log, of any version; ignores what it cannot read. A record
+ * may be older than what is known already. `previous`: the time of the record before it. */
+void as_history_take_record(struct as_history *history, const json_t *record, as_wall_time at,
+                            as_wall_time previous);
+/* From `at` on no size is known, until the next decision or action. */
+void as_history_interrupt(struct as_history *history, as_wall_time at);
+
+struct as_history_chart {
+    struct as_timeline line;
+    struct as_timeline_band alerts[AS_TIMELINE_BANDS_MAX];
+    size_t alert_count;
+    struct as_timeline_band locks[2];
+    size_t lock_count;
+    struct as_chart_mark *marks; /* ascending by time */
+    size_t mark_count;
+};
+/* Fills it for a target's id; empty if nothing is known of it. */
+void as_history_draw(const struct as_history *history, const char *target, as_wall_time from,
+                     as_wall_time to, struct as_history_chart *chart_out);
+void as_history_chart_deinit(struct as_history_chart *chart);
+/* The size alone. Free it with as_timeline_deinit. */
+void as_history_trace(const struct as_history *history, const char *target, as_wall_time from,
+                      as_wall_time to, struct as_timeline *line_out);
+
+struct as_history_action {     /* borrowed for the call */
+    const char *target, *rule; /* rule "": none */
+    as_wall_time at;
+    int32_t from, to;
+    enum as_reason outcome;
+};
+typedef void as_history_action_fn(void *context, const struct as_history_action *action);
+/* All known actions, those of one target in the order of time. */
+void as_history_visit_actions(const struct as_history *history, as_history_action_fn *visit,
+                              void *context);
+
+#endif

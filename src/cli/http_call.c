@@ -1,0 +1,311 @@
+/*
+ * A request by curl's easy interface: no redirects, limits on everything, no proxy for the local
+ * machine.
+ */
+#include "http_call.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <curl/curl.h>
+#include <jansson.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file.h>
+#include <alertscaler/base/safe_text.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/runtime/version.h>
+
+#define DEFAULT_URL        "http://localhost:9096"
+#define CONNECT_TIMEOUT_MS 5000L
+#define TIMEOUT_MS         30000L
+#define TOKEN_MAX          ((size_t)16 * 1024)
+#define CA_FILE_MAX        ((size_t)1024 * 1024)
+#define EXPLANATION_MAX    2048
+
+static const char *find_setting(const struct as_args *args, const char *option, const char *name)
+{
+    const char *given = as_args_get(args, option);
+    if (given)
+        return given;
+    const char *value = getenv(name);
+    return as_str_is_empty(value) ? NULL : value;
+}
+
+struct place {
+    char *url;
+    bool is_here; /* it is the local machine */
+};
+
+static void place_deinit(struct place *place)
+{
+    curl_free(place->url);
+}
+
+/* Appends `path` to the address' own path; drops the address' query. */
+static int find_place(const char *address, const char *path, struct place *place_out,
+                      struct as_error *error)
+{
+    static const char *const here[] = {"localhost", "127.0.0.1", "[::1]"};
+    char *own = NULL, *host = NULL, *scheme = NULL;
+    CURLU *url = curl_url();
+    CURLUcode code = curl_url_set(url, CURLUPART_URL, address, 0);
+    if (code == CURLUE_OK)
+        code = curl_url_get(url, CURLUPART_SCHEME, &scheme, 0);
+    if (code == CURLUE_OK && strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
+        code = CURLUE_UNSUPPORTED_SCHEME;
+    if (code == CURLUE_OK)
+        code = curl_url_get(url, CURLUPART_HOST, &host, 0);
+    if (code == CURLUE_OK)
+        code = curl_url_get(url, CURLUPART_PATH, &own, 0);
+    if (code == CURLUE_OK) {
+        const size_t size = strlen(own);
+        own[size - (own[size - 1] == '/')] = '\0';
+        AS_CLEANUP(as_free_p) char *whole = as_xasprintf("%s%s", own, path);
+        code = curl_url_set(url, CURLUPART_PATH, whole, 0);
+    }
+    (void)curl_url_set(url, CURLUPART_QUERY, NULL, 0);
+    (void)curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0);
+    struct place place = {0};
+    if (code == CURLUE_OK)
+        code = curl_url_get(url, CURLUPART_URL, &place.url, 0);
+    for (size_t i = 0; code == CURLUE_OK && i < AS_ARRAY_SIZE(here); i++)
+        place.is_here = place.is_here || strcmp(host, here[i]) == 0;
+    curl_free(own);
+    curl_free(host);
+    curl_free(scheme);
+    curl_url_cleanup(url);
+    if (code != CURLUE_OK) {
+        as_error_set(error, "%s is not an address as " DEFAULT_URL ": %s", address,
+                     curl_url_strerror(code));
+        return -EINVAL;
+    }
+    *place_out = place;
+    return 0;
+}
+
+static int read_token(const char *path, char **token_out, struct as_error *error)
+{
+    AS_CLEANUP(as_free_p) char *text = NULL;
+    size_t size;
+    const int status = as_file_read_input(path, TOKEN_MAX, &text, &size);
+    if (status != 0) {
+        as_error_set_errno(error, status, "%s", path);
+        return status;
+    }
+    while (size > 0 && strchr(" \t\r\n", text[size - 1]))
+        text[--size] = '\0';
+    if (size == 0 || strlen(text) != size || strpbrk(text, "\r\n")) {
+        as_error_set(error, "%s: expected a token on one line", path);
+        return -EINVAL;
+    }
+    *token_out = as_xstrdup(text);
+    return 0;
+}
+
+static int make_headers(const struct as_args *args, bool has_body, struct curl_slist **headers_out,
+                        struct as_error *error)
+{
+    struct curl_slist *headers = NULL;
+    const char *path = find_setting(args, "token-file", "ALERTSCALER_TOKEN_FILE");
+    if (path) {
+        AS_CLEANUP(as_free_p) char *token = NULL;
+        const int status = read_token(path, &token, error);
+        if (status != 0)
+            return status;
+        AS_CLEANUP(as_free_p) char *line = as_xasprintf("Authorization: Bearer %s", token);
+        headers = curl_slist_append(headers, line);
+    }
+    if (has_body)
+        headers = curl_slist_append(headers, "Content-Type: application/json");
+    *headers_out = curl_slist_append(headers, "Expect:");
+    return 0;
+}
+
+static size_t take_body(char *data, size_t size, size_t count, void *context)
+{
+    struct as_buf *body = context;
+    as_buf_append(body, data, size * count);
+    return as_buf_check(body) == 0 ? size * count : 0;
+}
+
+static void set_options(CURL *curl, const struct place *place, const char *ca_pem,
+                        struct curl_slist *headers, const struct as_buf *body,
+                        struct http_answer *answer)
+{
+    AS_CLEANUP(as_free_p) char *agent = as_xasprintf("alertscaler/%s", as_version_get());
+    curl_easy_setopt(curl, CURLOPT_URL, place->url);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, agent);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer->body);
+    if (ca_pem) {
+        struct curl_blob blob = {(void *)(uintptr_t)ca_pem, strlen(ca_pem), CURL_BLOB_COPY};
+        curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &blob);
+    }
+    if (place->is_here)
+        curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    if (body) {
+        curl_easy_setopt(curl, CURLOPT_POST, 1L);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body->size > 0 ? body->data : "");
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->size);
+    }
+}
+
+static int perform(const struct place *place, const char *ca_pem, struct curl_slist *headers,
+                   const struct as_buf *body, struct http_answer *answer_out,
+                   struct as_error *error)
+{
+    char text[CURL_ERROR_SIZE] = "";
+    struct http_answer answer = {.body = AS_BUF_INIT(HTTP_CALL_BODY_MAX)};
+    CURL *curl = curl_easy_init();
+    if (!curl)
+        return -ENOMEM;
+    set_options(curl, place, ca_pem, headers, body, &answer);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, text);
+    const CURLcode code = curl_easy_perform(curl);
+    long status = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_cleanup(curl);
+    if (code != CURLE_OK) {
+        const bool is_long = as_buf_check(&answer.body) != 0;
+        as_error_set(error, "%s: %s%s", place->url,
+                     is_long ? "the answer is too long"
+                     : *text ? text
+                             : curl_easy_strerror(code),
+                     code == CURLE_COULDNT_CONNECT ? " (is the daemon running? see --url)" : "");
+        http_answer_deinit(&answer);
+        return code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -EIO;
+    }
+    answer.status = (int)status;
+    *answer_out = answer;
+    return 0;
+}
+
+int http_call_run(const struct as_args *args, const char *path, const struct as_buf *body,
+                  struct http_answer *answer_out, struct as_error *error)
+{
+    const char *address = find_setting(args, "url", "ALERTSCALER_URL");
+    AS_CLEANUP(place_deinit) struct place place = {0};
+    const char *ca_file = find_setting(args, "ca-file", "ALERTSCALER_CA_FILE");
+    AS_CLEANUP(as_free_p) char *ca_pem = NULL;
+    size_t ca_size;
+    struct curl_slist *headers = NULL;
+    int status = find_place(address ? address : DEFAULT_URL, path, &place, error);
+    if (status == 0)
+        status = make_headers(args, body != NULL, &headers, error);
+    if (status == 0 && ca_file) {
+        status = as_file_read_input(ca_file, CA_FILE_MAX, &ca_pem, &ca_size);
+        if (status != 0)
+            as_error_set_errno(error, status, "%s", ca_file);
+    }
+    if (status == 0)
+        status = perform(&place, ca_pem, headers, body, answer_out, error);
+    curl_slist_free_all(headers);
+    return status;
+}
+
+void http_answer_deinit(struct http_answer *answer)
+{
+    as_buf_deinit(&answer->body);
+}
+
+static json_t *make_safe(const json_t *value);
+
+static json_t *make_object_safe(const json_t *object)
+{
+    json_t *safe = json_object();
+    const char *key;
+    const json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        AS_CLEANUP(as_free_p) char *name = as_safe_text_take(as_xstrdup(key));
+        json_object_set_new(safe, name, make_safe(value));
+    }
+    return safe;
+}
+
+static json_t *make_array_safe(const json_t *array)
+{
+    json_t *safe = json_array();
+    for (size_t i = 0; i < json_array_size(array); i++)
+        json_array_append_new(safe, make_safe(json_array_get(array, i)));
+    return safe;
+}
+
+/* A copy. Its depth is limited by the parser. */
+static json_t *make_safe(const json_t *value)
+{
+    if (json_is_object(value))
+        return make_object_safe(value);
+    if (json_is_array(value))
+        return make_array_safe(value);
+    if (!json_is_string(value))
+        return json_incref((json_t *)(uintptr_t)value);
+    AS_CLEANUP(as_free_p) char *text = as_safe_text_take(as_xstrdup(json_string_value(value)));
+    return json_string(text);
+}
+
+json_t *http_answer_load(const struct as_args *args, const struct http_answer *answer)
+{
+    const char *text = answer->body.data ? answer->body.data : "";
+    json_t *json = json_loadb(text, answer->body.size, 0, NULL);
+    if (!json || as_args_wants_json(args))
+        return json;
+    json_t *safe = make_safe(json);
+    json_decref(json);
+    return safe;
+}
+
+char *http_answer_explain(const struct http_answer *answer)
+{
+    const char *text = answer->body.data ? answer->body.data : "";
+    json_t *json = json_loadb(text, answer->body.size, 0, NULL);
+    const char *own = json_string_value(json_object_get(json, "error"));
+    if (own)
+        text = own;
+    size_t size = strcspn(text, "\r\n");
+    if (size > EXPLANATION_MAX)
+        size = as_str_cut_utf8(text, size, EXPLANATION_MAX);
+    const char *hint = answer->status == 401
+                           ? "; --token-file or $ALERTSCALER_TOKEN_FILE names the file of one"
+                           : "";
+    char *line = as_xasprintf("HTTP %d%s%.*s%s", answer->status, size > 0 ? ": " : "", (int)size,
+                              text, hint);
+    json_decref(json);
+    return as_safe_text_take(line);
+}
+
+int http_answer_refuse(const struct as_args *args, const struct http_answer *answer)
+{
+    AS_CLEANUP(as_free_p) char *line = http_answer_explain(answer);
+    (void)as_cli_fail(args, "%s", line);
+    return AS_EXIT_NO;
+}
+
+json_t *http_call_ask(const struct as_args *args, const char *path, char **problem_out,
+                      int *status_out)
+{
+    struct as_error error = AS_ERROR_INIT;
+    AS_CLEANUP(http_answer_deinit) struct http_answer answer = {0};
+    *status_out = AS_EXIT_USAGE;
+    if (http_call_run(args, path, NULL, &answer, &error) != 0) {
+        *problem_out = as_safe_text_take(as_xstrdup(error.text));
+        return NULL;
+    }
+    if (answer.status != 200) {
+        *problem_out = http_answer_explain(&answer);
+        *status_out = AS_EXIT_NO;
+        return NULL;
+    }
+    json_t *json = http_answer_load(args, &answer);
+    if (json_object_get(json, "data"))
+        return json;
+    json_decref(json);
+    *problem_out = as_xstrdup("the answer is not alertscaler's");
+    return NULL;
+}

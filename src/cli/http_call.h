@@ -1,0 +1,65 @@
+/*
+ * One synchronous HTTP request to a running daemon. Address and token: --url and --token-file, else
+ * ALERTSCALER_URL and ALERTSCALER_TOKEN_FILE, else http://localhost:9096 without a token.
+ */
+#ifndef ALERTSCALER_SRC_CLI_HTTP_CALL_H
+#define ALERTSCALER_SRC_CLI_HTTP_CALL_H
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/error.h>
+
+#include <jansson.h>
+
+#include "cli.h"
+
+#define HTTP_CALL_BODY_MAX ((size_t)64 * 1024 * 1024)
+
+struct http_answer {
+    int status;
+    struct as_buf body;
+};
+
+/*
+ * `path` is appended to the URL's own; `body` NULL: GET. 0 and an answer of any status, to be freed
+ * with http_answer_deinit; or a negative errno with an error that names the URL.
+ */
+int http_call_run(const struct as_args *args, const char *path, const struct as_buf *body,
+                  struct http_answer *answer_out, struct as_error *error) AS_MUST_USE;
+void http_answer_deinit(struct http_answer *answer);
+
+/* The document for printing; NULL: it is not JSON. Without -o json its texts are safe for a
+ * terminal (base/safe_text.h). A new reference. */
+json_t *http_answer_load(const struct as_args *args, const struct http_answer *answer) AS_MUST_USE;
+
+/* The daemon's error text: one line that is safe for a terminal, for free(). */
+char *http_answer_explain(const struct http_answer *answer) AS_MUST_USE;
+
+/* Prints the daemon's error text on standard error; returns AS_EXIT_NO. */
+int http_answer_refuse(const struct as_args *args, const struct http_answer *answer);
+
+/* GETs a path of the API: the whole document as of http_answer_load, a new reference. NULL with a
+ * text for free() and an exit status: AS_EXIT_NO if the daemon refused, AS_EXIT_USAGE if its answer
+ * is invalid. */
+json_t *http_call_ask(const struct as_args *args, const char *path, char **problem_out,
+                      int *status_out) AS_MUST_USE;
+
+#define AS_OPTION_URL                                                                              \
+    {                                                                                              \
+        .name = "url", .value = "URL",                                                             \
+        .help = "the daemon's address (default: $ALERTSCALER_URL, or http://localhost:9096)",      \
+    }
+#define AS_OPTION_TOKEN_FILE                                                                       \
+    {                                                                                              \
+        .name = "token-file", .value = "FILE",                                                     \
+        .help = "file with the bearer token (default: $ALERTSCALER_TOKEN_FILE)",                   \
+    }
+
+#define AS_OPTION_CA_FILE                                                                          \
+    {                                                                                              \
+        .name = "ca-file", .value = "FILE",                                                        \
+        .help = "CA certificates to verify the daemon's (default: $ALERTSCALER_CA_FILE, "          \
+                "else the system's)"                                                               \
+    }
+
+#endif

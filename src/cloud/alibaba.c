@@ -1,0 +1,547 @@
+/*
+ * Alibaba Cloud: a scaling group of Auto Scaling (ESS), version 2022-02-22:
+ * https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/api-ess-2022-02-22-overview
+ *
+ * A group does one thing at a time: while an activity is running, others are refused. The size is
+ * set as a total, and Auto Scaling silently limits it to the group's bounds; so the bounds are read
+ * first, with the rest of the group. Instances are removed by name.
+ *
+ * Protected and standby instances are part of the size, and never chosen for removal. So are
+ * instances that somebody else created and attached: removed from the group, they would keep
+ * running.
+ */
+#include "providers.h"
+
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+
+#include "alibaba_errors.h"
+#include "canonical.h"
+#include "credentials_alibaba.h"
+#include "provider_answer.h"
+
+#define API_VERSION   "2022-02-22"
+#define PAGE_SIZE     100 /* instances */
+#define REMOVE_MAX    20  /* instances in one request */
+#define LOOK_EVERY_US (5 * AS_US_PER_S)
+
+struct state {
+    const char *endpoint;
+    const char *region, *id; /* as in a URL; the id is found with the group */
+    int page;
+    size_t seen; /* instances of a list so far */
+    size_t left; /* instances of a removal, not yet asked for */
+};
+
+static struct state *get_state(struct as_talk *talk)
+{
+    return as_group_get(talk)->state;
+}
+
+/* ---- requests ---- */
+
+static void ask(struct as_talk *talk, const char *action, const char *query)
+{
+    as_talk_ask(talk, "POST", "%s/?%s", get_state(talk)->endpoint, query);
+    as_talk_header(talk, "x-acs-action: %s", action);
+    as_talk_header(talk, "x-acs-version: " API_VERSION);
+}
+
+/* A request id: the same for a retry of one change, so that it is not carried out twice; different
+ * if one decision asks for different instances, or from another size. At most 64 characters. */
+static void ask_change(struct as_talk *talk, const char *action, const char *query)
+{
+    const struct as_group_talk *group = as_group_get(talk);
+    const char *change = as_talk_print(talk, "%s %d %d %s", action, group->from, group->to, query);
+    char digest[CANONICAL_SHA_HEX];
+    canonical_sha256(change, strlen(change), digest);
+    const char *token = as_talk_print(talk, "%s-%.32s", group->idempotency, digest);
+    ask(talk, action,
+        as_talk_print(talk, "%s&ClientToken=%s", query, as_talk_escaped(talk, token)));
+}
+
+/* ---- activities ---- */
+
+/* Auto Scaling gives times to the minute ("2026-01-01T10:20Z"). Takes the end of the minute,
+ * because the event may have been at any time in it. */
+static as_maybe_time take_minute(struct as_talk *talk, const char *text)
+{
+    as_maybe_time time = {.set = false};
+    const char *full = as_talk_print(talk, "%.16s:59Z", text);
+    time.set = strlen(text) == 17 && as_wall_time_parse(full, strlen(full), &time.at) == 0;
+    return time;
+}
+
+/* Why an activity failed, in Auto Scaling's words. */
+static const char *find_code(const json_t *activity)
+{
+    const char *code = answer_text(activity, "ErrorCode");
+    return *code ? code : answer_text(answer_at(activity, "ErrorMessages", 0), "Code");
+}
+
+static const char *find_words(const json_t *activity)
+{
+    static const char *const paths[] = {"ErrorMessage", "StatusMessage", "Description"};
+    const char *words = answer_text(activity, paths[0]);
+    if (!*words)
+        words = answer_text(answer_at(activity, "ErrorMessages", 0), "Message");
+    for (size_t i = 1; i < AS_ARRAY_SIZE(paths) && !*words; i++)
+        words = answer_text(activity, paths[i]);
+    return words;
+}
+
+static bool has_status(const json_t *activity, const char *status)
+{
+    return strcmp(answer_text(activity, "StatusCode"), status) == 0;
+}
+
+/* Completely or in part. */
+static bool has_failed(const json_t *activity)
+{
+    return has_status(activity, "Failed") || has_status(activity, "Warning") ||
+           has_status(activity, "Rejected");
+}
+
+/* The last activity that failed tells why instances do not come. */
+static void hear_activities(struct as_talk *talk)
+{
+    struct as_group_view *view = &as_group_get(talk)->view;
+    const json_t *document = alibaba_take_answer(talk), *last = NULL;
+    if (!document)
+        return;
+    for (size_t i = 0; i < answer_count(document, "ScalingActivities"); i++) {
+        const json_t *activity = answer_at(document, "ScalingActivities", i);
+        if (has_failed(activity) && (!last || strcmp(answer_text(activity, "StartTime"),
+                                                     answer_text(last, "StartTime")) > 0))
+            last = activity;
+    }
+    if (last) {
+        view->shortage = as_talk_print(talk, "%s: %s", find_code(last), find_words(last));
+        view->shortage_since = take_minute(talk, answer_text(last, "StartTime"));
+    }
+    as_talk_end(talk);
+}
+
+static void ask_for_activities(struct as_talk *talk)
+{
+    const struct state *state = get_state(talk);
+    ask(talk, "DescribeScalingActivities",
+        as_talk_print(talk, "RegionId=%s&ScalingGroupId=%s&PageNumber=1&PageSize=10", state->region,
+                      state->id));
+    as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
+}
+
+/* The activity that was asked for by name; NULL after failing the talk. */
+static const json_t *take_activity(struct as_talk *talk)
+{
+    const json_t *document = alibaba_take_answer(talk);
+    const json_t *activity = answer_at(document, "ScalingActivities", 0);
+    if (document && !*answer_text(activity, "StatusCode"))
+        return answer_misses(talk, "ScalingActivities.StatusCode");
+    return activity;
+}
+
+static void fail_activity(struct as_talk *talk, const json_t *activity)
+{
+    const char *code = find_code(activity);
+    as_talk_fail(talk, alibaba_judge(code, AS_TALK_RETRY),
+                 "the scaling activity ended as %s: %s%s%s", answer_text(activity, "StatusCode"),
+                 code, *code ? ": " : "", find_words(activity));
+}
+
+static void ask_for_activity(struct as_talk *talk, const char *id, as_talk_hear_fn *hear)
+{
+    ask(talk, "DescribeScalingActivities",
+        as_talk_print(talk, "RegionId=%s&ScalingActivityIds.1=%s", get_state(talk)->region,
+                      as_talk_escaped(talk, id)));
+    as_talk_send_question(talk, "describe_scaling_activity", hear);
+}
+
+static void hear_operation(struct as_talk *talk)
+{
+    const json_t *activity = take_activity(talk);
+    if (!activity)
+        return;
+    as_group_get(talk)->is_done = !has_status(activity, "InProgress");
+    if (has_failed(activity))
+        fail_activity(talk, activity);
+    else
+        as_talk_end(talk);
+}
+
+/* ---- the size ---- */
+
+/* An activity to poll; a change of the desired capacity alone has no activity. */
+static const char *take_started(struct as_talk *talk, const json_t *document)
+{
+    const char *id = answer_text(document, "ScalingActivityId");
+    return *id ? as_talk_print(talk, "%s", id) : NULL;
+}
+
+static void hear_scaled(struct as_talk *talk)
+{
+    const json_t *document = alibaba_take_answer(talk);
+    if (!document)
+        return;
+    as_group_get(talk)->started = take_started(talk, document);
+    as_talk_end(talk);
+}
+
+static void set_total(struct as_talk *talk)
+{
+    ask_change(talk, "ScaleWithAdjustment",
+               as_talk_print(talk,
+                             "ScalingGroupId=%s&AdjustmentType=TotalCapacity&AdjustmentValue=%d"
+                             "&SyncActivity=true",
+                             get_state(talk)->id, as_group_get(talk)->to));
+    as_talk_send(talk, "scale_with_adjustment", hear_scaled);
+}
+
+static void grow(struct as_talk *talk)
+{
+    const struct as_group_talk *group = as_group_get(talk);
+    const struct as_group_view *view = &group->view;
+    if (view->size == group->to) /* perhaps by a request whose answer was lost */
+        as_talk_end(talk);
+    else if (view->size != group->from)
+        as_talk_fail(talk, AS_TALK_BUSY,
+                     "the scaling group has changed since it was looked at: its size is %d",
+                     view->size);
+    else if (view->max >= 0 && group->to > view->max)
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "%d is above the group's own MaxSize, %d: it would be cut to that", group->to,
+                     view->max);
+    else
+        set_total(talk);
+}
+
+static void take_back(struct as_talk *talk)
+{
+    const struct as_group_talk *group = as_group_get(talk);
+    const int32_t coming = as_group_count_coming(&group->view);
+    if (group->view.size <= group->to)
+        as_talk_end(talk);
+    else if (coming > group->to)
+        as_talk_fail(talk, AS_TALK_BUSY,
+                     "the scaling group has %d instances by now: Auto Scaling would choose which "
+                     "leave, for a size of %d",
+                     coming, group->to);
+    else
+        set_total(talk);
+}
+
+/* ---- removing ---- */
+
+static void remove_next(struct as_talk *talk);
+
+static void hear_removal(struct as_talk *talk);
+
+static int64_t get_pause(const struct as_talk *talk)
+{
+    return talk->retry_after_us > LOOK_EVERY_US ? talk->retry_after_us : LOOK_EVERY_US;
+}
+
+static void look_at_removal(struct as_talk *talk)
+{
+    ask_for_activity(talk, as_group_get(talk)->started, hear_removal);
+}
+
+static void hear_removal(struct as_talk *talk)
+{
+    const json_t *activity = take_activity(talk);
+    if (!activity)
+        return;
+    if (has_status(activity, "InProgress"))
+        as_talk_wait(talk, get_pause(talk), look_at_removal);
+    else if (has_failed(activity) && !has_status(activity, "Warning"))
+        fail_activity(talk, activity);
+    else
+        remove_next(talk); /* instances that no longer existed make it a warning */
+}
+
+/* Only one activity at a time: asks for the next instances when it has ended. */
+static void hear_removed(struct as_talk *talk)
+{
+    const json_t *document = alibaba_take_answer(talk);
+    if (!document)
+        return;
+    as_group_get(talk)->started = take_started(talk, document);
+    as_group_get(talk)->has_begun = true;
+    if (get_state(talk)->left == 0 || !as_group_get(talk)->started)
+        remove_next(talk);
+    else
+        as_talk_wait(talk, get_pause(talk), look_at_removal);
+}
+
+static void remove_next(struct as_talk *talk)
+{
+    const struct as_group_talk *group = as_group_get(talk);
+    struct state *state = get_state(talk);
+    AS_CLEANUP(as_buf_deinit) struct as_buf query = AS_BUF_INIT(AS_TALK_BODY_MAX);
+    if (state->left == 0) {
+        as_talk_end(talk);
+        return;
+    }
+    as_buf_printf(&query, "RegionId=%s&ScalingGroupId=%s", state->region, state->id);
+    for (unsigned i = 1; i <= REMOVE_MAX && state->left > 0; i++, state->left--)
+        as_buf_printf(&query, "&InstanceIds.%u=%s", i,
+                      as_talk_escaped(talk, group->instances[group->instance_count - state->left]));
+    as_buf_append_str(
+        &query, "&DecreaseDesiredCapacity=true&RemovePolicy=release&IgnoreInvalidInstance=true");
+    ask_change(talk, "RemoveInstances", query.data);
+    as_talk_send(talk, "remove_instances", hear_removed);
+}
+
+static void remove_instances(struct as_talk *talk)
+{
+    struct as_group_talk *group = as_group_get(talk);
+    if (!as_group_keep_present(group))
+        return;
+    get_state(talk)->left = group->instance_count;
+    remove_next(talk);
+}
+
+/* ---- instances ---- */
+
+static const struct {
+    const char *lifecycle; /* a glob */
+    enum as_instance_state state;
+    bool is_protected;
+} lifecycles[] = {
+    {"InService", AS_INSTANCE_RUNNING, false}, {"Pending*", AS_INSTANCE_PENDING, false},
+    {"Protected", AS_INSTANCE_RUNNING, true},  {"Standby", AS_INSTANCE_RUNNING, true},
+    {"*", AS_INSTANCE_LEAVING, true}, /* Removing*, Stopped: not part of the size */
+};
+
+/* False after failing the talk. */
+static bool add_instance(struct as_talk *talk, const json_t *member)
+{
+    const char *lifecycle = answer_text(member, "LifecycleState");
+    const char *made = answer_text(member, "CreationType");
+    size_t row = 0;
+    while (!as_str_glob(lifecycles[row].lifecycle, lifecycle))
+        row++;
+    const bool is_foreign =
+        *made && strcmp(made, "AutoCreated") != 0 && !answer_is_true(member, "Entrusted");
+    const struct as_instance instance = {
+        .id = answer_text(member, "InstanceId"),
+        .zone = answer_text(member, "ZoneId"),
+        .state = lifecycles[row].state,
+        .is_unhealthy = strcmp(answer_text(member, "HealthStatus"), "Unhealthy") == 0,
+        .is_protected = lifecycles[row].is_protected || is_foreign,
+        .created = answer_time(member, "CreatedTime"),
+    };
+    if (answer_size(member, "WeightedCapacity", 1) > 1) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "the size of this group does not count instances, but their weights: such "
+                     "groups are not supported");
+        return false;
+    }
+    return *instance.id ? as_group_add_instance(as_group_get(talk), &instance)
+                        : answer_misses(talk, "ScalingInstances.InstanceId") != NULL;
+}
+
+static void end_reading(struct as_talk *talk)
+{
+    const struct as_group_view *view = &as_group_get(talk)->view;
+    if (view->size > as_group_count_coming(view))
+        ask_for_activities(talk);
+    else
+        as_talk_end(talk);
+}
+
+static void ask_for_instances(struct as_talk *talk);
+
+static void hear_instances(struct as_talk *talk)
+{
+    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
+        [AS_GROUP_READ] = end_reading,        [AS_GROUP_GROW] = grow,
+        [AS_GROUP_REMOVE] = remove_instances, [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_POLL] = as_talk_end,
+    };
+    struct state *state = get_state(talk);
+    int32_t total;
+    const json_t *document = alibaba_take_answer(talk);
+    if (!document || !answer_take_size(talk, document, "TotalCount", &total))
+        return;
+    const size_t count = answer_count(document, "ScalingInstances");
+    for (size_t i = 0; i < count; i++) {
+        if (!add_instance(talk, answer_at(document, "ScalingInstances", i)))
+            return;
+    }
+    state->seen += count;
+    const bool is_last = count == 0 || state->seen >= (size_t)total;
+    const json_t *first = answer_at(document, "ScalingInstances", 0);
+    if (!is_last && as_talk_turn_page(talk, answer_text(first, "InstanceId")))
+        ask_for_instances(talk);
+    else if (is_last)
+        verbs[as_group_get(talk)->verb](talk);
+}
+
+static void ask_for_instances(struct as_talk *talk)
+{
+    struct state *state = get_state(talk);
+    ask(talk, "DescribeScalingInstances",
+        as_talk_print(talk, "RegionId=%s&ScalingGroupId=%s&PageNumber=%d&PageSize=%d",
+                      state->region, state->id, ++state->page, PAGE_SIZE));
+    as_talk_send_question(talk, "describe_scaling_instances", hear_instances);
+}
+
+/* ---- the group ---- */
+
+static void add_suspended(struct as_group_view *view, const json_t *group)
+{
+    if (strcmp(answer_text(group, "LifecycleState"), "Inactive") == 0)
+        view->no_growth = view->no_removal = "the scaling group is disabled (Inactive)";
+    if (answer_is_true(group, "SystemSuspended"))
+        view->no_growth = "Auto Scaling has suspended the group, after it failed for days: see to "
+                          "the cause, then resume it";
+    for (size_t i = 0; i < answer_count(group, "SuspendedProcesses"); i++) {
+        const char *name = json_string_value(answer_at(group, "SuspendedProcesses", i));
+        if (as_str_equal(name, "ScaleOut"))
+            view->no_growth = "the group's process ScaleOut is suspended";
+        else if (as_str_equal(name, "ScaleIn"))
+            view->no_removal = "the group's process ScaleIn is suspended";
+    }
+}
+
+static int32_t add_up(const json_t *group, const char *const *names)
+{
+    int64_t sum = 0;
+    for (; *names; names++)
+        sum += answer_size(group, *names, 0);
+    return sum > INT32_MAX ? INT32_MAX : (int32_t)sum;
+}
+
+/* The desired capacity if the group has one; else the instances that exist or are pending. False
+ * after failing the talk. */
+static bool take_size(struct as_talk *talk, const json_t *group)
+{
+    static const char *const there[] = {"ActiveCapacity", "ProtectedCapacity", "StandbyCapacity",
+                                        NULL};
+    static const char *const coming[] = {"PendingCapacity", "PendingWaitCapacity", "InitCapacity",
+                                         NULL};
+    static const char *const leaving[] = {"RemovingCapacity", "RemovingWaitCapacity", NULL};
+    struct as_group_view *view = &as_group_get(talk)->view;
+    int32_t active;
+    view->in_progress = add_up(group, coming) > 0 || add_up(group, leaving) > 0;
+    if (answer_is_true(group, "EnableDesiredCapacity"))
+        return answer_take_size(talk, group, "DesiredCapacity", &view->size);
+    if (!answer_take_size(talk, group, "ActiveCapacity", &active))
+        return false;
+    view->size = add_up(group, there) + add_up(group, coming);
+    return true;
+}
+
+static bool is_wanted(struct as_talk *talk, const json_t *group)
+{
+    const char *wanted = as_target_ref_get(as_group_get(talk)->group, "name");
+    return strcmp(answer_text(group, "ScalingGroupId"), wanted) == 0 ||
+           strcmp(answer_text(group, "ScalingGroupName"), wanted) == 0;
+}
+
+static void hear_group(struct as_talk *talk)
+{
+    struct as_group_view *view = &as_group_get(talk)->view;
+    const json_t *document = alibaba_take_answer(talk), *group = NULL;
+    if (!document)
+        return;
+    for (size_t i = 0; i < answer_count(document, "ScalingGroups") && !group; i++) {
+        if (is_wanted(talk, answer_at(document, "ScalingGroups", i)))
+            group = answer_at(document, "ScalingGroups", i);
+    }
+    if (!answer_find(document, "ScalingGroups")) {
+        (void)answer_misses(talk, "ScalingGroups");
+        return;
+    }
+    if (!group || strcmp(answer_text(group, "LifecycleState"), "Deleting") == 0) {
+        as_talk_fail(talk, AS_TALK_GONE,
+                     group ? "the scaling group is being deleted"
+                           : "there is no such scaling group in the region");
+        return;
+    }
+    view->min = answer_size(group, "MinSize", -1);
+    view->max = answer_size(group, "MaxSize", -1);
+    const char *id = answer_text(group, "ScalingGroupId");
+    get_state(talk)->id = as_talk_escaped(talk, id);
+    if (!*id)
+        (void)answer_misses(talk, "ScalingGroups.ScalingGroupId");
+    if (!*id || !as_group_add_backing(as_group_get(talk), "alibaba/%s", id) ||
+        !take_size(talk, group))
+        return;
+    add_suspended(view, group);
+    ask_for_instances(talk);
+}
+
+static void ask_for_group(struct as_talk *talk)
+{
+    const char *name = as_target_ref_get(as_group_get(talk)->group, "name");
+    const bool is_id = as_str_starts_with(name, "asg-");
+    ask(talk, "DescribeScalingGroups",
+        as_talk_print(talk, "RegionId=%s&%s=%s&PageNumber=1&PageSize=50", get_state(talk)->region,
+                      is_id ? "ScalingGroupIds.1" : "ScalingGroupNames.1",
+                      as_talk_escaped(talk, name)));
+    as_talk_send_question(talk, "describe_scaling_groups", hear_group);
+}
+
+/* Requests for these regions go to the address without a region; all other regions have their own:
+ * https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/api-ess-2022-02-22-endpoint
+ */
+static const char *const central[] = {
+    "ap-southeast-1", "cn-beijing",  "cn-beijing-*",     "cn-hangzhou", "cn-hangzhou-*",
+    "cn-hongkong",    "cn-nanjing",  "cn-north-2-gov-1", "cn-qingdao",  "cn-shanghai",
+    "cn-shanghai-*",  "cn-shenzhen", "cn-shenzhen-*",    "us-east-1",   "us-west-1",
+};
+
+static const char *make_endpoint(struct as_talk *talk, const char *region)
+{
+    const char *usual = as_talk_print(talk, "https://ess.%s.aliyuncs.com", region);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(central); i++) {
+        if (as_str_glob(central[i], region))
+            usual = "https://ess.aliyuncs.com";
+    }
+    return as_account_get_endpoint(talk, as_group_get(talk)->account, "endpoint", usual);
+}
+
+static void begin(struct as_group_talk *group)
+{
+    struct as_talk *talk = &group->talk;
+    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
+    const char *region = alibaba_find_region(talk, group->account, group->credentials);
+    group->state = state;
+    if (!region) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "no region is known: set `region` of the provider");
+        return;
+    }
+    if (!as_region_check(talk, region))
+        return;
+    state->region = region;
+    state->endpoint = make_endpoint(talk, state->region);
+    if (group->verb == AS_GROUP_POLL)
+        ask_for_activity(talk, group->operation, hear_operation);
+    else
+        ask_for_group(talk);
+}
+
+const struct as_group_provider provider_alibaba = {
+    .kind =
+        {
+            .type = "alibaba",
+            .account_keys =
+                (const struct as_provider_key[]){
+                    {.key = "region"},
+                    {.key = "endpoint", .is_url = true},
+                    {.key = "sts_endpoint", .is_url = true},
+                    {.key = "metadata_endpoint", .is_url = true, .is_metadata = true},
+                    {0}},
+            .group_keys =
+                (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
+            .files = (const char *const[]){"$ALIBABA_CLOUD_OIDC_TOKEN_FILE",
+                                           "~/.aliyun/config.json", NULL},
+        },
+    .credentials = alibaba_credentials,
+    .sign = as_sign_acs,
+    .begin = begin,
+};

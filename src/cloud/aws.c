@@ -1,0 +1,488 @@
+/*
+ * AWS: EC2 Auto Scaling groups, over the query protocol, and managed node groups of EKS, which are
+ * Auto Scaling groups under another name:
+ * https://docs.aws.amazon.com/autoscaling/ec2/APIReference/
+ * https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeNodegroup.html
+ *
+ * The size is only set upward. Instances are removed by name, one call each; each call also lowers
+ * the size. The size must still be the one of the decision. Groups whose size does not count
+ * instances (weights, CPUs) are refused.
+ */
+#include "providers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+
+#include "aws_errors.h"
+#include "aws_profiles.h"
+#include "credentials_aws.h"
+#include "provider_answer.h"
+
+#define API_VERSION    "2011-01-01"
+#define ACTIVITIES_MAX 50 /* names in one request */
+
+struct state {
+    const char *base;   /* of the endpoint, without the slash at its end */
+    const char *region; /* of both APIs */
+    const char *name;   /* of the Auto Scaling group */
+    const char *issue;  /* of an EKS node group: its problem; NULL */
+    const char *code;   /* of the last error; "": no code */
+    size_t removed;     /* instances of a removal that are done */
+    char *activities;   /* names of activities not yet asked for, separated by spaces */
+    const char *failed; /* how the first of them failed; NULL */
+    bool is_deaf;       /* the group ignores alarms, which drive most policies */
+};
+
+static struct state *get_state(struct as_talk *talk)
+{
+    return as_group_get(talk)->state;
+}
+
+/* ---- requests ---- */
+
+static void ask(struct as_talk *talk, const char *action)
+{
+    as_talk_ask(talk, "POST", "%s/", get_state(talk)->base);
+    as_talk_header(talk, "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
+    as_buf_printf(&talk->request.body, "Action=%s&Version=" API_VERSION, action);
+}
+
+/* ---- answers ---- */
+
+static bool is_good(struct as_talk *talk)
+{
+    return aws_is_good_xml(talk, &get_state(talk)->code);
+}
+
+/* The document of an action's response; NULL after failing the talk. */
+static const json_t *take_response(struct as_talk *talk, const char *response)
+{
+    if (!is_good(talk))
+        return NULL;
+    const json_t *document = answer_xml(talk);
+    if (!document)
+        return NULL;
+    const json_t *root = answer_find(document, response);
+    as_talk_take_request_id(talk, answer_text(root, "ResponseMetadata.RequestId"));
+    return root ? root : answer_misses(talk, response);
+}
+
+/* ---- reading ---- */
+
+/* The others, Terminating*, Standby, Detached, ..., are not part of the size. */
+static const struct answer_word lifecycles[] = {
+    {"InService", AS_INSTANCE_RUNNING},
+    {"Pending*", AS_INSTANCE_PENDING},
+    {"ReplacingRootVolume*", AS_INSTANCE_PENDING}, /* it comes back */
+    {"RootVolumeReplaced", AS_INSTANCE_PENDING},
+    {NULL, 0},
+};
+
+/* Whether the group's size counts instances; false after failing the talk. */
+static bool check_unit(struct as_talk *talk, const json_t *group)
+{
+    static const char *const lists[] = {"Instances.member",
+                                        "MixedInstancesPolicy.LaunchTemplate.Overrides.member"};
+    const char *unit = answer_text(group, "DesiredCapacityType");
+    bool is_weighted = false;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++) {
+        const size_t count = answer_count(group, lists[i]);
+        for (size_t at = 0; at < count; at++)
+            is_weighted = is_weighted ||
+                          answer_size(answer_at(group, lists[i], at), "WeightedCapacity", 1) != 1;
+    }
+    if (!is_weighted && (!*unit || strcmp(unit, "units") == 0))
+        return true;
+    as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                 "the size of this group does not count instances, but %s: such groups are not "
+                 "supported",
+                 is_weighted ? "their weights" : unit);
+    return false;
+}
+
+/* False after failing the talk. */
+static bool add_instances(struct as_group_talk *talk, const json_t *group)
+{
+    const size_t count = answer_count(group, "Instances.member");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *member = answer_at(group, "Instances.member", i);
+        const char *lifecycle = answer_text(member, "LifecycleState");
+        if (as_str_starts_with(lifecycle, "Warmed:")) /* in the warm pool: not part of the size */
+            continue;
+        const struct as_instance instance = {
+            .id = answer_text(member, "InstanceId"),
+            .zone = answer_text(member, "AvailabilityZone"),
+            .state = answer_judge(lifecycles, lifecycle, AS_INSTANCE_LEAVING),
+            .is_unhealthy = strcmp(answer_text(member, "HealthStatus"), "Unhealthy") == 0,
+            .is_protected = answer_is_true(member, "ProtectedFromScaleIn"),
+        };
+        if (!as_group_add_instance(talk, &instance))
+            return false;
+    }
+    return true;
+}
+
+/* Activities come newest first: the newest that failed tells why instances do not come. */
+static void hear_activities(struct as_talk *talk)
+{
+    static const char path[] = "DescribeScalingActivitiesResult.Activities.member";
+    struct as_group_view *view = &as_group_get(talk)->view;
+    const json_t *root = take_response(talk, "DescribeScalingActivitiesResponse");
+    if (!root)
+        return;
+    for (size_t i = 0; i < answer_count(root, path); i++) {
+        const json_t *activity = answer_at(root, path, i);
+        if (strcmp(answer_text(activity, "StatusCode"), "Failed") == 0) {
+            view->shortage = as_arena_strdup(&talk->arena, answer_text(activity, "StatusMessage"));
+            view->shortage_since = answer_time(activity, "StartTime");
+            break;
+        }
+    }
+    as_talk_end(talk);
+}
+
+/* If instances are missing, asks the group's activities for the reason. */
+static void ask_why(struct as_talk *talk)
+{
+    const struct as_group_view *view = &as_group_get(talk)->view;
+    if (view->size <= as_group_count_coming(view)) {
+        as_talk_end(talk);
+        return;
+    }
+    ask(talk, "DescribeScalingActivities");
+    as_talk_add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
+    as_talk_add_parameter(talk, "MaxRecords", "10");
+    as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
+}
+
+/* Whether a policy sets the size by itself. */
+static bool is_policy_at_work(const struct state *state, const json_t *policy)
+{
+    if (strcmp(answer_text(policy, "Enabled"), "false") == 0)
+        return false;
+    if (strcmp(answer_text(policy, "PolicyType"), "PredictiveScaling") == 0)
+        return strcmp(answer_text(policy, "PredictiveScalingConfiguration.Mode"),
+                      "ForecastAndScale") == 0;
+    return !state->is_deaf;
+}
+
+/* One page holds all policies of a group. Without the right to ask, goes on without them. */
+static void hear_policies(struct as_talk *talk)
+{
+    static const char path[] = "DescribePoliciesResult.ScalingPolicies.member";
+    struct as_group_view *view = &as_group_get(talk)->view;
+    const json_t *root = take_response(talk, "DescribePoliciesResponse");
+    if (!root && talk->fault != AS_TALK_PERMISSION)
+        return;
+    for (size_t i = 0; root && !view->controller && i < answer_count(root, path); i++) {
+        const json_t *policy = answer_at(root, path, i);
+        if (is_policy_at_work(get_state(talk), policy))
+            view->controller =
+                as_talk_print(talk, "the scaling policy %s (%s)", answer_text(policy, "PolicyName"),
+                              answer_text(policy, "PolicyType"));
+    }
+    ask_why(talk);
+}
+
+/* Suspended processes make a change wait forever. */
+static void add_suspended(struct as_talk *talk, const json_t *group)
+{
+    static const char path[] = "SuspendedProcesses.member";
+    struct as_group_view *view = &as_group_get(talk)->view;
+    for (size_t i = 0; i < answer_count(group, path); i++) {
+        const char *name = answer_text(answer_at(group, path, i), "ProcessName");
+        if (strcmp(name, "Launch") == 0)
+            view->no_growth = "the group's process Launch is suspended";
+        else if (strcmp(name, "Terminate") == 0)
+            view->no_removal = "the group's process Terminate is suspended";
+        else if (strcmp(name, "AlarmNotification") == 0)
+            get_state(talk)->is_deaf = true;
+    }
+}
+
+/* A node group of EKS has the same ARN as its Auto Scaling group. False after failing the talk. */
+static bool add_arn(struct as_talk *talk, const json_t *group)
+{
+    static const char key[] = "AutoScalingGroupARN";
+    const char *arn = answer_text(group, key);
+    return *arn ? as_group_add_backing(as_group_get(talk), "aws/%s", arn)
+                : answer_misses(talk, key) != NULL;
+}
+
+static void terminate_next(struct as_talk *talk);
+
+static void hear_group(struct as_talk *talk)
+{
+    struct as_group_talk *group = as_group_get(talk);
+    struct as_group_view *view = &group->view;
+    const json_t *root = take_response(talk, "DescribeAutoScalingGroupsResponse");
+    if (!root)
+        return;
+    const json_t *member =
+        answer_at(root, "DescribeAutoScalingGroupsResult.AutoScalingGroups.member", 0);
+    if (strcmp(answer_text(member, "AutoScalingGroupName"), get_state(talk)->name) != 0) {
+        as_talk_fail(talk, AS_TALK_GONE, "there is no Auto Scaling group %s",
+                     get_state(talk)->name);
+        return;
+    }
+    if (*answer_text(member, "Status")) { /* "Delete in progress": the only status */
+        as_talk_fail(talk, AS_TALK_GONE, "the group is being deleted");
+        return;
+    }
+    view->min = answer_size(member, "MinSize", -1);
+    view->max = answer_size(member, "MaxSize", -1);
+    if (!answer_take_size(talk, member, "DesiredCapacity", &view->size) ||
+        !check_unit(talk, member) || !add_arn(talk, member) || !add_instances(group, member))
+        return;
+    if (group->verb == AS_GROUP_REMOVE) {
+        if (as_group_keep_present(group))
+            terminate_next(talk);
+        return;
+    }
+    add_suspended(talk, member);
+    view->shortage = get_state(talk)->issue;
+    ask(talk, "DescribePolicies");
+    as_talk_add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
+    as_talk_send_question(talk, "describe_policies", hear_policies);
+}
+
+static void read_group(struct as_talk *talk)
+{
+    ask(talk, "DescribeAutoScalingGroups");
+    as_talk_add_parameter(talk, "AutoScalingGroupNames.member.1", get_state(talk)->name);
+    as_talk_send_question(talk, "describe_auto_scaling_groups", hear_group);
+}
+
+/* ---- changing ---- */
+
+static void hear_set(struct as_talk *talk)
+{
+    if (take_response(talk, "SetDesiredCapacityResponse"))
+        as_talk_end(talk);
+}
+
+static void set_desired(struct as_talk *talk)
+{
+    const struct as_group_talk *group = as_group_get(talk);
+    ask(talk, "SetDesiredCapacity");
+    as_talk_add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
+    as_buf_printf(&talk->request.body, "&DesiredCapacity=%d&HonorCooldown=false", group->to);
+    as_talk_send(talk, "set_desired_capacity", hear_set);
+}
+
+static void hear_terminated(struct as_talk *talk);
+
+static void terminate_next(struct as_talk *talk)
+{
+    const struct as_group_talk *group = as_group_get(talk);
+    struct state *state = get_state(talk);
+    if (state->removed == group->instance_count) {
+        as_talk_end(talk);
+        return;
+    }
+    ask(talk, "TerminateInstanceInAutoScalingGroup");
+    as_talk_add_parameter(talk, "InstanceId", group->instances[state->removed]);
+    as_talk_add_parameter(talk, "ShouldDecrementDesiredCapacity", "true");
+    as_talk_send(talk, "terminate_instance", hear_terminated);
+}
+
+/* An instance that is already gone is what was asked for. */
+static void hear_terminated(struct as_talk *talk)
+{
+    struct as_group_talk *group = as_group_get(talk);
+    const json_t *root = take_response(talk, "TerminateInstanceInAutoScalingGroupResponse");
+    const bool is_gone = !root && talk->http_status == 400 &&
+                         strcmp(get_state(talk)->code, "ValidationError") == 0 &&
+                         strstr(talk->message, "Instance Id not found");
+    if (!root && !is_gone)
+        return;
+    if (root) {
+        const char *id =
+            answer_text(root, "TerminateInstanceInAutoScalingGroupResult.Activity.ActivityId");
+        if (*id)
+            group->started = group->started ? as_talk_print(talk, "%s %s", group->started, id)
+                                            : as_talk_print(talk, "%s", id);
+    }
+    if (is_gone)
+        as_group_note_gone(group, get_state(talk)->removed);
+    group->has_begun = true;
+    get_state(talk)->removed++;
+    terminate_next(talk);
+}
+
+/* ---- operations ---- */
+
+static void poll_next(struct as_talk *talk);
+
+static void hear_operation(struct as_talk *talk)
+{
+    static const char path[] = "DescribeScalingActivitiesResult.Activities.member";
+    struct as_group_talk *group = as_group_get(talk);
+    const json_t *root = take_response(talk, "DescribeScalingActivitiesResponse");
+    if (!root)
+        return;
+    for (size_t i = 0; i < answer_count(root, path); i++) {
+        const json_t *activity = answer_at(root, path, i);
+        const char *status = answer_text(activity, "StatusCode");
+        const bool has_failed = strcmp(status, "Failed") == 0 || strcmp(status, "Cancelled") == 0;
+        if (has_failed && !get_state(talk)->failed)
+            get_state(talk)->failed =
+                as_talk_print(talk, "%s: %s", status, answer_text(activity, "StatusMessage"));
+        group->is_done = group->is_done && (has_failed || strcmp(status, "Successful") == 0);
+    }
+    poll_next(talk);
+}
+
+/* Reports a failure only when the other activities have ended too. */
+static void end_polling(struct as_talk *talk)
+{
+    const char *failed = get_state(talk)->failed;
+    if (failed && as_group_get(talk)->is_done)
+        as_talk_fail(talk, AS_TALK_RETRY, "%s", failed);
+    else
+        as_talk_end(talk);
+}
+
+static void poll_next(struct as_talk *talk)
+{
+    struct state *state = get_state(talk);
+    unsigned number = 0;
+    if (as_str_is_empty(state->activities)) {
+        end_polling(talk);
+        return;
+    }
+    ask(talk, "DescribeScalingActivities");
+    while (number < ACTIVITIES_MAX && state->activities) {
+        const char *id = strsep(&state->activities, " ");
+        as_talk_add_parameter(talk, as_talk_print(talk, "ActivityIds.member.%u", ++number), id);
+    }
+    as_talk_send_question(talk, "describe_scaling_activities", hear_operation);
+}
+
+static void poll_operation(struct as_talk *talk)
+{
+    struct as_group_talk *group = as_group_get(talk);
+    group->is_done = true;
+    get_state(talk)->activities = as_arena_strdup(&talk->arena, group->operation);
+    poll_next(talk);
+}
+
+/* ---- which group ---- */
+
+static void go_on(struct as_talk *talk)
+{
+    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
+        [AS_GROUP_READ] = read_group,     [AS_GROUP_GROW] = set_desired,
+        [AS_GROUP_REMOVE] = read_group,   [AS_GROUP_TAKE_BACK] = set_desired,
+        [AS_GROUP_POLL] = poll_operation,
+    };
+    verbs[as_group_get(talk)->verb](talk);
+}
+
+/* Whether the node group can be scaled in its present state; false after failing the talk. */
+static bool check_status(struct as_talk *talk, const json_t *node_group)
+{
+    static const struct answer_word statuses[] = {
+        {"ACTIVE", AS_TALK_OK},     {"DEGRADED", AS_TALK_OK},   {"CREATING", AS_TALK_BUSY},
+        {"UPDATING", AS_TALK_BUSY}, {"DELETING", AS_TALK_GONE}, {NULL, 0},
+    };
+    const char *status = answer_text(node_group, "status");
+    if (!*status)
+        return answer_misses(talk, "nodegroup.status");
+    const json_t *issue = answer_at(node_group, "health.issues", 0);
+    const char *message = answer_text(issue, "message");
+    const enum as_talk_fault fault = answer_judge(statuses, status, AS_TALK_CONFIGURATION);
+    if (*message)
+        get_state(talk)->issue = as_talk_print(talk, "%s: %s", answer_text(issue, "code"), message);
+    if (fault != AS_TALK_OK)
+        as_talk_fail(talk, fault, "the node group is %s%s%s", status, *message ? ": " : "",
+                     message);
+    return fault == AS_TALK_OK;
+}
+
+static void hear_node_group(struct as_talk *talk)
+{
+    static const char path[] = "nodegroup.resources.autoScalingGroups";
+    if (!aws_is_good_json(talk))
+        return;
+    const json_t *document = answer_json(talk);
+    if (!document || !check_status(talk, answer_find(document, "nodegroup")))
+        return;
+    const char *name = answer_text(answer_at(document, path, 0), "name");
+    const size_t count = answer_count(document, path);
+    if (count > 1) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "the node group has %zu Auto Scaling groups: use these", count);
+    } else if (!*name) {
+        (void)answer_misses(talk, path);
+    } else {
+        get_state(talk)->name = as_arena_strdup(&talk->arena, name);
+        go_on(talk);
+    }
+}
+
+static void ask_for_node_group(struct as_talk *talk, const char *cluster)
+{
+    const struct as_group_talk *group = as_group_get(talk);
+    const struct state *state = get_state(talk);
+    const char *base =
+        aws_make_endpoint(talk, group->account, "eks_endpoint", "eks", state->region);
+    if (!base)
+        return;
+    as_talk_ask(talk, "GET", "%s/clusters/%s/node-groups/%s", base, as_talk_escaped(talk, cluster),
+                as_talk_escaped(talk, state->name));
+    talk->request.service = "eks";
+    as_talk_send(talk, "describe_nodegroup", hear_node_group);
+}
+
+static void begin(struct as_group_talk *group)
+{
+    struct as_talk *talk = &group->talk;
+    const char *cluster = as_target_ref_get(group->group, "cluster");
+    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
+    group->state = state;
+    state->code = "";
+    state->region = aws_find_region(group->account, group->credentials);
+    state->name = as_target_ref_get(group->group, "name");
+    if (!state->region) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "no region is known: set `region` at the provider");
+        return;
+    }
+    state->base = aws_make_endpoint(talk, group->account, "endpoint", "autoscaling", state->region);
+    if (!state->base)
+        return;
+    if (*cluster && group->verb != AS_GROUP_POLL) /* activities have global names */
+        ask_for_node_group(talk, cluster);
+    else
+        go_on(talk);
+}
+
+const struct as_group_provider provider_aws = {
+    .kind =
+        {
+            .type = "aws",
+            .account_keys =
+                (const struct as_provider_key[]){{.key = "region"},
+                                                 {.key = "profile"},
+                                                 {.key = "endpoint", .is_url = true},
+                                                 {.key = "eks_endpoint", .is_url = true},
+                                                 {.key = "sts_endpoint", .is_url = true},
+                                                 {0}},
+            .group_keys =
+                (const struct as_provider_key[]){{.key = "name", .is_required = true},
+                                                 {.key = "cluster", .place = AS_PLACE_CLUSTER},
+                                                 {0}},
+            .files = (const char *const[]){"$AWS_WEB_IDENTITY_TOKEN_FILE",
+                                           "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+                                           "$AWS_CONFIG_FILE", "$AWS_SHARED_CREDENTIALS_FILE",
+                                           "~/.aws/config", "~/.aws/credentials", NULL},
+            .read_names = aws_profiles_read_names,
+        },
+    .service = "autoscaling",
+    .credentials = aws_credentials,
+    .sign = as_sign_aws,
+    .begin = begin,
+};

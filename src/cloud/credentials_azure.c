@@ -1,0 +1,354 @@
+/*
+ * Credentials of Azure: see the header. Entra ID gives a token for a secret or for another token:
+ * https://learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow
+ * The machine's metadata service, or App Service's, gives a token without a secret:
+ * https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token
+ */
+#include "credentials_azure.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
+
+#include "provider_answer.h"
+
+#define METADATA_ENDPOINT   "http://169.254.169.254"
+#define METADATA_TIMEOUT_US (3 * AS_US_PER_S)
+#define METADATA_TRIES      3
+#define METADATA_GONE_TRIES 7 /* after 410: the service is being updated, for up to 70 s */
+
+static const struct cloud {
+    const char *name, *endpoint, *authority;
+} clouds[] = {
+    {"public", "https://management.azure.com", "https://login.microsoftonline.com"},
+    {"china", "https://management.chinacloudapi.cn", "https://login.chinacloudapi.cn"},
+    {"usgovernment", "https://management.usgovcloudapi.net", "https://login.microsoftonline.us"},
+};
+
+/* ---- endpoints ---- */
+
+static const struct cloud *find_cloud(struct as_talk *talk,
+                                      const struct as_provider_settings *account)
+{
+    const char *name = as_account_get(account, "cloud");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(clouds); i++) {
+        if (!name || strcmp(name, clouds[i].name) == 0)
+            return &clouds[i];
+    }
+    as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                 "`cloud` is \"%s\": expected public, china or usgovernment", name);
+    return NULL;
+}
+
+/* Removes slashes at the end. NULL after failing the talk: secrets would be sent in clear. */
+static const char *clean_url(struct as_talk *talk, const char *key, const char *url)
+{
+    size_t size = strlen(url);
+    while (size > 0 && url[size - 1] == '/')
+        size--;
+    if (as_url_is_private(url))
+        return as_talk_print(talk, "%.*s", (int)size, url);
+    as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                 "%s is \"%s\": expected a URL with https:// (http:// only to this machine)", key,
+                 url);
+    return NULL;
+}
+
+const char *azure_make_endpoint(struct as_talk *talk, const struct as_provider_settings *account)
+{
+    const struct cloud *cloud = find_cloud(talk, account);
+    const char *given = as_account_get(account, "endpoint");
+    return cloud ? clean_url(talk, "`endpoint`", given ? given : cloud->endpoint) : NULL;
+}
+
+/* ---- what is set up ---- */
+
+struct state {
+    const char *tenant, *client;
+    const char *authority;
+    const char *resource; /* the token's audience, with a slash at its end */
+    const char *url;      /* of a metadata service */
+    const char *secret;   /* value of its header, if it needs one */
+    unsigned tries;
+};
+
+static struct state *get_state(struct as_talk *talk)
+{
+    return as_credentials_get(talk)->state;
+}
+
+/* The account's option, else the environment variable; NULL if both are missing. */
+static const char *find(const struct as_credentials_talk *talk, const char *key,
+                        const char *variable)
+{
+    const char *value = key ? as_account_get(talk->account, key) : NULL;
+    if (!value && variable)
+        value = talk->talk.get_variable(variable);
+    return as_str_is_empty(value) ? NULL : value;
+}
+
+/* False after failing the talk. */
+static bool prepare(struct as_credentials_talk *credentials)
+{
+    struct as_talk *talk = &credentials->talk;
+    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
+    const struct cloud *cloud = find_cloud(talk, credentials->account);
+    credentials->state = state;
+    if (!cloud)
+        return false;
+    const char *authority = find(credentials, "authority", "AZURE_AUTHORITY_HOST");
+    *state = (struct state){
+        .tenant = find(credentials, "tenant_id", "AZURE_TENANT_ID"),
+        .client = find(credentials, "client_id", "AZURE_CLIENT_ID"),
+        .authority = clean_url(talk, "the authority", authority ? authority : cloud->authority),
+        .resource = as_talk_print(talk, "%s/", cloud->endpoint),
+    };
+    return state->authority != NULL;
+}
+
+/* ---- tokens ---- */
+
+/* A number or digits; 0 for anything else. */
+static int64_t take_seconds(const json_t *document, const char *path)
+{
+    const json_t *value = answer_find(document, path);
+    const char *text = json_is_string(value) ? json_string_value(value) : "";
+    int64_t seconds = json_is_integer(value) ? json_integer_value(value) : 0;
+    if (*text && as_number_parse_i64(text, strlen(text), &seconds) != 0)
+        seconds = 0;
+    return seconds > 0 && seconds < INT64_C(1) << 40 ? seconds : 0;
+}
+
+/* Takes the token of a good answer. */
+static void take_token(struct as_talk *talk)
+{
+    struct as_credentials_talk *credentials = as_credentials_get(talk);
+    const json_t *document = answer_json(talk);
+    if (!document)
+        return;
+    const char *token = answer_text(document, "access_token");
+    const int64_t left = take_seconds(document, "expires_in");
+    const int64_t end = take_seconds(document, "expires_on");
+    if (!*token || !as_str_is_visible(token, strlen(token))) {
+        (void)answer_misses(talk, "access_token");
+        return;
+    }
+    credentials->found.token = as_xstrdup(token);
+    credentials->found.expires.set = left > 0 || end > 0;
+    credentials->found.expires.at.us =
+        left > 0 ? as_time_add(talk->now.us, left * AS_US_PER_S) : end * AS_US_PER_S;
+    as_talk_end(talk);
+}
+
+/* {"error": "invalid_client", "error_description": "AADSTS7000215: ..."} */
+static bool is_good(struct as_talk *talk)
+{
+    if (as_talk_is_good(talk))
+        return true;
+    if (talk->http_status == 0)
+        return false;
+    const json_t *document = answer_peek_json(talk);
+    const char *error = answer_text(document, "error");
+    enum as_talk_fault fault = talk->fault;
+    if (fault == AS_TALK_GONE || strcmp(error, "invalid_request") == 0)
+        fault = AS_TALK_CONFIGURATION;
+    if (strcmp(error, "temporarily_unavailable") == 0)
+        fault = AS_TALK_RETRY;
+    if (*error)
+        as_talk_fail(talk, fault, "%s: %s: %s", talk->request.operation, error,
+                     answer_text(document, "error_description"));
+    else
+        as_talk_fail(talk, fault, "%s: HTTP %d", talk->request.operation, talk->http_status);
+    return false;
+}
+
+static void hear_token(struct as_talk *talk)
+{
+    if (is_good(talk))
+        take_token(talk);
+}
+
+/* `proof`: the client's proof, as form parameters. */
+static void ask_entra(struct as_talk *talk, const char *proof_format, const char *proof)
+{
+    const struct state *state = get_state(talk);
+    struct as_buf *body = &talk->request.body;
+    as_talk_ask(talk, "POST", "%s/%s/oauth2/v2.0/token", state->authority,
+                as_talk_escaped(talk, state->tenant));
+    as_talk_header(talk, "Content-Type: application/x-www-form-urlencoded");
+    as_buf_printf(body, "grant_type=client_credentials&client_id=%s",
+                  as_talk_escaped(talk, state->client));
+    as_buf_printf(body, "&scope=%s.default&%s%s", as_talk_escaped(talk, state->resource),
+                  proof_format, as_talk_escaped(talk, proof));
+    talk->request.is_plain = true;
+    as_talk_send_question(talk, "get_entra_token", hear_token);
+}
+
+/* Whether tenant and client are known, as Entra ID always needs. False after failing the talk. */
+static bool has_identity(struct as_talk *talk, const char *where)
+{
+    const struct state *state = get_state(talk);
+    const char *missing = !state->tenant   ? "`tenant_id` (or AZURE_TENANT_ID)"
+                          : !state->client ? "`client_id` (or AZURE_CLIENT_ID)"
+                                           : NULL;
+    if (missing)
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s is set, but %s is not", where, missing);
+    return !missing;
+}
+
+/* ---- client secret ---- */
+
+static void use_secret(struct as_talk *talk, const char *secret)
+{
+    ask_entra(talk, "client_secret=", secret);
+}
+
+static void hear_secret(struct as_talk *talk)
+{
+    const char *secret = as_credentials_take_file(talk);
+    if (secret)
+        use_secret(talk, secret);
+}
+
+/* Whether the account itself names another way or another client: then the environment's client
+ * settings are ignored. */
+static bool is_elsewhere(const struct as_credentials_talk *credentials)
+{
+    const char *client = find(credentials, "client_id", NULL);
+    const char *of_environment = find(credentials, NULL, "AZURE_CLIENT_ID");
+    return find(credentials, "federated_token_file", NULL) ||
+           (client && of_environment && strcasecmp(client, of_environment) != 0);
+}
+
+static void begin_secret(struct as_credentials_talk *credentials)
+{
+    struct as_talk *talk = &credentials->talk;
+    const bool is_alone = is_elsewhere(credentials);
+    const char *file = find(credentials, "client_secret_file", NULL);
+    const char *secret = is_alone ? NULL : find(credentials, NULL, "AZURE_CLIENT_SECRET");
+    if (!file && !secret) {
+        if (!is_alone && find(credentials, NULL, "AZURE_CLIENT_CERTIFICATE_PATH"))
+            as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                         "AZURE_CLIENT_CERTIFICATE_PATH is set, but client certificates are not "
+                         "supported: use workload identity, or a client secret");
+        else
+            as_credentials_not_here(credentials);
+        return;
+    }
+    if (!prepare(credentials) ||
+        !has_identity(talk, file ? "`client_secret_file`" : "AZURE_CLIENT_SECRET"))
+        return;
+    if (file)
+        as_talk_read(talk, file, hear_secret);
+    else
+        use_secret(talk, secret);
+}
+
+/* ---- workload identity ---- */
+
+/* The projected token's file is read each time: it rotates. */
+static void hear_assertion(struct as_talk *talk)
+{
+    const char *assertion = as_credentials_take_file(talk);
+    if (assertion)
+        ask_entra(talk,
+                  "client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3A"
+                  "jwt-bearer&client_assertion=",
+                  assertion);
+}
+
+static void begin_workload(struct as_credentials_talk *credentials)
+{
+    const char *file = find(credentials, "federated_token_file", "AZURE_FEDERATED_TOKEN_FILE");
+    if (!file)
+        as_credentials_not_here(credentials);
+    else if (prepare(credentials) &&
+             has_identity(&credentials->talk,
+                          "`federated_token_file` (or AZURE_FEDERATED_TOKEN_FILE)"))
+        as_talk_read(&credentials->talk, file, hear_assertion);
+}
+
+/* ---- managed identity ---- */
+
+static void ask_metadata(struct as_talk *talk);
+
+static bool is_worth_a_try(int status)
+{
+    return status == 404 || status == 408 || status == 429 || status >= 500;
+}
+
+static void hear_metadata(struct as_talk *talk)
+{
+    struct state *state = get_state(talk);
+    if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
+        as_credentials_fail_unreached(as_credentials_get(talk));
+    } else if (is_good(talk)) {
+        take_token(talk);
+    } else if (talk->http_status == 410 && state->tries < METADATA_GONE_TRIES) {
+        state->tries++;
+        as_talk_wait(talk, 10 * AS_US_PER_S, ask_metadata);
+    } else if (talk->http_status == 410) {
+        as_talk_fail(talk, AS_TALK_RETRY, "%s: HTTP 410", talk->request.operation);
+    } else if (is_worth_a_try(talk->http_status) && state->tries < METADATA_TRIES) {
+        as_talk_wait(talk, AS_US_PER_S << state->tries, ask_metadata);
+        state->tries++;
+    }
+}
+
+static void ask_metadata(struct as_talk *talk)
+{
+    const struct state *state = get_state(talk);
+    as_talk_ask(talk, "GET", "%s", state->url);
+    if (state->secret)
+        as_talk_header(talk, "X-IDENTITY-HEADER: %s", state->secret);
+    else
+        as_talk_header(talk, "Metadata: true");
+    talk->request.is_plain = true;
+    talk->request.without_proxy = true;
+    talk->request.timeout_us = METADATA_TIMEOUT_US;
+    as_talk_send_question(talk, "get_identity_token", hear_metadata);
+}
+
+static void begin_managed(struct as_credentials_talk *credentials)
+{
+    struct as_talk *talk = &credentials->talk;
+    const char *app_service = find(credentials, NULL, "IDENTITY_ENDPOINT");
+    const char *secret = find(credentials, NULL, "IDENTITY_HEADER");
+    const char *metadata = as_account_get(credentials->account, "metadata_endpoint");
+    if (!prepare(credentials))
+        return;
+    struct state *state = get_state(talk);
+    const char *client =
+        state->client ? as_talk_print(talk, "&client_id=%s", as_talk_escaped(talk, state->client))
+                      : "";
+    const char *resource = as_talk_escaped(talk, state->resource);
+    if (app_service && secret && !as_url_is_near(app_service)) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "IDENTITY_ENDPOINT is \"%s\": expected a URL with https:// (http:// only to "
+                     "this machine, or a link-local address)",
+                     app_service);
+        return;
+    }
+    if (app_service && secret) {
+        state->secret = secret;
+        state->url = as_talk_print(talk, "%s?api-version=2019-08-01&resource=%s%s", app_service,
+                                   resource, client);
+    } else {
+        state->url = as_talk_print(
+            talk, "%s/metadata/identity/oauth2/token?api-version=2018-02-01&resource=%s%s",
+            metadata ? metadata : METADATA_ENDPOINT, resource, client);
+    }
+    ask_metadata(talk);
+}
+
+const struct as_credentials_source azure_credentials[] = {
+    {"client secret", begin_secret},
+    {"workload identity", begin_workload},
+    {"managed identity", begin_managed},
+    {0},
+};

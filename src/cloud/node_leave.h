@@ -1,0 +1,77 @@
+/*
+ * Nodes that are marked to leave their groups: emptying and deleting them goes on in the
+ * background, node by node, while their groups are decided as usual. Of one provider's account.
+ *
+ * The marks are the memory: what another process has marked is found when the group is read, and is
+ * gone on with. Each step first asks for the term, the kill switch and the target's permit
+ * (kube/env.h).
+ */
+#ifndef ALERTSCALER_SRC_CLOUD_NODE_LEAVE_H
+#define ALERTSCALER_SRC_CLOUD_NODE_LEAVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/cloud/provider_group.h>
+#include <alertscaler/decide/choose.h>
+#include <alertscaler/kube/env.h>
+
+#include "provider_account.h"
+#include <alertscaler/kube/drain.h>
+#include <alertscaler/kube/nodes.h>
+
+struct as_leave;
+
+struct as_leave *as_leave_new(const struct as_access_env *env, struct as_account *account);
+/* After the drains, before the account. The marks stay. */
+struct as_leave *as_leave_free(struct as_leave *leave);
+/* Begins no more steps: another port goes on. */
+void as_leave_retire(struct as_leave *leave);
+bool as_leave_is_idle(const struct as_leave *leave) AS_MUST_USE; /* no step is under way */
+
+struct as_leave_group { /* borrowed for a call */
+    const struct as_target_ref *ref;
+    const struct as_nodes_config *config;
+    struct as_drains *drains; /* of its cluster */
+};
+
+struct as_leave_sight {
+    int32_t size;         /* the provider's size less what leaves */
+    int32_t max;          /* the provider's maximum, for this size; -1: none */
+    int32_t returnable;   /* nodes that growth can have back */
+    as_maybe_time failed; /* when a node was last put back */
+};
+
+/* The group and its nodes have just been read, one node for each instance. Finds marks of earlier
+ * processes, and what has gone meanwhile. */
+void as_leave_see(struct as_leave *leave, const struct as_leave_group *group,
+                  const struct as_group_view *view, const struct as_instance_node *nodes,
+                  size_t count, struct as_leave_sight *sight_out);
+/* Whether the instance leaves. */
+bool as_leave_has(const struct as_leave *leave, const struct as_target_ref *ref, const char *id);
+
+struct as_leaving { /* an instance; copied */
+    const char *id, *provider_id;
+    const char *node; /* marked; NULL: the instance has no node */
+};
+
+/* They were chosen by the decision, and leave from now on. */
+void as_leave_add(struct as_leave *leave, const struct as_leave_group *group,
+                  const struct as_leaving *items, size_t count, const char *decision);
+
+/* Puts up to `wanted` ready nodes back into service: those of the last decision first, and of these
+ * the newest. `done`
+ * hears how many, in a later turn, unless cancelled: the nodes come back all the same. NULL: there
+ * are none, and `done` is not called. */
+struct as_leave_return;
+typedef void as_leave_returned_fn(void *context, int32_t count);
+struct as_leave_return *as_leave_take_back(struct as_leave *leave, const struct as_target_ref *ref,
+                                           int32_t wanted, as_leave_returned_fn *done,
+                                           void *context) AS_MUST_USE;
+void as_leave_return_cancel(struct as_leave_return *returning);
+/* The provider was asked for so many more. */
+void as_leave_note_growth(struct as_leave *leave, const struct as_target_ref *ref, int32_t more);
+
+#endif

@@ -1,0 +1,497 @@
+/*
+ * Pools: see the header. A look is one observation.
+ */
+#include "pool_target.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/decide/decide.h>
+
+#include "pool_groups.h"
+#include <alertscaler/kube/target_outcome.h>
+
+#define SLICE_US      (3 * AS_US_PER_MS)  /* of work in one turn of the loop */
+#define SLICE_FITS    UINT64_C(50000)     /* between two looks at the clock: about 0.5 ms */
+#define HOLD_RETRY_US (20 * AS_US_PER_MS) /* while another look holds the facts */
+
+struct pool {
+    struct as_target_port port;
+    const struct as_clusters *clusters;
+    const struct as_access_env *env;
+    struct as_pool_groups *groups;
+    LIST_HEAD(, look) looks;
+};
+
+struct look {
+    LIST_ENTRY(look) entry;
+    struct pool *owner;
+    uint64_t ticket;
+    as_target_observed_fn *observed;
+    void *context;
+    bool is_lone; /* a node group that is a pool of itself */
+    struct as_arena arena;
+    struct as_pool_request request;
+    bool with_nodes;                 /* of a lone group: what the source `nodes` reads */
+    struct as_nodes_seen seen;       /* of this source */
+    struct as_cluster_link *cluster; /* NULL: `survey.error` says why */
+    struct as_cluster_ask *ask;
+    struct as_timer *timer;
+    size_t reading; /* groups that are being read */
+    bool has_read, is_holding;
+    struct as_survey_request survey_request;
+    struct as_survey_work *survey_work;
+    struct as_survey survey;
+    struct as_pool_work *plan_work; /* NULL: the survey is not done */
+    struct as_pool_plan plan;
+    bool has_plan;
+};
+
+static void free_look(struct look *look)
+{
+    struct as_loop *loop = look->owner->env->loop;
+    if (look->ask)
+        as_cluster_watch_cancel(look->ask);
+    if (look->is_holding)
+        as_cluster_watch_release(look->cluster->watch);
+    loop->cancel_timer(loop, look->timer);
+    as_pool_request_deinit(&look->request);
+    as_arena_deinit(&look->arena);
+    LIST_REMOVE(look, entry);
+    free(look);
+}
+
+static as_mono_time get_mono(const struct look *look)
+{
+    const struct as_clock *clock = look->owner->env->clock;
+    return clock->get_mono(clock);
+}
+
+static const struct as_pool_reading *find_reading(const struct look *look, size_t member)
+{
+    return as_pool_groups_find(look->owner->groups, look->request.members[member].ref);
+}
+
+/* ---- the answer ---- */
+
+static int32_t limit_size(int64_t size)
+{
+    return size < AS_SIZE_MAX ? (int32_t)size : AS_SIZE_MAX;
+}
+
+/* Of the groups of the pool that could be read. */
+static void add_sizes(const struct look *look, struct as_observation *sum)
+{
+    int64_t size = 0, ready = 0, marked = 0;
+    for (size_t i = 0; i < look->request.member_count; i++) {
+        const struct as_pool_reading *reading = find_reading(look, i);
+        if (!look->request.members[i].is_member || !reading ||
+            reading->observation.outcome != AS_REASON_APPLIED)
+            continue;
+        size += reading->observation.replicas;
+        ready += reading->observation.status_replicas;
+        marked += reading->observation.marked;
+    }
+    sum->replicas = limit_size(size);
+    sum->status_replicas = limit_size(ready);
+    sum->marked = limit_size(marked);
+}
+
+/* What is seen of nodes is remembered, and told. A template is stored with all its labels: pods
+ * that come later may select by any of them. */
+static void tell_templates(struct look *look, struct as_observation *observation)
+{
+    struct as_group_template *templates =
+        as_arena_alloc(&look->arena, look->survey.group_count, sizeof(*templates));
+    size_t count = 0;
+    for (size_t i = 0; i < look->survey.group_count; i++) {
+        const struct as_node_template *template = as_survey_get_template(look->survey_work, i);
+        const char *group = look->request.members[i].ref->key;
+        if (template->source != AS_NODE_TEMPLATE_NODE)
+            continue;
+        const char *text = as_nodes_seer_remember(look->cluster->seer, group, template,
+                                                  &look->survey_request.cluster->resources);
+        templates[count++] = (struct as_group_template){group, as_arena_strdup(&look->arena, text)};
+    }
+    observation->templates = templates;
+    observation->template_count = count;
+}
+
+static void finish(struct look *look)
+{
+    struct as_observation observation = {.outcome = AS_REASON_APPLIED, .min = -1, .max = -1};
+    if (look->is_lone) /* it is always read */
+        observation = find_reading(look, 0)->observation;
+    else
+        add_sizes(look, &observation);
+    observation.survey = &look->survey;
+    if (look->with_nodes && !look->seen.error)
+        look->seen.error = look->survey.error;
+    observation.nodes = look->with_nodes ? &look->seen : NULL;
+    if (look->has_plan) {
+        if (!look->is_lone) /* also what is known of groups that cannot be read */
+            observation.replicas = look->plan.size;
+        observation.plan = &look->plan;
+        tell_templates(look, &observation);
+    }
+    look->observed(look->context, look->ticket, &observation);
+    free_look(look);
+}
+
+/* ---- survey and plan ---- */
+
+static void work(void *context);
+
+static bool work_once(struct look *look)
+{
+    if (!look->plan_work) {
+        if (!as_survey_step(look->survey_work, SLICE_FITS, &look->survey))
+            return false;
+        const struct as_clock *clock = look->owner->env->clock;
+        const struct as_pool_plan_request request = {
+            .version = AS_DECIDE_VERSION,
+            .survey = &look->survey,
+            .config = look->request.config,
+            .terms = {.now = clock->get_wall(clock),
+                      .min = look->request.min,
+                      .max = look->request.max,
+                      .with_fit = look->request.with_fit,
+                      .with_take = look->request.with_take},
+        };
+        look->plan_work = as_pool_begin(&request, &look->arena);
+        return false;
+    }
+    look->has_plan = as_pool_step(look->plan_work, SLICE_FITS, &look->plan);
+    return look->has_plan;
+}
+
+static void work(void *context)
+{
+    struct look *look = context;
+    struct as_loop *loop = look->owner->env->loop;
+    const as_mono_time until = {get_mono(look).us + SLICE_US};
+    look->timer = NULL;
+    do {
+        if (work_once(look)) {
+            finish(look);
+            return;
+        }
+    } while (get_mono(look).us < until.us);
+    look->timer = loop->start_timer(loop, 0, work, look);
+}
+
+/* Nodes that another controller has requested: after ready_timeout they are not waited for. */
+static int32_t get_unregistered(const struct look *look, const struct as_pool_reading *reading,
+                                const struct as_nodes_config *nodes)
+{
+    return get_mono(look).us >= as_time_add(reading->missing_since.us, nodes->ready_timeout_us)
+               ? reading->missing
+               : 0;
+}
+
+/* What is remembered of groups may change before the survey is done. */
+static void fill_member(struct look *look, size_t index, const struct as_cluster *facts,
+                        struct as_survey_member *member_out)
+{
+    const struct as_pool_member *member = &look->request.members[index];
+    const struct as_pool_reading *reading = find_reading(look, index);
+    const struct as_observation *seen = &reading->observation;
+    const struct as_nodes_config *nodes = member->nodes;
+    struct as_node_template *last = as_arena_alloc(&look->arena, 1, sizeof(*last));
+    const bool has_last = as_nodes_seer_get_last(look->cluster->seer, member->ref->key,
+                                                 &facts->resources, &look->arena, last);
+    const bool is_read = seen->outcome == AS_REASON_APPLIED;
+    const char **names = as_arena_alloc(&look->arena, reading->members.node_count, sizeof(*names));
+    for (size_t i = 0; i < reading->members.node_count; i++)
+        names[i] = as_arena_strdup(&look->arena, reading->members.nodes[i]);
+    *member_out = (struct as_survey_member){
+        .name = member->name,
+        .id = member->ref->id,
+        .is_member = member->is_member,
+        .size = is_read ? seen->replicas : -1,
+        .min = seen->min > member->min ? seen->min : member->min,
+        .max = seen->max >= 0 && seen->max < member->max ? seen->max : member->max,
+        .message = is_read ? NULL : as_arena_strdup(&look->arena, seen->message),
+        .closed = member->closed,
+        .is_kept = member->is_kept,
+        .chooses_itself = is_read && !seen->names_instances,
+        .in_progress = seen->in_progress,
+        .drain_failed = seen->drain_failed,
+        .has_open_growth = member->has_open_growth,
+        .refused = member->refused,
+        .in_doubt = member->in_doubt,
+        .unregistered = member->has_open_growth ? 0 : get_unregistered(look, reading, nodes),
+        .backed_off = member->unregistered,
+        .surplus = member->surplus,
+        .surplus_since = member->surplus_since,
+        .down_in_doubt = member->down_in_doubt,
+        .open_at = member->open_at,
+        .nodes = names,
+        .node_count = reading->members.node_count,
+        .young = reading->members.young,
+        .overdue = reading->members.overdue,
+        .removable = reading->members.removable,
+        .last_size = member->last_size,
+        .ready_timeout_us = nodes->ready_timeout_us,
+        .startup_taints = (const char *const *)nodes->startup_taints,
+        .startup_taint_count = nodes->startup_taint_count,
+        .last = has_last ? last : NULL,
+        .has_priority = nodes->has_priority,
+        .has_price = nodes->has_price,
+        .priority = nodes->priority,
+        .price = nodes->price,
+        .unneeded = nodes->unneeded,
+    };
+}
+
+static void facts_known(void *context, const struct as_cluster *facts,
+                        const struct as_error *error);
+
+static void ask_facts(void *context)
+{
+    struct look *look = context;
+    look->timer = NULL;
+    look->ask = as_cluster_watch_ask(look->cluster->watch, facts_known, look);
+}
+
+static int compare_name(const void *name, const void *node)
+{
+    return strcmp(name, ((const struct as_node_fact *)node)->name);
+}
+
+static bool is_group_unwell(const struct look *look, size_t index, struct as_error *error)
+{
+    const struct as_survey_request *survey = &look->survey_request;
+    const struct as_survey_member *member = &survey->members[index];
+    const struct as_cluster *facts = survey->cluster;
+    struct as_arena arena = AS_ARENA_INIT;
+    uint32_t *nodes = as_arena_alloc(&arena, member->node_count, sizeof(*nodes));
+    size_t count = 0;
+    for (size_t i = 0; i < member->node_count; i++) {
+        const struct as_node_fact *node = bsearch(member->nodes[i], facts->nodes, facts->node_count,
+                                                  sizeof(*facts->nodes), compare_name);
+        if (node)
+            nodes[count++] = (uint32_t)(node - facts->nodes);
+    }
+    const bool is_unwell = as_group_is_unwell(
+        facts, nodes, count, &look->request.members[index].nodes->health, survey->now, error);
+    as_arena_deinit(&arena);
+    if (is_unwell)
+        as_error_wrap(error, "%s", member->name);
+    return is_unwell;
+}
+
+/* A partition is no reason to buy or to delete. Starting is what any of the groups calls so. */
+static bool is_unwell(struct look *look, struct as_error *error)
+{
+    const struct as_survey_request *survey = &look->survey_request;
+    struct as_node_starting starting = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < survey->member_count; i++)
+        count += survey->members[i].startup_taint_count;
+    const char **taints = as_arena_alloc(&look->arena, count, sizeof(*taints));
+    for (size_t i = 0; i < survey->member_count; i++) {
+        const struct as_survey_member *member = &survey->members[i];
+        if (member->ready_timeout_us > starting.ready_timeout_us)
+            starting.ready_timeout_us = member->ready_timeout_us;
+        for (size_t j = 0; j < member->startup_taint_count; j++)
+            taints[starting.startup_taint_count++] = member->startup_taints[j];
+    }
+    starting.startup_taints = taints;
+    if (as_cluster_is_unwell(survey->cluster, &starting, survey->now, error))
+        return true;
+    for (size_t i = 0; i < survey->member_count; i++) {
+        if (survey->members[i].is_member && is_group_unwell(look, i, error))
+            return true;
+    }
+    return false;
+}
+
+/* Facts are held, so texts of the cluster last. The template comes with those of the survey. */
+static void see_nodes(struct look *look)
+{
+    const struct as_survey_request *survey = &look->survey_request;
+    const struct as_pool_member *group = &look->request.members[0];
+    const struct as_nodes_see_request request = {.cluster = survey->cluster,
+                                                 .group = group->ref->key,
+                                                 .names = survey->members[0].nodes,
+                                                 .name_count = survey->members[0].node_count,
+                                                 .coming = find_reading(look, 0)->members.coming,
+                                                 .config = group->nodes,
+                                                 .now = survey->now,
+                                                 .texts = &look->arena};
+    as_nodes_see(look->cluster->seer, &request, &look->seen);
+    look->seen.template_ = NULL;
+}
+
+static void begin_survey(struct look *look, const struct as_cluster *facts)
+{
+    const struct as_pool_request *request = &look->request;
+    const struct as_clock *clock = look->owner->env->clock;
+    struct as_survey_member *members =
+        as_arena_alloc(&look->arena, request->member_count, sizeof(*members));
+    for (size_t i = 0; i < request->member_count; i++) {
+        const struct as_node_template_config *config = request->members[i].nodes->template_;
+        fill_member(look, i, facts, &members[i]);
+        if (config) {
+            struct as_node_template *configured =
+                as_arena_alloc(&look->arena, 1, sizeof(*configured));
+            as_node_template_init_configured(configured, config, &facts->resources, &look->arena);
+            members[i].configured = configured;
+        }
+    }
+    look->survey_request = (struct as_survey_request){
+        .cluster = facts,
+        .members = members,
+        .member_count = request->member_count,
+        .config = request->config,
+        .unneeded = request->unneeded,
+        .unneeded_count = request->unneeded_count,
+        .asked = request->asked,
+        .asked_count = request->asked_count,
+        .seed = request->seed,
+        .now = clock->get_wall(clock),
+    };
+    struct as_error error = AS_ERROR_INIT;
+    if (look->with_nodes)
+        see_nodes(look);
+    if (is_unwell(look, &error)) {
+        look->survey.error = as_arena_strdup(&look->arena, error.text);
+        finish(look);
+        return;
+    }
+    look->survey_work = as_survey_begin(&look->survey_request, &look->arena);
+    work(look);
+}
+
+/* ---- reading ---- */
+
+static void group_read(void *context)
+{
+    struct look *look = context;
+    if (--look->reading > 0)
+        return;
+    if (look->cluster)
+        ask_facts(look);
+    else
+        finish(look);
+}
+
+static void read_groups(struct look *look)
+{
+    look->has_read = true;
+    look->reading = look->request.member_count;
+    for (size_t i = 0; i < look->request.member_count; i++)
+        as_pool_groups_read(look->owner->groups, &look->request.members[i], group_read, look);
+}
+
+static bool are_pods_waiting(const struct as_cluster *facts)
+{
+    for (size_t i = 0; i < facts->pod_count; i++) {
+        if (facts->pods[i].is_unschedulable && !facts->pods[i].is_leaving)
+            return true;
+    }
+    return false;
+}
+
+static bool must_read(const struct look *look, const struct as_cluster *facts)
+{
+    const int64_t now_us = get_mono(look).us;
+    if (look->is_lone || (look->request.with_take && look->request.unneeded_count > 0) ||
+        (look->request.with_fit && are_pods_waiting(facts)))
+        return true;
+    for (size_t i = 0; i < look->request.member_count; i++) {
+        const struct as_pool_reading *reading = find_reading(look, i);
+        if (!reading || now_us - reading->at.us >= AS_POOL_READ_US)
+            return true;
+    }
+    return false;
+}
+
+static void facts_known(void *context, const struct as_cluster *facts, const struct as_error *error)
+{
+    struct look *look = context;
+    struct as_loop *loop = look->owner->env->loop;
+    look->ask = NULL;
+    if (!facts) {
+        look->survey.error = as_arena_strdup(&look->arena, error->text);
+        look->cluster = NULL;
+    }
+    if (!look->has_read && (!facts || must_read(look, facts)))
+        read_groups(look);
+    else if (!facts)
+        finish(look);
+    else if ((look->is_holding = as_cluster_watch_hold(look->cluster->watch)))
+        begin_survey(look, facts);
+    else
+        look->timer = loop->start_timer(loop, HOLD_RETRY_US, ask_facts, look);
+}
+
+/* ---- port ---- */
+
+static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                    const struct as_observe_request *request, as_target_observed_fn *done,
+                    void *context)
+{
+    struct pool *pool = (struct pool *)self;
+    struct look *look = as_xcalloc(1, sizeof(*look));
+    const char *cluster = request->pool->members[0].nodes->cluster;
+    look->owner = pool;
+    look->ticket = ticket;
+    look->observed = done;
+    look->context = context;
+    look->is_lone = ref->kind->has_nodes;
+    look->with_nodes = look->is_lone && request->with_nodes;
+    look->arena = AS_ARENA_INIT;
+    as_pool_request_copy(request->pool, &look->arena, &look->request);
+    LIST_INSERT_HEAD(&pool->looks, look, entry);
+    look->cluster = cluster ? as_clusters_find(pool->clusters, cluster) : NULL;
+    if (look->cluster && look->cluster->access) {
+        as_nodes_seer_restore(look->cluster->seer, request->templates, request->template_count);
+        ask_facts(look);
+        return;
+    }
+    look->survey.error = as_arena_strdup(&look->arena, look->cluster ? look->cluster->missing.text
+                                                                     : "there is no such cluster");
+    look->cluster = NULL;
+    read_groups(look);
+}
+
+/* Sizes are set by the groups. */
+static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+                  const struct as_scale_request *request, as_target_scaled_fn *done, void *context)
+{
+    abort();
+}
+
+static bool is_idle(const struct as_target_port *self)
+{
+    return LIST_EMPTY(&((const struct pool *)self)->looks);
+}
+
+static void close_port(struct as_target_port *self)
+{
+    struct pool *pool = (struct pool *)self;
+    struct look *look;
+    while ((look = LIST_FIRST(&pool->looks)))
+        free_look(look);
+    as_pool_groups_free(pool->groups);
+    free(pool);
+}
+
+struct as_target_port *as_pool_new(struct as_target_port *groups,
+                                   const struct as_clusters *clusters,
+                                   const struct as_access_env *env)
+{
+    struct pool *pool = as_xcalloc(1, sizeof(*pool));
+    pool->port = (struct as_target_port){observe, scale, is_idle, close_port, NULL};
+    pool->clusters = clusters;
+    pool->env = env;
+    pool->groups = as_pool_groups_new(groups, env);
+    LIST_INIT(&pool->looks);
+    return &pool->port;
+}

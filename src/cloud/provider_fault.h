@@ -1,0 +1,34 @@
+/*
+ * The result of a talk with a provider as an outcome of a target.
+ */
+#ifndef ALERTSCALER_SRC_CLOUD_PROVIDER_FAULT_H
+#define ALERTSCALER_SRC_CLOUD_PROVIDER_FAULT_H
+
+#include <alertscaler/cloud/provider_group.h>
+
+#include <alertscaler/kube/target_outcome.h>
+
+struct as_provider_call { /* for the action log */
+    char method[8], path[512];
+};
+
+/* The call is the talk's last request: its operation, and its address without the query, which may
+ * hold a secret. */
+void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_out,
+                   struct as_provider_call *call_out);
+
+/* After a POLL of an operation that has failed: the change was accepted, and counts. */
+void as_fault_take_end(const struct as_group_talk *talk, struct as_outcome *outcome_out);
+
+/* For a change that failed after a part of it was accepted: that part counts. */
+void as_fault_accept_part(struct as_outcome *outcome);
+
+/* How long to wait before asking the provider again: its Retry-After, but at least `least_us`. */
+int64_t as_fault_get_pause(const struct as_group_talk *talk, int64_t least_us) AS_MUST_USE;
+
+/* After a POLL: whether to poll again. The change was accepted; a failure to read the operation, a
+ * missing right or a forgotten operation says nothing about it. */
+bool as_fault_is_open(const struct as_group_talk *talk) AS_MUST_USE;    /* poll again */
+bool as_fault_has_failed(const struct as_group_talk *talk) AS_MUST_USE; /* the operation itself */
+
+#endif

@@ -1,0 +1,452 @@
+/*
+ * Placing pods: see the header. The nodes' order is that of `bins`: one small row for each run, so
+ * that a run without room is passed over without a look at the run itself.
+ *
+ * Shapes are worked on one after the other, each against all bins in their order. A shape that ends
+ * within a run splits it: nodes that are full of the shape, one node with the rest, untouched
+ * nodes.
+ */
+#include <alertscaler/cluster/node_pack.h>
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node_class.h"
+
+/* After so many shapes, bins that no remaining shape fits are dropped. */
+#define SWEEP_EVERY 16
+
+/* Amounts that are compared at once; all others by as_node_room_count. */
+struct as_pack_amounts {
+    int64_t cpu, memory, pods;
+};
+
+struct as_pack_bin {
+    struct as_pack_amounts left;
+    uint32_t run;
+    uint32_t class;
+};
+
+enum as_pack_verdict { VERDICT_UNKNOWN, VERDICT_ADMITTED, VERDICT_REFUSED };
+
+struct as_pack_work {
+    const struct as_res_names *names;
+    const struct as_pending *pending;
+    struct as_arena *arena;
+    uint64_t budget; /* fits left of the request's */
+    uint64_t slice;  /* fits left of the step's */
+
+    uint32_t *order; /* of shapes: indices into `pending`, only those with pods */
+    size_t order_count;
+    struct as_pack_amounts *least; /* of this shape and those behind it in the order */
+
+    struct as_pack_bin *bins;
+    size_t bin_count;
+    size_t run_max;
+    struct as_node_classes classes;
+    size_t classed; /* bins that have their class */
+
+    const struct as_node_shape *template_; /* of new nodes; NULL: none may come */
+    struct as_node_room empty;
+    uint64_t limit; /* new nodes that may still come */
+
+    /* The current shape */
+    size_t at;     /* in the order */
+    size_t bin_at; /* the next bin */
+    bool is_begun;
+    bool reads_name;
+    uint64_t texts; /* that as_node_admits compares, about */
+    struct as_pack_amounts needs;
+    uint8_t *verdicts; /* of enum as_pack_verdict, for each class */
+};
+
+static void spend(struct as_pack_work *work, uint64_t fits)
+{
+    work->budget -= fits < work->budget ? fits : work->budget;
+    work->slice -= fits < work->slice ? fits : work->slice;
+}
+
+/* Shapes */
+
+/* A request of 0 fits even on an overcommitted node. */
+static int64_t get_need(const struct as_pod_shape *shape, enum as_res resource)
+{
+    const int64_t amount = shape->requests.amount[resource];
+    return amount > 0 ? amount : INT64_MIN;
+}
+
+static struct as_pack_amounts get_needs(const struct as_pod_shape *shape)
+{
+    return (struct as_pack_amounts){.cpu = get_need(shape, AS_RES_CPU),
+                                    .memory = get_need(shape, AS_RES_MEMORY),
+                                    .pods = get_need(shape, AS_RES_PODS)};
+}
+
+static bool has_enough(const struct as_pack_amounts *left, const struct as_pack_amounts *needs)
+{
+    return left->cpu >= needs->cpu && left->memory >= needs->memory && left->pods >= needs->pods;
+}
+
+struct ranked {
+    double score;
+    uint32_t index;
+};
+
+static double get_share(const struct as_node_shape *node, const struct as_pod_shape *shape,
+                        enum as_res resource)
+{
+    const int64_t allocatable = node->allocatable.amount[resource];
+    return allocatable > 0 ? (double)shape->requests.amount[resource] / (double)allocatable : 0;
+}
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct ranked *left = a, *right = b;
+    if (left->score != right->score)
+        return left->score > right->score ? -1 : 1;
+    return left->index < right->index ? -1 : 1;
+}
+
+static void order_shapes(struct as_pack_work *work, const struct as_pack_request *request)
+{
+    const size_t count = request->pending_count;
+    struct ranked *ranked = as_arena_alloc(work->arena, count, sizeof(*ranked));
+    for (size_t i = 0; i < count; i++) {
+        const struct as_pod_shape *shape = request->pending[i].shape;
+        if (request->pending[i].count == 0)
+            continue;
+        struct ranked *item = &ranked[work->order_count++];
+        item->index = (uint32_t)i;
+        if (work->template_)
+            item->score = get_share(work->template_, shape, AS_RES_CPU) +
+                          get_share(work->template_, shape, AS_RES_MEMORY);
+    }
+    if (work->template_)
+        qsort(ranked, work->order_count, sizeof(*ranked), compare_ranked);
+    work->order = as_arena_alloc(work->arena, work->order_count, sizeof(*work->order));
+    for (size_t i = 0; i < work->order_count; i++)
+        work->order[i] = ranked[i].index;
+}
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void find_least(struct as_pack_work *work)
+{
+    struct as_pack_amounts least = {INT64_MAX, INT64_MAX, INT64_MAX};
+    work->least = as_arena_alloc(work->arena, work->order_count, sizeof(*work->least));
+    for (size_t i = work->order_count; i-- > 0;) {
+        const struct as_pack_amounts needs = get_needs(work->pending[work->order[i]].shape);
+        least.cpu = min(least.cpu, needs.cpu);
+        least.memory = min(least.memory, needs.memory);
+        least.pods = min(least.pods, needs.pods);
+        work->least[i] = least;
+    }
+}
+
+/* Runs and bins */
+
+static void set_left(struct as_pack_bin *bin, const struct as_node_room *room)
+{
+    const int64_t *left = room->left.amount;
+    bin->left = (struct as_pack_amounts){left[AS_RES_CPU], left[AS_RES_MEMORY], left[AS_RES_PODS]};
+}
+
+/* A room of its own; guests are shared until one is added. */
+static struct as_node_room share_room(const struct as_node_room *room)
+{
+    struct as_node_room copy = *room;
+    copy.guest_capacity = copy.guest_count;
+    return copy;
+}
+
+/* Inserts a copy of the run, with its bin, at the place `at` of the order. */
+static struct as_node_run *insert_run(struct as_pack *pack, size_t at,
+                                      const struct as_node_run *run, uint32_t class)
+{
+    struct as_pack_work *work = pack->work;
+    struct as_pack_bin *bin = &work->bins[at];
+    struct as_node_run *added = &pack->runs[pack->run_count];
+    assert(pack->run_count < work->run_max);
+    memmove(bin + 1, bin, (work->bin_count - at) * sizeof(*bin));
+    work->bin_count++;
+    *added = *run;
+    added->room = share_room(&run->room);
+    *bin = (struct as_pack_bin){.run = (uint32_t)pack->run_count++, .class = class};
+    set_left(bin, &added->room);
+    return added;
+}
+
+/* The bin keeps the first `count` nodes of its run; a new bin behind it gets the others. */
+static void split_run(struct as_pack *pack, size_t at, uint64_t count)
+{
+    const struct as_pack_bin *bin = &pack->work->bins[at];
+    struct as_node_run *run = &pack->runs[bin->run];
+    if (run->count == count)
+        return;
+    struct as_node_run *rest = insert_run(pack, at + 1, run, bin->class);
+    rest->count = run->count - count;
+    run->count = count;
+}
+
+/* Places `count` pods of the current shape on each node of a bin's run. */
+static void take(struct as_pack *pack, size_t at, uint64_t count)
+{
+    struct as_pack_work *work = pack->work;
+    const uint32_t index = work->order[work->at];
+    struct as_node_run *run = &pack->runs[work->bins[at].run];
+    as_node_room_take(&run->room, work->names, work->pending[index].shape, count, work->arena);
+    run->received += count;
+    set_left(&work->bins[at], &run->room);
+    pack->left[index] -= count * run->count;
+}
+
+/* Places pods of the current shape on a bin: `each` on every node, until the pods run out. The last
+ * of these nodes may get fewer. `each` is above 0, and at most the number of pods. */
+static void fill(struct as_pack *pack, size_t at, uint64_t each)
+{
+    const struct as_pack_work *work = pack->work;
+    const uint64_t pods = pack->left[work->order[work->at]];
+    const uint64_t nodes = pack->runs[work->bins[at].run].count, full = pods / each;
+    if (full < nodes) {
+        split_run(pack, at, full);
+        if (pods % each > 0) {
+            split_run(pack, at + 1, 1);
+            take(pack, at + 1, pods % each);
+        }
+    }
+    take(pack, at, each);
+}
+
+/* Drops bins that no remaining shape fits. */
+static void sweep(struct as_pack_work *work)
+{
+    const struct as_pack_amounts *least = &work->least[work->at];
+    size_t kept = 0;
+    for (size_t i = 0; i < work->bin_count; i++)
+        if (has_enough(&work->bins[i].left, least))
+            work->bins[kept++] = work->bins[i];
+    work->bin_count = kept;
+}
+
+/* The current shape */
+
+static uint64_t count_texts(const struct as_pod_shape *shape)
+{
+    uint64_t texts = shape->toleration_count + (shape->selector ? shape->selector->count : 0);
+    for (size_t i = 0; i < shape->term_count; i++)
+        for (size_t k = 0; k < shape->terms[i].count; k++)
+            texts += 1 + shape->terms[i].requirements[k].value_count;
+    return texts;
+}
+
+static bool is_admitted(struct as_pack_work *work, const struct as_node_shape *node,
+                        uint8_t *verdict, const struct as_pod_shape *shape)
+{
+    if (*verdict == VERDICT_UNKNOWN || work->reads_name) {
+        spend(work, work->texts + node->taint_count);
+        *verdict = as_node_admits(node, shape) == AS_FITS ? VERDICT_ADMITTED : VERDICT_REFUSED;
+    }
+    return *verdict == VERDICT_ADMITTED;
+}
+
+static uint64_t count_room(struct as_pack_work *work, const struct as_node_room *room,
+                           const struct as_pod_shape *shape, uint64_t wanted)
+{
+    spend(work, room->guest_count * (1 + shape->port_count));
+    return as_node_room_count(room, work->names, shape, wanted, NULL);
+}
+
+static size_t find_bin(const struct as_pack_bin *bins, size_t at, size_t end,
+                       struct as_pack_amounts needs)
+{
+    while (at < end && !has_enough(&bins[at].left, &needs))
+        at++;
+    return at;
+}
+
+static void begin_shape(struct as_pack_work *work, const struct as_pod_shape *shape)
+{
+    spend(work, 1);
+    work->is_begun = true;
+    work->bin_at = 0;
+    work->needs = get_needs(shape);
+    work->texts = count_texts(shape);
+    work->reads_name = as_pod_shape_reads_name(shape);
+    memset(work->verdicts, VERDICT_UNKNOWN, work->classes.count);
+    if (work->at % SWEEP_EVERY == SWEEP_EVERY - 1)
+        sweep(work);
+}
+
+/* Looks for room on the bins from `bin_at` on, as long as the slice lasts. */
+static void place_on_bins(struct as_pack *pack, const struct as_pod_shape *shape, uint64_t *left)
+{
+    struct as_pack_work *work = pack->work;
+    while (work->slice > 0 && *left > 0 && work->bin_at < work->bin_count) {
+        const size_t more = work->bin_count - work->bin_at;
+        const size_t end = work->bin_at + (work->slice < more ? (size_t)work->slice : more);
+        const size_t found = find_bin(work->bins, work->bin_at, end, work->needs);
+        spend(work, found - work->bin_at + (found < end));
+        work->bin_at = found;
+        if (found == end)
+            continue;
+        const struct as_pack_bin *bin = &work->bins[found];
+        const struct as_node_run *run = &pack->runs[bin->run];
+        if (is_admitted(work, run->node, &work->verdicts[bin->class], shape)) {
+            uint64_t each = count_room(work, &run->room, shape, *left);
+            if (each > 0)
+                fill(pack, found, each);
+        }
+        work->bin_at++;
+    }
+}
+
+/* The remaining pods go to new nodes: one more run, which is filled like the others. */
+static void place_on_new(struct as_pack *pack, const struct as_pod_shape *shape,
+                         const uint64_t *left)
+{
+    struct as_pack_work *work = pack->work;
+    spend(work, 1);
+    if (!is_admitted(work, work->template_, &work->verdicts[0], shape))
+        return;
+    const uint64_t each = count_room(work, &work->empty, shape, *left);
+    if (each == 0)
+        return;
+    const uint64_t wanted = *left / each + (*left % each > 0);
+    const uint64_t nodes = wanted < work->limit ? wanted : work->limit;
+    pack->is_at_limit |= wanted > nodes;
+    if (nodes == 0)
+        return;
+    const size_t at = work->bin_count;
+    insert_run(pack, at,
+               &(struct as_node_run){.node = work->template_, .room = work->empty, .count = nodes},
+               0);
+    fill(pack, at, each);
+    pack->nodes += nodes;
+    work->limit -= nodes;
+}
+
+static void work_on_shape(struct as_pack *pack)
+{
+    struct as_pack_work *work = pack->work;
+    const uint32_t index = work->order[work->at];
+    const struct as_pod_shape *shape = work->pending[index].shape;
+    uint64_t *left = &pack->left[index];
+    if (!work->is_begun)
+        begin_shape(work, shape);
+    place_on_bins(pack, shape, left);
+    if (*left > 0 && (work->bin_at < work->bin_count || work->slice == 0))
+        return; /* in the next step */
+    if (*left > 0 && work->template_)
+        place_on_new(pack, shape, left);
+    work->is_begun = false;
+    work->at++;
+}
+
+/* The work */
+
+static void init(struct as_pack *pack, const struct as_pack_request *request, size_t run_max,
+                 const struct as_pack_work *first, struct as_arena *arena)
+{
+    struct as_pack_work *work = as_arena_alloc(arena, 1, sizeof(*work));
+    *pack = (struct as_pack){.work = work};
+    *work = *first;
+    work->names = request->names;
+    work->pending = request->pending;
+    work->arena = arena;
+    work->budget = request->fits;
+    pack->left = as_arena_alloc(arena, request->pending_count, sizeof(*pack->left));
+    for (size_t i = 0; i < request->pending_count; i++)
+        pack->left[i] = request->pending[i].count;
+    order_shapes(work, request);
+    find_least(work);
+    work->run_max = run_max;
+    pack->runs = as_arena_alloc(arena, run_max, sizeof(*pack->runs));
+    work->bins = as_arena_alloc(arena, run_max, sizeof(*work->bins));
+}
+
+/* A shape adds at most two runs: it either splits the run in which it ends, or ends on new nodes.
+ */
+static size_t count_splits(const struct as_pack_request *request, uint64_t nodes)
+{
+    const uint64_t most = 2 * (uint64_t)request->pending_count;
+    return (size_t)(nodes < most ? nodes : most);
+}
+
+void as_pack_init_on_nodes(struct as_pack *pack, const struct as_pack_request *request,
+                           const struct as_node_run *runs, size_t run_count, struct as_arena *arena)
+{
+    uint64_t others = 0; /* nodes that are not the first of their run */
+    for (size_t i = 0; i < run_count; i++) {
+        assert(runs[i].count > 0);
+        if (__builtin_add_overflow(others, runs[i].count - 1, &others))
+            others = UINT64_MAX;
+    }
+    init(pack, request, run_count + count_splits(request, others),
+         &(struct as_pack_work){.template_ = NULL}, arena);
+    struct as_pack_work *work = pack->work;
+    for (size_t i = 0; i < run_count; i++)
+        insert_run(pack, i, &runs[i], 0);
+    as_node_classes_init(&work->classes, request->pending, request->pending_count, run_count,
+                         arena);
+    work->verdicts = as_arena_alloc(arena, run_count, sizeof(*work->verdicts));
+}
+
+void as_pack_init_on_new(struct as_pack *pack, const struct as_pack_request *request,
+                         const struct as_node_shape *node, const struct as_node_room *empty,
+                         uint64_t limit, struct as_arena *arena)
+{
+    init(pack, request, count_splits(request, limit),
+         &(struct as_pack_work){
+             .template_ = node,
+             .empty = empty ? share_room(empty) : (struct as_node_room){.left = node->allocatable},
+             .limit = limit,
+         },
+         arena);
+    pack->work->classes.count = 1; /* all new nodes are alike */
+    pack->work->verdicts = as_arena_alloc(arena, 1, sizeof(*pack->work->verdicts));
+}
+
+static void class_bins(struct as_pack *pack)
+{
+    struct as_pack_work *work = pack->work;
+    for (; work->classed < work->bin_count && work->slice > 0; work->classed++) {
+        struct as_pack_bin *bin = &work->bins[work->classed];
+        const struct as_node_shape *node = pack->runs[bin->run].node;
+        bin->class = as_node_classes_take(&work->classes, node);
+        spend(work, 1 + work->classes.key_count + node->taint_count);
+    }
+}
+
+bool as_pack_step(struct as_pack *pack, uint64_t fits)
+{
+    struct as_pack_work *work = pack->work;
+    const uint64_t before = work->budget;
+    work->slice = fits < before ? fits : before;
+    if (work->at == 0 && !work->is_begun)
+        class_bins(pack);
+    while (work->slice > 0 && work->at < work->order_count)
+        work_on_shape(pack);
+    pack->fits += before - work->budget;
+    pack->is_cut = work->at < work->order_count && work->budget == 0;
+    return work->at == work->order_count || pack->is_cut;
+}
+
+uint64_t as_pack_get_placed(const struct as_pack *pack, struct as_resources *requests_out)
+{
+    const struct as_pack_work *work = pack->work;
+    uint64_t placed = 0;
+    *requests_out = (struct as_resources){.amount = {0}};
+    for (size_t i = 0; i < work->order_count; i++) {
+        const struct as_pending *pending = &work->pending[work->order[i]];
+        const uint64_t count = pending->count - pack->left[work->order[i]];
+        placed += count;
+        for (size_t k = 0; k < work->names->count; k++)
+            requests_out->amount[k] =
+                as_amount_add(requests_out->amount[k], pending->shape->requests.amount[k], count);
+    }
+    return placed;
+}

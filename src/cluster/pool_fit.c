@@ -1,0 +1,541 @@
+/*
+ * `fit`: new nodes for pods that wait. First they are placed on what is on its way, in all groups
+ * of the cluster; then every open group of the pool is estimated; the filters choose one, caps and
+ * similar groups follow. One look chooses one option: who is left waits for the next.
+ *
+ * A group lends its room to similar ones and shares their nodes only where its new nodes would take
+ * every shape that theirs take.
+ */
+#include "pool_work.h"
+
+#include <stdlib.h>
+
+#include <alertscaler/cluster/node_sums.h>
+
+#define PLACE_FITS    (AS_PACK_FITS_MAX / 4) /* on what is on its way */
+#define ESTIMATE_FITS (AS_PACK_FITS_MAX / 2) /* of all groups */
+
+static const struct as_survey_group *get_group(const struct as_pool_work *work, size_t group)
+{
+    return &work->survey->groups[group];
+}
+
+static size_t get_pair(const struct as_pool_work *work, size_t entry, size_t group)
+{
+    return entry * work->survey->group_count + group;
+}
+
+static bool is_open(const struct as_pool_work *work, size_t group)
+{
+    return get_group(work, group)->is_member &&
+           work->plan.groups[group].skipped == AS_REASON_SCALED;
+}
+
+static bool is_known(const struct as_survey_group *group)
+{
+    return group->template_.source != AS_NODE_TEMPLATE_NONE;
+}
+
+/* Whether the group may be asked for the entry's pods. */
+static bool may_ask(const struct as_pool_work *work, size_t entry, size_t group)
+{
+    const size_t pair = get_pair(work, entry, group);
+    return work->fit.pending[entry].count > 0 && work->fit.misfits[pair] == AS_FITS &&
+           !work->fit.in_vain[pair];
+}
+
+/* What is closed */
+
+/* Nodes that a group has requested, or may have requested, and that are not there; below 0: those
+ * that leave. A group that cannot be read may have what it had. */
+static int64_t count_lacking(const struct as_survey_group *group)
+{
+    if (group->size >= 0)
+        return (int64_t)group->size + group->in_doubt - group->nodes;
+    return group->last_size > group->nodes ? group->last_size - group->nodes : 0;
+}
+
+/* What a group has at its size: nodes that are not there yet are like its template, those that
+ * leave are like the average. */
+static int64_t get_total(const struct as_survey_group *group, int64_t all, enum as_res resource)
+{
+    const int64_t lacking = count_lacking(group);
+    const int64_t average = pool_get_average(all, group->nodes);
+    const int64_t each =
+        lacking > 0 && is_known(group) ? group->template_.capacity.amount[resource] : average;
+    return as_amount_add(all, lacking > 0 ? each : -each,
+                         (uint64_t)(lacking > 0 ? lacking : -lacking));
+}
+
+static int64_t get_left(int64_t max, int64_t total)
+{
+    return max == AS_POOL_NO_CAP ? AS_POOL_NO_CAP : max - total;
+}
+
+static void init_caps(struct as_pool_work *work)
+{
+    const struct as_pool_config *config = work->request.config;
+    int64_t cpu = 0, memory = 0, unknown = 0;
+    for (size_t i = 0; i < work->survey->group_count; i++) {
+        const struct as_survey_group *group = get_group(work, i);
+        if (!group->is_member)
+            continue;
+        unknown += group->size < 0 ? count_lacking(group) : group->in_doubt;
+        cpu = as_amount_add(cpu, get_total(group, group->cpu, AS_RES_CPU), 1);
+        memory = as_amount_add(memory, get_total(group, group->memory, AS_RES_MEMORY), 1);
+    }
+    work->fit.caps = (struct as_pool_caps){
+        .nodes = (int64_t)work->request.terms.max - work->plan.size - unknown,
+        .cpu = get_left(config->cpu.max, cpu),
+        .memory = get_left(config->memory.max, memory),
+    };
+}
+
+static enum as_reason get_closed(const struct as_pool_work *work,
+                                 const struct as_survey_group *group)
+{
+    if (group->closed != AS_REASON_SCALED)
+        return group->closed;
+    if (group->size < 0)
+        return AS_REASON_UNREACHABLE;
+    if (!is_known(group))
+        return AS_REASON_NO_TEMPLATE;
+    if ((int64_t)group->size + group->in_doubt >= group->max ||
+        as_pool_cap(&work->fit.caps, &group->template_.capacity, 1) == 0)
+        return AS_REASON_AT_MAX;
+    return AS_REASON_SCALED;
+}
+
+/* What is on its way */
+
+static void begin_pack_on_coming(struct as_pool_work *work)
+{
+    const struct as_survey *survey = work->survey;
+    struct as_node_run *runs = as_arena_alloc(work->arena, survey->group_count, sizeof(*runs));
+    const struct as_pack_request request = {.names = &survey->resources,
+                                            .pending = work->fit.pending,
+                                            .pending_count = work->fit.count,
+                                            .fits = PLACE_FITS};
+    size_t count = 0;
+    for (size_t i = 0; i < survey->group_count; i++) {
+        const struct as_survey_group *group = get_group(work, i);
+        if (group->coming <= 0 || !is_known(group))
+            continue;
+        runs[count++] = (struct as_node_run){.node = &group->template_.shape,
+                                             .room = work->fit.rooms[i],
+                                             .count = (uint64_t)group->coming};
+    }
+    as_pack_init_on_nodes(&work->fit.pack, &request, runs, count, work->arena);
+}
+
+/* On a new node, too, a pod has no host port that one of the DaemonSets has. */
+static void make_rooms(struct as_pool_work *work)
+{
+    const size_t count = work->survey->group_count;
+    work->fit.rooms = as_arena_alloc(work->arena, count, sizeof(*work->fit.rooms));
+    for (size_t i = 0; i < count; i++) {
+        const struct as_node_template *template_ = &get_group(work, i)->template_;
+        struct as_node_room *room = &work->fit.rooms[i];
+        room->left = template_->shape.allocatable;
+        if (template_->port_count == 0)
+            continue;
+        struct as_pod_shape *daemons = as_arena_alloc(work->arena, 1, sizeof(*daemons));
+        daemons->ports = template_->ports;
+        daemons->port_count = template_->port_count;
+        room->guests = as_arena_alloc(work->arena, 1, sizeof(*room->guests));
+        room->guests[0] = daemons;
+        room->guest_count = room->guest_capacity = 1;
+    }
+}
+
+bool pool_fit_begin(struct as_pool_work *work)
+{
+    const struct as_survey *survey = work->survey;
+    struct pool_fit *fit = &work->fit;
+    const struct as_survey_pods *ordered =
+        work->request.version < 3
+            ? pool_sort_pods(survey, survey->pending, survey->pending_count, work->arena)
+            : survey->pending;
+    const size_t groups = survey->group_count;
+    fit->count = survey->pending_count;
+    fit->shapes = as_arena_alloc(work->arena, fit->count, sizeof(*fit->shapes));
+    fit->pending = as_arena_alloc(work->arena, fit->count, sizeof(*fit->pending));
+    for (size_t i = 0; i < fit->count; i++) {
+        fit->shapes[i] = ordered[i].shape;
+        fit->pending[i] =
+            (struct as_pending){&survey->shapes[ordered[i].shape].pod, ordered[i].count};
+    }
+    fit->misfits = as_arena_alloc(work->arena, fit->count * groups, sizeof(*fit->misfits));
+    fit->in_vain = as_arena_alloc(work->arena, fit->count * groups, sizeof(*fit->in_vain));
+    fit->left = as_arena_alloc(work->arena, groups, sizeof(*fit->left));
+    fit->with_free_pods = work->request.version < 3;
+    make_rooms(work);
+    init_caps(work);
+    size_t open = 0;
+    for (size_t i = 0; i < groups; i++) {
+        if (get_group(work, i)->is_member)
+            work->plan.groups[i].skipped = get_closed(work, get_group(work, i));
+        open += is_open(work, i);
+    }
+    fit->share = ESTIMATE_FITS / (open > 0 ? open : 1);
+    begin_pack_on_coming(work);
+    pool_spend(work, 100 * (fit->count + groups + 1));
+    return true;
+}
+
+/* True: the pack is done. */
+static bool step_pack(struct as_pool_work *work)
+{
+    struct as_pack *pack = &work->fit.pack;
+    const uint64_t before = pack->fits;
+    const bool is_done = as_pack_step(pack, work->slice);
+    pool_spend(work, pack->fits - before + 1);
+    work->plan.is_cut |= is_done && pack->is_cut;
+    return is_done;
+}
+
+/* If the work was cut here, pods that have a place may be among the others: nobody is asked. */
+bool pool_fit_place(struct as_pool_work *work)
+{
+    struct pool_fit *fit = &work->fit;
+    if (!step_pack(work))
+        return false;
+    for (size_t i = 0; i < fit->count; i++)
+        fit->pending[i].count = fit->pack.is_cut ? 0 : fit->pack.left[i];
+    return true;
+}
+
+/* Shapes and templates */
+
+static uint64_t count_texts(const struct as_pod_shape *shape, const struct as_node_shape *node)
+{
+    uint64_t texts = node->taint_count * (1 + shape->toleration_count);
+    texts += shape->selector ? shape->selector->count : 0;
+    for (size_t i = 0; i < shape->term_count; i++)
+        for (size_t k = 0; k < shape->terms[i].count; k++)
+            texts += 1 + shape->terms[i].requirements[k].value_count;
+    return texts;
+}
+
+static enum as_misfit get_misfit(const struct as_pool_work *work, size_t group,
+                                 const struct as_pod_shape *shape)
+{
+    enum as_misfit misfit = as_node_admits(&get_group(work, group)->template_.shape, shape);
+    if (misfit == AS_FITS && as_node_room_count(&work->fit.rooms[group], &work->survey->resources,
+                                                shape, 1, &misfit) > 0)
+        return AS_FITS;
+    return misfit;
+}
+
+static void look(struct as_pool_work *work, size_t entry, size_t group)
+{
+    struct pool_fit *fit = &work->fit;
+    const struct as_node_shape *node = &get_group(work, group)->template_.shape;
+    const struct as_pod_shape *shape = fit->pending[entry].shape;
+    const size_t pair = get_pair(work, entry, group);
+    if (fit->pending[entry].count == 0 || !get_group(work, group)->is_member)
+        return;
+    if (is_known(get_group(work, group)))
+        fit->misfits[pair] = (uint8_t)get_misfit(work, group, shape);
+    fit->in_vain[pair] = pool_asked_in_vain(work, fit->shapes[entry], (uint32_t)group);
+    pool_spend(work,
+               10 + count_texts(shape, node) + (shape->unchecked ? work->plan.asked_count : 0));
+}
+
+static bool is_listed(const struct as_pool_work *work, size_t entry, size_t group)
+{
+    return work->fit.pending[entry].count > 0 && get_group(work, group)->is_member &&
+           is_known(get_group(work, group));
+}
+
+static void list_shapes(struct as_pool_work *work)
+{
+    const struct pool_fit *fit = &work->fit;
+    struct as_pool_plan *plan = &work->plan;
+    const size_t groups = work->survey->group_count, all = fit->count * groups;
+    plan->shapes =
+        as_arena_alloc(work->arena, all < AS_POOL_SHAPE_PLANS_MAX ? all : AS_POOL_SHAPE_PLANS_MAX,
+                       sizeof(*plan->shapes));
+    for (size_t pair = 0; pair < all && plan->shape_count < AS_POOL_SHAPE_PLANS_MAX; pair++)
+        if (is_listed(work, pair / groups, pair % groups))
+            plan->shapes[plan->shape_count++] =
+                (struct as_pool_shape_plan){.shape = fit->shapes[pair / groups],
+                                            .group = (uint32_t)(pair % groups),
+                                            .misfit = (enum as_misfit)fit->misfits[pair],
+                                            .is_in_vain = fit->in_vain[pair]};
+}
+
+bool pool_fit_look(struct as_pool_work *work)
+{
+    struct pool_fit *fit = &work->fit;
+    const size_t groups = work->survey->group_count;
+    pool_spend(work, 1);
+    if (fit->at < fit->count * groups) {
+        look(work, fit->at / groups, fit->at % groups);
+        fit->at++;
+        return false;
+    }
+    list_shapes(work);
+    fit->at = 0;
+    return true;
+}
+
+/* Estimates */
+
+static bool takes_all(const struct as_pool_work *work, size_t group, size_t other)
+{
+    for (size_t i = 0; i < work->fit.count; i++)
+        if (may_ask(work, i, group) && !may_ask(work, i, other))
+            return false;
+    return true;
+}
+
+static bool is_similar(const struct as_pool_work *work, size_t group, size_t other)
+{
+    const struct as_pool_config *config = work->request.config;
+    const struct as_node_template *one = &get_group(work, group)->template_;
+    const struct as_node_template *two = &get_group(work, other)->template_;
+    return as_pool_is_similar(one, two, &work->survey->resources,
+                              (const char *const *)config->ignore_labels,
+                              config->ignore_label_count) &&
+           (!work->fit.with_free_pods || as_pool_has_similar_pods(one, two));
+}
+
+static bool may_share(const struct as_pool_work *work, size_t group, size_t other)
+{
+    return work->request.config->balance && other != group && is_open(work, other) &&
+           is_similar(work, group, other) && takes_all(work, group, other);
+}
+
+static uint64_t get_limit(const struct as_pool_work *work, size_t group)
+{
+    int64_t room = 0;
+    for (size_t i = 0; i < work->survey->group_count; i++)
+        if (i == group || may_share(work, group, i))
+            room += get_group(work, i)->max - (int64_t)get_group(work, i)->size;
+    if (room > work->fit.caps.nodes)
+        room = work->fit.caps.nodes;
+    return room < AS_PACK_NODES_MAX ? (uint64_t)room : AS_PACK_NODES_MAX;
+}
+
+static void begin_estimate(struct as_pool_work *work, size_t group)
+{
+    struct pool_fit *fit = &work->fit;
+    struct as_pending *pending = as_arena_alloc(work->arena, fit->count, sizeof(*pending));
+    const struct as_pack_request request = {.names = &work->survey->resources,
+                                            .pending = pending,
+                                            .pending_count = fit->count,
+                                            .fits = fit->share};
+    for (size_t i = 0; i < fit->count; i++)
+        pending[i] = (struct as_pending){fit->pending[i].shape,
+                                         may_ask(work, i, group) ? fit->pending[i].count : 0};
+    as_pack_init_on_new(&fit->pack, &request, &get_group(work, group)->template_.shape,
+                        &fit->rooms[group], get_limit(work, group), work->arena);
+    pool_spend(work, 50 * fit->count + 1000 * work->survey->group_count);
+}
+
+static bool has_accelerator(const struct as_res_names *names, const struct as_resources *node)
+{
+    for (size_t i = AS_RES_NAMED; i < names->count; i++)
+        if (node->amount[i] > 0 && as_resource_is_accelerator(names->name[i]))
+            return true;
+    return false;
+}
+
+static void end_estimate(struct as_pool_work *work, size_t index)
+{
+    struct pool_fit *fit = &work->fit;
+    const struct as_survey_group *group = get_group(work, index);
+    const struct as_resources *node = &group->template_.capacity;
+    struct as_pool_option *option = &work->plan.groups[index].option;
+    struct as_resources requests;
+    *option = (struct as_pool_option){
+        .nodes = fit->pack.nodes,
+        .pods = as_pack_get_placed(&fit->pack, &requests),
+        .node_cpu = node->amount[AS_RES_CPU],
+        .node_memory = node->amount[AS_RES_MEMORY],
+        .has_gpu = has_accelerator(&work->survey->resources, node),
+        .has_priority = group->has_priority,
+        .priority = group->priority,
+        .has_price = group->has_price,
+        .price = group->price,
+    };
+    option->pods_cpu = requests.amount[AS_RES_CPU];
+    option->pods_memory = requests.amount[AS_RES_MEMORY];
+    work->plan.groups[index].has_option = option->nodes > 0 && option->pods > 0;
+    fit->left[index] = fit->pack.left;
+}
+
+bool pool_fit_estimate(struct as_pool_work *work)
+{
+    struct pool_fit *fit = &work->fit;
+    if (fit->at == work->survey->group_count)
+        return true;
+    if (!fit->is_packing && is_open(work, fit->at)) {
+        begin_estimate(work, fit->at);
+        fit->is_packing = true;
+    } else if (!fit->is_packing) {
+        fit->at++;
+        pool_spend(work, 1);
+    } else if (step_pack(work)) {
+        end_estimate(work, fit->at++);
+        fit->is_packing = false;
+    }
+    return false;
+}
+
+/* The choice */
+
+static size_t choose(struct as_pool_work *work)
+{
+    const struct as_pool_config *config = work->request.config;
+    const size_t count = work->survey->group_count;
+    struct as_pool_option *options = as_arena_alloc(work->arena, count, sizeof(*options));
+    const struct as_pool_choice choice = {
+        .filters = config->choose,
+        .filter_count = config->choose_count,
+        .cpu_price = config->cpu_price,
+        .memory_price = config->memory_price,
+        .cluster_nodes = work->survey->cluster_nodes,
+        .seed = work->survey->seed,
+    };
+    for (size_t i = 0; i < count; i++)
+        options[i] = work->plan.groups[i].option;
+    const size_t chosen = as_pool_choose(&choice, options, count);
+    for (size_t i = 0; i < count; i++)
+        work->plan.groups[i].option = options[i];
+    return chosen;
+}
+
+/* The chosen group and those that share its nodes. */
+struct sharers {
+    struct as_pool_share *shares;
+    uint32_t *groups;
+    size_t count;
+    struct as_resources largest; /* of their new nodes: cpu and memory */
+};
+
+static void add_sharer(const struct as_pool_work *work, struct sharers *sharers, size_t index)
+{
+    const struct as_survey_group *group = get_group(work, index);
+    sharers->groups[sharers->count] = (uint32_t)index;
+    sharers->shares[sharers->count++] =
+        (struct as_pool_share){.size = group->size, .max = group->max};
+    for (size_t i = AS_RES_CPU; i <= AS_RES_MEMORY; i++)
+        if (group->template_.capacity.amount[i] > sharers->largest.amount[i])
+            sharers->largest.amount[i] = group->template_.capacity.amount[i];
+}
+
+/* Pods of shapes that were not checked fully, and that got a place. */
+static void note_asked(struct as_pool_work *work, size_t chosen, uint32_t group)
+{
+    const struct pool_fit *fit = &work->fit;
+    for (size_t i = 0; i < fit->count; i++)
+        if (fit->pending[i].shape->unchecked && may_ask(work, i, chosen) &&
+            fit->left[chosen][i] < fit->pending[i].count)
+            pool_asked_add(work, fit->shapes[i], group);
+}
+
+/* Returns how many nodes the pool gets. */
+static uint64_t share_out(struct as_pool_work *work, size_t chosen)
+{
+    const size_t count = work->survey->group_count;
+    struct sharers sharers = {
+        .shares = as_arena_alloc(work->arena, count, sizeof(*sharers.shares)),
+        .groups = as_arena_alloc(work->arena, count, sizeof(*sharers.groups)),
+    };
+    add_sharer(work, &sharers, chosen);
+    for (size_t i = 0; i < count; i++)
+        if (may_share(work, chosen, i))
+            add_sharer(work, &sharers, i);
+    const uint64_t nodes =
+        as_pool_cap(&work->fit.caps, &sharers.largest, work->plan.groups[chosen].option.nodes);
+    const uint64_t added = as_pool_balance(sharers.shares, sharers.count, nodes);
+    for (size_t i = 0; i < sharers.count; i++) {
+        if (sharers.shares[i].added == 0)
+            continue;
+        work->plan.groups[sharers.groups[i]].fit += sharers.shares[i].added;
+        note_asked(work, chosen, sharers.groups[i]);
+    }
+    return added;
+}
+
+/* Why nothing grows, where pods wait. */
+
+static bool could_take_any(const struct as_pool_work *work, size_t group)
+{
+    for (size_t i = 0; i < work->fit.count; i++)
+        if (may_ask(work, i, group))
+            return true;
+    return false;
+}
+
+/* That of the first closed group that would take a pod; then of one without a template. */
+static enum as_reason find_obstacle(const struct as_pool_work *work)
+{
+    enum as_reason unknown = AS_REASON_NO_GROUP;
+    for (size_t i = 0; i < work->survey->group_count; i++) {
+        const enum as_reason skipped = work->plan.groups[i].skipped;
+        if (skipped == AS_REASON_SCALED)
+            continue;
+        if (is_known(get_group(work, i)) && could_take_any(work, i))
+            return skipped;
+        if (!is_known(get_group(work, i)) && unknown == AS_REASON_NO_GROUP)
+            unknown = skipped;
+    }
+    return work->plan.is_cut ? AS_REASON_NO_CHANGE : unknown;
+}
+
+static bool is_homeless(const struct as_pool_work *work, size_t entry)
+{
+    for (size_t i = 0; i < work->survey->group_count; i++)
+        if (get_group(work, i)->is_member &&
+            (!is_known(get_group(work, i)) ||
+             work->fit.misfits[get_pair(work, entry, i)] == AS_FITS))
+            return false;
+    return true;
+}
+
+static int compare_pods(const void *a, const void *b)
+{
+    const struct as_survey_pods *left = a, *right = b;
+    return (left->shape > right->shape) - (left->shape < right->shape);
+}
+
+/* Returns how many pods wait. */
+static uint64_t list_homeless(struct as_pool_work *work)
+{
+    struct as_pool_plan *plan = &work->plan;
+    const struct pool_fit *fit = &work->fit;
+    struct as_survey_pods *homeless = as_arena_alloc(work->arena, fit->count, sizeof(*homeless));
+    uint64_t waiting = 0;
+    for (size_t i = 0; i < fit->count; i++) {
+        waiting += fit->pending[i].count;
+        if (fit->pending[i].count == 0 || !is_homeless(work, i))
+            continue;
+        plan->homeless += fit->pending[i].count;
+        homeless[plan->homeless_count++] =
+            (struct as_survey_pods){fit->shapes[i], (uint32_t)fit->pending[i].count};
+    }
+    if (plan->homeless_count > 1)
+        qsort(homeless, plan->homeless_count, sizeof(*homeless), compare_pods);
+    plan->homeless_pods = homeless;
+    return waiting;
+}
+
+bool pool_fit_choose(struct as_pool_work *work)
+{
+    struct as_pool_plan *plan = &work->plan;
+    const uint64_t waiting = list_homeless(work);
+    pool_spend(work, 1);
+    plan->chosen = choose(work);
+    const uint64_t added = plan->chosen == AS_POOL_NO_OPTION ? 0 : share_out(work, plan->chosen);
+    plan->fit_size += (int32_t)added;
+    if (added > 0)
+        plan->fit_reason = AS_REASON_SCALED;
+    else if (plan->chosen != AS_POOL_NO_OPTION)
+        plan->fit_reason = AS_REASON_AT_MAX;
+    else if (waiting > 0)
+        plan->fit_reason = find_obstacle(work);
+    return true;
+}

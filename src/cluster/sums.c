@@ -1,0 +1,191 @@
+/*
+ * Sums over nodes, and the values made of them: see the header.
+ */
+#include <alertscaler/cluster/node_sums.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include <alertscaler/cluster/pool.h>
+
+#define MISSING_FORMAT "node %s: allocatable %s is missing or 0"
+
+static const char *const resource_words[AS_RESOURCE_COUNT] = {
+    [AS_RES_CPU] = "cpu",
+    [AS_RES_MEMORY] = "memory",
+};
+
+static bool has_allocatable(const struct as_node_fact *node, size_t resource)
+{
+    const bool has = resource == AS_RES_CPU ? node->has_cpu : node->has_memory;
+
+    return has && node->allocatable.amount[resource] > 0;
+}
+
+static double get_larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* The source `nodes` */
+
+/* Targets with this source have no pool, and its default for expendable pods. */
+bool as_pod_needs_nodes(const struct as_pod_shape *shape)
+{
+    return shape->eviction != AS_EVICTION_DAEMON && shape->eviction != AS_EVICTION_MIRROR &&
+           shape->priority >= as_pool_config_default.expendable_below;
+}
+
+static void add_requests(struct as_nodes_seen *seen, const struct as_pod_shape *shape,
+                         uint64_t count)
+{
+    for (size_t i = 0; i < AS_RESOURCE_COUNT && as_pod_needs_nodes(shape); i++)
+        seen->requests[i] = as_amount_add(seen->requests[i], shape->requests.amount[i], count);
+}
+
+static void add_allocatable(struct as_nodes_seen *seen, const struct as_node_fact *node)
+{
+    seen->open++;
+    for (size_t i = 0; i < AS_RESOURCE_COUNT; i++) {
+        if (!has_allocatable(node, i) && !seen->lacking[i])
+            seen->lacking[i] = node->name;
+        seen->allocatable[i] = as_amount_add(seen->allocatable[i], node->allocatable.amount[i], 1);
+    }
+}
+
+void as_nodes_seen_init(struct as_nodes_seen *seen, const struct as_node_sums_request *request)
+{
+    const struct as_cluster *cluster = request->cluster;
+    const size_t count = request->nodes ? request->node_count : cluster->node_count;
+
+    *seen = (struct as_nodes_seen){.open = 0};
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t node = request->nodes ? request->nodes[i] : (uint32_t)i;
+        size_t pod_count;
+        const uint32_t *pods = as_node_pods_get(request->pods, node, &pod_count);
+
+        for (size_t j = 0; j < pod_count; j++)
+            add_requests(seen, cluster->pods[pods[j]].shape, 1);
+        if (as_node_is_open(&cluster->nodes[node]))
+            add_allocatable(seen, &cluster->nodes[node]);
+    }
+    for (size_t i = 0; i < request->pending_count; i++)
+        add_requests(seen, request->pending[i].shape, request->pending[i].count);
+    seen->is_template = seen->open == 0 && request->template_;
+    for (size_t i = 0; i < AS_RESOURCE_COUNT && seen->is_template; i++)
+        seen->allocatable[i] = request->template_->amount[i];
+}
+
+bool as_pod_has_selector(const struct as_pod_shape *shape)
+{
+    return shape->has_affinity || (shape->selector && shape->selector->count > 0);
+}
+
+/* as_node_admits checks labels before taints. */
+static bool is_selected(const struct as_node_shape *template_, const struct as_pod_shape *shape)
+{
+    return as_node_admits(template_, shape) != AS_MISFIT_SELECTOR;
+}
+
+bool as_pod_selects(const struct as_pod_shape *shape, const struct as_node_shape *template_,
+                    const struct as_node_shape *const *others, size_t other_count)
+{
+    if (!as_pod_has_selector(shape) || !is_selected(template_, shape))
+        return false;
+    for (size_t i = 0; i < other_count; i++)
+        if (others[i] && is_selected(others[i], shape))
+            return false;
+    return true;
+}
+
+/* One node */
+
+bool as_resource_is_accelerator(const char *name)
+{
+    static const char *const names[] = {
+        "nvidia.com/gpu",        "amd.com/gpu",     "gpu.intel.com/xe", "gpu.intel.com/i915",
+        "microsoft.com/directx", "habana.ai/gaudi", "google.com/tpu",
+    };
+
+    for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_late(const struct as_pod_fact *pod, as_wall_time now)
+{
+    return pod->is_leaving && pod->gone_at.set &&
+           as_time_add(pod->gone_at.at.us, AS_POD_LATE_US) < now.us;
+}
+
+static bool is_ignored(const struct as_pod_shape *shape, unsigned ignore)
+{
+    return (shape->eviction == AS_EVICTION_DAEMON && (ignore & AS_NODE_IGNORE_DAEMONSETS)) ||
+           (shape->eviction == AS_EVICTION_MIRROR && (ignore & AS_NODE_IGNORE_MIRROR));
+}
+
+struct look { /* at one node */
+    const struct as_cluster *cluster;
+    const uint32_t *pods;
+    size_t pod_count;
+    unsigned ignore;
+    const struct as_resources *placed; /* NULL: nothing */
+    int32_t expendable_below;
+    as_wall_time now;
+};
+
+/* Requests for a resource in percent of what is allocatable, which is above 0. */
+static double get_percent(const struct look *look, size_t resource, int64_t allocatable)
+{
+    int64_t requested = look->placed ? look->placed->amount[resource] : 0;
+
+    for (size_t i = 0; i < look->pod_count; i++) {
+        const struct as_pod_fact *pod = &look->cluster->pods[look->pods[i]];
+        const int64_t request = pod->shape->requests.amount[resource];
+
+        if (is_ignored(pod->shape, look->ignore))
+            allocatable = as_amount_add(allocatable, -request, 1);
+        else if (!is_late(pod, look->now) && pod->shape->priority >= look->expendable_below)
+            requested = as_amount_add(requested, request, 1);
+    }
+    if (requested <= 0)
+        return 0;
+    return allocatable > 0 ? 100.0 * (double)requested / (double)allocatable
+                           : AS_NODES_UTILIZATION_MAX;
+}
+
+int as_node_get_utilization(const struct as_cluster *cluster, const struct as_node_pods *pods,
+                            uint32_t node, unsigned ignore, int32_t expendable_below,
+                            const struct as_resources *placed, as_wall_time now,
+                            double *percent_out, struct as_error *error)
+{
+    const struct as_node_fact *fact = &cluster->nodes[node];
+    struct look look = {.cluster = cluster,
+                        .ignore = ignore,
+                        .placed = placed,
+                        .expendable_below = expendable_below,
+                        .now = now};
+    bool has_accelerator = false;
+    double largest = 0;
+
+    look.pods = as_node_pods_get(pods, node, &look.pod_count);
+    for (size_t i = AS_RES_NAMED; i < cluster->resources.count; i++) {
+        const int64_t allocatable = fact->allocatable.amount[i];
+
+        if (allocatable > 0 && as_resource_is_accelerator(cluster->resources.name[i])) {
+            has_accelerator = true;
+            largest = get_larger(largest, get_percent(&look, i, allocatable));
+        }
+    }
+    for (size_t i = 0; i < AS_RESOURCE_COUNT && !has_accelerator; i++) {
+        if (!has_allocatable(fact, i)) {
+            as_error_set(error, MISSING_FORMAT, fact->name, resource_words[i]);
+            return -ENODATA;
+        }
+        largest = get_larger(largest, get_percent(&look, i, fact->allocatable.amount[i]));
+    }
+    *percent_out = largest;
+    return 0;
+}

@@ -1,0 +1,57 @@
+/*
+ * Shapes of a survey: pod shapes by what they say, with the budgets that select them instead of
+ * labels. Shapes that differ in labels or namespace only are one.
+ */
+#ifndef ALERTSCALER_SRC_CLUSTER_SURVEY_SHAPES_H
+#define ALERTSCALER_SRC_CLUSTER_SURVEY_SHAPES_H
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/cluster/survey.h>
+
+#define SURVEY_SHAPE_BYTES_MAX ((size_t)16 << 10) /* of its key; larger ones are no part of it */
+#define SURVEY_NO_NUMBER       UINT32_MAX
+
+struct survey_shape {
+    struct as_survey_shape shape; /* its budgets: indices into survey_shapes.budgets */
+    struct survey_shape *next;    /* in the order in which they were found */
+    const char *key;              /* NULL: too large */
+    size_t key_size;
+    uint32_t number; /* in the survey */
+    uint64_t moving; /* pods of leaving nodes */
+    uint64_t waiting, left;
+    as_wall_time oldest; /* that waits */
+    uint32_t stamp;      /* node + 1 that last listed it, and where in its list */
+    size_t place;
+    bool is_compared, is_in_conflict; /* with some shape that moves: ports, anti-affinity */
+};
+
+struct survey_slot {
+    uint64_t hash;
+    void *item; /* NULL: free */
+};
+
+struct survey_table { /* open addressing; at most half of the slots are in use */
+    struct survey_slot *slots;
+    size_t slot_count, count;
+};
+
+struct survey_shapes {
+    const struct as_cluster *cluster;
+    struct as_arena *arena;
+    const struct as_budget_fact **budgets; /* ascending by namespace and name */
+    struct survey_table by_source, by_key;
+    struct survey_shape *first, **last;
+    size_t count;
+    uint64_t cost; /* fits that were spent on new shapes; the caller takes them off its slice */
+};
+
+void survey_shapes_init(struct survey_shapes *shapes, const struct as_cluster *cluster,
+                        struct as_arena *arena);
+/* The shape of such a pod that may only run in this zone; NULL: anywhere. */
+struct survey_shape *survey_shapes_take(struct survey_shapes *shapes,
+                                        const struct as_pod_shape *source, const char *zone);
+
+/* FNV-1a 64 over a key. */
+uint64_t survey_digest(const void *key, size_t size);
+
+#endif

@@ -1,0 +1,377 @@
+/*
+ * What a new node of a group would be like: see the header.
+ */
+#include <alertscaler/cluster/node_template.h>
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#define LABEL_HOSTNAME "kubernetes.io/hostname"
+
+const char *as_node_template_source_get_word(enum as_node_template_source source)
+{
+    static const char *const words[AS_NODE_TEMPLATE_SOURCE_COUNT] = {
+        [AS_NODE_TEMPLATE_NONE] = "none",
+        [AS_NODE_TEMPLATE_NODE] = "node",
+        [AS_NODE_TEMPLATE_LAST] = "last",
+        [AS_NODE_TEMPLATE_CONFIGURED] = "configured",
+    };
+
+    assert((size_t)source < AS_NODE_TEMPLATE_SOURCE_COUNT);
+    return words[source];
+}
+
+/* Taints */
+
+/* Keys of taints that come and go with a node's life: Kubernetes' (well_known_taints.go of
+ * k8s.io/api and k8s.io/cloud-provider), Cluster Autoscaler's, Escalator's, ours. */
+static const char *const passing_taints[] = {
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/out-of-service",
+    "node.cloudprovider.kubernetes.io/shutdown",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "atlassian.com/escalator",
+    "alertscaler.io/draining",
+};
+
+/* A new node has these until the controllers that look after it have seen it, which may be after it
+ * is Ready: until then no pod gets there. Old nodes have them when they are not Ready any more. */
+static const char *const new_node_taints[] = {
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/network-unavailable",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+};
+
+/* Cluster Autoscaler takes a node with such a taint for one that is still starting. */
+static const char *const startup_prefixes[] = {
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+};
+
+/* Cluster Autoscaler leaves taints with this prefix out of its templates. */
+#define STATUS_PREFIX "status-taint.cluster-autoscaler.kubernetes.io/"
+
+static bool has_word(const char *const *words, size_t count, const char *word)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(words[i], word) == 0)
+            return true;
+    return false;
+}
+
+static bool is_startup_taint(const char *key, const char *const *keys, size_t key_count)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(startup_prefixes); i++)
+        if (as_str_starts_with(key, startup_prefixes[i]))
+            return true;
+    return has_word(keys, key_count, key);
+}
+
+static bool is_of_new_node(const char *key)
+{
+    return has_word(new_node_taints, AS_ARRAY_SIZE(new_node_taints), key);
+}
+
+static bool is_passing(const char *key)
+{
+    return has_word(passing_taints, AS_ARRAY_SIZE(passing_taints), key) || is_of_new_node(key) ||
+           as_str_starts_with(key, STATUS_PREFIX);
+}
+
+bool as_node_has_startup_taint(const struct as_node_fact *node, const char *const *keys,
+                               size_t key_count)
+{
+    for (size_t i = 0; i < node->taint_count; i++)
+        if (is_startup_taint(node->taints[i].key, keys, key_count))
+            return true;
+    return false;
+}
+
+bool as_node_has_new_node_taint(const struct as_node_fact *node)
+{
+    for (size_t i = 0; i < node->taint_count; i++)
+        if (is_of_new_node(node->taints[i].key))
+            return true;
+    return false;
+}
+
+static int compare_taints(const void *a, const void *b)
+{
+    const struct as_taint *left = a, *right = b;
+    int order = strcmp(left->key, right->key);
+
+    if (order == 0)
+        order = strcmp(left->value, right->value);
+    return order ? order : (left->effect > right->effect) - (left->effect < right->effect);
+}
+
+/* Drops taints that a new node will not have, and sorts the others. */
+static void keep_taints(struct as_node_shape *shape, const struct as_node_template_request *request,
+                        struct as_arena *arena)
+{
+    struct as_taint *kept = as_arena_alloc(arena, shape->taint_count, sizeof(*kept));
+    size_t count = 0;
+
+    for (size_t i = 0; i < shape->taint_count; i++) {
+        const char *key = shape->taints[i].key;
+
+        if (!is_passing(key) &&
+            !is_startup_taint(key, request->startup_taints, request->startup_taint_count))
+            kept[count++] = shape->taints[i];
+    }
+    if (count > 1)
+        qsort(kept, count, sizeof(*kept), compare_taints);
+    shape->taints = kept;
+    shape->taint_count = count;
+}
+
+/* Labels */
+
+static bool is_common(const struct as_node_template_request *request, const struct as_label *label)
+{
+    for (size_t i = 0; i < request->node_count; i++) {
+        const struct as_node_fact *node = &request->cluster->nodes[request->nodes[i]];
+
+        if (!as_str_equal(as_labels_find(node->labels, label->name), label->value))
+            return false;
+    }
+    return true;
+}
+
+/* The labels that all nodes of the group have with the same value, except the hostname. */
+static const struct as_labels *keep_labels(const struct as_labels *labels,
+                                           const struct as_node_template_request *request,
+                                           struct as_arena *arena)
+{
+    AS_CLEANUP(as_labels_free_p) struct as_labels *kept = NULL;
+    struct as_label *pairs = as_arena_alloc(arena, labels->count, sizeof(*pairs));
+    size_t count = 0;
+
+    for (size_t i = 0; i < labels->count; i++)
+        if (strcmp(labels->items[i].name, LABEL_HOSTNAME) != 0 &&
+            is_common(request, &labels->items[i]))
+            pairs[count++] = labels->items[i];
+
+    int status = as_labels_new(pairs, count, &kept);
+    assert(status == 0); /* a subset of valid labels is valid */
+    (void)status;
+    return as_labels_copy_to(arena, kept);
+}
+
+/* The node */
+
+static bool may_be_template(const struct as_node_template_request *request,
+                            const struct as_node_fact *node)
+{
+    const as_wall_time since = node->ready_since.set ? node->ready_since.at : node->created;
+
+    return as_node_is_open(node) && node->is_ready && node->has_cpu && node->has_memory &&
+           request->now.us - since.us >= AS_NODE_TEMPLATE_READY_US &&
+           !as_node_has_startup_taint(node, request->startup_taints, request->startup_taint_count);
+}
+
+/* By creation; of the same age the first by name is newer. */
+static bool is_newer(const struct as_node_fact *node, const struct as_node_fact *than)
+{
+    return node->created.us > than->created.us ||
+           (node->created.us == than->created.us && node < than);
+}
+
+static uint32_t find_newest(const struct as_node_template_request *request)
+{
+    const struct as_node_fact *nodes = request->cluster->nodes;
+    uint32_t newest = AS_NO_NODE;
+
+    for (size_t i = 0; i < request->node_count; i++) {
+        const uint32_t node = request->nodes[i];
+
+        if (may_be_template(request, &nodes[node]) &&
+            (newest == AS_NO_NODE || is_newer(&nodes[node], &nodes[newest])))
+            newest = node;
+    }
+    return newest;
+}
+
+static bool runs_everywhere(const struct as_pod_shape *shape)
+{
+    return shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR;
+}
+
+static void take_off(struct as_resources *left, const struct as_pod_shape *shape)
+{
+    if (!runs_everywhere(shape))
+        return;
+    for (size_t i = 0; i < AS_RES_MAX; i++) {
+        left->amount[i] = as_amount_add(left->amount[i], -shape->requests.amount[i], 1);
+        if (left->amount[i] < 0)
+            left->amount[i] = 0;
+    }
+}
+
+static int compare_ports(const void *a, const void *b)
+{
+    const struct as_host_port *left = a, *right = b;
+    int order = (left->port > right->port) - (left->port < right->port);
+
+    if (order == 0)
+        order = strcmp(left->protocol, right->protocol);
+    return order ? order : strcmp(left->ip, right->ip);
+}
+
+/* Each once: what is told of a node must not change with the order of its pods. */
+static void list_ports(struct as_node_template *template_,
+                       const struct as_node_template_request *request, const uint32_t *pods,
+                       size_t pod_count, struct as_arena *arena)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < pod_count; i++)
+        count += request->cluster->pods[pods[i]].shape->port_count;
+    struct as_host_port *ports = as_arena_alloc(arena, count, sizeof(*ports));
+    count = 0;
+    for (size_t i = 0; i < pod_count; i++) {
+        const struct as_pod_shape *shape = request->cluster->pods[pods[i]].shape;
+
+        for (size_t k = 0; k < shape->port_count && runs_everywhere(shape); k++)
+            if (shape->ports[k].port != 0)
+                ports[count++] = shape->ports[k];
+    }
+    if (count > 1)
+        qsort(ports, count, sizeof(*ports), compare_ports);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || compare_ports(&ports[i], &ports[template_->port_count - 1]) != 0)
+            ports[template_->port_count++] = ports[i];
+    template_->ports = ports;
+}
+
+static void init_from_node(struct as_node_template *template_out,
+                           const struct as_node_template_request *request, uint32_t node,
+                           struct as_arena *arena)
+{
+    const struct as_node_fact *fact = &request->cluster->nodes[node];
+    size_t pod_count;
+    const uint32_t *pods = as_node_pods_get(request->pods, node, &pod_count);
+
+    *template_out = (struct as_node_template){
+        .source = AS_NODE_TEMPLATE_NODE,
+        .node = fact->name,
+        .shape = {.labels = keep_labels(fact->labels, request, arena),
+                  .taints = fact->taints,
+                  .taint_count = fact->taint_count,
+                  .allocatable = fact->allocatable},
+        .capacity = fact->capacity,
+        .allocatable = fact->allocatable,
+    };
+    for (size_t i = 0; i < pod_count; i++)
+        take_off(&template_out->shape.allocatable, request->cluster->pods[pods[i]].shape);
+    list_ports(template_out, request, pods, pod_count, arena);
+}
+
+void as_node_template_init(struct as_node_template *template_out,
+                           const struct as_node_template_request *request, struct as_arena *arena)
+{
+    const uint32_t newest = find_newest(request);
+    const struct as_node_template *known = request->last ? request->last : request->configured;
+
+    if (newest == AS_NO_NODE && !known) {
+        *template_out = (struct as_node_template){.source = AS_NODE_TEMPLATE_NONE};
+        return;
+    }
+    if (newest != AS_NO_NODE) {
+        init_from_node(template_out, request, newest, arena);
+    } else {
+        *template_out = *known;
+        template_out->source = request->last ? AS_NODE_TEMPLATE_LAST : AS_NODE_TEMPLATE_CONFIGURED;
+        template_out->node = NULL;
+    }
+    keep_taints(&template_out->shape, request, arena);
+}
+
+/* The configuration */
+
+struct as_node_template_config *as_node_template_config_copy(
+    const struct as_node_template_config *config)
+{
+    if (!config)
+        return NULL;
+    struct as_node_template_config *copy = as_xmalloc(sizeof(*copy));
+    *copy = *config;
+    copy->arena = AS_ARENA_INIT;
+    for (size_t i = 0; i < config->named_count; i++)
+        copy->named[i].name = as_arena_strdup(&copy->arena, config->named[i].name);
+    copy->labels = as_labels_copy_to(&copy->arena, config->labels);
+    struct as_taint *taints = as_arena_alloc(&copy->arena, config->taint_count, sizeof(*taints));
+    for (size_t i = 0; i < config->taint_count; i++)
+        taints[i] = (struct as_taint){
+            .key = as_arena_strdup(&copy->arena, config->taints[i].key),
+            .value = as_arena_strdup(&copy->arena, config->taints[i].value),
+            .effect = config->taints[i].effect,
+        };
+    copy->taints = taints;
+    return copy;
+}
+
+struct as_node_template_config *as_node_template_config_free(struct as_node_template_config *config)
+{
+    if (config)
+        as_arena_deinit(&config->arena);
+    free(config);
+    return NULL;
+}
+
+static int64_t find_amount(const struct as_node_template_config *config, const char *name)
+{
+    for (size_t i = 0; i < config->named_count; i++)
+        if (strcmp(config->named[i].name, name) == 0)
+            return config->named[i].amount;
+    return 0;
+}
+
+void as_node_template_init_configured(struct as_node_template *template_out,
+                                      const struct as_node_template_config *config,
+                                      const struct as_res_names *names, struct as_arena *arena)
+{
+    const struct as_node_template_request no_startup_taints = {.cluster = NULL};
+    struct as_resources left = {{0}};
+
+    memcpy(left.amount, config->amount, sizeof(config->amount));
+    for (size_t i = AS_RES_NAMED; i < names->count; i++)
+        left.amount[i] = find_amount(config, names->name[i]);
+    *template_out = (struct as_node_template){
+        .source = AS_NODE_TEMPLATE_CONFIGURED,
+        .shape = {.labels = config->labels,
+                  .taints = config->taints,
+                  .taint_count = config->taint_count,
+                  .allocatable = left},
+        .capacity = left,
+        .allocatable = left,
+    };
+    keep_taints(&template_out->shape, &no_startup_taints, arena);
+}
+
+static bool taints_equal(const struct as_node_shape *a, const struct as_node_shape *b)
+{
+    if (a->taint_count != b->taint_count)
+        return false;
+    for (size_t i = 0; i < a->taint_count; i++)
+        if (compare_taints(&a->taints[i], &b->taints[i]) != 0)
+            return false;
+    return true;
+}
+
+bool as_node_shape_equal(const struct as_node_shape *a, const struct as_node_shape *b,
+                         const struct as_res_names *names)
+{
+    return taints_equal(a, b) && as_labels_equal(a->labels, b->labels) &&
+           memcmp(a->allocatable.amount, b->allocatable.amount,
+                  names->count * sizeof(a->allocatable.amount[0])) == 0;
+}

@@ -1,0 +1,301 @@
+/*
+ * Kubernetes objects: their subresource `scale`, a field, or a resource of a container of their
+ * pods (decide/sized.h).
+ */
+#include <string.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/quantity.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
+#include <alertscaler/decide/sized.h>
+#include <alertscaler/decide/target.h>
+#include <alertscaler/model/field_path.h>
+
+#include "kind_values.h"
+
+static bool is_lower_or_digit(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_letter_or_digit(char c)
+{
+    return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z');
+}
+
+/* [a-z0-9]([-a-z0-9]*[a-z0-9])? */
+static bool is_dns_part(const char *text, size_t size)
+{
+    if (size == 0 || text[0] == '-' || text[size - 1] == '-')
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        if (!is_lower_or_digit(text[i]) && text[i] != '-')
+            return false;
+    }
+    return true;
+}
+
+/* RFC 1123 label. */
+static bool is_dns_label(const char *text, size_t size)
+{
+    return size <= 63 && is_dns_part(text, size);
+}
+
+/* RFC 1123 subdomain as Kubernetes checks it: parts of any length with dots between them. */
+static bool is_dns_subdomain(const char *text, size_t size)
+{
+    if (size > 253)
+        return false;
+    for (;;) {
+        const char *dot = memchr(text, '.', size);
+        size_t part = dot ? (size_t)(dot - text) : size;
+        if (!is_dns_part(text, part))
+            return false;
+        if (!dot)
+            return true;
+        text += part + 1;
+        size -= part + 1;
+    }
+}
+
+static bool is_namespace(const char *value)
+{
+    return is_dns_label(value, strlen(value));
+}
+
+static bool is_name(const char *value)
+{
+    return is_dns_subdomain(value, strlen(value));
+}
+
+/* "v1" or "apps/v1": a group is a subdomain, a version a label. */
+static bool is_api_version(const char *value)
+{
+    const char *slash = strchr(value, '/');
+    const char *version = slash ? slash + 1 : value;
+
+    return is_dns_label(version, strlen(version)) &&
+           (!slash || is_dns_subdomain(value, (size_t)(slash - value)));
+}
+
+/* [A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?, at most 63 bytes. */
+static bool is_kind(const char *value)
+{
+    size_t size = strlen(value);
+
+    if (size == 0 || size > 63 || value[size - 1] == '-' || !is_letter_or_digit(value[0]) ||
+        (value[0] >= '0' && value[0] <= '9'))
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        if (!is_letter_or_digit(value[i]) && value[i] != '-')
+            return false;
+    }
+    return true;
+}
+
+static bool is_path(const char *value)
+{
+    struct as_field_path path;
+    return as_field_path_parse(value, &path, NULL) == 0;
+}
+
+static bool is_unit(const char *value)
+{
+    struct as_unit unit;
+    return as_unit_parse(value, &unit, NULL) == 0;
+}
+
+static bool is_container(const char *value)
+{
+    return is_dns_label(value, strlen(value));
+}
+
+static bool is_resource(const char *value)
+{
+    return strcmp(value, "cpu") == 0 || strcmp(value, "memory") == 0;
+}
+
+static bool is_limits(const char *value)
+{
+    return strcmp(value, "scale") == 0 || strcmp(value, "keep") == 0;
+}
+
+static bool is_apply(const char *value)
+{
+    return strcmp(value, "template") == 0 || strcmp(value, "pods") == 0;
+}
+
+static bool is_flag(const char *value)
+{
+    return strcmp(value, "true") == 0 || strcmp(value, "false") == 0;
+}
+
+static bool is_size(const char *value)
+{
+    int64_t size;
+    return as_number_parse_i64(value, strlen(value), &size) == 0 && size >= 0 && size <= INT32_MAX;
+}
+
+#define PARTS_MAX 6 /* cluster, group, version, kind, namespace, name */
+
+/* "default/apps/v1/Deployment/shop/web"; also a pattern of ids (decide/target.c), where `*` is any
+ * version of any group. False: not of this kind. */
+static bool append_key(const char *text, struct as_buf *out)
+{
+    const char *parts[PARTS_MAX];
+    const char *const sized = text + as_sized_find(text);
+    size_t sizes[PARTS_MAX], count = 0;
+    for (;;) {
+        size_t size = strcspn(text, "/");
+        if (size > (size_t)(sized - text))
+            size = (size_t)(sized - text);
+        if (count == PARTS_MAX)
+            return false;
+        parts[count] = text;
+        sizes[count++] = size;
+        text += size;
+        if (*text != '/')
+            break;
+        text++;
+    }
+    if (count < PARTS_MAX - 1)
+        return false;
+    const bool has_group = count == PARTS_MAX || (sizes[1] == 1 && parts[1][0] == '*');
+    const bool is_extensions =
+        sizes[1] == strlen("extensions") && memcmp(parts[1], "extensions", sizes[1]) == 0;
+    as_buf_append(out, parts[0], sizes[0]);
+    as_buf_append_char(out, '/');
+    if (has_group && is_extensions)
+        as_buf_append_str(out, "apps");
+    else if (has_group)
+        as_buf_append(out, parts[1], sizes[1]);
+    as_buf_append_char(out, '/');
+    as_buf_append(out, parts[count - 3], (size_t)(sized - parts[count - 3]));
+    as_sized_append_key(sized, out);
+    return true;
+}
+
+/* kube-state-metrics' names. Several of its replicas may report the same: max() takes one. */
+static const struct {
+    const char *kind, *field, *metric, *label; /* field "": the scale */
+} size_metrics[] = {
+    {"Deployment", "", "kube_deployment_spec_replicas", "deployment"},
+    {"StatefulSet", "", "kube_statefulset_replicas", "statefulset"},
+    {"ReplicaSet", "", "kube_replicaset_spec_replicas", "replicaset"},
+    {"ReplicationController", "", "kube_replicationcontroller_spec_replicas",
+     "replicationcontroller"},
+    {"HorizontalPodAutoscaler", "spec.minReplicas",
+     "kube_horizontalpodautoscaler_spec_min_replicas", "horizontalpodautoscaler"},
+    {"HorizontalPodAutoscaler", "spec.maxReplicas",
+     "kube_horizontalpodautoscaler_spec_max_replicas", "horizontalpodautoscaler"},
+    {"Job", "spec.parallelism", "kube_job_spec_parallelism", "job_name"},
+    {"PersistentVolumeClaim", "spec.resources.requests.storage",
+     "kube_persistentvolumeclaim_resource_requests_storage_bytes", "persistentvolumeclaim"},
+};
+
+/* The metrics are in base units: bytes, pods. */
+static void append_metric(const struct as_target_ref *ref, const char *metric, const char *label,
+                          struct as_buf *out)
+{
+    const char *unit = as_sized_get_unit(ref);
+    double number = 1;
+    const bool has_unit = *unit && as_quantity_parse(unit, strlen(unit), &number) == 0;
+    char divisor[AS_NUMBER_SIZE];
+    as_number_print_double(number, divisor);
+    as_buf_printf(out, "%smax(%s{namespace=\"%s\",%s=\"%s\"})", has_unit ? "ceil(" : "", metric,
+                  as_target_ref_get(ref, "namespace"), label, as_target_ref_get(ref, "name"));
+    if (has_unit)
+        as_buf_printf(out, " / %s)", divisor);
+}
+
+static bool append_size_query(const struct as_target_ref *ref, struct as_buf *out)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(size_metrics); i++) {
+        if (strcmp(size_metrics[i].kind, as_target_ref_get(ref, "kind")) != 0 ||
+            strcmp(size_metrics[i].field, as_target_ref_get(ref, "field")) != 0)
+            continue;
+        append_metric(ref, size_metrics[i].metric, size_metrics[i].label, out);
+        return true;
+    }
+    return false;
+}
+
+const struct as_target_kind as_target_kind_kubernetes = {
+    .word = "kubernetes",
+    .title = "a Kubernetes object",
+    .unit = "replicas",
+    .owner = "cluster",
+    .keys =
+        {
+            {.key = "cluster",
+             .fallback = "default",
+             .is_valid = is_configured_name,
+             .expected = "a cluster's name"},
+            {.key = "apiVersion",
+             .is_valid = is_api_version,
+             .expected = "an API version like apps/v1"},
+            {.key = "kind",
+             .is_required = true,
+             .is_valid = is_kind,
+             .expected = "a kind like Deployment"},
+            {.key = "namespace", /* of kinds that are in one */
+             .is_valid = is_namespace,
+             .expected = "a DNS label: a-z, 0-9 and -, at most 63 characters"},
+            {.key = "name",
+             .is_required = true,
+             .is_valid = is_name,
+             .expected = "a DNS subdomain: a-z, 0-9, - and ., at most 253 characters"},
+            {.key = "field",
+             .is_sized = true,
+             .is_valid = is_path,
+             .expected = "the path of a field like spec.minReplicas"},
+            {.key = "unit",
+             .is_sized = true,
+             .is_valid = is_unit,
+             .expected = "a quantity above 0 like 1Gi"},
+            {.key = "absent",
+             .is_sized = true,
+             .is_number = true,
+             .is_valid = is_size,
+             .expected = "a size"},
+            {.key = "status_field",
+             .is_sized = true,
+             .is_valid = is_path,
+             .expected = "the path of a field like status.currentReplicas"},
+            {.key = "container",
+             .is_sized = true,
+             .is_valid = is_container,
+             .expected = "a container's name"},
+            {.key = "resource",
+             .is_sized = true,
+             .is_valid = is_resource,
+             .expected = "`cpu` or `memory`"},
+            {.key = "limits",
+             .is_sized = true,
+             .is_valid = is_limits,
+             .expected = "`scale` or `keep`"},
+            {.key = "apply",
+             .is_sized = true,
+             .is_valid = is_apply,
+             .expected = "`template` or `pods`"},
+            {.key = "template",
+             .is_sized = true,
+             .is_flag = true,
+             .is_valid = is_flag,
+             .expected = "true or false"},
+        },
+    .allow =
+        {
+            [AS_ALLOW_CLUSTERS] = "cluster",
+            [AS_ALLOW_API_VERSIONS] = "apiVersion",
+            [AS_ALLOW_KINDS] = "kind",
+            [AS_ALLOW_NAMESPACES] = "namespace",
+            [AS_ALLOW_NAMES] = "name",
+        },
+    .append_key = append_key,
+    .has_pods = true,
+    .is_current = true,
+    .append_size_query = append_size_query,
+};

@@ -1,0 +1,298 @@
+/*
+ * The engine's steps: the handling of each event, its tickets and its deadlines.
+ *
+ * Invariants after each step: a target in any phase but idle has exactly one observation, request
+ * or commit under way; a size is set only after the commit of its intent; commits are answered in
+ * order.
+ */
+#include <stdlib.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine_actions.h"
+#include "engine_alerts.h"
+#include "engine_aliases.h"
+#include "engine_approvals.h"
+#include "engine_bindings.h"
+#include "engine_effects.h"
+#include "engine_follow.h"
+#include "engine_incidents.h"
+#include "engine_leave.h"
+#include "engine_limits.h"
+#include "engine_muting.h"
+#include "engine_orders.h"
+#include "engine_pauses.h"
+#include "engine_phases.h"
+#include "engine_pools.h"
+#include "engine_registry.h"
+#include "engine_restore.h"
+#include "engine_shares.h"
+#include "engine_sources.h"
+#include "engine_state.h"
+#include "engine_targets.h"
+#include "engine_watchdog.h"
+
+struct as_engine *as_engine_new(const struct as_engine_config *config,
+                                const struct as_ruleset *ruleset)
+{
+    struct as_engine *engine = as_xcalloc(1, sizeof(*engine));
+    engine->config = *config;
+    engine->ruleset = ruleset;
+    engine->index = as_rule_index_new(ruleset);
+    as_random_init(&engine->random, config->seed);
+    RB_INIT(&engine->incidents);
+    TAILQ_INIT(&engine->open);
+    TAILQ_INIT(&engine->resolved);
+    TAILQ_INIT(&engine->graveyard);
+    as_shares_init(&engine->incident_shares);
+    RB_INIT(&engine->targets);
+    RB_INIT(&engine->deadlines);
+    RB_INIT(&engine->tickets);
+    TAILQ_INIT(&engine->gone);
+    TAILQ_INIT(&engine->ready);
+    STAILQ_INIT(&engine->waiters);
+    RB_INIT(&engine->asks);
+    TAILQ_INIT(&engine->answered);
+    TAILQ_INIT(&engine->budget.waiting);
+    TAILQ_INIT(&engine->held_back);
+    TAILQ_INIT(&engine->surveying);
+    TAILQ_INIT(&engine->surveys_waiting);
+    TAILQ_INIT(&engine->candidates);
+    TAILQ_INIT(&engine->backing_waiting);
+    TAILQ_INIT(&engine->paused);
+    TAILQ_INIT(&engine->follows);
+    engine->pause_due = engine->list_due = AS_MONO_NEVER;
+    engine->watchdog_seen.us = INT64_MIN;
+    return engine;
+}
+
+static void graveyard_empty(struct as_engine *engine)
+{
+    struct incident *incident;
+    while ((incident = TAILQ_FIRST(&engine->graveyard))) {
+        TAILQ_REMOVE(&engine->graveyard, incident, in_order);
+        incident_free(incident);
+    }
+    struct ask *ask;
+    while ((ask = TAILQ_FIRST(&engine->answered))) {
+        TAILQ_REMOVE(&engine->answered, ask, in_target);
+        ask_free(ask);
+    }
+    struct target *target;
+    while ((target = TAILQ_FIRST(&engine->gone))) {
+        TAILQ_REMOVE(&engine->gone, target, in_gone);
+        target_free(target);
+    }
+    while (engine->former_ref_count > 0)
+        as_target_ref_free(engine->former_refs[--engine->former_ref_count]);
+}
+
+static void waiter_free(struct waiter *waiter)
+{
+    free(waiter->kick);
+    free(waiter);
+}
+
+struct as_engine *as_engine_free(struct as_engine *engine)
+{
+    if (!engine)
+        return NULL;
+    graveyard_empty(engine);
+    as_shares_deinit(&engine->incident_shares);
+    struct waiter *waiter;
+    while ((waiter = STAILQ_FIRST(&engine->waiters))) {
+        STAILQ_REMOVE_HEAD(&engine->waiters, next);
+        waiter_free(waiter);
+    }
+    while (!TAILQ_EMPTY(&engine->follows))
+        follow_free(engine, TAILQ_FIRST(&engine->follows));
+    struct incident *incident, *next_incident;
+    RB_FOREACH_SAFE (incident, incident_tree, &engine->incidents, next_incident) {
+        bindings_drop(engine, incident);
+        RB_REMOVE(incident_tree, &engine->incidents, incident);
+        incident_free(incident);
+    }
+    struct target *target, *next_target;
+    RB_FOREACH_SAFE (target, target_tree, &engine->targets, next_target) {
+        RB_REMOVE(target_tree, &engine->targets, target);
+        sources_drop(engine, target);
+        target_free(target);
+    }
+    graveyard_empty(engine);
+    limits_deinit(engine);
+    pause_free(&engine->pause);
+    pause_free(&engine->halt);
+    muting_deinit(engine);
+    free(engine->former);
+    as_rule_index_free(engine->index);
+    as_arena_deinit(&engine->arena);
+    free(engine->effects);
+    free(engine->former_refs);
+    targets_free_places(engine);
+    free(engine->members);
+    free(engine);
+    return NULL;
+}
+
+static void on_committed(struct as_engine *engine, uint64_t ticket)
+{
+    struct waiter *waiter = STAILQ_FIRST(&engine->waiters);
+    if (!waiter || waiter->ticket != ticket)
+        return;
+    STAILQ_REMOVE_HEAD(&engine->waiters, next);
+
+    if (waiter->has_request)
+        effect_add(engine, AS_EFFECT_ANSWER)->ticket = waiter->request;
+    if (waiter->target) {
+        struct target *target = waiter->target;
+        target->pins--;
+        if (target->phase == PHASE_INTENT)
+            actions_on_intent(engine, target);
+        else
+            target_settle_down(engine, target);
+    }
+    for (size_t i = 0; i < waiter->kick_count; i++) {
+        waiter->kick[i]->pins--;
+        if (waiter->kick[i]->phase == PHASE_IDLE)
+            target_settle_down(engine, waiter->kick[i]);
+    }
+    waiter_free(waiter);
+}
+
+static struct target *find_by_ticket(struct as_engine *engine, uint64_t ticket, enum phase phase)
+{
+    struct target key = {.ticket = ticket};
+    struct target *target = RB_FIND(ticket_tree, &engine->tickets, &key);
+    return target && target->phase == phase ? target : NULL;
+}
+
+static void on_deadline(struct as_engine *engine)
+{
+    incidents_expire(engine);
+    alerts_on_deadline(engine);
+    pauses_on_deadline(engine);
+    follow_on_deadline(engine);
+    struct target *target;
+    while ((target = RB_MIN(deadline_tree, &engine->deadlines)) &&
+           target->deadline.us <= engine->mono.us) {
+        target_set_deadline(engine, target, AS_MONO_NEVER);
+        target_on_deadline(engine, target);
+    }
+}
+
+static void on_rules(struct as_engine *engine, const struct as_event *event)
+{
+    const struct as_limits limits = engine->config.limits;
+    as_rule_index_free(engine->index);
+    engine->generation++;
+    engine->ruleset = event->ruleset;
+    if (!watchdog_is_same(&engine->config, &event->config))
+        engine->watchdog_seen.us = INT64_MIN;
+    engine->config = event->config;
+    engine->index = as_rule_index_new(event->ruleset);
+    limits_on_rules(engine, &limits);
+    pools_on_rules(engine);
+    aliases_on_rules(engine);
+    bindings_remake_all(engine);
+    targets_on_rules(engine);
+    targets_settle(engine);
+    alerts_resume(engine);
+}
+
+static void on_start(struct as_engine *engine)
+{
+    restore_finish(engine);
+    limits_restore(engine);
+    bindings_remake_all(engine);
+    leave_on_start(engine);
+    targets_settle(engine);
+    alerts_resume(engine);
+}
+
+static void on_order(struct as_engine *engine, const struct as_order *order, uint64_t request)
+{
+    struct target *target = orders_handle(engine, order, request);
+    if (target && target->phase == PHASE_IDLE)
+        target_settle_down(engine, target); /* the target may exist only for this order */
+}
+
+static void on_halt(struct as_engine *engine, const struct as_halt *halt)
+{
+    if (!pauses_on_halt(engine, halt))
+        return;
+    orders_on_halt(engine);
+    approvals_on_halt(engine);
+    shares_on_halt(engine);
+    effect_commit(engine);
+}
+
+void as_engine_step(struct as_engine *engine, const struct as_event *event,
+                    struct as_effects *effects_out)
+{
+    graveyard_empty(engine);
+    as_arena_reset(&engine->arena);
+    engine->effect_count = 0;
+    engine->mono = event->mono;
+    engine->wall = event->wall;
+
+    struct target *target;
+    switch (event->kind) {
+    case AS_EVENT_START: on_start(engine); break;
+    case AS_EVENT_NOTIFICATION: incidents_handle(engine, event->notification, event->ticket); break;
+    case AS_EVENT_COMMITTED: on_committed(engine, event->ticket); break;
+    case AS_EVENT_OBSERVED:
+        if ((target = find_by_ticket(engine, event->ticket, PHASE_OBSERVING)))
+            target_on_observed(engine, target, event->observation);
+        break;
+    case AS_EVENT_SCALED:
+        if ((target = find_by_ticket(engine, event->ticket, PHASE_SCALING)))
+            actions_on_scaled(engine, target, event->result);
+        break;
+    case AS_EVENT_QUERIED: target_on_queried(engine, event->ticket, event->answer); break;
+    case AS_EVENT_LISTED: alerts_on_listed(engine, event->ticket, event->list); break;
+    case AS_EVENT_DEADLINE: on_deadline(engine); break;
+    case AS_EVENT_RULES: on_rules(engine, event); break;
+    case AS_EVENT_ORDER: on_order(engine, event->order, event->ticket); break;
+    case AS_EVENT_HALT: on_halt(engine, event->halt); break;
+    case AS_EVENT_STOP:
+        engine->stopping = true;
+        targets_stop_sampling(engine);
+        break;
+    }
+    targets_evaluate_ready(engine);
+    *effects_out = (struct as_effects){engine->effects, engine->effect_count};
+}
+
+as_mono_time as_engine_get_next_deadline(const struct as_engine *engine)
+{
+    as_mono_time deadline = incidents_get_deadline(engine);
+    const as_mono_time list = alerts_get_deadline(engine);
+    if (list.us < deadline.us)
+        deadline = list;
+    if (engine->pause_due.us < deadline.us)
+        deadline = engine->pause_due;
+    const as_mono_time follow = follow_get_deadline(engine);
+    if (follow.us < deadline.us)
+        deadline = follow;
+    const struct target *target =
+        RB_MIN(deadline_tree, (struct deadline_tree *)(uintptr_t)&engine->deadlines);
+    if (target && target->deadline.us < deadline.us)
+        deadline = target->deadline;
+    return deadline;
+}
+
+bool as_engine_is_idle(const struct as_engine *engine)
+{
+    return engine->busy_count == 0 && STAILQ_EMPTY(&engine->waiters);
+}
+
+struct as_engine_counts as_engine_get_counts(const struct as_engine *engine)
+{
+    return (struct as_engine_counts){
+        .incidents_open = engine->open_count,
+        .targets = engine->target_count,
+        .targets_busy = engine->busy_count,
+        .targets_paused = engine->paused_count,
+        .incident_bytes = room_get_used(engine),
+    };
+}

@@ -1,0 +1,599 @@
+/*
+ * Actions: the intent is committed before the size is set, the outcome with its lock afterwards.
+ *
+ * If the answer to a request is lost, the request may have been carried out, or may still be. It is
+ * stored as the target's `maybe`. If the size is then found as requested, the request is recorded
+ * as applied and starts its lock, so that the same incident does not act twice. `maybe` ends when
+ * it is found, when its condition cannot hold any more, or after MAYBE_US. Meanwhile the target is
+ * decided again, but only the same size may be requested: then it does not matter which request
+ * wins.
+ */
+#include "engine_actions.h"
+
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/decide/sized.h>
+
+#include "engine_aliases.h"
+#include "engine_approvals.h"
+#include "engine_contention.h"
+#include "engine_decisions.h"
+#include "engine_effects.h"
+#include "engine_endings.h"
+#include "engine_floors.h"
+#include "engine_follow.h"
+#include "engine_groups.h"
+#include "engine_growth.h"
+#include "engine_history.h"
+#include "engine_limits.h"
+#include "engine_orders.h"
+#include "engine_overdue.h"
+#include "engine_pauses.h"
+#include "engine_records.h"
+#include "engine_resize.h"
+#include "engine_scopes.h"
+#include "engine_set_backs.h"
+#include "engine_shares.h"
+#include "engine_sources.h"
+#include "engine_steps.h"
+#include "engine_targets.h"
+#include "engine_versions.h"
+
+static void set_cause(struct target *target, const struct intent *intent)
+{
+    lock_cause_free(&target->cause);
+    target->cause.is_set = true;
+    target->cause.is_ordered = intent->is_ordered;
+    memcpy(target->cause.id, intent->decision_id, AS_ULID_SIZE);
+    target->cause.rule = as_xstrdup(intent->rule);
+}
+
+/* `returned`: how many came back that were to leave: no increase, but a decrease that ended early.
+ */
+static void note_change(const struct as_engine *engine, struct target *target,
+                        const struct intent *intent, int32_t returned)
+{
+    const struct as_moment now = moment_now(engine);
+    if (intent->to <= intent->from) /* equal: a decrease in vain */
+        target->last_down = target->last_step_down = now;
+    else if (intent->to - intent->from > returned)
+        target->last_up = now;
+    if (returned > 0)
+        target->last_return = now;
+}
+
+static struct intent *begin(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation, int32_t to,
+                            const char *decision, const char *rule)
+{
+    struct intent *intent = as_xcalloc(1, sizeof(*intent));
+    as_ulid_print(engine->wall, &engine->random, intent->action_id);
+    memcpy(intent->decision_id, decision, AS_ULID_SIZE);
+    intent->rule = as_xstrdup(rule ? rule : "");
+    intent->from = observation->replicas;
+    intent->to = to;
+    intent->version = as_xstrdup(observation->version);
+    intent->at = moment_now(engine);
+    intent->serial = engine->next_serial;
+    intent->generation = engine->generation;
+    intent->is_of_alert = follow_is_of_alert(engine, target, intent);
+    target->intent = intent;
+    limits_note_begun(engine, target, intent->from, intent->to);
+    return intent;
+}
+
+static void take_names(struct intent *intent, const char *const *names, size_t count)
+{
+    intent->take = as_xcalloc(count, sizeof(*intent->take));
+    for (; intent->take_count < count; intent->take_count++)
+        intent->take[intent->take_count] = as_xstrdup(names[intent->take_count]);
+}
+
+/* Of a share, or of the plan of a group that is a pool of itself: the nodes that leave. */
+static void name_nodes(const struct target *target, const struct as_observation *observation,
+                       struct intent *intent)
+{
+    const struct group *group = group_find((struct target *)(uintptr_t)target, intent->rule);
+    const struct as_pool_plan *plan = observation->plan;
+    const size_t count = (size_t)(intent->from - intent->to);
+    if (intent->to >= intent->from)
+        return;
+    if (share_is_of(target, intent))
+        take_names(intent, (const char *const *)target->share.take,
+                   target->share.take_count < count ? target->share.take_count : count);
+    else if (plan && group && group->rule->action.is_take)
+        take_names(intent, plan->take, plan->take_count < count ? plan->take_count : count);
+}
+
+static void commit_intent(struct as_engine *engine, struct target *target)
+{
+    effect_put_intent(engine, target, target->intent, false);
+    struct waiter *waiter = effect_commit_awaited(engine);
+    waiter->target = target;
+    target->pins++;
+    target_set_phase(engine, target, PHASE_INTENT);
+}
+
+void actions_begin(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation, const struct outcome *outcome)
+{
+    const struct as_decision *decision = &outcome->decision;
+    struct intent *intent =
+        begin(engine, target, observation, decision->desired, outcome->id, decision->rule);
+    name_nodes(target, observation, intent);
+    if (outcome->approval) {
+        approvals_use(engine, target, outcome->approval, intent);
+        effect_put_target(engine, target);
+    }
+    commit_intent(engine, target);
+}
+
+/* An operator's order: without a rule. */
+void actions_begin_ordered(struct as_engine *engine, struct target *target,
+                           const struct as_observation *observation)
+{
+    const struct ordered *ordered = &target->ordered;
+    begin(engine, target, observation, ordered->replicas, ordered->id, NULL)->is_ordered = true;
+    commit_intent(engine, target);
+}
+
+/* The cause is the decision or command that asked for more than came; no rule counts it. */
+void actions_begin_take_back(struct as_engine *engine, struct target *target,
+                             const struct as_observation *observation, int32_t to)
+{
+    const struct growth *growth = &target->growth;
+    begin(engine, target, observation, to, growth->id, NULL)->is_ordered = growth->is_ordered;
+    commit_intent(engine, target);
+}
+
+/* The cause is the pool's decision; no rule counts it. */
+void actions_begin_clean_up(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation, int32_t to)
+{
+    begin(engine, target, observation, to, target->overdue.decision, NULL)->is_clean_up = true;
+    commit_intent(engine, target);
+}
+
+/* Of a container's resource: the cause is the decision or command of its last change. */
+void actions_begin_resize(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation, int32_t to)
+{
+    const struct resize *resize = &target->resize;
+    struct intent *intent = begin(engine, target, observation, to, resize->id, NULL);
+    intent->is_ordered = resize->is_ordered;
+    intent->later_than = resize->later_than;
+    commit_intent(engine, target);
+}
+
+static const char *get_alert_name(struct target *target, const char *rule)
+{
+    const struct group *group = group_find(target, rule);
+    return group ? as_labels_get(TAILQ_FIRST(&group->bindings)->incident->labels, "alertname") : "";
+}
+
+static void send(struct as_engine *engine, struct target *target)
+{
+    struct intent *intent = target->intent;
+    target_set_phase(engine, target, PHASE_SCALING);
+    intent->sent = engine->mono;
+    struct as_scale_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
+    *request = (struct as_scale_request){
+        .from = intent->from,
+        .to = intent->to,
+        .credential = intent->is_ordered ? NULL : target_note_sender(engine, target),
+        .decision_id = intent->decision_id,
+        .is_ordered = intent->is_ordered,
+        .is_take_back = growth_is_taken_back(target, intent),
+        .is_clean_up = intent->is_clean_up,
+        .is_put_back = resize_is_put_back(target, intent),
+        .later_than = intent->later_than,
+        .rule = intent->rule,
+        .alert = get_alert_name(target, intent->rule),
+        .nodes = target_get_nodes(target),
+        .take = (const char *const *)intent->take,
+        .take_count = intent->take_count,
+        .backing = (const char *const *)target->backing.names,
+        .backing_count = target->backing.count,
+    };
+    memcpy(request->version, intent->version, strlen(intent->version) + 1);
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_SCALE);
+    effect->ticket = target->ticket;
+    effect->call.ref = target->ref;
+    effect->call.request = request;
+}
+
+/* After a scale: the end of the lock, else when a rule is due again. */
+static as_mono_time get_next_look(const struct as_engine *engine, struct target *target, bool is_up)
+{
+    as_mono_time next = {as_time_add(engine->mono.us, REEVALUATE_US)};
+    if (!target->config)
+        return next;
+    const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
+    const int64_t lock = is_up ? cooldown->up_us : as_cooldown_get_down_after_down(cooldown);
+    const as_mono_time sampled = {as_time_add(engine->mono.us, sources_get_interval(target))};
+    if (lock > 0) {
+        next.us = as_time_add(engine->mono.us, lock);
+        return sampled.us < next.us ? sampled
+                                    : next; /* windows need the samples of the lock, too */
+    }
+    const as_mono_time due = decisions_get_next_due(engine, target);
+    return due.us < next.us ? due : next;
+}
+
+/* The size is set, or its change was accepted: starts the lock, and commits the outcome before the
+ * target does anything else. */
+static void apply(struct as_engine *engine, struct target *target, const struct intent *intent,
+                  const struct as_scale_result *result, struct as_action_record *record)
+{
+    const bool is_up = intent->to > intent->from;
+    if (!resize_is_catch_up(target, intent)) {
+        note_change(engine, target, intent, result->returned);
+        set_cause(target, intent);
+        contention_note_own(engine, target, intent, result->outcome);
+    }
+    const char *told = resize_on_applied(engine, target, intent);
+    if (told && record)
+        record->message = told;
+    history_add_event(engine, target, intent->to - intent->from);
+    if (!intent->is_ordered) /* an order ends give-backs: the size is someone else's */
+        endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
+    if (!intent->is_ordered && !intent->approval[0])
+        approvals_note_step(engine, target, intent->rule, intent->to - intent->from);
+    orders_on_applied(target, intent);
+    target->replicas = target->desired = intent->to;
+    limits_note_ended(engine, target, intent->from, intent->to, true);
+    target->failures = target->conflicts = 0;
+    target->failure = AS_REASON_APPLIED;
+    target->origin.set = false;
+    steps_count(engine, target, intent);
+    follow_begin(engine, target, intent);
+    share_on_applied(engine, target, intent,
+                     result->is_shortage || result->is_partial || growth_is_failure(result));
+    target_set_keep(engine, target);
+    effect_put_target(engine, target);
+    effect_delete_intent(engine, target);
+    target_set_deadline(engine, target,
+                        target_limit_look(engine, target, get_next_look(engine, target, is_up)));
+    target->dirty = target->dirty || target->ordered.is_set;
+}
+
+static void await_outcome(struct as_engine *engine, struct target *target)
+{
+    struct waiter *waiter = effect_commit_awaited(engine);
+    waiter->target = target;
+    target->pins++;
+    target_set_phase(engine, target, PHASE_OUTCOME);
+}
+
+/* The present intent is over; an older one may still be in question. */
+static void store_maybe(struct as_engine *engine, struct target *target)
+{
+    if (target->maybe)
+        effect_put_intent(engine, target, target->maybe, true);
+    else
+        effect_delete_intent(engine, target);
+}
+
+/* Why the request is not sent: something has changed since it was decided. NULL: nothing has. */
+static const char *find_obstacle(const struct as_engine *engine, struct target *target,
+                                 const struct intent *intent)
+{
+    if (intent->generation != engine->generation)
+        return "not sent, as the rules have changed since it was decided";
+    if (alias_is_refused(engine, target))
+        return "not sent, as another target was found to be the same group since it was decided";
+    if (floor_forbids(engine, target, intent) && !growth_is_taken_back(target, intent))
+        return "not sent, as a floor has been ordered since it was decided";
+    return pauses_find_obstacle(engine, target, intent);
+}
+
+/* The intent is committed. */
+void actions_on_intent(struct as_engine *engine, struct target *target)
+{
+    struct intent *intent = target->intent;
+    const char *obstacle = find_obstacle(engine, target, intent);
+    if (!obstacle) {
+        send(engine, target);
+        return;
+    }
+    intent->sent = engine->mono;
+    struct as_action_record *record = record_action(engine, target, intent, AS_REASON_SUPERSEDED);
+    record->message = obstacle;
+    record->attempts = 0;
+    limits_note_ended(engine, target, intent->from, intent->to, false);
+    if (share_is_of(target, intent))
+        share_on_stay(engine, target, AS_REASON_PAUSED);
+    if (approvals_return(engine, target, intent))
+        effect_put_target(engine, target);
+    target->intent = intent_free(intent);
+    target->dirty = true;
+    store_maybe(engine, target);
+    await_outcome(engine, target);
+}
+
+/* Only a person, or time, changes this outcome. */
+static bool is_final(enum as_reason outcome)
+{
+    return outcome == AS_REASON_REJECTED || outcome == AS_REASON_FORBIDDEN ||
+           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_TIMEOUT ||
+           outcome == AS_REASON_DID_NOT_COME;
+}
+
+/* Whether the group backs off: an increase for pods that wait has failed. */
+static bool has_failed_to_fit(struct target *target, const struct intent *intent,
+                              const struct as_scale_result *result)
+{
+    const struct group *group = group_find(target, intent->rule);
+    return intent->to > intent->from && growth_is_failure(result) &&
+           (share_is_of(target, intent) || (group && group->rule->action.is_fit));
+}
+
+/* An increase of a container's resource that a node can never do. */
+static bool is_up_in_vain(const struct intent *intent, const struct as_scale_result *result)
+{
+    return result->outcome == AS_REASON_DID_NOT_COME && intent->to > intent->from;
+}
+
+/* Done, or accepted: then it may have failed afterwards, with `result->outcome`. */
+static void on_step(struct as_engine *engine, struct target *target, struct intent *intent,
+                    const struct as_scale_result *result, struct as_action_record *record)
+{
+    const bool is_taken_back = growth_is_taken_back(target, intent);
+    if (result->is_partial)
+        intent->to = record->to = result->reached;
+    const bool is_asked =
+        intent->to <= intent->from || intent->to - intent->from > result->returned;
+    const char *told = is_asked ? growth_on_applied(engine, target, intent, record->message) : NULL;
+    if (told)
+        record->message = told;
+    else if (intent->is_clean_up && !*record->message)
+        record->message = overdue_explain(engine, intent);
+    if (result->is_shortage && intent->to > intent->from)
+        growth_refuse(engine, target);
+    else if (has_failed_to_fit(target, intent, result) || is_up_in_vain(intent, result))
+        growth_fail(engine, target);
+    if (is_taken_back && is_final(result->outcome))
+        growth_give_up(engine, target);
+    /* an earlier request needs an older version: it cannot win any more */
+    target->maybe = intent_free(target->maybe);
+    apply(engine, target, intent, result, record);
+    if (is_taken_back)
+        shares_on_taken_back(engine, target);
+    intent_free(intent);
+}
+
+static void on_failure(struct as_engine *engine, struct target *target, struct intent *intent,
+                       const struct as_scale_result *result)
+{
+    const bool was_ordered = orders_is_of(target, intent);
+    if (target->names_instances)
+        growth_begin(engine, target, intent); /* a part of it may still come */
+    if (result->is_shortage)
+        growth_refuse(engine, target);
+    else if (has_failed_to_fit(target, intent, result) || is_up_in_vain(intent, result)) {
+        growth_fail(engine, target);
+        effect_put_target(engine, target);
+    }
+    if (growth_is_taken_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
+        growth_give_up(engine, target);
+    if (resize_is_put_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
+        resize_give_up(engine, target);
+    if (target->growth.is_open)
+        effect_put_target(engine, target);
+    if (share_is_of(target, intent))
+        share_on_failure(engine, target, intent, result);
+    target->failure = result->outcome;
+    if (result->is_ambiguous) {
+        intent_free(target->maybe);
+        target->maybe = intent;
+        intent->outcome = result->outcome;
+        intent->until.us = as_time_add(engine->mono.us, MAYBE_US);
+    } else {
+        limits_note_ended(engine, target, intent->from, intent->to, false);
+        if (approvals_return(engine, target, intent))
+            effect_put_target(engine, target);
+        intent_free(intent);
+    }
+    store_maybe(engine, target);
+    if (was_ordered && !result->is_ambiguous &&
+        orders_on_failure(engine, target, result->outcome, true))
+        effect_put_target(engine, target);
+    target_back_off(engine, target, result->outcome, result->retry_after_us);
+}
+
+void actions_on_scaled(struct as_engine *engine, struct target *target,
+                       const struct as_scale_result *result)
+{
+    struct intent *intent = target->intent;
+    const bool is_step = result->outcome == AS_REASON_APPLIED || result->is_accepted;
+    struct as_action_record *record =
+        record_action(engine, target, intent, is_step ? AS_REASON_APPLIED : result->outcome);
+    target->intent = NULL;
+    record->http_status = result->http_status;
+    record->message = as_arena_strdup(&engine->arena, result->message);
+    record->method = as_arena_strdup(&engine->arena, result->method);
+    record->path = as_arena_strdup(&engine->arena, result->path);
+    record->request_id = as_arena_strdup(&engine->arena, result->request_id);
+    record->attempts = result->attempts;
+    if (is_step)
+        on_step(engine, target, intent, result, record);
+    else
+        on_failure(engine, target, intent, result);
+    await_outcome(engine, target);
+}
+
+static void end_maybe(struct as_engine *engine, struct target *target)
+{
+    struct intent *maybe = target->maybe;
+    target->maybe = NULL;
+    limits_note_ended(engine, target, maybe->from, maybe->to, false);
+    intent_free(maybe);
+    effect_delete_intent(engine, target);
+}
+
+static void drop_maybe(struct as_engine *engine, struct target *target)
+{
+    end_maybe(engine, target);
+    effect_commit(engine);
+}
+
+static void record_superseded(struct as_engine *engine, struct target *target,
+                              const struct intent *intent, const char *why)
+{
+    struct as_action_record *record = record_action(engine, target, intent, AS_REASON_SUPERSEDED);
+    record->is_late = true;
+    record->message = why;
+}
+
+/* To be committed. */
+void actions_supersede_maybe(struct as_engine *engine, struct target *target, const char *why)
+{
+    if (!target->maybe)
+        return;
+    for (const struct intent *intent = target->maybe; intent; intent = intent->older) {
+        if (intent->outcome != AS_REASON_SUPERSEDED) /* else it was recorded after a restart */
+            record_superseded(engine, target, intent, why);
+        orders_on_applied(target, intent); /* recorded here */
+    }
+    end_maybe(engine, target);
+}
+
+/* The observation is newer than the request: if it has another version, the request has lost. A
+ * node group's observation may be older, from a cache. */
+static bool has_lost(const struct target *target, const struct intent *intent,
+                     const struct as_observation *observation)
+{
+    return target->ref->kind->is_current && version_is_newer(observation->version, intent->version);
+}
+
+static const char not_found[] = "not found to be done after a restart; decided anew";
+
+/* Earlier versions may have stored intents under several spellings of the target. Keeps the one
+ * that was carried out, else the newest. True: the others are over, which must be stored. */
+static bool settle_spellings(struct as_engine *engine, struct target *target, int32_t replicas)
+{
+    struct intent *left = target->maybe, *kept = left;
+    const bool is_less = left->older != NULL;
+    for (struct intent *intent = left; intent && kept->to != replicas; intent = intent->older)
+        kept = intent->to == replicas ? intent : kept;
+    while (left) {
+        struct intent *intent = left;
+        left = intent->older;
+        intent->older = NULL;
+        if (intent == kept)
+            continue;
+        record_superseded(engine, target, intent, not_found);
+        intent_free(intent);
+    }
+    target->maybe = kept;
+    return is_less;
+}
+
+/* A process that died while it marked nodes: those that it had marked leave, and count. */
+static bool is_done_in_part(const struct target *target, const struct intent *maybe, int32_t size)
+{
+    return maybe->restored && target->names_instances && target_get_nodes(target) &&
+           maybe->to < size && size < maybe->from;
+}
+
+/* True: the request with unknown outcome was carried out, and its outcome is being committed. */
+bool actions_settle_maybe(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation)
+{
+    const bool is_less = settle_spellings(engine, target, observation->replicas);
+    struct intent *maybe = target->maybe;
+    if (is_done_in_part(target, maybe, observation->replicas))
+        maybe->to = observation->replicas;
+    if (observation->replicas == maybe->to) {
+        struct as_action_record *record = record_action(engine, target, maybe, AS_REASON_APPLIED);
+        record->is_late = true;
+        record->message =
+            maybe->to > maybe->from && target_find_pool(engine, target)
+                ? "found to be done when the target was observed again; other groups may have "
+                  "grown meanwhile: only a rule with `take` removes surplus nodes"
+                : "found to be done when the target was observed again";
+        target->maybe = NULL;
+        if (maybe->to > maybe->from && target_find_pool(engine, target) && maybe->rule[0] &&
+            !maybe->is_ordered)
+            growth_note_surplus(engine, target, maybe);
+        const char *told = growth_on_applied(engine, target, maybe, "");
+        if (told)
+            record->message = told;
+        apply(engine, target, maybe, &(struct as_scale_result){.outcome = AS_REASON_APPLIED},
+              record);
+        intent_free(maybe);
+        await_outcome(engine, target);
+        return true;
+    }
+    const bool is_news = maybe->restored;
+    if (is_news) {
+        record_superseded(engine, target, maybe, not_found);
+        maybe->outcome = AS_REASON_SUPERSEDED;
+        maybe->restored = false;
+    }
+    if (has_lost(target, maybe, observation) || maybe->until.us <= engine->mono.us) {
+        drop_maybe(engine, target);
+    } else if (is_news || is_less) {
+        effect_put_intent(engine, target, maybe, true);
+        effect_commit(engine);
+    }
+    return false;
+}
+
+/* Gives up a target that cannot be observed and is not needed any more. Its lock starts all the
+ * same: the request may have been carried out, and a later action must not follow it too early. */
+void actions_give_up_maybe(struct as_engine *engine, struct target *target)
+{
+    struct intent *maybe = target->maybe;
+    if (maybe->until.us > engine->mono.us)
+        return;
+    for (const struct intent *intent = maybe; intent; intent = intent->older) {
+        if (intent->restored)
+            record_superseded(engine, target, intent,
+                              "the target could not be observed, and no rule leads to it any more");
+        note_change(engine, target, intent, 0);
+    }
+    set_cause(target, maybe);
+    target_set_keep(engine, target);
+    effect_put_target(engine, target);
+    drop_maybe(engine, target);
+}
+
+/* The target could not be observed. Recorded if the failure is new, or if a notification waits for
+ * an answer. */
+void actions_record_failure(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation)
+{
+    struct asked *asked = &target->asked;
+    if (target->failure == observation->outcome && asked->total == asked->told) {
+        target->failure_repeats++;
+        return;
+    }
+    char *id = as_arena_alloc(&engine->arena, 1, AS_ULID_SIZE);
+    as_ulid_print(engine->wall, &engine->random, id);
+    struct as_action_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    *record = (struct as_action_record){
+        .id = id,
+        .target = target->ref->id,
+        .target_name = target->config ? target->config->name : "",
+        .target_kind = target->ref->kind,
+        .unit = as_sized_get_unit(target->ref),
+        .outcome = observation->outcome,
+        .http_status = observation->http_status,
+        .message = as_arena_strdup(&engine->arena, observation->message),
+        .request_id = as_arena_strdup(&engine->arena, observation->request_id),
+        .method = "GET",
+        .path = "",
+        .version = "",
+        .attempts = 1,
+        .repeats = target->failure_repeats,
+        .since_notification_us = -1,
+        .since_alert_us = -1,
+    };
+    effect_add(engine, AS_EFFECT_RECORD_ACTION)->action = record;
+    effect_commit(engine);
+    asked->told = asked->total;
+    target->failure = observation->outcome;
+    target->failure_repeats = 0;
+}

@@ -1,0 +1,181 @@
+/*
+ * `after`, in both directions. Nothing polls: who is held is released when the others settle.
+ *
+ *   evaluation  a target is not evaluated while a target in its `after` has open incidents, or a
+ *               share of its pool, and is still busy with them
+ *   decrease    a decided decrease is not begun while a target that has this one in its `after` is
+ *               being decreased, or has still to decide whether it is; the hold is part of the
+ *               decision, and when it ends the target is observed and decided again
+ *
+ * Invariants: a held target is idle and has a deadline, AFTER_MAX_US after it was first held in
+ * this way; after that it is not held any more. Three kinds of targets hold no other target: one
+ * whose decrease is held (so the two ways never wait for each other), one that waits after a
+ * failure, and one that a lock, a limit or its bounds keep at its size. The configuration has no
+ * cycles; even in a cycle the deadlines would end the wait.
+ */
+#include "engine_after.h"
+
+#include <bsd/sys/queue.h>
+
+#include "engine_pauses.h"
+#include "engine_targets.h"
+
+/* The longest time that a target is held in one way. */
+#define AFTER_MAX_US (30 * AS_US_PER_S)
+
+static bool is_decrease_held(const struct target *target)
+{
+    return target->turn_after.is_held && target->turn_after.is_decrease;
+}
+
+static bool is_busy(const struct as_engine *engine, const struct target *target)
+{
+    return !target_is_backing_off(engine, target) && !is_decrease_held(target) &&
+           (target->phase != PHASE_IDLE || target->dirty || target->turn_after.is_held ||
+            target->pool.shares > 0);
+}
+
+static bool is_at_work(const struct as_engine *engine, const struct target *target)
+{
+    return (target->open_bindings > 0 || target->share.pool) && is_busy(engine, target);
+}
+
+/* Whether something is there that may want less. */
+static bool may_want_less(const struct target *target)
+{
+    if (target->share.pool)
+        return !target->share.is_up;
+    if (target->pool.shares > 0)
+        return target->verdict.direction == AS_DIRECTION_DOWN;
+    return target->open_bindings > 0 || target->ending_count > 0;
+}
+
+/* Or may be, once it has decided. */
+static bool is_being_decreased(const struct as_engine *engine, const struct target *target)
+{
+    if (target->intent)
+        return target->intent->to < target->intent->from;
+    return may_want_less(target) && is_busy(engine, target) && !engine->config.dry_run &&
+           !target->config->dry_run && !pauses_find_in(engine, target, AS_WAYS_DOWN);
+}
+
+static const struct target *find_blocker(const struct as_engine *engine,
+                                         const struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    for (size_t i = 0; i < config->after_count; i++) {
+        const struct target *other;
+        LIST_FOREACH (other, &engine->members[config->after[i]], of_entry) {
+            if (is_at_work(engine, other))
+                return other;
+        }
+    }
+    return NULL;
+}
+
+static bool is_named_by(const struct target *target, const struct as_engine *engine,
+                        const struct as_target_config *other)
+{
+    for (size_t i = 0; i < other->after_count; i++) {
+        if (&engine->ruleset->targets[other->after[i]] == target->config)
+            return true;
+    }
+    return false;
+}
+
+static const struct target *find_decreased(const struct as_engine *engine,
+                                           const struct target *target)
+{
+    for (uint32_t i = 0; i < engine->ruleset->target_count; i++) {
+        const struct target *other;
+        if (!is_named_by(target, engine, &engine->ruleset->targets[i]))
+            continue;
+        LIST_FOREACH (other, &engine->members[i], of_entry) {
+            if (is_being_decreased(engine, other))
+                return other;
+        }
+    }
+    return NULL;
+}
+
+static void let_go(struct as_engine *engine, struct target *target)
+{
+    if (target->turn_after.is_held)
+        TAILQ_REMOVE(&engine->held_back, target, turn_after.link);
+    target->turn_after.is_held = false;
+}
+
+/* False: it has been held long enough. */
+static bool hold(struct as_engine *engine, struct target *target, const struct target *blocker,
+                 bool is_decrease)
+{
+    struct turn_after *turn = &target->turn_after;
+    struct turn_end *end = is_decrease ? &turn->decrease : &turn->evaluation;
+    if (!end->is_begun)
+        end->until.us = as_time_add(engine->mono.us, AFTER_MAX_US);
+    end->is_begun = true;
+    if (end->until.us <= engine->mono.us)
+        return false;
+    turn->is_held = true;
+    turn->is_decrease = is_decrease;
+    turn->blocker = blocker;
+    TAILQ_INSERT_TAIL(&engine->held_back, target, turn_after.link);
+    return true;
+}
+
+/* True: the target was held back, and must stay idle. */
+bool after_must_wait(struct as_engine *engine, struct target *target)
+{
+    let_go(engine, target);
+    if (!target->config || target->config->after_count == 0 || target->open_bindings == 0)
+        return false;
+    const struct target *blocker = find_blocker(engine, target);
+    if (!blocker || !hold(engine, target, blocker, false))
+        return false;
+    target_set_deadline(engine, target, target->turn_after.evaluation.until);
+    return true;
+}
+
+const struct target *after_hold_decrease(struct as_engine *engine, struct target *target,
+                                         as_mono_time *until_out)
+{
+    const struct target *blocker = find_decreased(engine, target);
+    if (!blocker || !hold(engine, target, blocker, true))
+        return NULL;
+    *until_out = target->turn_after.decrease.until;
+    return blocker;
+}
+
+const char *after_get_blocker(const struct target *target)
+{
+    const struct target *blocker = target->turn_after.blocker;
+    return target->turn_after.is_held && blocker && blocker->config ? blocker->config->name : NULL;
+}
+
+/* The target is idle, or has decided: targets that waited for it continue, or wait for the next
+ * one. */
+void after_release(struct as_engine *engine, struct target *target)
+{
+    struct turn_after *turn = &target->turn_after;
+    if (!turn->is_held && target->phase == PHASE_IDLE)
+        turn->evaluation.is_begun = turn->decrease.is_begun = false;
+    struct target *held, *next;
+    TAILQ_FOREACH_SAFE (held, &engine->held_back, turn_after.link, next) {
+        if (held->turn_after.blocker != target)
+            continue;
+        if (held->turn_after.is_decrease ? !is_being_decreased(engine, target)
+                                         : !is_at_work(engine, target))
+            target_make_ready(engine, held);
+    }
+}
+
+void after_forget(struct as_engine *engine, struct target *target)
+{
+    struct target *held;
+    let_go(engine, target);
+    TAILQ_FOREACH (held, &engine->held_back, turn_after.link) {
+        if (held->turn_after.blocker == target)
+            held->turn_after.blocker = NULL;
+    }
+    target_set_config(engine, target, NULL);
+}

@@ -1,0 +1,272 @@
+/*
+ * Which open incident proposes something on which target.
+ *
+ * Bindings are made when an incident opens, and again for all incidents when the rules change. What
+ * a rule has done for an incident (steps, time of the last) is then carried over by the names of
+ * rule and target.
+ */
+#include "engine_bindings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine_approvals.h"
+#include "engine_effects.h"
+#include "engine_endings.h"
+#include "engine_follow.h"
+#include "engine_groups.h"
+#include "engine_growth.h"
+#include "engine_orders.h"
+#include "engine_owners.h"
+#include "engine_registry.h"
+#include "engine_resize.h"
+#include "engine_schedules.h"
+#include "engine_scopes.h"
+#include "engine_targets.h"
+
+static void bind(const struct as_engine *engine, struct binding *binding, struct incident *incident,
+                 struct group *group)
+{
+    *binding = (struct binding){
+        .incident = incident, .group = group, .applied = AS_MOMENT_NEVER, .origin = -1};
+    struct binding *before = TAILQ_LAST(&group->bindings, binding_list);
+    while (before && before->incident->serial > incident->serial) /* bound again */
+        before = TAILQ_PREV(before, binding_list, in_group);
+    if (before)
+        TAILQ_INSERT_AFTER(&group->bindings, before, binding, in_group);
+    else
+        TAILQ_INSERT_HEAD(&group->bindings, binding, in_group);
+    group->count++;
+    group->target->open_bindings++;
+
+    for (uint32_t i = 0; i < incident->kept_count; i++) {
+        struct as_progress *progress = &incident->kept[i];
+        if (strcmp(progress->rule, group->rule->name) == 0 &&
+            as_target_ref_has_id(group->target->ref, progress->target)) {
+            binding->steps = progress->steps;
+            binding->applied = progress->applied;
+            binding->origin = progress->origin;
+            progress_deinit(progress);
+            *progress = incident->kept[--incident->kept_count];
+            break;
+        }
+    }
+    owners_inherit(engine, binding);
+}
+
+/* The target that a rule leads to. NULL: the labels give no allowed target, the target belongs to
+ * another entry of the rule files, or no credential of the incident may trigger the rule there. */
+static struct target *resolve(struct as_engine *engine, const struct incident *incident,
+                              const struct as_rule *rule, const struct as_labels *labels,
+                              const struct as_labels *annotations, bool *is_forbidden)
+{
+    const struct as_target_config *config = &engine->ruleset->targets[rule->target];
+    /* with a plain address, labels do not matter: its only target always exists */
+    struct target *named = config->is_templated ? NULL : LIST_FIRST(&engine->members[rule->target]);
+    struct as_target_ref *ref = NULL;
+    if (!named && as_target_ref_new(config, labels, annotations, &ref, NULL) != 0)
+        return NULL;
+    if (!scope_allows(engine, incident, rule, named ? named->ref : ref)) {
+        as_target_ref_free(ref);
+        *is_forbidden = true;
+        return NULL;
+    }
+    return named ? named : target_claim(engine, config, ref);
+}
+
+static size_t count_enabled(const struct as_engine *engine, const uint32_t *rules, size_t count)
+{
+    size_t enabled = 0;
+    for (size_t i = 0; i < count; i++)
+        enabled += engine->ruleset->rules[rules[i]].enabled;
+    return enabled;
+}
+
+enum bind_result bindings_check(struct as_engine *engine, const struct as_labels *labels,
+                                const char *receiver)
+{
+    const uint32_t *rules;
+    const size_t count = as_rule_index_match(engine->index, labels, &receiver, 1, &rules);
+    if (count == 0)
+        return BIND_NO_RULE;
+    return count_enabled(engine, rules, count) ? BIND_OK : BIND_DISABLED;
+}
+
+enum bind_result bindings_make(struct as_engine *engine, struct incident *incident,
+                               const struct as_labels *labels, const struct as_labels *annotations)
+{
+    const uint32_t *rules;
+    if (as_labels_are_own(labels)) /* of an incident that an earlier version has opened */
+        return BIND_NO_RULE;
+    const size_t count =
+        as_rule_index_match(engine->index, labels, (const char *const *)incident->receivers,
+                            incident->receiver_count, &rules);
+    if (count == 0)
+        return BIND_NO_RULE;
+    const size_t enabled = count_enabled(engine, rules, count);
+    if (enabled == 0)
+        return BIND_DISABLED;
+
+    bool is_forbidden = false;
+    incident->bindings = as_xcalloc(enabled, sizeof(*incident->bindings));
+    for (size_t i = 0; i < count; i++) {
+        const struct as_rule *rule = &engine->ruleset->rules[rules[i]];
+        if (!rule->enabled)
+            continue;
+        struct target *target = resolve(engine, incident, rule, labels, annotations, &is_forbidden);
+        if (!target)
+            continue;
+        bind(engine, &incident->bindings[incident->binding_count++], incident,
+             group_get(target, rule));
+    }
+    if (incident->binding_count > 0)
+        return BIND_OK;
+    free(incident->bindings);
+    incident->bindings = NULL;
+    return is_forbidden ? BIND_FORBIDDEN : BIND_NOT_ALLOWED;
+}
+
+static bool forget_sizes(struct incident *incident, const struct target *target)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        struct binding *binding = &incident->bindings[i];
+        changed = changed || (binding->group->target == target && binding->origin >= 0);
+        if (binding->group->target == target)
+            binding->origin = -1;
+    }
+    for (uint32_t i = 0; i < incident->kept_count; i++) {
+        struct as_progress *progress = &incident->kept[i];
+        if (progress->origin < 0 || !as_target_ref_has_id(target->ref, progress->target))
+            continue;
+        progress->origin = -1;
+        changed = true;
+    }
+    return changed;
+}
+
+/* The sizes before the first steps were another object's. To be committed. */
+void bindings_forget_sizes(struct as_engine *engine, struct target *target)
+{
+    struct incident *incident;
+    TAILQ_FOREACH (incident, &engine->open, in_order) {
+        if (forget_sizes(incident, target))
+            effect_put_incident(engine, incident);
+    }
+}
+
+void bindings_drop(struct as_engine *engine, struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        struct binding *binding = &incident->bindings[i];
+        struct group *group = binding->group;
+        TAILQ_REMOVE(&group->bindings, binding, in_group);
+        group->target->open_bindings--;
+        if (--group->count == 0) {
+            RB_REMOVE(group_tree, &group->target->groups, group);
+            free(group);
+        }
+    }
+    incident->binding_count = 0;
+    free(incident->bindings);
+    incident->bindings = NULL;
+}
+
+/* A size change by this rule is under way: it may become a step of the incident. */
+static bool is_awaited(const struct binding *binding)
+{
+    const struct target *target = binding->group->target;
+    const struct intent *const intents[] = {target->maybe, target->intent};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
+        if (intents[i] && strcmp(intents[i]->rule, binding->group->rule->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Saves by name what rules have done for an incident, then unbinds it. */
+static void set_aside(struct as_engine *engine, struct incident *incident)
+{
+    if (incident->binding_count > 0)
+        incident->kept =
+            as_xrealloc_array(incident->kept, incident->kept_count + incident->binding_count,
+                              sizeof(*incident->kept));
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct binding *binding = &incident->bindings[i];
+        if (binding->steps == 0 && !is_awaited(binding))
+            continue;
+        incident->kept[incident->kept_count++] = (struct as_progress){
+            .rule = as_xstrdup(binding->group->rule->name),
+            .target = as_xstrdup(binding->group->target->ref->id),
+            .steps = binding->steps,
+            .applied = binding->applied,
+            .origin = binding->origin,
+        };
+    }
+    bindings_drop(engine, incident);
+}
+
+static void make_anew(struct as_engine *engine, struct incident *incident)
+{
+    (void)bindings_make(engine, incident, incident->labels, incident->annotations);
+    room_account(engine, incident);
+}
+
+/* Call it after a change of what rules are matched with. */
+void bindings_remake(struct as_engine *engine, struct incident *incident)
+{
+    set_aside(engine, incident);
+    make_anew(engine, incident);
+}
+
+static int compare_serials(const void *a, const void *b)
+{
+    const struct incident *const *left = a, *const *right = b;
+    return ((*left)->serial > (*right)->serial) - ((*left)->serial < (*right)->serial);
+}
+
+static void remake_in_order(struct as_engine *engine)
+{
+    struct incident **incidents = as_xcalloc(engine->open_count + 1, sizeof(struct incident *));
+    struct incident *incident;
+    size_t count = 0;
+    TAILQ_FOREACH (incident, &engine->open, in_order)
+        incidents[count++] = incident;
+    qsort(incidents, count, sizeof(struct incident *), compare_serials);
+    for (size_t i = 0; i < count; i++)
+        make_anew(engine, incidents[i]);
+    free(incidents);
+}
+
+/* What outlasts incidents: endings, operators' orders, open increases, schedules and floors,
+ * actions that are followed. */
+static void remake_rest(struct as_engine *engine)
+{
+    struct target *target;
+    const size_t effects = engine->effect_count;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        bool is_changed = endings_remake(engine, target);
+        is_changed = orders_remake(engine, target) || is_changed;
+        is_changed = resize_remake(engine, target) || is_changed;
+        is_changed = approvals_review(engine, target) || is_changed;
+        schedules_remake(engine, target);
+        if (growth_remake(engine, target) || is_changed)
+            effect_put_target(engine, target);
+    }
+    follow_remake(engine);
+    if (engine->effect_count > effects)
+        effect_commit(engine);
+}
+
+void bindings_remake_all(struct as_engine *engine)
+{
+    struct incident *incident;
+    TAILQ_FOREACH (incident, &engine->open, in_order)
+        set_aside(engine, incident);
+    owners_find(engine);
+    targets_reset_entries(engine);
+    remake_in_order(engine);
+    remake_rest(engine);
+}

@@ -1,0 +1,187 @@
+/*
+ * Sizes of ours that others set back: see the header.
+ *
+ * Only of targets whose observation is never older than the request before it: a provider's cache
+ * that shows the former size would look like a set-back. An API server's observation of an older
+ * version, as after its fail-over, is ignored too.
+ */
+#include "engine_contention.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine_effects.h"
+#include "engine_set_backs.h"
+#include "engine_versions.h"
+
+static bool is_within(const struct as_engine *engine, struct as_moment at, int64_t span)
+{
+    return engine->mono.us - at.mono.us < span;
+}
+
+void contention_note_own(const struct as_engine *engine, struct target *target,
+                         const struct intent *intent, enum as_reason outcome)
+{
+    struct contention *contention = &target->contention;
+    contention_forget_own(contention);
+    if (!target->ref->kind->is_current || intent->from == intent->to ||
+        outcome != AS_REASON_APPLIED)
+        return;
+    contention->has_own = true;
+    contention->own = (struct as_own_size){.from = intent->from,
+                                           .to = intent->to,
+                                           .at = moment_now(engine),
+                                           .version = as_xstrdup(intent->version)};
+}
+
+void contention_fill_request(const struct as_engine *engine, const struct target *target,
+                             struct as_observe_request *request)
+{
+    const struct contention *contention = &target->contention;
+    request->has_own_size = contention->has_own && !target->maybe &&
+                            is_within(engine, contention->own.at, AS_SET_BACK_WITHIN_US);
+    request->own_size = contention->own.to;
+}
+
+static bool is_towards(const struct as_own_size *own, int32_t found)
+{
+    return own->to > own->from ? found < own->to : found > own->to;
+}
+
+/* The size that others may have changed. */
+static int32_t get_found(const struct as_own_size *own, const struct as_observation *observation)
+{
+    const struct as_resize_seen *pods = &observation->resize;
+    if (!pods->is_set || pods->template_size < 0)
+        return observation->replicas;
+    return pods->asked < 0 || pods->asked == pods->template_size ? own->to : pods->asked;
+}
+
+/* Pods that are resized in place have no version, but the template that was sized before them has
+ * one: what was set there is not what is found here. */
+static bool is_comparable(const struct as_own_size *own, const struct as_observation *observation)
+{
+    return version_is_set(own->version) == version_is_set(observation->version);
+}
+
+static void add(const struct as_engine *engine, struct contention *contention, int32_t found,
+                const char *by)
+{
+    while (contention->count > 0 &&
+           !is_within(engine, contention->set_backs[0].at, AS_CONTENDED_US))
+        contention_drop_oldest(contention);
+    contention_add(contention, &(struct as_set_back){
+                                   .at = moment_now(engine),
+                                   .from = contention->own.from,
+                                   .to = contention->own.to,
+                                   .found = found,
+                                   .by = by,
+                               });
+}
+
+as_mono_time contention_get_end(const struct target *target)
+{
+    const struct as_moment since = target->contention.since;
+    if (!as_moment_is_set(since))
+        return AS_MONO_NEVER;
+    return (as_mono_time){as_time_add(since.mono.us, AS_CONTENDED_US)};
+}
+
+bool contention_holds(const struct as_engine *engine, const struct target *target)
+{
+    const as_mono_time end = contention_get_end(target);
+    return end.us != AS_MONO_NEVER.us && end.us > engine->mono.us;
+}
+
+static as_wall_time get_end_wall(const struct as_engine *engine, const struct target *target)
+{
+    return lock_get_end(target->contention.since, AS_CONTENDED_US, engine->mono, engine->wall).wall;
+}
+
+const struct as_contended_note *contention_note(struct as_engine *engine,
+                                                const struct target *target)
+{
+    if (!contention_holds(engine, target))
+        return NULL;
+    struct as_contended_note *note = as_arena_alloc(&engine->arena, 1, sizeof(*note));
+    *note = (struct as_contended_note){
+        .set_backs = contention_copy(engine, &target->contention),
+        .set_back_count = target->contention.count,
+        .until = get_end_wall(engine, target),
+    };
+    return note;
+}
+
+static struct as_others_record *add_record(struct as_engine *engine, const struct target *target,
+                                           enum as_others_event event)
+{
+    struct as_others_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    *record = (struct as_others_record){
+        .event = event,
+        .target = target->ref->id,
+        .target_name = target->config ? target->config->name : "",
+    };
+    effect_add(engine, AS_EFFECT_RECORD_OTHERS)->others = record;
+    return record;
+}
+
+static void begin(struct as_engine *engine, struct target *target)
+{
+    target->contention.since = moment_now(engine);
+    struct as_others_record *record = add_record(engine, target, AS_OTHERS_CONTENDED);
+    record->set_backs = contention_copy(engine, &target->contention);
+    record->set_back_count = target->contention.count;
+    record->until = get_end_wall(engine, target);
+}
+
+void contention_see(struct as_engine *engine, struct target *target,
+                    const struct as_observation *observation)
+{
+    struct contention *contention = &target->contention;
+    struct as_own_size *own = &contention->own;
+    contention_review(engine, target);
+    const int32_t found = get_found(own, observation);
+    if (!contention->has_own || found == own->to ||
+        (version_is_set(own->version) && !version_is_newer(observation->version, own->version)))
+        return;
+    const bool is_set_back = is_within(engine, own->at, AS_SET_BACK_WITHIN_US) &&
+                             is_towards(own, found) && is_comparable(own, observation) &&
+                             !contention_holds(engine, target);
+    if (is_set_back)
+        add(engine, contention, found, observation->changed_by);
+    if (is_set_back && contention->count == AS_SET_BACKS_MAX)
+        begin(engine, target);
+    contention_forget_own(contention); /* the size is somebody else's now */
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
+void contention_end(struct as_engine *engine, struct target *target, const char *why)
+{
+    const bool was_contended = as_moment_is_set(target->contention.since);
+    contention_clear(&target->contention);
+    if (was_contended)
+        add_record(engine, target, AS_OTHERS_OVER)->message = why;
+}
+
+void contention_review(struct as_engine *engine, struct target *target)
+{
+    if (contention_get_end(target).us > engine->mono.us)
+        return;
+    contention_end(engine, target, "the hour is over");
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
+as_mono_time contention_get_forget_time(const struct target *target)
+{
+    const struct contention *contention = &target->contention;
+    if (as_moment_is_set(contention->since))
+        return contention_get_end(target);
+    if (contention->count == 0)
+        return (as_mono_time){INT64_MIN};
+    const struct as_moment last = contention->set_backs[contention->count - 1].at;
+    return (as_mono_time){as_time_add(last.mono.us, AS_CONTENDED_US)};
+}

@@ -1,0 +1,23 @@
+/*
+ * From observation and proposals to a decision and its record.
+ */
+#ifndef ALERTSCALER_SRC_ENGINE_ENGINE_DECISIONS_H
+#define ALERTSCALER_SRC_ENGINE_ENGINE_DECISIONS_H
+
+#include "engine_state.h"
+
+struct outcome { /* of deciding */
+    struct as_decision decision;
+    const char *id;                 /* of its record, which may be an earlier, equal one */
+    bool is_decided;                /* false: nothing was proposed, and no bound enforced */
+    bool is_recorded;               /* there are effects to commit */
+    as_mono_time due;               /* when the next proposal will be due */
+    const char *approval;           /* id of the request that it rests on; NULL: none */
+    const struct target *waits_for; /* by `after`, with its decrease; NULL: for none */
+};
+
+as_mono_time decisions_get_next_due(const struct as_engine *engine, struct target *target);
+void decisions_make(struct as_engine *engine, struct target *target,
+                    const struct as_observation *observation, struct outcome *outcome_out);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * The effects of one step, in order. They point into the step's arena or the engine, and are valid
+ * until the next step.
+ */
+#include "engine_effects.h"
+
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine_stored.h"
+
+struct as_effect *effect_add(struct as_engine *engine, enum as_effect_kind kind)
+{
+    engine->effects = as_xgrow(engine->effects, engine->effect_count, &engine->effect_capacity,
+                               sizeof(*engine->effects));
+    struct as_effect *effect = &engine->effects[engine->effect_count++];
+    *effect = (struct as_effect){.kind = kind};
+    return effect;
+}
+
+struct waiter *effect_commit_awaited(struct as_engine *engine)
+{
+    struct waiter *waiter = as_xcalloc(1, sizeof(*waiter));
+    waiter->ticket = ++engine->next_ticket;
+    STAILQ_INSERT_TAIL(&engine->waiters, waiter, next);
+    effect_add(engine, AS_EFFECT_COMMIT)->ticket = waiter->ticket;
+    return waiter;
+}
+
+void effect_commit(struct as_engine *engine)
+{
+    effect_add(engine, AS_EFFECT_COMMIT);
+}
+
+void effect_put_incident(struct as_engine *engine, struct incident *incident)
+{
+    effect_add(engine, AS_EFFECT_PUT_INCIDENT)->incident = incident_fill_state(engine, incident);
+    incident->key.has_former = false; /* the effect moves it */
+}
+
+void effect_delete_incident(struct as_engine *engine, const struct incident *incident)
+{
+    effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->incident_key = incident->key;
+}
+
+void effect_delete_former(struct as_engine *engine, uint64_t former)
+{
+    effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->incident_key =
+        (struct as_incident_key){.has_former = true, .former = former};
+}
+
+/* Earlier versions could store a target under several ids: it becomes one record. */
+static void delete_other_spellings(struct as_engine *engine, enum as_effect_kind kind,
+                                   struct store_keys *keys, const char *key)
+{
+    for (size_t i = 0; i < keys->count; i++) {
+        if (strcmp(keys->items[i], key) != 0)
+            effect_add(engine, kind)->stored_as = as_arena_strdup(&engine->arena, keys->items[i]);
+    }
+    store_keys_free(keys);
+}
+
+void effect_put_target(struct as_engine *engine, struct target *target)
+{
+    target->is_stored = true;
+    delete_other_spellings(engine, AS_EFFECT_DELETE_TARGET, &target->stored_as, target->ref->key);
+    effect_add(engine, AS_EFFECT_PUT_TARGET)->target = target_fill_state(engine, target);
+}
+
+void effect_warn(struct as_engine *engine, struct target *target,
+                 const struct as_late_warning *warning)
+{
+    struct as_late_warning *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = *warning;
+    copy->decision_id = as_arena_strdup(&engine->arena, warning->decision_id);
+    effect_put_target(engine, target);
+    effect_commit(engine);
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_WARN);
+    effect->call.ref = target->ref;
+    effect->call.late = copy;
+}
+
+void effect_put_pause(struct as_engine *engine)
+{
+    effect_add(engine, AS_EFFECT_PUT_PAUSE)->pause = pause_fill_state(engine, &engine->pause);
+}
+
+void effect_delete_target(struct as_engine *engine, struct target *target)
+{
+    delete_other_spellings(engine, AS_EFFECT_DELETE_TARGET, &target->stored_as, target->ref->key);
+    effect_add(engine, AS_EFFECT_DELETE_TARGET)->stored_as = target->ref->key;
+}
+
+void effect_put_intent(struct as_engine *engine, struct target *target, const struct intent *intent,
+                       bool maybe)
+{
+    delete_other_spellings(engine, AS_EFFECT_DELETE_INTENT, &target->intents_stored_as,
+                           target->ref->key);
+    effect_add(engine, AS_EFFECT_PUT_INTENT)->intent =
+        intent_fill_state(engine, target, intent, maybe);
+}
+
+void effect_delete_intent(struct as_engine *engine, struct target *target)
+{
+    delete_other_spellings(engine, AS_EFFECT_DELETE_INTENT, &target->intents_stored_as,
+                           target->ref->key);
+    effect_add(engine, AS_EFFECT_DELETE_INTENT)->stored_as = target->ref->key;
+}
+
+struct as_incident_record *effect_incident_record(struct as_engine *engine,
+                                                  const struct incident *incident,
+                                                  enum as_incident_event event,
+                                                  const char *notification)
+{
+    struct as_incident_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    struct as_incident_target *targets =
+        as_arena_alloc(&engine->arena, incident->binding_count, sizeof(*targets));
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        targets[i] = binding_get_target(&incident->bindings[i]);
+    }
+    *record = (struct as_incident_record){
+        .event = event,
+        .digest = incident->key.digest,
+        .fingerprint = incident->fingerprint,
+        .starts_at = incident->starts_at,
+        .labels = incident->labels,
+        .notification = notification,
+        .targets = targets,
+        .target_count = incident->binding_count,
+    };
+    effect_add(engine, AS_EFFECT_RECORD_INCIDENT)->incident_record = record;
+    return record;
+}
+
+struct as_order_record *effect_order_record(struct as_engine *engine, const struct as_order *order,
+                                            const struct target *target, uint64_t request)
+{
+    struct as_order_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    *record = (struct as_order_record){.order = order, .message = ""};
+    as_ulid_print(engine->wall, &engine->random, record->id);
+    if (target) {
+        record->target = as_arena_strdup(&engine->arena, target->ref->id);
+        record->target_name = target->config ? target->config->name : "";
+    }
+    if (target && target->config) {
+        record->has_bounds = true;
+        const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
+        record->min = bounds.min;
+        record->max = bounds.max;
+    }
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_COMMAND);
+    effect->ticket = request;
+    effect->order = record;
+    return record;
+}

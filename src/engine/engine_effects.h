@@ -1,0 +1,31 @@
+/*
+ * The effects of one step: added in order, with the commits that store them.
+ */
+#ifndef ALERTSCALER_SRC_ENGINE_ENGINE_EFFECTS_H
+#define ALERTSCALER_SRC_ENGINE_ENGINE_EFFECTS_H
+
+#include "engine_state.h"
+
+struct as_effect *effect_add(struct as_engine *engine, enum as_effect_kind kind);
+struct waiter *effect_commit_awaited(struct as_engine *engine);
+void effect_commit(struct as_engine *engine); /* nobody waits */
+void effect_put_incident(struct as_engine *engine, struct incident *incident);
+void effect_delete_incident(struct as_engine *engine, const struct incident *incident);
+void effect_delete_former(struct as_engine *engine, uint64_t former);
+void effect_put_target(struct as_engine *engine, struct target *target);
+/* Stores the target, and then warns its readers. Copies the warning. */
+void effect_warn(struct as_engine *engine, struct target *target,
+                 const struct as_late_warning *warning);
+void effect_put_pause(struct as_engine *engine); /* the pause of all targets */
+void effect_delete_target(struct as_engine *engine, struct target *target);
+void effect_put_intent(struct as_engine *engine, struct target *target, const struct intent *intent,
+                       bool maybe);
+void effect_delete_intent(struct as_engine *engine, struct target *target);
+struct as_incident_record *effect_incident_record(struct as_engine *engine,
+                                                  const struct incident *incident,
+                                                  enum as_incident_event event,
+                                                  const char *notification);
+struct as_order_record *effect_order_record(struct as_engine *engine, const struct as_order *order,
+                                            const struct target *target, uint64_t request);
+
+#endif

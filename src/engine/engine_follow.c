@@ -1,0 +1,336 @@
+/*
+ * Did it help? For each action that an open incident caused, one record says when as many were
+ * ready as it asked for, and when its alert was resolved. It is written once both are known, an
+ * hour after the action at the latest, in the commit of what completes it: so a crash neither loses
+ * nor doubles it.
+ *
+ * Its alert: all incidents of the rule that were open at the decision. So the last of them to end
+ * counts. An end of another kind than `resolved` tells nothing of the action.
+ *
+ * A rule with ineffective_after whose last actions did not help is held on this target. An action
+ * did not help if its alert was not resolved within the hour: several steps of one incident are one
+ * attempt, which may only succeed with the last of them, so a later step proves nothing.
+ *
+ * Of a pool, the actions are those of its groups, and the rule is held on the pool.
+ */
+#include "engine_follow.h"
+
+#include <string.h>
+
+#include "engine_effects.h"
+#include "engine_groups.h"
+#include "engine_growth.h"
+#include "engine_targets.h"
+
+#define FOLLOWS_MAX 64 /* of one target; beyond, the oldest ends as unknown */
+
+/* Where the rule's incidents are: the target itself, or its pool. */
+static struct target *find_owner(const struct as_engine *engine, struct target *target,
+                                 const char *name)
+{
+    struct target *pool = target_find_pool(engine, target);
+    if (!pool)
+        return target;
+    const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, name);
+    return rule && &engine->ruleset->targets[rule->target] == pool->config ? pool : target;
+}
+
+/* Whether an incident of the rule is open that was open then. `but`: it has just ended. */
+static bool has_cause(const struct as_engine *engine, struct target *target, const char *rule,
+                      struct as_moment at, const struct incident *but)
+{
+    const struct group *group = group_find(find_owner(engine, target, rule), rule);
+    const struct binding *binding;
+    if (!group)
+        return false;
+    TAILQ_FOREACH (binding, &group->bindings, in_group) {
+        if (binding->incident != but && binding->incident->opened.mono.us <= at.mono.us)
+            return true;
+    }
+    return false;
+}
+
+bool follow_is_of_alert(struct as_engine *engine, struct target *target,
+                        const struct intent *intent)
+{
+    const struct group *group = group_find(find_owner(engine, target, intent->rule), intent->rule);
+    if (intent->is_ordered || !group || group->count == 0)
+        return false;
+    /* the way back is on_resolved's, of an earlier incident */
+    return intent->to > intent->from || group->rule->action.kind != AS_ACTION_SCALE_UP;
+}
+
+/* Trials */
+
+/* Counts an action whose effect is known. An action that helped ends the hold: no more have all of
+ * the last ones been in vain. */
+static void count(struct as_engine *engine, struct target *target, struct as_follow_record *record)
+{
+    const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, record->rule);
+    struct target *owner = find_owner(engine, target, record->rule);
+    if (!rule || rule->ineffective_after == 0 || record->end == AS_FOLLOW_UNKNOWN)
+        return;
+    struct trial *trial = trial_get(owner, record->rule);
+    const bool was_held = trial_is_held(trial, engine->mono);
+    if (record->end == AS_FOLLOW_RESOLVED ||
+        (as_moment_is_set(trial->state.held) && !was_held)) { /* the hold is over: begins anew */
+        trial->state.in_vain = 0;
+        trial->state.held = AS_MOMENT_NEVER;
+    }
+    if (record->end == AS_FOLLOW_NOT_RESOLVED && trial->state.in_vain < UINT32_MAX)
+        trial->state.in_vain++;
+    record->in_vain = trial->state.in_vain;
+    if (!was_held && trial->state.in_vain >= rule->ineffective_after) {
+        trial->state.held = moment_now(engine);
+        record->is_held = true;
+        record->until.us = as_time_add(engine->wall.us, TRIAL_HELD_US);
+    }
+    owner->dirty = true;
+    if (owner != target)
+        effect_put_target(engine, owner);
+}
+
+bool follow_holds(const struct as_engine *engine, const struct target *target, const char *rule)
+{
+    const struct target *owner =
+        find_owner(engine, (struct target *)(uintptr_t)target, rule); /* neither is changed */
+    const struct trial *trial = trial_find(owner, rule);
+    return trial && trial_is_held(trial, engine->mono);
+}
+
+static bool release(struct as_engine *engine, struct target *target)
+{
+    struct trial *trial;
+    bool was_held = false;
+    TAILQ_FOREACH (trial, &target->trials, in_target) {
+        was_held = was_held || trial_is_held(trial, engine->mono);
+        trial->state.held = AS_MOMENT_NEVER;
+        trial->state.in_vain = 0;
+    }
+    if (was_held)
+        effect_put_target(engine, target);
+    return was_held;
+}
+
+bool follow_release(struct as_engine *engine, struct target *target)
+{
+    bool was_held = false;
+    if (target)
+        return release(engine, target);
+    RB_FOREACH (target, target_tree, &engine->targets)
+        was_held = release(engine, target) || was_held;
+    return was_held;
+}
+
+/* Follows */
+
+/* The target is to be stored. */
+static void finish(struct as_engine *engine, struct follow *follow, enum as_follow_end end)
+{
+    const struct as_follow_state *state = &follow->state;
+    struct target *target = follow->target;
+    struct as_follow_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    *record = (struct as_follow_record){
+        .action = as_arena_strdup(&engine->arena, state->action_id),
+        .decision = as_arena_strdup(&engine->arena, state->decision_id),
+        .target = target->ref->id,
+        .target_name = target->config ? target->config->name : "",
+        .rule = as_arena_strdup(&engine->arena, state->rule),
+        .from = state->from,
+        .to = state->to,
+        .ready_us = state->ready_us,
+        .resolved_us = state->resolved_us,
+        .end = end,
+    };
+    follow_free(engine, follow);
+    count(engine, target, record);
+    effect_add(engine, AS_EFFECT_RECORD_FOLLOW)->follow = record;
+}
+
+/* Finishes it if nothing is open any more. */
+static void settle(struct as_engine *engine, struct follow *follow)
+{
+    if (follow->state.resolved_us >= 0 && !follow->state.awaits_ready)
+        finish(engine, follow, AS_FOLLOW_RESOLVED);
+}
+
+static bool knows_ready(const struct target *target)
+{
+    return target->ready >= 0 && (target->names_instances || growth_get_timeout(target) > 0);
+}
+
+/* The target's size is not yet the new one. */
+static int32_t find_missing(const struct target *target, const struct intent *intent)
+{
+    if (target->growth.is_open && target->growth.from <= intent->from)
+        return target->growth.missing;
+    const int32_t missing = intent->from - target->ready;
+    return missing > 0 ? missing : 0;
+}
+
+void follow_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
+{
+    if (!intent->is_of_alert || intent->to == intent->from)
+        return;
+    if (target->follow_count >= FOLLOWS_MAX)
+        finish(engine, TAILQ_FIRST(&target->follows), AS_FOLLOW_UNKNOWN);
+    const bool awaits_ready = intent->to > intent->from && knows_ready(target);
+    const struct as_follow_state state = {
+        .action_id = intent->action_id,
+        .decision_id = intent->decision_id,
+        .rule = intent->rule,
+        .from = intent->from,
+        .to = intent->to,
+        .missing = awaits_ready ? find_missing(target, intent) : 0,
+        .at = intent->at,
+        .applied = moment_now(engine),
+        .awaits_ready = awaits_ready,
+        .ready_us = -1,
+        .resolved_us = -1,
+    };
+    struct follow *follow = follow_add(engine, target, &state);
+    if (has_cause(engine, target, intent->rule, intent->at, NULL))
+        return;
+    if (!intent->is_resolved) {
+        finish(engine, follow, AS_FOLLOW_UNKNOWN);
+        return;
+    }
+    follow->state.resolved_us = 0;
+    settle(engine, follow);
+}
+
+void follow_see(struct as_engine *engine, struct target *target,
+                const struct as_observation *observation)
+{
+    struct follow *follow, *next;
+    bool is_changed = false;
+    TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
+        struct as_follow_state *state = &follow->state;
+        const int64_t age_us = engine->mono.us - state->applied.mono.us;
+        if (!state->awaits_ready || !knows_ready(target))
+            continue;
+        if (observation->replicas >= state->to &&
+            growth_count_ready(observation) + state->missing >= state->to)
+            state->ready_us = age_us;
+        else if (observation->replicas >= state->to || age_us < MAYBE_US) /* maybe from a cache */
+            continue;
+        state->awaits_ready = false; /* ready, or smaller again: it never will be */
+        is_changed = true;
+        settle(engine, follow);
+    }
+    if (!is_changed)
+        return;
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
+/* Its alert ends while its request is under way. */
+static void end_cause_of(struct as_engine *engine, struct target *target, struct intent *intent,
+                         const char *rule, const struct incident *incident, bool is_resolved)
+{
+    if (intent && strcmp(intent->rule, rule) == 0 && incident->opened.mono.us <= intent->at.mono.us)
+        intent->is_resolved = is_resolved && !has_cause(engine, target, rule, intent->at, incident);
+}
+
+static void end_causes(struct as_engine *engine, struct target *target, const char *rule,
+                       const struct incident *incident, bool is_resolved)
+{
+    struct follow *follow, *next;
+    bool is_changed = false;
+    end_cause_of(engine, target, target->intent, rule, incident, is_resolved);
+    end_cause_of(engine, target, target->maybe, rule, incident, is_resolved);
+    TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
+        struct as_follow_state *state = &follow->state;
+        if (state->resolved_us >= 0 || strcmp(state->rule, rule) != 0 ||
+            incident->opened.mono.us > state->at.mono.us ||
+            has_cause(engine, target, rule, state->at, incident))
+            continue;
+        is_changed = true;
+        if (!is_resolved) {
+            finish(engine, follow, AS_FOLLOW_UNKNOWN);
+            continue;
+        }
+        state->resolved_us = engine->mono.us - state->applied.mono.us;
+        settle(engine, follow);
+    }
+    if (is_changed)
+        effect_put_target(engine, target);
+}
+
+void follow_on_end(struct as_engine *engine, const struct incident *incident, bool is_resolved)
+{
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct group *group = incident->bindings[i].group;
+        const struct as_pool_config *pool = group->target->config->pool;
+        end_causes(engine, group->target, group->rule->name, incident, is_resolved);
+        for (size_t k = 0; pool && k < pool->group_count; k++) {
+            struct target *member = LIST_FIRST(&engine->members[pool->groups[k]]);
+            if (member)
+                end_causes(engine, member, group->rule->name, incident, is_resolved);
+        }
+    }
+}
+
+as_mono_time follow_get_deadline(const struct as_engine *engine)
+{
+    const struct follow *first = TAILQ_FIRST(&engine->follows);
+    if (!first || engine->stopping)
+        return AS_MONO_NEVER;
+    return (as_mono_time){as_time_add(first->state.applied.mono.us, AS_FOLLOW_US)};
+}
+
+void follow_on_deadline(struct as_engine *engine)
+{
+    bool is_changed = false;
+    while (follow_get_deadline(engine).us <= engine->mono.us) {
+        struct follow *follow = TAILQ_FIRST(&engine->follows);
+        struct target *target = follow->target;
+        finish(engine, follow,
+               follow->state.resolved_us >= 0 ? AS_FOLLOW_RESOLVED : AS_FOLLOW_NOT_RESOLVED);
+        effect_put_target(engine, target);
+        is_changed = true;
+    }
+    if (is_changed)
+        effect_commit(engine);
+}
+
+static bool drop_trials(struct as_engine *engine, struct target *target)
+{
+    struct trial *trial, *next;
+    bool is_changed = false;
+    TAILQ_FOREACH_SAFE (trial, &target->trials, in_target, next) {
+        const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, trial->state.rule);
+        if (rule && rule->ineffective_after > 0)
+            continue;
+        trial_free(target, trial);
+        is_changed = true;
+    }
+    return is_changed;
+}
+
+void follow_remake(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        struct follow *follow, *next;
+        bool is_changed = drop_trials(engine, target);
+        TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
+            const struct as_follow_state *state = &follow->state;
+            if (state->resolved_us >= 0 || has_cause(engine, target, state->rule, state->at, NULL))
+                continue;
+            finish(engine, follow, AS_FOLLOW_UNKNOWN);
+            is_changed = true;
+        }
+        if (is_changed)
+            effect_put_target(engine, target);
+    }
+}
+
+void follow_forget_pods(struct as_engine *engine, struct target *target)
+{
+    struct follow *follow, *next;
+    TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
+        follow->state.awaits_ready = false;
+        settle(engine, follow);
+    }
+}

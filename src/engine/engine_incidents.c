@@ -1,0 +1,491 @@
+/*
+ * Incidents: opened by the first firing, kept open by repeats, held while Alertmanager suppresses
+ * the alert, closed by resolved, by a newer start or by expiry. Notifications and the list of
+ * alerts are handled alike: a notification's firing alert is like a listed alert with one receiver.
+ *
+ * A credential that may not trigger every rule of an alert has its own incident of it. What its
+ * sender says (start, end, receiver, annotations) changes nothing for rules beyond its reach. Each
+ * incident of an alert is bound to the rules that its own senders may trigger. What a rule has done
+ * for one of them counts for all of them.
+ *
+ * A resolved incident is remembered until the stale window has passed, even if its firing never
+ * came: a retrying peer of Alertmanager may deliver the old firing after the resolved.
+ */
+#include "engine_incidents.h"
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine_bindings.h"
+#include "engine_causes.h"
+#include "engine_effects.h"
+#include "engine_endings.h"
+#include "engine_follow.h"
+#include "engine_groups.h"
+#include "engine_muting.h"
+#include "engine_news.h"
+#include "engine_registry.h"
+#include "engine_scopes.h"
+#include "engine_stored.h"
+#include "engine_targets.h"
+#include "engine_watchdog.h"
+
+#define RECEIVERS_MAX 64 /* per incident */
+
+/* The owner's incident; if none, the shared one. */
+static const struct incident *find_known(const struct as_engine *engine,
+                                         const struct as_digest *digest, const char *owner,
+                                         const struct incident *own)
+{
+    return own || !*owner ? own : incident_find(engine, digest, "");
+}
+
+static void touch_targets(struct as_engine *engine, struct cause *cause,
+                          const struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->binding_count; i++)
+        cause_touch(engine, cause, incident, incident->bindings[i].group->target);
+}
+
+/* False: no new receivers, or no room for them. */
+static bool add_receivers(struct incident *incident, const struct as_listed_alert *alert)
+{
+    const uint32_t before = incident->receiver_count;
+    for (size_t i = 0; i < alert->receiver_count && incident->receiver_count < RECEIVERS_MAX; i++) {
+        if (incident_has_receiver(incident, alert->receivers[i]))
+            continue;
+        incident->receivers = as_xrealloc_array(incident->receivers, incident->receiver_count + 1,
+                                                sizeof(*incident->receivers));
+        incident->receivers[incident->receiver_count++] = as_xstrdup(alert->receivers[i]);
+    }
+    return incident->receiver_count > before;
+}
+
+static void set_seen(const struct as_engine *engine, struct incident *incident)
+{
+    incident->seen = moment_now(engine);
+    incident->seen_ticket = engine->next_ticket;
+    incident->missed = 0;
+}
+
+static struct incident *incident_new(struct as_engine *engine, const struct cause *cause,
+                                     const struct as_listed_alert *alert, const char *owner,
+                                     bool is_open)
+{
+    struct incident *incident = as_xcalloc(1, sizeof(*incident));
+    const struct as_moment now = moment_now(engine);
+    incident->key.digest = alert->digest;
+    incident->key.owner = as_xstrdup(owner);
+    incident->fingerprint = alert->fingerprint;
+    incident->serial = ++engine->next_serial;
+    incident->is_open = is_open;
+    incident->is_undated = is_ahead(engine, alert->starts_at);
+    incident->starts_at = incident->is_undated ? now.wall : alert->starts_at;
+    incident->opened = now;
+    incident->resolved = is_open ? AS_MOMENT_NEVER : now;
+    incident->silenced = AS_MOMENT_NEVER;
+    incident->seen_stored = now.mono;
+    incident->listed.us = INT64_MIN;
+    set_seen(engine, incident);
+    (void)add_receivers(incident, alert);
+    (void)incident_add_credential(incident, cause->credential);
+    return incident;
+}
+
+static struct as_alert_outcome outcome_of(enum as_reason reason)
+{
+    return (struct as_alert_outcome){.reason = reason};
+}
+
+/* Copies the rules: a later alert of the same notification may unbind the incident. */
+static struct as_alert_outcome outcome_bound(struct as_engine *engine,
+                                             const struct incident *incident, bool is_queued,
+                                             enum as_reason reason)
+{
+    const size_t count = incident->binding_count;
+    const char **rules = as_arena_alloc(&engine->arena, count, sizeof(char *));
+    for (size_t i = 0; i < count; i++)
+        rules[i] = incident->bindings[i].group->rule->name;
+    return (struct as_alert_outcome){
+        .is_queued = is_queued, .reason = reason, .rules = rules, .rule_count = count};
+}
+
+static struct as_alert_outcome incident_open(struct as_engine *engine, struct cause *cause,
+                                             const struct as_listed_alert *alert, const char *owner)
+{
+    struct incident *incident = incident_new(engine, cause, alert, owner, true);
+    switch (bindings_make(engine, incident, alert->labels, alert->annotations)) {
+    case BIND_OK: break;
+    case BIND_NO_RULE: incident_free(incident); return outcome_of(AS_REASON_NO_RULE);
+    case BIND_DISABLED: incident_free(incident); return outcome_of(AS_REASON_RULE_DISABLED);
+    case BIND_NOT_ALLOWED: incident_free(incident); return outcome_of(AS_REASON_TARGET_NOT_ALLOWED);
+    case BIND_FORBIDDEN: incident_free(incident); return outcome_of(AS_REASON_FORBIDDEN);
+    }
+    incident->labels = as_labels_copy(alert->labels);
+    incident->annotations = as_labels_copy(alert->annotations);
+    incident_insert(engine, incident);
+    effect_put_incident(engine, incident);
+    struct as_incident_record *record =
+        effect_incident_record(engine, incident, AS_INCIDENT_OPENED, cause->notification);
+    for (uint32_t i = 0; i < incident->binding_count; i++)
+        target_hasten(engine, incident->bindings[i].group->target);
+    touch_targets(engine, cause, incident);
+    news_note(engine, cause, incident);
+    struct as_alert_outcome outcome = outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
+    if (incident->is_undated) {
+        record->claimed = (as_maybe_time){true, alert->starts_at};
+        outcome.is_ahead = true;
+    }
+    return outcome;
+}
+
+/* Ends an open incident. Its targets are evaluated again: its vetoes are gone. */
+static void incident_end(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                         enum as_incident_event event)
+{
+    (void)effect_incident_record(engine, incident, event, cause->notification);
+    touch_targets(engine, cause, incident);
+    if (event == AS_INCIDENT_CLOSED)
+        endings_begin(engine, incident);
+    follow_on_end(engine, incident, event == AS_INCIDENT_CLOSED);
+    bindings_drop(engine, incident);
+}
+
+static bool is_used_up(const struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        if (!binding_is_used_up(&incident->bindings[i]))
+            return false;
+    }
+    return incident->binding_count > 0;
+}
+
+static bool is_annotated_anew(struct as_engine *engine, struct incident *incident,
+                              const struct as_listed_alert *alert)
+{
+    if (as_labels_equal(incident->annotations, alert->annotations))
+        return false;
+    struct incident *old = as_xcalloc(1, sizeof(*old)); /* effects may still point to them */
+    old->annotations = incident->annotations;
+    TAILQ_INSERT_TAIL(&engine->graveyard, old, in_order);
+    incident->annotations = as_labels_copy(alert->annotations);
+    return true;
+}
+
+/* The alert came through another Alertmanager receiver, or from a credential that may trigger more:
+ * so more rules match it. */
+static bool is_rerouted(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                        const struct as_listed_alert *alert)
+{
+    const bool is_new_receiver = add_receivers(incident, alert);
+    if (!incident_add_credential(incident, cause->credential) && !is_new_receiver)
+        return false;
+    bindings_remake(engine, incident);
+    touch_targets(engine, cause, incident);
+    return true;
+}
+
+/* Held, or no longer held: both change what it proposes. */
+static bool is_held_anew(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                         bool is_suppressed)
+{
+    if (incident_is_held(incident) == is_suppressed)
+        return false;
+    incident->silenced = is_suppressed ? moment_now(engine) : AS_MOMENT_NEVER;
+    incident->late_until.us = as_time_add(engine->mono.us, engine->config.stale_window_us);
+    (void)effect_incident_record(engine, incident,
+                                 is_suppressed ? AS_INCIDENT_SILENCED : AS_INCIDENT_UNSILENCED,
+                                 cause->notification);
+    touch_targets(engine, cause, incident);
+    return true;
+}
+
+static void see_again(struct as_engine *engine, struct incident *incident)
+{
+    TAILQ_REMOVE(&engine->open, incident, in_order);
+    TAILQ_INSERT_TAIL(&engine->open, incident, in_order);
+    set_seen(engine, incident);
+}
+
+/* Stores `seen`, if something else has changed too or the stored one is too old. */
+static void store_seen(struct as_engine *engine, struct incident *incident, bool is_changed)
+{
+    const int64_t age = engine->mono.us - incident->seen_stored.us;
+    if (!is_changed && age <= engine->config.incident_expiry_us / SEEN_STORE_PART)
+        return;
+    incident->seen_stored = engine->mono;
+    effect_put_incident(engine, incident);
+}
+
+/* Alertmanager lists the alert of an open incident. Nothing else changes. */
+void incident_see_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                         bool is_suppressed)
+{
+    see_again(engine, incident);
+    store_seen(engine, incident, is_held_anew(engine, cause, incident, is_suppressed));
+}
+
+static struct as_alert_outcome repeat(struct as_engine *engine, struct cause *cause,
+                                      struct incident *incident,
+                                      const struct as_listed_alert *alert)
+{
+    see_again(engine, incident);
+
+    const uint32_t bound = incident->binding_count;
+    /* a rule may take its size from them */
+    const bool annotated = scope_covers(engine, cause->credential, incident) &&
+                           is_annotated_anew(engine, incident, alert);
+    const bool rerouted = is_rerouted(engine, cause, incident, alert);
+    const bool turned = is_held_anew(engine, cause, incident, alert->is_suppressed);
+    news_note(engine, cause, incident);
+    if (annotated)
+        room_account(engine, incident);
+    store_seen(engine, incident, annotated || rerouted || turned);
+    return outcome_bound(engine, incident, turned || incident->binding_count > bound,
+                         is_used_up(incident) ? AS_REASON_MAX_STEPS : AS_REASON_DUPLICATE);
+}
+
+/* Alertmanager's peers retry and deliver out of order: a firing that comes shortly after the alert
+ * was found suppressed may be older. It must not end a silence that an operator has just set. If it
+ * is true, the next list says so. */
+static bool is_older_than_silence(const struct as_engine *engine, const struct cause *cause,
+                                  const struct incident *incident)
+{
+    return incident_is_held(incident) && cause->notification &&
+           engine->mono.us < incident->late_until.us;
+}
+
+/* Whether a firing begins a later stretch of firing than the incident's. A start ahead of the clock
+ * continues an open incident. An undated incident has a guessed start, which any valid start
+ * replaces; if the incident has ended, the alert fires again. */
+static bool is_later_stretch(const struct as_engine *engine, struct incident *incident,
+                             as_wall_time starts_at)
+{
+    const bool has_no_date = is_ahead(engine, starts_at);
+    if (incident->is_open && incident->is_undated && !has_no_date) {
+        incident->starts_at = starts_at;
+        incident->is_undated = false;
+        incident->seen_stored.us = INT64_MIN / 2; /* to be stored */
+        return false;
+    }
+    if (has_no_date)
+        return !incident->is_open && !incident->is_undated;
+    return incident->is_undated || starts_later(starts_at, incident->starts_at);
+}
+
+/* The alert fires. */
+struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cause,
+                                     const struct as_listed_alert *alert)
+{
+    const char *owner = scope_get_owner(engine, cause->credential, alert->labels);
+    struct incident *incident = incident_find(engine, &alert->digest, owner);
+    const struct incident *known = find_known(engine, &alert->digest, owner, incident);
+    const bool is_open = incident && incident->is_open;
+    if (alert->is_suppressed) /* opens nothing; an open incident is held, whenever it began */
+        return is_open ? repeat(engine, cause, incident, alert) : outcome_of(AS_REASON_SILENCED);
+    if (known && !scope_reaches(engine, cause->credential, known, alert))
+        return outcome_of(AS_REASON_FORBIDDEN);
+    if (!incident)
+        return incident_open(engine, cause, alert, owner);
+
+    const bool is_newer = is_later_stretch(engine, incident, alert->starts_at);
+    if ((is_open && is_newer && !scope_covers(engine, cause->credential, incident)))
+        return outcome_of(AS_REASON_FORBIDDEN);
+    if (is_open && !is_newer && is_older_than_silence(engine, cause, incident))
+        return outcome_bound(engine, incident, false, AS_REASON_SILENCED);
+    if (is_open && !is_newer)
+        return repeat(engine, cause, incident, alert);
+    if (!is_open && !is_newer &&
+        engine->mono.us - incident->resolved.mono.us < engine->config.stale_window_us)
+        return outcome_of(AS_REASON_STALE);
+
+    if (is_open) /* its resolved was lost */
+        incident_end(engine, cause, incident, AS_INCIDENT_SUPERSEDED);
+    incident_bury(engine, incident);
+    struct as_alert_outcome outcome = incident_open(engine, cause, alert, owner);
+    if (!outcome.is_queued) /* else it was replaced */
+        effect_delete_incident(engine, incident);
+    else if (incident->key.has_former)
+        effect_delete_former(engine, incident->key.former);
+    return outcome;
+}
+
+/* Remembers that the alert was resolved, so that an older firing which comes later is
+ * recognized. */
+static struct as_alert_outcome remember_resolved(struct as_engine *engine,
+                                                 const struct cause *cause,
+                                                 const struct as_listed_alert *alert,
+                                                 const char *owner)
+{
+    switch (bindings_check(engine, alert->labels, alert->receivers[0])) {
+    case BIND_NO_RULE: return outcome_of(AS_REASON_NO_RULE);
+    case BIND_DISABLED: return outcome_of(AS_REASON_RULE_DISABLED);
+    case BIND_OK:
+    case BIND_NOT_ALLOWED:
+    case BIND_FORBIDDEN: break;
+    }
+    struct incident *incident = incident_new(engine, cause, alert, owner, false);
+    incident_insert(engine, incident);
+    effect_put_incident(engine, incident);
+    return outcome_of(AS_REASON_DUPLICATE);
+}
+
+/* Marks the incident as resolved now. `starts_at` may be of a later stretch than the one seen: then
+ * its firing is still on the way. */
+static void set_resolved(struct as_engine *engine, struct incident *incident,
+                         as_wall_time starts_at)
+{
+    if (incident->is_open) {
+        TAILQ_REMOVE(&engine->open, incident, in_order);
+        engine->open_count--;
+    } else {
+        TAILQ_REMOVE(&engine->resolved, incident, in_order);
+    }
+    incident->is_open = false;
+    incident->silenced = AS_MOMENT_NEVER;
+    incident->resolved = moment_now(engine);
+    set_seen(engine, incident);
+    if (!is_ahead(engine, starts_at) && starts_at.us != incident->starts_at.us &&
+        (incident->is_undated || starts_at.us > incident->starts_at.us)) {
+        incident->starts_at = starts_at;
+        incident->is_undated = false;
+    }
+    TAILQ_INSERT_TAIL(&engine->resolved, incident, in_order);
+    effect_put_incident(engine, incident);
+}
+
+/* The alert of an open incident has stopped firing. */
+void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                    as_wall_time starts_at)
+{
+    incident_end(engine, cause, incident, AS_INCIDENT_CLOSED);
+    set_resolved(engine, incident, starts_at);
+}
+
+static struct as_alert_outcome handle_resolved(struct as_engine *engine, struct cause *cause,
+                                               const struct as_listed_alert *alert,
+                                               as_wall_time ends_at)
+{
+    const char *owner = scope_get_owner(engine, cause->credential, alert->labels);
+    struct incident *incident = incident_find(engine, &alert->digest, owner);
+    const struct incident *known = find_known(engine, &alert->digest, owner, incident);
+    if (!scope_reaches(engine, cause->credential, known, alert) ||
+        (known && !scope_covers(engine, cause->credential, known)))
+        return outcome_of(AS_REASON_FORBIDDEN);
+    if (!incident)
+        return remember_resolved(engine, cause, alert, owner);
+    if (!incident->is_open) {
+        if (alert->starts_at.us > incident->starts_at.us && !is_ahead(engine, alert->starts_at))
+            set_resolved(engine, incident, alert->starts_at);
+        return outcome_of(AS_REASON_DUPLICATE);
+    }
+    /* a late end of an earlier stretch */
+    if (!incident->is_undated && alert->starts_at.us < incident->starts_at.us &&
+        ends_at.us < incident->starts_at.us)
+        return outcome_of(AS_REASON_STALE);
+
+    if (incident_add_credential(incident, cause->credential))
+        bindings_remake(engine, incident);
+    const struct as_alert_outcome outcome =
+        outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
+    incident_close(engine, cause, incident, alert->starts_at);
+    return outcome;
+}
+
+static struct as_alert_outcome handle_alert(struct as_engine *engine, struct cause *cause,
+                                            const struct as_notification *notification,
+                                            const struct as_alert *alert)
+{
+    if (alert->problem)
+        return outcome_of(AS_REASON_INVALID);
+    if (as_labels_are_own(alert->labels))
+        return outcome_of(AS_REASON_OWN_ALERT);
+    const char *const receiver = notification->receiver;
+    const struct as_listed_alert seen = {
+        .digest = alert->digest,
+        .fingerprint = alert->fingerprint,
+        .starts_at = alert->starts_at,
+        .labels = alert->labels,
+        .annotations = alert->annotations,
+        .receivers = &receiver,
+        .receiver_count = 1,
+    };
+    if (alert->status == AS_ALERT_RESOLVED)
+        return handle_resolved(engine, cause, &seen, alert->ends_at);
+    if (scope_is_whole(engine, cause->credential))
+        watchdog_see(engine, alert->labels);
+    return incident_see(engine, cause, &seen);
+}
+
+/* All are known, and have no consequences. */
+static bool are_repeats(const struct as_alert_outcome *outcomes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const enum as_reason reason = outcomes[i].reason;
+        if (outcomes[i].is_queued ||
+            (reason != AS_REASON_DUPLICATE && reason != AS_REASON_MAX_STEPS))
+            return false;
+    }
+    return count > 0;
+}
+
+void incidents_handle(struct as_engine *engine, const struct as_notification *notification,
+                      uint64_t request)
+{
+    struct as_alert_outcome *outcomes =
+        as_arena_alloc(&engine->arena, notification->alert_count, sizeof(*outcomes));
+    /* first in the log; its outcomes are filled in below, before the effects are read */
+    struct as_notification_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    *record = (struct as_notification_record){.notification = notification, .outcomes = outcomes};
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_NOTIFICATION);
+    effect->ticket = request;
+    effect->notification = record;
+    const size_t effects = engine->effect_count;
+
+    struct cause cause = {.notification = notification->id, .credential = notification->credential};
+    if (scope_is_whole(engine, notification->credential))
+        muting_note_receiver(engine, notification->receiver);
+    for (size_t i = 0; i < notification->alert_count; i++)
+        outcomes[i] = handle_alert(engine, &cause, notification, &notification->alerts[i]);
+
+    record->is_repeat = engine->effect_count == effects && cause.touched_count == 0 &&
+                        are_repeats(outcomes, notification->alert_count);
+    struct waiter *waiter = cause_commit(engine, &cause);
+    waiter->has_request = true;
+    waiter->request = request;
+    engine->effects[engine->effect_count - 1].is_repeat = record->is_repeat;
+}
+
+void incidents_expire(struct as_engine *engine)
+{
+    struct cause time_alone = {.credential = ""};
+    const size_t effects = engine->effect_count;
+    struct incident *incident;
+    while ((incident = TAILQ_FIRST(&engine->open)) &&
+           incident->seen.mono.us + engine->config.incident_expiry_us <= engine->mono.us) {
+        incident_end(engine, &time_alone, incident, AS_INCIDENT_EXPIRED);
+        incident_bury(engine, incident);
+        effect_delete_incident(engine, incident);
+    }
+    while ((incident = TAILQ_FIRST(&engine->resolved)) &&
+           incident->resolved.mono.us + engine->config.stale_window_us <= engine->mono.us) {
+        incident_bury(engine, incident);
+        effect_delete_incident(engine, incident);
+    }
+    if (engine->effect_count > effects)
+        cause_commit(engine, &time_alone);
+}
+
+as_mono_time incidents_get_deadline(const struct as_engine *engine)
+{
+    as_mono_time deadline = AS_MONO_NEVER;
+    const struct incident *incident = TAILQ_FIRST(&engine->open);
+    if (incident)
+        deadline.us = as_time_add(incident->seen.mono.us, engine->config.incident_expiry_us);
+    incident = TAILQ_FIRST(&engine->resolved);
+    if (incident) {
+        const int64_t end = as_time_add(incident->resolved.mono.us, engine->config.stale_window_us);
+        if (end < deadline.us)
+            deadline.us = end;
+    }
+    return deadline;
+}

@@ -1,0 +1,131 @@
+/*
+ * Since when rules lack their values. A stretch begins with the first decision that lacks a value
+ * of the rule, and ends with the first one that has all of them, or with the rule's last incident.
+ * It is stored with the target, so that a restart does not begin it anew.
+ */
+#include "engine_lacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine_groups.h"
+
+static struct lack *find(const struct target *target, const char *rule)
+{
+    for (size_t i = 0; i < target->lack_count; i++) {
+        if (strcmp(target->lacks[i].rule, rule) == 0)
+            return &target->lacks[i];
+    }
+    return NULL;
+}
+
+static void begin(struct target *target, const char *rule, struct as_moment since)
+{
+    struct lack *lacks =
+        as_xrealloc_array(target->lacks, target->lack_count + 1, sizeof(*target->lacks));
+    lacks[target->lack_count++] = (struct lack){.rule = as_xstrdup(rule), .since = since};
+    target->lacks = lacks;
+}
+
+static void end(struct target *target, struct lack *lack)
+{
+    free(lack->rule);
+    *lack = target->lacks[--target->lack_count];
+}
+
+/* The rule of a proposal that has, or should have, a value for this decision; NULL: none. */
+static const struct as_rule *find_rule(const struct proposer *origin)
+{
+    const bool is_due = origin->group && origin->incident;
+    return is_due && origin->group->rule->fallback.at_least > 0 ? origin->group->rule : NULL;
+}
+
+void lacks_fill(struct as_engine *engine, const struct target *target, struct proposals *proposals)
+{
+    for (size_t i = 0; i < proposals->count; i++) {
+        const struct as_rule *rule = find_rule(&proposals->origins[i]);
+        const struct lack *lack = rule ? find(target, rule->name) : NULL;
+        if (rule)
+            proposals->items[i].fallback = rule->fallback;
+        if (lack)
+            proposals->items[i].unavailable_since = moment_get_wall(engine, lack->since);
+    }
+}
+
+bool lacks_note(struct as_engine *engine, struct target *target, const struct proposals *proposals,
+                const struct as_proposal_result *results)
+{
+    bool is_changed = false;
+    for (size_t i = 0; i < proposals->count;) {
+        const struct as_rule *rule = find_rule(&proposals->origins[i]);
+        bool is_missing = false;
+        size_t next = i;
+        do /* the proposals of one rule stand together */
+            is_missing = is_missing || results[next].is_missing;
+        while (++next < proposals->count && find_rule(&proposals->origins[next]) == rule);
+        i = next;
+        struct lack *lack = rule ? find(target, rule->name) : NULL;
+        if (lack && !is_missing)
+            end(target, lack);
+        else if (rule && !lack && is_missing)
+            begin(target, rule->name, moment_now(engine));
+        else
+            continue;
+        is_changed = true;
+    }
+    return is_changed;
+}
+
+bool lacks_review(struct target *target)
+{
+    const size_t before = target->lack_count;
+    for (size_t i = target->lack_count; i > 0; i--) {
+        const struct group *group = group_find(target, target->lacks[i - 1].rule);
+        if (!group || group->rule->fallback.at_least == 0)
+            end(target, &target->lacks[i - 1]);
+    }
+    return target->lack_count != before;
+}
+
+as_mono_time lacks_get_next_due(const struct as_engine *engine, struct target *target)
+{
+    as_mono_time next = AS_MONO_NEVER;
+    for (size_t i = 0; i < target->lack_count; i++) {
+        const struct group *group = group_find(target, target->lacks[i].rule);
+        if (!group)
+            continue;
+        const int64_t after_us = group->rule->fallback.after_us;
+        const int64_t due = as_time_add(target->lacks[i].since.mono.us, after_us);
+        const bool is_new = after_us == 0 && due == engine->mono.us; /* noted by this decision */
+        if ((due > engine->mono.us || is_new) && due < next.us)
+            next.us = due;
+    }
+    return next;
+}
+
+void lacks_fill_state(struct as_engine *engine, const struct target *target,
+                      struct as_target_state *state)
+{
+    struct as_lack_state *lacks =
+        as_arena_alloc(&engine->arena, target->lack_count, sizeof(*lacks));
+    for (size_t i = 0; i < target->lack_count; i++)
+        lacks[i] =
+            (struct as_lack_state){.rule = as_arena_strdup(&engine->arena, target->lacks[i].rule),
+                                   .since = target->lacks[i].since};
+    state->lacks = lacks;
+    state->lack_count = target->lack_count;
+}
+
+/* Of two spellings of one target the earlier moment counts. */
+void lacks_take_state(struct target *target, const struct as_target_state *state)
+{
+    for (size_t i = 0; i < state->lack_count; i++) {
+        struct lack *known = find(target, state->lacks[i].rule);
+        if (!known)
+            begin(target, state->lacks[i].rule, state->lacks[i].since);
+        else if (state->lacks[i].since.mono.us < known->since.mono.us)
+            known->since = state->lacks[i].since;
+    }
+}

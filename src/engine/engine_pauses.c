@@ -1,0 +1,232 @@
+/*
+ * Pauses, of both directions or of one, of one target or of all: ordered by an operator, stored,
+ * ended by another order or by time. And the kill switch, which comes from outside and is not
+ * stored.
+ *
+ * A paused target is observed and decided as usual, with the flag `paused`: so the log shows what
+ * it would do. A pause of one direction forbids it (engine_forbidden.c). A decision from before the
+ * pause is not sent any more.
+ *
+ * Invariants: the list of paused targets has exactly the targets with their own pause; `pause_due`
+ * is not after the first end. A pause is counted from its order, so that a restart does not make it
+ * longer.
+ */
+#include "engine_pauses.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine_causes.h"
+#include "engine_effects.h"
+
+static as_mono_time get_end(const struct pause *pause)
+{
+    if (!pause->is_set || pause->for_us == 0)
+        return AS_MONO_NEVER;
+    return (as_mono_time){as_time_add(pause->since.mono.us, pause->for_us)};
+}
+
+static void note_end(struct as_engine *engine, const struct pause *pause)
+{
+    const as_mono_time end = get_end(pause);
+    if (end.us < engine->pause_due.us)
+        engine->pause_due = end;
+}
+
+static void find_first_end(struct as_engine *engine)
+{
+    engine->pause_due = get_end(&engine->pause);
+    const struct target *target;
+    TAILQ_FOREACH (target, &engine->paused, of_paused)
+        note_end(engine, &target->pause);
+}
+
+/* Copies the texts. */
+static void fill(struct pause *pause, const struct as_pause_state *state)
+{
+    pause_free(pause);
+    *pause = (struct pause){
+        .is_set = true,
+        .since = state->since,
+        .for_us = state->for_us,
+        .ways = state->ways ? (enum as_ways)state->ways : AS_WAYS_BOTH,
+        .who = as_xstrdup(state->who),
+        .reason = as_xstrdup(state->reason),
+    };
+}
+
+/* Puts the target into the list; copies the texts. */
+static void set(struct as_engine *engine, struct target *target, const struct as_pause_state *state)
+{
+    struct pause *pause = target ? &target->pause : &engine->pause;
+    if (target && !pause->is_set) {
+        TAILQ_INSERT_TAIL(&engine->paused, target, of_paused);
+        engine->paused_count++;
+    }
+    fill(pause, state);
+    note_end(engine, pause);
+}
+
+void pause_set(struct as_engine *engine, struct target *target, const struct as_order *order)
+{
+    set(engine, target,
+        &(struct as_pause_state){.since = moment_now(engine),
+                                 .for_us = order->for_us,
+                                 .ways = (int32_t)order->ways,
+                                 .who = order->who,
+                                 .reason = order->reason});
+    if (target)
+        effect_put_target(engine, target);
+    else
+        effect_put_pause(engine);
+}
+
+void pause_clear(struct as_engine *engine, struct target *target)
+{
+    if (!target) {
+        pause_free(&engine->pause);
+        (void)effect_add(engine, AS_EFFECT_DELETE_PAUSE);
+        return;
+    }
+    TAILQ_REMOVE(&engine->paused, target, of_paused);
+    engine->paused_count--;
+    pause_free(&target->pause);
+    effect_put_target(engine, target);
+}
+
+const struct pause *pauses_find_in(const struct as_engine *engine, const struct target *target,
+                                   enum as_ways ways)
+{
+    const struct pause *const pauses[] = {&engine->halt, &engine->pause, &target->pause};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(pauses); i++) {
+        if (pauses[i]->is_set && (pauses[i]->ways & ways) == ways)
+            return pauses[i];
+    }
+    return NULL;
+}
+
+const struct pause *pauses_find(const struct as_engine *engine, const struct target *target)
+{
+    return pauses_find_in(engine, target, AS_WAYS_BOTH);
+}
+
+const struct as_pause_note *pauses_note(struct as_engine *engine, const struct target *target)
+{
+    const struct pause *pause = pauses_find(engine, target);
+    if (!pause)
+        pause = engine->pause.is_set ? &engine->pause : &target->pause;
+    if (!pause->is_set)
+        return NULL;
+    struct as_pause_note *note = as_arena_alloc(&engine->arena, 1, sizeof(*note));
+    const as_mono_time end = get_end(pause);
+    *note = (struct as_pause_note){
+        .ways = pause->ways,
+        .who = as_arena_strdup(&engine->arena, pause->who),
+        .reason = as_arena_strdup(&engine->arena, pause->reason),
+        .is_of_all = pause != &target->pause,
+        .has_until = end.us != AS_MONO_NEVER.us,
+        .until = lock_get_end(pause->since, pause->for_us, engine->mono, engine->wall).wall,
+    };
+    return note;
+}
+
+const char *pauses_find_obstacle(const struct as_engine *engine, const struct target *target,
+                                 const struct intent *intent)
+{
+    if (engine->halt.is_set)
+        return "not sent, as the kill switch has been set since it was decided";
+    if (!intent->is_ordered &&
+        pauses_find_in(engine, target, as_ways_get(intent->from, intent->to)))
+        return "not sent, as the target has been paused since it was decided";
+    return NULL;
+}
+
+void pauses_touch_all(struct as_engine *engine, struct waiter *waiter)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets)
+        target_touch(target, waiter);
+}
+
+/* A record without an operator's order: an end by time, the kill switch. */
+static void record(struct as_engine *engine, enum as_order_kind kind, const struct target *target,
+                   const char *who, const char *reason)
+{
+    struct as_order *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
+    *order = (struct as_order){
+        .kind = kind,
+        .target = target ? target->ref->id : NULL,
+        .who = as_arena_strdup(&engine->arena, who),
+        .remote = "",
+        .reason = as_arena_strdup(&engine->arena, reason),
+    };
+    (void)effect_order_record(engine, order, target, 0);
+}
+
+/* Called at every look at the switch; ignores repeats. */
+bool pauses_on_halt(struct as_engine *engine, const struct as_halt *halt)
+{
+    struct pause *now = &engine->halt;
+    if (halt->reason && !(now->is_set && strcmp(now->reason, halt->reason) == 0 &&
+                          strcmp(now->who, halt->who) == 0)) {
+        fill(now, &(struct as_pause_state){
+                      .since = moment_now(engine), .who = halt->who, .reason = halt->reason});
+        record(engine, AS_ORDER_PAUSE, NULL, now->who, now->reason);
+        return true;
+    }
+    if (!halt->reason && now->is_set) {
+        record(engine, AS_ORDER_RESUME, NULL, now->who, "it is not set any more");
+        pause_free(now);
+        pauses_touch_all(engine, effect_commit_awaited(engine));
+    }
+    return false;
+}
+
+void pauses_on_deadline(struct as_engine *engine)
+{
+    static const char over[] = "the time of the pause is over";
+    if (engine->pause_due.us > engine->mono.us)
+        return;
+    const size_t effects = engine->effect_count;
+    const bool is_of_all = get_end(&engine->pause).us <= engine->mono.us;
+    struct target **ended = as_xcalloc(engine->paused_count + 1, sizeof(struct target *));
+    size_t count = 0;
+    if (is_of_all) {
+        record(engine, AS_ORDER_RESUME, NULL, "", over);
+        pause_clear(engine, NULL);
+    }
+    struct target *target, *next;
+    TAILQ_FOREACH_SAFE (target, &engine->paused, of_paused, next) {
+        if (get_end(&target->pause).us > engine->mono.us)
+            continue;
+        record(engine, AS_ORDER_RESUME, target, "", over);
+        pause_clear(engine, target);
+        ended[count++] = target;
+    }
+    find_first_end(engine);
+    if (engine->effect_count > effects) {
+        struct waiter *waiter = effect_commit_awaited(engine);
+        for (size_t i = 0; i < count; i++)
+            target_touch(ended[i], waiter);
+        if (is_of_all)
+            pauses_touch_all(engine, waiter);
+    }
+    free(ended);
+}
+
+static bool lasts_longer(const struct pause *pause, const struct as_pause_state *than)
+{
+    const struct pause other = {.is_set = true, .since = than->since, .for_us = than->for_us};
+    return pause->is_set && get_end(pause).us >= get_end(&other).us;
+}
+
+void pauses_restore(struct as_engine *engine, struct target *target,
+                    const struct as_pause_state *state)
+{
+    if (state && !(target && lasts_longer(&target->pause, state)))
+        set(engine, target, state);
+}

@@ -1,0 +1,657 @@
+/*
+ * A target's phases: what an event leads to, and which phase is next.
+ *
+ *   phase      event                               next       what is done
+ *   idle       due, and used by something          observing  its size is requested, and queries
+ *   idle       due, others wait for its resources  observing  they are read, and nothing else
+ *   idle       due, backing off or held back       idle       it waits for its deadline
+ *   idle       due, used by nothing                idle       forgotten once its locks are over
+ *   idle       due, a pool without its turn        idle       made ready when its turn comes
+ *   idle       due, a pool with shares             idle       those that are overdue end
+ *   idle       due, a pool with queries            sampling   they are asked before its look
+ *   observing  seen, only for its resources        idle       those that wait become ready
+ *   observing  seen, size is that of `maybe`       outcome    locks and steps of it begin
+ *   observing  seen, others' resources are needed  idle       made ready when they are read
+ *   observing  seen, another target has precedence idle       as a failed observation
+ *   observing  seen, `growth` is overdue           intent     what has not come is taken back
+ *   observing  seen, `resize` did not come, or     intent     the size before it, or the last one,
+ *              pods came later                                is set
+ *   observing  seen, `ordered` can be done         intent     the ordered size, without a decision
+ *   observing  seen, `overdue` can leave           intent     instances that never became nodes
+ *   observing  seen, queries are not answered      sampling   the observation is held
+ *   observing  seen, queries are answered          (decided)
+ *   observing  observation failed                  idle       recorded if it is new; backs off
+ *   sampling   the last query is answered          (decided)
+ *   sampling   ... of a pool                       observing  its groups and nodes are looked at
+ *   sampling   another entry, or the stop          idle       dirty; the held one is dropped
+ *   (decided)  another size is wanted              intent     the intent is committed
+ *   (decided)  ... by a pool                       idle       its groups get shares
+ *   (decided)  no other size, or it must wait      idle       a deadline for the next look
+ *   (decided)  other rules, or held back meanwhile idle       dirty
+ *   intent     committed                           scaling    the request is sent
+ *   intent     committed, but paused or new rules  outcome    superseded; dirty
+ *   scaling    done, or accepted                   outcome    locks, steps and `growth` begin
+ *   scaling    failed                              outcome    backs off
+ *   scaling    the answer was lost                 outcome    the request is `maybe`; backs off
+ *   outcome    committed                           idle
+ *
+ * A target is due at its deadline, when a commit that touched it is done, when it is idle again and
+ * dirty, and when it is in the ready list. Other events while it is not idle mark it `dirty`.
+ *
+ *   dirty    something has happened since the last decision
+ *   retry    after a failure: it stays idle until then; only an operator's order overrides this
+ *   maybe    a request that may still be carried out: looked for every MAYBE_LOOK_US, for MAYBE_US;
+ *            meanwhile no other size is requested
+ *   turn     it waits for a place within the limits; turn_after: for others to settle (before it is
+ *            evaluated, or with a decrease). The target that gives up a place, or settles, puts it
+ *            into the ready list
+ *   share    what a pool has decided for this group: its proposal (engine_shares.h)
+ *   ordered  an operator's size that is not set yet: comes before the rules, asks no queries
+ *   growth   an increase that has not come yet
+ *
+ * Long because the table and what it says are read as one.
+ *
+ * A target with a share is observed every SHARE_LOOK_US, one with a growth every GROWTH_LOOK_US or
+ * more often.
+ */
+#include "engine_phases.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine_actions.h"
+#include "engine_after.h"
+#include "engine_aliases.h"
+#include "engine_approvals.h"
+#include "engine_contention.h"
+#include "engine_decisions.h"
+#include "engine_effects.h"
+#include "engine_endings.h"
+#include "engine_floors.h"
+#include "engine_follow.h"
+#include "engine_growth.h"
+#include "engine_lacks.h"
+#include "engine_limits.h"
+#include "engine_objects.h"
+#include "engine_orders.h"
+#include "engine_overdue.h"
+#include "engine_pools.h"
+#include "engine_resize.h"
+#include "engine_schedules.h"
+#include "engine_scopes.h"
+#include "engine_shares.h"
+#include "engine_sources.h"
+#include "engine_targets.h"
+#include "engine_templates.h"
+
+/* Targets with a plain address and no incidents are observed this often, below this rate in all. */
+#define REFRESH_US         (60 * AS_US_PER_S)
+#define REFRESH_PER_SECOND 50
+/* How often a request with a lost answer is looked for, while others wait. */
+#define MAYBE_LOOK_US     (5 * AS_US_PER_S)
+#define LOOK_AGAIN_MIN_US (10 * AS_US_PER_MS)
+
+/* A pool has no size but those of its groups. */
+static bool is_named(const struct target *target)
+{
+    return target->config && !target->config->is_templated && !target->config->pool;
+}
+
+static as_mono_time get_later(as_mono_time a, as_mono_time b)
+{
+    return a.us > b.us ? a : b;
+}
+
+/* When the locks of a target that nothing uses can be forgotten. */
+static as_mono_time get_forget_time(const struct target *target)
+{
+    const struct as_moment moments[] = {
+        target->last_up,       target->last_down,      target->dry_last_up, target->dry_last_down,
+        target->growth.failed, target->last_step_down, target->last_return};
+    as_mono_time forget = contention_get_forget_time(target);
+    if (target->event_count > 0) /* also if the locks were ended by hand */
+        forget = get_later(
+            forget, (as_mono_time){as_time_add(target->events[target->event_count - 1].at.mono.us,
+                                               target->keep_us)});
+    if (target->floor.size > 0) /* it holds again if a rule leads here again */
+        forget = get_later(forget, floor_get_end(target));
+    if (target->free_step_count > 0)
+        forget = get_later(forget, (as_mono_time){as_time_add(
+                                       target->free_steps[target->free_step_count - 1].at.mono.us,
+                                       AS_APPROVAL_SPAN_US)});
+    for (size_t i = 0; i < AS_ARRAY_SIZE(moments); i++) {
+        if (!as_moment_is_set(moments[i]))
+            continue;
+        forget =
+            get_later(forget, (as_mono_time){as_time_add(moments[i].mono.us, target->keep_us)});
+    }
+    return forget;
+}
+
+/* It has schedules while it is known; one with a plain address always is. */
+static bool is_scheduled(const struct as_engine *engine, const struct target *target)
+{
+    return target->config && (target->config->schedule_count > 0 || target->floor.size > 0) &&
+           (!target->config->is_templated || target->floor.size > 0 ||
+            get_forget_time(target).us > engine->mono.us);
+}
+
+/* Something wants it now. */
+static bool is_used(const struct as_engine *engine, const struct target *target)
+{
+    return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
+           target->growth.is_open || target->resize.is_open || target->resize.is_above ||
+           target->share.pool || target->overdue.count > 0 || is_scheduled(engine, target);
+}
+
+static bool is_needed(const struct as_engine *engine, const struct target *target)
+{
+    return is_used(engine, target) || is_named(target);
+}
+
+/* Requests the size, and what else the rules need with it. */
+static void observe(struct as_engine *engine, struct target *target)
+{
+    struct as_observe_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
+    target_set_phase(engine, target, PHASE_OBSERVING);
+    target->backing.asked = engine->mono;
+    request->credential = target_note_sender(engine, target);
+    target->with_pods = sources_need_pods(target) || growth_needs_pods(target);
+    target->with_nodes = sources_need_nodes(target);
+    request->with_pods = target->with_pods;
+    request->with_nodes = target->with_nodes;
+    contention_fill_request(engine, target, request);
+    request->nodes = target_get_nodes(target);
+    request->pool = pool_make_request(engine, target);
+    if (request->pool)
+        templates_fill(engine, pool_get_cluster(engine, target), request);
+    else if (target->with_nodes && request->nodes && request->nodes->cluster)
+        templates_fill(engine, request->nodes->cluster, request);
+    target->with_survey = request->pool != NULL;
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
+    effect->ticket = target->ticket;
+    effect->call.ref = target->ref;
+    effect->call.observe = request;
+}
+
+/* Requests only the resources behind the target: for others, so it does not wait for them. */
+static void observe_backing(struct as_engine *engine, struct target *target)
+{
+    target->generation = engine->generation;
+    target->backing.is_probe = true;
+    target->backing.asked = engine->mono;
+    target_set_phase(engine, target, PHASE_OBSERVING);
+    struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
+    effect->ticket = target->ticket;
+    effect->call.ref = target->ref;
+    effect->call.observe = as_arena_alloc(&engine->arena, 1, sizeof(struct as_observe_request));
+}
+
+/* Whether the target waits for others. Those may wait for its place within the limits, so it gives
+ * up the place. */
+static bool must_wait(struct as_engine *engine, struct target *target)
+{
+    if (target->ordered.is_set ||
+        (!after_must_wait(engine, target) && !pool_must_wait(engine, target)))
+        return false;
+    limits_give_up(engine, target);
+    return true;
+}
+
+static void evaluate(struct as_engine *engine, struct target *target)
+{
+    if (engine->stopping || target->phase != PHASE_IDLE)
+        return;
+    if (alias_is_awaited(target) && !target_is_backing_off(engine, target)) {
+        observe_backing(engine, target);
+        return;
+    }
+    if (pool_is_sharing(engine, target) || target_is_backing_off(engine, target) ||
+        target->backing.is_waiting || must_wait(engine, target))
+        return;
+    limits_on_evaluate(target);
+    if (!is_needed(engine, target) && !target->maybe) {
+        if (lacks_review(target)) {
+            effect_put_target(engine, target);
+            effect_commit(engine);
+        }
+        target->dirty = false;
+        asked_clear(&target->asked);
+        return;
+    }
+    target_set_deadline(engine, target, AS_MONO_NEVER);
+    target->generation = engine->generation;
+    target->entry_digest = target->config ? target->config->digest : (struct as_digest){{0}};
+    if (target->pool.has_turn) { /* its survey cannot be held */
+        sources_ask(engine, target);
+        if (target->asks_open > 0) {
+            target_set_phase(engine, target, PHASE_SAMPLING);
+            return;
+        }
+    }
+    observe(engine, target);
+    if (!target->ordered.is_set)
+        sources_ask(engine, target);
+}
+
+static int64_t get_refresh_us(const struct as_engine *engine)
+{
+    const int64_t paced = (int64_t)engine->named_count * (AS_US_PER_S / REFRESH_PER_SECOND);
+    return paced > REFRESH_US ? paced : REFRESH_US;
+}
+
+/* Forgets a target without rules, incidents or locks. */
+static void forget_or_wait(struct as_engine *engine, struct target *target)
+{
+    contention_review(engine, target);
+    const as_mono_time forget = get_forget_time(target);
+    if (forget.us > engine->mono.us) {
+        const as_mono_time over = contention_get_end(target), floor = floor_get_end(target);
+        const as_mono_time first = over.us < floor.us ? over : floor;
+        target_set_deadline(engine, target, first.us < forget.us ? first : forget);
+        return;
+    }
+    if (target->pins > 0 || target->pause.is_set || target->follow_count > 0)
+        return; /* the waiter's commit, or the end of the pause, evaluates it again */
+    target_set_deadline(engine, target, AS_MONO_NEVER);
+    limits_forget(engine, target);
+    alias_forget(engine, target);
+    pool_forget(engine, target);
+    after_forget(engine, target);
+    RB_REMOVE(target_tree, &engine->targets, target);
+    engine->target_count--;
+    TAILQ_INSERT_TAIL(&engine->gone, target, in_gone);
+    if (target->is_stored) {
+        effect_delete_target(engine, target);
+        effect_commit(engine);
+    }
+}
+
+void targets_evaluate_ready(struct as_engine *engine)
+{
+    struct target *target;
+    while ((target = TAILQ_FIRST(&engine->ready))) {
+        TAILQ_REMOVE(&engine->ready, target, in_ready);
+        target->is_ready = false;
+        evaluate(engine, target);
+    }
+}
+
+/* Of an idle target that nothing has given a deadline. */
+static void set_usual_deadline(struct as_engine *engine, struct target *target)
+{
+    if (target->maybe && target->maybe->until.us > engine->mono.us)
+        target_set_deadline(engine, target, target->maybe->until);
+    else if (target->maybe || target->open_bindings > 0 || target->ending_count > 0 ||
+             target->ordered.is_set || target->resize.is_above)
+        target_set_deadline_in(engine, target, REEVALUATE_US);
+    else if (is_named(target) || is_scheduled(engine, target))
+        target_set_deadline_in(engine, target, get_refresh_us(engine));
+    else if (!target->config || target->config->is_templated)
+        forget_or_wait(engine, target);
+}
+
+/* Both ends of a schedule are events. One that fails is tried again, which looks at them too. */
+static void look_at_schedules(struct as_engine *engine, struct target *target)
+{
+    as_mono_time due = schedules_get_due(engine, target);
+    if (due.us < engine->mono.us + LOOK_AGAIN_MIN_US)
+        due.us = engine->mono.us + LOOK_AGAIN_MIN_US; /* the clock was set back a little */
+    if (due.us < target->deadline.us && is_scheduled(engine, target) &&
+        !target_is_backing_off(engine, target))
+        target_set_deadline(engine, target, due);
+}
+
+/* The target is idle (again): evaluates it if something has happened, else sets its deadline if it
+ * needs one. */
+void target_settle_down(struct as_engine *engine, struct target *target)
+{
+    target_set_phase(engine, target, PHASE_IDLE);
+    sources_drop(engine, target);
+    if (engine->stopping)
+        return;
+    const bool is_floor_over = orders_end_floor(engine, target);
+    if (approvals_review(engine, target) || is_floor_over) {
+        effect_put_target(engine, target);
+        effect_commit(engine);
+    }
+    if (target->dirty || alias_is_awaited(target))
+        evaluate(engine, target);
+    if (target->phase != PHASE_IDLE)
+        return;
+    limits_on_idle(engine, target);
+    pool_release(engine, target);
+    after_release(engine, target);
+    targets_evaluate_ready(engine); /* before `target` is settled or forgotten */
+    if (target->share.pool && target->deadline.us > engine->mono.us + SHARE_LOOK_US)
+        target_set_deadline_in(engine, target, SHARE_LOOK_US);
+    const int64_t look_us = growth_get_look_us(engine, target);
+    if (target->growth.is_open && target->deadline.us > engine->mono.us + look_us)
+        target_set_deadline_in(engine, target, look_us);
+    if (target->resize.is_open && target->deadline.us > engine->mono.us + GROWTH_LOOK_US)
+        target_set_deadline_in(engine, target, GROWTH_LOOK_US);
+    if (target->deadline.us == AS_MONO_NEVER.us)
+        set_usual_deadline(engine, target);
+    look_at_schedules(engine, target);
+    const as_mono_time answered = approvals_get_next_end(target);
+    if (target->deadline.us > answered.us)
+        target_set_deadline(engine, target, answered);
+}
+
+void target_on_deadline(struct as_engine *engine, struct target *target)
+{
+    if (target->phase != PHASE_IDLE) {
+        target->dirty = true;
+        return;
+    }
+    evaluate(engine, target);
+    if (target->phase == PHASE_IDLE)
+        target_settle_down(engine, target);
+}
+
+/* No proposal is due before `due`; the decision itself would change at `next_evaluation`. */
+static void set_next_look(struct as_engine *engine, struct target *target,
+                          const struct outcome *outcome)
+{
+    const struct as_decision *decision = &outcome->decision;
+    int64_t next = as_time_add(engine->mono.us, REEVALUATE_US);
+    if (outcome->is_decided && decision->next_evaluation.set)
+        next = as_time_add(engine->mono.us, decision->next_evaluation.at.us - engine->wall.us);
+    if (outcome->due.us < next)
+        next = outcome->due.us;
+    if (target->maybe && next > engine->mono.us + MAYBE_LOOK_US)
+        next = engine->mono.us + MAYBE_LOOK_US;
+    if (next < engine->mono.us + LOOK_AGAIN_MIN_US)
+        next = engine->mono.us + LOOK_AGAIN_MIN_US;
+    target_set_deadline(engine, target, target_limit_look(engine, target, (as_mono_time){next}));
+}
+
+static void hold(struct target *target, const struct as_observation *observation)
+{
+    struct held *held = as_xcalloc(1, sizeof(*held));
+    struct as_pod_seen *pods = as_arena_alloc(&held->arena, observation->pod_count, sizeof(*pods));
+    for (size_t i = 0; i < observation->pod_count; i++) {
+        pods[i] = observation->pods[i];
+        pods[i].name = as_arena_strdup(&held->arena, observation->pods[i].name);
+    }
+    held->observation = *observation;
+    held->observation.pods = pods;
+    held->observation.backing = NULL; /* already taken */
+    held->observation.backing_count = 0;
+    if (observation->nodes) {
+        struct as_nodes_seen *nodes = as_arena_alloc(&held->arena, 1, sizeof(*nodes));
+        *nodes = *observation->nodes;
+        nodes->error = as_arena_strdup(&held->arena, nodes->error);
+        for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
+            nodes->lacking[i] = as_arena_strdup(&held->arena, nodes->lacking[i]);
+        nodes->template_ = NULL; /* already taken */
+        held->observation.nodes = nodes;
+    }
+    target->held = held;
+}
+
+/* A pool has no intent: its decision uses the approval. */
+static void begin_shares(struct as_engine *engine, struct target *target, struct outcome *outcome)
+{
+    const struct as_decision *decision = &outcome->decision;
+    if (outcome->approval)
+        approvals_use(engine, target, outcome->approval, NULL);
+    else if (decision->rule)
+        approvals_note_step(engine, target, decision->rule, decision->desired - decision->replicas);
+    if (target->free_step_count > 0 || outcome->approval) {
+        effect_put_target(engine, target);
+        outcome->is_recorded = true;
+    }
+}
+
+static void decide(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation)
+{
+    if (after_must_wait(engine, target)) { /* the targets in its `after` have become busy */
+        target->dirty = true;
+        target_settle_down(engine, target);
+        return;
+    }
+    struct outcome outcome;
+    decisions_make(engine, target, observation, &outcome);
+    target->desired = outcome.is_decided ? outcome.decision.desired : observation->replicas;
+    const bool is_new = outcome.is_decided && outcome.decision.desired != observation->replicas;
+    if (pool_remember(engine, target, observation,
+                      is_new && outcome.decision.direction == AS_DIRECTION_UP)) {
+        effect_put_target(engine, target);
+        outcome.is_recorded = true;
+    }
+    if (is_new && !target->config->pool) {
+        actions_begin(engine, target, observation, &outcome);
+        after_release(engine, target);
+        return;
+    }
+    if (is_new) {
+        begin_shares(engine, target, &outcome);
+        pool_share(engine, target, observation, &outcome);
+    } else if (outcome.is_decided)
+        share_on_stay(engine, target, outcome.decision.reason);
+    target->failures = target->conflicts = 0;
+    target->failure = AS_REASON_APPLIED;
+    target->origin.set = false;
+    if (observation->plan)
+        target->pool.is_short = false;
+    if (outcome.is_recorded)
+        effect_commit(engine);
+    overdue_tell(engine, target, observation, &outcome);
+    if (outcome.is_decided || target->open_bindings > 0 || target->maybe ||
+        target->ending_count > 0)
+        set_next_look(engine, target, &outcome);
+    target_settle_down(engine, target);
+}
+
+/* The target was observed: decides, once all queries are answered too. */
+static void go_on(struct as_engine *engine, struct target *target,
+                  const struct as_observation *observation)
+{
+    if (!target->config || engine->stopping) {
+        target->failures = target->conflicts = 0;
+        target_settle_down(engine, target);
+        return;
+    }
+    if (target->generation != engine->generation || alias_is_stale(target) ||
+        ((sources_need_pods(target) || growth_needs_pods(target)) && !target->with_pods) ||
+        (sources_need_nodes(target) && !target->with_nodes) ||
+        (pool_is_asked(target) && !target->with_survey && !target->ordered.is_set)) {
+        target->dirty = true; /* another entry, or the rules need more of the observation */
+        target_settle_down(engine, target);
+        return;
+    }
+    sources_ask(engine, target);
+    if (target->asks_open > 0 && observation->survey) { /* asks for more: with the next look */
+        target->dirty = true;
+        target_settle_down(engine, target);
+    } else if (target->asks_open > 0) {
+        hold(target, observation);
+        target_set_phase(engine, target, PHASE_SAMPLING);
+    } else {
+        decide(engine, target, observation);
+    }
+}
+
+/* The size to take back to, or -1. It waits like any action until one may begin; what never served
+ * is no removal that is limited. The growth is looked at again soon. */
+static int32_t find_take_back(struct as_engine *engine, struct target *target,
+                              const struct as_observation *observation)
+{
+    const int32_t keep = growth_review(engine, target, observation);
+    return keep >= 0 && limits_refuse(engine, target, keep, keep) ? -1 : keep;
+}
+
+static void on_failed(struct as_engine *engine, struct target *target,
+                      const struct as_observation *observation)
+{
+    sources_drop(engine, target);
+    actions_record_failure(engine, target, observation);
+    share_on_unseen(engine, target, observation->outcome);
+    const bool ended = endings_review(engine, target, -1);
+    const bool ordered = orders_on_failure(engine, target, observation->outcome, false);
+    const bool is_gone = resize_on_unseen(target, observation->outcome);
+    if (ended || ordered || is_gone) {
+        effect_put_target(engine, target);
+        effect_commit(engine);
+    }
+    if (target->maybe && !is_needed(engine, target))
+        actions_give_up_maybe(engine, target);
+    target_back_off(engine, target, observation->outcome, observation->retry_after_us);
+    target_settle_down(engine, target);
+}
+
+/* It may be the same group as another target, whose resources are read first. Nothing is decided
+ * meanwhile. If nothing uses the target now, its next usual observation is soon enough. */
+static bool waits_for_backing(struct as_engine *engine, struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    const bool is_used_now = is_used(engine, target) || (config && config->bounds.enforce_bounds);
+    if (!alias_must_wait(engine, target, is_used_now))
+        return false;
+    sources_drop(engine, target);
+    target_settle_down(engine, target);
+    return true;
+}
+
+static bool is_refused(struct as_engine *engine, struct target *target)
+{
+    struct as_observation refused = {.outcome = AS_REASON_TARGET_NOT_ALLOWED};
+    const char *obstacle = alias_find_obstacle(engine, target);
+    if (!obstacle)
+        return false;
+    memcpy(refused.message, obstacle, strlen(obstacle) + 1);
+    on_failed(engine, target, &refused);
+    return true;
+}
+
+void target_on_observed(struct as_engine *engine, struct target *target,
+                        const struct as_observation *observation)
+{
+    if (aliases_see(engine, target, observation)) {
+        target_settle_down(engine, target);
+        return;
+    }
+    target->dirty = false;
+    if (observation->outcome != AS_REASON_APPLIED) {
+        on_failed(engine, target, observation);
+        return;
+    }
+    target->has_size = true;
+    target->replicas = observation->replicas;
+    target->status_replicas = observation->status_replicas;
+    target->names_instances = observation->names_instances;
+    target->ready = growth_count_ready(observation);
+    target->is_relative = observation->is_relative;
+    target->observed = moment_now(engine);
+    object_see(engine, target, observation->uid);
+    if (growth_hear_shortage(engine, target, observation)) {
+        effect_put_target(engine, target);
+        effect_commit(engine);
+        shares_on_taken_back(engine, target);
+    }
+    templates_take(engine, target, observation);
+    follow_see(engine, target, observation);
+    if (target->maybe && actions_settle_maybe(engine, target, observation))
+        return;
+    if (waits_for_backing(engine, target) || is_refused(engine, target))
+        return;
+    if (!target->maybe)
+        contention_see(engine, target, observation);
+    const int32_t keep = find_take_back(engine, target, observation);
+    const int32_t size = keep < 0 ? resize_review(engine, target, observation) : -1;
+    if (size >= 0 && !target->ordered.is_set) {
+        sources_drop(engine, target);
+        actions_begin_resize(engine, target, observation, size);
+        return;
+    }
+    const bool is_ordered = keep < 0 && orders_begin(engine, target, observation);
+    const int32_t clean =
+        keep < 0 && !is_ordered ? overdue_review(engine, target, observation) : -1;
+    if (keep < 0 && !is_ordered && clean < 0) {
+        go_on(engine, target, observation);
+        return;
+    }
+    sources_drop(engine, target);
+    if (keep >= 0)
+        actions_begin_take_back(engine, target, observation, keep);
+    else if (is_ordered)
+        actions_begin_ordered(engine, target, observation);
+    else
+        actions_begin_clean_up(engine, target, observation, clean);
+}
+
+void target_on_queried(struct as_engine *engine, uint64_t ticket,
+                       const struct as_query_result *result)
+{
+    struct target *target = sources_answer(engine, ticket, result);
+    if (!target || target->phase != PHASE_SAMPLING || target->asks_open > 0)
+        return;
+    struct held *held = target->held;
+    if (!held) { /* a pool: its look comes after its queries */
+        observe(engine, target);
+        return;
+    }
+    target->held = NULL;
+    go_on(engine, target, &held->observation);
+    as_arena_deinit(&held->arena);
+    free(held);
+}
+
+/* The answers are useless, and some may take long. */
+static void stop_sampling(struct as_engine *engine, struct target *target)
+{
+    if (target->phase != PHASE_SAMPLING)
+        return;
+    held_free(target);
+    sources_drop(engine, target);
+    target_set_phase(engine, target, PHASE_IDLE);
+    target->dirty = true;
+}
+
+void targets_stop_sampling(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets)
+        stop_sampling(engine, target);
+}
+
+/* Whether the observation under way is of use with the new rules. A survey rests on all rules of
+ * its pool. */
+static bool may_go_on(const struct target *target)
+{
+    static const struct as_digest unknown;
+    const bool is_observed =
+        target->phase == PHASE_OBSERVING || (target->phase == PHASE_SAMPLING && target->held);
+    return is_observed && !target->with_survey && target->config &&
+           as_digest_compare(&target->config->digest, &unknown) != 0 &&
+           as_digest_compare(&target->config->digest, &target->entry_digest) == 0;
+}
+
+/* A slow target is decided although rules of other targets change again and again. */
+void targets_on_rules(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        if (may_go_on(target)) {
+            target->generation = engine->generation;
+            sources_on_rules(engine, target);
+            if (target->asks_open > 0 || target->phase == PHASE_OBSERVING)
+                continue;
+        }
+        stop_sampling(engine, target);
+    }
+}
+
+void targets_settle(struct as_engine *engine)
+{
+    struct target *target, *next;
+    RB_FOREACH_SAFE (target, target_tree, &engine->targets, next) {
+        target->dirty = target->dirty || target->open_bindings > 0;
+        if (target->phase == PHASE_IDLE)
+            target_settle_down(engine, target);
+    }
+}

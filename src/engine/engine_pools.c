@@ -1,0 +1,409 @@
+/*
+ * Pools: see the header.
+ */
+#include "engine_pools.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+
+#include "engine_effects.h"
+#include "engine_forbidden.h"
+#include "engine_growth.h"
+#include "engine_pauses.h"
+#include "engine_seen.h"
+#include "engine_shares.h"
+#include "engine_targets.h"
+
+struct wants {
+    bool fit, take;
+};
+
+static struct wants get_wants(const struct target *target)
+{
+    struct wants wants = {false, false};
+    struct group *group;
+    RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
+        wants.fit = wants.fit || group->rule->action.is_fit;
+        wants.take = wants.take || group->rule->action.is_take;
+    }
+    return wants;
+}
+
+bool pool_is_asked(const struct target *target)
+{
+    const struct wants wants = get_wants(target);
+    return target->config && (wants.fit || wants.take);
+}
+
+const char *pool_get_cluster(const struct as_engine *engine, const struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    const struct as_target_config *group =
+        config->pool ? &engine->ruleset->targets[config->pool->groups[0]] : config;
+    return group->nodes.cluster;
+}
+
+static void pool_clear(struct target *target)
+{
+    as_arena_deinit(&target->pool.texts);
+    target->pool.unneeded = NULL;
+    target->pool.unneeded_count = 0;
+    seen_clear(target);
+}
+
+/* ---- turns ---- */
+
+static void leave_turns(struct as_engine *engine, struct target *target)
+{
+    if (target->pool.has_turn)
+        TAILQ_REMOVE(&engine->surveying, target, pool.link);
+    if (target->pool.is_waiting)
+        TAILQ_REMOVE(&engine->surveys_waiting, target, pool.link);
+    target->pool.has_turn = target->pool.is_waiting = false;
+}
+
+bool pool_is_sharing(struct as_engine *engine, struct target *target)
+{
+    if (target->pool.shares > 0)
+        target_set_deadline(engine, target, shares_expire(engine, target));
+    if (target->pool.shares > 0)
+        return true; /* the last one makes it ready */
+    if (!target->pool.has_turn)
+        return false;
+    pool_release(engine, target);
+    if (target->pool.is_short || TAILQ_EMPTY(&engine->surveys_waiting))
+        return false;
+    target_make_ready(engine, target); /* behind those that waited for it */
+    return true;
+}
+
+bool pool_must_wait(struct as_engine *engine, struct target *target)
+{
+    const struct target *other;
+    if (target->pool.has_turn || target->pool.is_waiting)
+        leave_turns(engine, target);
+    if (!pool_is_asked(target))
+        return false;
+    TAILQ_FOREACH (other, &engine->surveying, pool.link) {
+        if (strcmp(pool_get_cluster(engine, other), pool_get_cluster(engine, target)) != 0)
+            continue;
+        target->pool.is_waiting = true;
+        target->dirty = true;
+        TAILQ_INSERT_TAIL(&engine->surveys_waiting, target, pool.link);
+        return true;
+    }
+    target->pool.has_turn = true;
+    TAILQ_INSERT_TAIL(&engine->surveying, target, pool.link);
+    return false;
+}
+
+void pool_release(struct as_engine *engine, struct target *target)
+{
+    struct target *waiting;
+    if (!target->pool.has_turn || target->pool.shares > 0)
+        return;
+    leave_turns(engine, target);
+    TAILQ_FOREACH (waiting, &engine->surveys_waiting, pool.link)
+        target_make_ready(engine, waiting);
+}
+
+void pool_forget(struct as_engine *engine, struct target *target)
+{
+    pool_release(engine, target);
+    leave_turns(engine, target);
+    pool_clear(target);
+}
+
+void pools_on_rules(struct as_engine *engine)
+{
+    struct target *target;
+    shares_drop_all(engine);
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        target->overdue.count = 0;
+        leave_turns(engine, target);
+        pool_clear(target);
+    }
+}
+
+/* ---- the request ---- */
+
+static enum as_reason find_closed(const struct as_engine *engine, const struct target *group)
+{
+    if (pauses_find(engine, group))
+        return AS_REASON_PAUSED;
+    if (forbidden_is(engine, group, AS_WAYS_UP))
+        return AS_REASON_HELD;
+    if (group->config->dry_run)
+        return AS_REASON_DRY_RUN;
+    if (growth_is_backing_off(group, engine->mono))
+        return AS_REASON_COOLDOWN;
+    if (target_is_backing_off(engine, group))
+        return group->failure;
+    return group->maybe || group->ordered.is_set ? AS_REASON_IN_PROGRESS : AS_REASON_SCALED;
+}
+
+/* Nodes of an increase without a known outcome, beyond the present size. */
+static int32_t count_in_doubt(const struct target *group)
+{
+    const struct intent *maybe = group->maybe;
+    if (!maybe || maybe->to <= maybe->from)
+        return 0;
+    const int32_t size = group->replicas > maybe->from ? group->replicas : maybe->from;
+    return maybe->to > size ? maybe->to - size : 0;
+}
+
+static void fill_member(struct as_engine *engine, const struct target *group, bool is_member,
+                        struct as_pool_member *member_out)
+{
+    const struct as_schedule_bounds bounds = target_get_bounds(engine, group);
+    *member_out = (struct as_pool_member){
+        .ref = group->ref,
+        .name = group->config->name,
+        .nodes = &group->config->nodes,
+        .is_member = is_member,
+        .min = bounds.min,
+        .max = bounds.max,
+        .closed = find_closed(engine, group),
+        .is_kept = forbidden_is(engine, group, AS_WAYS_DOWN),
+        .has_open_growth = group->growth.is_open,
+        .refused = growth_get_refused(group),
+        .in_doubt = count_in_doubt(group),
+        .open_at = growth_get_open_at(engine, group),
+        .surplus = growth_get_surplus(group),
+        .surplus_since = moment_get_wall(engine, group->growth.surplus_since),
+        .unregistered = group->growth.unregistered,
+        .last_size = group->has_size ? group->replicas : 0,
+    };
+}
+
+static bool is_of_cluster(const struct as_target_config *config, const char *cluster)
+{
+    return config->kind->has_nodes && config->nodes.cluster &&
+           strcmp(config->nodes.cluster, cluster) == 0;
+}
+
+/* The groups of the pool in its order, then all others of the cluster. */
+static struct as_pool_member *list_members(struct as_engine *engine, const struct target *target,
+                                           size_t *count_out)
+{
+    const struct as_ruleset *ruleset = engine->ruleset;
+    const struct as_pool_config *pool = target->config->pool;
+    const char *cluster = pool_get_cluster(engine, target);
+    const struct target *group;
+    size_t most = 1, count = 0, own;
+    bool in_doubt = false;
+    for (uint32_t i = 0; i < ruleset->target_count; i++)
+        LIST_FOREACH (group, &engine->members[i], of_entry)
+            most += is_of_cluster(group->config, cluster);
+    struct as_pool_member *members = as_arena_alloc(&engine->arena, most, sizeof(*members));
+    for (size_t i = 0; pool && i < pool->group_count; i++) {
+        if (!(group = LIST_FIRST(&engine->members[pool->groups[i]])))
+            continue;
+        in_doubt = in_doubt || (group->maybe && group->maybe->to < group->maybe->from);
+        fill_member(engine, group, true, &members[count++]);
+    }
+    if (!pool)
+        fill_member(engine, target, true, &members[count++]);
+    for (own = 0; own < count; own++)
+        members[own].down_in_doubt = in_doubt;
+    for (uint32_t i = 0; i < ruleset->target_count; i++) {
+        const bool is_ours =
+            pool && ruleset->targets[i].of_pool == (uint32_t)(target->config - ruleset->targets);
+        LIST_FOREACH (group, &engine->members[i], of_entry) {
+            if (group != target && is_of_cluster(group->config, cluster) && !is_ours &&
+                count < AS_POOL_MEMBERS_MAX)
+                fill_member(engine, group, false, &members[count++]);
+        }
+    }
+    *count_out = count;
+    return members;
+}
+
+const struct as_pool_request *pool_make_request(struct as_engine *engine, struct target *target)
+{
+    if (!target->pool.has_turn)
+        return NULL;
+    struct pool *pool = &target->pool;
+    struct as_pool_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
+    const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
+    const struct wants wants = get_wants(target);
+    if (engine->mono.us - pool->looked.us > AS_UNNEEDED_GAP_US)
+        pool->unneeded_count = 0; /* the row is broken */
+    pool->looked = engine->mono;
+    *request = (struct as_pool_request){
+        .config = target->config->pool ? target->config->pool : &as_pool_config_default,
+        .min = bounds.min,
+        .max = bounds.max,
+        .with_fit = wants.fit,
+        .with_take = wants.take,
+        .unneeded = pool->unneeded,
+        .unneeded_count = pool->unneeded_count,
+        .asked = pool->asked,
+        .asked_count = pool->asked_count,
+        .seed = as_random_get(&engine->random),
+    };
+    request->members = list_members(engine, target, &request->member_count);
+    return request;
+}
+
+/* ---- what is remembered ---- */
+
+static void keep_unneeded(struct pool *pool, const struct as_unneeded *unneeded, size_t count)
+{
+    struct as_arena texts = AS_ARENA_INIT;
+    pool->unneeded = as_arena_alloc(&texts, count, sizeof(*pool->unneeded));
+    for (size_t i = 0; i < count; i++) {
+        pool->unneeded[i] = unneeded[i];
+        pool->unneeded[i].node = as_arena_strdup(&texts, unneeded[i].node);
+    }
+    pool->unneeded_count = count;
+    as_arena_deinit(&pool->texts); /* what is kept may come from here */
+    pool->texts = texts;
+}
+
+static bool is_same(const struct as_asked *a, const struct as_asked *b)
+{
+    return a->shape == b->shape && a->template_ == b->template_ && a->at.us == b->at.us &&
+           a->is_in_vain == b->is_in_vain && strcmp(a->group, b->group) == 0;
+}
+
+static bool was_asked(const struct pool *pool, const struct as_asked *asked)
+{
+    for (size_t i = 0; i < pool->asked_count; i++) {
+        const struct as_asked *known = &pool->asked[i];
+        if (known->shape == asked->shape && known->template_ == asked->template_ &&
+            strcmp(known->group, asked->group) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the plan would ask for is not asked where something else stands against the increase. */
+static bool keep_asked(struct as_engine *engine, struct pool *pool, const struct as_pool_plan *plan,
+                       bool grows)
+{
+    struct as_asked *kept = as_arena_alloc(&engine->arena, plan->asked_count, sizeof(*kept));
+    size_t count = 0;
+    for (size_t i = 0; i < plan->asked_count; i++) {
+        if (grows || was_asked(pool, &plan->asked[i]))
+            kept[count++] = plan->asked[i];
+    }
+    bool is_changed = count != pool->asked_count;
+    for (size_t i = 0; i < count && !is_changed; i++)
+        is_changed = !is_same(&kept[i], &pool->asked[i]);
+    if (is_changed)
+        pool_set_asked(pool, kept, count);
+    return is_changed;
+}
+
+/* What is known of groups only by the pool's look. True: something is new. */
+static bool note_groups(struct as_engine *engine, struct target *target,
+                        const struct as_survey *survey)
+{
+    int32_t surplus = 0;
+    bool is_new = false;
+    for (size_t i = 0; i < survey->group_count; i++) {
+        const struct as_survey_group *seen = &survey->groups[i];
+        struct target *group = seen->is_member ? pool_find_group(engine, target, seen->name) : NULL;
+        surplus += seen->is_member ? seen->surplus : 0;
+        if (!group || seen->size < 0 ||
+            !growth_note_unregistered(engine, group, seen->unregistered))
+            continue;
+        effect_put_target(engine, group);
+        is_new = true;
+    }
+    is_new = is_new || surplus != target->pool.surplus;
+    target->pool.surplus = surplus;
+    return is_new;
+}
+
+bool pool_remember(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation, bool grows)
+{
+    struct pool *pool = &target->pool;
+    const struct as_pool_plan *plan = observation->plan;
+    seen_set(engine, target, observation);
+    if (!observation->survey)
+        return false;
+    if (!plan) { /* nothing is known: what was unneeded is counted anew */
+        pool_clear(target);
+        return false;
+    }
+    keep_unneeded(pool, plan->unneeded, plan->unneeded_count);
+    pool->waiting = observation->survey->pending_pods;
+    const bool is_new = note_groups(engine, target, observation->survey);
+    return keep_asked(engine, pool, plan, grows) || is_new;
+}
+
+/* ---- shares ---- */
+
+struct target *pool_find_group(const struct as_engine *engine, struct target *pool,
+                               const char *name)
+{
+    const struct as_pool_config *config = pool->config->pool;
+    if (!config)
+        return pool;
+    for (size_t i = 0; i < config->group_count; i++) {
+        if (strcmp(engine->ruleset->targets[config->groups[i]].name, name) == 0)
+            return LIST_FIRST(&engine->members[config->groups[i]]);
+    }
+    return NULL;
+}
+
+static void share_up(struct as_engine *engine, struct target *pool,
+                     const struct as_observation *observation, const struct outcome *outcome)
+{
+    const struct as_survey *survey = observation->survey;
+    int32_t left = outcome->decision.desired - outcome->decision.replicas;
+    for (size_t i = 0; i < survey->group_count && left > 0; i++) {
+        const struct as_survey_group *group = &survey->groups[i];
+        int32_t more = observation->plan->groups[i].fit - group->size;
+        if (!group->is_member || more <= 0)
+            continue;
+        more = more < left ? more : left;
+        left -= more;
+        const struct share_terms terms = {.rule = outcome->decision.rule,
+                                          .decision = outcome->id,
+                                          .to = group->size + more,
+                                          .is_up = true,
+                                          .is_rest = pool->pool.is_short};
+        struct target *to = pool_find_group(engine, pool, group->name);
+        if (to && !target_is_backing_off(engine, to))
+            share_give(engine, pool, to, &terms);
+    }
+}
+
+static void share_down(struct as_engine *engine, struct target *pool,
+                       const struct as_observation *observation, const struct outcome *outcome)
+{
+    const struct as_pool_plan *plan = observation->plan;
+    size_t left = (size_t)(outcome->decision.replicas - outcome->decision.desired);
+    for (size_t i = 0, count; i < plan->take_count && left > 0; i += count) {
+        const uint32_t group = plan->take_group[i];
+        for (count = 1; i + count < plan->take_count && plan->take_group[i + count] == group;)
+            count++;
+        const size_t taken = count < left ? count : left;
+        left -= taken;
+        const struct share_terms terms = {
+            .rule = outcome->decision.rule,
+            .decision = outcome->id,
+            .to = observation->survey->groups[group].size - (int32_t)taken,
+            .take = plan->take + i,
+            .take_count = taken,
+        };
+        struct target *to = pool_find_group(engine, pool, observation->survey->groups[group].name);
+        if (to && !target_is_backing_off(engine, to))
+            share_give(engine, pool, to, &terms);
+    }
+}
+
+void pool_share(struct as_engine *engine, struct target *target,
+                const struct as_observation *observation, const struct outcome *outcome)
+{
+    if (outcome->decision.desired > outcome->decision.replicas)
+        share_up(engine, target, observation, outcome);
+    else
+        share_down(engine, target, observation, outcome);
+}

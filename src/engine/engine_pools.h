@@ -1,0 +1,49 @@
+/*
+ * Pools, and node groups that are pools of themselves: what their observation has to tell, what is
+ * remembered of it, and how a pool's decision reaches its groups.
+ *
+ * Pools of one cluster decide in turn: each from its observation until its shares are settled.
+ */
+#ifndef ALERTSCALER_SRC_ENGINE_ENGINE_POOLS_H
+#define ALERTSCALER_SRC_ENGINE_ENGINE_POOLS_H
+
+#include "engine_decisions.h"
+#include "engine_state.h"
+
+/* How often a pool looks, where its rules do not say `every`; AS_UNNEEDED_GAP_US is longer. */
+#define POOL_LOOK_US (15 * AS_US_PER_S)
+
+/* Whether the target has rules with `fit` or `take` in force. */
+bool pool_is_asked(const struct target *target);
+/* True: the target must stay idle, and is made ready: its shares are not settled (a deadline ends
+ * them), or other pools come first. */
+bool pool_is_sharing(struct as_engine *engine, struct target *target);
+/* True: another pool of the cluster has its turn; the target is made ready when that is over.
+ * False: it has its turn now, if it looks for `fit` or `take`. */
+bool pool_must_wait(struct as_engine *engine, struct target *target);
+/* The target is idle: another pool may have its turn. */
+void pool_release(struct as_engine *engine, struct target *target);
+void pool_forget(struct as_engine *engine, struct target *target);
+
+/* A group of the pool by its name in the survey; NULL: it is gone. A node group without a pool: it
+ * itself. */
+struct target *pool_find_group(const struct as_engine *engine, struct target *pool,
+                               const char *name);
+
+/* Whose nodes they are. */
+const char *pool_get_cluster(const struct as_engine *engine, const struct target *target);
+
+/* NULL: it does not have its turn. Memory of the step. */
+const struct as_pool_request *pool_make_request(struct as_engine *engine, struct target *target);
+
+/* Remembers what the plan says; true: what is stored has changed. `grows`: as the plan says. */
+bool pool_remember(struct as_engine *engine, struct target *target,
+                   const struct as_observation *observation, bool grows);
+/* Shares, turns, and what is remembered in memory alone are over. */
+void pools_on_rules(struct as_engine *engine);
+
+/* A pool wants another size: gives shares to its groups. */
+void pool_share(struct as_engine *engine, struct target *target,
+                const struct as_observation *observation, const struct outcome *outcome);
+
+#endif

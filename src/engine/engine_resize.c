@@ -1,0 +1,247 @@
+/*
+ * Resources of containers. A change of a pod template is open until its rollout has ended. If the
+ * rollout's deadline passes before, what was before it is put back, once. Deployments have a
+ * controller that says when the deadline has passed; of others it passes when no further pod was
+ * replaced for ROLLOUT_US.
+ *
+ * Pods that are resized in place leave their template as it is. Pods that come later have the
+ * template's request: they get the target's last size while that is larger. Only a pod that has
+ * exactly the template's request counts as come later; what somebody else has set stays.
+ */
+#include "engine_resize.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <alertscaler/decide/sized.h>
+
+#include "engine_effects.h"
+#include "engine_forbidden.h"
+#include "engine_growth.h"
+#include "engine_pauses.h"
+#include "engine_records.h"
+#include "engine_targets.h"
+
+#define ROLLOUT_US (600 * AS_US_PER_S) /* Kubernetes' default of progressDeadlineSeconds */
+
+static bool is_ours(const struct target *target, const struct intent *intent)
+{
+    return target->resize.is_set && !intent->rule[0] &&
+           strcmp(intent->decision_id, target->resize.id) == 0;
+}
+
+bool resize_is_put_back(const struct target *target, const struct intent *intent)
+{
+    return is_ours(target, intent) && target->resize.is_late && intent->to == target->resize.from;
+}
+
+bool resize_is_catch_up(const struct target *target, const struct intent *intent)
+{
+    const struct resize *resize = &target->resize;
+    return is_ours(target, intent) && !resize->is_open && intent->to <= resize->to &&
+           intent->from < intent->to;
+}
+
+static const char *explain_put_back(struct as_engine *engine, struct target *target,
+                                    const struct intent *intent)
+{
+    const char *unit = as_sized_get_unit(target->ref);
+    char text[AS_MESSAGE_SIZE], of[AS_SIZE_TEXT_SIZE], to[AS_SIZE_TEXT_SIZE];
+    snprintf(text, sizeof(text), "put back to %s, as the rollout of %s did not end in time",
+             as_unit_print_size(unit, intent->to, to), as_unit_print_size(unit, intent->from, of));
+    return as_arena_strdup(&engine->arena, text);
+}
+
+const char *resize_on_applied(struct as_engine *engine, struct target *target,
+                              const struct intent *intent)
+{
+    struct resize *resize = &target->resize;
+    struct as_sized sized;
+    as_sized_read(target->ref, &sized);
+    if (sized.what != AS_SIZED_RESOURCE)
+        return NULL;
+    if (resize_is_put_back(target, intent)) {
+        resize->is_open = resize->is_late = false;
+        resize->to = intent->to;
+        return explain_put_back(engine, target, intent);
+    }
+    if (resize_is_catch_up(target, intent))
+        return "pods that came after the last change";
+    *resize = (struct resize){
+        .is_set = true,
+        .is_open = !sized.by_pods,
+        .is_ordered = intent->is_ordered,
+        .is_above = sized.by_pods && intent->to > intent->from,
+        .from = intent->from,
+        .to = intent->to,
+        .moved = moment_now(engine),
+        .newest = resize->newest,
+    };
+    memcpy(resize->id, intent->decision_id, AS_ULID_SIZE);
+    target_note_entry(target);
+    return NULL;
+}
+
+bool resize_remake(struct as_engine *engine, struct target *target)
+{
+    struct resize *resize = &target->resize;
+    if (!resize->is_open && !resize->is_above)
+        return false;
+    target->dirty = true;
+    if (target_recover_config(engine, target))
+        return false;
+    resize->is_open = resize->is_late = resize->is_above = false; /* nobody is responsible */
+    return true;
+}
+
+void resize_forget(struct target *target)
+{
+    target->resize = (struct resize){.moved = AS_MOMENT_NEVER};
+}
+
+bool resize_on_unseen(struct target *target, enum as_reason outcome)
+{
+    const bool is_gone = outcome == AS_REASON_TARGET_NOT_FOUND && target->resize.is_above;
+    if (is_gone)
+        target->resize.is_above = false;
+    return is_gone;
+}
+
+bool resize_is_awaited(const struct target *target, const struct as_observation *observation)
+{
+    return target->resize.is_open && observation->resize.is_rolling;
+}
+
+void resize_give_up(struct as_engine *engine, struct target *target)
+{
+    target->resize.is_open = target->resize.is_late = false;
+    effect_put_target(engine, target);
+}
+
+static bool has_failed(struct as_engine *engine, struct resize *resize,
+                       const struct as_resize_seen *seen)
+{
+    if (seen->has_verdict)
+        return seen->has_failed;
+    if (seen->updated != resize->updated || !as_moment_is_set(resize->moved)) {
+        resize->updated = seen->updated;
+        resize->moved = moment_now(engine);
+    }
+    return as_time_add(resize->moved.mono.us, ROLLOUT_US) <= engine->mono.us;
+}
+
+/* The rollout has not ended in time. That is the outcome of the change; what was before is due. */
+static void give_up_rollout(struct as_engine *engine, struct target *target,
+                            const struct as_resize_seen *seen)
+{
+    struct resize *resize = &target->resize;
+    char none[] = "";
+    struct intent change = {.is_ordered = resize->is_ordered,
+                            .rule = none,
+                            .from = resize->from,
+                            .to = resize->to,
+                            .version = none,
+                            .sent = engine->mono};
+    char text[2 * AS_MESSAGE_SIZE], size[AS_SIZE_TEXT_SIZE];
+    resize->is_late = true;
+    if (resize->to > resize->from)
+        growth_fail(engine, target);
+    as_ulid_print(engine->wall, &engine->random, change.action_id);
+    memcpy(change.decision_id, resize->id, AS_ULID_SIZE);
+    struct as_action_record *record =
+        record_action(engine, target, &change, AS_REASON_DID_NOT_COME);
+    snprintf(text, sizeof(text), "the rollout of %s did not end in time%s%s",
+             as_unit_print_size(record->unit, resize->to, size), seen->message[0] ? ": " : "",
+             seen->message);
+    record->is_late = true;
+    record->attempts = 0;
+    record->message = as_arena_strdup(&engine->arena, text);
+    effect_warn(engine, target,
+                &(struct as_late_warning){
+                    .from = resize->from,
+                    .to = resize->to,
+                    .ready = -1,
+                    .decision_id = resize->id,
+                    .is_ordered = resize->is_ordered,
+                });
+}
+
+/* Whether the old size is due; closes what has ended, or what somebody else has changed since. */
+static bool review_rollout(struct as_engine *engine, struct target *target,
+                           const struct as_observation *observation)
+{
+    struct resize *resize = &target->resize;
+    if (!observation->resize.is_rolling || observation->replicas != resize->to) {
+        if (observation->replicas == resize->to)
+            target->growth.failed = AS_MOMENT_NEVER;
+        resize_give_up(engine, target);
+        effect_commit(engine);
+        return false;
+    }
+    if (!resize->is_late && has_failed(engine, resize, &observation->resize))
+        give_up_rollout(engine, target, &observation->resize);
+    return resize->is_late;
+}
+
+/* What pods that came later are to have; -1: none came. A pod that asks for the last size and has
+ * not got it yet is no such pod. */
+static int32_t find_last_size(const struct resize *resize, const struct as_resize_seen *seen)
+{
+    const int32_t to =
+        seen->settled >= 0 && seen->settled < resize->to ? seen->settled : resize->to;
+    return seen->asked >= 0 && seen->asked == seen->template_size && to > seen->asked ? to : -1;
+}
+
+/* While an increase that did not come backs off, a resize is only for pods that came since: the pod
+ * that could not be resized is not tried again. False: none came. */
+static bool choose_pods(const struct as_engine *engine, struct target *target,
+                        const struct as_resize_seen *seen)
+{
+    struct resize *resize = &target->resize;
+    resize->later_than = (as_maybe_time){.set = false};
+    if (!target_did_not_come(target, engine->mono))
+        return true;
+    if (!seen->newest.set || !resize->newest.set || seen->newest.at.us <= resize->newest.at.us)
+        return false;
+    resize->later_than = resize->newest;
+    resize->newest = seen->newest;
+    return true;
+}
+
+/* While later pods would have less, the target is looked at, also without an incident. */
+static void review_template(struct as_engine *engine, struct target *target,
+                            const struct as_resize_seen *seen)
+{
+    struct resize *resize = &target->resize;
+    const bool is_above = seen->template_size >= 0 && resize->to > seen->template_size;
+    if (is_above == resize->is_above)
+        return;
+    resize->is_above = is_above;
+    if (is_above)
+        target_note_entry(target);
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
+int32_t resize_review(struct as_engine *engine, struct target *target,
+                      const struct as_observation *observation)
+{
+    const struct as_resize_seen *seen = &observation->resize;
+    struct resize *resize = &target->resize;
+    int32_t size;
+    if (seen->newest.set && !target_did_not_come(target, engine->mono))
+        resize->newest = seen->newest;
+    if (!seen->is_set || !resize->is_set || !target->config || engine->stopping)
+        return -1;
+    if (resize->is_open) {
+        size = review_rollout(engine, target, observation) ? resize->from : -1;
+    } else {
+        review_template(engine, target, seen);
+        size = find_last_size(resize, seen);
+    }
+    const enum as_ways way = size > observation->replicas ? AS_WAYS_UP : AS_WAYS_DOWN;
+    if (target->maybe || pauses_find(engine, target) || size < 0 ||
+        forbidden_is_held(engine, target, way) || engine->config.dry_run || target->config->dry_run)
+        return -1;
+    return way == AS_WAYS_DOWN || choose_pods(engine, target, seen) ? size : -1;
+}

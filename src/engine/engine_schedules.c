@@ -1,0 +1,60 @@
+/*
+ * The bounds of a decision, and when they change.
+ */
+#include "engine_schedules.h"
+
+#include "engine_targets.h"
+
+/* The other side's bounds narrow the configured ones; if both contradict, its maximum wins. */
+static void narrow(int32_t *min, int32_t *max, const struct as_observation *observation)
+{
+    if (observation->max >= 0 && observation->max < *max)
+        *max = observation->max;
+    if (observation->min > *min)
+        *min = observation->min;
+    if (*min > *max)
+        *min = *max;
+}
+
+void schedules_fill(struct as_engine *engine, const struct target *target,
+                    const struct as_observation *observation, struct as_decide_input *input)
+{
+    const struct as_target_config *config = target->config;
+    const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
+    input->config.min = bounds.min;
+    input->config.max = bounds.max;
+    narrow(&input->config.min, &input->config.max, observation);
+    if (bounds.in_force == 0 && !bounds.has_min)
+        return;
+    input->floor = target->floor.size;
+    int32_t own_min = config->bounds.min, own_max = config->bounds.max;
+    narrow(&own_min, &own_max, observation);
+    const char **names = as_arena_alloc(&engine->arena, config->schedule_count, sizeof(*names));
+    for (size_t i = 0; i < config->schedule_count; i++) {
+        if (bounds.in_force >> i & 1)
+            names[input->schedule_count++] = config->schedules[i].name;
+    }
+    input->schedules = names;
+    input->enforce_min = bounds.has_min;
+    input->has_own_min = true;
+    input->own_min = own_min;
+}
+
+void schedules_remake(struct as_engine *engine, struct target *target)
+{
+    const struct as_target_config *entry = target_find_entry(engine, target);
+    if (!entry || (entry->schedule_count == 0 && target->floor.size == 0))
+        return;
+    target_set_config(engine, target, entry);
+    target->dirty = true;
+}
+
+as_mono_time schedules_get_due(const struct as_engine *engine, const struct target *target)
+{
+    if (!target->config || (target->config->schedule_count == 0 && target->floor.size == 0))
+        return AS_MONO_NEVER;
+    const as_maybe_time change = target_get_bounds(engine, target).change;
+    if (!change.set)
+        return AS_MONO_NEVER;
+    return (as_mono_time){as_time_add(engine->mono.us, change.at.us - engine->wall.us)};
+}

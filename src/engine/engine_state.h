@@ -1,0 +1,640 @@
+/*
+ * The engine's state: the structs that its modules share. docs/architecture.md lists the modules,
+ * and which module may use which.
+ *
+ * Long because target, incident and engine are read as one.
+ */
+#ifndef ALERTSCALER_SRC_ENGINE_ENGINE_STATE_H
+#define ALERTSCALER_SRC_ENGINE_ENGINE_STATE_H
+
+#include <bsd/sys/queue.h>
+
+#include <bsd/sys/tree.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/random.h>
+#include <alertscaler/base/shares.h>
+#include <alertscaler/decide/rule_index.h>
+#include <alertscaler/engine/engine.h>
+
+/* How long a request whose answer was lost may still be carried out by the other side. */
+#define MAYBE_US (90 * AS_US_PER_S)
+/* A start further ahead of the clock is ignored: the time of arrival counts, until a valid start
+ * comes. Clocks are wrong by less. */
+#define CLOCK_OFF_US (5 * AS_US_PER_MIN)
+
+/* How long a rule that was found ineffective is held. */
+#define TRIAL_HELD_US AS_US_PER_DAY
+
+struct target;
+struct group;
+
+struct binding { /* one open incident, one rule that matches it, one target */
+    TAILQ_ENTRY(binding) in_group;
+    struct incident *incident;
+    struct group *group;
+    uint32_t steps;
+    struct as_moment applied;
+    int32_t origin; /* the size before the first step; -1: unknown */
+};
+TAILQ_HEAD(binding_list, binding);
+
+struct group { /* the open incidents of one rule on one target */
+    RB_ENTRY(group) in_target;
+    struct target *target;
+    const struct as_rule *rule;
+    struct binding_list bindings; /* by the serials of their incidents */
+    size_t count;
+    bool wants_up;  /* in the last decision */
+    bool has_value; /* in the last decision */
+    double value;   /* as in struct as_rule_view */
+};
+RB_HEAD(group_tree, group);
+
+struct incident {
+    RB_ENTRY(incident) by_digest;   /* and owner */
+    struct as_incident_key key;     /* owns key.owner; placed beside what searches read */
+    TAILQ_ENTRY(incident) in_order; /* of open ones by `seen`, of resolved ones by `resolved` */
+    uint64_t fingerprint;           /* for display */
+    uint64_t serial;                /* in order of opening */
+    bool is_open;
+    as_wall_time starts_at;
+    bool is_undated; /* as in as_incident_state */
+    struct as_moment opened, seen, resolved;
+    as_mono_time seen_stored;
+    size_t bytes;           /* as last counted */
+    struct as_share *share; /* of the narrowed credential that alone has sent it */
+    size_t charged;         /* to the share */
+    char **receivers;
+    uint32_t receiver_count;
+    char **credentials;     /* that sent it */
+    as_mono_time *reported; /* of each credential: its last report since the start; INT64_MIN */
+    uint32_t credential_count;
+    as_mono_time listed;       /* request time of the last list that gave `updated_at`; INT64_MIN */
+    as_wall_time updated_at;   /* by Alertmanager's clock, the latest */
+    struct as_moment silenced; /* held since then; unset: not held */
+    as_mono_time late_until;   /* until then a firing notification may be older than the silence */
+    uint64_t seen_ticket;      /* lists with later tickets were requested after it was last seen */
+    unsigned missed;           /* later lists in a row that did not name it */
+    struct as_labels *labels, *annotations;
+    struct binding *bindings;
+    uint32_t binding_count;
+    struct as_progress *kept; /* progress of rules that it is not bound to (now) */
+    uint32_t kept_count;
+    bool is_united; /* made of two incidents of earlier versions */
+};
+RB_HEAD(incident_tree, incident);
+TAILQ_HEAD(incident_list, incident);
+
+struct ask { /* a query for one target's next decision */
+    RB_ENTRY(ask) by_ticket;
+    TAILQ_ENTRY(ask) in_target;
+    struct target *target;
+    const struct as_rule *rule; /* that asked first; NULL: not of the present rules */
+    uint64_t ticket;
+    struct as_query query;
+    bool is_answered;
+    struct as_query_result result;
+    struct as_arena arena; /* of its texts and samples */
+};
+RB_HEAD(ask_tree, ask);
+TAILQ_HEAD(ask_list, ask);
+
+struct ending { /* what a rule still has to do after its incident was resolved */
+    TAILQ_ENTRY(ending) in_target;
+    const struct as_rule *rule;
+    struct as_ending_state state;
+};
+TAILQ_HEAD(ending_list, ending);
+
+struct follow { /* an action of an alert, until its effect is known (engine_follow.c) */
+    TAILQ_ENTRY(follow) in_target, in_engine;
+    struct target *target;
+    struct as_follow_state state; /* owns its texts */
+};
+TAILQ_HEAD(follow_list, follow);
+
+struct trial { /* how a rule's last actions went (engine_follow.c) */
+    TAILQ_ENTRY(trial) in_target;
+    struct as_trial_state state; /* owns its text */
+};
+TAILQ_HEAD(trial_list, trial);
+
+struct lack { /* of a rule with `fallback` (engine_lacks.h) */
+    char *rule;
+    struct as_moment since;
+};
+
+struct held { /* an observation that waits for answers to queries */
+    struct as_observation observation;
+    struct as_arena arena;
+};
+
+enum phase {
+    PHASE_IDLE,
+    PHASE_OBSERVING,
+    PHASE_SAMPLING, /* observed; waiting for answers to queries */
+    PHASE_INTENT,   /* waiting for its commit */
+    PHASE_SCALING,  /* waiting for the answer */
+    PHASE_OUTCOME   /* waiting for its commit */
+};
+
+struct pause { /* an operator's, or the kill switch */
+    bool is_set;
+    struct as_moment since;
+    int64_t for_us; /* 0: until resumed */
+    enum as_ways ways;
+    char *who, *reason;
+};
+
+struct floor {    /* ordered by an operator (engine_floors.h) */
+    int32_t size; /* 0: none */
+    struct as_moment since;
+    int64_t for_us;
+    char *who, *reason;
+};
+
+struct ordered { /* a size ordered by an operator and not set yet */
+    bool is_set;
+    char id[AS_ULID_SIZE]; /* of the command */
+    int32_t replicas;
+    bool force, is_stopped; /* by the kill switch, while its request is under way */
+    struct as_moment at;
+};
+
+/* Sizes of ours that others set back (engine_contention.h). */
+struct contention {
+    bool has_own;
+    struct as_own_size own;                         /* owns its version */
+    struct as_set_back set_backs[AS_SET_BACKS_MAX]; /* ascending by time; own their texts */
+    size_t count;
+    struct as_moment since; /* the target is left alone since then; unset: it is not */
+};
+
+struct growth { /* the last increase, until all of it has arrived (engine_growth.c) */
+    bool is_open;
+    bool did_not_come; /* of a workload: not in time, with `ready` pods */
+    int32_t ready;
+    bool is_ordered;       /* by an operator */
+    bool is_refused;       /* the provider lacks capacity */
+    char id[AS_ULID_SIZE]; /* of the decision, or the command */
+    int32_t from, to;
+    int32_t missing; /* instances, or pods, that did not serve before it */
+    struct as_moment since;
+    struct as_moment failed; /* when an increase last failed; unset: never, or one arrived since */
+    int64_t back_off_us;     /* after `failed` */
+    int32_t surplus;         /* of a pool's group: nodes of increases in doubt that were accepted */
+    int32_t surplus_from;    /* the size without them */
+    struct as_moment surplus_since;
+    int32_t unregistered; /* nodes for which it has backed off; in memory alone */
+};
+
+struct resize { /* of a container's resource: its last change (engine_resize.h) */
+    bool is_set;
+    bool is_open;          /* its rollout has not ended */
+    bool is_late;          /* and did not in time: the size before it is put back */
+    bool is_ordered;       /* by an operator */
+    bool is_above;         /* of pods: `to` is above the template's, which later pods have */
+    char id[AS_ULID_SIZE]; /* of the decision, or the command */
+    int32_t from, to;
+    int32_t updated;        /* pods of the rollout, in memory alone, */
+    struct as_moment moved; /* and when they last became others */
+    /* Of pods, in memory alone: when the newest one was made that a resize may have reached, and
+     * the resize that is due is only for pods made after this (unset: for all). */
+    as_maybe_time newest, later_than;
+};
+
+struct share {           /* what a pool has decided for this group (engine_shares.h) */
+    struct target *pool; /* NULL: none */
+    char *rule, decision[AS_ULID_SIZE]; /* of the pool */
+    int32_t to;
+    bool is_up, is_rest; /* is_rest: of what an earlier increase lacks */
+    char **take;         /* names of the nodes that leave */
+    size_t take_count;
+    as_mono_time until;
+    as_mono_time proof_until; /* a decrease is not requested later: its proof is too old */
+    uint64_t serial;          /* of the newest incident at the decision */
+    struct as_moment at;
+};
+
+struct overdue {   /* instances that never became nodes, as a pool's decision has them leave */
+    int32_t count; /* 0: none */
+    int32_t size;  /* of the group then */
+    char decision[AS_ULID_SIZE];
+    as_mono_time until;
+};
+
+struct pool { /* of a pool, or of a node group that is one of itself (engine_pools.h) */
+    TAILQ_ENTRY(target) link; /* of those that have their turn, or wait for it */
+    bool has_turn, is_waiting;
+    unsigned shares;     /* not settled */
+    bool is_short;       /* an increase has failed: the pool's lock does not hold the next one */
+    as_mono_time looked; /* the last time */
+    uint64_t waiting;    /* pods, then */
+    int32_t surplus;     /* nodes of all groups, then */
+    struct as_arena texts;
+    struct as_unneeded *unneeded; /* in memory alone */
+    size_t unneeded_count;
+    struct as_arena asked_texts;
+    struct as_asked *asked; /* stored */
+    size_t asked_count;
+    struct as_pool_seen *seen; /* by the last look; NULL: nothing */
+};
+
+struct backing { /* the resources behind the target (engine_aliases.h); in memory alone */
+    TAILQ_ENTRY(target) link, in_waiting;
+    bool is_candidate; /* its resources may be another target's, too */
+    bool is_known;
+    bool is_awaited; /* by others: its resources are to be read */
+    bool is_probe;   /* the present observation is only for its resources */
+    bool is_waiting; /* for others' resources */
+    char **names;    /* as last read */
+    size_t count;
+    char *family;        /* at the last reload, if a request was under way; NULL */
+    uint64_t fixed_from; /* its entry, if without templates, is of these rules or of later ones */
+    bool is_due;         /* to be read again before a target relies on it */
+    as_mono_time asked;  /* when the present reading, or the last one, began */
+    /* When readings began; INT64_MIN: none since the rules were loaded. */
+    as_mono_time tried;   /* the last one */
+    as_mono_time read;    /* the last one that gave names */
+    as_mono_time gained;  /* the first one with the newest name */
+    as_mono_time missing; /* the first one in a row that has not found it */
+    enum as_reason outcome;
+};
+
+struct request { /* for an approval (engine_approvals.h); of a rule at most one */
+    TAILQ_ENTRY(request) in_target;
+    struct as_approval_state state; /* owns its texts */
+};
+TAILQ_HEAD(request_list, request);
+
+struct intent {
+    char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
+    bool is_ordered;  /* by an operator: decision_id is the command's */
+    bool is_clean_up; /* of instances that never became nodes; not stored */
+    bool is_of_alert; /* of an open incident */
+    bool is_resolved; /* the incident was resolved since; not stored */
+    char *rule;
+    int32_t from, to;
+    char *version;
+    struct as_moment at;
+    as_mono_time sent, until;
+    enum as_reason outcome;
+    uint64_t serial;     /* of the newest incident at the decision */
+    uint64_t generation; /* of the rules at the decision */
+    bool restored;       /* from the store: outcome unknown */
+    char **take;         /* names of the nodes that leave; not stored */
+    size_t take_count;
+    char approval[AS_ULID_SIZE]; /* of the request that it rests on; "": none */
+    struct request *used;        /* that request, until the outcome is known; not stored */
+    as_maybe_time later_than;    /* of the scale request; not stored */
+    bool is_revoked;             /* the kill switch was set since: `used` does not come back */
+    struct intent *older;        /* restored from another spelling of the target; or NULL */
+};
+
+struct store_keys { /* keys of earlier versions that the store still has */
+    char **items;
+    size_t count, capacity;
+};
+
+struct lock_cause { /* shown with the lock; not stored */
+    bool is_set, is_ordered;
+    char id[AS_ULID_SIZE]; /* of the decision or the command */
+    char *rule;
+};
+
+struct asked { /* what the next decision answers: notifications since the last one */
+    char (*ids)[AS_ULID_SIZE];
+    size_t count, capacity;
+    uint64_t total, told; /* told: those already in a record of a failed observation */
+    char last[AS_ULID_SIZE];
+    as_mono_time first;    /* arrival of the oldest */
+    as_wall_time youngest; /* the latest startsAt */
+};
+
+struct origin { /* the cause of the change under way, over retries */
+    bool set;
+    as_mono_time notified;
+    as_wall_time alert; /* startsAt */
+};
+
+struct verdict { /* what makes a decision differ from the last one */
+    bool set;
+    char id[AS_ULID_SIZE];
+    enum as_direction direction;
+    int32_t replicas, desired, would;
+    enum as_reason reason;
+    int32_t overdue;
+    uint64_t nodes; /* digest of the unneeded nodes, and of how many nodes stay by reason */
+    char *rule;
+    char *holder; /* if the reason is HELD; or NULL */
+    uint64_t repeats;
+};
+
+/* For limits over all targets. */
+struct spent {
+    as_mono_time at;
+    int64_t amount;
+};
+struct window {
+    struct spent *items; /* ascending by time */
+    size_t count, capacity;
+    int64_t total;
+};
+struct turn { /* of a target that waits for a place */
+    TAILQ_ENTRY(target) link;
+    bool is_waiting;
+    bool is_current;    /* set by the last decision, or the present one */
+    bool lacks_removal; /* waits for the removal limit: needs no place for an action */
+    bool is_narrowed;   /* a narrowed credential alone causes it, */
+    uint32_t round;     /* and so many targets of that credential waited before it */
+    int64_t removal;
+};
+
+struct turn_end { /* of being held in one way */
+    bool is_begun;
+    as_mono_time until;
+};
+struct turn_after { /* of a target with `after`, or in another's (engine_after.c) */
+    TAILQ_ENTRY(target) link;
+    bool is_held, is_decrease;    /* is_decrease: decided, and only its decrease is held */
+    const struct target *blocker; /* the first one found; NULL: it is forgotten */
+    struct turn_end evaluation, decrease;
+};
+
+struct target {
+    RB_ENTRY(target) by_id, by_deadline, by_ticket;
+    TAILQ_ENTRY(target) in_gone, in_ready;
+    as_mono_time deadline;
+    uint64_t ticket;
+    enum phase phase;
+    struct as_target_ref *ref;
+    const struct as_target_config *config; /* NULL: no rule uses it */
+    struct group_tree groups;
+    size_t open_bindings;
+    uint64_t generation;           /* of the rules in its present evaluation */
+    struct as_digest entry_digest; /* of its entry at the begin of that evaluation */
+    unsigned pins;                 /* waiters that point here */
+    bool dirty;                    /* something happened since the last decision */
+    bool is_ready;                 /* in the engine's ready list */
+    bool has_size;
+    int32_t replicas, status_replicas, desired;
+    int32_t ready; /* of `replicas`, as last seen; -1: not known */
+    struct as_moment observed;
+    struct as_moment last_up, last_down, dry_last_up, dry_last_down; /* of the locks */
+    struct as_moment last_step_down;                                 /* of our decreases */
+    struct as_moment last_return; /* when nodes that were to leave last came back for a growth */
+    int64_t keep_us;
+    bool is_stored;                                 /* the store has a record of it */
+    struct store_keys stored_as, intents_stored_as; /* until they are replaced */
+    char uid[AS_UID_SIZE];                          /* of the present object; "": unknown */
+    char former_uid[AS_UID_SIZE]; /* of its predecessor, which does not come back */
+    struct as_moment born;        /* when it was first seen in place of another */
+    bool is_untold;               /* no decision record says so yet */
+    struct as_past_event *events; /* our changes, ascending by time */
+    size_t event_count, event_capacity;
+    struct as_past_recommendation *recommendations; /* ascending by time; without irrelevant ones */
+    size_t recommendation_count, recommendation_capacity;
+    struct ask_list asks;
+    size_t ask_count, asks_open;
+    bool with_pods, with_nodes, with_survey; /* they are requested with the size */
+    struct held *held;
+    struct ending_list endings; /* by the time of their ends */
+    size_t ending_count;
+    struct follow_list follows; /* by `applied` */
+    size_t follow_count;
+    struct trial_list trials; /* of rules with ineffective_after */
+    size_t trial_count;
+    struct request_list requests;
+    struct as_free_step *free_steps; /* ascending by time; own their texts */
+    size_t free_step_count, free_step_capacity;
+    char *sender; /* narrowed credential, as target_note_sender last found it; NULL: none */
+    char *entry;  /* the target's name in the rule files when an incident ended or an order came; or
+                     NULL */
+    struct intent *intent;   /* being carried out */
+    struct intent *maybe;    /* answer lost: may still be carried out */
+    struct lock_cause cause; /* of the last change of the size */
+    unsigned failures, conflicts;
+    as_mono_time failed; /* the last time */
+    as_mono_time retry;  /* no new try before then */
+    enum as_reason failure;
+    uint64_t failure_repeats;
+    struct lack *lacks;
+    size_t lack_count;
+    struct pause pause;
+    TAILQ_ENTRY(target) of_paused;
+    struct floor floor;
+    struct ordered ordered;
+    struct contention contention;
+    struct growth growth;
+    struct resize resize;
+    struct share share;
+    struct overdue overdue;
+    struct backing backing;
+    struct pool pool;
+    char *template_; /* of a node group: the last one, as in as_nodes_seen; NULL: none */
+    bool names_instances, is_relative; /* as last observed */
+    struct asked asked;
+    struct origin origin;
+    struct verdict verdict, dry_verdict;
+    char last_decision[AS_ULID_SIZE];
+    as_wall_time decided_at;
+    LIST_ENTRY(target) of_entry; /* with a config: all its targets */
+    struct turn turn;
+    struct turn_after turn_after;
+    int32_t managed;  /* its size, if it counts in the budget */
+    int64_t removing; /* by an action under way or with unknown outcome */
+};
+RB_HEAD(target_tree, target);
+TAILQ_HEAD(target_list, target);
+LIST_HEAD(member_list, target);
+RB_HEAD(deadline_tree, target);
+RB_HEAD(ticket_tree, target);
+
+struct budget {                                 /* over all targets */
+    struct window begun;                        /* actions */
+    struct window removed[AS_TARGET_KINDS_MAX]; /* replicas, when removed */
+    int64_t removing[AS_TARGET_KINDS_MAX];      /* sum over the targets */
+    int64_t managed[AS_TARGET_KINDS_MAX];       /* sum over the targets */
+    struct target_list waiting;                 /* oldest first */
+};
+
+struct waiter { /* for a commit */
+    STAILQ_ENTRY(waiter) next;
+    uint64_t ticket;
+    bool has_request;
+    uint64_t request;
+    struct target *target; /* of the intent or outcome; or NULL */
+    struct target **kick;  /* evaluated then */
+    size_t kick_count, kick_capacity;
+};
+STAILQ_HEAD(waiter_list, waiter);
+
+/* An HTTP group whose id is its name. */
+struct target_place {
+    char *key; /* of the id that its URL gives */
+    struct target *target;
+};
+
+struct as_engine {
+    struct as_engine_config config;
+    const struct as_ruleset *ruleset;
+    struct as_rule_index *index;
+    struct as_random random;
+    uint64_t generation; /* of the rules */
+    bool stopping;
+    bool has_restored_groups; /* as_engine_has_restored_groups */
+
+    as_mono_time mono; /* of the event being handled */
+    as_wall_time wall;
+
+    struct incident_tree incidents;
+    uint64_t *former; /* keys of earlier versions' deleted incidents; until the start */
+    size_t former_count, former_capacity;
+    struct incident_list open, resolved, graveyard; /* graveyard: freed at the next step */
+    size_t open_count;
+    size_t incident_bytes;            /* of all incidents in the tree */
+    struct as_shares incident_shares; /* in these, and in targets that templates made for them */
+    uint64_t next_serial;
+
+    struct target_tree targets;
+    struct deadline_tree deadlines;
+    struct ticket_tree tickets;
+    struct target_list gone;            /* freed at the next step */
+    struct target_list ready;           /* evaluated at the end of this step */
+    struct as_target_ref **former_refs; /* freed at the next step: of targets with a new spelling */
+    size_t former_ref_count, former_ref_capacity;
+    size_t target_count, busy_count, named_count;
+    struct target_place *places; /* of HTTP groups with a plain address and a name; by key */
+    size_t place_count;
+    struct budget budget;
+    struct member_list *members;  /* one per entry of the rule set */
+    struct target_list held_back; /* waiting for their `after`; in order of waiting */
+    struct target_list surveying; /* pools that have their turn: from look to shares settled */
+    struct target_list surveys_waiting;
+    struct target_list candidates;      /* all targets that may be others, too */
+    struct target_list backing_waiting; /* candidates that wait for others' resources */
+    struct follow_list follows;         /* of all targets, by `applied` */
+
+    struct pause pause, halt; /* of all targets: by an operator; by the kill switch */
+    struct target_list paused;
+    size_t paused_count;
+    as_mono_time pause_due; /* the first end */
+
+    struct ask_tree asks;     /* not answered yet */
+    struct ask_list answered; /* of the last decisions; freed at the next step */
+
+    uint64_t list_ticket;              /* of the list under way; 0: none */
+    as_mono_time list_due, list_asked; /* asked: time of the last request */
+    unsigned list_failures;            /* in a row */
+    char **notifiers;                  /* receivers that have notified us (engine_muting.c) */
+    uint32_t notifier_count;
+    struct unmuted *unmuted; /* by the last list (engine_muting.c) */
+    size_t unmuted_count;
+    as_mono_time watchdog_seen;
+
+    uint64_t next_ticket;
+    struct waiter_list waiters;
+
+    struct as_arena arena; /* of this step's effects */
+    struct as_effect *effects;
+    size_t effect_count, effect_capacity;
+};
+
+static inline struct as_moment moment_now(const struct as_engine *engine)
+{
+    return (struct as_moment){engine->mono, engine->wall};
+}
+
+static inline struct as_moment moment_get_later(struct as_moment a, struct as_moment b)
+{
+    return a.mono.us >= b.mono.us ? a : b;
+}
+
+/* The wall time of a moment, on the timeline of the present event: ages stay exact when the clock
+ * jumps. */
+static inline as_maybe_time moment_get_wall(const struct as_engine *engine, struct as_moment moment)
+{
+    if (!as_moment_is_set(moment))
+        return (as_maybe_time){0};
+    return (as_maybe_time){true, {engine->wall.us - (engine->mono.us - moment.mono.us)}};
+}
+
+/* The bounds in force: configured ones, and a floor by hand, which never exceeds `max`; the target
+ * must have a config. */
+struct as_schedule_bounds target_get_bounds_at(const struct target *target, as_mono_time now,
+                                               as_wall_time wall);
+
+static inline struct as_schedule_bounds target_get_bounds(const struct as_engine *engine,
+                                                          const struct target *target)
+{
+    return target_get_bounds_at(target, engine->mono, engine->wall);
+}
+
+/* Alertmanager suppresses its alert: the incident stays open, without effect. */
+static inline bool incident_is_held(const struct incident *incident)
+{
+    return as_moment_is_set(incident->silenced);
+}
+
+/* A workload's last increase was not ready in time, or a container's resource could not become
+ * what was asked for: no rule steps up. */
+bool target_did_not_come(const struct target *target, as_mono_time now);
+
+/* The rule was found ineffective, and is held. */
+static inline bool trial_is_held(const struct trial *trial, as_mono_time now)
+{
+    return as_moment_is_set(trial->state.held) &&
+           as_time_add(trial->state.held.mono.us, TRIAL_HELD_US) > now.us;
+}
+
+static inline bool is_ahead(const struct as_engine *engine, as_wall_time start)
+{
+    return start.us > as_time_add(engine->wall.us, CLOCK_OFF_US);
+}
+
+/* Alertmanager's API truncates startsAt to milliseconds, its notifications do not: both belong to
+ * the same stretch of firing. */
+static inline bool starts_later(as_wall_time start, as_wall_time than)
+{
+    return start.us - than.us >= AS_US_PER_MS;
+}
+
+RB_PROTOTYPE(incident_tree, incident, by_digest, incident_compare)
+RB_PROTOTYPE(target_tree, target, by_id, target_compare)
+RB_PROTOTYPE(deadline_tree, target, by_deadline, deadline_compare)
+RB_PROTOTYPE(ticket_tree, target, by_ticket, ticket_compare)
+RB_PROTOTYPE(group_tree, group, in_target, group_compare)
+RB_PROTOTYPE(ask_tree, ask, by_ticket, ask_compare)
+
+struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_time now,
+                              as_wall_time wall);
+void progress_deinit(struct as_progress *progress);
+void incident_free(struct incident *incident);
+struct request *request_free(struct request *request);
+void requests_deinit(struct target *target); /* and its free steps */
+struct intent *intent_free(struct intent *intent);
+void share_free(struct share *share);
+void backing_forget(struct backing *backing);                                       /* its names */
+void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count); /* copies */
+void lock_cause_free(struct lock_cause *cause);
+void store_keys_free(struct store_keys *keys);
+void ask_free(struct ask *ask);
+void pause_free(struct pause *pause);
+void floor_free(struct floor *floor);
+void ending_free(struct target *target, struct ending *ending);
+struct ending *ending_add(struct target *target, const struct as_ending_state *state);
+/* NULL: none of this rule. */
+struct ending *ending_find(struct target *target, const char *rule);
+struct follow *follow_add(struct as_engine *engine, struct target *target,
+                          const struct as_follow_state *state);
+void follow_free(struct as_engine *engine, struct follow *follow);
+/* NULL: none of this rule. */
+struct trial *trial_find(const struct target *target, const char *rule);
+struct trial *trial_get(struct target *target, const char *rule);
+void trial_free(struct target *target, struct trial *trial);
+void asked_clear(struct asked *asked);
+void held_free(struct target *target);
+struct target *target_free(struct target *target);
+
+#endif

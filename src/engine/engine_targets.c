@@ -1,0 +1,427 @@
+/*
+ * All targets: found by their address, assigned to their entry of the rule files; their phase,
+ * deadline and back-off, and the list of those to be evaluated in this step.
+ *
+ * A failed target waits for its deadline, whatever comes: more alerts do not mean more requests to
+ * a broken API server. A target that was not found waits less for a new incident.
+ */
+#include "engine_targets.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "engine_effects.h"
+#include "engine_history.h"
+#include "engine_pauses.h"
+#include "engine_stored.h"
+
+#define BACKOFF_FIRST_US (1 * AS_US_PER_S)
+#define BACKOFF_MAX_US   (60 * AS_US_PER_S)
+/* The first wait after forbidden, not found, rejected. */
+#define BACKOFF_REFUSED_US (15 * AS_US_PER_S)
+/* For a new incident, a target that was not found is observed sooner: it may exist by now. This is
+ * the minimum between two observations, however many incidents come. */
+#define NOT_FOUND_LOOK_US  (5 * AS_US_PER_S)
+#define RETRY_AFTER_MAX_US (10 * AS_US_PER_MIN)
+#define CONFLICTS_AT_ONCE  3 /* conflicts in a row that are retried without waiting */
+#define KEEP_LOCKS_US      AS_US_PER_DAY
+
+/* Effects of this step may point to the old reference. */
+static void take_ref(struct as_engine *engine, struct target *target,
+                     struct as_target_ref *ref_taken)
+{
+    engine->former_refs = as_xgrow(engine->former_refs, engine->former_ref_count,
+                                   &engine->former_ref_capacity, sizeof(*engine->former_refs));
+    engine->former_refs[engine->former_ref_count++] = target->ref;
+    target->ref = ref_taken;
+}
+
+static struct target *find_in_tree(const struct as_engine *engine, const char *key)
+{
+    struct as_target_ref ref = {.key = key};
+    struct target wanted = {.ref = &ref};
+    return RB_FIND(target_tree, (struct target_tree *)(uintptr_t)&engine->targets, &wanted);
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct target_place *a = left, *b = right;
+    return strcmp(a->key, b->key);
+}
+
+struct target *target_find(const struct as_engine *engine, const char *key)
+{
+    const struct target_place wanted = {.key = (char *)(uintptr_t)key};
+    const struct target_place *place = engine->place_count > 0
+                                           ? bsearch(&wanted, engine->places, engine->place_count,
+                                                     sizeof(*engine->places), compare_places)
+                                           : NULL;
+    return place ? place->target : find_in_tree(engine, key);
+}
+
+struct target *target_find_id(const struct as_engine *engine, const char *id)
+{
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
+    return target_find(engine, key);
+}
+
+static struct target *find(const struct as_engine *engine, const struct as_target_ref *ref)
+{
+    return target_find(engine, ref->key);
+}
+
+/* A node group may be another one under another name; of other kinds their entry says so. */
+static void note_candidate(struct as_engine *engine, struct target *target)
+{
+    if (target->backing.is_candidate ||
+        !(target->ref->kind->has_nodes || (target->config && target->config->family)))
+        return;
+    target->backing.is_candidate = true;
+    target->backing.fixed_from = engine->generation;
+    target->backing.tried.us = target->backing.read.us = INT64_MIN;
+    target->backing.gained.us = target->backing.missing.us = INT64_MIN;
+    TAILQ_INSERT_TAIL(&engine->candidates, target, backing.link);
+}
+
+static struct target *make(struct as_engine *engine, struct as_target_ref *ref_taken)
+{
+    struct target *target = as_xcalloc(1, sizeof(*target));
+    target->ref = ref_taken;
+    target->deadline = AS_MONO_NEVER;
+    target->failure = AS_REASON_APPLIED;
+    target->observed = target->last_up = target->last_down = AS_MOMENT_NEVER;
+    target->dry_last_up = target->dry_last_down = target->last_step_down = AS_MOMENT_NEVER;
+    target->last_return = AS_MOMENT_NEVER;
+    target->growth.failed = target->born = target->contention.since = AS_MOMENT_NEVER;
+    target->keep_us = KEEP_LOCKS_US;
+    target->retry.us = INT64_MIN;
+    RB_INIT(&target->groups);
+    TAILQ_INIT(&target->asks);
+    TAILQ_INIT(&target->endings);
+    TAILQ_INIT(&target->follows);
+    TAILQ_INIT(&target->trials);
+    target->ready = -1;
+    TAILQ_INIT(&target->requests);
+    RB_INSERT(target_tree, &engine->targets, target);
+    engine->target_count++;
+    note_candidate(engine, target);
+    return target;
+}
+
+/* A reference with only an id, which is enough to find locks; the address comes with the first
+ * alert or rule. */
+struct as_target_ref *target_ref_of_id(const char *id)
+{
+    const struct as_target_kind *kind = as_target_kind_find_of_id(id);
+    return as_target_ref_make(kind ? kind : as_target_kinds[0], id, NULL, 0);
+}
+
+struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken)
+{
+    struct target *target = find(engine, ref_taken);
+    if (!target)
+        return make(engine, ref_taken);
+    if (target->ref->field_count == 0) /* restored with only its id */
+        take_ref(engine, target, ref_taken);
+    else
+        as_target_ref_free(ref_taken);
+    return target;
+}
+
+void target_set_config(struct as_engine *engine, struct target *target,
+                       const struct as_target_config *config)
+{
+    if (target->config == config)
+        return;
+    if (target->config)
+        LIST_REMOVE(target, of_entry);
+    target->config = config;
+    if (!config)
+        return;
+    LIST_INSERT_HEAD(&engine->members[config - engine->ruleset->targets], target, of_entry);
+    note_candidate(engine, target);
+}
+
+/* True also if the former has no address. */
+static bool has_url_of(const struct target *former, const struct as_target_ref *ref)
+{
+    AS_CLEANUP(as_free_p) char *id = as_target_ref_make_url_id(former->ref);
+    AS_CLEANUP(as_free_p) char *other = as_target_ref_make_url_id(ref);
+    return former->ref->field_count == 0 || (id && other && as_target_is_same(id, other));
+}
+
+/* An HTTP group may be stored under its other id: by the name, as earlier versions did with
+ * templates, or by the URL, before its entry had a name. Its locks and its pause count. */
+static void unite_former(struct as_engine *engine, struct target *target,
+                         const struct as_target_ref *ref)
+{
+    AS_CLEANUP(as_free_p)
+    char *id = target->config->is_templated ? as_target_ref_make_name_id(ref)
+                                            : as_target_ref_make_url_id(ref);
+    AS_CLEANUP(as_free_p) char *key = id ? as_target_key_make(id) : NULL;
+    struct target *former = key ? find_in_tree(engine, key) : NULL;
+    if (!former || former->config || !has_url_of(former, ref))
+        return;
+    const struct as_target_state *state = target_fill_state(engine, former);
+    target_take_locks(target, state);
+    if (!former->pause.is_set)
+        return;
+    pauses_restore(engine, target, state->pause);
+    pause_clear(engine, former);
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
+struct target *target_claim(struct as_engine *engine, const struct as_target_config *config,
+                            struct as_target_ref *ref_taken)
+{
+    struct target *target = find(engine, ref_taken);
+    const bool is_free =
+        !target || !target->config || (target->config->is_templated && target->open_bindings == 0);
+    if (!target)
+        target = make(engine, ref_taken);
+    else if (is_free)
+        take_ref(engine, target, ref_taken); /* requests use the address as written now */
+    if (is_free)
+        target_set_config(engine, target, config);
+    const bool is_ours = target->config == config;
+    if (is_ours)
+        unite_former(engine, target, ref_taken);
+    if (target->ref != ref_taken)
+        as_target_ref_free(ref_taken);
+    return is_ours ? target : NULL;
+}
+
+void target_make_ready(struct as_engine *engine, struct target *target)
+{
+    if (target->is_ready || target->phase != PHASE_IDLE)
+        return;
+    target->is_ready = true;
+    TAILQ_INSERT_TAIL(&engine->ready, target, in_ready);
+}
+
+void target_set_deadline(struct as_engine *engine, struct target *target, as_mono_time deadline)
+{
+    if (target->deadline.us != AS_MONO_NEVER.us)
+        RB_REMOVE(deadline_tree, &engine->deadlines, target);
+    target->deadline = deadline;
+    if (deadline.us != AS_MONO_NEVER.us)
+        RB_INSERT(deadline_tree, &engine->deadlines, target);
+}
+
+void target_set_deadline_in(struct as_engine *engine, struct target *target, int64_t us)
+{
+    target_set_deadline(engine, target, (as_mono_time){as_time_add(engine->mono.us, us)});
+}
+
+/* Each phase but idle waits for the answer to one ticket; observing and scaling targets are found
+ * by their tickets. */
+void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase)
+{
+    if (target->phase == PHASE_OBSERVING || target->phase == PHASE_SCALING)
+        RB_REMOVE(ticket_tree, &engine->tickets, target);
+    engine->busy_count -= target->phase != PHASE_IDLE;
+    target->phase = phase;
+    engine->busy_count += phase != PHASE_IDLE;
+    if (phase == PHASE_OBSERVING || phase == PHASE_SCALING) {
+        target->ticket = ++engine->next_ticket;
+        RB_INSERT(ticket_tree, &engine->tickets, target);
+    }
+}
+
+bool target_is_backing_off(const struct as_engine *engine, const struct target *target)
+{
+    return target->retry.us > engine->mono.us;
+}
+
+const struct as_target_config *target_find_entry(const struct as_engine *engine,
+                                                 const struct target *target)
+{
+    if (target->config || !target->entry)
+        return target->config;
+    for (size_t i = 0; i < engine->ruleset->target_count; i++) {
+        const struct as_target_config *entry = &engine->ruleset->targets[i];
+        if (strcmp(entry->name, target->entry) == 0 &&
+            as_target_may_have_id(entry, target->ref->id) && as_target_allows(entry, target->ref))
+            return entry;
+    }
+    return NULL;
+}
+
+void target_note_entry(struct target *target)
+{
+    if (!target->config)
+        return;
+    free(target->entry);
+    target->entry = as_xstrdup(target->config->name);
+}
+
+bool target_recover_config(struct as_engine *engine, struct target *target)
+{
+    const struct as_target_config *entry = target_find_entry(engine, target);
+    if (entry)
+        target_set_config(engine, target, entry);
+    return entry != NULL;
+}
+
+struct target *target_find_pool(const struct as_engine *engine, const struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    return config && config->of_pool != AS_NO_TARGET ? LIST_FIRST(&engine->members[config->of_pool])
+                                                     : NULL;
+}
+
+const struct as_nodes_config *target_get_nodes(const struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    return config && config->kind->has_nodes ? &config->nodes : NULL;
+}
+
+/* Locks are kept as long as the longest of them may matter. The last step down is kept as long as
+ * an incident that was reported before it. */
+void target_set_keep(const struct as_engine *engine, struct target *target)
+{
+    if (!target->config)
+        return;
+    const struct as_cooldown *cooldown = &target->config->bounds.cooldown;
+    const int64_t locks[] = {cooldown->up_us,
+                             cooldown->down_us,
+                             cooldown->up_after_down_us,
+                             as_cooldown_get_down_after_down(cooldown),
+                             history_get_span(engine),
+                             engine->config.incident_expiry_us};
+    target->keep_us = KEEP_LOCKS_US;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(locks); i++) {
+        if (locks[i] > target->keep_us)
+            target->keep_us = locks[i];
+    }
+}
+
+/* Exponential with jitter (50 to 100 %). Longer for failures that a quick retry will not change. */
+void target_back_off(struct as_engine *engine, struct target *target, enum as_reason outcome,
+                     int64_t retry_after_us)
+{
+    if (outcome == AS_REASON_CONFLICT && ++target->conflicts <= CONFLICTS_AT_ONCE) {
+        target->dirty = true;
+        return;
+    }
+    const bool refused = outcome == AS_REASON_FORBIDDEN || outcome == AS_REASON_REJECTED ||
+                         outcome == AS_REASON_TARGET_NOT_FOUND ||
+                         outcome == AS_REASON_TARGET_NOT_ALLOWED ||
+                         outcome == AS_REASON_DID_NOT_COME;
+    int64_t delay = refused ? BACKOFF_REFUSED_US : BACKOFF_FIRST_US;
+    for (unsigned i = 0; i < target->failures && delay < BACKOFF_MAX_US; i++)
+        delay *= 2;
+    if (delay > BACKOFF_MAX_US)
+        delay = BACKOFF_MAX_US;
+    target->failures++;
+    delay = delay / 2 + (int64_t)as_random_get_below(&engine->random, (uint64_t)delay / 2);
+    if (retry_after_us > RETRY_AFTER_MAX_US)
+        retry_after_us = RETRY_AFTER_MAX_US;
+    if (delay < retry_after_us)
+        delay = retry_after_us;
+    target_set_deadline_in(engine, target, delay);
+    target->failed = engine->mono;
+    target->retry = target->deadline;
+}
+
+/* For a new incident, whose commit evaluates the target. */
+void target_hasten(struct as_engine *engine, struct target *target)
+{
+    const as_mono_time early = {as_time_add(target->failed.us, NOT_FOUND_LOOK_US)};
+    if (target->failure != AS_REASON_TARGET_NOT_FOUND || target->retry.us <= early.us)
+        return;
+    target->retry = early;
+    if (target->phase == PHASE_IDLE && target_is_backing_off(engine, target))
+        target_set_deadline(engine, target, early);
+}
+
+as_mono_time target_limit_look(const struct as_engine *engine, const struct target *target,
+                               as_mono_time next)
+{
+    const as_mono_time latest = {as_time_add(engine->mono.us, REEVALUATE_US)};
+    return target->uid[0] && latest.us < next.us ? latest : next;
+}
+
+void targets_free_places(struct as_engine *engine)
+{
+    for (size_t i = 0; i < engine->place_count; i++)
+        free(engine->places[i].key);
+    free(engine->places);
+    engine->places = NULL;
+    engine->place_count = 0;
+}
+
+/* No template may claim the URL of a group that has another id. */
+static void note_places(struct as_engine *engine)
+{
+    struct target *target;
+    size_t count = 0;
+    engine->places = as_xcalloc(engine->named_count + 1, sizeof(*engine->places));
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        AS_CLEANUP(as_free_p)
+        char *id = target->config ? as_target_ref_make_url_id(target->ref) : NULL;
+        AS_CLEANUP(as_free_p) char *key = id ? as_target_key_make(id) : NULL;
+        if (!key || strcmp(key, target->ref->key) == 0)
+            continue;
+        engine->places[count++] = (struct target_place){.key = key, .target = target};
+        key = NULL;
+    }
+    engine->place_count = count;
+    qsort(engine->places, count, sizeof(*engine->places), compare_places);
+}
+
+struct as_target_ref *target_ref_of_stored(const struct as_engine *engine,
+                                           const struct as_target_ref *stored)
+{
+    AS_CLEANUP(as_free_p) char *id = as_target_ref_make_url_id(stored);
+    bool is_plain = false, is_templated = false; /* which entries have the address */
+    for (size_t i = 0; id && i < engine->ruleset->target_count; i++) {
+        const struct as_target_config *config = &engine->ruleset->targets[i];
+        if (config->is_templated)
+            is_templated = is_templated || as_target_may_have_id(config, id);
+        else
+            is_plain = is_plain || as_target_may_have_id(config, stored->id);
+    }
+    return as_target_ref_make(stored->kind, is_templated && !is_plain ? id : stored->id,
+                              stored->fields, stored->field_count);
+}
+
+/* Targets with a plain address exist from the start: for metrics and the API, and because no
+ * template may claim their address. */
+static void make_named(struct as_engine *engine)
+{
+    engine->named_count = 0;
+    targets_free_places(engine);
+    for (size_t i = 0; i < engine->ruleset->target_count; i++) {
+        const struct as_target_config *config = &engine->ruleset->targets[i];
+        if (config->is_templated)
+            continue;
+        struct as_target_ref *ref;
+        if (as_target_ref_new(config, NULL, NULL, &ref, NULL) != 0)
+            continue; /* cannot happen: the configuration was checked */
+        struct target *target = target_claim(engine, config, ref);
+        if (!target)
+            continue; /* cannot happen: two entries with one address are an error */
+        target->dirty = true;
+        engine->named_count++;
+    }
+    note_places(engine);
+}
+
+void targets_reset_entries(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        if (target->config && target->config->is_templated) /* an alert gave it */
+            target_note_entry(target);
+        target_set_config(engine, target, NULL);
+    }
+    free(engine->members);
+    engine->members = as_xcalloc(engine->ruleset->target_count + 1, sizeof(*engine->members));
+    make_named(engine);
+}

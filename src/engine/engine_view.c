@@ -1,0 +1,284 @@
+/*
+ * Views of the engine for metrics and the API.
+ */
+
+#include <alertscaler/decide/sized.h>
+
+#include "engine_after.h"
+#include "engine_groups.h"
+#include "engine_growth.h"
+#include "engine_requests.h"
+#include "engine_state.h"
+#include "engine_stored.h"
+
+/* An incident has one binding per rule; only its first binding to the target counts. */
+static size_t count_incidents(const struct target *target)
+{
+    struct group *group;
+    const struct binding *binding;
+    size_t count = 0;
+    RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&target->groups) {
+        TAILQ_FOREACH (binding, &group->bindings, in_group) {
+            const struct binding *first = binding->incident->bindings;
+            while (first->group->target != target)
+                first++;
+            count += first == binding;
+        }
+    }
+    return count;
+}
+
+static bool is_acting(const struct as_engine *engine, const struct incident *incident)
+{
+    if (!incident->is_open || as_moment_is_set(incident->silenced) || engine->config.dry_run)
+        return false;
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct binding *binding = &incident->bindings[i];
+        const struct group *group = binding->group;
+        if (!group->rule->dry_run && !group->target->config->dry_run &&
+            !binding_is_used_up(binding))
+            return true;
+    }
+    return false;
+}
+
+struct as_acting_counts as_engine_count_acting(const struct as_engine *engine, as_wall_time since)
+{
+    struct as_acting_counts counts = {0};
+    struct incident *incident;
+    RB_FOREACH (incident, incident_tree, (struct incident_tree *)(uintptr_t)&engine->incidents) {
+        const bool acts = is_acting(engine, incident);
+        counts.acting += acts;
+        counts.late += acts && incident->opened.wall.us >= since.us;
+    }
+    return counts;
+}
+
+static struct as_pause_view make_pause_view(const struct pause *pause, bool is_halt,
+                                            as_mono_time now, as_wall_time wall)
+{
+    struct as_pause_view view = {
+        .is_set = pause->is_set,
+        .is_halt = is_halt,
+        .ways = pause->ways,
+        .who = pause->who,
+        .reason = pause->reason,
+        .since = pause->is_set ? pause->since : AS_MOMENT_NEVER,
+        .until = AS_MOMENT_NEVER,
+    };
+    if (pause->is_set && pause->for_us > 0)
+        view.until = lock_get_end(pause->since, pause->for_us, now, wall);
+    return view;
+}
+
+struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono_time now,
+                                         as_wall_time wall)
+{
+    const bool is_halt = engine->halt.is_set;
+    return make_pause_view(is_halt ? &engine->halt : &engine->pause, is_halt, now, wall);
+}
+
+static void set_lock_ends(const struct target *target, as_mono_time now, as_wall_time wall,
+                          struct as_moment *up_out, struct as_moment *down_out)
+{
+    *up_out = *down_out = AS_MOMENT_NEVER;
+    if (!target->config)
+        return;
+    const struct locks locks = growth_get_locks(target, now);
+    const struct as_cooldown *cooldown = &locks.cooldown;
+    *up_out = moment_get_later(lock_get_end(locks.up, cooldown->up_us, now, wall),
+                               lock_get_end(locks.down, cooldown->up_after_down_us, now, wall));
+    *down_out = moment_get_later(
+        lock_get_end(locks.up, cooldown->down_us, now, wall),
+        lock_get_end(locks.down, as_cooldown_get_down_after_down(cooldown), now, wall));
+}
+
+static struct as_target_view make_view(const struct target *target, as_mono_time now,
+                                       as_wall_time wall)
+{
+    struct as_target_view view = {
+        .id = target->ref->id,
+        .name = target->config ? target->config->name : "",
+        .ref = target->ref,
+        .config = target->config,
+        .has_size = target->has_size,
+        .replicas = target->replicas,
+        .status_replicas = target->status_replicas,
+        .desired = target->desired,
+        .seen = target->observed,
+        .open_incidents = count_incidents(target),
+        .last_decision = target->last_decision[0] ? target->last_decision : NULL,
+        .last_reason = target->verdict.set ? target->verdict.reason : target->dry_verdict.reason,
+        .last_at = target->decided_at,
+        .last_rule = target->verdict.set ? target->verdict.rule : target->dry_verdict.rule,
+        .busy = target->phase != PHASE_IDLE,
+        .last_failure = target->failure,
+        .pause = make_pause_view(&target->pause, false, now, wall),
+        .has_order = target->ordered.is_set,
+        .ordered = target->ordered.replicas,
+        .nodes = target->open_bindings > 0 ? target->pool.seen : NULL,
+        .waits_for = after_get_blocker(target),
+        .did_not_come = target_did_not_come(target, now),
+        .ready = growth_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
+        .set_backs = target->contention.set_backs,
+        .set_back_count = target->contention.count,
+    };
+    if (target->config)
+        view.bounds = target_get_bounds_at(target, now, wall);
+    if (target->floor.size > 0)
+        view.floor = (struct as_floor_view){
+            .size = target->floor.size,
+            .who = target->floor.who,
+            .reason = target->floor.reason,
+            .since = target->floor.since,
+            .until = lock_get_end(target->floor.since, target->floor.for_us, now, wall),
+        };
+    set_lock_ends(target, now, wall, &view.up_locked_until, &view.down_locked_until);
+    view.contended_until = AS_MOMENT_NEVER;
+    if (as_moment_is_set(target->contention.since))
+        view.contended_until = lock_get_end(target->contention.since, AS_CONTENDED_US, now, wall);
+    return view;
+}
+
+void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                             as_target_visit_fn *visit, void *context)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        const struct as_target_view view = make_view(target, now, wall);
+        visit(context, &view);
+    }
+}
+
+void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time now,
+                                 as_wall_time wall, as_ineffective_visit_fn *visit, void *context)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        const struct trial *trial;
+        TAILQ_FOREACH (trial, &target->trials, in_target) {
+            const struct as_ineffective_view view = {
+                .ref = target->ref,
+                .target_name = target->config ? target->config->name : "",
+                .is_templated = target->config && target->config->is_templated,
+                .rule = trial->state.rule,
+                .since = trial->state.held,
+                .until = lock_get_end(trial->state.held, TRIAL_HELD_US, now, wall),
+            };
+            if (trial_is_held(trial, now))
+                visit(context, &view);
+        }
+    }
+}
+
+static bool has_open_incident(const struct group *group)
+{
+    const struct binding *binding;
+    TAILQ_FOREACH (binding, &group->bindings, in_group) {
+        if (binding->incident->is_open)
+            return true;
+    }
+    return false;
+}
+
+void as_engine_visit_rules(const struct as_engine *engine, as_rule_visit_fn *visit, void *context)
+{
+    struct target *target;
+    struct group *group;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        RB_FOREACH (group, group_tree, &target->groups) {
+            const struct as_rule_view view = {.ref = target->ref,
+                                              .target = target->config,
+                                              .rule = group->rule,
+                                              .has_value = group->has_value,
+                                              .value = group->value};
+            if (target->config && has_open_incident(group))
+                visit(context, &view);
+        }
+    }
+}
+
+static const char *find_text(const char *text)
+{
+    return text && *text ? text : NULL;
+}
+
+static as_maybe_time make_maybe(struct as_moment moment)
+{
+    return (as_maybe_time){as_moment_is_set(moment), moment.wall};
+}
+
+/* False: it is not locked. */
+static bool make_lock(const struct target *target, as_mono_time now, as_wall_time wall,
+                      struct as_lock *lock_out)
+{
+    const struct intent *request = target->intent ? target->intent : target->maybe;
+    const struct lock_cause *cause = &target->cause;
+    struct as_moment up, down;
+    set_lock_ends(target, now, wall, &up, &down);
+    if (!request && !as_moment_is_set(up) && !as_moment_is_set(down))
+        return false;
+    *lock_out = (struct as_lock){
+        .target = target->ref->id,
+        .is_in_flight = request != NULL,
+        .since = moment_get_later(target->last_up, target->last_down).wall,
+        .up_until = make_maybe(up),
+        .down_until = make_maybe(down),
+    };
+    if (request)
+        lock_out->since = request->at.wall;
+    if (request || cause->is_set) {
+        const bool is_ordered = request ? request->is_ordered : cause->is_ordered;
+        const char *id = request ? request->decision_id : cause->id;
+        lock_out->rule = find_text(request ? request->rule : cause->rule);
+        lock_out->decision = is_ordered ? NULL : id;
+        lock_out->command = is_ordered ? id : NULL;
+    }
+    return true;
+}
+
+void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                           as_lock_visit_fn *visit, void *context)
+{
+    struct target *target;
+    struct as_lock lock;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        if (make_lock(target, now, wall, &lock))
+            visit(context, &lock);
+    }
+}
+
+void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit_fn *visit,
+                               void *context)
+{
+    struct incident *incident;
+    RB_FOREACH (incident, incident_tree, (struct incident_tree *)(uintptr_t)&engine->incidents) {
+        struct as_incident_target targets[AS_RECORD_LIST_MAX];
+        size_t count = 0;
+        for (uint32_t i = 0; i < incident->binding_count && count < AS_RECORD_LIST_MAX; i++)
+            targets[count++] = binding_get_target(&incident->bindings[i]);
+        const struct as_incident_state state = incident_get_state(incident);
+        visit(context, &state, targets, count);
+    }
+}
+
+void as_engine_visit_approvals(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
+                               as_approval_visit_fn *visit, void *context)
+{
+    struct target *target;
+    const struct request *request;
+    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
+        TAILQ_FOREACH (request, &target->requests, in_target) {
+            const int64_t left = request_get_end(request).us - now.us;
+            const struct as_approval_view view = {
+                .target = target->ref->id,
+                .name = target->config ? target->config->name : "",
+                .is_templated = target->config && target->config->is_templated,
+                .unit = as_sized_get_unit(target->ref),
+                .state = request->state,
+                .until = {as_time_add(wall.us, left)},
+            };
+            visit(context, &view);
+        }
+    }
+}

@@ -1,0 +1,538 @@
+/*
+ * State documents: the rows of each (state_rows.h). A document of another form is damage and is
+ * refused whole.
+ */
+#include <alertscaler/engine/state.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <alertscaler/base/str.h>
+#include <alertscaler/cluster/node_template_text.h>
+#include <alertscaler/cluster/nodes_seen.h>
+#include <alertscaler/decide/incident.h>
+#include <alertscaler/decide/target.h>
+
+#include "state_rows.h"
+
+/* A whole document; some members differ from the struct's. */
+struct document {
+    const char *boot, *id, *key, *kind, *outcome, *uid, *version;
+    struct state_pairs address;
+    union {
+        struct as_incident_state incident;
+        struct as_target_state target;
+        struct as_intent_state intent;
+        const struct as_pause_state *pause;
+    };
+};
+
+static const struct state_row progress_rows[] = {
+    {STATE_ROW("applied", MOMENT, as_progress, applied)},
+    {STATE_ROW("origin", I32, as_progress, origin), .min = -1},
+    {STATE_ROW("rule", TEXT, as_progress, rule)},
+    {STATE_ROW("steps", U32, as_progress, steps)},
+    {STATE_ROW("target", TEXT, as_progress, target)},
+    {.name = NULL},
+};
+
+/* Documents of earlier versions have no digest and no owner. */
+static const struct state_row incident_rows[] = {
+    {STATE_ROW("annotations", LABELS, document, incident.annotations)},
+    {STATE_ROW("boot", TEXT, document, boot)},
+    {STATE_ROW("credentials", TEXTS, document, incident.credentials),
+     .count_at = offsetof(struct document, incident.credential_count)},
+    {STATE_ROW("digest", DIGEST, document, incident.key.digest), .is_optional = true},
+    {STATE_ROW("fingerprint", HEX, document, incident.fingerprint)},
+    {STATE_ROW("labels", LABELS, document, incident.labels)},
+    {STATE_ROW("open", BOOL, document, incident.is_open)},
+    {STATE_ROW("opened", MOMENT, document, incident.opened)},
+    {STATE_ROW("owner", TEXT, document, incident.key.owner), .is_optional = true},
+    {STATE_ROW_OBJECT("progress", LIST, document, incident.progress, progress_rows),
+     .count_at = offsetof(struct document, incident.progress_count)},
+    {STATE_ROW("receivers", TEXTS, document, incident.receivers),
+     .count_at = offsetof(struct document, incident.receiver_count)},
+    {STATE_ROW("resolved", MOMENT, document, incident.resolved)},
+    {STATE_ROW("seen", MOMENT, document, incident.seen)},
+    {STATE_ROW("silenced", MOMENT, document, incident.silenced)},
+    {STATE_ROW("starts_at", I64, document, incident.starts_at.us), .min = INT64_MIN,
+     .max = INT64_MAX},
+    {STATE_ROW("undated", BOOL, document, incident.is_undated), .is_optional = true},
+    {.name = NULL},
+};
+
+static const struct state_row asked_rows[] = {
+    {STATE_ROW("at", I64, as_asked, at.us), .min = INT64_MIN, .max = INT64_MAX},
+    {STATE_ROW("group", TEXT, as_asked, group)},
+    {STATE_ROW("in_vain", BOOL, as_asked, is_in_vain)},
+    {STATE_ROW("shape", HEX, as_asked, shape)},
+    {STATE_ROW("template", HEX, as_asked, template_)},
+    {.name = NULL},
+};
+
+static const char *get_answer_word(unsigned answer)
+{
+    return as_approval_answer_get_word((enum as_approval_answer)answer);
+}
+
+static const struct state_row approval_rows[] = {
+    {STATE_ROW("answer", WORD, as_approval_state, answer), .max = AS_APPROVAL_ANSWER_COUNT - 1,
+     .get_word = get_answer_word},
+    {STATE_ROW("answered", MOMENT, as_approval_state, answered)},
+    {STATE_ROW("asked", MOMENT, as_approval_state, asked), .is_needed = true},
+    {STATE_ROW("decision", TEXT, as_approval_state, decision), .size = AS_ULID_SIZE},
+    {STATE_ROW("digest", DIGEST, as_approval_state, digest)},
+    {STATE_ROW("for_us", I64, as_approval_state, for_us), .max = AS_APPROVAL_FOR_MAX_US},
+    {STATE_ROW("from", I32, as_approval_state, from)},
+    {STATE_ROW("id", TEXT, as_approval_state, id), .size = AS_ULID_SIZE},
+    {STATE_ROW("incident", TEXT, as_approval_state, incident), .size = AS_DIGEST_TEXT_SIZE},
+    {STATE_ROW("rule", TEXT, as_approval_state, rule)},
+    {STATE_ROW("to", I32, as_approval_state, to)},
+    {STATE_ROW("uid", TEXT, as_approval_state, uid), .size = AS_UID_SIZE},
+    {STATE_ROW("up", BOOL, as_approval_state, is_up)},
+    {STATE_ROW("who", TEXT, as_approval_state, who)},
+    {.name = NULL},
+};
+
+static const struct state_row free_step_rows[] = {
+    {STATE_ROW("at", MOMENT, as_free_step, at), .is_needed = true},
+    {STATE_ROW("change", I32, as_free_step, change), .min = -INT32_MAX},
+    {STATE_ROW("rule", TEXT, as_free_step, rule)},
+    {.name = NULL},
+};
+
+static const struct state_row ending_rows[] = {
+    {STATE_ROW("applied", MOMENT, as_ending_state, applied)},
+    {STATE_ROW("ended", MOMENT, as_ending_state, ended)},
+    {STATE_ROW("guard", TEXT, as_ending_state, guard)},
+    {STATE_ROW("incident", TEXT, as_ending_state, incident), .former = "fingerprint"},
+    {STATE_ROW("last", I32, as_ending_state, last), .min = -1},
+    {STATE_ROW("origin", I32, as_ending_state, origin)},
+    {STATE_ROW("peak", I32, as_ending_state, peak), .min = -1},
+    {STATE_ROW("rule", TEXT, as_ending_state, rule)},
+    {.name = NULL},
+};
+
+static const struct state_row event_rows[] = {
+    {STATE_ROW("at", MOMENT, as_past_event, at)},
+    {STATE_ROW("change", I32, as_past_event, change), .min = -INT32_MAX},
+    {.name = NULL},
+};
+
+static const struct state_row follow_rows[] = {
+    {STATE_ROW("action", TEXT, as_follow_state, action_id)},
+    {STATE_ROW("applied", MOMENT, as_follow_state, applied), .is_needed = true},
+    {STATE_ROW("at", MOMENT, as_follow_state, at), .is_needed = true},
+    {STATE_ROW("awaits_ready", BOOL, as_follow_state, awaits_ready)},
+    {STATE_ROW("decision", TEXT, as_follow_state, decision_id)},
+    {STATE_ROW("from", I32, as_follow_state, from)},
+    {STATE_ROW("missing", I32, as_follow_state, missing)},
+    {STATE_ROW("ready_us", I64, as_follow_state, ready_us), .min = -1, .max = INT64_MAX / 4},
+    {STATE_ROW("resolved_us", I64, as_follow_state, resolved_us), .min = -1, .max = INT64_MAX / 4},
+    {STATE_ROW("rule", TEXT, as_follow_state, rule)},
+    {STATE_ROW("to", I32, as_follow_state, to)},
+    {.name = NULL},
+};
+
+static const struct state_row trial_rows[] = {
+    {STATE_ROW("held", MOMENT, as_trial_state, held)},
+    {STATE_ROW("in_vain", U32, as_trial_state, in_vain)},
+    {STATE_ROW("rule", TEXT, as_trial_state, rule)},
+    {.name = NULL},
+};
+
+static const struct state_row floor_rows[] = {
+    {STATE_ROW("for_us", I64, as_floor_state, for_us), .max = INT64_MAX / 4},
+    {STATE_ROW("reason", TEXT, as_floor_state, reason)},
+    {STATE_ROW("since", MOMENT, as_floor_state, since), .is_needed = true},
+    {STATE_ROW("size", I32, as_floor_state, size), .min = 1},
+    {STATE_ROW("who", TEXT, as_floor_state, who)},
+    {.name = NULL},
+};
+
+static const struct state_row growth_rows[] = {
+    {STATE_ROW("back_off_us", I64, as_growth_state, back_off_us), .max = INT64_MAX / 4},
+    {STATE_ROW("did_not_come", BOOL, as_growth_state, did_not_come), .is_optional = true},
+    {STATE_ROW("failed", MOMENT, as_growth_state, failed)},
+    {STATE_ROW("from", I32, as_growth_state, from)},
+    {STATE_ROW("id", TEXT, as_growth_state, id)},
+    {STATE_ROW("missing", I32, as_growth_state, missing)},
+    {STATE_ROW("open", BOOL, as_growth_state, is_open)},
+    {STATE_ROW("ordered", BOOL, as_growth_state, is_ordered)},
+    {STATE_ROW("ready", I32, as_growth_state, ready), .is_optional = true},
+    {STATE_ROW("refused", BOOL, as_growth_state, is_refused)},
+    {STATE_ROW("since", MOMENT, as_growth_state, since)},
+    {STATE_ROW("surplus", I32, as_growth_state, surplus), .is_optional = true},
+    {STATE_ROW("surplus_from", I32, as_growth_state, surplus_from), .is_optional = true},
+    {STATE_ROW("surplus_since", MOMENT, as_growth_state, surplus_since), .is_optional = true},
+    {STATE_ROW("to", I32, as_growth_state, to)},
+    {.name = NULL},
+};
+
+static const struct state_row lack_rows[] = {
+    {STATE_ROW("rule", TEXT, as_lack_state, rule)},
+    {STATE_ROW("since", MOMENT, as_lack_state, since), .is_needed = true},
+    {.name = NULL},
+};
+
+static const struct state_row ordered_rows[] = {
+    {STATE_ROW("at", MOMENT, as_ordered_state, at), .is_needed = true},
+    {STATE_ROW("force", BOOL, as_ordered_state, force)},
+    {STATE_ROW("id", TEXT, as_ordered_state, id)},
+    {STATE_ROW("replicas", I32, as_ordered_state, replicas)},
+    {.name = NULL},
+};
+
+static const struct state_row own_size_rows[] = {
+    {STATE_ROW("at", MOMENT, as_own_size, at), .is_needed = true},
+    {STATE_ROW("from", I32, as_own_size, from)},
+    {STATE_ROW("to", I32, as_own_size, to)},
+    {STATE_ROW("version", TEXT, as_own_size, version), .size = AS_VERSION_SIZE},
+    {.name = NULL},
+};
+
+static const struct state_row set_back_rows[] = {
+    {STATE_ROW("at", MOMENT, as_set_back, at), .is_needed = true},
+    {STATE_ROW("by", TEXT, as_set_back, by), .size = AS_MANAGER_SIZE},
+    {STATE_ROW("found", I32, as_set_back, found)},
+    {STATE_ROW("from", I32, as_set_back, from)},
+    {STATE_ROW("to", I32, as_set_back, to)},
+    {.name = NULL},
+};
+
+static const struct state_row pause_rows[] = {
+    {STATE_ROW("for_us", I64, as_pause_state, for_us), .max = INT64_MAX / 4},
+    {STATE_ROW("reason", TEXT, as_pause_state, reason)},
+    {STATE_ROW("since", MOMENT, as_pause_state, since), .is_needed = true},
+    {STATE_ROW("ways", I32, as_pause_state, ways), .is_optional = true, .max = AS_WAYS_BOTH},
+    {STATE_ROW("who", TEXT, as_pause_state, who)},
+    {.name = NULL},
+};
+
+static const struct state_row recommendation_rows[] = {
+    {STATE_ROW("at", MOMENT, as_past_recommendation, at)},
+    {STATE_ROW("replicas", I32, as_past_recommendation, replicas)},
+    {.name = NULL},
+};
+
+static const struct state_row resize_rows[] = {
+    {STATE_ROW("above", BOOL, as_resize_state, is_above), .is_optional = true},
+    {STATE_ROW("from", I32, as_resize_state, from)},
+    {STATE_ROW("id", TEXT, as_resize_state, id)},
+    {STATE_ROW("late", BOOL, as_resize_state, is_late)},
+    {STATE_ROW("open", BOOL, as_resize_state, is_open)},
+    {STATE_ROW("ordered", BOOL, as_resize_state, is_ordered)},
+    {STATE_ROW("to", I32, as_resize_state, to)},
+    {.name = NULL},
+};
+
+static const struct state_row pause_document_rows[] = {
+    {STATE_ROW("boot", TEXT, document, boot)},
+    {STATE_ROW_OBJECT("pause", OBJECT, document, pause, pause_rows)},
+    {.name = NULL},
+};
+
+/* The key: omitted if equal to the id, as it was in earlier versions. */
+static const struct state_row target_rows[] = {
+    {STATE_ROW("address", PAIRS, document, address)},
+    {STATE_ROW_OBJECT("approvals", LIST, document, target.approvals, approval_rows),
+     .is_optional = true, .count_at = offsetof(struct document, target.approval_count)},
+    {STATE_ROW_OBJECT("asked", LIST, document, target.asked, asked_rows), .is_optional = true,
+     .count_at = offsetof(struct document, target.asked_count)},
+    {STATE_ROW("boot", TEXT, document, boot)},
+    {STATE_ROW("born", MOMENT, document, target.born), .is_optional = true},
+    {STATE_ROW("contended", MOMENT, document, target.contended), .is_optional = true},
+    {STATE_ROW("dry_last_down", MOMENT, document, target.dry_last_down)},
+    {STATE_ROW("dry_last_up", MOMENT, document, target.dry_last_up)},
+    {STATE_ROW_OBJECT("endings", LIST, document, target.endings, ending_rows),
+     .count_at = offsetof(struct document, target.ending_count)},
+    {STATE_ROW("entry", TEXT, document, target.entry)},
+    {STATE_ROW_OBJECT("events", LIST, document, target.events, event_rows),
+     .count_at = offsetof(struct document, target.event_count)},
+    {STATE_ROW_OBJECT("floor", OBJECT, document, target.floor, floor_rows), .is_optional = true},
+    {STATE_ROW_OBJECT("follows", LIST, document, target.follows, follow_rows), .is_optional = true,
+     .count_at = offsetof(struct document, target.follow_count)},
+    {STATE_ROW_OBJECT("free_steps", LIST, document, target.free_steps, free_step_rows),
+     .is_optional = true, .count_at = offsetof(struct document, target.free_step_count)},
+    {STATE_ROW_OBJECT("growth", OBJECT, document, target.growth, growth_rows), .is_optional = true},
+    {STATE_ROW("id", TEXT, document, id)},
+    {STATE_ROW("keep_us", I64, document, target.keep_us), .max = INT64_MAX},
+    {STATE_ROW("key", TEXT, document, key), .is_optional = true},
+    {STATE_ROW("kind", TEXT, document, kind), .is_optional = true},
+    {STATE_ROW_OBJECT("lacks", LIST, document, target.lacks, lack_rows), .is_optional = true,
+     .count_at = offsetof(struct document, target.lack_count)},
+    {STATE_ROW("last_down", MOMENT, document, target.last_down)},
+    {STATE_ROW("last_return", MOMENT, document, target.last_return), .is_optional = true},
+    {STATE_ROW("last_step_down", MOMENT, document, target.last_step_down), .is_optional = true},
+    {STATE_ROW("last_up", MOMENT, document, target.last_up)},
+    {STATE_ROW_OBJECT("ordered", OBJECT, document, target.ordered, ordered_rows),
+     .is_optional = true},
+    {STATE_ROW_OBJECT("own_size", OBJECT, document, target.own_size, own_size_rows),
+     .is_optional = true},
+    {STATE_ROW_OBJECT("pause", OBJECT, document, target.pause, pause_rows), .is_optional = true},
+    {STATE_ROW_OBJECT("recommendations", LIST, document, target.recommendations,
+                      recommendation_rows),
+     .count_at = offsetof(struct document, target.recommendation_count)},
+    {STATE_ROW_OBJECT("resize", OBJECT, document, target.resize, resize_rows), .is_optional = true},
+    {STATE_ROW_OBJECT("set_backs", LIST, document, target.set_backs, set_back_rows),
+     .is_optional = true, .count_at = offsetof(struct document, target.set_back_count)},
+    {STATE_ROW("template", TEXT, document, target.template_), .size = AS_NODE_TEMPLATE_TEXT_MAX + 1,
+     .is_optional = true},
+    {STATE_ROW_OBJECT("trials", LIST, document, target.trials, trial_rows), .is_optional = true,
+     .count_at = offsetof(struct document, target.trial_count)},
+    {STATE_ROW("uid", TEXT, document, uid), .size = AS_UID_SIZE, .is_optional = true},
+    {.name = NULL},
+};
+
+static const struct state_row intent_rows[] = {
+    {STATE_ROW("action", TEXT, document, intent.action_id)},
+    {STATE_ROW("address", PAIRS, document, address)},
+    {STATE_ROW("alert", BOOL, document, intent.is_of_alert), .is_optional = true},
+    {STATE_ROW("approval", TEXT, document, intent.approval), .size = AS_ULID_SIZE,
+     .is_optional = true},
+    {STATE_ROW("at", MOMENT, document, intent.at)},
+    {STATE_ROW("boot", TEXT, document, boot)},
+    {STATE_ROW("decision", TEXT, document, intent.decision_id)},
+    {STATE_ROW("from", I32, document, intent.from)},
+    {STATE_ROW("id", TEXT, document, id)},
+    {STATE_ROW("key", TEXT, document, key), .is_optional = true},
+    {STATE_ROW("kind", TEXT, document, kind)},
+    {STATE_ROW("maybe", BOOL, document, intent.maybe)},
+    {STATE_ROW("ordered", BOOL, document, intent.is_ordered), .is_optional = true},
+    {STATE_ROW("outcome", TEXT, document, outcome)},
+    {STATE_ROW("rule", TEXT, document, intent.rule)},
+    {STATE_ROW("to", I32, document, intent.to)},
+    {STATE_ROW("uid", TEXT, document, uid), .size = AS_UID_SIZE, .is_optional = true},
+    {STATE_ROW("version", TEXT, document, version), .size = AS_VERSION_SIZE},
+    {.name = NULL},
+};
+
+static void write_document(const struct document *document, const struct state_row *rows,
+                           struct as_buf *out)
+{
+    struct as_json_writer json;
+    as_json_init(&json, out, 0);
+    state_rows_write(&json, rows, document);
+}
+
+static void set_identity(struct document *document, const char *id, const char *key,
+                         const char *uid, const struct as_target_ref *ref)
+{
+    document->id = id;
+    document->key = as_str_equal(key, id) ? NULL : key;
+    document->uid = as_str_is_empty(uid) ? NULL : uid;
+    if (ref) {
+        document->kind = ref->kind->word;
+        document->address = (struct state_pairs){ref->fields, ref->field_count};
+    }
+}
+
+void as_state_encode_incident(const struct as_incident_state *state, const char *boot,
+                              struct as_buf *out)
+{
+    write_document(&(struct document){.boot = boot, .incident = *state}, incident_rows, out);
+}
+
+void as_state_encode_target(const struct as_target_state *state, const char *boot,
+                            struct as_buf *out)
+{
+    struct document document = {.boot = boot, .target = *state};
+    set_identity(&document, state->id, state->stored_as, state->uid, state->ref);
+    write_document(&document, target_rows, out);
+}
+
+void as_state_encode_intent(const struct as_intent_state *state, const char *boot,
+                            struct as_buf *out)
+{
+    struct document document = {.boot = boot,
+                                .outcome = as_reason_get_word(state->outcome),
+                                .version = state->version,
+                                .intent = *state};
+    set_identity(&document, state->ref->id, state->stored_as, state->uid, state->ref);
+    write_document(&document, intent_rows, out);
+}
+
+void as_state_encode_pause(const struct as_pause_state *state, const char *boot, struct as_buf *out)
+{
+    write_document(&(struct document){.boot = boot, .pause = state}, pause_document_rows, out);
+}
+
+struct reader {
+    struct state_reader rows;
+};
+
+static void damage(struct reader *reader, const char *name)
+{
+    state_reader_damage(&reader->rows, name);
+}
+
+static bool has(const struct reader *reader, const char *name)
+{
+    return tree_find(reader->rows.tree.root, name) != NULL;
+}
+
+/* The reader must be closed even after a failure. */
+static int reader_open(struct reader *reader, const char *json, size_t size,
+                       const struct as_state_clock *clock, const struct state_row *rows,
+                       struct document *document, struct as_error *error)
+{
+    *reader =
+        (struct reader){.rows = {.clock = clock, .error = error, .tree = TREE_INIT(TREE_NO_LIMIT)}};
+    struct tree *tree = &reader->rows.tree;
+    if (tree_load_object(tree, json, size, NULL) < 0) {
+        as_error_set(error, "state document: not a JSON object");
+        return -EBADMSG;
+    }
+    reader->rows.same_boot = as_str_equal(tree_find_text(tree->root, "boot"), clock->boot);
+    state_rows_read(&reader->rows, rows, tree->root, document);
+    return reader->rows.damaged ? -EBADMSG : 0;
+}
+
+static void reader_close(struct reader *reader)
+{
+    for (size_t i = 0; i < reader->rows.label_count; i++)
+        as_labels_free(reader->rows.labels[i]);
+    tree_deinit(&reader->rows.tree);
+}
+
+/* Earlier versions identified incidents by the fingerprint, without a digest. */
+static void check_incident(struct reader *reader, struct as_incident_state *state)
+{
+    if (!has(reader, "digest") && !has(reader, "owner"))
+        state->key = (struct as_incident_key){.digest = as_labels_get_digest(state->labels),
+                                              .owner = "",
+                                              .has_former = true,
+                                              .former = state->fingerprint};
+    else if (!has(reader, "digest") || !has(reader, "owner"))
+        damage(reader, has(reader, "digest") ? "owner" : "digest");
+    if (as_moment_is_set(state->resolved) == state->is_open)
+        damage(reader, "resolved");
+}
+
+int as_state_decode_incident(const char *json, size_t size, const struct as_state_clock *clock,
+                             as_state_incident_fn *use, void *context, struct as_error *error)
+{
+    struct document document = {.incident = {.is_open = false}};
+    struct reader reader;
+    int status = reader_open(&reader, json, size, clock, incident_rows, &document, error);
+    if (status == 0)
+        check_incident(&reader, &document.incident);
+    if (status == 0)
+        status = reader.rows.damaged ? -EBADMSG : use(context, &document.incident);
+    reader_close(&reader);
+    return status;
+}
+
+int as_state_decode_pause(const char *json, size_t size, const struct as_state_clock *clock,
+                          as_state_pause_fn *use, void *context, struct as_error *error)
+{
+    struct document document = {.pause = NULL};
+    struct reader reader;
+    int status = reader_open(&reader, json, size, clock, pause_document_rows, &document, error);
+    if (status == 0)
+        status = use(context, document.pause);
+    reader_close(&reader);
+    return status;
+}
+
+/* The document's target reference; NULL if it is absent or invalid. */
+static struct as_target_ref *make_ref(struct reader *reader, const struct document *document)
+{
+    if (!document->address.fields)
+        return NULL;
+    const struct as_target_kind *kind = document->kind ? as_target_kind_find(document->kind) : NULL;
+    if (!kind)
+        damage(reader, "kind");
+    return kind ? as_target_ref_make(kind, document->id, document->address.fields,
+                                     document->address.count)
+                : NULL;
+}
+
+/* The last decrease, as earlier versions stored it. */
+static struct as_moment find_step_down(const struct as_target_state *state)
+{
+    struct as_moment last = state->last_down;
+    for (size_t i = 0; i < state->event_count; i++) {
+        const struct as_past_event *event = &state->events[i];
+        if (event->change < 0 && event->at.mono.us > last.mono.us)
+            last = event->at;
+    }
+    return last;
+}
+
+static void check_template(struct reader *reader, const char *text)
+{
+    static const struct as_res_names names = {.count = AS_RES_NAMED};
+    struct as_node_template template_;
+    if (text &&
+        as_node_template_decode(text, &names, &reader->rows.tree.arena, &template_, NULL) != 0)
+        damage(reader, "template");
+}
+
+static void check_target(struct reader *reader, const struct document *document,
+                         struct as_target_state *state)
+{
+    const struct as_growth_state *growth = state->growth;
+    state->id = document->id;
+    state->stored_as = document->key ? document->key : document->id;
+    state->uid = document->uid ? document->uid : "";
+    if (!has(reader, "last_step_down"))
+        state->last_step_down = find_step_down(state);
+    if (!has(reader, "last_return"))
+        state->last_return = AS_MOMENT_NEVER;
+    if (!has(reader, "contended"))
+        state->contended = AS_MOMENT_NEVER;
+    if (growth && growth->is_open && !as_moment_is_set(growth->since))
+        damage(reader, "since");
+    if ((state->ordered || (growth && growth->is_open) ||
+         (state->resize && (state->resize->is_open || state->resize->is_above))) &&
+        !state->ref)
+        damage(reader, "address");
+    check_template(reader, state->template_);
+    if (!*state->id)
+        damage(reader, "id");
+}
+
+int as_state_decode_target(const char *json, size_t size, const struct as_state_clock *clock,
+                           as_state_target_fn *use, void *context, struct as_error *error)
+{
+    struct document document = {.target.born = AS_MOMENT_NEVER};
+    struct reader reader;
+    AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
+    int status = reader_open(&reader, json, size, clock, target_rows, &document, error);
+    if (status == 0) {
+        document.target.ref = ref = make_ref(&reader, &document);
+        check_target(&reader, &document, &document.target);
+        status = reader.rows.damaged ? -EBADMSG : use(context, &document.target);
+    }
+    reader_close(&reader);
+    return status;
+}
+
+static void check_intent(struct reader *reader, const struct document *document,
+                         struct as_intent_state *state)
+{
+    state->stored_as = document->key ? document->key : document->id;
+    state->uid = document->uid ? document->uid : "";
+    memcpy(state->version, document->version, strlen(document->version) + 1);
+    if (!state->ref)
+        damage(reader, "address");
+    if (!as_reason_find(document->outcome, &state->outcome))
+        damage(reader, "outcome");
+}
+
+int as_state_decode_intent(const char *json, size_t size, const struct as_state_clock *clock,
+                           as_state_intent_fn *use, void *context, struct as_error *error)
+{
+    struct document document = {.intent = {.ref = NULL}};
+    struct reader reader;
+    AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
+    int status = reader_open(&reader, json, size, clock, intent_rows, &document, error);
+    if (status == 0) {
+        document.intent.ref = ref = make_ref(&reader, &document);
+        check_intent(&reader, &document, &document.intent);
+        status = reader.rows.damaged ? -EBADMSG : use(context, &document.intent);
+    }
+    reader_close(&reader);
+    return status;
+}

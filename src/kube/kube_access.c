@@ -1,0 +1,265 @@
+/*
+ * Access to a Kubernetes cluster: see the header. A pod's service account is treated as a
+ * kubeconfig with a tokenFile, so both use the same code.
+ */
+#include <alertscaler/kube/kube_access.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/evp.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/http/access_limits.h>
+#include <alertscaler/http/secret_file.h>
+
+#include "kube_exec.h"
+#include "kubeconfig.h"
+#include "service_account.h"
+
+#define AUTHORIZATION_MAX (AS_SECRET_FILE_MAX + 64)
+
+struct as_kube_access {
+    const struct as_access_env *env;
+    struct as_kubeconfig *config;
+    struct as_secret_file token_file;
+    struct as_kube_exec *exec; /* NULL: no plugin */
+    struct as_buf authorization;
+    uint64_t generation;
+};
+
+static const char *get_variable(const struct as_access_env *env, const char *name)
+{
+    const char *value = env->get_variable ? env->get_variable(name) : NULL;
+    return as_str_is_empty(value) ? NULL : value;
+}
+
+/* The environment gives a pod its API server's address; an IPv6 address has no brackets there. */
+static struct as_kubeconfig *make_in_cluster(const struct as_access_env *env)
+{
+    const char *host = get_variable(env, "KUBERNETES_SERVICE_HOST");
+    const char *port = get_variable(env, "KUBERNETES_SERVICE_PORT");
+    if (!host || !port)
+        return NULL;
+    const char *dir = env->service_account_dir ? env->service_account_dir : AS_SERVICE_ACCOUNT_DIR;
+    struct as_kubeconfig *config = as_xcalloc(1, sizeof(*config));
+    config->server =
+        as_xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host, port);
+    config->ca_file = as_xasprintf("%s/ca.crt", dir);
+    config->token_file = as_xasprintf("%s/token", dir);
+    return config;
+}
+
+static int load_config(const struct as_kube_access_config *config, const struct as_access_env *env,
+                       struct as_kubeconfig **config_out, struct as_error *error)
+{
+    if (config->kubeconfig)
+        return as_kubeconfig_load(config->kubeconfig, config->context, config_out, error);
+    struct as_kubeconfig *in_cluster = config->context ? NULL : make_in_cluster(env);
+    if (in_cluster) {
+        *config_out = in_cluster;
+        return 0;
+    }
+    const char *paths = get_variable(env, "KUBECONFIG");
+    if (paths)
+        return as_kubeconfig_load_list(paths, config->context, config_out, error);
+    const char *home = get_variable(env, "HOME");
+    if (!home) {
+        as_error_set(error, "no cluster: not in a pod, and neither KUBECONFIG nor HOME is set");
+        return -ENOENT;
+    }
+    AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s/.kube/config", home);
+    int status = as_kubeconfig_load(path, config->context, config_out, error);
+    if (status == -ENOENT)
+        as_error_wrap(error, "no cluster: not in a pod, KUBECONFIG is not set");
+    return status;
+}
+
+static void visit(const char *path, bool is_program, as_kube_file_fn *fn, void *context)
+{
+    if (path)
+        fn(context, path, is_program);
+}
+
+/* Visits the kubeconfig files in `paths`, which has ':' between them. */
+static void visit_list(const char *paths, as_kube_file_fn *fn, void *context)
+{
+    for (const char *from = paths; *from != '\0';) {
+        const size_t size = strcspn(from, ":");
+        AS_CLEANUP(as_free_p) char *path = as_xstrndup(from, size);
+        if (size > 0)
+            fn(context, path, false);
+        from += size + (from[size] == ':');
+    }
+}
+
+void as_kube_access_visit_files(const struct as_kube_access_config *config,
+                                const struct as_access_env *env, as_kube_file_fn *fn, void *context)
+{
+    AS_CLEANUP(as_kubeconfig_free_p) struct as_kubeconfig *found = NULL;
+    const char *list = get_variable(env, "KUBECONFIG"), *home = get_variable(env, "HOME");
+    AS_CLEANUP(as_free_p) char *usual = as_xasprintf("%s/.kube/config", home ? home : "");
+    const bool is_in_pod = !config->kubeconfig && !config->context &&
+                           get_variable(env, "KUBERNETES_SERVICE_HOST") &&
+                           get_variable(env, "KUBERNETES_SERVICE_PORT");
+    if (config->kubeconfig)
+        fn(context, config->kubeconfig, false);
+    else if (!is_in_pod)
+        visit_list(list ? list : usual, fn, context);
+    struct as_error ignored = AS_ERROR_INIT;
+    if (load_config(config, env, &found, &ignored) != 0)
+        return; /* reported when it is needed */
+    const char *const files[] = {found->ca_file, found->cert_file, found->key_file,
+                                 found->token_file};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(files); i++)
+        visit(files[i], false, fn, context);
+    visit(found->exec.command, true, fn, context);
+}
+
+static void set_basic(struct as_buf *line, const char *username, const char *password)
+{
+    char *pair = as_xasprintf("%s:%s", username, password ? password : "");
+    size_t size = strlen(pair);
+    char *base64 = as_xmalloc(4 * ((size + 2) / 3) + 1);
+    EVP_EncodeBlock((unsigned char *)base64, (const unsigned char *)pair, (int)size);
+    as_buf_wipe(line);
+    as_buf_printf(line, "Authorization: Basic %s", base64);
+    as_wipe_free(pair);
+    as_wipe_free(base64);
+}
+
+static void set_bearer(struct as_buf *line, const char *token)
+{
+    as_buf_wipe(line);
+    as_buf_append_str(line, "Authorization: Bearer ");
+    as_buf_append_str(line, token);
+}
+
+int as_kube_access_new(const struct as_kube_access_config *config, const struct as_access_env *env,
+                       struct as_kube_access **access_out, struct as_error *error)
+{
+    AS_CLEANUP(as_kube_access_free_p)
+    struct as_kube_access *access = as_xcalloc(1, sizeof(*access));
+    access->env = env;
+    access->authorization = AS_BUF_INIT(AUTHORIZATION_MAX);
+    int status = load_config(config, env, &access->config, error);
+    if (status)
+        return status;
+    const struct as_kubeconfig *user = access->config;
+    if (user->token_file)
+        as_secret_file_init(&access->token_file, user->token_file);
+    else if (user->token)
+        set_bearer(&access->authorization, user->token);
+    else if (user->username)
+        set_basic(&access->authorization, user->username, user->password);
+    else if (user->exec.command)
+        access->exec = as_kube_exec_new(user, env);
+    *access_out = access;
+    access = NULL;
+    return 0;
+}
+
+struct as_kube_access *as_kube_access_free(struct as_kube_access *access)
+{
+    if (!access)
+        return NULL;
+    access->exec = as_kube_exec_free(access->exec);
+    as_secret_file_deinit(&access->token_file);
+    as_buf_wipe(&access->authorization);
+    as_kubeconfig_free(access->config);
+    free(access);
+    return NULL;
+}
+
+static int use_token_file(struct as_kube_access *access, struct as_error *error)
+{
+    const char *token;
+    as_mono_time now = access->env->clock->get_mono(access->env->clock);
+    int status =
+        as_secret_file_get(&access->token_file, now, AS_SECRET_FILE_CHECK_US, &token, error);
+    if (status) {
+        as_error_wrap(error, "token");
+        return status;
+    }
+    const char *line = access->authorization.data;
+    if (!line || strcmp(line + strlen("Authorization: Bearer "), token) != 0) {
+        set_bearer(&access->authorization, token);
+        access->generation++;
+    }
+    return 0;
+}
+
+static int use_plugin(struct as_kube_access *access, struct as_kube_connection *connection,
+                      struct as_error *error)
+{
+    const struct as_kube_exec_credential *credential;
+    int status = as_kube_exec_get(access->exec, &credential, &access->generation, error);
+    if (status)
+        return status;
+    if (credential->token)
+        set_bearer(&access->authorization, credential->token);
+    else
+        as_buf_wipe(&access->authorization);
+    if (credential->cert_pem) {
+        connection->tls.cert_file = connection->tls.key_file = NULL;
+        connection->tls.cert_pem = credential->cert_pem;
+        connection->tls.key_pem = credential->key_pem;
+    }
+    return 0;
+}
+
+int as_kube_access_get(struct as_kube_access *access, struct as_kube_connection *connection_out,
+                       struct as_error *error)
+{
+    const struct as_kubeconfig *config = access->config;
+    struct as_kube_connection connection = {
+        .server = config->server,
+        .proxy_url = config->proxy_url,
+        .tls = {.ca_file = config->ca_file,
+                .ca_pem = config->ca_pem,
+                .cert_file = config->cert_file,
+                .cert_pem = config->cert_pem,
+                .key_file = config->key_file,
+                .key_pem = config->key_pem,
+                .server_name = config->tls_server_name,
+                .insecure_skip_verify = config->insecure_skip_verify},
+    };
+    int status = 0;
+    if (access->token_file.path)
+        status = use_token_file(access, error);
+    else if (access->exec)
+        status = use_plugin(access, &connection, error);
+    if (status)
+        return status;
+    if (access->authorization.size > 0)
+        connection.authorization = access->authorization.data;
+    connection.generation = access->generation;
+    *connection_out = connection;
+    return AS_KUBE_ACCESS_READY;
+}
+
+void as_kube_access_wait(struct as_kube_access *access, struct as_kube_waiter *waiter)
+{
+    as_kube_exec_wait(access->exec, waiter);
+}
+
+void as_kube_waiter_cancel(struct as_kube_waiter *waiter)
+{
+    LIST_REMOVE(waiter, entry);
+}
+
+bool as_kube_access_renew(struct as_kube_access *access, uint64_t generation)
+{
+    if (generation != access->generation)
+        return true; /* there are newer credentials already */
+    if (access->token_file.path)
+        as_secret_file_expire(&access->token_file);
+    else if (access->exec)
+        as_kube_exec_expire(access->exec, generation);
+    else
+        return false;
+    return true;
+}

@@ -1,0 +1,372 @@
+/*
+ * Leader election by a Lease: sends the requests that lease_state.c decides on, one at a time, and
+ * reports when the view has changed. It makes no decisions itself.
+ *
+ * The object is kept as it was read, because an update is written over it.
+ */
+#include <alertscaler/kube/leader_lease.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+#include <alertscaler/kube/kube_client.h>
+#include <alertscaler/kube/kube_documents.h>
+#include <alertscaler/kube/kube_path.h>
+#include <alertscaler/kube/lease.h>
+
+#include "lease_state.h"
+
+#define OBJECT_MAX       ((size_t)512 * 1024) /* annotations may have 256 KiB */
+#define PATH_MAX_SIZE    ((size_t)2048)
+#define RELEASE_LIMIT_US (5 * AS_US_PER_S)
+#define LOG_EVERY_US     (60 * AS_US_PER_S) /* while the problem lasts */
+
+struct told { /* what the last callback reported */
+    bool leads, is_paused;
+    char holder[AS_LEASE_HOLDER_SIZE], paused[AS_MESSAGE_SIZE], problem[AS_ERROR_SIZE];
+};
+
+struct lease {
+    struct as_leader port;
+    const struct as_access_env *env;
+    struct as_kube_access *access;
+    struct as_kube_client client;
+    struct as_leader_callbacks callbacks;
+    char *namespace_, *name;
+    struct as_buf collection, path; /* path of all Leases of the namespace; of ours */
+    struct lease_state state;
+    struct as_kube_request *request;
+    struct as_buf object; /* as last read or written */
+    bool is_paused;       /* as last read or written */
+    char paused[AS_MESSAGE_SIZE];
+    struct as_error problem; /* "": no problem */
+    as_mono_time log_problem_at;
+    struct told told;
+    struct as_timer *timer, *release_timer;
+    void (*done)(void *context); /* of the release; NULL: not asked for, or already called */
+    void *done_context;
+};
+
+static void obey(struct lease *lease, enum lease_order order);
+
+static struct lease_now look_at_clocks(const struct lease *lease)
+{
+    const struct as_clock *clock = lease->env->clock;
+    return (struct lease_now){clock->get_mono(clock), clock->get_wall(clock)};
+}
+
+static void on_timer(void *context)
+{
+    struct lease *lease = context;
+    lease->timer = NULL;
+    obey(lease, lease_state_wake(&lease->state, look_at_clocks(lease)));
+}
+
+static void arm(struct lease *lease)
+{
+    struct as_loop *loop = lease->env->loop;
+    const as_mono_time wake = lease_state_get_wake(&lease->state);
+    loop->cancel_timer(loop, lease->timer);
+    lease->timer = NULL;
+    if (wake.us == INT64_MAX)
+        return;
+    const int64_t delay = wake.us - look_at_clocks(lease).mono.us;
+    lease->timer = loop->start_timer(loop, delay > 0 ? delay : 0, on_timer, lease);
+}
+
+static void tell_if_changed(struct lease *lease)
+{
+    struct told now = {.leads = lease->state.leads, .is_paused = lease->is_paused};
+    snprintf(now.holder, sizeof(now.holder), "%s", lease->state.seen.holder);
+    snprintf(now.paused, sizeof(now.paused), "%s", lease->paused);
+    snprintf(now.problem, sizeof(now.problem), "%s", lease->problem.text);
+    const struct told *old = &lease->told;
+    if (now.leads == old->leads && now.is_paused == old->is_paused &&
+        strcmp(now.holder, old->holder) == 0 && strcmp(now.paused, old->paused) == 0 &&
+        strcmp(now.problem, old->problem) == 0)
+        return;
+    lease->told = now;
+    lease->callbacks.changed(lease->callbacks.context);
+}
+
+static void end_release(struct lease *lease)
+{
+    struct as_loop *loop = lease->env->loop;
+    void (*done)(void *context) = lease->done;
+    loop->cancel_timer(loop, lease->release_timer);
+    loop->cancel_timer(loop, lease->timer);
+    lease->release_timer = lease->timer = NULL;
+    lease->done = NULL;
+    if (lease->request)
+        as_kube_request_cancel(lease->request);
+    lease->request = NULL;
+    if (done)
+        done(lease->done_context);
+}
+
+static void on_released(void *context)
+{
+    struct lease *lease = context;
+    lease->release_timer = NULL;
+    end_release(lease);
+}
+
+static void on_release_limit(void *context)
+{
+    struct lease *lease = context;
+    lease->release_timer = NULL;
+    as_log(AS_LOG_WARN, "lease not given back: another takes over when it has run out",
+           AS_F("error", lease->problem.text));
+    end_release(lease);
+}
+
+static void note_problem(struct lease *lease, const struct as_error *problem)
+{
+    const as_mono_time now = look_at_clocks(lease).mono;
+    const bool is_new = !*lease->problem.text;
+    lease->problem = *problem;
+    if (!is_new && now.us < lease->log_problem_at.us)
+        return;
+    lease->log_problem_at.us = as_time_add(now.us, LOG_EVERY_US);
+    as_log(AS_LOG_WARN, "lease cannot be read or renewed", AS_F("error", problem->text));
+}
+
+static void set_problem(struct lease *lease, const struct as_http_response *response,
+                        const char *what)
+{
+    struct as_error problem = AS_ERROR_INIT;
+    struct as_kube_status status = {.message = ""};
+    if (response->outcome != AS_HTTP_ANSWERED) {
+        as_error_set(&problem, "%s", response->error);
+    } else {
+        if (as_kube_status_decode(response->body, response->body_size, &status, NULL) != 0)
+            status.message[0] = '\0';
+        as_error_set(&problem, "HTTP %d%s%s", response->status, *status.message ? ": " : "",
+                     status.message);
+    }
+    as_error_wrap(&problem, "%s lease %s/%s", what, lease->namespace_, lease->name);
+    note_problem(lease, &problem);
+}
+
+/* Keeps the object as the server has it now. False, with the problem noted, if it is unreadable. */
+static bool take_object(struct lease *lease, const struct as_http_response *response,
+                        struct as_lease *record_out)
+{
+    struct as_lease_object object;
+    struct as_error error = AS_ERROR_INIT;
+    if (as_lease_decode(response->body, response->body_size, &object, &error) != 0) {
+        as_error_wrap(&error, "lease %s/%s", lease->namespace_, lease->name);
+        note_problem(lease, &error);
+        return false;
+    }
+    as_buf_clear(&lease->object);
+    as_buf_append(&lease->object, response->body, response->body_size);
+    lease->is_paused = object.is_paused;
+    memcpy(lease->paused, object.paused, sizeof(lease->paused));
+    lease->problem = AS_ERROR_INIT;
+    *record_out = object.lease;
+    return true;
+}
+
+static bool is_answered(const struct as_http_response *response, int status)
+{
+    return response->outcome == AS_HTTP_ANSWERED && response->status == status;
+}
+
+static void on_read(void *context, const struct as_http_response *response, unsigned attempts)
+{
+    struct lease *lease = context;
+    struct as_lease record;
+    lease->request = NULL;
+    const struct lease_now now = look_at_clocks(lease);
+    if (is_answered(response, 404)) {
+        lease->is_paused = false;
+        obey(lease, lease_state_on_read(&lease->state, now, NULL));
+    } else if (is_answered(response, 200) && take_object(lease, response, &record)) {
+        obey(lease, lease_state_on_read(&lease->state, now, &record));
+    } else {
+        if (!is_answered(response, 200))
+            set_problem(lease, response, "reading");
+        obey(lease, lease_state_on_failed(&lease->state, now));
+    }
+}
+
+static void on_written(void *context, const struct as_http_response *response, unsigned attempts)
+{
+    struct lease *lease = context;
+    struct as_lease record;
+    lease->request = NULL;
+    const struct lease_now now = look_at_clocks(lease);
+    const bool is_done = is_answered(response, 200) || is_answered(response, 201);
+    if (is_done && take_object(lease, response, &record)) {
+        obey(lease, lease_state_on_written(&lease->state, now, &record));
+        return;
+    }
+    /* 409: another replica was faster, or somebody annotated the object */
+    if (!is_done && !is_answered(response, 409))
+        set_problem(lease, response, "writing");
+    obey(lease, lease_state_on_failed(&lease->state, now));
+}
+
+static void start_request(struct lease *lease, enum lease_order order)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(OBJECT_MAX);
+    struct as_error error = AS_ERROR_INIT;
+    struct as_kube_request_spec spec = {
+        .method = "GET",
+        .path = lease->path.data,
+        .operation = "get_lease",
+        .max_response = OBJECT_MAX,
+        .class = AS_HTTP_LEASE,
+        .timeout_us = lease->state.times.renew_deadline_us / 2,
+    };
+    int status = 0;
+    if (order == LEASE_CREATE) {
+        spec.method = "POST";
+        spec.path = lease->collection.data;
+        spec.operation = "create_lease";
+        as_lease_encode_new(lease->namespace_, lease->name, &lease->state.want, &body);
+    } else if (order == LEASE_UPDATE) {
+        spec.method = "PUT";
+        spec.operation = "update_lease";
+        status = as_lease_encode_update(lease->object.data, lease->object.size, &lease->state.want,
+                                        &body, &error);
+    }
+    if (status == 0 && (status = as_buf_check(&body)) != 0)
+        as_error_set(&error, "it is too large");
+    if (status != 0) {
+        as_error_wrap(&error, "lease %s/%s cannot be written", lease->namespace_, lease->name);
+        note_problem(lease, &error);
+        if (lease_state_on_failed(&lease->state, look_at_clocks(lease)) != LEASE_WAIT)
+            abort(); /* see the header */
+        return;
+    }
+    spec.body = body.size > 0 ? body.data : NULL;
+    spec.body_size = body.size;
+    lease->request = as_kube_request_start(&lease->client, &spec,
+                                           order == LEASE_GET ? on_read : on_written, lease);
+}
+
+static void obey(struct lease *lease, enum lease_order order)
+{
+    switch (order) {
+    case LEASE_WAIT: break;
+    case LEASE_GET:
+    case LEASE_CREATE:
+    case LEASE_UPDATE: start_request(lease, order); break;
+    case LEASE_DONE: end_release(lease); return;
+    }
+    arm(lease);
+    if (!lease->state.releasing)
+        tell_if_changed(lease);
+}
+
+static void start(struct as_leader *self, const struct as_leader_callbacks *callbacks)
+{
+    struct lease *lease = (struct lease *)self;
+    lease->callbacks = *callbacks;
+    arm(lease); /* reported in a separate turn */
+}
+
+static struct as_leader_view look(const struct as_leader *self)
+{
+    const struct lease *lease = (const struct lease *)self;
+    return (struct as_leader_view){
+        .is_leader = lease->state.leads,
+        .identity = lease->state.identity,
+        .holder = lease->state.seen.holder,
+        .problem = *lease->problem.text ? lease->problem.text : NULL,
+        .paused = lease->is_paused ? lease->paused : NULL,
+    };
+}
+
+static bool may_act(const struct as_leader *self)
+{
+    const struct lease *lease = (const struct lease *)self;
+    return lease_state_may_act(&lease->state, look_at_clocks(lease));
+}
+
+static void doubt(struct as_leader *self)
+{
+    struct lease *lease = (struct lease *)self;
+    lease_state_doubt(&lease->state, look_at_clocks(lease));
+    arm(lease); /* reported in the timer's turn */
+}
+
+static void yield(struct as_leader *self)
+{
+    struct lease *lease = (struct lease *)self;
+    lease_state_yield(&lease->state, look_at_clocks(lease));
+    arm(lease); /* reported in the timer's turn */
+}
+
+static void release(struct as_leader *self, void (*done)(void *context), void *context)
+{
+    struct lease *lease = (struct lease *)self;
+    struct as_loop *loop = lease->env->loop;
+    lease->done = done;
+    lease->done_context = context;
+    if (lease->request)
+        as_kube_request_cancel(lease->request);
+    lease->request = NULL;
+    const enum lease_order order = lease_state_release(&lease->state, look_at_clocks(lease));
+    if (order == LEASE_DONE) {
+        loop->cancel_timer(loop, lease->timer);
+        lease->timer = NULL;
+        lease->release_timer = loop->start_timer(loop, 0, on_released, lease);
+        return;
+    }
+    lease->release_timer = loop->start_timer(loop, RELEASE_LIMIT_US, on_release_limit, lease);
+    obey(lease, order);
+}
+
+static void close_leader(struct as_leader *self)
+{
+    struct lease *lease = (struct lease *)self;
+    struct as_loop *loop = lease->env->loop;
+    loop->cancel_timer(loop, lease->timer);
+    loop->cancel_timer(loop, lease->release_timer);
+    as_kube_client_deinit(&lease->client);
+    as_kube_access_free(lease->access);
+    as_buf_deinit(&lease->collection);
+    as_buf_deinit(&lease->path);
+    as_buf_deinit(&lease->object);
+    free(lease->namespace_);
+    free(lease->name);
+    free(lease);
+}
+
+static void make_paths(struct lease *lease)
+{
+    struct as_buf *path = &lease->collection;
+    *path = lease->path = AS_BUF_INIT(PATH_MAX_SIZE);
+    as_buf_append_str(path, "/apis/coordination.k8s.io/v1/namespaces");
+    if (as_kube_path_append(path, lease->namespace_) != 0 || as_buf_check(path) != 0)
+        abort(); /* checked by the configuration */
+    as_buf_append_str(path, "/leases");
+    as_buf_append(&lease->path, path->data, path->size);
+    if (as_kube_path_append(&lease->path, lease->name) != 0 || as_buf_check(&lease->path) != 0)
+        abort();
+}
+
+struct as_leader *as_lease_leader_new(const struct as_lease_leader_config *config,
+                                      struct as_kube_access *access,
+                                      const struct as_access_env *env)
+{
+    struct lease *lease = as_xcalloc(1, sizeof(*lease));
+    const struct lease_times times = {config->duration_us, config->renew_deadline_us,
+                                      config->retry_us};
+    lease->port = (struct as_leader){start, look, may_act, doubt, yield, release, close_leader};
+    lease->env = env;
+    lease->access = access;
+    lease->namespace_ = as_xstrdup(config->namespace_);
+    lease->name = as_xstrdup(config->name);
+    lease->object = AS_BUF_INIT(OBJECT_MAX);
+    make_paths(lease);
+    as_kube_client_init(&lease->client, env, access);
+    lease_state_init(&lease->state, config->identity, &times, config->seed, look_at_clocks(lease));
+    return &lease->port;
+}

@@ -1,0 +1,239 @@
+/*
+ * Notices as their receivers get them. Labels name what the alert is about and do not change while
+ * it lives; whatever differs from one notice to the next is an annotation.
+ */
+#include <alertscaler/notify/notice.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
+#include <alertscaler/doc/json_writer.h>
+#include <alertscaler/model/labels.h>
+
+#define TEXT_MAX ((size_t)8 * 1024)
+
+static void write_text(struct as_json_writer *json, const char *name, const char *text)
+{
+    if (!as_str_is_empty(text))
+        as_json_write_member(json, name, text);
+}
+
+static void write_time(struct as_json_writer *json, const char *name, as_wall_time time)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(time, text);
+    as_json_write_member(json, name, text);
+}
+
+/* "" if it cannot be said where. */
+static void print_url(const struct as_notice *notice, const struct as_notice_sender *sender,
+                      struct as_buf *out)
+{
+    if (!sender->external_url)
+        return;
+    as_buf_printf(out, "%s/", sender->external_url);
+    if (!as_str_is_empty(notice->decision))
+        as_buf_printf(out, "decisions/%s", notice->decision);
+}
+
+static void print_sizes(const struct as_notice *notice, struct as_buf *out)
+{
+    char size[AS_SIZE_TEXT_SIZE];
+    if (notice->has_from)
+        as_buf_printf(out, " from %s", as_unit_print_size(notice->unit, notice->from, size));
+    if (notice->has_to)
+        as_buf_printf(out, " to %s", as_unit_print_size(notice->unit, notice->to, size));
+}
+
+static void print_question(const struct as_notice *notice, struct as_buf *out)
+{
+    as_buf_append_str(out, " waits for an approval: rule ");
+    as_buf_append_str(out, notice->rule);
+    as_buf_append_str(out, " wants it");
+    print_sizes(notice, out);
+    as_buf_printf(out, " (alertscaler approve %s)", notice->approval);
+}
+
+/* One sentence for people, without a full stop. */
+static void print_summary(const struct as_notice *notice, struct as_buf *out)
+{
+    char size[AS_SIZE_TEXT_SIZE];
+    const bool is_named = !as_str_is_empty(notice->target_name);
+    as_buf_append_str(out, is_named ? notice->target_name : notice->target);
+    switch (notice->kind) {
+    case AS_NOTICE_SCALED:
+        as_buf_append_str(out, " was scaled");
+        print_sizes(notice, out);
+        break;
+    case AS_NOTICE_FAILED:
+        as_buf_append_str(out, notice->has_to ? " could not be scaled" : " could not be read");
+        if (notice->has_to)
+            print_sizes(notice, out);
+        as_buf_printf(out, ": %s", notice->reason);
+        break;
+    case AS_NOTICE_AT_MAX:
+        if (notice->phase == AS_NOTICE_END)
+            as_buf_append_str(out, " is not held at its max any more");
+        else
+            as_buf_printf(out, " is held at its max: it has %s and more is wanted",
+                          as_unit_print_size(notice->unit, notice->from, size));
+        break;
+    case AS_NOTICE_CONTENDED:
+        if (notice->phase == AS_NOTICE_END)
+            as_buf_append_str(out, " is not left alone any more");
+        else
+            as_buf_printf(out, " is left alone for an hour: %s set its size back three times",
+                          as_str_is_empty(notice->message) ? "somebody else" : notice->message);
+        break;
+    case AS_NOTICE_NEEDS_APPROVAL:
+        if (notice->phase == AS_NOTICE_END)
+            as_buf_printf(out, " waits for no approval any more: %s", notice->message);
+        else
+            print_question(notice, out);
+        break;
+    case AS_NOTICE_INEFFECTIVE:
+        as_buf_printf(out,
+                      notice->phase == AS_NOTICE_END
+                          ? ": rule %s is not held any more"
+                          : ": rule %s is held, because its last actions did not help",
+                      notice->rule ? notice->rule : "");
+        break;
+    case AS_NOTICE_TEST: as_buf_append_str(out, ": this is a test"); break;
+    case AS_NOTICE_KIND_COUNT: break;
+    }
+}
+
+static void write_summary(struct as_json_writer *json, const struct as_notice *notice)
+{
+    struct as_buf text = AS_BUF_INIT(TEXT_MAX);
+    print_summary(notice, &text);
+    as_json_write_member(json, "summary", text.size > 0 ? text.data : "");
+    as_buf_deinit(&text);
+}
+
+static void write_url(struct as_json_writer *json, const char *name, const struct as_notice *notice,
+                      const struct as_notice_sender *sender)
+{
+    struct as_buf text = AS_BUF_INIT(TEXT_MAX);
+    print_url(notice, sender, &text);
+    if (text.size > 0)
+        as_json_write_member(json, name, text.data);
+    as_buf_deinit(&text);
+}
+
+/* Alertmanager's annotations are texts. */
+static void write_annotations(struct as_json_writer *json, const struct as_notice *notice)
+{
+    char number[16];
+    as_json_write_key(json, "annotations");
+    as_json_begin_object(json);
+    write_text(json, "command", notice->command);
+    write_text(json, "decision", notice->decision);
+    if (notice->has_from) {
+        snprintf(number, sizeof(number), "%" PRId32, notice->from);
+        as_json_write_member(json, "from", number);
+    }
+    write_text(json, "message", notice->message);
+    write_summary(json, notice);
+    write_text(json, "target_name", notice->target_name);
+    if (notice->has_to) {
+        snprintf(number, sizeof(number), "%" PRId32, notice->to);
+        as_json_write_member(json, "to", number);
+    }
+    write_text(json, "unit", notice->unit);
+    as_json_end_object(json);
+}
+
+static as_wall_time get_end(const struct as_notice *notice, as_wall_time now)
+{
+    const int64_t life =
+        notice->phase == AS_NOTICE_EVENT ? AS_NOTICE_EVENT_LIFE_US : AS_NOTICE_STATE_LIFE_US;
+    if (notice->phase == AS_NOTICE_END && notice->ended.set)
+        return notice->ended.at.us < now.us ? notice->ended.at : now;
+    return (as_wall_time){as_time_add(now.us, life)};
+}
+
+static void write_alert(struct as_json_writer *json, const struct as_notice *notice,
+                        const struct as_notice_sender *sender, as_wall_time now)
+{
+    as_json_begin_object(json);
+    write_annotations(json, notice);
+    write_time(json, "endsAt", get_end(notice, now));
+    write_url(json, "generatorURL", notice, sender);
+    as_json_write_key(json, "labels");
+    as_json_begin_object(json);
+    as_json_write_member(json, "alertname", as_notice_kind_get_row(notice->kind)->alertname);
+    as_json_write_member(json, AS_OWN_ALERT_LABEL, sender->instance);
+    /* each request is an alert of its own: Alertmanager would take the next one for a repeat */
+    write_text(json, "approval", notice->approval);
+    write_text(json, "reason", notice->reason);
+    write_text(json, "rule", notice->rule);
+    as_json_write_member(json, "target", notice->target);
+    as_json_end_object(json);
+    write_time(json, "startsAt", notice->at.us < now.us ? notice->at : now);
+    as_json_end_object(json);
+}
+
+void as_notice_encode_alerts(const struct as_notice *notices, size_t count,
+                             const struct as_notice_sender *sender, as_wall_time now,
+                             struct as_buf *out)
+{
+    struct as_json_writer json;
+    as_json_init(&json, out, 0);
+    as_json_begin_array(&json);
+    for (size_t i = 0; i < count; i++)
+        write_alert(&json, &notices[i], sender, now);
+    as_json_end_array(&json);
+}
+
+static void write_data(struct as_json_writer *json, const struct as_notice *notice,
+                       const struct as_notice_sender *sender)
+{
+    as_json_write_key(json, "data");
+    as_json_begin_object(json);
+    write_text(json, "approval", notice->approval);
+    write_text(json, "command", notice->command);
+    write_text(json, "decision", notice->decision);
+    if (notice->ended.set)
+        write_time(json, "ended", notice->ended.at);
+    if (notice->has_from)
+        as_json_write_member_i64(json, "from", notice->from);
+    as_json_write_member(json, "instance", sender->instance);
+    write_text(json, "message", notice->message);
+    as_json_write_member(json, "phase", as_notice_phase_get_word(notice->phase));
+    write_text(json, "reason", notice->reason);
+    write_text(json, "rule", notice->rule);
+    if (notice->phase != AS_NOTICE_EVENT)
+        write_time(json, "started", notice->at);
+    write_summary(json, notice);
+    as_json_write_member(json, "target", notice->target);
+    write_text(json, "target_name", notice->target_name);
+    if (notice->has_to)
+        as_json_write_member_i64(json, "to", notice->to);
+    write_text(json, "unit", notice->unit);
+    write_url(json, "url", notice, sender);
+    as_json_end_object(json);
+}
+
+void as_notice_encode_event(const struct as_notice *notice, const struct as_notice_sender *sender,
+                            struct as_buf *out)
+{
+    struct as_json_writer json;
+    char text[256 + 64];
+    as_json_init(&json, out, 0);
+    as_json_begin_object(&json);
+    write_data(&json, notice, sender);
+    as_json_write_member(&json, "datacontenttype", "application/json");
+    as_json_write_member(&json, "id", notice->hash);
+    snprintf(text, sizeof(text), "urn:alertscaler:%s", sender->instance);
+    as_json_write_member(&json, "source", text);
+    as_json_write_member(&json, "specversion", "1.0");
+    as_json_write_member(&json, "subject", notice->target);
+    write_time(&json, "time", notice->ended.set ? notice->ended.at : notice->at);
+    snprintf(text, sizeof(text), "io.alertscaler.%s.v1",
+             as_notice_kind_get_row(notice->kind)->word);
+    as_json_write_member(&json, "type", text);
+    as_json_end_object(&json);
+}

@@ -1,0 +1,36 @@
+/*
+ * Expands `rule_files`: from names and patterns, relative to the folder of the file that has them,
+ * to a list of files.
+ */
+#ifndef ALERTSCALER_SRC_RULES_RULE_FILES_H
+#define ALERTSCALER_SRC_RULES_RULE_FILES_H
+
+#include <stddef.h>
+
+#include <alertscaler/doc/schema.h>
+
+struct rule_files {
+    char **names;
+    size_t count, capacity;
+};
+
+void rule_files_deinit(struct rule_files *files);
+void rule_files_add(struct rule_files *files, const char *path);
+void rule_files_sort(struct rule_files *files); /* also removes duplicates */
+
+/* Adds the files of one list element; reports its errors. */
+void rule_files_expand(struct rule_files *files, struct loader *loader,
+                       const struct as_yaml_node *node);
+
+/* Adds the files that one name or pattern leads to now; none where it leads nowhere. */
+void rule_files_find(struct rule_files *files, const char *folder, const char *text);
+
+/* Warns of rule files that the list misses because they end in the other one of `.yaml` and `.yml`.
+ * Call it after all elements were expanded. */
+void rule_files_check_endings(const struct rule_files *files, struct loader *loader,
+                              const struct as_yaml_node *list);
+
+/* The folder of a file, for a loader: "" for the working directory. Caller's memory. */
+char *rule_files_copy_folder(const char *path);
+
+#endif

@@ -1,0 +1,600 @@
+/*
+ * Carries out the engine's effects in order. Writes are collected in one batch until the effect
+ * that commits it.
+ *
+ * Targets and sources answer with the tickets they got, and to this shell: its owner closes their
+ * ports before it frees the shell.
+ */
+#include <alertscaler/runtime/shell.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/log.h>
+#include <alertscaler/engine/state.h>
+
+#include "shell_private.h"
+#include "shell_restore.h"
+
+#define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
+#define KEPT_BUFFER     ((size_t)1024 * 1024)
+
+static void run(struct as_shell *shell, struct as_event *event);
+
+static void answer(struct port_calls *calls, struct as_event *event)
+{
+    run(shell_calls_end(calls), event);
+}
+
+static void on_observed(void *context, uint64_t ticket, const struct as_observation *result)
+{
+    answer(context,
+           &(struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = result});
+}
+
+static void on_scaled(void *context, uint64_t ticket, const struct as_scale_result *result)
+{
+    answer(context,
+           &(struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = result});
+}
+
+static void on_queried(void *context, uint64_t ticket, const struct as_query_result *result)
+{
+    answer(context,
+           &(struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = result});
+}
+
+/* Each note once: it comes with every list. */
+static void log_list_note(struct as_shell *shell, const char *note)
+{
+    if (!note || (shell->list_note && strcmp(shell->list_note, note) == 0))
+        return;
+    free(shell->list_note);
+    shell->list_note = as_xstrdup(note);
+    as_log(AS_LOG_WARN, "lists open fewer incidents", AS_F("reason", note));
+}
+
+static void on_listed(void *context, uint64_t ticket, const struct as_alert_list *list)
+{
+    const struct port_calls *calls = context;
+    log_list_note(calls->shell, list->note);
+    if (list->error)
+        as_log(AS_LOG_WARN, "firing alerts not listed", AS_F("error", list->error));
+    else if (list->unread > 0)
+        as_log(AS_LOG_WARN, "alerts of the list not read", AS_F("error", list->problem),
+               AS_FI("count", list->unread));
+    answer(context, &(struct as_event){.kind = AS_EVENT_LISTED, .ticket = ticket, .list = list});
+}
+
+static uint64_t find_commit_ticket(const struct as_effects *effects, size_t from)
+{
+    for (size_t i = from; i < effects->count; i++) {
+        if (effects->items[i].kind == AS_EFFECT_COMMIT)
+            return effects->items[i].ticket;
+    }
+    return 0;
+}
+
+struct as_buf *shell_scratch_clear(struct as_shell *shell)
+{
+    if (shell->scratch.capacity > KEPT_BUFFER)
+        as_buf_deinit(&shell->scratch);
+    as_buf_clear(&shell->scratch);
+    return &shell->scratch;
+}
+
+/* Stores `scratch`. */
+static void put(struct as_shell *shell, enum as_store_kind kind, const void *key, size_t key_size)
+{
+    as_storage_batch_put(shell->batch, kind, key, key_size, shell->scratch.data,
+                         shell->scratch.size);
+}
+
+static void put_named(struct as_shell *shell, enum as_store_kind kind, const char *name)
+{
+    put(shell, kind, name, strlen(name));
+}
+
+static void delete_named(struct as_shell *shell, enum as_store_kind kind, const char *name)
+{
+    as_storage_batch_delete(shell->batch, kind, name, strlen(name));
+}
+
+/* The digest, then the owner. */
+static void put_incident_key(const struct as_incident_key *key, struct as_buf *out)
+{
+    as_buf_clear(out);
+    as_buf_append(out, (const char *)key->digest.bytes, sizeof(key->digest.bytes));
+    as_buf_append_str(out, key->owner);
+}
+
+/* Deletes the key of earlier versions. */
+static void delete_former(struct as_shell *shell, const struct as_incident_key *key)
+{
+    unsigned char former[8];
+    if (!key->has_former)
+        return;
+    for (unsigned i = 0; i < sizeof(former); i++)
+        former[i] = (unsigned char)(key->former >> (56 - 8 * i));
+    as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, former, sizeof(former));
+}
+
+static void put_incident(struct as_shell *shell, const struct as_incident_state *incident)
+{
+    put_incident_key(&incident->key, &shell->key);
+    as_state_encode_incident(incident, shell->boot, &shell->scratch);
+    put(shell, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
+    delete_former(shell, &incident->key);
+}
+
+static void delete_incident(struct as_shell *shell, const struct as_incident_key *key)
+{
+    if (key->owner) {
+        put_incident_key(key, &shell->key);
+        as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
+    }
+    delete_former(shell, key);
+}
+
+/* Appends the record in `scratch`. */
+void shell_append_to(struct as_shell *shell, struct as_storage_batch *batch,
+                     const struct as_record_places *places)
+{
+    if (as_buf_check(&shell->scratch) != 0) {
+        /* impossible within the limits on bodies; a record is never dropped silently */
+        as_log(AS_LOG_ERROR, "record too large for the action log",
+               AS_FI("max_bytes", RECORD_SIZE_MAX));
+        abort();
+    }
+    as_storage_batch_append(batch, &(struct as_audit_record){
+                                       .json = shell->scratch.data,
+                                       .size = shell->scratch.size,
+                                       .at_hash = places->at_hash,
+                                       .at_prev = places->at_prev,
+                                       .at_seq = places->at_seq,
+                                   });
+    shell->log.records++;
+    shell->log.bytes += shell->scratch.size + AS_STORAGE_SEAL_BYTES;
+}
+
+static void append(struct as_shell *shell, const struct as_record_places *places)
+{
+    shell_append_to(shell, shell->batch, places);
+}
+
+/* For the record in `scratch`. */
+static uint64_t find_log_file(struct as_shell *shell)
+{
+    return as_storage_find_log_file(shell->config.storage, shell->scratch.size);
+}
+
+/* A small record, if an earlier whole record says the rest; else a whole one, the base of the
+ * next. */
+static void record_notification(struct as_shell *shell, const struct as_record_header *header,
+                                const struct as_notification_record *record)
+{
+    struct as_record_base *base = record->is_repeat ? record->notification->base : NULL;
+    struct as_record_places places;
+    uint64_t said = 0;
+    if (base) {
+        struct as_repeat_record repeat = repeat_sum_up(&shell->log, record, &said);
+        if (repeat_is_near(&shell->log, base, said, shell->wall)) {
+            repeat.same_as = base->id;
+            as_record_encode_repeat(header, &repeat, &shell->scratch, &places);
+            if (find_log_file(shell) == base->file) {
+                append(shell, &places);
+                return;
+            }
+            as_buf_clear(&shell->scratch);
+        }
+    }
+    as_record_encode_notification(header, record, &shell->scratch, &places);
+    if (base)
+        repeat_set_base(&shell->log, base, record->notification, said, shell->wall,
+                        find_log_file(shell));
+    append(shell, &places);
+}
+
+void shell_submit(struct as_shell *shell)
+{
+    struct as_storage_batch *batch = shell->batch;
+    shell->batch = NULL;
+    as_storage_submit(shell->config.storage, batch);
+}
+
+static void commit(struct as_shell *shell, const struct as_effect *effect)
+{
+    if (effect->is_repeat)
+        as_storage_batch_let_lag(shell->batch);
+    shell_submit(shell);
+}
+
+/* Whether this effect may be carried out: effects visible outside need the lead right now. */
+static bool check_fence(struct as_shell *shell, const struct as_effect *effect)
+{
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    if (effect->kind != AS_EFFECT_SCALE && effect->kind != AS_EFFECT_ANSWER)
+        return true;
+    if (!callbacks->may_act || callbacks->may_act(callbacks->context))
+        return true;
+    shell->is_fenced = true;
+    callbacks->fenced(callbacks->context);
+    return false;
+}
+
+static void put_time(struct as_shell *shell, const char *key)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(shell->wall, text);
+    as_storage_batch_put(shell->batch, AS_STORE_META, key, strlen(key), text, strlen(text));
+}
+
+/* In the transaction of the intent, so before the first mark. */
+static void put_marks(struct as_shell *shell)
+{
+    shell->may_marks_be_new = true;
+    if (shell->has_marks)
+        return;
+    put_time(shell, SHELL_MARKS_KEY);
+    shell->has_marks = true;
+}
+
+/* Writes go into the batch of their commit. */
+static void carry_out(struct as_shell *shell, const struct as_effects *effects, size_t at)
+{
+    const struct as_effect *effect = &effects->items[at];
+    const struct as_record_header header = {shell->wall, shell->instance};
+    struct as_target_port *targets = shell->config.targets;
+    struct as_source_port *source = shell->config.source;
+    struct as_buf *scratch = shell_scratch_clear(shell);
+    struct as_record_places places;
+    if (!shell->batch && effect->kind <= AS_EFFECT_COMMIT)
+        shell->batch = as_storage_batch_new(find_commit_ticket(effects, at));
+    switch (effect->kind) {
+    case AS_EFFECT_PUT_INCIDENT: put_incident(shell, effect->incident); return;
+    case AS_EFFECT_DELETE_INCIDENT: delete_incident(shell, &effect->incident_key); return;
+    case AS_EFFECT_PUT_TARGET:
+        as_state_encode_target(effect->target, shell->boot, scratch);
+        put_named(shell, AS_STORE_TARGET, effect->target->stored_as);
+        return;
+    case AS_EFFECT_DELETE_TARGET: delete_named(shell, AS_STORE_TARGET, effect->stored_as); return;
+    case AS_EFFECT_PUT_INTENT:
+        as_state_encode_intent(effect->intent, shell->boot, scratch);
+        put_named(shell, AS_STORE_INTENT, effect->intent->stored_as);
+        if (effect->intent->marks_nodes)
+            put_marks(shell);
+        return;
+    case AS_EFFECT_DELETE_INTENT: delete_named(shell, AS_STORE_INTENT, effect->stored_as); return;
+    case AS_EFFECT_PUT_PAUSE:
+        as_state_encode_pause(effect->pause, shell->boot, scratch);
+        put_named(shell, AS_STORE_META, SHELL_PAUSE_KEY);
+        return;
+    case AS_EFFECT_DELETE_PAUSE: delete_named(shell, AS_STORE_META, SHELL_PAUSE_KEY); return;
+    case AS_EFFECT_RECORD_NOTIFICATION:
+        record_notification(shell, &header, effect->notification);
+        return;
+    case AS_EFFECT_RECORD_DECISION:
+        as_record_encode_decision(&header, effect->decision, scratch, &places);
+        break;
+    case AS_EFFECT_RECORD_ACTION:
+        as_record_encode_action(&header, effect->action, scratch, &places);
+        break;
+    case AS_EFFECT_RECORD_INCIDENT:
+        as_record_encode_incident(&header, effect->incident_record, scratch, &places);
+        break;
+    case AS_EFFECT_RECORD_FOLLOW:
+        as_record_encode_follow(&header, effect->follow, scratch, &places);
+        break;
+    case AS_EFFECT_RECORD_OTHERS:
+        as_record_encode_others(&header, effect->others, scratch, &places);
+        break;
+    case AS_EFFECT_RECORD_COMMAND:
+        as_record_encode_command(&header, effect->order, scratch, &places);
+        break;
+    case AS_EFFECT_RECORD_APPROVAL:
+        as_record_encode_approval(&header, effect->approval, scratch, &places);
+        break;
+    case AS_EFFECT_COMMIT: commit(shell, effect); return;
+    case AS_EFFECT_ANSWER: return; /* done by the callback `effect` */
+    case AS_EFFECT_OBSERVE:
+        targets->observe(targets, effect->ticket, effect->call.ref, effect->call.observe,
+                         on_observed, shell_calls_begin(shell));
+        return;
+    case AS_EFFECT_QUERY:
+        source->query(source, effect->ticket, effect->query, on_queried, shell_calls_begin(shell));
+        return;
+    case AS_EFFECT_LIST_ALERTS:
+        source->list_alerts(source, effect->ticket, on_listed, shell_calls_begin(shell));
+        return;
+    case AS_EFFECT_SCALE:
+        targets->scale(targets, effect->ticket, effect->call.ref, effect->call.request, on_scaled,
+                       shell_calls_begin(shell));
+        return;
+    case AS_EFFECT_WARN:
+        if (targets->warn)
+            targets->warn(targets, effect->call.ref, effect->call.late);
+        return;
+    }
+    append(shell, &places);
+    tell_on_effect(shell->tell, shell->engine, effect, shell->batch);
+}
+
+void shell_stamp(struct as_shell *shell)
+{
+    const struct as_clock *clock = shell->config.clock;
+    shell->mono = clock->get_mono(clock);
+    shell->wall = clock->get_wall(clock);
+}
+
+static void report_deadline(void *context)
+{
+    struct as_shell *shell = context;
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    const as_mono_time engine = as_engine_get_next_deadline(shell->engine);
+    const as_mono_time tell = tell_get_deadline(shell->tell);
+    callbacks->deadline(callbacks->context, tell.us < engine.us ? tell : engine);
+}
+
+static void tell_people(struct as_shell *shell)
+{
+    tell_work(shell->tell);
+    report_deadline(shell);
+}
+
+/* Whether a state that people were told of may have lost its cause. */
+static bool may_end_states(const struct as_event *event, const struct as_effects *effects)
+{
+    bool may = event->kind == AS_EVENT_RULES || event->kind == AS_EVENT_START;
+    for (size_t i = 0; i < effects->count && !may; i++)
+        may = effects->items[i].kind == AS_EFFECT_RECORD_INCIDENT ||
+              effects->items[i].kind == AS_EFFECT_RECORD_FOLLOW ||
+              effects->items[i].kind == AS_EFFECT_RECORD_COMMAND;
+    return may;
+}
+
+/* Ports call back in a later turn, so this is never reentered. */
+static void run(struct as_shell *shell, struct as_event *event)
+{
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    struct as_effects effects;
+    if (shell->is_fenced)
+        return;
+    shell_stamp(shell);
+    event->mono = shell->mono;
+    event->wall = shell->wall;
+    as_engine_step(shell->engine, event, &effects);
+    for (size_t i = 0; i < effects.count; i++) {
+        if (!check_fence(shell, &effects.items[i]))
+            return;
+        callbacks->effect(callbacks->context, &effects.items[i]);
+        carry_out(shell, &effects, i);
+    }
+    if (may_end_states(event, &effects) || tell_must_check_states(shell->tell))
+        tell_check_states(shell->tell, shell->engine);
+    tell_people(shell);
+}
+
+/* For the shell's room `tell`. */
+static void record_notify(void *context, struct as_storage_batch *batch,
+                          const struct as_notify_record *record)
+{
+    struct as_shell *shell = context;
+    const struct as_record_header header = {shell->config.clock->get_wall(shell->config.clock),
+                                            shell->instance};
+    struct as_record_places places;
+    as_record_encode_notify(&header, record, shell_scratch_clear(shell), &places);
+    shell_append_to(shell, batch, &places);
+}
+
+static const char *find_sender(void *context, const char *target)
+{
+    return as_engine_find_sender(((struct as_shell *)context)->engine, target);
+}
+
+static bool may_send(void *context)
+{
+    const struct as_shell *shell = context;
+    const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
+    return !shell->is_fenced && (!callbacks->may_act || callbacks->may_act(callbacks->context));
+}
+
+/* Stores the start of a dry run, and deletes it at the end. */
+static void store_dry_run(struct as_shell *shell, bool is_dry)
+{
+    if (is_dry == shell->dry_since.set)
+        return;
+    shell->batch = as_storage_batch_new(0);
+    if (is_dry)
+        put_time(shell, SHELL_DRY_KEY);
+    else
+        delete_named(shell, AS_STORE_META, SHELL_DRY_KEY);
+    shell_submit(shell);
+    shell->dry_since = (as_maybe_time){.set = is_dry, .at = shell->wall};
+}
+
+/* Counts incidents that will act without a new alert: important after a dry run or a long stop. */
+static void tell_incidents(const struct as_shell *shell, const char *event)
+{
+    static const as_wall_time never = {INT64_MAX};
+    const as_wall_time since = shell->dry_since.set ? shell->dry_since.at : never;
+    const struct as_acting_counts counts = as_engine_count_acting(shell->engine, since);
+    const size_t open = as_engine_get_counts(shell->engine).incidents_open;
+    if (open > 0)
+        as_log(counts.late > 0 ? AS_LOG_WARN : AS_LOG_INFO, event, AS_FI("open_incidents", open),
+               AS_FI("act_now", counts.acting), AS_FI("came_in_dry_run", counts.late));
+}
+
+int as_shell_new(const struct as_shell_config *config, struct as_store *store,
+                 struct as_shell **shell_out, struct as_error *error)
+{
+    struct as_shell *shell = as_xcalloc(1, sizeof(*shell));
+    shell->config = *config;
+    shell->instance = as_xstrdup(config->instance);
+    shell->boot = as_xstrdup(config->boot);
+    shell->version = as_xstrdup(config->version);
+    shell->config_digest = as_xstrdup(config->config_digest);
+    shell->ruleset = config->ruleset;
+    shell_calls_init(shell);
+    shell->scratch = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
+    shell->key = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
+    repeat_log_init(&shell->log, config->engine.seed);
+    shell->engine = as_engine_new(&config->engine, config->ruleset);
+    shell->tell = tell_new(
+        &(struct tell_callbacks){record_notify, find_sender, may_send, report_deadline, shell},
+        config->clock, config->storage);
+
+    shell_stamp(shell);
+    const struct as_state_clock clock = {shell->boot, shell->mono, shell->wall};
+    struct shell_restored restored;
+    int status = shell_restore(store, &clock, shell->engine, &restored, error);
+    if (status != 0) {
+        as_shell_free(shell);
+        return status;
+    }
+    shell->dry_since = restored.dry_since;
+    shell->has_marks = restored.has_marks;
+    shell->may_marks_be_new = restored.is_any_group;
+    shell_record_start_or_stop(shell, AS_RECORD_START, restored.intents);
+    status = tell_restore(shell->tell, store, error);
+    if (status != 0) {
+        as_shell_free(shell);
+        return status;
+    }
+    tell_reload(shell->tell, &config->tell);
+    run(shell, &(struct as_event){.kind = AS_EVENT_START});
+    tell_incidents(shell, "started with open incidents");
+    store_dry_run(shell, config->engine.dry_run);
+    *shell_out = shell;
+    return 0;
+}
+
+struct as_shell *as_shell_free(struct as_shell *shell)
+{
+    if (!shell)
+        return NULL;
+    shell_calls_deinit(shell);
+    as_storage_batch_free(shell->batch);
+    tell_free(shell->tell);
+    as_engine_free(shell->engine);
+    as_buf_deinit(&shell->scratch);
+    as_buf_deinit(&shell->key);
+    free(shell->list_note);
+    free(shell->instance);
+    free(shell->boot);
+    free(shell->version);
+    free(shell->config_digest);
+    free(shell);
+    return NULL;
+}
+
+void as_shell_notify(struct as_shell *shell, const struct as_notification *notification,
+                     uint64_t request)
+{
+    run(shell, &(struct as_event){
+                   .kind = AS_EVENT_NOTIFICATION, .ticket = request, .notification = notification});
+}
+
+void as_shell_order(struct as_shell *shell, const struct as_order *order, uint64_t request)
+{
+    run(shell, &(struct as_event){.kind = AS_EVENT_ORDER, .ticket = request, .order = order});
+}
+
+void as_shell_halt(struct as_shell *shell, const struct as_halt *halt)
+{
+    run(shell, &(struct as_event){.kind = AS_EVENT_HALT, .halt = halt});
+}
+
+void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)
+{
+    if (ticket == START_TICKET)
+        shell->ready = true;
+    else if (ticket == TELL_TICKET && !shell->is_fenced) {
+        tell_on_deleted(shell->tell);
+        tell_people(shell);
+    } else if (ticket != 0)
+        run(shell, &(struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
+}
+
+void as_shell_on_hashed(struct as_shell *shell, uint64_t number, const char *hash)
+{
+    tell_on_hashed(shell->tell, number, hash);
+    tell_people(shell);
+}
+
+void as_shell_visit_receivers(const struct as_shell *shell, as_tell_visit_fn *visit, void *context)
+{
+    tell_visit(shell->tell, visit, context);
+}
+
+void as_shell_wake(struct as_shell *shell)
+{
+    run(shell, &(struct as_event){.kind = AS_EVENT_DEADLINE});
+}
+
+void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
+                     const struct as_engine_config *engine, const char *config_digest,
+                     struct as_target_port *targets, struct as_source_port *source,
+                     const struct as_tell_config *tell, const char *credential)
+{
+    const struct as_reload_record record = {
+        .credential = credential,
+        .old_config_digest = shell->config_digest,
+        .old_rules_digest = shell->ruleset->digest,
+        .config_digest = config_digest,
+        .rules_digest = ruleset->digest,
+    };
+    struct as_record_places places;
+    shell_stamp(shell);
+    as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
+                            shell_scratch_clear(shell), &places);
+    shell_append_own(shell, 0, &places);
+
+    free(shell->config_digest);
+    shell->config_digest = as_xstrdup(config_digest);
+    shell->ruleset = ruleset;
+    repeat_log_begin_epoch(&shell->log);
+    shell_calls_use(shell, targets, source);
+    if (tell)
+        tell_reload(shell->tell, tell);
+    run(shell, &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});
+    if (shell->dry_since.set && !engine->dry_run)
+        tell_incidents(shell, "ended the dry run with open incidents");
+    store_dry_run(shell, engine->dry_run);
+}
+
+void as_shell_stop(struct as_shell *shell)
+{
+    tell_stop(shell->tell);
+    run(shell, &(struct as_event){.kind = AS_EVENT_STOP});
+}
+
+bool as_shell_may_have_marks(const struct as_shell *shell)
+{
+    return shell->has_marks || as_engine_has_restored_groups(shell->engine);
+}
+
+void as_shell_forget_marks(struct as_shell *shell)
+{
+    if (!shell->has_marks || shell->may_marks_be_new || shell->is_fenced)
+        return;
+    shell->batch = as_storage_batch_new(0);
+    delete_named(shell, AS_STORE_META, SHELL_MARKS_KEY);
+    shell_submit(shell);
+    shell->has_marks = false;
+}
+
+bool as_shell_is_idle(const struct as_shell *shell)
+{
+    return as_engine_is_idle(shell->engine);
+}
+
+const struct as_engine *as_shell_get_engine(const struct as_shell *shell)
+{
+    return shell->engine;
+}
+
+bool as_shell_is_ready(const struct as_shell *shell)
+{
+    return shell->ready;
+}

@@ -1,0 +1,484 @@
+/*
+ * Objects of Kubernetes: their heads, and which reader each is for. Names become names of files and
+ * of targets, so they are checked here, by Kubernetes' own rules.
+ */
+#include "convert_objects.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/decide/target_kind.h>
+
+#define TARGET_NAME_MAX 140 /* so that rule names, which are longer, fit */
+
+/* --- tables --- */
+
+/* Keeps the node of a value as it is; a `null` counts as absent. */
+#define KEEP_NODE(function, owner, member)                                                         \
+    static void function(struct loader *loader, const struct as_yaml_node *value, void *object)    \
+    {                                                                                              \
+        (void)loader;                                                                              \
+        ((struct owner *)object)->member = as_yaml_is_null(value) ? NULL : value;                  \
+    }
+
+KEEP_NODE(keep_name, raw_meta, name)
+KEEP_NODE(keep_space, raw_meta, name_space)
+KEEP_NODE(keep_annotations, raw_meta, annotations)
+KEEP_NODE(keep_owners, raw_meta, owners)
+KEEP_NODE(keep_spec, raw_object, spec)
+KEEP_NODE(keep_data, raw_object, data)
+
+static const struct schema_field meta_fields[] = {
+    {.key = "name", .type = SCHEMA_CUSTOM, .is_required = true, .parse = keep_name},
+    {.key = "namespace", .type = SCHEMA_CUSTOM, .parse = keep_space},
+    {.key = "annotations", .type = SCHEMA_CUSTOM, .parse = keep_annotations},
+    {.key = "ownerReferences", .type = SCHEMA_CUSTOM, .parse = keep_owners},
+    {0},
+};
+
+static const struct schema meta =
+    SCHEMA("metadata", raw_meta, meta_fields, .other = convert_skip_key);
+
+static const struct schema_field object_fields[] = {
+    SCHEMA_FIELD("apiVersion", STRING, raw_object, api_version, .is_required = true),
+    SCHEMA_FIELD("kind", STRING, raw_object, kind, .is_required = true),
+    SCHEMA_FIELD("metadata", MAP, raw_object, meta, .is_required = true, .map = &meta),
+    {.key = "spec", .type = SCHEMA_CUSTOM, .parse = keep_spec},
+    {.key = "data", .type = SCHEMA_CUSTOM, .parse = keep_data},
+    {0},
+};
+
+static const struct schema object_table =
+    SCHEMA("object", raw_object, object_fields, .other = convert_skip_key);
+
+static void finish_reference(struct loader *loader, const struct as_yaml_node *node,
+                             const struct as_yaml_node *at, void *object)
+{
+    (void)loader;
+    (void)at;
+    ((struct raw_reference *)object)->node = node;
+}
+
+static const struct schema_field reference_fields[] = {
+    SCHEMA_FIELD("apiVersion", STRING, raw_reference, api_version),
+    SCHEMA_FIELD("kind", STRING, raw_reference, kind),
+    SCHEMA_FIELD("name", STRING, raw_reference, name, .is_required = true),
+    {0},
+};
+
+const struct schema convert_reference =
+    SCHEMA("reference", raw_reference, reference_fields, .other = convert_skip_key,
+           .finish = finish_reference);
+
+/* --- names --- */
+
+static bool is_valid(const char *key, const char *value)
+{
+    const struct as_address_key *row = as_target_kind_find_key(&as_target_kind_kubernetes, key);
+    return row->is_valid(value);
+}
+
+bool as_convert_is_namespace(const char *text)
+{
+    return is_valid("namespace", text);
+}
+
+/* A DNS subdomain, which is stricter than what all kinds of objects are called. */
+static bool is_object_name(const char *text)
+{
+    const size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.-");
+    return size > 0 && text[size] == '\0' && strchr(".-", text[0]) == NULL &&
+           strchr(".-", text[size - 1]) == NULL && !strstr(text, "..");
+}
+
+struct plan_target *plan_target_new(struct convert *convert, const char *name,
+                                    const struct as_yaml_node *node)
+{
+    if (strlen(name) > TARGET_NAME_MAX) {
+        convert_lose(convert, node,
+                     "the whole object: its name and namespace together have more than %d "
+                     "characters, and names of targets have at most %d. Write its rules by hand, "
+                     "with a shorter name",
+                     TARGET_NAME_MAX, SCHEMA_NAME_MAX);
+        return NULL;
+    }
+    struct plan_target *target = as_arena_alloc(&convert->arena, 1, sizeof(*target));
+    *target = (struct plan_target){
+        .name = name,
+        .tree = convert->loader.tree,
+        .node = node,
+        .shown = convert->shown,
+        .tolerance_up = PLAN_NO_TOLERANCE,
+        .tolerance_down = PLAN_NO_TOLERANCE,
+    };
+    return target;
+}
+
+struct plan_target *object_start(struct convert *convert, const struct raw_object *object,
+                                 const char *label)
+{
+    const struct as_yaml_node *name = object->meta.name, *of = object->meta.name_space;
+    const char *space = of && of->kind == AS_YAML_SCALAR ? of->text : convert->name_space;
+    char found[AS_YAML_FOUND_SIZE];
+    if (name->kind != AS_YAML_SCALAR || !is_object_name(name->text)) {
+        loader_report(&convert->loader, name,
+                      "expected a name of lower-case letters, digits, `-` and `.`, as Kubernetes "
+                      "has it, found %s",
+                      as_yaml_describe(name, found));
+        return NULL;
+    }
+    if (of && (of->kind != AS_YAML_SCALAR || !as_convert_is_namespace(space))) {
+        loader_report(&convert->loader, of,
+                      "expected the name of a namespace: lower-case letters, digits and `-`, at "
+                      "most 63; found %s",
+                      as_yaml_describe(of, found));
+        return NULL;
+    }
+    if (!of)
+        convert_hint(convert, name, "it names no namespace, so `%s` is taken: --namespace sets it",
+                     space);
+    struct plan_target *target =
+        plan_target_new(convert, convert_text(convert, "%s.%s", space, name->text), name);
+    if (!target)
+        return NULL;
+    target->kind = object->kind;
+    target->label = label;
+    target->space = as_arena_strdup(&convert->arena, space);
+    target->object = as_arena_strdup(&convert->arena, name->text);
+    return target;
+}
+
+static bool has_own_version(const char *kind)
+{
+    static const char *const kinds[] = {"Deployment", "StatefulSet", "ReplicaSet"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kinds[i], kind) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool object_refer(struct convert *convert, const struct raw_reference *reference,
+                  struct plan_target *target)
+{
+    const char *version = reference->api_version, *kind = reference->kind;
+    const char *wrong = !reference->name                              ? NULL
+                        : !is_valid("name", reference->name)          ? "`name`"
+                        : !is_valid("kind", kind)                     ? "`kind`"
+                        : version && !is_valid("apiVersion", version) ? "`apiVersion`"
+                                                                      : NULL;
+    if (!reference->name)
+        return false; /* is reported */
+    if (wrong) {
+        loader_report(&convert->loader, reference->node,
+                      "its %s is none that an object of Kubernetes can have", wrong);
+        return false;
+    }
+    const bool is_own = has_own_version(kind);
+    if (!version && !is_own && strcmp(kind, "ReplicationController") != 0) {
+        loader_report(&convert->loader, reference->node, "a %s needs an `apiVersion` here", kind);
+        return false;
+    }
+    if (version && is_own && as_str_starts_with(version, "extensions/")) {
+        convert_hint(convert, reference->node,
+                     "the API group `extensions` is gone from Kubernetes: `apps/v1` is taken");
+        version = NULL;
+    }
+    if (version && ((is_own && strcmp(version, "apps/v1") == 0) ||
+                    (strcmp(kind, "ReplicationController") == 0 && strcmp(version, "v1") == 0)))
+        version = NULL;
+    target->api_version = version;
+    target->scaled_kind = kind;
+    target->scaled = reference->name;
+    return true;
+}
+
+void object_finish(struct convert *convert, struct plan_target *target)
+{
+    target->is_incomplete = convert->has_lost;
+    target->is_dry = target->is_dry || convert->has_lost;
+    target->items.from = convert->item_start;
+    target->items.to = convert->conversion->item_count;
+    convert->targets = as_xgrow(convert->targets, convert->target_count, &convert->target_capacity,
+                                sizeof(struct plan_target *));
+    convert->targets[convert->target_count++] = target;
+}
+
+#define WHAT_MAX 48 /* characters of a rule's name behind the target's */
+
+struct plan_rule *plan_add_rule(struct convert *convert, struct plan_target *target,
+                                const char *what)
+{
+    char word[WHAT_MAX + 1] = "";
+    size_t size = 0;
+    for (; what[size] && size < WHAT_MAX; size++) {
+        const char one[2] = {what[size], '\0'};
+        word[size] = schema_is_name(one) && what[size] != '.' ? what[size] : '-';
+    }
+    const char *name = convert_text(convert, "%s.%s", target->name, word);
+    for (size_t i = 0; i < target->rule_count; i++) {
+        if (strcmp(target->rules[i].name, name) == 0)
+            name = convert_text(convert, "%s.%s-%zu", target->name, word, target->rule_count + 1);
+    }
+    if (target->rule_count == target->rule_capacity) {
+        target->rule_capacity = target->rule_capacity ? 2 * target->rule_capacity : 4;
+        struct plan_rule *rules =
+            as_arena_alloc(&convert->arena, target->rule_capacity, sizeof(*rules));
+        if (target->rule_count > 0)
+            memcpy(rules, target->rules, target->rule_count * sizeof(*rules));
+        target->rules = rules;
+    }
+    struct plan_rule *rule = &target->rules[target->rule_count++];
+    *rule = (struct plan_rule){.name = name};
+    return rule;
+}
+
+/* Kubernetes cuts long names before it makes those of pods of them: 63 less the random end, the
+ * hash of a ReplicaSet and two dashes. */
+#define POD_PREFIX_MAX 46
+
+const char *plan_match_pods(struct convert *convert, const struct plan_target *target)
+{
+    const bool is_known = has_own_version(target->scaled_kind) ||
+                          strcmp(target->scaled_kind, "ReplicationController") == 0;
+    if (!is_known || target->api_version)
+        return ".+";
+    const size_t size = strlen(target->scaled);
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(1024);
+    AS_CLEANUP(as_free_p)
+    char *prefix = as_xstrndup(target->scaled, size > POD_PREFIX_MAX ? POD_PREFIX_MAX : size);
+    promql_append_literal(&text, prefix);
+    as_buf_append_str(&text, size > POD_PREFIX_MAX ? ".*" : "-.*");
+    return as_arena_strdup(&convert->arena, text.data);
+}
+
+/* --- which reader --- */
+
+typedef void read_fn(struct convert *convert, const struct raw_object *object,
+                     const struct as_yaml_node *node);
+
+static void lose_job(struct convert *convert, const struct raw_object *object,
+                     const struct as_yaml_node *node)
+{
+    (void)node;
+    convert_lose(convert, object->meta.name,
+                 "the whole object: jobs have no scale subresource. Leave it to KEDA");
+}
+
+static void hint_credentials(struct convert *convert, const struct raw_object *object,
+                             const struct as_yaml_node *node)
+{
+    (void)node;
+    convert_hint(convert, object->meta.name,
+                 "credentials for Prometheus are `prometheus.http_config` in alertscaler.yaml");
+}
+
+/* The text of a block, with the lines and columns that it has in its file. */
+static char *copy_in_place(const struct as_yaml_tree *tree, const struct as_yaml_node *block,
+                           const struct as_yaml_place *place, size_t *size_out)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT(2 * AS_YAML_SIZE_MAX);
+    for (uint32_t i = 1; i < place->line; i++)
+        as_buf_append_char(&out, '\n');
+    for (const char *line = block->text; *line;) {
+        const size_t size = strcspn(line, "\n");
+        if (size > 0)
+            as_buf_printf(&out, "%*s", (int)place->column - 1, "");
+        as_buf_append(&out, line, size + (line[size] == '\n'));
+        line += size + (line[size] == '\n');
+    }
+    return as_buf_check(&out) < 0 ? NULL : as_buf_take(&out, size_out);
+}
+
+/* A text of a ConfigMap as YAML; NULL: it is none, so it is nothing that is read here. */
+static struct as_yaml_tree *parse_data(struct convert *convert, const struct as_yaml_pair *pair)
+{
+    const struct as_yaml_tree *outside = convert->loader.tree;
+    struct as_diagnostics ignored = AS_DIAGNOSTICS_INIT;
+    struct as_yaml_tree *tree = NULL;
+    struct as_yaml_place place;
+    size_t size = 0;
+    const bool is_block = as_yaml_find_inside(outside, pair->value, 0, &place) &&
+                          place.line > pair->value->place.line;
+    AS_CLEANUP(as_free_p)
+    char *text = is_block ? copy_in_place(outside, pair->value, &place, &size) : NULL;
+    AS_CLEANUP(as_free_p)
+    char *file = as_xasprintf(text ? "%s" : "%s#data", as_yaml_get_file(outside));
+    if (as_yaml_parse_foreign(file, text ? text : pair->value->text,
+                              text ? size : pair->value->size, &ignored, &tree) == AS_YAML_FLAWED)
+        tree = as_yaml_free(tree);
+    as_diagnostics_deinit(&ignored);
+    return tree;
+}
+
+static void read_config_map(struct convert *convert, const struct raw_object *object,
+                            const struct as_yaml_node *node)
+{
+    const struct as_yaml_tree *outside = convert->loader.tree;
+    const struct as_yaml_node *data = object->data;
+    (void)node;
+    for (uint32_t i = 0; data && data->kind == AS_YAML_MAP && i < data->count; i++) {
+        const struct as_yaml_node *value = data->pairs[i].value;
+        if (value->kind != AS_YAML_SCALAR || !strstr(value->text, "ules:"))
+            continue; /* cannot be the adapter's */
+        struct as_yaml_tree *tree = parse_data(convert, &data->pairs[i]);
+        if (!tree)
+            continue;
+        convert->trees = as_xgrow(convert->trees, convert->tree_count, &convert->tree_capacity,
+                                  sizeof(struct as_yaml_tree *));
+        convert->trees[convert->tree_count++] = tree;
+        if (!adapter_is_configuration(as_yaml_get_root(tree)))
+            continue;
+        convert->loader.tree = tree;
+        adapter_read(convert, as_yaml_get_root(tree));
+        convert->loader.tree = outside;
+    }
+}
+
+static const struct object_kind {
+    const char *kind, *group; /* group: with the slash */
+    enum objects_turn turn;
+    read_fn *read;
+} object_kinds[] = {
+    {"HorizontalPodAutoscaler", "autoscaling/", OBJECTS_SCALED, hpa_convert},
+    {"ScaledObject", "keda.sh/", OBJECTS_SCALED, keda_convert},
+    {"ScaledJob", "keda.sh/", OBJECTS_SCALED, lose_job},
+    {"TriggerAuthentication", "keda.sh/", OBJECTS_SCALED, hint_credentials},
+    {"ClusterTriggerAuthentication", "keda.sh/", OBJECTS_SCALED, hint_credentials},
+    {"ConfigMap", "v1", OBJECTS_ADAPTER, read_config_map},
+};
+
+static const char *get_text(const struct as_yaml_node *node)
+{
+    return node && node->kind == AS_YAML_SCALAR ? node->text : "";
+}
+
+static const struct object_kind *find_kind(const struct as_yaml_node *node)
+{
+    const char *kind = get_text(as_yaml_find(node, "kind"));
+    const char *version = get_text(as_yaml_find(node, "apiVersion"));
+    for (size_t i = 0; i < AS_ARRAY_SIZE(object_kinds); i++) {
+        if (strcmp(object_kinds[i].kind, kind) == 0 &&
+            as_str_starts_with(version, object_kinds[i].group))
+            return &object_kinds[i];
+    }
+    return NULL;
+}
+
+static void read_object(struct convert *convert, const struct object_kind *kind,
+                        const struct as_yaml_node *node)
+{
+    const size_t errors = convert_count_errors(convert);
+    struct raw_object object = {.spec = NULL};
+    schema_parse(&convert->loader, &object_table, node, node, &object);
+    if (convert_count_errors(convert) > errors)
+        return;
+    if (++convert->object_count > AS_CONVERT_OBJECTS_MAX) {
+        if (convert->object_count == AS_CONVERT_OBJECTS_MAX + 1)
+            loader_report(&convert->loader, node, "more than %d objects: convert a part at a time",
+                          AS_CONVERT_OBJECTS_MAX);
+        return;
+    }
+    const struct as_yaml_node *name = object.meta.name;
+    const char *space = get_text(object.meta.name_space);
+    convert_begin(convert, "%s %.63s%s%.253s", object.kind, space, *space ? "/" : "",
+                  get_text(name));
+    if (name)
+        kind->read(convert, &object, node);
+    else
+        loader_report(&convert->loader, node, "it has no name");
+    convert->shown = "";
+}
+
+static void read_node(struct convert *convert, const struct as_yaml_node *node,
+                      enum objects_turn turn);
+
+static const struct as_yaml_node *make_text(struct convert *convert,
+                                            const struct as_yaml_node *place, const char *text)
+{
+    struct as_yaml_node *node = as_arena_alloc(&convert->arena, 1, sizeof(*node));
+    *node = (struct as_yaml_node){.kind = AS_YAML_SCALAR, .place = place->place};
+    node->text = text;
+    node->size = strlen(text);
+    return node;
+}
+
+/* The API server's own lists name kind and version once; kubectl's name those of each object. */
+static const struct as_yaml_node *add_kind(struct convert *convert, const struct as_yaml_node *list,
+                                           const struct as_yaml_node *item)
+{
+    const char *kind = get_text(as_yaml_find(list, "kind"));
+    const struct as_yaml_node *version = as_yaml_find(list, "apiVersion");
+    if (item->kind != AS_YAML_MAP || as_yaml_find(item, "kind") || strcmp(kind, "List") == 0 ||
+        !version || as_yaml_find(item, "apiVersion"))
+        return item;
+    struct as_yaml_pair *pairs = as_arena_alloc(&convert->arena, item->count + 2, sizeof(*pairs));
+    struct as_yaml_node *whole = as_arena_alloc(&convert->arena, 1, sizeof(*whole));
+    if (item->count > 0)
+        memcpy(pairs, item->pairs, item->count * sizeof(*pairs));
+    *whole = *item;
+    whole->pairs = pairs;
+    const char *own = convert_text(convert, "%.*s", (int)(strlen(kind) - strlen("List")), kind);
+    pairs[whole->count++] =
+        (struct as_yaml_pair){make_text(convert, item, "kind"), make_text(convert, item, own)};
+    pairs[whole->count++] = (struct as_yaml_pair){make_text(convert, item, "apiVersion"), version};
+    return whole;
+}
+
+static void read_items(struct convert *convert, const struct as_yaml_node *list,
+                       const struct as_yaml_node *items, enum objects_turn turn)
+{
+    for (uint32_t i = 0; items->kind == AS_YAML_LIST && i < items->count; i++)
+        read_node(convert, list ? add_kind(convert, list, items->items[i]) : items->items[i], turn);
+}
+
+/* A map without a kind: a configuration of a program. */
+static void read_configuration(struct convert *convert, const struct as_yaml_node *node,
+                               enum objects_turn turn)
+{
+    const struct as_yaml_node *groups = as_yaml_find(node, "node_groups");
+    convert->shown = "";
+    if (adapter_is_configuration(node)) {
+        if (turn == OBJECTS_ADAPTER)
+            adapter_read(convert, node);
+    } else if (groups) {
+        if (turn == OBJECTS_SCALED)
+            escalator_convert(convert, groups);
+    } else if (turn == OBJECTS_SCALED) {
+        as_yaml_report(
+            convert->loader.tree, node, AS_YAML_HIDE, convert->loader.diagnostics,
+            "expected an object of Kubernetes, prometheus-adapter's configuration "
+            "(`rules`, `externalRules`, `resourceRules`) or Escalator's (`node_groups`)");
+    }
+}
+
+static void read_node(struct convert *convert, const struct as_yaml_node *node,
+                      enum objects_turn turn)
+{
+    const struct as_yaml_node *items = as_yaml_find(node, "items");
+    const char *word = get_text(as_yaml_find(node, "kind"));
+    const size_t size = strlen(word);
+    if (as_yaml_is_null(node))
+        return;
+    if (items && size >= 4 && strcmp(word + size - 4, "List") == 0) {
+        read_items(convert, node, items, turn);
+        return;
+    }
+    if (!*word) {
+        read_configuration(convert, node, turn);
+        return;
+    }
+    const struct object_kind *kind = find_kind(node);
+    if (kind && kind->turn == turn)
+        read_object(convert, kind, node);
+    else if (!kind && turn == OBJECTS_SCALED)
+        convert->conversion->skipped_count++;
+}
+
+void objects_walk(struct convert *convert, const struct as_yaml_tree *tree, enum objects_turn turn)
+{
+    convert->loader.tree = tree;
+    read_items(convert, NULL, as_yaml_get_root(tree), turn);
+}

@@ -1,0 +1,220 @@
+/*
+ * What the readers of other formats and the writers of rule files share: the plan, which is a list
+ * of targets with their rules; and the loader, which also knows the conversion.
+ *
+ * Long because the plan's structs stand together.
+ */
+#ifndef ALERTSCALER_SRC_TOOLS_CONVERT_PRIVATE_H
+#define ALERTSCALER_SRC_TOOLS_CONVERT_PRIVATE_H
+
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/quantity.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/model/action.h>
+#include <alertscaler/model/bounds.h>
+#include <alertscaler/tools/convert.h>
+
+#include <alertscaler/doc/schema.h>
+
+/* --- the plan --- */
+
+/* A `track` rule. */
+struct plan_rule {
+    const char *name;  /* of the target, a dot, and what is measured */
+    const char *about; /* a comment: where it comes from */
+    enum as_goal goal;
+    int64_t milli; /* the goal in thousandths; of utilization: percent */
+    bool is_resource;
+    enum as_resource resource; /* of utilization, and with is_resource */
+    bool is_per_pod;
+    const char *pod_label; /* NULL: `pod` */
+    const char *query;     /* checked by promql_check */
+    struct as_fallback fallback;
+};
+
+/* Escalator's thresholds; -1: not given. */
+struct plan_group {
+    const char *group;                                      /* of the cloud */
+    int32_t full, slow_below, slow_by, fast_below, fast_by; /* percent, nodes */
+    bool starves;
+    bool is_default; /* also pods that select no nodes */
+    int64_t soft_us, hard_us, cooldown_us;
+    int64_t health_us;
+    int32_t newest, most;
+};
+
+struct plan_schedule {
+    const char *timezone;
+    unsigned days;     /* bit 0: Monday */
+    unsigned from, to; /* minutes of the day */
+    int32_t min;
+};
+#define PLAN_SCHEDULES_MAX 16
+
+#define PLAN_NO_TOLERANCE (-1)
+
+struct plan_target {
+    const char *name;           /* also of its files */
+    const char *kind;           /* "HorizontalPodAutoscaler" */
+    const char *label;          /* of the alert, with the object's name */
+    const char *space, *object; /* namespace (NULL: none) and name of the object */
+    const char *shown;          /* "HorizontalPodAutoscaler shop/web" */
+    const struct as_yaml_tree *tree;
+    const struct as_yaml_node *node; /* the object's name */
+    /* what is scaled; of a node group only `group` counts */
+    const char *api_version, *scaled_kind, *scaled; /* api_version NULL: the kind's own */
+    struct plan_group *group;
+    int32_t min, max;
+    int64_t tolerance_up, tolerance_down; /* thousandths of a percent */
+    bool has_behavior, is_old_behavior;   /* old: an HPA without `behavior` */
+    struct as_behavior behavior;
+    bool is_dry, is_incomplete; /* incomplete: dry until a person has looked */
+    struct plan_rule *rules;
+    size_t rule_count, rule_capacity;
+    struct plan_schedule schedules[PLAN_SCHEDULES_MAX];
+    size_t schedule_count;
+    struct {
+        size_t from, to;
+    } items; /* of the conversion: what is said of this object */
+};
+
+/* --- the conversion --- */
+
+struct adapter;
+
+struct convert {
+    struct loader loader; /* first: the tables' functions get it */
+    struct as_conversion *conversion;
+    struct as_arena arena; /* becomes the conversion's memory */
+    const char *name_space;
+    struct as_yaml_tree **trees;
+    size_t tree_count, tree_capacity;
+    struct adapter *adapter; /* NULL: none among the files */
+    struct plan_target **targets;
+    size_t target_count, target_capacity;
+    size_t object_count;
+    const char *server; /* the first Prometheus that a ScaledObject names */
+    const char *shown;  /* the object that is being read, for items */
+    size_t item_start;  /* its first item */
+    bool has_lost;      /* its sizes may be wrong */
+};
+
+static inline struct convert *convert_of(struct loader *loader)
+{
+    return (struct convert *)(void *)loader;
+}
+
+/* To learn whether something that was called reported an error. */
+static inline size_t convert_count_errors(const struct convert *convert)
+{
+    return convert->loader.diagnostics->count + convert->loader.diagnostics->more;
+}
+
+const char *convert_text(struct convert *convert, const char *format, ...) AS_PRINTF(2, 3);
+
+/* Names the object that is read from here on, for items: "HorizontalPodAutoscaler shop/web". */
+void convert_begin(struct convert *convert, const char *format, ...) AS_PRINTF(2, 3);
+
+/* Adds to the list of what is not carried over. lose: the sizes may be wrong without it, so the
+ * target is in dry run until a person has completed its rules; leave: they are right. */
+void convert_lose(struct convert *convert, const struct as_yaml_node *node, const char *format, ...)
+    AS_PRINTF(3, 4);
+void convert_leave(struct convert *convert, const struct as_yaml_node *node, const char *format,
+                   ...) AS_PRINTF(3, 4);
+/* Adds a hint: it is carried over, and something differs. */
+void convert_hint(struct convert *convert, const struct as_yaml_node *node, const char *format, ...)
+    AS_PRINTF(3, 4);
+
+/* `schema.other` of objects whose keys are not all known here: a key is not carried over. */
+bool convert_lose_key(struct loader *loader, const struct as_yaml_node *node,
+                      const struct as_yaml_pair *pair, void *object);
+/* The same for keys that say nothing about scaling. */
+bool convert_skip_key(struct loader *loader, const struct as_yaml_node *node,
+                      const struct as_yaml_pair *pair, void *object);
+
+/* --- objects of Kubernetes --- */
+
+struct raw_meta {
+    const struct as_yaml_node *name, *name_space; /* name_space NULL: none */
+    const struct as_yaml_node *annotations, *owners;
+};
+
+struct raw_object {
+    const char *api_version, *kind;
+    struct raw_meta meta;
+    const struct as_yaml_node *spec; /* NULL: none */
+    const struct as_yaml_node *data; /* of a ConfigMap */
+};
+
+struct raw_reference {
+    const char *api_version, *kind, *name;
+    const struct as_yaml_node *node;
+};
+
+extern const struct schema convert_reference;
+
+/* A target with the object's names, which are checked; NULL: an error was reported. `label` is that
+ * of the alert. */
+struct plan_target *object_start(struct convert *convert, const struct raw_object *object,
+                                 const char *label);
+/* Whether what is scaled is named in a way that a rule file can have; errors are reported. */
+bool object_refer(struct convert *convert, const struct raw_reference *reference,
+                  struct plan_target *target);
+/* Adds the target to the plan. */
+void object_finish(struct convert *convert, struct plan_target *target);
+struct plan_target *plan_target_new(struct convert *convert, const char *name,
+                                    const struct as_yaml_node *node);
+
+/* A rule of the target, named after `what`: its odd characters are replaced. */
+struct plan_rule *plan_add_rule(struct convert *convert, struct plan_target *target,
+                                const char *what);
+
+/* The names of a target's pods as a regular expression; ".+" if they are not known. */
+const char *plan_match_pods(struct convert *convert, const struct plan_target *target);
+
+/* A quantity above 0 in thousandths, rounded up as HPA does. False: an error was reported. */
+bool convert_parse_goal(struct convert *convert, const struct as_yaml_node *node,
+                        int64_t *milli_out);
+
+/* --- readers of formats: each adds a target, or reports --- */
+
+void hpa_convert(struct convert *convert, const struct raw_object *object,
+                 const struct as_yaml_node *node);
+void keda_convert(struct convert *convert, const struct raw_object *object,
+                  const struct as_yaml_node *node);
+void escalator_convert(struct convert *convert, const struct as_yaml_node *groups);
+
+/* prometheus-adapter's configuration: a map with `rules`, `externalRules` or `resourceRules`. */
+bool adapter_is_configuration(const struct as_yaml_node *node);
+void adapter_read(struct convert *convert, const struct as_yaml_node *node);
+
+/* HPA's `behavior`, and what it is without one (NULL). */
+void behavior_read(struct convert *convert, const struct as_yaml_node *node,
+                   const struct as_yaml_node *at, struct plan_target *target);
+
+/* --- PromQL --- */
+
+void promql_append_string(struct as_buf *out, const char *value); /* in quotes, escaped */
+void promql_append_escaped(struct as_buf *out, const char *value);
+/* A regular expression that matches exactly this text. */
+void promql_append_literal(struct as_buf *out, const char *value);
+bool promql_is_label(const char *text);
+bool promql_is_metric(const char *text);
+/* The query with `{{` escaped, so that nothing in it is a template; without white space around it.
+ * NULL: it cannot be a query, and *why_out says why. */
+const char *promql_protect(struct convert *convert, const char *query, const char **why_out);
+
+/* --- writers --- */
+
+void yaml_append_text(struct as_buf *out, const char *text); /* plain, or in quotes */
+void yaml_append_query(struct as_buf *out, const char *text, unsigned indent); /* or a block */
+void yaml_append_comment(struct as_buf *out, const char *text); /* what is not ASCII becomes `?` */
+void yaml_append_milli(struct as_buf *out, int64_t milli);      /* 1500: "1.5" */
+void yaml_append_labels(struct as_buf *out, const struct plan_target *target);
+
+void write_rules(const struct convert *convert, const struct plan_target *target,
+                 struct as_buf *out);
+void write_tests(const struct plan_target *target, struct as_buf *out);
+void write_alerts(struct plan_target *const *targets, size_t count, struct as_buf *out);
+
+#endif

@@ -1,0 +1,286 @@
+/*
+ * Runs all checks. A loaded rule set has no places, and only lint needs them: so each rule file is
+ * read again for them.
+ */
+#include "lint_private.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include <alertscaler/doc/schema.h>
+
+#define WORK_MAX ((size_t)100 * 1000 * 1000) /* in units of lint_cost: about ten seconds */
+
+int as_lint_new(const struct as_lint_sources *sources, struct as_diagnostics *diagnostics,
+                struct as_lint **lint_out)
+{
+    AS_CLEANUP(as_lint_free_p) struct as_lint *lint = as_xcalloc(1, sizeof(*lint));
+    int alertmanager = 0;
+    lint->sources.web_config_file = sources->web_config_file;
+    lint->sources.web = sources->web;
+    if (sources->alertmanager) {
+        lint->alertmanager = &lint->memory;
+        alertmanager = lint_alertmanager_load(sources->alertmanager, sources->route_prefix,
+                                              diagnostics, &lint->memory);
+    }
+    int prometheus = lint_prometheus_load(sources->prometheus_rules, sources->prometheus_rule_count,
+                                          diagnostics, &lint->prometheus);
+    int results[] = {alertmanager, prometheus};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(results); i++) {
+        if (results[i] < 0 && results[i] != -EINVAL && results[i] != -EFBIG)
+            return results[i];
+    }
+    if (alertmanager < 0 || prometheus < 0)
+        return AS_LINT_INVALID;
+    *lint_out = lint;
+    lint = NULL;
+    return AS_LINT_OK;
+}
+
+struct as_lint *as_lint_free(struct as_lint *lint)
+{
+    if (!lint)
+        return NULL;
+    lint_alertmanager_deinit(&lint->memory);
+    lint_prometheus_deinit(&lint->prometheus);
+    free(lint);
+    return NULL;
+}
+
+size_t as_lint_get_file_count(const struct as_lint *lint)
+{
+    return lint->prometheus.tree_count;
+}
+
+size_t as_lint_get_alert_count(const struct as_lint *lint)
+{
+    return lint->prometheus.alert_count;
+}
+
+bool lint_spend(struct lint_run *run, enum lint_cost cost)
+{
+    if (run->work == 0)
+        return false;
+    if (run->work > (size_t)cost) {
+        run->work -= (size_t)cost;
+        return true;
+    }
+    run->work = 0;
+    as_diagnostics_add(
+        run->diagnostics,
+        &(struct as_diagnostic){
+            .severity = AS_SEVERITY_WARNING,
+            .file = run->tree_count > 0 ? as_yaml_get_file(run->trees[0]) : run->config->path,
+            .message = "there are too many rules to compare all of them with each "
+                       "other and with all else: not everything was checked",
+        });
+    return false;
+}
+
+const struct as_yaml_node *lint_get_match(const struct lint_rule *rule)
+{
+    const struct as_yaml_node *key = schema_find_key(rule->node, "match");
+    return key ? key : rule->node;
+}
+
+/* A rule's matchers are in the order of its list. */
+const struct as_yaml_node *lint_get_matcher(const struct lint_rule *rule, size_t index)
+{
+    const struct as_yaml_node *list = as_yaml_find(rule->node, "match");
+    bool is_there = list && list->kind == AS_YAML_LIST && index < list->count;
+    return is_there ? list->items[index] : rule->node;
+}
+
+bool lint_takes_receiver(const struct lint_rule *rule, const char *receiver)
+{
+    for (size_t i = 0; i < rule->rule->receiver_count; i++) {
+        if (strcmp(rule->rule->receivers[i], receiver) == 0)
+            return true;
+    }
+    return rule->rule->receiver_count == 0;
+}
+
+const char *lint_print_place(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
+                             char text_out[LINT_PLACE_SIZE])
+{
+    snprintf(text_out, LINT_PLACE_SIZE, "%s:%u", as_yaml_get_file(tree), node->place.line);
+    return text_out;
+}
+
+void lint_warn(struct lint_run *run, const struct as_yaml_tree *tree,
+               const struct as_yaml_node *node, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    as_yaml_vreport(tree, node, AS_SEVERITY_WARNING, AS_YAML_SHOW, run->diagnostics, format,
+                    arguments);
+    va_end(arguments);
+}
+
+void lint_hint(struct lint_run *run, const struct as_yaml_tree *tree,
+               const struct as_yaml_node *node, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    as_yaml_vreport(tree, node, AS_SEVERITY_HINT, AS_YAML_SHOW, run->diagnostics, format,
+                    arguments);
+    va_end(arguments);
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+void lint_warn_alertmanager(struct lint_run *run, const struct as_yaml_node *node,
+                            const char *format, ...)
+{
+    const struct lint_alertmanager *alertmanager = run->lint->alertmanager;
+    bool is_secret = alertmanager->secret_count > 0 &&
+                     bsearch(&node->place.line, alertmanager->secret_lines,
+                             alertmanager->secret_count, sizeof(uint32_t), compare_lines);
+    va_list arguments;
+    va_start(arguments, format);
+    as_yaml_vreport(alertmanager->tree, node, AS_SEVERITY_WARNING,
+                    is_secret ? AS_YAML_HIDE : AS_YAML_SHOW, run->diagnostics, format, arguments);
+    va_end(arguments);
+}
+
+struct place {
+    const struct as_yaml_tree *tree;
+    const struct as_yaml_node *node;
+};
+
+struct places { /* in the order of the rule set */
+    struct place *targets, *rules;
+    size_t target_count, target_capacity, rule_count, rule_capacity;
+};
+
+static void find_places(const struct as_yaml_tree *tree, struct places *places)
+{
+    const struct as_yaml_node *root = as_yaml_get_root(tree);
+    const struct as_yaml_node *targets = as_yaml_find(root, "targets");
+    const struct as_yaml_node *rules = as_yaml_find(root, "rules");
+    for (uint32_t i = 0; targets && targets->kind == AS_YAML_MAP && i < targets->count; i++) {
+        places->targets = as_xgrow(places->targets, places->target_count, &places->target_capacity,
+                                   sizeof(*places->targets));
+        places->targets[places->target_count++] = (struct place){tree, targets->pairs[i].value};
+    }
+    for (uint32_t i = 0; rules && rules->kind == AS_YAML_LIST && i < rules->count; i++) {
+        places->rules = as_xgrow(places->rules, places->rule_count, &places->rule_capacity,
+                                 sizeof(*places->rules));
+        places->rules[places->rule_count++] = (struct place){tree, rules->items[i]};
+    }
+}
+
+/* Whether the files are unchanged since loading. */
+static bool is_unchanged(const struct as_ruleset *ruleset, const struct places *places)
+{
+    bool is_same =
+        places->target_count == ruleset->target_count && places->rule_count == ruleset->rule_count;
+    for (size_t i = 0; is_same && i < ruleset->rule_count; i++) {
+        const struct as_yaml_node *name = as_yaml_find(places->rules[i].node, "name");
+        is_same =
+            name && name->kind == AS_YAML_SCALAR && strcmp(name->text, ruleset->rules[i].name) == 0;
+    }
+    return is_same;
+}
+
+static void add_rules(struct lint_run *run, const struct places *places)
+{
+    const struct as_ruleset *ruleset = run->config->ruleset;
+    run->rules = as_xcalloc(places->rule_count + 1, sizeof(*run->rules));
+    for (size_t i = 0; i < places->rule_count; i++) {
+        const struct as_rule *rule = &ruleset->rules[i];
+        if (!rule->enabled)
+            continue;
+        run->rules[run->rule_count++] = (struct lint_rule){
+            .rule = rule,
+            .target = &ruleset->targets[rule->target],
+            .tree = places->rules[i].tree,
+            .node = places->rules[i].node,
+            .target_tree = places->targets[rule->target].tree,
+            .target_node = places->targets[rule->target].node,
+        };
+    }
+}
+
+/* The watchdog's alert must reach us like the alerts of rules. */
+static void add_watchdog(struct lint_run *run)
+{
+    const struct as_receiver_settings *settings = &run->config->settings.receiver;
+    const struct as_yaml_node *root =
+        run->settings_tree ? as_yaml_get_root(run->settings_tree) : NULL;
+    const struct as_yaml_node *node = as_yaml_find(as_yaml_find(root, "receiver"), "watchdog");
+    if (settings->watchdog_count == 0 || !node)
+        return;
+    run->watchdog_rule = (struct as_rule){
+        .matchers = settings->watchdog,
+        .matcher_count = settings->watchdog_count,
+    };
+    run->watchdog = (struct lint_rule){
+        .rule = &run->watchdog_rule,
+        .tree = run->settings_tree,
+        .node = node,
+    };
+}
+
+static bool load_trees(struct lint_run *run)
+{
+    const struct as_config *config = run->config;
+    run->trees = as_xcalloc(config->rule_file_count + 1, sizeof(struct as_yaml_tree *));
+    for (size_t i = 0; i < config->rule_file_count; i++) {
+        int status = as_yaml_load(config->rule_files[i], run->diagnostics, &run->trees[i]);
+        if (status < 0)
+            return false;
+        run->tree_count++;
+    }
+    if (*config->path)
+        return as_yaml_load(config->path, run->diagnostics, &run->settings_tree) >= 0;
+    return true;
+}
+
+void as_lint_check(const struct as_lint *lint, const struct as_config *config,
+                   struct as_diagnostics *diagnostics)
+{
+    struct lint_run run = {
+        .lint = lint,
+        .config = config,
+        .diagnostics = diagnostics,
+        .work = WORK_MAX,
+    };
+    struct places places = {.targets = NULL};
+    bool is_loaded = load_trees(&run);
+    for (size_t i = 0; i < run.tree_count; i++)
+        find_places(run.trees[i], &places);
+    if (is_loaded && is_unchanged(config->ruleset, &places)) {
+        add_rules(&run, &places);
+        add_watchdog(&run);
+        lint_check_credentials(&run);
+        lint_check_rules(&run);
+        lint_check_fields(&run);
+        lint_check_approvals(&run);
+        lint_check_alerts(&run);
+        lint_check_routes(&run);
+    } else if (is_loaded) {
+        as_diagnostics_add(diagnostics,
+                           &(struct as_diagnostic){
+                               .file = run.tree_count > 0 ? as_yaml_get_file(run.trees[0]) : "",
+                               .message = "the rule files have changed while they were checked",
+                           });
+    }
+    for (size_t i = 0; i < run.tree_count; i++)
+        as_yaml_free(run.trees[i]);
+    as_yaml_free(run.settings_tree);
+    free(run.trees);
+    free(run.rules);
+    free(places.targets);
+    free(places.rules);
+}

@@ -1,0 +1,371 @@
+/*
+ * Reads alertmanager.yml. Ignores silently what it does not understand: amtool checks whether the
+ * file is correct. A matcher that is not understood makes its route unclear; then nothing is
+ * concluded from what it would refuse.
+ */
+#include "lint_alertmanager.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/doc/yaml_input.h>
+
+#include <alertscaler/doc/schema.h>
+
+#define GROUP_INTERVAL_DEFAULT  (5 * AS_US_PER_MIN)
+#define REPEAT_INTERVAL_DEFAULT (4 * AS_US_PER_H)
+
+static const char *get_text(const struct as_yaml_node *node)
+{
+    return node && node->kind == AS_YAML_SCALAR && !as_yaml_is_null(node) ? node->text : NULL;
+}
+
+static bool is_true(const struct as_yaml_node *node)
+{
+    static const char *const words[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
+                                        "on",   "On",   "ON",   "y",   "Y"};
+    for (size_t i = 0; node && node->kind == AS_YAML_SCALAR && i < AS_ARRAY_SIZE(words); i++) {
+        if (strcmp(words[i], node->text) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Lines that may hold a secret: credentials that a client sends, and addresses that are secrets. */
+
+static bool is_secret_key(const char *key, const char *value)
+{
+    static const char *const parts[] = {"password", "secret", "token", "key", "api_url"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(parts); i++) {
+        if (strstr(key, parts[i]))
+            return true;
+    }
+    return strstr(key, "url") && (strchr(value, '@') || strstr(key, "webhook"));
+}
+
+static void add_secret(struct lint_alertmanager *out, const struct as_yaml_node *node)
+{
+    out->secret_lines = as_xgrow(out->secret_lines, out->secret_count, &out->secret_capacity,
+                                 sizeof(*out->secret_lines));
+    out->secret_lines[out->secret_count++] = node->place.line;
+}
+
+static void find_secrets(struct lint_alertmanager *out, const struct as_yaml_node *node,
+                         const char *key, bool is_in_secret)
+{
+    is_in_secret =
+        is_in_secret || strcmp(key, "http_config") == 0 || strcmp(key, "httpConfig") == 0;
+    if (node->kind == AS_YAML_SCALAR && (is_in_secret || is_secret_key(key, node->text)))
+        add_secret(out, node);
+    for (uint32_t i = 0; node->kind == AS_YAML_LIST && i < node->count; i++)
+        find_secrets(out, node->items[i], key, is_in_secret);
+    for (uint32_t i = 0; node->kind == AS_YAML_MAP && i < node->count; i++)
+        find_secrets(out, node->pairs[i].value, node->pairs[i].key->text, is_in_secret);
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Receivers */
+
+static enum lint_url classify_url(const char *url, const char *path)
+{
+    bool is_template = strstr(url, "{{") != NULL;
+    const char *host = strstr(url, "://");
+    const char *rest = host ? strpbrk(host + 3, "/?#") : NULL;
+    if (is_template)
+        return strstr(url, path) ? LINT_URL_OURS : LINT_URL_UNKNOWN;
+    if (!rest || !as_str_starts_with(rest, path))
+        return LINT_URL_OTHER;
+    return strchr("/?#", rest[strlen(path)]) ? LINT_URL_OURS : LINT_URL_OTHER;
+}
+
+static void read_webhooks(struct lint_alertmanager *out, struct lint_receiver *receiver,
+                          const struct as_yaml_node *list)
+{
+    if (!list || list->kind != AS_YAML_LIST)
+        return;
+    receiver->webhooks = as_arena_alloc(&out->arena, list->count, sizeof(*receiver->webhooks));
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct as_yaml_node *url = as_yaml_find(list->items[i], "url");
+        const struct as_yaml_node *file =
+            as_yaml_find(list->items[i], out->object_name ? "urlSecret" : "url_file");
+        enum lint_url kind = get_text(url) ? classify_url(url->text, out->webhook) : LINT_URL_OTHER;
+        if (kind == LINT_URL_OURS)
+            receiver->webhooks[receiver->webhook_count++] = list->items[i];
+        else if (kind == LINT_URL_UNKNOWN)
+            receiver->unknown = url;
+        else if (!get_text(url) && (get_text(file) || (file && out->object_name)))
+            receiver->unknown = file;
+    }
+}
+
+/* Of any kind: `slack_configs`, `email_configs`, ... */
+static bool has_others(const struct lint_receiver *receiver, const struct as_yaml_node *map)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < map->count; i++) {
+        const struct as_yaml_node *list = map->pairs[i].value;
+        const char *key = map->pairs[i].key->text;
+        if ((strstr(key, "_configs") || strstr(key, "Configs")) && list->kind == AS_YAML_LIST)
+            count += list->count;
+    }
+    return count > receiver->webhook_count;
+}
+
+static void read_receivers(struct lint_alertmanager *out, const struct as_yaml_node *list)
+{
+    for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
+        const struct as_yaml_node *name = as_yaml_find(list->items[i], "name");
+        const char *whole = get_text(name) ? lint_name_receiver(out, name->text) : NULL;
+        if (!whole || lint_find_receiver(out, whole))
+            continue;
+        struct lint_receiver *receiver = as_arena_alloc(&out->arena, 1, sizeof(*receiver));
+        receiver->name = whole;
+        receiver->name_node = name;
+        read_webhooks(out, receiver, lint_find(out, list->items[i], "webhook_configs"));
+        receiver->has_others = has_others(receiver, list->items[i]);
+        HASH_ADD_KEYPTR(hh, out->receivers, receiver->name, strlen(receiver->name), receiver);
+    }
+}
+
+struct lint_receiver *lint_find_receiver(const struct lint_alertmanager *alertmanager,
+                                         const char *name)
+{
+    struct lint_receiver *receiver = NULL;
+    HASH_FIND_STR(alertmanager->receivers, name, receiver);
+    return receiver;
+}
+
+bool lint_is_ours(const struct lint_receiver *receiver)
+{
+    return receiver && receiver->webhook_count > 0;
+}
+
+bool lint_may_be_ours(const struct lint_receiver *receiver)
+{
+    return receiver && (receiver->webhook_count > 0 || receiver->unknown);
+}
+
+/* Routes */
+
+static void add_matcher(struct lint_route *route, size_t *capacity_io, const char *name,
+                        const char *value, enum as_matcher_op op)
+{
+    struct as_matcher matcher = {.op = op};
+    const bool is_regex = op == AS_MATCHER_REGEX || op == AS_MATCHER_NOT_REGEX;
+    if (is_regex && as_regex_new(value, &matcher.regex, NULL) < 0) {
+        route->is_unclear = true;
+        return;
+    }
+    matcher.name = as_xstrdup(name);
+    matcher.value = as_xstrdup(value);
+    route->matchers = as_xgrow(route->matchers, route->matcher_count, capacity_io, sizeof(matcher));
+    route->matchers[route->matcher_count++] = matcher;
+}
+
+static void read_matcher_map(struct lint_route *route, size_t *capacity_io, const char *key,
+                             enum as_matcher_op op)
+{
+    const struct as_yaml_node *map = as_yaml_find(route->node, key);
+    for (uint32_t i = 0; map && map->kind == AS_YAML_MAP && i < map->count; i++) {
+        const struct as_yaml_node *value = map->pairs[i].value;
+        if (value->kind == AS_YAML_SCALAR)
+            add_matcher(route, capacity_io, map->pairs[i].key->text,
+                        as_yaml_is_null(value) ? "" : value->text, op);
+        else
+            route->is_unclear = true;
+    }
+    route->is_unclear = route->is_unclear || (map && map->kind == AS_YAML_LIST);
+}
+
+/* One of an AlertmanagerConfig: {name: ..., value: ..., matchType: =~}, formerly regex: true. */
+static void read_object_matcher(struct lint_route *route, size_t *capacity_io,
+                                const struct as_yaml_node *item)
+{
+    static const struct {
+        const char *word;
+        enum as_matcher_op op;
+    } rows[] = {{"=", AS_MATCHER_EQUAL},
+                {"!=", AS_MATCHER_NOT_EQUAL},
+                {"=~", AS_MATCHER_REGEX},
+                {"!~", AS_MATCHER_NOT_REGEX}};
+    const char *name = get_text(as_yaml_find(item, "name"));
+    const struct as_yaml_node *value = as_yaml_find(item, "value");
+    const char *type = get_text(as_yaml_find(item, "matchType"));
+    if (!type)
+        type = is_true(as_yaml_find(item, "regex")) ? "=~" : "=";
+    for (size_t i = 0; name && i < AS_ARRAY_SIZE(rows); i++) {
+        if (strcmp(rows[i].word, type) == 0) {
+            add_matcher(route, capacity_io, name, get_text(value) ? value->text : "", rows[i].op);
+            return;
+        }
+    }
+    route->is_unclear = true;
+}
+
+static void read_matchers(struct lint_route *route)
+{
+    const struct as_yaml_node *list = as_yaml_find(route->node, "matchers");
+    size_t capacity = 0;
+    for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
+        const struct as_yaml_node *item = list->items[i];
+        if (item->kind == AS_YAML_MAP)
+            read_object_matcher(route, &capacity, item);
+        else if (item->kind != AS_YAML_SCALAR ||
+                 !lint_parse_matchers(item->text, &route->matchers, &route->matcher_count,
+                                      &capacity))
+            route->is_unclear = true;
+    }
+    if (list && list->kind != AS_YAML_LIST && !as_yaml_is_null(list))
+        route->is_unclear = true;
+    read_matcher_map(route, &capacity, "match", AS_MATCHER_EQUAL);
+    read_matcher_map(route, &capacity, "match_re", AS_MATCHER_REGEX);
+}
+
+static void read_interval(const struct lint_alertmanager *out, const struct lint_route *route,
+                          const char *key, struct lint_interval *interval)
+{
+    const struct as_yaml_node *node = lint_find(out, route->node, key);
+    int64_t us = 0;
+    if (get_text(node) && as_duration_parse(node->text, &us, NULL) == 0)
+        *interval = (struct lint_interval){us, node};
+}
+
+/* An empty list counts as absent, as in Alertmanager. */
+static void read_group_by(const struct lint_alertmanager *out, struct lint_route *route)
+{
+    const char *key = out->object_name ? "groupBy" : "group_by";
+    const struct as_yaml_node *list = as_yaml_find(route->node, key);
+    if (!list || list->kind != AS_YAML_LIST || list->count == 0)
+        return;
+    route->group_list = list;
+    route->group_key = schema_find_key(route->node, key);
+}
+
+static struct lint_route *add_route(struct lint_alertmanager *out, const struct as_yaml_node *node,
+                                    const struct lint_route *parent)
+{
+    struct lint_route *route = as_arena_alloc(&out->arena, 1, sizeof(*route));
+    const struct as_yaml_node *receiver = as_yaml_find(node, "receiver");
+    if (parent)
+        *route = (struct lint_route){
+            .receiver = parent->receiver,
+            .group_key = parent->group_key,
+            .group_list = parent->group_list,
+            .group_interval = parent->group_interval,
+            .repeat_interval = parent->repeat_interval,
+        };
+    else
+        *route = (struct lint_route){
+            .group_interval = {GROUP_INTERVAL_DEFAULT, NULL},
+            .repeat_interval = {REPEAT_INTERVAL_DEFAULT, NULL},
+        };
+    route->parent = parent;
+    route->node = node;
+    route->place = get_text(receiver) ? receiver : node;
+    if (get_text(receiver))
+        route->receiver = lint_find_receiver(out, lint_name_receiver(out, receiver->text));
+    route->continues = is_true(as_yaml_find(node, "continue"));
+    read_matchers(route);
+    read_group_by(out, route);
+    read_interval(out, route, "group_interval", &route->group_interval);
+    read_interval(out, route, "repeat_interval", &route->repeat_interval);
+    out->routes = as_xgrow(out->routes, out->route_count, &out->route_capacity, sizeof(route));
+    out->routes[out->route_count++] = route;
+    return route;
+}
+
+/* Recursion is as deep as the file, which is bounded. */
+static struct lint_route *read_routes(struct lint_alertmanager *out,
+                                      const struct as_yaml_node *node,
+                                      const struct lint_route *parent)
+{
+    struct lint_route *route = add_route(out, node, parent);
+    const struct as_yaml_node *list = as_yaml_find(node, "routes");
+    for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
+        if (list->items[i]->kind != AS_YAML_MAP)
+            continue;
+        struct lint_route *child = read_routes(out, list->items[i], route);
+        child->elder = route->youngest;
+        route->youngest = child;
+    }
+    return route;
+}
+
+/* The operator's root route is not in the object, and takes no alert from us. */
+static void read_object_routes(struct lint_alertmanager *out, const struct as_yaml_node *node)
+{
+    struct lint_route *root = as_arena_alloc(&out->arena, 1, sizeof(*root));
+    *root = (struct lint_route){.node = as_yaml_get_root(out->tree),
+                                .place = node,
+                                .group_interval = {GROUP_INTERVAL_DEFAULT, NULL},
+                                .repeat_interval = {REPEAT_INTERVAL_DEFAULT, NULL}};
+    out->routes = as_xgrow(out->routes, out->route_count, &out->route_capacity, sizeof(root));
+    out->routes[out->route_count++] = root;
+    struct lint_route *route = read_routes(out, node, root);
+    size_t capacity = route->matcher_count;
+    route->continues = true;
+    add_matcher(route, &capacity, "namespace", out->object_namespace, AS_MATCHER_EQUAL);
+    root->youngest = route;
+}
+
+int lint_alertmanager_load(const char *path, const char *prefix, struct as_diagnostics *diagnostics,
+                           struct lint_alertmanager *out)
+{
+    *out = (struct lint_alertmanager){.tree = NULL};
+    prefix = prefix ? prefix : "";
+    const size_t size = strlen(prefix) + sizeof("/webhook");
+    char *webhook = as_arena_alloc_raw(&out->arena, size);
+    (void)snprintf(webhook, size, "%s/webhook", prefix);
+    out->webhook = webhook;
+    int status = as_yaml_input_load_foreign(path, diagnostics, &out->tree);
+    if (status < 0)
+        return status;
+    const struct as_yaml_node *root = lint_find_spec(out, diagnostics);
+    if (!root)
+        return -EINVAL;
+    const struct as_yaml_node *route = as_yaml_find(root, "route");
+    const struct as_yaml_node *receivers = as_yaml_find(root, "receivers");
+    if (status == AS_YAML_OK && (!route || route->kind != AS_YAML_MAP))
+        as_yaml_report(out->tree, route ? route : root, AS_YAML_HIDE, diagnostics,
+                       "this is no configuration of Alertmanager: it has no map `route`");
+    else if (status == AS_YAML_OK && (!receivers || receivers->kind != AS_YAML_LIST))
+        as_yaml_report(out->tree, receivers ? receivers : root, AS_YAML_HIDE, diagnostics,
+                       "this is no configuration of Alertmanager: it has no list `receivers`");
+    if (!route || route->kind != AS_YAML_MAP || !receivers || receivers->kind != AS_YAML_LIST)
+        return -EINVAL;
+    read_receivers(out, receivers);
+    out->receivers_key = schema_find_key(root, "receivers");
+    if (out->object_name)
+        read_object_routes(out, route);
+    else
+        read_routes(out, route, NULL);
+    find_secrets(out, root, "", false);
+    if (out->secret_count > 0)
+        qsort(out->secret_lines, out->secret_count, sizeof(*out->secret_lines), compare_lines);
+    return status == AS_YAML_OK ? 0 : -EINVAL;
+}
+
+void lint_alertmanager_deinit(struct lint_alertmanager *alertmanager)
+{
+    for (size_t i = 0; i < alertmanager->route_count; i++) {
+        struct lint_route *route = alertmanager->routes[i];
+        for (size_t k = 0; k < route->matcher_count; k++)
+            as_matcher_deinit(&route->matchers[k]);
+        free(route->matchers);
+    }
+    HASH_CLEAR(hh, alertmanager->receivers);
+    free(alertmanager->routes);
+    free(alertmanager->secret_lines);
+    as_arena_deinit(&alertmanager->arena);
+    as_yaml_free(alertmanager->tree);
+    *alertmanager = (struct lint_alertmanager){.tree = NULL};
+}

@@ -1,0 +1,148 @@
+/*
+ * What the files of the API share.
+ *
+ *   api.c            the short answers
+ *   api_reply.c      JSON answers: success, lists with an end
+ *   api_parameters.c the query string
+ *   api_targets.c    targets, and the status as a whole
+ *   api_rules.c      rules
+ *   api_incidents.c  incidents
+ *   api_decisions.c  decisions: kept and answered
+ *   api_failures.c   why targets failed: kept
+ */
+#ifndef ALERTSCALER_SRC_UI_API_PRIVATE_H
+#define ALERTSCALER_SRC_UI_API_PRIVATE_H
+
+#include <bsd/sys/queue.h>
+
+#include <event2/keyvalq_struct.h>
+#include <uthash.h>
+
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/random.h>
+#include <alertscaler/base/unit.h>
+#include <alertscaler/doc/json_writer.h>
+#include <alertscaler/ui/api.h>
+
+#include "api_answers.h"
+#include <alertscaler/auth/reply.h>
+#include <alertscaler/ui/history.h>
+
+#define API_BODY_MAX  ((size_t)16 * 1024 * 1024)
+#define API_LIMIT_MAX 1000000
+
+#define DECISIONS_MAX        1000
+#define DECISIONS_BYTES_MAX  ((size_t)16 * 1024 * 1024) /* of their records */
+#define DECISION_BYTES_MAX   ((size_t)1024 * 1024)      /* a longer record is not kept */
+#define DECISION_ACTIONS_MAX ((size_t)8 * 1024)         /* bytes of the actions after it */
+
+struct kept_decision {
+    TAILQ_ENTRY(kept_decision) next;
+    char id[AS_ULID_SIZE];
+    as_wall_time at;
+    char *target, *target_name;
+    char *rule; /* NULL: none won */
+    enum as_reason reason;
+    enum as_direction direction;
+    int32_t replicas, desired;
+    bool has_would;
+    int32_t would;
+    char unit[AS_UNIT_SIZE]; /* of the sizes; "": none */
+    char *record;            /* JSON, as in the action log; NULL: too long */
+    size_t record_size;
+    char pool_decision[AS_ULID_SIZE]; /* that it carries out; or "" */
+    struct as_buf actions;            /* records of what followed, a line each; the first ones */
+};
+TAILQ_HEAD(kept_decision_list, kept_decision);
+
+#define FAILURES_MAX      1000
+#define FAILURE_BYTES_MAX 1024
+
+struct kept_failure {
+    UT_hash_handle hh;
+    char *target, *text;
+};
+
+struct as_api {
+    struct as_api_config config;
+    char *instance;
+    struct kept_decision_list decisions; /* the newest first */
+    size_t decision_count, decision_bytes;
+    struct kept_failure *failures; /* by target; oldest first */
+    struct as_history *history;
+    struct as_buf body; /* of the present answer */
+};
+
+struct api_request {
+    struct as_api *api;
+    struct as_http_exchange *exchange;
+    const char *who;                /* the asking credential's name */
+    const char *rest;               /* the path's part that matched `*` */
+    const struct as_api_note *note; /* of a form; NULL: none */
+    struct as_view view;
+    struct evkeyvalq parameters;
+    struct as_json_writer json;
+    bool has_form; /* of a page: it must not refresh */
+    bool is_open;  /* of a page: for everybody */
+    bool stays;    /* of a page: offers no refreshing */
+};
+
+/* api_reply.c */
+
+/* Writes {"status":"success","data": and the caller then writes the value to request->json. */
+void api_begin(struct api_request *request);
+void api_end(struct api_request *request); /* sends it too */
+void api_reply_body(struct api_request *request, int status, const char *content_type,
+                    const char *headers);
+
+/* A list as `data`: at its limit, or if the answer would be too long, it ends with a warning. */
+struct api_list {
+    struct api_request *request;
+    size_t limit, count;
+    bool is_cut;
+    struct as_json_writer before; /* the present item */
+    size_t size_before;
+};
+void api_list_begin(struct api_list *list, struct api_request *request, size_t limit);
+bool api_list_begin_item(struct api_list *list) AS_MUST_USE; /* false: write no more */
+void api_list_end_item(struct api_list *list);
+void api_list_end(struct api_list *list); /* sends it too */
+
+void api_write_time(struct api_request *request, const char *key, as_wall_time time);
+void api_write_moment(struct api_request *request, const char *key, struct as_moment moment);
+/* An object with who, reason, since, until and kill_switch; null if not paused. */
+void api_write_pause(struct api_request *request, const struct as_pause_view *pause);
+void api_write_size(struct api_request *request, const char *key, bool has_size, int32_t size);
+void api_write_text(struct api_request *request, const char *key, const char *text); /* or null */
+
+/* api_targets.c: calls `each` for the target with this name, or with this id in any spelling;
+ * false: there is none. Targets of one template have no name of their own. */
+bool api_visit_target(const struct api_request *request, const char *wanted,
+                      as_target_visit_fn *each, void *context) AS_MUST_USE;
+
+/* api_rules.c: as in the rule file, but for the order. */
+void api_print_matcher(const struct as_matcher *matcher, struct as_buf *out);
+void api_write_action(struct as_json_writer *json, const struct as_rule *rule);
+
+/* api_parameters.c: 0, or -EINVAL with an error for the client. */
+int api_parameters_parse(struct api_request *request, struct as_error *error) AS_MUST_USE;
+void api_parameters_deinit(struct api_request *request);
+const char *api_parameter_find(const struct api_request *request, const char *name); /* "": NULL */
+int api_parameter_get_limit(const struct api_request *request, size_t fallback, size_t *limit_out,
+                            struct as_error *error) AS_MUST_USE;
+int api_parameter_get_time(const struct api_request *request, const char *name,
+                           as_maybe_time *time_out, struct as_error *error) AS_MUST_USE;
+/* request->rest, percent-decoded, for free(); NULL if malformed. */
+char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
+
+void api_keep_decision(struct as_api *api, const struct as_decision_record *record);
+void api_keep_action(struct as_api *api, const struct as_action_record *record, as_wall_time now);
+struct kept_decision *api_decision_free(struct kept_decision *decision);
+
+const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */
+
+void api_keep_failure(struct as_api *api, const struct as_action_record *record);
+const char *api_find_failure(const struct as_api *api, const char *target); /* or NULL */
+void api_free_failures(struct as_api *api);
+
+#endif

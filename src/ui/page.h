@@ -1,0 +1,127 @@
+/*
+ * The pages for people: what they share. A page is one document without scripts and without
+ * resources of others, for light and dark, from 360 pixels on. docs/page.md describes the pages.
+ *
+ *     page_begin(request, &(struct page_head){.title = "Incidents", .place = PAGE_INCIDENTS});
+ *     ... html_text(page_get_out(request), ...);
+ *     page_end(request, 200);
+ *
+ * A page changes nothing. A page with a form that changes something says so (`has_form`): it offers
+ * no refreshing, which would take away what is being typed.
+ */
+#ifndef ALERTSCALER_SRC_UI_PAGE_H
+#define ALERTSCALER_SRC_UI_PAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/model/reason.h>
+
+#include "api_private.h"
+#include "html.h"
+
+enum page_place { PAGE_TARGETS, PAGE_INCIDENTS, PAGE_RULES, PAGE_ELSEWHERE }; /* as in the menu */
+
+struct page_head {
+    const char *title; /* from anywhere */
+    enum page_place place;
+    bool has_form;
+    bool stays;           /* offers no refreshing */
+    bool is_open;         /* for everybody: nothing of the replica is in it */
+    const char *leads_to; /* goes on to this path at once; NULL: stays */
+};
+
+/* Up to the page's heading, with the replica's state and the pause of all targets. */
+void page_begin(struct api_request *request, const struct page_head *head);
+/* Ends the page, and answers with it. */
+void page_end(struct api_request *request, int status);
+static inline struct as_buf *page_get_out(const struct api_request *request)
+{
+    return &request->api->body;
+}
+
+/* Begins a part of the page, with its heading. Parts need no end. */
+void page_part(const struct api_request *request, const char *title);
+/* A whole page that says why there is nothing to show; `format` gives one sentence. */
+void page_refuse(struct api_request *request, int status, const char *title, const char *format,
+                 ...) AS_PRINTF(4, 5);
+/* False after answering that another replica has targets, incidents and decisions. */
+bool page_has_engine(struct api_request *request) AS_MUST_USE;
+
+/* What the asking credential's `rules` and `targets` leave of what is there. */
+bool page_may_see_target(const struct api_request *request, const char *name, const char *id);
+bool page_may_see_rule(const struct api_request *request, const char *rule, const char *target_name,
+                       const char *target_id);
+
+/* page_orders.c: the forms of orders, for who may give them; target NULL: on all targets at once. A page
+ * that refreshes has none of them; others have `has_form`. */
+bool page_has_orders(const struct api_request *request, const struct as_target_view *target);
+void page_print_orders(const struct api_request *request, const struct as_target_view *target);
+struct page_order {
+    const char *place; /* before the order's word: "", "/targets/...", "/approvals/..." */
+    const char *word, *title;
+    const char *fields; /* markup, before the reason */
+    bool needs_reason;
+};
+/* A form that opens by a click on its title. Nothing if no request could have its path. */
+void page_print_order(const struct api_request *request, const struct page_order *order);
+/* page_held.c: contended targets and rules that did not help, of all targets and of one. */
+void page_print_held(struct api_request *request);
+void page_print_held_of(const struct api_request *request, const struct as_target_view *target);
+bool page_is_held(const struct api_request *request, const struct as_target_view *target);
+/* Begins a form to a path of ours, with the seal that it needs. */
+void page_begin_form(const struct api_request *request, const char *path);
+/* Appends the query string that lets a page show the result of an order, and shows it. */
+void page_append_result(const struct as_http_exchange *exchange, bool is_done, const char *text,
+                        struct as_buf *url);
+void page_print_result(const struct api_request *request);
+
+/* page_approval_rows.c: what waits for a person, with forms to answer it for who may; target NULL: of
+ * all. Nothing if nothing waits. */
+bool page_has_answers(const struct api_request *request); /* forms, of any target */
+void page_print_approvals(const struct api_request *request, const struct as_target_view *target);
+
+/* page_words.c: in the words of people */
+void page_print_span(struct as_buf *out, int64_t us); /* "12 s", "5 min", "3 h", "2 d" */
+void page_print_ago(const struct api_request *request, as_wall_time at); /* with the time itself */
+/* "10 (10Gi) → 12 (12Gi)" */
+void page_print_change(struct as_buf *out, const char *unit, int32_t from, int32_t to);
+void page_print_time(const struct api_request *request,
+                     as_wall_time at);                             /* "2026-11-20 14:03:12" */
+void page_print_reason(struct as_buf *out, enum as_reason reason); /* its word and its meaning */
+void page_print_pause(const struct api_request *request, const struct as_pause_view *pause);
+/* One of the facts in <dl class="facts">: a title, then what the caller writes. */
+void page_fact_begin(struct as_buf *out, const char *title);
+void page_fact_end(struct as_buf *out);
+void page_print_pill(struct as_buf *out, const char *class, const char *text); /* good, warn, bad */
+/* What stands before each path of ours: "", or the path of --web.external-url. */
+const char *page_root(const struct api_request *request);
+/* html_link to a path of ours. */
+void page_link(const struct api_request *request, struct as_buf *out, const char *path,
+               const char *rest, const char *text);
+/* The name, and the end of the id where it is of a template. */
+void page_link_target(const struct api_request *request, struct as_buf *out, const char *id,
+                      const char *name);
+void page_link_rule(const struct api_request *request, struct as_buf *out, const char *rule);
+/* The latest decisions as a table; `target`: of this id; NULL: of all. */
+void page_print_decisions(const struct api_request *request, const char *target, size_t limit);
+
+/* Of a long list, the rows that the parameter `page` asks for. */
+struct page_slice {
+    size_t from, to; /* rows, from 0; `to` is behind the last */
+    size_t total, size;
+};
+struct page_slice page_slice_get(const struct api_request *request, size_t total, size_t size);
+/* Links to the rows before and behind. */
+void page_slice_print(const struct api_request *request, const struct page_slice *slice,
+                      const char *path);
+#define PAGE_URL_MAX ((size_t)64 * 1024)
+/* Appends the present parameters, each with `&` behind it, without `page` and `without`. */
+void page_append_query(const struct api_request *request, const char *without, struct as_buf *url);
+
+/* page_spark.c: a small picture of a target's last hour. */
+void page_print_spark(const struct api_request *request, const char *target);
+
+#endif

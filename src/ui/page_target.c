@@ -1,0 +1,280 @@
+/*
+ * The page of one target: its last day as a chart, what holds it, what leads to it, what was
+ * decided and done.
+ */
+#include <string.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
+#include <alertscaler/decide/sized.h>
+#include <alertscaler/ui/chart.h>
+
+#include <alertscaler/kube/kube_rivals.h>
+
+#include "api_names.h"
+#include "page.h"
+#include "page_answers.h"
+#include "page_rule_rows.h"
+#include "page_target_rows.h"
+
+#define DECISIONS_SHOWN 20
+#define ACTIONS_SHOWN   10
+#define WIDE            1160 /* pixels of a chart */
+#define SMALL           360
+
+/* Which are in force and when they end, and when the others begin next. */
+static void print_schedules(const struct api_request *request,
+                            const struct as_target_config *config)
+{
+    struct as_buf *out = page_get_out(request);
+    for (size_t i = 0; i < config->schedule_count; i++) {
+        const struct as_schedule *schedule = &config->schedules[i];
+        const struct as_schedule_look look = as_schedule_look(schedule, request->view.wall);
+        if (i > 0)
+            as_buf_append_str(out, "<br>");
+        html_element(out, "code", NULL, schedule->name);
+        as_buf_append_str(out, look.is_in_force ? " in force" : " not in force");
+        if (!look.change.set)
+            continue;
+        as_buf_append_str(out, look.is_in_force ? ", ends " : ", begins ");
+        page_print_time(request, look.change.at);
+    }
+}
+
+static void print_floor(const struct api_request *request, const struct as_target_view *target)
+{
+    const struct as_floor_view *floor = &target->floor;
+    struct as_buf *out = page_get_out(request);
+    char size[AS_SIZE_TEXT_SIZE];
+    as_buf_printf(out, "%s, by ",
+                  as_unit_print_size(as_sized_get_unit(target->ref), floor->size, size));
+    html_text(out, *floor->who ? api_show_credential(request, floor->who) : "?");
+    if (as_moment_is_set(floor->until)) {
+        as_buf_append_str(out, ", ends ");
+        page_print_time(request, floor->until.wall);
+    }
+    as_buf_append_str(out, ": ");
+    html_text(out, floor->reason);
+}
+
+static void print_facts(const struct api_request *request, const struct as_target_view *target)
+{
+    struct as_buf *out = page_get_out(request);
+    as_buf_append_str(out, "<dl class=\"facts\">");
+    page_fact_begin(out, "Size");
+    target_print_size(out, target);
+    page_fact_end(out);
+    if (target->config) {
+        page_fact_begin(out, "Bounds");
+        target_print_bounds(out, target);
+        page_fact_end(out);
+    }
+    if (target->config && target->config->schedule_count > 0) {
+        page_fact_begin(out, "Schedules");
+        print_schedules(request, target->config);
+        page_fact_end(out);
+    }
+    if (target->floor.size > 0) {
+        page_fact_begin(out, "Floor");
+        print_floor(request, target);
+        page_fact_end(out);
+    }
+    if (as_moment_is_set(target->seen)) {
+        page_fact_begin(out, "Seen");
+        page_print_ago(request, target->seen.wall);
+        page_fact_end(out);
+    }
+    page_fact_begin(out, "Open incidents");
+    as_buf_printf(out, "%zu", target->open_incidents);
+    page_fact_end(out);
+    as_buf_append_str(out, "</dl>\n<p>");
+    target_print_signs(request, target);
+    as_buf_append_str(out, "</p>\n");
+}
+
+/* Who else aims at it. */
+static void print_others(const struct api_request *request, const struct as_target_view *target)
+{
+    struct as_buf *out = page_get_out(request);
+    size_t count;
+    const struct as_other *others = as_others_find(request->view.others, target->id, &count);
+    for (size_t i = 0; i < count; i++) {
+        as_buf_printf(out, "<p class=\"note warn\">The %s ", others[i].kind);
+        html_text(out, others[i].name);
+        as_buf_append_str(out, others[i].is_paused
+                                   ? " sizes this target too: it is paused now.</p>\n"
+                                   : " sizes this target too.</p>\n");
+    }
+}
+
+static void print_notes(const struct api_request *request, const struct as_target_view *target)
+{
+    struct as_buf *out = page_get_out(request);
+    const char *failure = api_find_failure(request->api, target->id);
+    if (target->pause.is_set) {
+        as_buf_append_str(out, "<p class=\"note warn\">This target is ");
+        page_print_pause(request, &target->pause);
+        as_buf_append_str(out, "</p>\n");
+    }
+    if (target->last_failure != AS_REASON_APPLIED) {
+        as_buf_append_str(out, "<p class=\"note bad\">The last attempt to read or set its size "
+                               "failed. ");
+        page_print_reason(out, target->last_failure);
+        if (failure) {
+            as_buf_append_char(out, ' ');
+            html_text(out, failure);
+        }
+        as_buf_append_str(out, "</p>\n");
+    }
+}
+
+static void print_chart(const struct api_request *request, const struct as_target_view *target)
+{
+    static const struct {
+        const char *class;
+        int width;
+    } sizes[] = {{"wide", WIDE}, {"narrow", SMALL}};
+    struct as_buf *out = page_get_out(request);
+    const as_wall_time now = request->view.wall;
+    const as_wall_time from = {now.us - AS_HISTORY_SPAN_US};
+    struct as_history_chart known;
+    struct as_chart_bounds bounds = {0};
+    char measure[AS_MEASURE_SIZE];
+    const bool has_schedules = target->config && target->config->schedule_count > 0;
+    as_history_draw(request->api->history, target->id, from, now, &known);
+    if (has_schedules)
+        as_chart_bounds_fill(&bounds, target->config, from.us, now.us);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(sizes); i++) {
+        as_buf_printf(out, "<div class=\"%s\">", sizes[i].class);
+        as_chart_print_svg(
+            &(struct as_chart){
+                .title = "Size over the last day",
+                .unit = as_sized_print_measure(target->id, as_sized_get_unit(target->ref), measure),
+                .width = sizes[i].width,
+                .is_part = true,
+                .from = from.us,
+                .to = now.us,
+                .after = &known.line,
+                .min = target->config ? target->config->bounds.min : 0,
+                .max = target->config ? target->config->bounds.max : 0,
+                .bounds = has_schedules ? &bounds : NULL,
+                .bands = known.alerts,
+                .band_count = known.alert_count,
+                .locks = known.locks,
+                .lock_count = known.lock_count,
+                .marks = known.marks,
+                .mark_count = known.mark_count},
+            out);
+        as_buf_append_str(out, "</div>\n");
+    }
+    as_history_chart_deinit(&known);
+    as_chart_bounds_deinit(&bounds);
+}
+
+struct deeds { /* the latest actions on the target, a ring */
+    const char *target;
+    struct as_history_action items[ACTIONS_SHOWN];
+    char *rules[ACTIONS_SHOWN];
+    size_t count;
+};
+
+static void take_action(void *context, const struct as_history_action *action)
+{
+    struct deeds *deeds = context;
+    const size_t place = deeds->count % ACTIONS_SHOWN;
+    if (strcmp(action->target, deeds->target) != 0)
+        return;
+    deeds->items[place] = *action;
+    as_free_p(&deeds->rules[place]);
+    deeds->rules[place] = as_xstrdup(action->rule);
+    deeds->count++;
+}
+
+static void print_deeds(const struct api_request *request, const struct as_target_view *target)
+{
+    static const struct html_column columns[] = {
+        {.title = "When"}, {.title = "Size"}, {.title = "What came of it"}, {.title = "Rule"}};
+    struct as_buf *out = page_get_out(request);
+    struct deeds deeds = {.target = target->id};
+    struct html_table table;
+    as_history_visit_actions(request->api->history, take_action, &deeds);
+    if (deeds.count == 0) {
+        html_element(out, "p", "dim", "None in the last day, as far as known.");
+        return;
+    }
+    html_table_begin(&table, out, "Actions", columns, AS_ARRAY_SIZE(columns));
+    for (size_t i = deeds.count; i > 0 && deeds.count - i < ACTIONS_SHOWN; i--) {
+        const size_t place = (i - 1) % ACTIONS_SHOWN;
+        const struct as_history_action *action = &deeds.items[place];
+        html_row_begin(&table);
+        html_cell(&table);
+        page_print_time(request, action->at);
+        html_cell(&table);
+        page_print_change(out, as_sized_get_unit(target->ref), action->from, action->to);
+        html_cell(&table);
+        page_print_reason(out, action->outcome);
+        html_cell(&table);
+        if (*deeds.rules[place])
+            page_link_rule(request, page_get_out(request), deeds.rules[place]);
+        html_row_end(&table);
+    }
+    html_table_end(&table);
+    for (size_t i = 0; i < ACTIONS_SHOWN; i++)
+        as_free_p(&deeds.rules[i]);
+}
+
+static void print_group_link(const struct api_request *request, const struct as_target_view *target)
+{
+    struct as_buf *out = page_get_out(request);
+    const bool has_nodes =
+        as_str_starts_with(target->id, "pool/") || as_str_starts_with(target->id, "node_group/");
+    if (!has_nodes)
+        return;
+    as_buf_append_str(out, "<p>");
+    page_link(request, page_get_out(request), "/groups/", target->id,
+              "Its nodes, and pods that wait");
+    as_buf_append_str(out, "</p>\n");
+}
+
+static void print_target(void *context, const struct as_target_view *target)
+{
+    struct api_request *request = context;
+    struct as_buf *out = page_get_out(request);
+    const char *title = *target->name ? target->name : target->id;
+    if (!page_may_see_target(request, target->name, target->id)) {
+        page_refuse(request, 404, "No such target", "There is no target of this name or id.");
+        return;
+    }
+    page_begin(request, &(struct page_head){.title = title,
+                                            .place = PAGE_TARGETS,
+                                            .has_form = page_has_orders(request, target)});
+    html_element(out, "p", "id", target->id);
+    print_notes(request, target);
+    page_print_held_of(request, target);
+    print_others(request, target);
+    print_facts(request, target);
+    print_group_link(request, target);
+    page_print_approvals(request, target);
+    page_print_orders(request, target);
+    page_part(request, "The last day");
+    print_chart(request, target);
+    page_part(request, "Actions");
+    print_deeds(request, target);
+    if (target->config) {
+        page_part(request, "Rules that lead here");
+        rule_rows_print_of(request, target->config);
+    }
+    page_part(request, "Decisions");
+    page_print_decisions(request, target->id, DECISIONS_SHOWN);
+    page_end(request, 200);
+}
+
+void page_answer_target(struct api_request *request)
+{
+    AS_CLEANUP(as_free_p) char *wanted = api_decode_rest(request);
+    if (!page_has_engine(request))
+        return;
+    if (as_str_is_empty(wanted) || !api_visit_target(request, wanted, print_target, request))
+        page_refuse(request, 404, "No such target", "There is no target of this name or id.");
+}

@@ -1,0 +1,242 @@
+/*
+ * Clusters beyond the limits of a survey: what is cut off errs towards fewer changes, and the
+ * document stays below its limit.
+ */
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/decide/decision.h>
+
+#define NOW ((as_wall_time){INT64_C(1000) * AS_US_PER_H})
+
+static const struct as_labels no_labels;
+static struct as_arena arena;
+static struct as_cluster cluster;
+static struct as_node_fact *nodes;
+static struct as_pod_fact *pods;
+static struct as_survey_member member;
+static struct as_pool_config config;
+static struct as_survey_request request;
+static struct as_survey survey;
+
+static const char *print(const char *prefix, size_t number)
+{
+    char text[300];
+
+    snprintf(text, sizeof(text), "%s%05zu", prefix, number);
+    return as_arena_strdup(&arena, text);
+}
+
+/* Nodes of one group with 10 cores each, and no pods yet. */
+static void make_cluster(size_t node_count, size_t pod_max, const char *name)
+{
+    const char **names = as_arena_alloc(&arena, node_count, sizeof(*names));
+
+    nodes = as_arena_alloc(&arena, node_count, sizeof(*nodes));
+    pods = as_arena_alloc(&arena, pod_max, sizeof(*pods));
+    for (size_t i = 0; i < node_count; i++) {
+        names[i] = print(name, i);
+        nodes[i] = (struct as_node_fact){
+            .name = names[i],
+            .labels = &no_labels,
+            .allocatable.amount = {10000, 10000, 0, 110},
+            .has_cpu = true,
+            .has_memory = true,
+            .is_ready = true,
+        };
+    }
+    cluster = (struct as_cluster){
+        .resources.count = AS_RES_NAMED, .nodes = nodes, .node_count = node_count, .pods = pods};
+    member = (struct as_survey_member){.name = "a",
+                                       .is_member = true,
+                                       .size = (int32_t)node_count,
+                                       .max = INT32_MAX,
+                                       .closed = AS_REASON_SCALED,
+                                       .nodes = names,
+                                       .node_count = node_count,
+                                       .unneeded = {.below = 50}};
+    request = (struct as_survey_request){
+        .cluster = &cluster, .members = &member, .member_count = 1, .config = &config, .now = NOW};
+}
+
+static struct as_pod_shape *make_shape(int64_t cpu)
+{
+    struct as_pod_shape *shape = as_arena_alloc(&arena, 1, sizeof(*shape));
+
+    shape->requests.amount[AS_RES_CPU] = cpu;
+    shape->requests.amount[AS_RES_PODS] = 1;
+    return shape;
+}
+
+/* node AS_NO_NODE: it waits, longer than all that follow. */
+static void add_pod(const struct as_pod_shape *shape, uint32_t node)
+{
+    const size_t index = cluster.pod_count++;
+
+    pods[index] = (struct as_pod_fact){
+        .shape = shape,
+        .node = node,
+        .nominated = AS_NO_NODE,
+        .is_bound = node != AS_NO_NODE,
+        .is_unschedulable = node == AS_NO_NODE,
+        .created = {NOW.us - AS_US_PER_DAY + (int64_t)index},
+    };
+}
+
+static void make(void)
+{
+    struct as_survey_work *work = as_survey_begin(&request, &arena);
+
+    while (!as_survey_step(work, 100000, &survey))
+        ;
+}
+
+static size_t count_candidates(void)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < survey.node_count; i++)
+        count += survey.nodes[i].is_candidate;
+    return count;
+}
+
+static void begin(void)
+{
+    arena = AS_ARENA_INIT;
+}
+
+static void end(void)
+{
+    as_arena_deinit(&arena);
+}
+
+TestSuite(survey_limits, .init = begin, .fini = end);
+
+Test(survey_limits, a_million_pods_of_one_shape_are_placed_by_division)
+{
+    make_cluster(100, 1000000, "n");
+    const struct as_pod_shape *shape = make_shape(1000);
+
+    for (size_t i = 0; i < 1000000; i++)
+        add_pod(shape, AS_NO_NODE);
+    make();
+    cr_assert_eq(survey.pending_pods, 1000000);
+    cr_assert_eq(survey.pending_count, 1);
+    cr_assert_eq(survey.pending[0].count, 1000000 - 100 * 10);
+}
+
+/* Remembered the longest, then the least utilized, then by name; without room lately: last. */
+Test(survey_limits, of_candidates_with_pods_64_are_looked_at)
+{
+    make_cluster(70, 100, "n");
+    for (uint32_t i = 0; i < 70; i++)
+        add_pod(make_shape(i == 69 ? 100 : 1000), i);
+    const struct as_unneeded known[] = {
+        {.node = "n00000", .no_room = {.set = true, .at = {NOW.us - AS_US_PER_MIN}}},
+        {.node = "n00068", .since = {.set = true, .at = {NOW.us - AS_US_PER_MIN}}},
+    };
+    request.unneeded = known;
+    request.unneeded_count = 2;
+    make();
+    cr_assert_eq(count_candidates(), AS_SURVEY_DRAINED_MAX);
+    cr_assert_eq(survey.kept[AS_STAY_AT_ONCE], 6);
+    for (size_t i = 0; i < survey.node_count; i++) {
+        const char *name = survey.nodes[i].node.name;
+        const bool is_wanted = (strcmp(name, "n00001") >= 0 && strcmp(name, "n00062") <= 0) ||
+                               strcmp(name, "n00068") >= 0;
+
+        cr_expect_eq(survey.nodes[i].is_candidate, is_wanted, "%s", name);
+    }
+}
+
+Test(survey_limits, of_each_group_64_nodes_with_most_room_take_pods)
+{
+    make_cluster(200, 300, "n");
+    for (uint32_t i = 0; i < 200; i++)
+        add_pod(make_shape(i == 0 ? 100 : 6000 + i), i);
+    make();
+    cr_assert_eq(survey.node_count, 1 + AS_SURVEY_ROOMY_MAX);
+    cr_assert_str_eq(survey.nodes[AS_SURVEY_ROOMY_MAX].node.name, "n00064");
+}
+
+/* Pending shapes come first, the oldest of them; a candidate whose shape is cut off is none. */
+Test(survey_limits, of_shapes_1000_are_told)
+{
+    make_cluster(2, 1300, "n");
+    add_pod(make_shape(1), 0);
+    for (int64_t i = 0; i < 1200; i++)
+        add_pod(make_shape(20000 + i), AS_NO_NODE);
+    make();
+    cr_assert_eq(survey.shape_count, AS_SURVEY_SHAPES_MAX);
+    cr_assert_eq(survey.pending_count, AS_SURVEY_SHAPES_MAX);
+    cr_assert_eq(survey.pending_pods, 1200);
+    cr_assert_eq(survey.shapes[survey.pending[999].shape].pod.requests.amount[0], 20999);
+    cr_assert_eq(count_candidates(), 1); /* the empty one */
+    cr_assert_eq(survey.kept[AS_STAY_NO_ROOM], 1);
+}
+
+static size_t measure_document(void)
+{
+    struct as_buf out = AS_BUF_INIT((size_t)16 << 20);
+    const struct as_decide_input input = {
+        .version = AS_DECIDE_VERSION, .now = NOW, .survey = &survey, .pool = &config};
+
+    as_decision_encode_input(&input, &out);
+    const size_t size = out.size;
+    AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *copy = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    cr_assert_eq(as_decision_decode_input(out.data, out.size, &copy, &error), 0, "%s", error.text);
+    as_buf_deinit(&out);
+    return size;
+}
+
+/* Labels that are no labels: control characters take six bytes each. */
+Test(survey_limits, the_document_stays_below_a_mebibyte)
+{
+    const size_t count = 3000;
+    char long_name[260], value[512];
+
+    memset(long_name, 'x', 240);
+    long_name[240] = '\0';
+    memset(value, '\1', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    make_cluster(count, 3000, long_name);
+    for (uint32_t i = 0; i < 1500; i++) {
+        const struct as_label label = {print("key-", i), value};
+        struct as_pod_shape *shape = make_shape(i < 1000 ? 20000 + i : 1);
+
+        cr_assert_eq(as_labels_new_in(&arena, &label, 1, &shape->selector), 0);
+        add_pod(shape, i < 1000 ? AS_NO_NODE : i);
+    }
+    make();
+    const size_t size = measure_document();
+    cr_expect_leq(size, AS_SURVEY_BYTES_MAX);
+    cr_expect_gt(size, AS_SURVEY_BYTES_MAX / 4, "%zu: it is not cut more than needed", size);
+    uint64_t all = count_candidates();
+    for (size_t i = 0; i < AS_STAY_COUNT; i++)
+        all += survey.kept[i];
+    cr_expect_eq(all, count);
+}
+
+/* A shape that is larger than any sensible one is no part of a survey. */
+Test(survey_limits, a_giant_shape_is_cut_off)
+{
+    static char value[64 << 10];
+    const struct as_label label = {"key", value};
+
+    memset(value, 'x', sizeof(value) - 1);
+    make_cluster(1, 10, "n");
+    struct as_pod_shape *shape = make_shape(1);
+    cr_assert_eq(as_labels_new_in(&arena, &label, 1, &shape->selector), 0);
+    add_pod(shape, 0);
+    add_pod(shape, AS_NO_NODE);
+    make();
+    cr_expect_eq(survey.shape_count, 0);
+    cr_expect_eq(survey.pending_count, 0);
+    cr_expect_eq(survey.pending_pods, 1);
+    cr_expect_eq(survey.kept[AS_STAY_NO_ROOM], 1);
+}

@@ -1,0 +1,95 @@
+/*
+ * The bodies of orders: valid members are taken exactly, and mistyped ones are refused with a text
+ * that says what is expected.
+ */
+#include <alertscaler/engine/order.h>
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include <alertscaler/base/time.h>
+
+static struct as_order_document document;
+static struct as_error error;
+
+static int decode(enum as_order_kind kind, const char *json)
+{
+    error = (struct as_error)AS_ERROR_INIT;
+    return as_order_decode(json, strlen(json), kind, &document, &error);
+}
+
+Test(order, a_pause_may_have_an_end)
+{
+    cr_assert_eq(decode(AS_ORDER_PAUSE, "{\"reason\":\"the \\\"big\\\" move\",\"for\":\"1h30m\"}"),
+                 0);
+    cr_assert_eq(document.order.kind, AS_ORDER_PAUSE);
+    cr_assert_str_eq(document.order.reason, "the \"big\" move");
+    cr_assert_eq(document.order.for_us, 90 * AS_US_PER_MIN);
+    cr_assert_eq(decode(AS_ORDER_PAUSE, "{\"reason\":\"r\"}"), 0);
+    cr_assert_eq(document.order.for_us, 0);
+}
+
+Test(order, a_size_may_be_forced)
+{
+    cr_assert_eq(decode(AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":0,\"force\":true}"), 0);
+    cr_assert(document.order.force);
+    cr_assert_eq(document.order.replicas, 0);
+    cr_assert_eq(decode(AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":2147483647}"), 0);
+    cr_assert_not(document.order.force);
+    cr_assert_eq(document.order.replicas, INT32_MAX);
+}
+
+Test(order, a_reason_is_one_line)
+{
+    cr_assert_eq(decode(AS_ORDER_UNLOCK, "{\"reason\":\"a\\nb\\tc\"}"), 0);
+    cr_assert_str_eq(document.order.reason, "a b c");
+}
+
+Test(order, what_is_not_an_order_is_refused)
+{
+    static const struct {
+        enum as_order_kind kind;
+        const char *json, *says;
+    } rows[] = {
+        {AS_ORDER_RESUME, "", "JSON object"},
+        {AS_ORDER_RESUME, "[]", "object"},
+        {AS_ORDER_RESUME, "{\"reason\":\"r\"} x", "JSON object"},
+        {AS_ORDER_RESUME, "{\"reason\":\"r\",\"reason\":\"s\"}", "JSON object"},
+        {AS_ORDER_RESUME, "{}", "reason"},
+        {AS_ORDER_RESUME, "{\"reason\":\" \"}", "reason"},
+        {AS_ORDER_RESUME, "{\"reason\":1}", "reason"},
+        {AS_ORDER_RESUME, "{\"reason\":\"r\",\"for\":\"1h\"}", "for"},
+        {AS_ORDER_UNLOCK, "{\"reason\":\"r\",\"replicas\":1}", "replicas"},
+        {AS_ORDER_PAUSE, "{\"reason\":\"r\",\"for\":\"0s\"}", "for"},
+        {AS_ORDER_PAUSE, "{\"reason\":\"r\",\"for\":\"367d\"}", "for"},
+        {AS_ORDER_PAUSE, "{\"reason\":\"r\",\"for\":\"soon\"}", "for"},
+        {AS_ORDER_PAUSE, "{\"reason\":\"r\",\"for\":3600}", "for"},
+        {AS_ORDER_PAUSE, "{\"reason\":\"r\",\"until\":\"x\"}", "until"},
+        {AS_ORDER_SCALE, "{\"reason\":\"r\"}", "replicas"},
+        {AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":-1}", "replicas"},
+        {AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":2147483648}", "replicas"},
+        {AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":1.5}", "replicas"},
+        {AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":1,\"force\":1}", "force"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        cr_expect_eq(decode(rows[i].kind, rows[i].json), -EBADMSG, "%s", rows[i].json);
+        cr_expect_not_null(strstr(error.text, rows[i].says), "%s: %s", rows[i].json, error.text);
+    }
+}
+
+Test(order, a_reason_and_a_body_have_a_limit)
+{
+    static char json[2 * AS_ORDER_BODY_MAX];
+    for (size_t length = AS_ORDER_REASON_MAX - 1; length <= AS_ORDER_REASON_MAX; length++) {
+        memset(json, 'x', sizeof(json));
+        memcpy(json, "{\"reason\":\"", 11);
+        memcpy(json + 11 + length, "\"}", sizeof("\"}"));
+        cr_expect_eq(decode(AS_ORDER_RESUME, json), length < AS_ORDER_REASON_MAX ? 0 : -EBADMSG);
+    }
+    memset(json, ' ', sizeof(json));
+    memcpy(json, "{\"reason\":\"r\"}", 14);
+    cr_expect_eq(as_order_decode(json, AS_ORDER_BODY_MAX, AS_ORDER_RESUME, &document, &error), 0);
+    cr_expect_eq(as_order_decode(json, AS_ORDER_BODY_MAX + 1, AS_ORDER_RESUME, &document, &error),
+                 -EBADMSG);
+}

@@ -1,0 +1,213 @@
+/*
+ * The Kubernetes adapter on resources of containers, against a scripted API server: the size is
+ * that of the smallest pod, and what cannot be resized in place says why.
+ */
+#include <alertscaler/kube/kube_target.h>
+
+#include "support.h"
+
+#define CART_PATH   "/apis/apps/v1/namespaces/shop/deployments/cart"
+#define LIST_PATH   "/api/v1/namespaces/shop/pods?labelSelector=app%3Dcart&limit=500"
+#define POD_PATH(n) "/api/v1/namespaces/shop/pods/" n
+#define EVENTS_PATH "/api/v1/namespaces/shop/events"
+#define RESOURCES(request)                                                                         \
+    "\"containers\":[{\"name\":\"app\",\"resources\":{\"requests\":{\"memory\":\"" request "\"}}}" \
+    "]"
+#define CART                                                                                       \
+    "{\"kind\":\"Deployment\",\"metadata\":{\"name\":\"cart\",\"uid\":\"u-1\",\"resourceVersion\"" \
+    ":\"100\"},\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"cart\"}},\"template\":{\"spec\"" \
+    ":{" RESOURCES("256Mi") "}}}}"
+#define POD_OF(kind, name, request)                                                                \
+    "{" kind "\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"9\",\"generation\":3,"     \
+    "\"labels\":{\"pod-template-hash\":\"a\"},\"ownerReferences\":[{\"kind\":\"ReplicaSet\","      \
+    "\"name\":\"cart-a\",\"controller\":true}]},\"spec\":{\"nodeName\":\"n\"," RESOURCES(          \
+        request) "},\"status\":{\"phase\":\"Running\",\"observedGeneration\":3}}"
+#define POD(name, request) POD_OF("\"kind\":\"Pod\",", name, request)
+#define LIST(first, second)                                                                        \
+    "{\"kind\":\"PodList\",\"items\":[" POD_OF("", "a", first) "," POD_OF("", "b", second) "]}"
+
+static char directory[] = "/tmp/as-kube-XXXXXX", kubeconfig[64];
+static struct as_target_port *port;
+static struct as_target_ref *cart;
+
+static const char config_text[] = "current-context: c\n"
+                                  "clusters: [{name: c, cluster: {server: 'https://k:6443'}}]\n"
+                                  "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+                                  "users: [{name: u, user: {token: t}}]\n";
+
+static struct as_target_ref *make_cart(const char *apply)
+{
+    const struct as_target_field fields[] = {
+        {"cluster", "default"}, {"apiVersion", "apps/v1"}, {"kind", "Deployment"},
+        {"namespace", "shop"},  {"name", "cart"},          {"unit", "64Mi"},
+        {"container", "app"},   {"resource", "memory"},    {"apply", apply}};
+    return as_target_ref_make(
+        &as_target_kind_kubernetes,
+        "kubernetes/default/apps/v1/Deployment/shop/cart:container/app/memory", fields,
+        AS_ARRAY_SIZE(fields));
+}
+
+static void setup(void)
+{
+    struct as_error error = AS_ERROR_INIT;
+    struct as_kube_access *access;
+    setup_world();
+    cr_assert_not_null(mkdtemp(directory));
+    snprintf(kubeconfig, sizeof(kubeconfig), "%s/config", directory);
+    write_file(kubeconfig, config_text);
+    const struct as_kube_access_config config = {kubeconfig, NULL};
+    cr_assert_eq(as_kube_access_new(&config, &env, &access, &error), 0, "%s", error.text);
+    port = as_kubernetes_new(access, &env);
+    cart = make_cart("pods");
+}
+
+static void teardown(void)
+{
+    port->close(port);
+    as_target_ref_free(cart);
+    unlink(kubeconfig);
+    rmdir(directory);
+    teardown_world();
+}
+
+TestSuite(kubernetes_resources, .init = setup, .fini = teardown);
+
+static void answer(const char *method, const char *path, int status, const char *body)
+{
+    world_answer(&world, (struct world_answer){method, path, .status = status, .body = body});
+}
+
+static void answer_list(const char *list)
+{
+    answer("GET", CART_PATH, 200, CART);
+    answer("GET", LIST_PATH, 200, list);
+}
+
+Test(kubernetes_resources, the_size_is_that_of_the_smallest_living_pod)
+{
+    answer_list(LIST("320Mi", "512Mi"));
+    observe(port, cart);
+    cr_assert_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+    cr_expect_eq(observation.replicas, 5);
+    cr_expect_str_eq(observation.uid, "u-1*64Mi");
+    answer_list("{\"kind\":\"PodList\",\"items\":[]}");
+    observe(port, cart);
+    cr_expect_eq(observation.replicas, 4, "without pods, the template's");
+}
+
+Test(kubernetes_resources, an_increase_raises_only_pods_that_have_less)
+{
+    answer_list(LIST("256Mi", "512Mi"));
+    answer("GET", POD_PATH("a"), 200, POD("a", "256Mi"));
+    answer("PATCH", POD_PATH("a") "/resize", 200, POD("a", "320Mi"));
+    answer("POST", EVENTS_PATH, 201, "{}");
+    scale(port, cart, 4, 5, "");
+    cr_expect_eq(result.outcome, AS_REASON_APPLIED, "%s", result.message);
+    cr_expect_str_eq(result.message, "1 of 2 pods resized");
+    const struct world_request *patch = &world.requests[world.request_count - 2];
+    cr_expect_str_eq(patch->body,
+                     "{\"metadata\":{\"resourceVersion\":\"9\"},\"spec\":{\"containers\":[{"
+                     "\"name\":\"app\",\"resources\":{\"requests\":{\"memory\":\"320Mi\"}}}]}}");
+}
+
+/* Kubernetes before 1.33 has no such subresource: that is no pod that has gone. */
+Test(kubernetes_resources, an_api_server_without_resize_is_named)
+{
+    answer_list(LIST("256Mi", "256Mi"));
+    answer("GET", POD_PATH("a"), 200, POD("a", "256Mi"));
+    answer("PATCH", POD_PATH("a") "/resize", 404, "404 page not found\n");
+    answer("POST", EVENTS_PATH, 201, "{}");
+    scale(port, cart, 4, 5, "");
+    cr_expect_eq(result.outcome, AS_REASON_REJECTED);
+    cr_expect_eq(result.http_status, 404);
+    cr_expect_not(result.is_ambiguous);
+    cr_expect_str_eq(result.message,
+                     "0 of 2 pods resized, then pod a: the API server has no `resize` of pods: "
+                     "`apply: pods` needs Kubernetes 1.33; use `apply: template`");
+}
+
+Test(kubernetes_resources, a_pod_that_has_gone_is_left_out)
+{
+    answer_list(LIST("256Mi", "256Mi"));
+    answer("GET", POD_PATH("a"), 200, POD("a", "256Mi"));
+    answer("PATCH", POD_PATH("a") "/resize", 404,
+           "{\"kind\":\"Status\",\"message\":\"gone\",\"details\":{\"name\":\"a\"}}");
+    answer("GET", POD_PATH("b"), 200, POD("b", "256Mi"));
+    answer("PATCH", POD_PATH("b") "/resize", 200, POD("b", "320Mi"));
+    answer("POST", EVENTS_PATH, 201, "{}");
+    scale(port, cart, 4, 5, "");
+    cr_expect_eq(result.outcome, AS_REASON_APPLIED, "%s", result.message);
+    cr_expect_str_eq(result.message, "1 of 2 pods resized, 1 gone meanwhile");
+}
+
+/* Of pods that came after a moment, and no others. */
+Test(kubernetes_resources, only_later_pods_are_resized)
+{
+#define OF(name, created) POD_OF("", name "\",\"creationTimestamp\":\"" created, "256Mi")
+    static const char list[] = "{\"kind\":\"PodList\",\"items\":[" OF(
+        "a", "2026-11-25T09:00:00Z") "," OF("b", "2026-11-25T09:05:00Z") "]}";
+#undef OF
+    struct as_scale_request request = {
+        .from = 4, .to = 5, .decision_id = "d", .rule = "", .alert = ""};
+    answer_list(list);
+    observe(port, cart);
+    const as_maybe_time newest = observation.resize.newest;
+    cr_assert(newest.set);
+    request.later_than = (as_maybe_time){true, {newest.at.us - AS_US_PER_MIN}};
+    answer_list(list);
+    answer("GET", POD_PATH("b"), 200, POD("b", "256Mi"));
+    answer("PATCH", POD_PATH("b") "/resize", 200, POD("b", "320Mi"));
+    answer("POST", EVENTS_PATH, 201, "{}");
+    send_scale(port, cart, request, "");
+    cr_expect_eq(result.outcome, AS_REASON_APPLIED, "%s", result.message);
+    cr_expect_str_eq(result.message, "1 of 2 pods resized");
+}
+
+/* Nothing was resized: that is no step. */
+Test(kubernetes_resources, without_pods_nothing_is_applied)
+{
+    answer_list("{\"kind\":\"PodList\",\"items\":[]}");
+    scale(port, cart, 4, 5, "");
+    cr_expect_eq(result.outcome, AS_REASON_NO_PODS);
+    cr_expect_not(result.is_accepted);
+    cr_expect_not(result.is_ambiguous);
+    cr_expect_str_eq(result.message, "0 of 0 pods resized");
+    answer_list(LIST("256Mi", "256Mi"));
+    answer("GET", POD_PATH("a"), 404, "{\"kind\":\"Status\",\"details\":{\"name\":\"a\"}}");
+    answer("GET", POD_PATH("b"), 404, "{\"kind\":\"Status\",\"details\":{\"name\":\"b\"}}");
+    scale(port, cart, 4, 5, "");
+    cr_expect_eq(result.outcome, AS_REASON_NO_PODS);
+    cr_expect_str_eq(result.message, "0 of 2 pods resized, 2 gone meanwhile");
+}
+
+/* Who set it, if it is not what we set. */
+Test(kubernetes_resources, a_template_that_others_have_changed_names_who_it_was)
+{
+    static const char managed[] =
+        "{\"kind\":\"Deployment\",\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"101\","
+        "\"managedFields\":[{\"manager\":\"vpa-updater\",\"time\":\"2026-11-24T10:00:09Z\","
+        "\"fieldsV1\":{\"f:spec\":{\"f:template\":{\"f:spec\":{\"f:containers\":{"
+        "\"k:{\\\"name\\\":\\\"app\\\"}\":{\"f:resources\":{\"f:requests\":{\"f:memory\":{}}}}}}}}}"
+        "}"
+        "]},\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"cart\"}},\"template\":{\"spec\":"
+        "{" RESOURCES("256Mi") "}}}}";
+    static const struct {
+        const char *apply;
+        int32_t own_size;
+        const char *by;
+    } cases[] = {{"template", 4, ""}, {"template", 6, "vpa-updater"}, {"pods", 6, ""}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
+        struct as_target_ref *ref = make_cart(cases[i].apply);
+        answer("GET", CART_PATH, 200, managed);
+        if (strcmp(cases[i].apply, "pods") == 0)
+            answer("GET", LIST_PATH, 200, LIST("256Mi", "256Mi"));
+        port->observe(
+            port, 7, ref,
+            &(struct as_observe_request){.has_own_size = true, .own_size = cases[i].own_size},
+            keep_observation, NULL);
+        world_run(&world);
+        cr_expect_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+        cr_expect_str_eq(observation.changed_by, cases[i].by, "%zu", i);
+        as_target_ref_free(ref);
+    }
+}

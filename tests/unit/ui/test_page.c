@@ -1,0 +1,606 @@
+/*
+ * The pages for people, on a real engine: what they say, what they keep from whom, and that nothing
+ * from outside changes them, however long or many it is.
+ */
+#include "ui/api_private.h"
+#include <alertscaler/ui/route.h>
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <alertscaler/base/str.h>
+#include <alertscaler/decide/decision.h>
+
+#include "../http/exchange.h"
+#include "world.h"
+
+#define CHECKOUT "kubernetes/default/apps/v1/Deployment/shop/checkout"
+
+static struct world world;
+static struct as_http_exchange exchange; /* the last one */
+static struct as_view changed;           /* what differs from the world's */
+static bool has_engine, is_follower;
+static const char *who = "";
+
+static void look(void *context, struct as_view *view_out)
+{
+    *view_out = world_look(context);
+    view_out->not_ready = changed.not_ready;
+    view_out->dry_run = changed.dry_run;
+    if (!has_engine)
+        view_out->engine = NULL;
+    if (is_follower)
+        view_out->leader =
+            (struct as_leader_view){.identity = "two", .holder = "one<b>", .problem = NULL};
+}
+
+static void setup(void)
+{
+    world_open(&world);
+    changed = (struct as_view){0};
+    has_engine = true;
+    is_follower = false;
+    world.api = as_api_new(&(struct as_api_config){
+        .instance = "host-1", .metrics = world.metrics, .view = look, .context = &world});
+    world_step(&world, (struct as_event){.kind = AS_EVENT_START});
+}
+
+static void teardown(void)
+{
+    exchange_forget(&exchange);
+    world_close(&world);
+}
+
+TestSuite(page, .init = setup, .fini = teardown);
+
+static const char *ask(const char *path, const char *query, int status)
+{
+    struct as_routes routes = {.api = world.api, .prefix = ""};
+    exchange_forget(&exchange);
+    exchange = (struct as_http_exchange){.method = "GET", .path = path, .query = query};
+    as_route_answer(as_route_find("GET", path), &routes, &exchange, who);
+    cr_assert_eq(exchange.replies, 1);
+    cr_assert_eq(exchange.status, status, "%s?%s: %d", path, query, exchange.status);
+    cr_assert(as_str_equal(exchange.content_type, "text/html; charset=utf-8"));
+    cr_assert_null(strstr(exchange.body, "<script"));
+    cr_assert(strstr(exchange.body, "</html>"));
+    return exchange.body;
+}
+
+static void expect(const char *body, const char *part)
+{
+    cr_expect(strstr(body, part), "it lacks %s", part);
+}
+
+static void expect_none(const char *body, const char *part)
+{
+    cr_expect_null(strstr(body, part), "it has %s", part);
+}
+
+static void notify(const char *alertname, const char *app)
+{
+    world_notify(&world, AS_ALERT_FIRING, alertname, app);
+}
+
+static const char *get_last_decision(void)
+{
+    return TAILQ_FIRST(&world.api->decisions)->id;
+}
+
+static const char *ask_decision(const char *id, int status)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "/decisions/%s", id);
+    return ask(path, "", status);
+}
+
+Test(page, the_first_page_says_what_matters)
+{
+    notify("Slow", NULL);
+    const char *body = ask("/", "", 200);
+    expect(body, ">ready<");
+    expect(body, "<dt>Targets</dt><dd>1</dd>");
+    expect(body, "this replica");
+    expect(body, "no credential is asked for");
+    expect(body, ">checkout</a>");
+    expect(body, CHECKOUT);
+    expect(body, "2 to 20");
+    expect(body, "1 firing");
+    expect(body, "up locked for 59 s");
+    expect(body, "aria-label=\"from 4 to 6 in the last hour\"");
+    expect(body, "<b>4 \u2192 6</b>");
+    expect(body, "<code>scaled</code>: Nothing stood against it.");
+    expect(body, "&lt;b&gt;too slow&lt;/b&gt;");
+    changed.dry_run = true;
+    changed.not_ready = "the action log <cannot> be written";
+    body = ask("/", "", 200);
+    expect(body, "Not ready: the action log &lt;cannot&gt; be written");
+    expect(body, "Dry run: everything is decided and recorded");
+    who = "whole";
+    expect_none(ask("/", "", 200), "no credential");
+    who = "";
+}
+
+Test(page, links_of_an_incident_stand_in_its_row)
+{
+    notify("Slow", NULL);
+    const char *row = strstr(ask("/incidents", "", 200), "<tbody");
+    cr_assert(row);
+    const char *target = strstr(row, "/targets/");
+    cr_assert(target, "%s", row);
+    expect(target, "</a> by <a href=\"/rules?q=");
+}
+
+static void order_pause(const char *target, int64_t for_us)
+{
+    const struct as_order order = {.kind = AS_ORDER_PAUSE,
+                                   .target = target,
+                                   .who = "whole",
+                                   .remote = "",
+                                   .reason = "load <test>",
+                                   .for_us = for_us};
+    world_step(&world, (struct as_event){
+                           .kind = AS_EVENT_ORDER, .ticket = ++world.requests, .order = &order});
+}
+
+Test(page, pauses_are_said_with_who_and_why)
+{
+    order_pause("checkout", 0);
+    expect(ask("/", "state=paused", 200), ">checkout</a>");
+    expect(ask("/targets/checkout", "", 200), "This target is paused by whole: load &lt;test&gt;");
+    expect_none(ask("/", "", 200), "Everything is paused");
+    order_pause(NULL, AS_US_PER_H);
+    expect(ask("/rules", "", 200),
+           "Everything is paused by whole for another 59 min: load &lt;test&gt;");
+}
+
+static void pass(int64_t us)
+{
+    world.mono.us += us;
+    world_step(&world, (struct as_event){.kind = AS_EVENT_DEADLINE});
+}
+
+static void resume(void)
+{
+    const struct as_order order = {
+        .kind = AS_ORDER_RESUME, .target = "checkout", .who = "whole", .reason = "mended"};
+    world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .ticket = 99, .order = &order});
+}
+
+Test(page, a_rule_that_did_not_help_is_listed_until_it_is_resumed)
+{
+    world.ruleset->rules[0].ineffective_after = 1;
+    notify("Slow", NULL);
+    pass(AS_US_PER_MIN);
+    expect_none(ask("/", "", 200), "<h2>Held</h2>");
+    pass(AS_US_PER_H);
+    const char *body = ask("/", "", 200);
+    expect(body, "<h2>Held</h2>");
+    expect(body, ">slow</a> did not help");
+    expect(body, ">2026-11-26 "); /* a day later */
+    body = ask("/targets/checkout", "", 200);
+    expect(body, ">slow</a> did not help: it is held here until ");
+    who = "narrow"; /* sees another rule alone */
+    expect_none(ask("/", "", 200), "</a> did not help");
+    who = "";
+    resume();
+    expect_none(ask("/", "", 200), "<h2>Held</h2>");
+    expect_none(ask("/targets/checkout", "", 200), "</a> did not help");
+}
+
+Test(page, what_a_rule_or_a_schedule_holds_is_said_on_the_page_of_the_target)
+{
+    struct as_target_config *target = &world.ruleset->targets[0];
+    world.ruleset->rules[0].action =
+        (struct as_action){.kind = AS_ACTION_HOLD, .hold = AS_WAYS_DOWN};
+    expect_none(ask("/targets/checkout", "", 200), "Nothing goes");
+    notify("Slow", NULL);
+    expect(ask("/targets/checkout", "", 200), "Nothing goes down: the rule <code>slow</code> holds "
+                                              "it while its alert fires.");
+    who = "narrow"; /* sees another rule alone */
+    expect_none(ask("/targets/checkout", "", 200), "Nothing goes");
+    who = "";
+    target->schedules = as_xcalloc(1, sizeof(*target->schedules));
+    target->schedules[0] = (struct as_schedule){.name = as_xstrdup("<sale>"),
+                                                .begin = {0},
+                                                .end = {WORLD_START_US + AS_US_PER_H},
+                                                .has_min = true,
+                                                .min = 4,
+                                                .hold = AS_WAYS_BOTH};
+    target->schedule_count = 1;
+    const char *body = ask("/targets/checkout", "", 200);
+    expect(body, "Nothing goes up or down: the schedule <code>&lt;sale&gt;</code> holds it until ");
+    expect(body, "<code>&lt;sale&gt;</code> in force, ends ");
+}
+
+Test(page, a_floor_is_said_with_who_why_and_until_when)
+{
+    const struct as_order order = {.kind = AS_ORDER_FLOOR,
+                                   .target = "checkout",
+                                   .who = "whole",
+                                   .remote = "",
+                                   .reason = "the <sale>",
+                                   .replicas = 9,
+                                   .for_us = AS_US_PER_H};
+    expect_none(ask("/targets/checkout", "", 200), "<dt>Floor</dt>");
+    world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .ticket = 98, .order = &order});
+    const char *body = ask("/targets/checkout", "", 200);
+    expect(body, "<dt>Floor</dt><dd>9, by whole, ends ");
+    expect(body, ": the &lt;sale&gt;</dd>");
+    pass(2 * AS_US_PER_H);
+    expect_none(ask("/targets/checkout", "", 200), "<dt>Floor</dt>");
+}
+
+Test(page, a_contended_target_is_listed_with_who_and_until_when)
+{
+    static const char *const apps[] = {"a", "b", "c"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(apps); i++) {
+        expect_none(ask("/", "", 200), "<h2>Held</h2>");
+        notify("Slow", apps[i]);
+        world.replicas = 4; /* somebody else */
+        pass(61 * AS_US_PER_S);
+    }
+    const char *body = ask("/", "", 200);
+    expect(body, "<h2>Held</h2>");
+    expect(body, "Somebody else has set its size back to 4");
+    expect(body, "contended");
+    expect(ask("/targets/checkout", "", 200),
+           "Somebody else has set its size back to 4: it is left alone until ");
+    resume();
+    expect_none(ask("/", "", 200), "<h2>Held</h2>");
+}
+
+/* No script, no style but ours by its digest, nothing from elsewhere, no frame. */
+Test(page, the_browser_may_load_nothing)
+{
+    (void)ask("/", "", 200);
+    expect(exchange.headers, "Cache-Control: no-store\r\n");
+    const char *policy = strstr(exchange.headers, "Content-Security-Policy: ");
+    cr_assert(policy);
+    expect(policy, "default-src 'none'; style-src 'sha256-");
+    expect(policy, "base-uri 'none'; form-action 'self'; frame-ancestors 'none'\r\n");
+    expect_none(policy, "unsafe");
+    expect_none(exchange.body, " style=\"");
+    expect_none(exchange.body, " onclick");
+}
+
+Test(page, texts_from_outside_are_escaped)
+{
+    free(world.ruleset->targets[0].name);
+    world.ruleset->targets[0].name = as_xstrdup("<script>alert('1\"&')</script>");
+    notify("Slow", NULL);
+    const char *const paths[] = {"/", "/incidents", "/rules", "/targets/" CHECKOUT,
+                                 "/groups/" CHECKOUT};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(paths); i++)
+        expect_none(ask(paths[i], "", 200), "<b>too slow");
+    expect(ask("/", "", 200), "&lt;script&gt;alert(&#39;1&quot;&amp;&#39;)&lt;/script&gt;");
+    expect(ask("/", "q=%22%3E%3Cscript%3E", 200), "value=\"&quot;&gt;&lt;script&gt;\"");
+    expect(ask("/rules", "q=%3Cscript%3E", 200), "value=\"&lt;script&gt;\"");
+    expect(ask("/", "%3Cscript%3E=1&q=zzz", 200), "No target fits.");
+    (void)ask_decision(get_last_decision(), 200);
+}
+
+Test(page, a_target_shows_its_day)
+{
+    notify("Slow", NULL);
+    notify("Slow", NULL);
+    const char *body = ask("/targets/checkout", "", 200);
+    expect(body, "<h1>checkout</h1>");
+    expect(body, "<div class=\"wide\"><svg");
+    expect(body, "<div class=\"narrow\"><svg");
+    expect(body, ">Slow</text>");
+    expect(body, "locked against growing");
+    expect(body, "4 to 6: applied, rule slow");
+    expect(body, "<code>applied</code>: The size was set.");
+    expect(body, "alertname=&quot;Slow&quot;");
+    expect(body, "scale_up by 2");
+    expect(body, "1 action<");
+    expect_none(body, "each");
+    expect_none(body, "/groups/");
+    expect(ask("/targets/kubernetes%2Fdefault%2Fapps%2Fv1%2FDeployment%2Fshop%2Fcheckout", "", 200),
+           "<h1>checkout</h1>");
+    expect(ask("/rules", "", 200), "4 \u2192 6, <code>applied</code> on ");
+}
+
+Test(page, a_failure_says_why)
+{
+    world.scale_result = AS_REASON_FORBIDDEN;
+    notify("Slow", NULL);
+    expect(ask("/targets/checkout", "", 200), "The credentials do not allow it.");
+    expect(ask("/", "", 200), "<span class=\"pill bad\">forbidden</span>");
+    expect(ask("/", "state=failing", 200), ">checkout</a>");
+    expect(ask("/", "state=paused", 200), "No target fits.");
+    expect(ask("/rules", "", 200), "<b>1 failed</b>");
+}
+
+/* As `explain` says it, with what followed, and the document as `decide` takes it. */
+Test(page, a_decision_is_explained)
+{
+    notify("Slow", NULL);
+    const char *body = ask_decision(get_last_decision(), 200);
+    expect(body, "The size goes from 4 to 6: scaled.");
+    expect(body, "Slow, firing since ");
+    expect(body, "slow wants 6: scale_up by 2");
+    expect(body, "<code>combine</code>");
+    expect(body, "the bound ahead: min 2, max 20");
+    expect(body, "from 4 to 6: applied");
+    const char *document = strstr(body, "aria-label=\"The document\">");
+    cr_assert(document);
+    expect(document, "{&quot;flags&quot;:");
+    expect(document, "&quot;up&quot;:0.1}");
+}
+
+Test(page, what_is_not_there_is_said)
+{
+    notify("Slow", NULL);
+    expect(ask("/targets/none", "", 404), "There is no target of this name or id.");
+    expect(ask("/targets/", "", 404), "There is no target");
+    expect(ask("/targets/%zz", "", 404), "There is no target");
+    expect(ask("/targets/a%00b", "", 404), "There is no target");
+    expect(ask("/groups/none", "", 404), "There is no pool or group");
+    expect(ask("/decisions/01ARZ3NDEKTSV4RRFFQ69G5FAV", "", 404), "not among the last 1000");
+    expect(ask("/groups/checkout", "", 200), "no rule with fit or take had an open incident");
+}
+
+Test(page, a_follower_says_who_leads)
+{
+    static const char *const paths[] = {"/targets/checkout", "/decisions/x", "/groups/x",
+                                        "/incidents"};
+    has_engine = false;
+    is_follower = true;
+    changed.not_ready = "one leads";
+    for (size_t i = 0; i < AS_ARRAY_SIZE(paths); i++) {
+        expect(ask(paths[i], "", 503), "ask one&lt;b&gt;.");
+        expect(exchange.headers, "Retry-After: 5\r\n");
+    }
+    expect(ask("/", "", 200), "one&lt;b&gt;");
+    expect(ask("/rules", "", 200), "alertname=&quot;Slow&quot;");
+}
+
+Test(page, before_the_state_is_open_there_is_nothing_to_show)
+{
+    has_engine = false;
+    changed.not_ready = "the state is being opened";
+    expect(ask("/targets/checkout", "", 503), "The state is not open");
+    expect(ask("/", "", 200), "Only the leader knows");
+    expect(ask("/rules", "", 200), "none known");
+}
+
+/* `targets` and `rules` of a credential narrow all pages. */
+Test(page, a_narrow_credential_sees_its_own)
+{
+    notify("Slow", NULL);
+    const char *hidden = get_last_decision();
+    notify("Each", "cart");
+    who = "shop";
+    const char *body = ask("/", "", 200);
+    expect(body, "Deployment/shop/cart");
+    expect_none(body, "<dt>Targets</dt>");
+    expect_none(body, "checkout");
+    expect_none(body, "Slow");
+    body = ask("/incidents", "", 200);
+    expect(body, "Each");
+    expect_none(body, "Slow");
+    expect(ask("/targets/checkout", "", 404), "There is no target of this name or id.");
+    expect(ask("/groups/checkout", "", 404), "There is no pool or group");
+    expect(ask_decision(hidden, 404), "not among");
+    body = ask("/rules", "", 200);
+    expect(body, ">each</b>");
+    expect_none(body, "slow");
+    who = "narrow";
+    body = ask("/rules", "", 200);
+    expect(body, ">each</b>");
+    expect_none(body, "slow");
+    who = "removed meanwhile";
+    body = ask("/", "", 200);
+    expect_none(body, "checkout");
+    expect_none(body, "cart");
+    who = "";
+}
+
+Test(page, refreshes_only_when_asked_to)
+{
+    expect_none(ask("/", "", 200), "http-equiv");
+    expect(ask("/", "state=firing", 200), "href=\"?state=firing&amp;refresh=15\"");
+    expect(ask("/", "refresh=15&state=firing", 200), "http-equiv=\"refresh\" content=\"15\"");
+    expect(exchange.body, "href=\"?state=firing&amp;\">Stop refreshing");
+    expect_none(ask("/", "refresh=0", 200), "http-equiv");
+    expect_none(ask("/", "refresh=x", 200), "http-equiv");
+    expect(ask("/", "refresh=99999999", 200), "content=\"3600\"");
+}
+
+/* --- many, and long --- */
+
+static size_t count(const char *body, const char *part)
+{
+    size_t found = 0;
+    for (const char *at = strstr(body, part); at; at = strstr(at + 1, part))
+        found++;
+    return found;
+}
+
+static void make_targets(int number)
+{
+    char app[32];
+    for (int i = 0; i < number; i++) {
+        (void)snprintf(app, sizeof(app), "web-%05d", i);
+        world.replicas = 2 + i % 9;
+        notify("Each", app);
+    }
+}
+
+Test(page, targets_are_filtered_sorted_and_paged)
+{
+    make_targets(250);
+    const char *body = ask("/", "", 200);
+    cr_expect_eq(count(body, "<td role=\"cell\" data-title=\"Bounds\""), 100);
+    expect(body, "1 to 100 of 251");
+    expect(body, "1 to 100 of 251");
+    expect(body, "href=\"/?page=2\">Next");
+    body = ask("/", "page=3&q=web", 200);
+    cr_expect_eq(count(body, "<td role=\"cell\" data-title=\"Bounds\""), 50);
+    expect(body, "href=\"/?q=web&amp;page=2\">Previous");
+    body = ask("/", "q=WEB-0024", 200);
+    cr_expect_eq(count(body, "<td role=\"cell\" data-title=\"Bounds\""), 10);
+    body = ask("/", "sort=size&order=desc&q=web-0001", 200);
+    const char *largest = strstr(body, "shop%2Fweb-00017\""), *least = strstr(body, "web-00018\"");
+    cr_assert(largest && least);
+    cr_expect_lt((size_t)(largest - body), (size_t)(least - body));
+    expect(body, "aria-sort=\"descending\"");
+    expect(ask("/", "page=99999", 200), "201 to 251 of 251");
+    expect(ask("/", "page=-1&sort=nothing&order=x&state=y", 200), "1 to 100 of 251");
+    body = ask("/incidents", "page=2", 200);
+    expect(body, "51 to 100 of 250");
+    cr_expect_eq(count(body, "data-title=\"Alert\""), 50);
+    expect(ask("/incidents", "", 200), "app=web-00249");
+}
+
+static double now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* The page stays small. How long it holds the loop goes to standard error: standard output is for
+ * TAP. */
+Test(page, ten_thousand_targets_are_one_small_page)
+{
+    make_targets(10000);
+    static const char *const pages[][2] = {
+        {"/", ""},          {"/", "sort=size&order=desc"},
+        {"/", "q=no+such"}, {"/incidents", ""},
+        {"/rules", ""},     {"/targets/kubernetes/default/apps/v1/Deployment/shop/web-09999", ""},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(pages); i++) {
+        const double start = now_ms();
+        (void)ask(pages[i][0], pages[i][1], 200);
+        fprintf(stderr, "%s?%s: %.1f ms, %zu bytes\n", pages[i][0], pages[i][1], now_ms() - start,
+                exchange.body_size);
+        cr_expect_lt(exchange.body_size, (size_t)300 * 1024);
+    }
+    cr_expect_leq(as_history_get_bytes(world.api->history), AS_HISTORY_BYTES_MAX);
+}
+
+Test(page, very_long_texts_stay_on_the_page)
+{
+    char *name = as_xcalloc(1, 100001);
+    memset(name, 'n', 100000);
+    free(world.ruleset->targets[0].name);
+    world.ruleset->targets[0].name = as_xstrdup(name);
+    notify("Slow", NULL);
+    const char *const paths[] = {"/", "/incidents", "/rules", ("/targets/" CHECKOUT)};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(paths); i++) {
+        (void)ask(paths[i], "", 200);
+        cr_expect_lt(exchange.body_size, (size_t)2 * 1024 * 1024, "%s", paths[i]);
+    }
+    free(name);
+}
+
+/* --- pools --- */
+
+/* A decision on the target, of a document as the action log has it. */
+static void decide(const char *json)
+{
+    struct as_decide_document *document;
+    struct as_error error = AS_ERROR_INIT;
+    struct as_decision output;
+    cr_assert_eq(as_decision_decode_input(json, strlen(json), &document, &error), 0, "%s",
+                 error.text);
+    as_decide_document_decide(document, &output);
+    const struct as_decision_record record = {.id = "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+                                              .target = CHECKOUT,
+                                              .target_name = "checkout",
+                                              .input = &document->input,
+                                              .results = document->results,
+                                              .output = &output,
+                                              .rules_digest = ""};
+    as_api_on_effect(world.api,
+                     &(struct as_effect){.kind = AS_EFFECT_RECORD_DECISION, .decision = &record},
+                     (as_wall_time){WORLD_START_US});
+    as_decide_document_free(document);
+}
+
+#define GIB "1073741824"
+#define GROUP(name, size, more)                                                                    \
+    "{\"name\":\"" name "\",\"size\":" size ",\"max\":5,\"nodes\":{\"count\":" size                \
+    ",\"cpu\":8000,\"memory\":" GIB "},\"template\":{\"source\":\"node\",\"node\":\"n\","          \
+    "\"capacity\":[8000," GIB ",0,110],\"allocatable\":[8000," GIB ",0,110],"                      \
+    "\"free\":[7000," GIB ",0,100]}" more "}"
+
+Test(page, a_pool_shows_pods_that_wait_and_who_could_take_them)
+{
+    notify("Slow", NULL);
+    decide(
+        "{\"v\":2,\"now\":\"2026-11-20T10:00:00Z\",\"target\":{\"min\":1,\"max\":60,\"pool\":{}},"
+        "\"proposals\":[{\"rule\":\"pods-wait\",\"action\":{\"scale_up\":{\"fit\":"
+        "\"pending_pods\"}}}],\"observed\":{\"replicas\":3,\"cluster_nodes\":3,\"groups\":[" GROUP(
+            "spot", "1",
+            "") "," GROUP("big", "2",
+                          ",\"closed\":\"at_max\"") "],\"pending\":[[0,6],[1,1]],\"pending_pods\":"
+                                                    "8,\"shapes\":["
+                                                    "{\"requests\":[2000,1024,0,1],\"digest\":"
+                                                    "\"00000000000000a1\"},"
+                                                    "{\"requests\":[64000,1024,0,1],\"digest\":"
+                                                    "\"00000000000000a3\"}]}}");
+    const char *body = ask("/groups/checkout", "", 200);
+    expect(body, "8 wait, 7 found no room on nodes that are there");
+    expect(body, "could take them: spot");
+    expect(body, "could take them, but do not grow: big (at_max)");
+    expect(body, "not enough cpu");
+    expect(body, "<code>at_max</code>");
+    expect(body, "href=\"/decisions/01ARZ3NDEKTSV4RRFFQ69G5FAV\"");
+    expect(ask_decision("01ARZ3NDEKTSV4RRFFQ69G5FAV", 200), "Pods that wait");
+}
+
+Test(page, a_pool_shows_why_nodes_stay)
+{
+    notify("Slow", NULL);
+    decide(
+        "{\"v\":2,\"now\":\"2026-11-20T11:00:00Z\",\"target\":{\"min\":1,\"max\":60,\"pool\":{}},"
+        "\"proposals\":[{\"rule\":\"unneeded\",\"action\":{\"scale_down\":{\"take\":"
+        "\"unneeded_nodes\"}}}],\"observed\":{\"replicas\":2,\"cluster_nodes\":2,\"groups\":"
+        "[" GROUP("spot", "2", "") "],\"kept\":{\"unevictable\":1},\"pool_nodes\":["
+                                   "{\"name\":\"spot-1\",\"group\":0,\"left\":[1000,1024,0,80],"
+                                   "\"stays\":\"unevictable\"},"
+                                   "{\"name\":\"spot-2\",\"group\":0,\"left\":[7000,1024,0,100],"
+                                   "\"allocatable\":[7000,1024,0,110],\"pods\":[]}]},"
+                                   "\"history\":{\"unneeded\":[{\"node\":\"spot-2\",\"since\":"
+                                   "\"2026-11-20T10:59:00Z\","
+                                   "\"seen\":\"2026-11-20T10:59:45Z\"}]}}");
+    const char *body = ask("/groups/checkout", "", 200);
+    expect(body, "spot-2 is unneeded since 2026-11-20T10:59:00Z");
+    expect(body, "a pod may not be evicted");
+    expect(body, "<code>unevictable</code>");
+    expect(body, "may leave, if its pods fit elsewhere");
+}
+
+/* 60 targets of a template wait: the page stays short, and a narrow credential sees its own. */
+Test(page, what_waits_for_a_person)
+{
+    const struct as_approval_config config = {
+        .is_set = true, .above = 1, .for_us = 15 * AS_US_PER_MIN};
+    world.ruleset->rules[0].approval = world.ruleset->rules[1].approval = config;
+    expect_none(ask("/", "", 200), "Waiting for a person");
+    notify("Slow", NULL);
+    const char *body = ask("/targets/checkout", "", 200);
+    expect(body, "Waiting for a person");
+    expect(body, " wants 4 \u2192 6. Asked ");
+    expect(body, "It waits for another 1");
+    expect_none(body, "<form class=\"order\"");
+    for (int i = 0; i < 60; i++) {
+        char app[24];
+        (void)snprintf(app, sizeof(app), "cart-%d", i);
+        notify("Each", app);
+    }
+    body = ask("/", "", 200);
+    expect(body, "And 11 more: each is on the page of its target.");
+    who = "narrow";
+    expect(ask("/", "", 200), "And 10 more");
+    who = "shop";
+    expect_none(ask("/", "", 200), ">slow</a> wants");
+    who = "";
+    ask("/targets/" CHECKOUT, "", 200);
+}
