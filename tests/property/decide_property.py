@@ -389,4 +389,5 @@ def main():
         sys.exit(f"no input came to: {', '.join(unseen)}")
 
 
-main()
+if __name__ == "__main__":
+    main()

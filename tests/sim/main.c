@@ -1,12 +1,13 @@
 /*
  * sim [--seed N | --seeds FROM..TO | --digests FROM..TO] [--steps N] [--verbose] [--trouble]
- * [--stories]
+ * [--stories] [--logs DIR]
  *
  * Runs seeds of the simulator. A seed that fails is run again with its last events printed. With
  * --trouble it prints how often each kind of trouble came, and fails where one never did. With
  * --digests it prints one line for each seed: the seed, the number of steps, a hash of the action
  * log, and a hash of every committed key and value; all other output goes to stderr. With --stories
- * it tells the story of each seed instead (stories.c).
+ * it tells the story of each seed instead (stories.c). With --logs it writes the action log of each
+ * seed into the directory, as seed-N.jsonl.
  */
 #include "sim.h"
 
@@ -32,7 +33,8 @@ struct totals {
 struct options {
     uint64_t from, to, steps;
     bool is_verbose, wants_trouble, wants_digests, tells_stories;
-    FILE *out; /* for all but digests */
+    FILE *out;        /* for all but digests */
+    const char *logs; /* directory; NULL: not wanted */
 };
 
 /* An assertion or a sanitizer ends the process: says with which seed. */
@@ -64,7 +66,7 @@ static void print_tail(FILE *report, uint64_t seed, uint64_t steps)
     if (out < 0 || !file || dup2(fileno(file), STDOUT_FILENO) < 0)
         return;
     struct run_result result;
-    run_seed(seed, steps, true, &result);
+    run_seed(seed, steps, true, NULL, &result);
     (void)fflush(stdout);
     (void)dup2(out, STDOUT_FILENO);
     (void)close(out);
@@ -77,11 +79,31 @@ static void print_tail(FILE *report, uint64_t seed, uint64_t steps)
     (void)fclose(file);
 }
 
+/* NULL: not wanted. */
+static FILE *open_log(uint64_t seed, const struct options *options)
+{
+    char path[4096];
+    if (!options->logs)
+        return NULL;
+    (void)snprintf(path, sizeof(path), "%s/seed-%" PRIu64 ".jsonl", options->logs, seed);
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        perror(path);
+        exit(2);
+    }
+    return file;
+}
+
 static void run(uint64_t seed, const struct options *options, bool is_alone, struct totals *totals)
 {
     struct run_result result;
     current_seed = seed;
-    run_seed(seed, options->steps, options->is_verbose, &result);
+    FILE *log = open_log(seed, options);
+    run_seed(seed, options->steps, options->is_verbose, log, &result);
+    if (log && fclose(log) != 0) {
+        perror(options->logs);
+        exit(2);
+    }
     totals->seeds++;
     totals->steps += result.steps;
     totals->records += result.log.records;
@@ -122,11 +144,15 @@ static bool parse_range(const char *text, struct options *options)
 
 static bool parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {
-        {"seed", required_argument, NULL, 's'},    {"seeds", required_argument, NULL, 'r'},
-        {"digests", required_argument, NULL, 'd'}, {"steps", required_argument, NULL, 'n'},
-        {"verbose", no_argument, NULL, 'v'},       {"trouble", no_argument, NULL, 't'},
-        {"stories", no_argument, NULL, 'o'},       {0}};
+    static const struct option known[] = {{"seed", required_argument, NULL, 's'},
+                                          {"seeds", required_argument, NULL, 'r'},
+                                          {"digests", required_argument, NULL, 'd'},
+                                          {"steps", required_argument, NULL, 'n'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {"trouble", no_argument, NULL, 't'},
+                                          {"stories", no_argument, NULL, 'o'},
+                                          {"logs", required_argument, NULL, 'l'},
+                                          {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         bool is_good = true;
@@ -141,6 +167,7 @@ static bool parse(int argc, char **argv, struct options *options)
         case 'v': options->is_verbose = true; break;
         case 't': options->wants_trouble = true; break;
         case 'o': options->tells_stories = true; break;
+        case 'l': options->logs = optarg; break;
         default: is_good = false;
         }
         if (!is_good)
@@ -166,7 +193,7 @@ int main(int argc, char **argv)
     struct timespec start, end;
     if (!parse(argc, argv, &options)) {
         (void)fprintf(stderr, "usage: sim [--seed N | --seeds FROM..TO | --digests FROM..TO] "
-                              "[--steps N] [--verbose] [--trouble] [--stories]\n");
+                              "[--steps N] [--verbose] [--trouble] [--stories] [--logs DIR]\n");
         return 2;
     }
     (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);

@@ -237,7 +237,8 @@ void run_world_deinit(struct world *world)
     free(world->bodies.told);
 }
 
-void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result *result_out)
+void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, FILE *log_out,
+              struct run_result *result_out)
 {
     static struct world the_world;
     struct world *world = &the_world;
@@ -268,5 +269,10 @@ void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result 
     result_out->store_digest = as_store_memory_get_digest(world->daemon.state);
     result_out->is_failed = world->is_failed;
     memcpy(result_out->failure, world->failure, sizeof(world->failure));
+    if (log_out) {
+        size_t size;
+        const char *lines = as_audit_memory_get_lines(world->daemon.log, &size);
+        (void)fwrite(lines, 1, size, log_out);
+    }
     run_world_deinit(world);
 }

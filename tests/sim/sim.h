@@ -850,7 +850,9 @@ struct run_result {
     struct log_summary log;
     uint64_t crashes;
 };
-void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, struct run_result *result_out);
+/* `log_out`: the action log, as it is at the end; NULL: not wanted. */
+void run_seed(uint64_t seed, uint64_t steps, bool is_verbose, FILE *log_out,
+              struct run_result *result_out);
 void run_take_step(struct world *world);
 void run_world_deinit(struct world *world);
 

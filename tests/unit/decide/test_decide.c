@@ -184,6 +184,17 @@ static bool includes(const json_t *answer, json_t *expected)
     return true;
 }
 
+/* For tests/compare: DECIDE_INPUTS names a file that gets each input, as a line. */
+static void keep_input(const char *text)
+{
+    const char *path = getenv("DECIDE_INPUTS");
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (file) {
+        (void)fprintf(file, "%s\n", text);
+        (void)fclose(file);
+    }
+}
+
 static char *answer_document(json_t *document)
 {
     AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *decoded = NULL;
@@ -192,6 +203,7 @@ static char *answer_document(json_t *document)
     struct as_decision decision;
     char *text = json_dumps(document, 0);
 
+    keep_input(text);
     int code = as_decision_decode_input(text, strlen(text), &decoded, &error);
     free(text);
     if (code) {
