@@ -1,25 +1,86 @@
 /*
- * The gate: finds the credential, at once or later, explains what is wrong if there is none, and
- * stores its name with the exchange.
+ * The gate: one struct for all handlers, with an admission for each exchange. It finds the
+ * credential of a request, at once or later, explains what is wrong if there is none, and stores
+ * its name with the exchange.
  *
  * A given credential decides: with a wrong token neither a session nor a valid certificate helps.
+ *
+ * Expensive checks are limited per address (auth_limit.h); each counts as a failure from its start
+ * until it succeeds, so that many at once cannot bypass the limit. Cheap checks (comparing a token,
+ * a malformed header) do not count: that would only block others at the address. Credentials that
+ * were right lately are not delayed either.
+ *
+ * Not here: the credentials (credentials.h), the checks of passwords (auth_passwords.h), and the
+ * reviews of tokens (auth_review.h).
  */
-#include "auth_private.h"
+#include <alertscaler/auth/auth.h>
 
 #include <errno.h>
+#include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include <openssl/sha.h>
-
+#include <alertscaler/auth/auth_passwords.h>
+#include <alertscaler/auth/auth_review.h>
+#include <alertscaler/auth/browser.h>
+#include <alertscaler/auth/form_token.h>
+#include <alertscaler/auth/reply.h>
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/digest.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/throttle.h>
 
+#include "auth_limit.h"
 #include "auth_signature.h"
-#include <alertscaler/auth/reply.h>
+#include "auth_trust.h"
+#include "session.h"
+
+struct auth_login { /* how a login is answered */
+    as_login_fn *done;
+    void *context;
+    bool is_local;
+    char *to;
+    char *token; /* for the session, if the API server must be asked about it; to be wiped */
+};
+
+struct admission { /* stored with an exchange */
+    struct as_auth *auth;
+    struct as_http_exchange *exchange;
+    const char *handler;
+    enum as_permission permission;
+    bool takes_session;
+    char *credential;          /* "" until known */
+    bool may_order;            /* it has the permission `admin`, and that API is enabled */
+    struct as_digest identity; /* of the session, or of the credential */
+    bool is_session;
+    struct auth_login login; /* done NULL: no login */
+    bool needs_signature;
+    char *user, *hash; /* password's owner, and the hash it is checked against */
+    struct as_password_wait *wait;
+    struct as_review_wait *review;
+    struct as_auth_digest digest; /* of the token that is being reviewed */
+    bool has_cost;                /* an expensive check ran only for it, */
+    bool is_counted;              /* and counts as a failure until it succeeds */
+};
+
+struct as_auth {
+    struct as_auth_config config;
+    struct as_credentials *credentials;
+    struct as_auth_limit *limit;
+    struct as_auth_trust *trust;
+    struct as_reviewer *reviewer;
+    struct as_passwords *passwords; /* created for the first check */
+    struct as_sessions *sessions;
+    struct as_form_key form_key;
+    /* refusals: a wrong password in a loop must fill neither log nor disk */
+    struct as_throttle denied_log, denied_record;
+    const char *denied_handler; /* of the last refusal */
+    int denied_status;
+};
 
 #define HEADERS_MAX 256
 
@@ -45,7 +106,7 @@ static bool record_denied(const void *context, const struct as_throttle *denied)
     return auth->config.denied(auth->config.context, &record);
 }
 
-as_mono_time auth_now(const struct as_auth *auth)
+static as_mono_time auth_now(const struct as_auth *auth)
 {
     return auth->config.clock->get_mono(auth->config.clock);
 }
@@ -77,6 +138,116 @@ struct as_auth *as_auth_free(struct as_auth *auth)
     as_credentials_free(auth->credentials);
     free(auth);
     return NULL;
+}
+
+/* Sessions: a browser logs in once, and its cookie then stands for the credential.
+ *
+ * Over TLS the cookie has the prefix `__Host-`, so that neither another host of the domain nor a
+ * page without TLS can set it. From this machine without TLS it cannot: such a session has another
+ * cookie, and counts only for requests from this machine. */
+
+#define COOKIE       "__Host-alertscaler"
+#define LOCAL_COOKIE "alertscaler"
+
+static void print_cookie(bool is_local, const char *id, char cookie_out[AS_COOKIE_SIZE])
+{
+    (void)snprintf(
+        cookie_out, AS_COOKIE_SIZE, "Set-Cookie: %s=%s; Path=/; HttpOnly; SameSite=Strict%s%s\r\n",
+        is_local ? LOCAL_COOKIE : COOKIE, id, is_local ? "" : "; Secure", *id ? "" : "; Max-Age=0");
+}
+
+/* The value of the only cookie with this name. Two may come from two owners: neither counts. */
+static bool find_cookie(const struct as_http_exchange *exchange, const char *name,
+                        char id_out[AS_SESSION_ID_SIZE])
+{
+    const char *at = as_http_exchange_find_header(exchange, "Cookie");
+    const size_t name_size = strlen(name);
+    size_t count = 0;
+    while (at && *at) {
+        at += strspn(at, " ;");
+        const size_t size = strcspn(at, ";");
+        const bool is_it =
+            size > name_size && strncmp(at, name, name_size) == 0 && at[name_size] == '=';
+        if (is_it && size == name_size + AS_SESSION_ID_SIZE) {
+            memcpy(id_out, at + name_size + 1, AS_SESSION_ID_SIZE - 1);
+            id_out[AS_SESSION_ID_SIZE - 1] = '\0';
+        }
+        count += is_it;
+        at += size;
+    }
+    return count == 1;
+}
+
+static const struct as_session *auth_find_session(struct as_auth *auth,
+                                                  const struct as_http_exchange *exchange)
+{
+    static const char *const names[] = {COOKIE, LOCAL_COOKIE};
+    const bool is_local = as_browser_is_local(exchange);
+    for (size_t i = 0; i < (is_local ? AS_ARRAY_SIZE(names) : 1); i++) {
+        char id[AS_SESSION_ID_SIZE] = "";
+        const struct as_session *session =
+            find_cookie(exchange, names[i], id)
+                ? as_sessions_find(auth->sessions, id, auth_now(auth))
+                : NULL;
+        explicit_bzero(id, sizeof(id));
+        if (session && session->owner.is_local == (i > 0))
+            return session;
+    }
+    return NULL;
+}
+
+/* The session's credential, if it is still the one that logged in; NULL: it is not. */
+static const struct as_credential *auth_find_credential(const struct as_auth *auth,
+                                                        const struct as_session_owner *owner)
+{
+    const struct as_credential *found =
+        as_credentials_find_name(auth->credentials, owner->credential, auth_now(auth));
+    return found && as_str_equal_constant_time(found->secret->bytes, owner->secret.bytes,
+                                               sizeof(owner->secret.bytes))
+               ? found
+               : NULL;
+}
+
+static bool auth_keeps_session(void *context, const struct as_session_owner *owner)
+{
+    const struct as_auth *auth = context;
+    return owner->token ? auth->reviewer != NULL : auth_find_credential(auth, owner) != NULL;
+}
+
+/* Ends the sessions that are over, or of other credentials. */
+static void auth_end_sessions(struct as_auth *auth)
+{
+    if (auth->credentials)
+        as_sessions_look(auth->sessions, auth_now(auth), auth_keeps_session, auth);
+}
+
+/* Answers the login. */
+static void auth_begin_session(struct admission *admission)
+{
+    struct as_auth *auth = admission->auth;
+    const struct auth_login *login = &admission->login;
+    const struct as_credential *credential =
+        login->token
+            ? NULL
+            : as_credentials_find_name(auth->credentials, admission->credential, auth_now(auth));
+    struct as_session_owner owner = {
+        .credential = admission->credential, .token = login->token, .is_local = login->is_local};
+    if (credential)
+        owner.secret = *credential->secret;
+    const struct as_session *old = auth_find_session(auth, admission->exchange);
+    if (old) {
+        const struct as_digest digest = old->digest;
+        as_sessions_end(auth->sessions, &digest);
+    }
+    char id[AS_SESSION_ID_SIZE], cookie[AS_COOKIE_SIZE];
+    as_sessions_begin(auth->sessions, &owner, auth_now(auth), id);
+    print_cookie(login->is_local, id, cookie);
+    explicit_bzero(id, sizeof(id));
+    as_log(AS_LOG_INFO, "logged in", AS_F("credential", admission->credential),
+           AS_F("remote", as_http_exchange_get_remote(admission->exchange)));
+    const struct as_login_outcome outcome = {.status = 200, .headers = cookie, .to = login->to};
+    login->done(login->context, admission->exchange, &outcome);
+    explicit_bzero(cookie, sizeof(cookie));
 }
 
 struct as_credentials *as_auth_swap_credentials(struct as_auth *auth,
@@ -120,8 +291,8 @@ static void admission_free(void *data)
     free(admission);
 }
 
-struct admission *auth_admission_new(struct as_auth *auth, struct as_http_exchange *exchange,
-                                     const char *handler, enum as_permission permission)
+static struct admission *auth_admission_new(struct as_auth *auth, struct as_http_exchange *exchange,
+                                            const char *handler, enum as_permission permission)
 {
     struct admission *admission = as_xcalloc(1, sizeof(*admission));
     *admission = (struct admission){.auth = auth,
@@ -164,7 +335,7 @@ void as_auth_note_refusal(struct as_auth *auth, const struct as_http_exchange *e
     as_throttle_add(&auth->denied_record, remote, problem, auth_now(auth));
 }
 
-static void deny(const struct admission *admission, int status, const char *problem)
+static void auth_deny(const struct admission *admission, int status, const char *problem)
 {
     as_auth_note_refusal(admission->auth, admission->exchange, admission->handler, status, problem);
 }
@@ -186,8 +357,8 @@ void as_auth_conclude(struct as_auth *auth)
 
 /* Answers */
 
-static void reply(struct as_http_exchange *exchange, int status, const char *headers,
-                  const char *problem)
+static void auth_reply_text(struct as_http_exchange *exchange, int status, const char *headers,
+                            const char *problem)
 {
     if (as_str_starts_with(as_http_exchange_get_path(exchange), "/api/"))
         as_reply_error(exchange, status, headers, "%s", problem);
@@ -195,24 +366,26 @@ static void reply(struct as_http_exchange *exchange, int status, const char *hea
         as_reply_text(exchange, status, headers, "%s", problem);
 }
 
-void auth_reply(struct admission *admission, int status, const char *headers, const char *problem)
+static void auth_reply(struct admission *admission, int status, const char *headers,
+                       const char *problem)
 {
     const struct auth_login *login = &admission->login;
     const struct as_login_outcome outcome = {status, headers, problem, login->to};
     if (login->done)
         login->done(login->context, admission->exchange, &outcome);
     else
-        reply(admission->exchange, status, headers, problem);
+        auth_reply_text(admission->exchange, status, headers, problem);
 }
 
 void as_auth_refuse(struct as_auth *auth, struct as_http_exchange *exchange, const char *handler,
                     int status, const char *problem)
 {
     as_auth_note_refusal(auth, exchange, handler, status, problem);
-    reply(exchange, status, NULL, problem);
+    auth_reply_text(exchange, status, NULL, problem);
 }
 
-void auth_go_on(struct admission *admission)
+/* Goes on with what was ADMITTED: to the body, or with the login. */
+static void auth_go_on(struct admission *admission)
 {
     if (admission->login.done)
         auth_begin_session(admission);
@@ -220,7 +393,7 @@ void auth_go_on(struct admission *admission)
         as_http_exchange_admit(admission->exchange);
 }
 
-void auth_refuse(struct admission *admission, int status, const char *problem)
+static void auth_refuse(struct admission *admission, int status, const char *problem)
 {
     struct as_auth *auth = admission->auth;
     const struct as_credential_counts counts = as_credentials_count(auth->credentials);
@@ -231,11 +404,11 @@ void auth_refuse(struct admission *admission, int status, const char *problem)
         (void)snprintf(headers, sizeof(headers), "%s%s",
                        is_bearer ? "WWW-Authenticate: Bearer realm=\"alertscaler\"\r\n" : "",
                        is_basic ? "WWW-Authenticate: Basic realm=\"alertscaler\"\r\n" : "");
-    deny(admission, status, problem);
+    auth_deny(admission, status, problem);
     auth_reply(admission, status, headers[0] ? headers : NULL, problem);
 }
 
-void auth_count_failure(struct admission *admission)
+static void auth_count_failure(struct admission *admission)
 {
     struct as_auth *auth = admission->auth;
     admission->has_cost = true;
@@ -245,7 +418,7 @@ void auth_count_failure(struct admission *admission)
     admission->is_counted = true;
 }
 
-void auth_take_back_failure(struct admission *admission)
+static void auth_take_back_failure(struct admission *admission)
 {
     if (admission->is_counted)
         as_auth_limit_take_back(admission->auth->limit,
@@ -255,14 +428,14 @@ void auth_take_back_failure(struct admission *admission)
 
 /* An invalid credential counts against its address only if checking it was expensive. A cheap
  * failure must not block others at the address. */
-void auth_refuse_wrong(struct admission *admission, const char *problem)
+static void auth_refuse_wrong(struct admission *admission, const char *problem)
 {
     if (admission->has_cost)
         auth_count_failure(admission);
     auth_refuse(admission, 401, problem);
 }
 
-void auth_refuse_missing(struct admission *admission)
+static void auth_refuse_missing(struct admission *admission)
 {
     struct as_auth *auth = admission->auth;
     const struct as_credential_counts counts = as_credentials_count(auth->credentials);
@@ -292,18 +465,18 @@ void auth_refuse_missing(struct admission *admission)
 }
 
 /* Too much to check now: the client must retry. */
-void auth_refuse_busy(struct admission *admission, int64_t wait_us)
+static void auth_refuse_busy(struct admission *admission, int64_t wait_us)
 {
     char headers[HEADERS_MAX];
     const int64_t seconds = wait_us / AS_US_PER_S + 1;
-    deny(admission, 503, "too many wrong credentials to check this one");
+    auth_deny(admission, 503, "too many wrong credentials to check this one");
     (void)snprintf(headers, sizeof(headers), "Retry-After: %lld\r\n", (long long)seconds);
     auth_reply(admission, 503, headers,
                "there were too many wrong credentials to check this one now: send it again");
 }
 
 /* Another one when the credential's secret changes. */
-static struct as_digest get_identity(const struct as_credential *credential)
+static struct as_digest auth_get_identity(const struct as_credential *credential)
 {
     static const struct as_digest none = {0};
     struct as_digest identity;
@@ -324,8 +497,8 @@ static void note_narrowed(struct admission *admission)
         as_http_exchange_set_sender(admission->exchange, admission->credential);
 }
 
-enum as_http_admission auth_grant(struct admission *admission,
-                                  const struct as_credential *credential)
+static enum as_http_admission auth_grant(struct admission *admission,
+                                         const struct as_credential *credential)
 {
     auth_take_back_failure(admission);
     if (credential->permissions & 1U << admission->permission) {
@@ -335,13 +508,215 @@ enum as_http_admission auth_grant(struct admission *admission,
         admission->may_order = admission->auth->config.enable_admin_api &&
                                credential->permissions & 1U << AS_PERMISSION_ADMIN;
         if (!admission->is_session)
-            admission->identity = get_identity(credential);
+            admission->identity = auth_get_identity(credential);
         return AS_HTTP_ADMITTED;
     }
     char problem[AS_ERROR_SIZE];
     (void)snprintf(problem, sizeof(problem), "the credential `%s` lacks the permission `%s`",
                    credential->name, as_permission_words[admission->permission]);
     auth_refuse(admission, 403, problem);
+    return AS_HTTP_REPLIED;
+}
+
+#define BASIC_MAX ((size_t)4 * (AS_PASSWORD_MAX + 512) / 3) /* of the base64 */
+
+/* Whether a given password or token is right, at once or later.
+ * PENDING: continued later by auth_go_on, or by a refusal. */
+
+/* Passwords */
+
+static void on_password(void *context, bool is_right)
+{
+    struct admission *admission = context;
+    admission->wait = NULL;
+    /* searched again: credentials may have been reloaded */
+    const struct as_credential_user *user =
+        as_credentials_find_user(admission->auth->credentials, admission->user);
+    if (user && !as_str_equal(user->hash, admission->hash)) {
+        auth_take_back_failure(admission);
+        auth_reply(admission, 503, "Retry-After: 1\r\n",
+                   "the password was changed while it was checked: send it again");
+    } else if (!user || !is_right) {
+        auth_refuse_wrong(admission, "user or password is wrong");
+    } else if (auth_grant(admission, &user->credential) == AS_HTTP_ADMITTED) {
+        auth_go_on(admission);
+    }
+}
+
+static enum as_http_admission auth_check_password(struct admission *admission, const char *name,
+                                                  const char *password)
+{
+    struct as_auth *auth = admission->auth;
+    const struct as_credential_user *user = as_credentials_find_user(auth->credentials, name);
+    const char *hash = user ? user->hash : NULL;
+    if (!auth->passwords)
+        auth->passwords = as_passwords_new(auth->config.base);
+    if (user && as_passwords_remember(auth->passwords, name, hash, password))
+        return auth_grant(admission, &user->credential);
+    const char *remote = as_http_exchange_get_remote(admission->exchange);
+    const int64_t wait = as_auth_limit_get_wait(auth->limit, remote, auth_now(auth));
+    if (wait > 0) {
+        auth_refuse_busy(admission, wait);
+        return AS_HTTP_REPLIED;
+    }
+    admission->user = as_xstrdup(name);
+    admission->hash = hash ? as_xstrdup(hash) : NULL;
+    const struct as_password_guess guess = {
+        .user = name,
+        .hash = hash,
+        .like = as_credentials_find_dearest_hash(auth->credentials),
+        .password = password,
+        .is_suspect = as_auth_limit_has_failures(auth->limit, remote, auth_now(auth)),
+    };
+    switch (as_passwords_check(auth->passwords, &guess, on_password, admission, &admission->wait)) {
+    case AS_PASSWORD_RIGHT: return auth_grant(admission, &user->credential);
+    case AS_PASSWORD_PENDING:
+        if (as_password_wait_is_first(admission->wait))
+            auth_count_failure(admission);
+        return AS_HTTP_PENDING;
+    case AS_PASSWORD_WRONG: auth_refuse_wrong(admission, "user or password is wrong"); break;
+    case AS_PASSWORD_BUSY: auth_refuse_busy(admission, 0); break;
+    }
+    return AS_HTTP_REPLIED;
+}
+
+/* Decodes base64 "user:password"; false if malformed. */
+static bool decode_basic(const char *given, unsigned char *text_out, size_t *size_out)
+{
+    const size_t size = strlen(given);
+    if (size == 0 || size % 4 != 0 || size > BASIC_MAX)
+        return false;
+    const int decoded = EVP_DecodeBlock(text_out, (const unsigned char *)given, (int)size);
+    if (decoded < 0)
+        return false;
+    const size_t padding = (size_t)(given[size - 1] == '=') + (size_t)(given[size - 2] == '=');
+    *size_out = (size_t)decoded - padding;
+    text_out[*size_out] = '\0';
+    return strlen((const char *)text_out) == *size_out && strchr((const char *)text_out, ':');
+}
+
+static enum as_http_admission auth_check_basic(struct admission *admission, const char *given)
+{
+    unsigned char text[BASIC_MAX + 4];
+    size_t size = 0;
+    enum as_http_admission result = AS_HTTP_REPLIED;
+    if (decode_basic(given, text, &size)) {
+        char *password = strchr((char *)text, ':');
+        *password++ = '\0';
+        result = auth_check_password(admission, (const char *)text, password);
+    } else {
+        auth_refuse_wrong(admission,
+                          "the Authorization header is not that of a user and a password");
+    }
+    explicit_bzero(text, sizeof(text));
+    return result;
+}
+
+/* Tokens */
+
+/* The API server's answer about the token's owner. */
+static enum as_http_admission use_review(struct admission *admission,
+                                         const struct as_reviewed *reviewed)
+{
+    struct as_auth *auth = admission->auth;
+    const struct as_credential *found =
+        reviewed->authenticated
+            ? as_credentials_find_review(auth->credentials, reviewed->user, reviewed->groups,
+                                         reviewed->group_count)
+            : NULL;
+    if (found) {
+        as_auth_trust_add(auth->trust, &admission->digest, auth_now(auth));
+        return auth_grant(admission, found);
+    }
+    as_auth_trust_remove(auth->trust, &admission->digest);
+    if (admission->is_session) { /* it was right when it logged in: this is not a guess */
+        auth_take_back_failure(admission);
+        as_sessions_end(auth->sessions, &admission->identity);
+        auth_refuse_missing(admission);
+        return AS_HTTP_REPLIED;
+    }
+    auth_refuse_wrong(admission, reviewed->authenticated
+                                     ? "the token's owner is not among receiver.token_review.allow"
+                                     : "the bearer token is none that is known");
+    return AS_HTTP_REPLIED;
+}
+
+static void on_review(void *context, const struct as_reviewed *reviewed)
+{
+    struct admission *admission = context;
+    admission->review = NULL;
+    if (!reviewed) {
+        auth_take_back_failure(admission);
+        auth_reply(admission, 503, AS_REPLY_LATER,
+                   "the API server could not be asked whose token that is: send it again");
+    } else if (use_review(admission, reviewed) == AS_HTTP_ADMITTED) {
+        auth_go_on(admission);
+    }
+}
+
+static enum as_http_admission auth_check_review(struct admission *admission, const char *given)
+{
+    struct as_auth *auth = admission->auth;
+    const struct as_reviewed *known = as_reviewer_find(auth->reviewer, given);
+    admission->digest = as_auth_trust_digest(given);
+    if (known)
+        return use_review(admission, known);
+    const char *remote = as_http_exchange_get_remote(admission->exchange);
+    const bool is_trusted = as_auth_trust_has(auth->trust, &admission->digest, auth_now(auth));
+    const int64_t wait =
+        is_trusted ? 0 : as_auth_limit_get_wait(auth->limit, remote, auth_now(auth));
+    if (wait == 0)
+        admission->review =
+            as_reviewer_ask(auth->reviewer, given, is_trusted, on_review, admission);
+    if (admission->review) {
+        admission->has_cost = as_review_wait_is_first(admission->review);
+        if (admission->has_cost && !is_trusted)
+            auth_count_failure(admission);
+        return AS_HTTP_PENDING;
+    }
+    auth_refuse_busy(admission, wait);
+    return AS_HTTP_REPLIED;
+}
+
+/* Syntax of RFC 6750: letters, digits and -._~+/, then `=`. All tokens of clusters have it. */
+static bool is_token(const char *given)
+{
+    const size_t size = strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789-._~+/");
+    const size_t whole = size + strspn(given + size, "=");
+    return size > 0 && given[whole] == '\0' && whole <= AS_TOKEN_MAX;
+}
+
+static enum as_http_admission auth_check_bearer(struct admission *admission, const char *given)
+{
+    struct as_auth *auth = admission->auth;
+    const struct as_credential *found =
+        as_credentials_find_token(auth->credentials, given, auth_now(auth));
+    if (found)
+        return auth_grant(admission, found);
+    if (auth->reviewer && is_token(given)) {
+        if (admission->login.done)
+            admission->login.token = as_xstrdup(given);
+        return auth_check_review(admission, given);
+    }
+    auth_refuse_wrong(admission, "the bearer token is not one of receiver.tokens");
+    return AS_HTTP_REPLIED;
+}
+
+static enum as_http_admission auth_use_session(struct admission *admission,
+                                               const struct as_session *session)
+{
+    struct as_auth *auth = admission->auth;
+    admission->is_session = true;
+    admission->identity = session->digest;
+    if (session->owner.token && auth->reviewer)
+        return auth_check_review(admission, session->owner.token);
+    const struct as_credential *credential =
+        session->owner.token ? NULL : auth_find_credential(auth, &session->owner);
+    if (credential)
+        return auth_grant(admission, credential);
+    as_sessions_end(auth->sessions, &admission->identity);
+    auth_refuse_missing(admission);
     return AS_HTTP_REPLIED;
 }
 
@@ -369,7 +744,7 @@ static struct as_credential_signature *find_signature(const struct as_auth *auth
     return NULL;
 }
 
-static enum as_http_admission identify(struct admission *admission)
+static enum as_http_admission auth_identify(struct admission *admission)
 {
     struct as_auth *auth = admission->auth;
     struct as_http_exchange *exchange = admission->exchange;
@@ -400,7 +775,7 @@ static enum as_http_admission identify(struct admission *admission)
 }
 
 /* Why nobody can have the permission; NULL: somebody can. */
-static const char *find_obstacle(const struct as_auth *auth, enum as_permission permission)
+static const char *auth_find_obstacle(const struct as_auth *auth, enum as_permission permission)
 {
     if (permission != AS_PERMISSION_ADMIN)
         return NULL;
@@ -412,30 +787,30 @@ static const char *find_obstacle(const struct as_auth *auth, enum as_permission 
     return NULL;
 }
 
-static enum as_http_admission admit(struct as_auth *auth, struct as_http_exchange *exchange,
-                                    const char *handler, enum as_permission permission,
-                                    bool takes_session)
+static enum as_http_admission auth_admit(struct as_auth *auth, struct as_http_exchange *exchange,
+                                         const char *handler, enum as_permission permission,
+                                         bool takes_session)
 {
     struct admission *admission = auth_admission_new(auth, exchange, handler, permission);
     admission->takes_session = takes_session;
-    const char *obstacle = find_obstacle(auth, permission);
+    const char *obstacle = auth_find_obstacle(auth, permission);
     if (obstacle) {
         auth_refuse(admission, 403, obstacle);
         return AS_HTTP_REPLIED;
     }
-    return as_credentials_is_empty(auth->credentials) ? AS_HTTP_ADMITTED : identify(admission);
+    return as_credentials_is_empty(auth->credentials) ? AS_HTTP_ADMITTED : auth_identify(admission);
 }
 
 enum as_http_admission as_auth_admit(struct as_auth *auth, struct as_http_exchange *exchange,
                                      const char *handler, enum as_permission permission)
 {
-    return admit(auth, exchange, handler, permission, permission == AS_PERMISSION_READ);
+    return auth_admit(auth, exchange, handler, permission, permission == AS_PERMISSION_READ);
 }
 
 enum as_http_admission as_auth_admit_form(struct as_auth *auth, struct as_http_exchange *exchange,
                                           const char *handler, enum as_permission permission)
 {
-    return admit(auth, exchange, handler, permission, true);
+    return auth_admit(auth, exchange, handler, permission, true);
 }
 
 bool as_auth_verify_body(struct as_auth *auth, struct as_http_exchange *exchange)
@@ -461,4 +836,68 @@ bool as_auth_verify_body(struct as_auth *auth, struct as_http_exchange *exchange
     }
     auth_refuse_wrong(admission, error.text[0] ? error.text : "no signature is expected any more");
     return false;
+}
+
+void as_auth_log_in(struct as_auth *auth, struct as_http_exchange *exchange,
+                    const struct as_login *login)
+{
+    struct admission *admission =
+        auth_admission_new(auth, exchange, login->handler, AS_PERMISSION_READ);
+    admission->login = (struct auth_login){.done = login->done,
+                                           .context = login->context,
+                                           .is_local = login->is_local,
+                                           .to = as_xstrdup(login->to)};
+    enum as_http_admission result = AS_HTTP_REPLIED;
+    if (login->token)
+        result = auth_check_bearer(admission, login->token);
+    else if (as_credentials_count(auth->credentials).users > 0)
+        result = auth_check_password(admission, login->user, login->password);
+    else
+        auth_refuse_wrong(admission, "user or password is wrong");
+    if (result == AS_HTTP_ADMITTED)
+        auth_begin_session(admission);
+}
+
+void as_auth_log_out(const struct as_http_exchange *exchange, char cookie_out[AS_COOKIE_SIZE])
+{
+    const struct admission *admission = as_http_exchange_get_data(exchange);
+    const struct as_session *session = auth_find_session(admission->auth, exchange);
+    print_cookie(session && session->owner.is_local, "", cookie_out);
+    if (!admission->is_session)
+        return;
+    as_sessions_end(admission->auth->sessions, &admission->identity);
+    as_log(AS_LOG_INFO, "logged out", AS_F("credential", admission->credential),
+           AS_F("remote", as_http_exchange_get_remote(exchange)));
+}
+
+bool as_auth_is_logged_in(struct as_auth *auth, const struct as_http_exchange *exchange)
+{
+    const struct as_session *session = auth_find_session(auth, exchange);
+    return session && auth_keeps_session(auth, &session->owner);
+}
+
+bool as_auth_may_order(const struct as_http_exchange *exchange)
+{
+    const struct admission *admission = as_http_exchange_get_data(exchange);
+    return admission && admission->may_order;
+}
+
+bool as_auth_has_session(const struct as_http_exchange *exchange)
+{
+    const struct admission *admission = as_http_exchange_get_data(exchange);
+    return admission && admission->is_session;
+}
+
+void as_auth_seal(const struct as_http_exchange *exchange, const char *text,
+                  char seal_out[AS_FORM_TOKEN_SIZE])
+{
+    const struct admission *admission = as_http_exchange_get_data(exchange);
+    as_form_token_print(&admission->auth->form_key, &admission->identity, text, seal_out);
+}
+
+bool as_auth_check_seal(const struct as_http_exchange *exchange, const char *text, const char *seal)
+{
+    const struct admission *admission = as_http_exchange_get_data(exchange);
+    return admission &&
+           as_form_token_check(&admission->auth->form_key, &admission->identity, text, seal);
 }
