@@ -1,12 +1,10 @@
 /*
- * What server.c, connection.c and exchange.c share: a connection with its one exchange, and the
- * server that owns both.
+ * The state of the server, for server.c, its tests and listen.c: a connection with its one
+ * exchange, and the server that owns both.
  *
- * A connection is always on exactly one list, and the list is its state. Only as_connection_enter
- * moves a connection to another list. Each list is in order of entry, so one timer per list is
- * enough. A closed connection is freed by a separate event, never while a caller uses it.
- *
- * Long because the server, a connection and its exchange are read as one.
+ * A connection is always on exactly one list, and the list is its state. Each list is in order of
+ * entry, so one timer per list is enough. A closed connection is freed by a separate event, never
+ * while a caller uses it.
  */
 #ifndef ALERTSCALER_SRC_HTTP_CONNECTION_H
 #define ALERTSCALER_SRC_HTTP_CONNECTION_H
@@ -26,11 +24,12 @@
 #include <alertscaler/http/http_parser.h>
 #include <alertscaler/http/server.h>
 
-#include "crowd.h"
 #include "stream.h"
 
 struct as_tls_context;
 struct evconnlistener;
+
+enum as_http_drop { AS_HTTP_DROP_HANDSHAKE, AS_HTTP_DROP_LIMIT };
 
 enum as_connection_state {
     AS_CONNECTION_FRESH,     /* TLS handshake, then no byte of the first request yet */
@@ -40,7 +39,7 @@ enum as_connection_state {
     AS_CONNECTION_BODY,      /* admitted; some bytes of the body */
     AS_CONNECTION_HANDLING,  /* the handler must reply; no deadline of ours */
     AS_CONNECTION_WRITING,   /* replied; the peer has not taken all of it */
-    AS_CONNECTION_LINGERING, /* replied before the request was read: see connection.c */
+    AS_CONNECTION_LINGERING, /* replied before the request was read: see server.c */
     AS_CONNECTION_CLOSED
 };
 #define AS_CONNECTION_STATES (AS_CONNECTION_CLOSED + 1)
@@ -125,31 +124,7 @@ struct as_http_server {
 
 int64_t as_http_server_now(void); /* monotonic, us */
 
-/* server.c */
-void as_connection_enter(struct as_connection *connection, enum as_connection_state state);
-
-void as_connection_hold(struct as_connection *connection); /* keeps its answers for now */
-void as_connection_let_go(struct as_connection *connection);
-
-/* connection.c. open takes the descriptor, also when it fails (NULL). */
-struct as_connection *as_connection_open(struct as_http_server *server, evutil_socket_t fd,
-                                         const struct sockaddr *peer);
-void as_connection_refuse(struct as_connection *connection, int status, const char *reason);
-void as_connection_expire(struct as_connection *connection); /* its state's deadline has passed */
-void as_connection_written(struct as_connection *connection);
-void as_connection_release(struct as_connection *connection); /* sends its held answers */
-size_t as_connection_count_arrived(const struct as_connection *connection); /* not yet taken */
-void as_connection_admitted(struct as_connection *connection); /* its head was admitted */
-struct as_connection *as_connection_free(struct as_connection *connection);
-
-/* exchange.c */
-void as_http_exchange_begin(struct as_http_exchange *exchange, const char *head_bytes);
-void as_http_exchange_reset(struct as_http_exchange *exchange);
-void as_http_exchange_drop_data(struct as_http_exchange *exchange);
-/* True: the kernel has everything, or the peer is gone. Else the stream keeps the rest. */
-bool as_connection_send(struct as_connection *connection, struct iovec *parts, int count);
-
-/* listen.c: a listening, non-blocking socket; or a negative errno. */
+/* A listening, non-blocking socket; or a negative errno. */
 int as_http_listen(const char *address, evutil_socket_t *fd_out, uint16_t *port_out,
                    struct as_error *error) AS_MUST_USE;
 

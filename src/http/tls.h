@@ -1,6 +1,6 @@
 /*
  * TLS of the server, shared by tls_server.c (files and settings), tls_client.c (who the peer is)
- * and connection.c.
+ * and server.c.
  *
  * A context serves the connections of one period. It comes from one reading of the files, does not
  * change, and is reference-counted.
