@@ -15,7 +15,6 @@
 
 #include <alertscaler/base/str.h>
 
-#include "aws_errors.h"
 #include "aws_profiles.h"
 #include "credentials_aws.h"
 #include "provider_answer.h"

@@ -1,9 +1,11 @@
 /*
- * Credentials, region and endpoints of AWS, in the order of AWS' own tools:
+ * Credentials, region, endpoints and errors of AWS, in the order of AWS' own tools:
  * https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html
  */
 #ifndef ALERTSCALER_SRC_CLOUD_CREDENTIALS_AWS_H
 #define ALERTSCALER_SRC_CLOUD_CREDENTIALS_AWS_H
+
+#include <stdbool.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/cloud/provider_credentials.h>
@@ -20,5 +22,10 @@ const char *aws_find_region(const struct as_provider_settings *account,
  * invalid. */
 const char *aws_make_endpoint(struct as_talk *talk, const struct as_provider_settings *account,
                               const char *key, const char *service, const char *region) AS_MUST_USE;
+
+/* Whether the answer is good. If not, the talk has failed with the error's class and words, and
+ * *code_out is its code ("": no code; memory of the talk). The query protocol's errors are XML. */
+bool aws_is_good_xml(struct as_talk *talk, const char **code_out) AS_MUST_USE;
+bool aws_is_good_json(struct as_talk *talk) AS_MUST_USE;
 
 #endif
