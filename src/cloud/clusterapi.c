@@ -6,16 +6,319 @@
  *
  * Their Machines are the instances. A MachinePool without Machines has instances too, but cannot be
  * told which instance to remove: it is only scaled up here.
+ *
+ * Sizes are set through the scale subresource, on condition of the size that was read. Machines to
+ * be removed are first marked with an annotation: their MachineSet deletes marked Machines before
+ * all others. If the size was not set, the marks are removed again.
  */
-#include "clusterapi.h"
-
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cloud/provider_group.h>
 
 #include "provider_answer.h"
 #include "providers.h"
+
+#define CLUSTERAPI_GROUP "cluster.x-k8s.io"
+#define CLUSTERAPI_MARK  CLUSTERAPI_GROUP "/delete-machine"
+
+struct clusterapi_state { /* of a talk; texts are its memory */
+    const struct clusterapi_kind *kind;
+    const char *namespace_, *name;
+    const char *base;   /* path of the namespace's objects */
+    const char *object; /* path of the group's */
+    const char *selector;
+    const char *resource_version;
+    const char *machine_set;   /* of the Machines seen; NULL: none seen yet */
+    const char **provider_ids; /* of a MachinePool; NULL at the end */
+    bool is_nameless;          /* it has instances but no Machines */
+    /* for a change: */
+    const char *const *names; /* of the Machines to remove */
+    size_t name_count, marked;
+    enum as_talk_fault failure; /* reported when the marks are removed */
+    const char *failure_text;
+    int failure_status;
+    int64_t retry_after_us;
+    bool is_ambiguous;
+};
+
+static struct clusterapi_state *clusterapi_get_state(struct as_talk *talk)
+{
+    return as_group_get(talk)->state;
+}
+
+/* Whether the answer is good; if not, the talk has failed with the API server's words. */
+static bool clusterapi_is_good(struct as_talk *talk)
+{
+    if (as_talk_is_good(talk))
+        return true;
+    const enum as_talk_fault fault = talk->fault;
+    const bool has_status = talk->answer->outcome == AS_HTTP_ANSWERED;
+    const char *message = has_status ? answer_text(answer_peek_json(talk), "message") : "";
+    if (*message)
+        as_talk_fail(talk, fault, "%s: HTTP %d: %s", talk->request.operation, talk->answer->status,
+                     message);
+    return false;
+}
+
+/* Changing a group */
+
+#define SCALE_TYPE "application/json-patch+json"
+#define MARK_TYPE  "application/merge-patch+json"
+#define MARK_BODY  "{\"metadata\":{\"annotations\":{\"" CLUSTERAPI_MARK "\":%s}}}"
+
+/* ---- changing: marks, then the size ---- */
+
+static void mark_next(struct as_talk *talk);
+static void unmark_next(struct as_talk *talk);
+
+static void ask_mark(struct as_talk *talk, size_t index, const char *value)
+{
+    const struct clusterapi_state *state = clusterapi_get_state(talk);
+    as_talk_ask(talk, "PATCH", "%s/machines/%s", state->base,
+                as_talk_escaped(talk, state->names[index]));
+    as_talk_header(talk, "Content-Type: " MARK_TYPE);
+    as_buf_printf(&talk->request.body, MARK_BODY, value);
+}
+
+static void keep_failure(struct as_talk *talk)
+{
+    struct clusterapi_state *state = clusterapi_get_state(talk);
+    state->failure = talk->fault;
+    state->failure_text = as_talk_print(talk, "%s", talk->message);
+    state->failure_status = talk->http_status;
+    state->retry_after_us = talk->retry_after_us;
+    state->is_ambiguous = talk->is_ambiguous;
+}
+
+/* Reports the failure when the marks are removed. */
+static void clusterapi_give_up(struct as_talk *talk)
+{
+    keep_failure(talk);
+    unmark_next(talk);
+}
+
+static void clusterapi_on_unmarked(struct as_talk *talk)
+{
+    struct clusterapi_state *state = clusterapi_get_state(talk);
+    if (!clusterapi_is_good(talk) && talk->fault != AS_TALK_GONE)
+        state->failure_text =
+            as_talk_print(talk, "%s; Machine %s is still marked: %s", state->failure_text,
+                          state->names[state->marked], talk->message);
+    unmark_next(talk);
+}
+
+static void unmark_next(struct as_talk *talk)
+{
+    struct clusterapi_state *state = clusterapi_get_state(talk);
+    if (state->marked > 0) {
+        ask_mark(talk, --state->marked, "null");
+        as_talk_send(talk, "unmark_machine", clusterapi_on_unmarked);
+        return;
+    }
+    as_talk_fail(talk, state->failure, "%s", state->failure_text);
+    talk->http_status = state->failure_status;
+    talk->retry_after_us = state->retry_after_us;
+    talk->is_ambiguous = state->is_ambiguous;
+}
+
+/* Reads whether the size was set, if the answer did not tell. Marks stay while this is not known:
+ * without them, other Machines might leave. */
+static void clusterapi_on_looked(struct as_talk *talk)
+{
+    struct clusterapi_state *state = clusterapi_get_state(talk);
+    const struct as_group_talk *group = as_group_get(talk);
+    const json_t *object = clusterapi_is_good(talk) ? answer_json(talk) : NULL;
+    const int32_t size = answer_size(object, "spec.replicas", -1);
+    if (size < 0) {
+        state->marked = 0;
+    } else if (size == group->to && state->is_ambiguous) {
+        talk->is_ambiguous = false;
+        as_talk_end(talk);
+        return;
+    } else if (size != group->from) {
+        state->failure = AS_TALK_BUSY;
+        state->failure_text = as_talk_print(talk, "its size is %d meanwhile", size);
+    }
+    state->is_ambiguous = state->is_ambiguous && size < 0;
+    unmark_next(talk);
+}
+
+static void clusterapi_look_again(struct as_talk *talk)
+{
+    keep_failure(talk);
+    as_talk_ask(talk, "GET", "%s", clusterapi_get_state(talk)->object);
+    as_talk_send(talk, "get_group", clusterapi_on_looked);
+}
+
+#define UNPROCESSABLE 422 /* the condition failed, or the size is not allowed */
+
+static void clusterapi_on_scaled(struct as_talk *talk)
+{
+    const struct as_group_talk *group = as_group_get(talk);
+    if (!clusterapi_is_good(talk)) {
+        if (talk->is_ambiguous || talk->http_status == UNPROCESSABLE)
+            clusterapi_look_again(talk);
+        else
+            clusterapi_give_up(talk);
+        return;
+    }
+    const json_t *scale = answer_json(talk);
+    if (!scale) {
+        clusterapi_look_again(talk);
+    } else if (answer_size(scale, "spec.replicas", 0) != group->to) { /* a size of 0 is left out */
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "asked for size %d, but the cluster made it %d (an admission webhook?)",
+                     group->to, answer_size(scale, "spec.replicas", 0));
+        talk->is_ambiguous = true;
+        clusterapi_give_up(talk);
+    } else {
+        as_talk_end(talk);
+    }
+}
+
+/* A Scale leaves out a size of 0, which cannot be tested for: then the version is the condition. */
+static void set_scale(struct as_talk *talk)
+{
+    const struct clusterapi_state *state = clusterapi_get_state(talk);
+    const struct as_group_talk *group = as_group_get(talk);
+    as_talk_ask(talk, "PATCH", "%s/scale", state->object);
+    if (group->from > 0) {
+        as_talk_header(talk, "Content-Type: " SCALE_TYPE);
+        as_buf_printf(&talk->request.body,
+                      "[{\"op\":\"test\",\"path\":\"/spec/replicas\",\"value\":%d},"
+                      "{\"op\":\"replace\",\"path\":\"/spec/replicas\",\"value\":%d}]",
+                      group->from, group->to);
+    } else {
+        as_talk_header(talk, "Content-Type: " MARK_TYPE);
+        as_buf_printf(&talk->request.body,
+                      "{\"metadata\":{\"resourceVersion\":\"%s\"},\"spec\":{\"replicas\":%d}}",
+                      state->resource_version, group->to);
+    }
+    as_talk_send(talk, "set_scale", clusterapi_on_scaled);
+}
+
+/* A Machine that is gone is being replaced: with a lower size another Machine would leave. */
+static void clusterapi_on_marked(struct as_talk *talk)
+{
+    struct clusterapi_state *state = clusterapi_get_state(talk);
+    const bool is_good = clusterapi_is_good(talk);
+    if (!is_good && talk->fault == AS_TALK_GONE)
+        as_talk_fail(talk, AS_TALK_BUSY, "Machine %s is gone meanwhile",
+                     state->names[state->marked]);
+    state->marked += is_good || talk->is_ambiguous;
+    if (is_good)
+        mark_next(talk);
+    else
+        clusterapi_give_up(talk);
+}
+
+static void mark_next(struct as_talk *talk)
+{
+    struct clusterapi_state *state = clusterapi_get_state(talk);
+    if (state->marked < state->name_count) {
+        ask_mark(talk, state->marked, "\"alertscaler\"");
+        as_talk_send(talk, "mark_machine", clusterapi_on_marked);
+    } else {
+        set_scale(talk);
+    }
+}
+
+/* ---- what is to be changed, with the group as it is now ---- */
+
+/* False after failing the talk. */
+static bool clusterapi_check_size(struct as_talk *talk)
+{
+    const struct as_group_talk *group = as_group_get(talk);
+    if (group->view.size == group->from)
+        return true;
+    as_talk_fail(talk, AS_TALK_BUSY, "its size is %d meanwhile", group->view.size);
+    return false;
+}
+
+static const struct as_instance *clusterapi_find_instance(const struct as_group_view *view,
+                                                          const char *id)
+{
+    for (size_t i = 0; i < view->instance_count; i++) {
+        if (strcmp(view->instances[i].id, id) == 0)
+            return &view->instances[i];
+    }
+    return NULL;
+}
+
+static void clusterapi_remove(struct as_talk *talk)
+{
+    const struct as_group_talk *group = as_group_get(talk);
+    struct clusterapi_state *state = clusterapi_get_state(talk);
+    if (!clusterapi_check_size(talk))
+        return;
+    if (group->view.no_removal) {
+        as_talk_fail(talk, AS_TALK_BUSY, "%s", group->view.no_removal);
+        return;
+    }
+    for (size_t i = 0; i < group->instance_count; i++) {
+        const struct as_instance *instance =
+            clusterapi_find_instance(&group->view, group->instances[i]);
+        if (!instance || instance->state == AS_INSTANCE_LEAVING) {
+            as_talk_fail(talk, AS_TALK_BUSY, "Machine %s is leaving already", group->instances[i]);
+            return;
+        }
+    }
+    state->names = group->instances;
+    state->name_count = group->instance_count;
+    mark_next(talk);
+}
+
+/* Machines that failed, then pending Machines, the newest first. */
+static size_t choose_missing(const struct as_group_view *view, const char **names, size_t wanted)
+{
+    static const enum as_instance_state order[] = {AS_INSTANCE_FAILED, AS_INSTANCE_PENDING};
+    size_t count = 0;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(order); i++) {
+        for (size_t at = view->instance_count; at-- > 0 && count < wanted;) {
+            if (view->instances[at].state == order[i])
+                names[count++] = view->instances[at].id;
+        }
+    }
+    return count;
+}
+
+/* Replicas without a Machine have no name: for these, only the size is lowered. */
+static void clusterapi_take_back(struct as_talk *talk)
+{
+    const struct as_group_talk *group = as_group_get(talk);
+    struct clusterapi_state *state = clusterapi_get_state(talk);
+    const struct as_group_view *view = &group->view;
+    if (!clusterapi_check_size(talk))
+        return;
+    if (as_group_count_running(view) > group->to) {
+        as_talk_fail(talk, AS_TALK_BUSY, "machines have come meanwhile: %d run",
+                     as_group_count_running(view));
+        return;
+    }
+    if (view->no_removal && !state->is_nameless) {
+        as_talk_fail(talk, AS_TALK_BUSY, "%s", view->no_removal);
+        return;
+    }
+    const int32_t surplus = as_group_count_present(view) - group->to;
+    const char **names = as_arena_alloc(&talk->arena, view->instance_count + 1, sizeof(*names));
+    state->names = names;
+    if (!state->is_nameless && surplus > 0)
+        state->name_count = choose_missing(view, names, (size_t)surplus);
+    mark_next(talk);
+}
+
+/* The verbs; called when the group has been read. */
+static void clusterapi_grow(struct as_talk *talk)
+{
+    if (clusterapi_check_size(talk))
+        set_scale(talk);
+}
+
+/* Reading a group */
 
 #define MACHINES_PER_PAGE "100"
 #define BOUND(which)      CLUSTERAPI_GROUP "/cluster-api-autoscaler-node-group-" which "-size"
@@ -32,27 +335,9 @@ static const struct clusterapi_kind kinds[] = {
     {"MachinePool", "machinepools", CLUSTERAPI_GROUP "/pool-name"},
 };
 
-struct clusterapi_state *clusterapi_get_state(struct as_talk *talk)
-{
-    return as_group_get(talk)->state;
-}
-
 static struct as_group_view *get_view(struct as_talk *talk)
 {
     return &as_group_get(talk)->view;
-}
-
-bool clusterapi_is_good(struct as_talk *talk)
-{
-    if (as_talk_is_good(talk))
-        return true;
-    const enum as_talk_fault fault = talk->fault;
-    const bool has_status = talk->answer->outcome == AS_HTTP_ANSWERED;
-    const char *message = has_status ? answer_text(answer_peek_json(talk), "message") : "";
-    if (*message)
-        as_talk_fail(talk, fault, "%s: HTTP %d: %s", talk->request.operation, talk->answer->status,
-                     message);
-    return false;
 }
 
 static const json_t *take_json(struct as_talk *talk)
@@ -65,8 +350,6 @@ static const json_t *find_annotation(const json_t *object, const char *name)
 {
     return json_object_get(answer_find(object, "metadata.annotations"), name);
 }
-
-/* ---- Machines ---- */
 
 static enum as_instance_state judge_phase(const json_t *machine)
 {
@@ -156,7 +439,7 @@ static void note_missing(struct as_talk *talk)
             present, view->size);
 }
 
-static void end_reading(struct as_talk *talk)
+static void clusterapi_end_reading(struct as_talk *talk)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
         [AS_GROUP_READ] = as_talk_end,
@@ -173,7 +456,7 @@ static void end_reading(struct as_talk *talk)
 
 static void ask_for_machines(struct as_talk *talk, const char *next);
 
-static void hear_machines(struct as_talk *talk)
+static void clusterapi_on_machines(struct as_talk *talk)
 {
     const json_t *list = take_json(talk);
     if (!list) {
@@ -189,7 +472,7 @@ static void hear_machines(struct as_talk *talk)
     if (*next && as_talk_turn_page(talk, next))
         ask_for_machines(talk, as_arena_strdup(&talk->arena, next));
     else if (!*next)
-        end_reading(talk);
+        clusterapi_end_reading(talk);
 }
 
 static void ask_for_machines(struct as_talk *talk, const char *next)
@@ -198,7 +481,7 @@ static void ask_for_machines(struct as_talk *talk, const char *next)
     as_talk_ask(talk, "GET", "%s/machines?limit=" MACHINES_PER_PAGE "&labelSelector=%s%s%s",
                 state->base, as_talk_escaped(talk, state->selector), *next ? "&continue=" : "",
                 as_talk_escaped(talk, next));
-    as_talk_send(talk, "list_machines", hear_machines);
+    as_talk_send(talk, "list_machines", clusterapi_on_machines);
 }
 
 /* ---- the group ---- */
@@ -217,7 +500,7 @@ static void take_provider_ids(struct as_talk *talk, const json_t *object)
 }
 
 /* False after failing the talk. */
-static bool take_selector(struct as_talk *talk, const json_t *object)
+static bool clusterapi_take_selector(struct as_talk *talk, const json_t *object)
 {
     struct clusterapi_state *state = clusterapi_get_state(talk);
     const char *label = state->kind->pool_label;
@@ -230,7 +513,7 @@ static bool take_selector(struct as_talk *talk, const json_t *object)
 }
 
 /* False after failing the talk. */
-static bool take_group(struct as_talk *talk, const json_t *object)
+static bool clusterapi_take_group(struct as_talk *talk, const json_t *object)
 {
     struct clusterapi_state *state = clusterapi_get_state(talk);
     struct as_group_view *view = get_view(talk);
@@ -255,13 +538,13 @@ static bool take_group(struct as_talk *talk, const json_t *object)
         find_annotation(object, CLUSTERAPI_GROUP "/paused"))
         view->no_growth = view->no_removal = "it is paused: no controller works at it";
     take_provider_ids(talk, object);
-    return take_selector(talk, object);
+    return clusterapi_take_selector(talk, object);
 }
 
-static void hear_group(struct as_talk *talk)
+static void clusterapi_on_group(struct as_talk *talk)
 {
     const json_t *object = take_json(talk);
-    if (!object || !take_group(talk, object))
+    if (!object || !clusterapi_take_group(talk, object))
         return;
     if (as_group_get(talk)->verb == AS_GROUP_GROW)
         clusterapi_grow(talk);
@@ -271,7 +554,7 @@ static void hear_group(struct as_talk *talk)
 
 /* ---- where it is ---- */
 
-static void hear_api(struct as_talk *talk)
+static void clusterapi_on_api(struct as_talk *talk)
 {
     struct clusterapi_state *state = clusterapi_get_state(talk);
     const json_t *api = take_json(talk);
@@ -292,11 +575,11 @@ static void hear_api(struct as_talk *talk)
     state->object = as_talk_print(talk, "%s/%s/%s", state->base, state->kind->plural,
                                   as_talk_escaped(talk, state->name));
     as_talk_ask(talk, "GET", "%s", state->object);
-    as_talk_send(talk, "get_group", hear_group);
+    as_talk_send(talk, "get_group", clusterapi_on_group);
 }
 
 /* NULL after failing the talk. */
-static const struct clusterapi_kind *find_kind(struct as_talk *talk, const char *kind)
+static const struct clusterapi_kind *clusterapi_find_kind(struct as_talk *talk, const char *kind)
 {
     for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
         if (strcmp(kinds[i].kind, *kind ? kind : kinds[0].kind) == 0)
@@ -307,29 +590,29 @@ static const struct clusterapi_kind *find_kind(struct as_talk *talk, const char 
     return NULL;
 }
 
-static bool is_name(const char *text)
+static bool clusterapi_is_name(const char *text)
 {
     return *text && strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
 }
 
-static void begin(struct as_group_talk *group)
+static void clusterapi_begin(struct as_group_talk *group)
 {
     struct as_talk *talk = &group->talk;
     struct clusterapi_state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
     group->state = state;
     state->namespace_ = as_target_ref_get(group->group, "namespace");
     state->name = as_target_ref_get(group->group, "name");
-    state->kind = find_kind(talk, as_target_ref_get(group->group, "kind"));
+    state->kind = clusterapi_find_kind(talk, as_target_ref_get(group->group, "kind"));
     if (!state->kind)
         return;
     if (group->verb == AS_GROUP_POLL) { /* no operation to poll */
         group->is_done = true;
         as_talk_end(talk);
-    } else if (!is_name(state->namespace_) || !is_name(state->name)) {
+    } else if (!clusterapi_is_name(state->namespace_) || !clusterapi_is_name(state->name)) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION, "`namespace` or `name` is no name of an object");
     } else {
         as_talk_ask(talk, "GET", "/apis/" CLUSTERAPI_GROUP);
-        as_talk_send(talk, "discover_api", hear_api);
+        as_talk_send(talk, "discover_api", clusterapi_on_api);
     }
 }
 
@@ -346,5 +629,5 @@ const struct as_group_provider provider_clusterapi = {
                     {0}},
         },
     .is_kubernetes = true,
-    .begin = begin,
+    .begin = clusterapi_begin,
 };

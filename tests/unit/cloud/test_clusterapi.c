@@ -1,5 +1,5 @@
 /*
- * clusterapi.c and clusterapi_change.c: every request byte by byte, the fields read of each kind, a
+ * clusterapi.c: every request byte by byte, the fields read of each kind, a
  * change after one of its steps fails, and the removal of marks exactly where necessary.
  */
 #include "talker.h"
