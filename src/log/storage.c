@@ -1,18 +1,252 @@
 /*
- * The queue before the journal. Completions are created by the worker and delivered by
- * as_storage_deliver in the loop's thread, in the order of submission. After a failure the waiting
- * batches are completed all at once under the mutex.
+ * Storage of batches: a queue before the journal, a thread that does the work, and completions.
+ * Completions are created by the worker and delivered by as_storage_deliver in the loop's
+ * thread, in the order of submission. After a failure the waiting batches are completed all at
+ * once under the mutex.
+ *
+ * The thread ends on request, after its present step; as_storage_free flushes before. A commit
+ * begins after the loop has handled all ready events of its turn, not at the first batch: under
+ * load one sync serves many notifications, and a single notification does not wait.
+ *
+ * A batch is one buffer of bytes, which moves as it grows: so it holds offsets instead of
+ * pointers.
  */
 #include <alertscaler/log/storage.h>
 
+#include <assert.h>
 #include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
 
+#include "storage_batch.h"
 #include "storage_private.h"
+
+/* Content of a batch. */
+
+#define BATCH_MAX (UINT64_C(256) << 20)
+
+struct as_storage_batch *as_storage_batch_new(uint64_t ticket)
+{
+    struct as_storage_batch *batch = as_xcalloc(1, sizeof(*batch));
+
+    batch->ticket = ticket;
+    batch->bytes = AS_BUF_INIT_OPEN(BATCH_MAX);
+    as_buf_append(&batch->bytes, "", 0); /* data is never NULL */
+    return batch;
+}
+
+struct as_storage_batch *as_storage_batch_free(struct as_storage_batch *batch)
+{
+    if (batch) {
+        as_buf_deinit(&batch->bytes);
+        as_release(batch->changes);
+        as_release(batch->records);
+        as_release(batch);
+    }
+    return NULL;
+}
+
+void as_storage_batch_let_lag(struct as_storage_batch *batch)
+{
+    batch->may_lag = true;
+}
+
+static struct batch_change *batch_add_change(struct as_storage_batch *batch,
+                                             enum as_store_kind kind, const void *key,
+                                             size_t key_size)
+{
+    batch->changes = as_xgrow(batch->changes, batch->change_count, &batch->change_capacity,
+                              sizeof(*batch->changes));
+    struct batch_change *change = &batch->changes[batch->change_count++];
+    *change = (struct batch_change){.kind = kind, .at = batch->bytes.size, .key_size = key_size};
+    as_buf_append(&batch->bytes, key, key_size);
+    return change;
+}
+
+void as_storage_batch_put(struct as_storage_batch *batch, enum as_store_kind kind, const void *key,
+                          size_t key_size, const void *value, size_t value_size)
+{
+    struct batch_change *change = batch_add_change(batch, kind, key, key_size);
+
+    change->value_size = value_size;
+    as_buf_append(&batch->bytes, value, value_size);
+}
+
+void as_storage_batch_put_hashed(struct as_storage_batch *batch, enum as_store_kind kind,
+                                 const void *key, size_t key_size, const void *value,
+                                 size_t value_size, size_t at_hash, uint64_t number)
+{
+    assert(batch->record_count > 0 && at_hash + AS_AUDIT_HASH_SIZE - 1 <= value_size);
+    as_storage_batch_put(batch, kind, key, key_size, value, value_size);
+    struct batch_change *change = &batch->changes[batch->change_count - 1];
+    change->of_record = batch->record_count;
+    change->at_hash = at_hash;
+    change->number = number;
+}
+
+void as_storage_batch_delete(struct as_storage_batch *batch, enum as_store_kind kind,
+                             const void *key, size_t key_size)
+{
+    batch_add_change(batch, kind, key, key_size)->is_delete = true;
+}
+
+void as_storage_batch_append(struct as_storage_batch *batch, const struct as_audit_record *record)
+{
+    batch->records = as_xgrow(batch->records, batch->record_count, &batch->record_capacity,
+                              sizeof(*batch->records));
+    batch->records[batch->record_count++] = (struct batch_record){.at = batch->bytes.size,
+                                                                  .size = record->size,
+                                                                  .at_hash = record->at_hash,
+                                                                  .at_prev = record->at_prev,
+                                                                  .at_seq = record->at_seq};
+    as_buf_append(&batch->bytes, record->json, record->size);
+}
+
+/* Thread and eventfd that wakes the loop. */
+
+/* Wakes the loop for completions. */
+static void thread_notify(struct as_storage *storage)
+{
+    if (storage->event_fd >= 0 && !storage->is_direct)
+        (void)eventfd_write(storage->event_fd, 1); /* fails only if it is set already */
+}
+
+/* Time until a sync is due; INT64_MAX: none is. Under the mutex. */
+static int64_t thread_get_rest(const struct as_storage *storage)
+{
+    const struct as_clock *clock = storage->config.clock;
+
+    if (storage->failed || storage->deadline.us == AS_MONO_NEVER.us)
+        return INT64_MAX;
+    return storage->deadline.us - clock->get_mono(clock).us;
+}
+
+/* Under the mutex. */
+static void wait_for_work(struct as_storage *storage, int64_t rest)
+{
+    struct timespec until;
+
+    if (rest == INT64_MAX) {
+        pthread_cond_wait(&storage->work, &storage->mutex);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t us = until.tv_nsec / 1000 + rest;
+    until.tv_sec += us / AS_US_PER_S;
+    until.tv_nsec = us % AS_US_PER_S * 1000;
+    pthread_cond_timedwait(&storage->work, &storage->mutex, &until);
+}
+
+static bool has_work(const struct as_storage *storage)
+{
+    return !storage->failed &&
+           (storage->wants_commit || storage->wants_flush || storage->wants_reopen);
+}
+
+static void *thread_run(void *context)
+{
+    struct as_storage *storage = context;
+
+    pthread_mutex_lock(&storage->mutex);
+    while (!storage->wants_stop) {
+        const int64_t rest = has_work(storage) ? 0 : thread_get_rest(storage);
+        if (rest > 0) {
+            wait_for_work(storage, rest);
+            continue;
+        }
+        pthread_mutex_unlock(&storage->mutex);
+        as_storage_step(storage);
+        pthread_mutex_lock(&storage->mutex);
+    }
+    pthread_mutex_unlock(&storage->mutex);
+    return NULL;
+}
+
+/* The first batch waits: commit it when the loop's turn ends. */
+static void thread_kick(struct as_storage *storage)
+{
+    if (storage->kick)
+        event_active(storage->kick, EV_TIMEOUT, 0); /* after all that is ready now */
+}
+
+static void thread_on_kick(evutil_socket_t fd, short what, void *context)
+{
+    struct as_storage *storage = context;
+
+    if (storage_write_lagging(storage)) {
+        as_storage_deliver(storage);
+        return;
+    }
+    pthread_mutex_lock(&storage->mutex);
+    storage->wants_commit = !STAILQ_EMPTY(&storage->waiting);
+    pthread_cond_signal(&storage->work);
+    pthread_mutex_unlock(&storage->mutex);
+}
+
+static void thread_on_event(evutil_socket_t fd, short what, void *context)
+{
+    eventfd_t count;
+
+    (void)eventfd_read(fd, &count);
+    as_storage_deliver(context);
+}
+
+int as_storage_start(struct as_storage *storage, struct event_base *base, struct as_error *error)
+{
+    sigset_t all, before;
+
+    storage->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (storage->event_fd < 0) {
+        int code = errno;
+        as_error_set_errno(error, code, "storage thread: eventfd");
+        return -code;
+    }
+    storage->event =
+        event_new(base, storage->event_fd, EV_READ | EV_PERSIST, thread_on_event, storage);
+    storage->kick = event_new(base, -1, 0, thread_on_kick, storage);
+    if (!storage->event || !storage->kick || event_add(storage->event, NULL)) {
+        as_error_set(error, "storage thread: cannot add its event to the loop");
+        return -ENOMEM;
+    }
+    sigfillset(&all); /* only the loop handles signals */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&storage->thread, NULL, thread_run, storage);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code) {
+        as_error_set_errno(error, code, "storage thread");
+        return -code;
+    }
+    storage->has_thread = true;
+    thread_kick(storage); /* for batches submitted before */
+    return 0;
+}
+
+static void thread_stop(struct as_storage *storage)
+{
+    if (storage->has_thread) {
+        pthread_mutex_lock(&storage->mutex);
+        storage->wants_stop = true;
+        pthread_cond_signal(&storage->work);
+        pthread_mutex_unlock(&storage->mutex);
+        pthread_join(storage->thread, NULL);
+        storage->has_thread = false;
+    }
+    if (storage->event)
+        event_free(storage->event);
+    if (storage->kick)
+        event_free(storage->kick);
+    if (storage->event_fd >= 0)
+        close(storage->event_fd);
+}
+
+/* Queue, work and completions. */
 
 #define TRANSACTION_BYTES (UINT64_C(16) << 20)
 #define LAG_US            (50 * AS_US_PER_MS)
@@ -24,7 +258,7 @@ const struct as_storage_config as_storage_config_default = {
     .max_bytes = UINT64_C(256) << 20,
 };
 
-static void complete(struct as_storage *storage, const struct completion *completion)
+static void storage_complete(struct as_storage *storage, const struct completion *completion)
 {
     struct completions *list = &storage->completions;
 
@@ -39,7 +273,7 @@ static void complete_hashes(struct as_storage *storage, const struct as_storage_
             continue;
         struct completion done = {.kind = COMPLETION_HASHED, .ticket = batch->changes[i].number};
         memcpy(done.hash, as_storage_batch_get_hash(batch, i), sizeof(done.hash) - 1);
-        complete(storage, &done);
+        storage_complete(storage, &done);
     }
 }
 
@@ -53,33 +287,34 @@ static void complete_batches(struct as_storage *storage, struct as_storage_batch
         STAILQ_REMOVE_HEAD(batches, link);
         if (!status)
             complete_hashes(storage, batch);
-        complete(storage, &(struct completion){
-                              .kind = COMPLETION_BATCH, .ticket = batch->ticket, .status = status});
+        storage_complete(storage, &(struct completion){.kind = COMPLETION_BATCH,
+                                                       .ticket = batch->ticket,
+                                                       .status = status});
         as_storage_batch_free(batch);
     }
 }
 
 /* Final failure; `taken` are the batches of the failed commit. */
-static void fail(struct as_storage *storage, struct as_storage_batches *taken, int status,
-                 const struct as_error *error)
+static void storage_fail(struct as_storage *storage, struct as_storage_batches *taken, int status,
+                         const struct as_error *error)
 {
     pthread_mutex_lock(&storage->mutex);
     storage->failed = status;
     storage->failure = *error;
-    complete(storage, &(struct completion){.kind = COMPLETION_FAILED, .status = status});
+    storage_complete(storage, &(struct completion){.kind = COMPLETION_FAILED, .status = status});
     complete_batches(storage, taken, status);
     complete_batches(storage, &storage->waiting, status);
     storage->counts.waiting_batches = 0;
     storage->counts.waiting_bytes = 0;
     pthread_cond_broadcast(&storage->done);
     pthread_mutex_unlock(&storage->mutex);
-    storage_thread_notify(storage);
+    thread_notify(storage);
 }
 
 /* Takes the oldest batches, as many as fit one transaction. After the first, batches that may not
  * fit the present log file are left: their file was promised. With a thread, none during the loop's
  * turn. False: none. */
-static bool take(struct as_storage *storage, struct as_storage_batches *taken_out)
+static bool storage_dequeue(struct as_storage *storage, struct as_storage_batches *taken_out)
 {
     struct as_storage_batch *batch;
     uint64_t bytes = 0, lines = 0;
@@ -136,7 +371,7 @@ static as_mono_time find_deadline(const struct as_storage *storage)
 }
 
 /* Publishes the journal's state; `lines` bytes have reached the log's file. */
-static void publish(struct as_storage *storage, uint64_t lines)
+static void storage_publish(struct as_storage *storage, uint64_t lines)
 {
     struct as_audit *audit = storage->journal.audit;
     const as_mono_time deadline = find_deadline(storage);
@@ -150,8 +385,8 @@ static void publish(struct as_storage *storage, uint64_t lines)
     pthread_mutex_unlock(&storage->mutex);
 }
 
-static int commit(struct as_storage *storage, struct as_storage_batches *taken,
-                  struct as_error *error)
+static int storage_commit(struct as_storage *storage, struct as_storage_batches *taken,
+                          struct as_error *error)
 {
     const struct as_clock *clock = storage->config.clock;
     struct journal *journal = &storage->journal;
@@ -168,16 +403,16 @@ static int commit(struct as_storage *storage, struct as_storage_batches *taken,
                               .log_bytes = journal->line_bytes};
     pthread_mutex_lock(&storage->mutex);
     complete_batches(storage, taken, 0);
-    complete(storage, &done);
+    storage_complete(storage, &done);
     storage->counts.commits++;
     storage->counts.records += done.records;
     storage->counts.log_bytes += done.log_bytes;
     storage->counts.head = journal->head;
     pthread_mutex_unlock(&storage->mutex);
-    storage_thread_notify(storage);
+    thread_notify(storage);
     status = journal_append(journal, error);
     if (!status)
-        publish(storage, lines);
+        storage_publish(storage, lines);
     return status;
 }
 
@@ -219,7 +454,7 @@ static bool serve_requests(struct as_storage *storage, int *status_out, struct a
 }
 
 /* After work, if nothing waits. */
-static void tidy(struct as_storage *storage)
+static void storage_tidy(struct as_storage *storage)
 {
     struct as_store *store = storage->journal.store;
 
@@ -230,7 +465,7 @@ static void tidy(struct as_storage *storage)
         store->tidy(store);
 }
 
-static bool work(struct as_storage *storage)
+static bool storage_work(struct as_storage *storage)
 {
     struct as_storage_batches taken = STAILQ_HEAD_INITIALIZER(taken);
     struct as_error error = AS_ERROR_INIT;
@@ -239,8 +474,8 @@ static bool work(struct as_storage *storage)
 
     if (storage->failed)
         return false;
-    if (take(storage, &taken)) {
-        status = commit(storage, &taken, &error);
+    if (storage_dequeue(storage, &taken)) {
+        status = storage_commit(storage, &taken, &error);
         worked = true;
     }
     if (!status && serve_requests(storage, &status, &error))
@@ -250,18 +485,18 @@ static bool work(struct as_storage *storage)
         worked = true;
     }
     if (status)
-        fail(storage, &taken, status, &error);
+        storage_fail(storage, &taken, status, &error);
     else if (worked)
-        publish(storage, 0);
+        storage_publish(storage, 0);
     if (!status && worked)
-        tidy(storage);
+        storage_tidy(storage);
     return worked;
 }
 
 bool as_storage_step(struct as_storage *storage)
 {
     pthread_mutex_lock(&storage->working);
-    const bool worked = work(storage);
+    const bool worked = storage_work(storage);
     pthread_mutex_unlock(&storage->working);
     return worked;
 }
@@ -287,10 +522,10 @@ bool storage_write_lagging(struct as_storage *storage)
     if (may) {
         int status = 0;
         storage->is_direct = true;
-        while (!status && take(storage, &taken))
-            status = commit(storage, &taken, &error);
+        while (!status && storage_dequeue(storage, &taken))
+            status = storage_commit(storage, &taken, &error);
         if (status)
-            fail(storage, &taken, status, &error);
+            storage_fail(storage, &taken, status, &error);
         storage->is_direct = false;
     }
     pthread_mutex_unlock(&storage->working);
@@ -315,7 +550,7 @@ uint64_t as_storage_find_log_file(struct as_storage *storage, size_t size)
     return file;
 }
 
-static void deliver(struct as_storage *storage, const struct completion *completion)
+static void storage_deliver_one(struct as_storage *storage, const struct completion *completion)
 {
     const struct as_storage_callbacks *callbacks = &storage->config.callbacks;
 
@@ -346,7 +581,7 @@ void as_storage_deliver(struct as_storage *storage)
     pthread_mutex_unlock(&storage->mutex);
 
     for (size_t i = 0; i < list.count; i++)
-        deliver(storage, &list.items[i]);
+        storage_deliver_one(storage, &list.items[i]);
     free(list.items);
 }
 
@@ -355,9 +590,9 @@ void as_storage_submit(struct as_storage *storage, struct as_storage_batch *batc
     pthread_mutex_lock(&storage->mutex);
     bool failed = storage->failed, was_empty = STAILQ_EMPTY(&storage->waiting);
     if (failed) {
-        complete(storage, &(struct completion){.kind = COMPLETION_BATCH,
-                                               .ticket = batch->ticket,
-                                               .status = storage->failed});
+        storage_complete(storage, &(struct completion){.kind = COMPLETION_BATCH,
+                                                       .ticket = batch->ticket,
+                                                       .status = storage->failed});
     } else {
         STAILQ_INSERT_TAIL(&storage->waiting, batch, link);
         storage->counts.waiting_batches++;
@@ -367,10 +602,10 @@ void as_storage_submit(struct as_storage *storage, struct as_storage_batch *batc
     }
     pthread_mutex_unlock(&storage->mutex);
     if (!failed && was_empty)
-        storage_thread_kick(storage);
+        thread_kick(storage);
     if (failed) {
         as_storage_batch_free(batch);
-        storage_thread_notify(storage);
+        thread_notify(storage);
     }
 }
 
@@ -402,7 +637,7 @@ void as_storage_reopen_log(struct as_storage *storage)
 }
 
 /* Until nothing waits and all is flushed, or the storage fails. */
-static void flush(struct as_storage *storage)
+static void storage_flush(struct as_storage *storage)
 {
     pthread_mutex_lock(&storage->mutex);
     storage->wants_flush = true;
@@ -422,7 +657,7 @@ static void flush(struct as_storage *storage)
 int as_storage_drain(struct as_storage *storage, struct as_error *error)
 {
     do {
-        flush(storage);
+        storage_flush(storage);
         as_storage_deliver(storage);
     } while (as_storage_get_counts(storage).waiting_batches);
     pthread_mutex_lock(&storage->mutex);
@@ -458,7 +693,7 @@ int as_storage_new(const struct as_storage_config *config, struct as_storage **s
         return status;
     }
     storage->counts.head = storage->journal.head;
-    publish(storage, 0);
+    storage_publish(storage, 0);
     *storage_out = storage;
     return 0;
 }
@@ -467,8 +702,8 @@ struct as_storage *as_storage_free(struct as_storage *storage)
 {
     if (!storage)
         return NULL;
-    flush(storage);
-    storage_thread_stop(storage);
+    storage_flush(storage);
+    thread_stop(storage);
     journal_close(&storage->journal);
     free(storage->completions.items);
     pthread_cond_destroy(&storage->work);

@@ -59,10 +59,4 @@ struct as_storage {
  * False: the thread must do it. */
 bool storage_write_lagging(struct as_storage *storage);
 
-/* The first batch waits: commit it when the loop's turn ends. */
-void storage_thread_kick(struct as_storage *storage);
-/* Wakes the loop for completions. */
-void storage_thread_notify(struct as_storage *storage);
-void storage_thread_stop(struct as_storage *storage);
-
 #endif
