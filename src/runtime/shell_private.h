@@ -9,7 +9,7 @@
 #include <alertscaler/runtime/shell.h>
 
 #include "repeat.h"
-#include <alertscaler/notify/tell_queue.h>
+#include <alertscaler/notify/notifier.h>
 
 #define START_TICKET (UINT64_MAX - 1) /* for the start record; the engine counts from 1 */
 

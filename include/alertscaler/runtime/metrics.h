@@ -16,7 +16,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/engine/engine.h>
-#include <alertscaler/notify/tell.h>
+#include <alertscaler/notify/notifier.h>
 #include <alertscaler/runtime/view.h>
 
 struct as_metrics;

@@ -19,7 +19,7 @@
 #include <alertscaler/engine/engine.h>
 #include <alertscaler/log/record.h>
 #include <alertscaler/log/storage.h>
-#include <alertscaler/notify/tell.h>
+#include <alertscaler/notify/notifier.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/source.h>
 #include <alertscaler/port/store.h>

@@ -15,7 +15,7 @@
 
 #include "../../support/audit_memory.h"
 #include "../../support/store_memory.h"
-#include <alertscaler/notify/tell_queue.h>
+#include <alertscaler/notify/notifier.h>
 
 static as_mono_time now = {1000 * AS_US_PER_S};
 static bool leads = true;

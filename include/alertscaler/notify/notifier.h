@@ -1,22 +1,48 @@
 /*
- * What people are told, kept in the state until their receivers have it.
+ * Notices to people, kept in the state until their receivers have accepted them. docs/notify.md has
+ * the guarantees.
  *
- * A record that somebody wants to hear of brings an entry for each URL of each such receiver, in
- * its own commit. Life of an entry: written with its record -> waits -> is sent -> was taken -> its
+ * A record that a receiver wants brings an entry for each URL of that receiver, in the record's own
+ * commit. Life of an entry: written with its record -> waits -> is sent -> was accepted -> its
  * deletion is durable. Only then is the next entry about the same target sent to that URL. So each
- * is told at least once, in order for each target, over crashes and changes of the leader, and
- * nothing else waits for a receiver.
+ * entry is delivered at least once, in order for each target, over crashes and changes of the
+ * leader. An entry delays only the entries about its target to its URL.
  *
  * A state (at_max) has an entry for its begin and its end. While it holds it is a row of its own,
- * and Alertmanagers are sent it again every minute.
+ * and Alertmanagers receive it again every minute.
  */
-#ifndef ALERTSCALER_NOTIFY_TELL_QUEUE_H
-#define ALERTSCALER_NOTIFY_TELL_QUEUE_H
+#ifndef ALERTSCALER_NOTIFY_NOTIFIER_H
+#define ALERTSCALER_NOTIFY_NOTIFIER_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 #include <alertscaler/engine/engine.h>
 #include <alertscaler/log/storage.h>
-#include <alertscaler/notify/tell.h>
 #include <alertscaler/port/clock.h>
+#include <alertscaler/port/messenger.h>
+#include <alertscaler/rules/settings.h>
+
+#define AS_TELL_ENTRIES_MAX 10000 /* that wait, for all receivers together */
+
+enum as_tell_count { AS_TELL_SENT, AS_TELL_FAILED, AS_TELL_DROPPED, AS_TELL_COUNT_COUNT };
+
+struct as_tell_config { /* borrowed until the next one, or until the shell is freed */
+    const struct as_notify_settings *receivers;
+    size_t receiver_count;
+    struct as_messenger *messenger; /* NULL: nothing is sent */
+    const char *instance, *external_url;
+    /* For metrics: so many notices more. May be NULL. */
+    void (*counted)(void *context, const char *receiver, enum as_tell_count what, uint64_t count);
+    void *context;
+};
+
+struct as_tell_view { /* of a receiver */
+    const char *receiver;
+    size_t entries;    /* that wait, or are being sent */
+    int64_t oldest_us; /* age of the oldest; 0: none */
+};
+typedef void as_tell_visit_fn(void *context, const struct as_tell_view *view);
 
 struct tell;
 
