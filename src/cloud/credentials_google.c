@@ -1,26 +1,178 @@
 /*
- * Credentials of Google Cloud: where they are found, and their tokens; see the header.
- * https://google.aip.dev/auth/4110, and 4115 for the metadata service.
+ * Credentials of Google Cloud, and what its APIs have in common: errors, projects, request ids.
+ *
+ * Errors are described in https://cloud.google.com/apis/design/errors and
+ * https://cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability.
+ * Credentials: https://google.aip.dev/auth/4110, and 4115 for the metadata service. A file of any
+ * of its kinds: 4112 (keys of service accounts), 4113 (users), 4117 (external accounts: workload
+ * identity federation).
+ *
+ * Nothing is kept: the file, and the token files that it names, are read each time.
  */
-#include "credentials_google.h"
-
 #include <errno.h>
+#include <jansson.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
 
-#include "google.h"
+#include "credentials_google.h"
+#include "jwt.h"
 #include "provider_answer.h"
+
+/* By reason (of HTTP answers) and by code (of operations, and of attempts to add an instance). */
+static const struct answer_word reasons[] = {
+    /* in lower case */
+    {"ratelimitexceeded", AS_TALK_THROTTLED},
+    {"userratelimitexceeded", AS_TALK_THROTTLED},
+    {"rate_limit_exceeded", AS_TALK_THROTTLED},
+    {"*resource_pool_exhausted*", AS_TALK_CAPACITY},
+    {"*resourcepoolexhausted*", AS_TALK_CAPACITY},
+    {"*insufficient_capacity*", AS_TALK_CAPACITY},
+    {"stockout", AS_TALK_CAPACITY},
+    {"ip_space_exhausted*", AS_TALK_CAPACITY},
+    {"*quota*", AS_TALK_CAPACITY},
+    {"conditionnotmet", AS_TALK_BUSY},
+    {"*resourcenotready", AS_TALK_BUSY},
+    {"*resource_not_ready", AS_TALK_BUSY},
+    {"resourceinusebyanotherresource", AS_TALK_BUSY},
+    {"resource_in_use_by_another_resource", AS_TALK_BUSY},
+    {"cluster_already_has_operation", AS_TALK_BUSY},
+    {"autherror", AS_TALK_UNAUTHORIZED},
+    {"accessnotconfigured", AS_TALK_CONFIGURATION},
+    {"service_disabled", AS_TALK_CONFIGURATION},
+    {"permissions_error", AS_TALK_PERMISSION},
+    {"access_token_scope_insufficient", AS_TALK_PERMISSION},
+    {"backenderror", AS_TALK_RETRY},
+    {"internalerror", AS_TALK_RETRY},
+    {"internal_error", AS_TALK_RETRY},
+    {"resource_not_found", AS_TALK_GONE},
+    {NULL, 0},
+};
+
+/* A quota of requests over time, not of machines: "Quota exceeded for quota metric 'Queries'". */
+static bool is_rate(const char *message)
+{
+    return strstr(message, "quota metric") || strstr(message, "per minute") ||
+           strstr(message, "per second") || strstr(message, "Rate Limit");
+}
+
+enum as_talk_fault google_judge(const char *reason, const char *message,
+                                enum as_talk_fault fallback)
+{
+    char lower[64];
+    size_t size = 0;
+    for (; reason[size] && size < sizeof(lower) - 1; size++)
+        lower[size] =
+            reason[size] >= 'A' && reason[size] <= 'Z' ? (char)(reason[size] + 32) : reason[size];
+    lower[size] = '\0';
+    return strstr(lower, "quota") && is_rate(message) ? AS_TALK_THROTTLED
+                                                      : answer_judge(reasons, lower, fallback);
+}
+
+/* Finds a value in the details: "reason" of google.rpc.ErrorInfo, "requestId" of
+ * google.rpc.RequestInfo. */
+static const char *find_detail(const json_t *error, const char *key)
+{
+    for (size_t i = 0; i < answer_count(error, "details"); i++) {
+        const char *text = answer_text(answer_at(error, "details", i), key);
+        if (*text)
+            return text;
+    }
+    return "";
+}
+
+/* The container API reports a running operation only in words. */
+static bool google_is_busy(const json_t *error, const char *message)
+{
+    return strcmp(answer_text(error, "status"), "FAILED_PRECONDITION") == 0 &&
+           (strstr(message, "incompatible operation") || strstr(message, "try again") ||
+            strstr(message, "is currently"));
+}
+
+/* Whether the answer is good. If not, the talk has failed with the error's class and words. The
+ * talk's document is the answer's, if it has one. */
+static bool google_is_good(struct as_talk *talk)
+{
+    if (as_talk_is_good(talk))
+        return true;
+    if (talk->http_status == 0)
+        return false;
+    const json_t *error = answer_find(answer_peek_json(talk), "error");
+    const char *message = answer_text(error, "message");
+    const char *detail = find_detail(error, "reason");
+    const char *reason = answer_text(answer_at(error, "errors", 0), "reason");
+    const char *word = *detail ? detail : *reason ? reason : answer_text(error, "status");
+    as_talk_take_request_id(talk, find_detail(error, "requestId"));
+    enum as_talk_fault fault = google_judge(detail, message, talk->fault);
+    if (fault == talk->fault)
+        fault = google_judge(reason, message, fault);
+    if (google_is_busy(error, message))
+        fault = AS_TALK_BUSY;
+    if (*message)
+        as_talk_fail(talk, fault, "%s: HTTP %d%s%s: %s", talk->request.operation, talk->http_status,
+                     *word ? " " : "", word, message);
+    return false;
+}
+
+const json_t *google_take_answer(struct as_talk *talk)
+{
+    return google_is_good(talk) ? answer_json(talk) : NULL;
+}
+
+const char *google_find_project(struct as_group_talk *talk)
+{
+    const char *variable = talk->talk.get_variable("GOOGLE_CLOUD_PROJECT");
+    const char *const places[] = {as_target_ref_get(talk->group, "project"),
+                                  as_account_get(talk->account, "project"), variable,
+                                  talk->credentials->project};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(places); i++) {
+        if (!as_str_is_empty(places[i]))
+            return places[i];
+    }
+    as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
+                 "the project is not known: set `project` of the provider");
+    return NULL;
+}
+
+const char *google_make_request_id(struct as_group_talk *talk, const char *what)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    const char *text = as_talk_print(&talk->talk, "%s\n%s", talk->idempotency, what);
+    if (EVP_Digest(text, strlen(text), digest, &size, EVP_sha256(), NULL) != 1)
+        abort();
+    digest[6] = (unsigned char)((digest[6] & 0x0F) | 0x40); /* in the form of a random UUID */
+    digest[8] = (unsigned char)((digest[8] & 0x3F) | 0x80);
+    AS_CLEANUP(as_buf_deinit) struct as_buf hex = AS_BUF_INIT(32);
+    as_encode_hex(&hex, digest, 16);
+    return as_talk_print(&talk->talk, "requestId=%.8s-%.4s-%.4s-%.4s-%.12s", hex.data, hex.data + 8,
+                         hex.data + 12, hex.data + 16, hex.data + 20);
+}
+
+/* Where credentials are found, and their tokens */
 
 #define METADATA_US        (3 * AS_US_PER_S)
 #define WITHOUT_PROJECT_US (5 * AS_US_PER_MIN)
 #define WELL_KNOWN_FILE    "application_default_credentials.json"
 
-static struct google_search *get_state(struct as_talk *talk)
+struct google_search { /* a credentials talk's state; texts are memory of the talk */
+    const char *path;  /* of the file with credentials */
+    bool may_be_absent;
+    /* for an external account: */
+    const char *token_url, *audience, *subject_type, *user_project;
+    const char *field; /* of the subject's token in JSON; NULL: the whole text */
+    const char *basic; /* header line with the client's own credentials; NULL */
+    /* the account to act as; NULL url: none */
+    const char *impersonation_url, *impersonation_body;
+};
+
+static struct google_search *google_get_state(struct as_talk *talk)
 {
     return as_credentials_get(talk)->state;
 }
@@ -29,7 +181,7 @@ static struct google_search *get_state(struct as_talk *talk)
 
 /* The document of a good answer; NULL after failing the talk with the words of OAuth 2.0 (RFC 6749,
  * section 5.2) or of Google's APIs. */
-static const json_t *take_answer(struct as_talk *talk)
+static const json_t *google_take_token_answer(struct as_talk *talk)
 {
     if (google_is_good(talk))
         return answer_json(talk);
@@ -42,7 +194,7 @@ static const json_t *take_answer(struct as_talk *talk)
     return NULL;
 }
 
-static void find(struct as_talk *talk, const char *token)
+static void google_find(struct as_talk *talk, const char *token)
 {
     char **place = &as_credentials_get(talk)->found.token;
     as_wipe_free(*place);
@@ -50,34 +202,34 @@ static void find(struct as_talk *talk, const char *token)
     as_talk_end(talk);
 }
 
-static void hear_impersonation(struct as_talk *talk)
+static void google_on_impersonation(struct as_talk *talk)
 {
-    const json_t *document = take_answer(talk);
+    const json_t *document = google_take_token_answer(talk);
     if (!document)
         return;
     const char *token = answer_text(document, "accessToken");
     as_credentials_get(talk)->found.expires = answer_time(document, "expireTime");
     if (*token)
-        find(talk, token);
+        google_find(talk, token);
     else
         (void)answer_misses(talk, "accessToken");
 }
 
-static void impersonate(struct as_talk *talk, const char *token)
+static void google_impersonate(struct as_talk *talk, const char *token)
 {
-    const struct google_search *state = get_state(talk);
+    const struct google_search *state = google_get_state(talk);
     as_talk_ask(talk, "POST", "%s", state->impersonation_url);
     talk->request.is_plain = true;
     as_talk_header(talk, "Content-Type: application/json");
     as_talk_header(talk, "Authorization: Bearer %s", token);
     as_buf_append_str(&talk->request.body, state->impersonation_body);
-    as_talk_send_question(talk, "impersonate", hear_impersonation);
+    as_talk_send_question(talk, "impersonate", google_on_impersonation);
 }
 
 /* {"access_token":...,"expires_in":...}; false after failing the talk. */
-static bool take_token(struct as_talk *talk, const char **token_out)
+static bool google_take_token(struct as_talk *talk, const char **token_out)
 {
-    const json_t *document = take_answer(talk);
+    const json_t *document = google_take_token_answer(talk);
     if (!document)
         return false;
     *token_out = answer_text(document, "access_token");
@@ -90,20 +242,374 @@ static bool take_token(struct as_talk *talk, const char **token_out)
     return true;
 }
 
-void google_hear_token(struct as_talk *talk)
+/* The answer to a request for a token: the wanted token, or one to be exchanged for it. */
+static void google_on_token(struct as_talk *talk)
 {
     const char *token;
-    if (!take_token(talk, &token))
+    if (!google_take_token(talk, &token))
         return;
-    if (get_state(talk)->impersonation_url)
-        impersonate(talk, token);
+    if (google_get_state(talk)->impersonation_url)
+        google_impersonate(talk, token);
     else
-        find(talk, token);
+        google_find(talk, token);
 }
 
-static void hear_file(struct as_talk *talk)
+/* Credentials from a file */
+
+#define SCOPE           "https://www.googleapis.com/auth/cloud-platform"
+#define TOKEN_URL       "https://oauth2.googleapis.com/token"
+#define STS_URL         "https://sts.googleapis.com/v1/token"
+#define LIFETIME_S      3600
+#define SUBJECT_HEADERS 16 /* of a request for a token to be exchanged */
+
+static void fail_misses(struct as_talk *talk, const char *key)
 {
-    const struct google_search *state = get_state(talk);
+    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: `%s` is missing", google_get_state(talk)->path,
+                 key);
+}
+
+/* ---- requests for tokens ---- */
+
+static void ask_token(struct as_talk *talk, const char *url)
+{
+    as_talk_ask(talk, "POST", "%s", url);
+    talk->request.is_plain = true;
+    as_talk_header(talk, "Content-Type: application/x-www-form-urlencoded");
+}
+
+/* ---- what a file says ---- */
+
+/* A text of the document as memory of the talk; `fallback` if it is missing. With a NULL fallback
+ * it must be present: false after failing the talk. */
+static bool google_take_text(struct as_talk *talk, const json_t *document, const char *key,
+                             const char *fallback, const char **text_out)
+{
+    const char *text = answer_text(document, key);
+    *text_out = *text ? as_arena_strdup(&talk->arena, text) : fallback;
+    if (!*text_out)
+        fail_misses(talk, key);
+    return *text_out;
+}
+
+/* Tokens and keys are sent only to addresses that others can neither read nor impersonate. */
+static bool take_url(struct as_talk *talk, const json_t *document, const char *key,
+                     const char *fallback, const char **url_out)
+{
+    if (!google_take_text(talk, document, key, fallback, url_out))
+        return false;
+    if (!**url_out || as_url_is_private(*url_out))
+        return true;
+    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: `%s` is not an https address",
+                 google_get_state(talk)->path, key);
+    return false;
+}
+
+static void take_project(struct as_talk *talk, const json_t *document)
+{
+    static const char *const keys[] = {"project_id", "quota_project_id"};
+    struct as_provider_credentials *found = &as_credentials_get(talk)->found;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(keys) && !found->project; i++) {
+        const char *project = answer_text(document, keys[i]);
+        found->project = *project ? as_xstrdup(project) : NULL;
+    }
+}
+
+/* Takes `service_account_impersonation_url`; `delegates` may be NULL. False after failing. */
+static bool take_impersonation(struct as_talk *talk, const json_t *document,
+                               const json_t *delegates)
+{
+    struct google_search *state = google_get_state(talk);
+    const char *url;
+    if (!take_url(talk, document, "service_account_impersonation_url", "", &url))
+        return false;
+    if (!*url)
+        return true;
+    const int32_t seconds =
+        answer_size(document, "service_account_impersonation.token_lifetime_seconds", LIFETIME_S);
+    json_t *body =
+        json_pack("{s:[s], s:o}", "scope", SCOPE, "lifetime", json_sprintf("%ds", (int)seconds));
+    if (json_array_size(delegates) > 0)
+        json_object_set(body, "delegates", (json_t *)delegates);
+    char *text = json_dumps(body, JSON_COMPACT);
+    json_decref(body);
+    if (!text)
+        abort();
+    state->impersonation_url = url;
+    state->impersonation_body = as_arena_strdup(&talk->arena, text);
+    free(text);
+    return true;
+}
+
+/* ---- kinds of files ---- */
+
+static void begin_document(struct as_talk *talk, const json_t *document, bool is_source);
+
+static char *print_claims(const char *email, const char *audience, as_wall_time now)
+{
+    const json_int_t issued = now.us / AS_US_PER_S;
+    json_t *claims = json_pack("{s:s, s:s, s:s, s:I, s:I}", "iss", email, "scope", SCOPE, "aud",
+                               audience, "exp", issued + LIFETIME_S, "iat", issued);
+    char *text = claims ? json_dumps(claims, JSON_COMPACT) : NULL;
+    json_decref(claims);
+    return text;
+}
+
+static char *print_header(const char *key_id)
+{
+    json_t *header = json_pack("{s:s, s:s}", "alg", "RS256", "typ", "JWT");
+    if (*key_id)
+        json_object_set_new(header, "kid", json_string(key_id));
+    char *text = header ? json_dumps(header, JSON_COMPACT) : NULL;
+    json_decref(header);
+    return text;
+}
+
+static void begin_service_account(struct as_talk *talk, const json_t *document)
+{
+    struct as_error error = AS_ERROR_INIT;
+    const char *url, *email;
+    if (!take_url(talk, document, "token_uri", TOKEN_URL, &url) ||
+        !google_take_text(talk, document, "client_email", NULL, &email))
+        return;
+    AS_CLEANUP(as_free_p)
+    char *header = print_header(answer_text(document, "private_key_id"));
+    AS_CLEANUP(as_free_p) char *claims = print_claims(email, url, talk->now);
+    if (!header || !claims)
+        abort();
+    ask_token(talk, url);
+    talk->request.is_timed = true;
+    as_talk_add_parameter(talk, "grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer");
+    as_buf_append_str(&talk->request.body, "&assertion=");
+    if (jwt_append_rs256(&talk->request.body, header, claims, answer_text(document, "private_key"),
+                         &error) == 0)
+        as_talk_send_question(talk, "token", google_on_token);
+    else
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: `private_key`: %s",
+                     google_get_state(talk)->path, error.text);
+}
+
+static void begin_authorized_user(struct as_talk *talk, const json_t *document)
+{
+    static const char *const keys[] = {"client_id", "client_secret", "refresh_token"};
+    const char *url;
+    if (!take_url(talk, document, "token_uri", TOKEN_URL, &url))
+        return;
+    ask_token(talk, url);
+    as_talk_add_parameter(talk, "grant_type", "refresh_token");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
+        const char *value = answer_text(document, keys[i]);
+        if (!*value) {
+            fail_misses(talk, keys[i]);
+            return;
+        }
+        as_talk_add_parameter(talk, keys[i], value);
+    }
+    as_talk_send_question(talk, "token", google_on_token);
+}
+
+static void begin_impersonated(struct as_talk *talk, const json_t *document)
+{
+    const json_t *source = answer_find(document, "source_credentials");
+    if (!source)
+        fail_misses(talk, "source_credentials");
+    else if (take_impersonation(talk, document, answer_find(document, "delegates"))) {
+        if (google_get_state(talk)->impersonation_url)
+            begin_document(talk, source, true);
+        else
+            fail_misses(talk, "service_account_impersonation_url");
+    }
+}
+
+/* ---- external accounts: a foreign token is exchanged for Google's ---- */
+
+static void google_exchange(struct as_talk *talk, const char *subject)
+{
+    const struct google_search *state = google_get_state(talk);
+    ask_token(talk, state->token_url);
+    if (state->basic)
+        as_talk_header(talk, "%s", state->basic);
+    as_talk_add_parameter(talk, "grant_type", "urn:ietf:params:oauth:grant-type:token-exchange");
+    as_talk_add_parameter(talk, "audience", state->audience);
+    as_talk_add_parameter(talk, "scope", SCOPE);
+    as_talk_add_parameter(talk, "requested_token_type",
+                          "urn:ietf:params:oauth:token-type:access_token");
+    as_talk_add_parameter(talk, "subject_token", subject);
+    as_talk_add_parameter(talk, "subject_token_type", state->subject_type);
+    if (*state->user_project)
+        as_talk_add_parameter(talk, "options", state->user_project);
+    as_talk_send_question(talk, "token_exchange", google_on_token);
+}
+
+/* Takes the subject's token from a text, or from a field of a JSON document, found at `where`. */
+static void take_subject(struct as_talk *talk, const char *content, size_t size, const char *where)
+{
+    const char *field = google_get_state(talk)->field;
+    json_t *document = field ? json_loadb(content, size, 0, NULL) : NULL;
+    const char *token = field ? json_string_value(json_object_get(document, field)) : content;
+    while (!field && size > 0 && strchr(" \t\r\n", token[size - 1]))
+        size--;
+    AS_CLEANUP(as_buf_wipe) struct as_buf subject = AS_BUF_INIT(AS_TALK_ANSWER_MAX);
+    if (token)
+        as_buf_append(&subject, token, field ? strlen(token) : size);
+    if (subject.size > 0)
+        google_exchange(talk, subject.data);
+    else if (field)
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: there is no JSON document with a `%s`",
+                     where, field);
+    else
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: there is no token", where);
+    answer_wipe(document);
+    json_decref(document);
+}
+
+static void google_on_subject_file(struct as_talk *talk)
+{
+    if (talk->content)
+        take_subject(talk, talk->content, talk->content_size, talk->path);
+    else
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s (`credential_source` of %s)", talk->path,
+                     as_errno_get_text(talk->error_number), google_get_state(talk)->path);
+}
+
+static void google_on_subject(struct as_talk *talk)
+{
+    if (as_talk_is_good(talk))
+        take_subject(talk, talk->answer->body, talk->answer->body_size, talk->request.url);
+}
+
+/* False after failing the talk. */
+static bool ask_subject(struct as_talk *talk, const json_t *source, const char *url)
+{
+    const json_t *headers = answer_find(source, "headers");
+    const char *name;
+    json_t *value;
+    if (json_object_size(headers) > SUBJECT_HEADERS) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "%s: `credential_source` has more than %d headers",
+                     google_get_state(talk)->path, SUBJECT_HEADERS);
+        return false;
+    }
+    as_talk_ask(talk, "GET", "%s", url);
+    talk->request.is_plain = true;
+    talk->request.without_proxy = as_str_starts_with(url, "http://");
+    json_object_foreach((json_t *)headers, name, value)
+    {
+        if (json_is_string(value))
+            as_talk_header(talk, "%s: %s", name, json_string_value(value));
+    }
+    return true;
+}
+
+/* Finds the subject's token. */
+static void begin_subject(struct as_talk *talk, const json_t *source)
+{
+    static const struct {
+        const char *key, *word;
+    } refused[] = {
+        {"executable", "programs are not run for a token"},
+        {"certificate", "client certificates are not exchanged for a token"},
+        {"environment_id", "credentials of AWS are not exchanged for a token"},
+    };
+    struct google_search *state = google_get_state(talk);
+    const char *file = answer_text(source, "file"), *url = answer_text(source, "url");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(refused); i++) {
+        if (answer_find(source, refused[i].key)) {
+            as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                         "%s: `credential_source` has `%s`: %s here; use a `file` (a projected "
+                         "service account token, say) or a `url`",
+                         state->path, refused[i].key, refused[i].word);
+            return;
+        }
+    }
+    if (strcmp(answer_text(source, "format.type"), "json") == 0 &&
+        !google_take_text(talk, source, "format.subject_token_field_name", NULL, &state->field))
+        return;
+    if (*file)
+        as_talk_read(talk, as_arena_strdup(&talk->arena, file), google_on_subject_file);
+    else if (!*url)
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: `credential_source` has no `file` or `url`",
+                     state->path);
+    else if (!as_url_is_near(url))
+        as_talk_fail(talk, AS_TALK_CONFIGURATION,
+                     "%s: `credential_source.url` is not an https address, nor one of this machine "
+                     "or of its metadata service",
+                     state->path);
+    else if (ask_subject(talk, source, url))
+        as_talk_send(talk, "subject_token", google_on_subject);
+}
+
+/* For a client with credentials of its own: workforce identity federation. */
+static const char *make_basic(struct as_talk *talk, const json_t *document)
+{
+    AS_CLEANUP(as_buf_wipe) struct as_buf plain = AS_BUF_INIT(AS_TALK_FILE_MAX);
+    AS_CLEANUP(as_buf_wipe) struct as_buf line = AS_BUF_INIT(2 * AS_TALK_FILE_MAX);
+    if (!*answer_text(document, "client_id"))
+        return NULL;
+    as_buf_printf(&plain, "%s:%s", answer_text(document, "client_id"),
+                  answer_text(document, "client_secret"));
+    as_buf_append_str(&line, "Authorization: Basic ");
+    as_encode_base64(&line, plain.data, plain.size);
+    return as_arena_strdup(&talk->arena, line.data);
+}
+
+static void begin_external(struct as_talk *talk, const json_t *document)
+{
+    struct google_search *state = google_get_state(talk);
+    if (!take_url(talk, document, "token_url", STS_URL, &state->token_url) ||
+        !google_take_text(talk, document, "audience", NULL, &state->audience) ||
+        !google_take_text(talk, document, "subject_token_type", NULL, &state->subject_type) ||
+        !google_take_text(talk, document, "workforce_pool_user_project", "",
+                          &state->user_project) ||
+        !take_impersonation(talk, document, NULL))
+        return;
+    state->basic = make_basic(talk, document);
+    if (state->basic)
+        state->user_project = "";
+    if (*state->user_project) {
+        json_t *options = json_pack("{s:s}", "userProject", state->user_project);
+        char *text = options ? json_dumps(options, JSON_COMPACT) : NULL;
+        if (!text)
+            abort();
+        state->user_project = as_arena_strdup(&talk->arena, text);
+        free(text);
+        json_decref(options);
+    }
+    begin_subject(talk, answer_find(document, "credential_source"));
+}
+
+static void begin_document(struct as_talk *talk, const json_t *document, bool is_source)
+{
+    static const struct {
+        const char *type;
+        void (*begin)(struct as_talk *talk, const json_t *document);
+        bool may_be_source;
+    } kinds[] = {
+        {"service_account", begin_service_account, true},
+        {"authorized_user", begin_authorized_user, true},
+        {"external_account", begin_external, false},
+        {"impersonated_service_account", begin_impersonated, false},
+    };
+    const char *type = answer_text(document, "type");
+    take_project(talk, document);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kinds[i].type, type) == 0 && (kinds[i].may_be_source || !is_source)) {
+            kinds[i].begin(talk, document);
+            return;
+        }
+    }
+    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: credentials of type \"%s\" are not supported%s",
+                 google_get_state(talk)->path, type, is_source ? " as `source_credentials`" : "");
+}
+
+/* Continues with the content of a credentials file of any kind. */
+static void google_begin_document(struct as_talk *talk, const json_t *document)
+{
+    begin_document(talk, document, false);
+}
+
+static void google_on_file(struct as_talk *talk)
+{
+    const struct google_search *state = google_get_state(talk);
     json_error_t problem;
     const int number = talk->error_number;
     const bool is_absent = number == ENOENT || number == ENOTDIR || number == EACCES;
@@ -128,7 +634,8 @@ static void hear_file(struct as_talk *talk)
 
 /* ---- the sources ---- */
 
-static void begin_file(struct as_credentials_talk *talk, const char *path, bool may_be_absent)
+static void google_begin_file(struct as_credentials_talk *talk, const char *path,
+                              bool may_be_absent)
 {
     struct google_search *state = as_arena_alloc(&talk->talk.arena, 1, sizeof(*state));
     talk->state = state;
@@ -138,17 +645,17 @@ static void begin_file(struct as_credentials_talk *talk, const char *path, bool 
     }
     state->path = as_arena_strdup(&talk->talk.arena, path);
     state->may_be_absent = may_be_absent;
-    as_talk_read(&talk->talk, state->path, hear_file);
+    as_talk_read(&talk->talk, state->path, google_on_file);
 }
 
 static void begin_configured(struct as_credentials_talk *talk)
 {
-    begin_file(talk, as_account_get(talk->account, "credentials_file"), false);
+    google_begin_file(talk, as_account_get(talk->account, "credentials_file"), false);
 }
 
-static void begin_environment(struct as_credentials_talk *talk)
+static void google_begin_environment(struct as_credentials_talk *talk)
 {
-    begin_file(talk, as_variable_find(&talk->talk, "GOOGLE_APPLICATION_CREDENTIALS"), false);
+    google_begin_file(talk, as_variable_find(&talk->talk, "GOOGLE_APPLICATION_CREDENTIALS"), false);
 }
 
 static void begin_well_known(struct as_credentials_talk *talk)
@@ -160,7 +667,7 @@ static void begin_well_known(struct as_credentials_talk *talk)
         path = as_talk_print(&talk->talk, "%s/" WELL_KNOWN_FILE, folder);
     else if (home)
         path = as_talk_print(&talk->talk, "%s/.config/gcloud/" WELL_KNOWN_FILE, home);
-    begin_file(talk, path, true);
+    google_begin_file(talk, path, true);
 }
 
 const char *const google_files[] = {
@@ -183,8 +690,8 @@ void google_read_names(const char *content, size_t size, as_provider_names_fn *t
 
 /* ---- the metadata service ---- */
 
-static void ask_metadata(struct as_talk *talk, const char *path, const char *operation,
-                         as_talk_hear_fn *hear)
+static void google_ask_metadata(struct as_talk *talk, const char *path, const char *operation,
+                                as_talk_hear_fn *hear)
 {
     const char *host = as_variable_find(talk, "GCE_METADATA_HOST");
     if (!host)
@@ -213,7 +720,7 @@ static bool is_metadata_service(struct as_talk *talk)
 }
 
 /* The token is still good: groups may name the project. But it is not kept for long. */
-static void hear_metadata_project(struct as_talk *talk)
+static void google_on_metadata_project(struct as_talk *talk)
 {
     struct as_provider_credentials *found = &as_credentials_get(talk)->found;
     const as_wall_time soon = {as_time_add(talk->now.us, WITHOUT_PROJECT_US)};
@@ -227,7 +734,7 @@ static void hear_metadata_project(struct as_talk *talk)
     as_talk_end(talk);
 }
 
-static void hear_metadata_token(struct as_talk *talk)
+static void google_on_metadata_token(struct as_talk *talk)
 {
     const char *token;
     if (!is_metadata_service(talk))
@@ -241,24 +748,25 @@ static void hear_metadata_token(struct as_talk *talk)
                      "the metadata service has no service account for this machine or pod");
         return;
     }
-    if (!take_token(talk, &token))
+    if (!google_take_token(talk, &token))
         return;
-    find(talk, token);
+    google_find(talk, token);
     if (!as_account_get(as_credentials_get(talk)->account, "project") &&
         !as_variable_find(talk, "GOOGLE_CLOUD_PROJECT"))
-        ask_metadata(talk, "project/project-id", "metadata_project", hear_metadata_project);
+        google_ask_metadata(talk, "project/project-id", "metadata_project",
+                            google_on_metadata_project);
 }
 
-static void begin_metadata(struct as_credentials_talk *talk)
+static void google_begin_metadata(struct as_credentials_talk *talk)
 {
-    ask_metadata(&talk->talk, "instance/service-accounts/default/token", "metadata_token",
-                 hear_metadata_token);
+    google_ask_metadata(&talk->talk, "instance/service-accounts/default/token", "metadata_token",
+                        google_on_metadata_token);
 }
 
 const struct as_credentials_source google_credentials[] = {
     {"credentials_file", begin_configured},
-    {"GOOGLE_APPLICATION_CREDENTIALS", begin_environment},
+    {"GOOGLE_APPLICATION_CREDENTIALS", google_begin_environment},
     {"well-known file", begin_well_known},
-    {"metadata service", begin_metadata},
+    {"metadata service", google_begin_metadata},
     {0},
 };

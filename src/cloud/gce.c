@@ -6,7 +6,6 @@
 #include <alertscaler/base/str.h>
 
 #include "credentials_google.h"
-#include "google.h"
 #include "mig.h"
 
 static void begin(struct as_group_talk *group)

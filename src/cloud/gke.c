@@ -14,7 +14,6 @@
 #include <alertscaler/base/str.h>
 
 #include "credentials_google.h"
-#include "google.h"
 #include "mig.h"
 #include "provider_answer.h"
 

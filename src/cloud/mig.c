@@ -16,7 +16,7 @@
 
 #include <alertscaler/base/str.h>
 
-#include "google.h"
+#include "credentials_google.h"
 #include "mig_name.h"
 #include "provider_answer.h"
 

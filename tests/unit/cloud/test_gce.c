@@ -1,6 +1,6 @@
 /*
- * gce.c, mig.c, google.c: every request byte by byte, every answer, every class of error of managed
- * instance groups, zonal and regional.
+ * google.c, credentials_google.c: every request byte by byte, every answer, every class of error of
+ * managed instance groups, zonal and regional.
  */
 #include "google_groups.h"
 
