@@ -1,5 +1,5 @@
 /*
- * gke.c: node pools of Kubernetes Engine: their groups, their states, and how a change is spread
+ * google.c: node pools of Kubernetes Engine: their groups, their states, and how a change is spread
  * over zones. test_gce.c tests single groups.
  */
 #include "google_groups.h"

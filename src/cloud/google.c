@@ -1,5 +1,9 @@
 /*
- * Managed instance groups: see the header.
+ * Node groups of Google Cloud: managed instance groups of Compute Engine (gce), and node pools of
+ * Kubernetes Engine (gke), which are one managed instance group per zone:
+ * https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
+ * https://cloud.google.com/compute/docs/reference/rest/v1/regionInstanceGroupManagers
+ * https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
  *
  * A resize is absolute and unconditional: if somebody else has made the group larger, it would make
  * the group smaller and choose the instances to remove. So the size is read again before it is set,
@@ -8,17 +12,92 @@
  *
  * A change of several requests is not left half done because an answer was lost: the request is
  * repeated, and its request id prevents a second execution.
+ *
+ * Not here: credentials, errors and request ids (credentials_google.h).
  */
-#include "mig.h"
-
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cloud/provider_group.h>
 
 #include "credentials_google.h"
-#include "mig_name.h"
 #include "provider_answer.h"
+#include "providers.h"
+
+/* Managed instance groups: one, or several that form one node group. An instance's id is
+ * ZONE/GROUP/NAME. An operation is projects/P/PLACE/operations/NAME; several operations have spaces
+ * between them. */
+
+struct mig {           /* texts are memory of the talk, percent-encoded where needed */
+    const char *place; /* "projects/p/zones/z", "projects/p/regions/r" */
+    const char *name;
+    int32_t size, wanted;
+};
+
+struct mig_work {         /* a group talk's state */
+    const char *endpoint; /* without a slash at its end */
+    const char *project;  /* percent-encoded; if there are several groups */
+    struct mig *migs;     /* all groups of the node group */
+    size_t count;
+    /* private */
+    size_t at;
+    bool with_instances, has_standby, has_begun;
+    unsigned tries;      /* of the present request of a change */
+    struct mig *emptied; /* the group whose instances are being removed */
+    unsigned *rounds;    /* the round that removed each instance; 0: not yet */
+    unsigned round;
+    size_t remaining, asked;
+    as_talk_hear_fn *then;
+};
+
+struct mig_instance_name { /* parts of an id, ZONE/GROUP/NAME; the name is NUL-terminated */
+    const char *zone, *mig, *name;
+    size_t zone_size, mig_size;
+};
+
+/* Names in the addresses of managed instance groups and their instances. They are put into requests
+ * unescaped, so the check is strict. */
+
+/* The length of the name of a zone, group or instance; 0 if there is none. */
+static size_t mig_name_measure(const char *text)
+{
+    return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
+}
+
+/* Returns `text` behind a name and `between`, or NULL; size_out: the name's length. */
+static const char *mig_name_skip(const char *text, const char *between, size_t *size_out)
+{
+    *size_out = mig_name_measure(text);
+    const char *behind = text + *size_out;
+    return *size_out > 0 && as_str_starts_with(behind, between) ? behind + strlen(between) : NULL;
+}
+
+/* The project in an address, with its domain if it has one; or NULL. A project may have a domain
+ * name before it: "example.com:project". */
+static const char *mig_name_find_project(const char *url, size_t *size_out)
+{
+    const char *found = strstr(url, "/projects/");
+    const char *project = found ? found + strlen("/projects/") : url;
+    *size_out = mig_name_measure(project);
+    if (found && project[*size_out] == ':')
+        *size_out += 1 + mig_name_measure(project + *size_out + 1);
+    return found && *size_out > 0 ? project : NULL;
+}
+
+static bool mig_name_parse_id(const char *id, struct mig_instance_name *name_out)
+{
+    name_out->zone = id;
+    name_out->mig = mig_name_skip(id, "/", &name_out->zone_size);
+    name_out->name = name_out->mig ? mig_name_skip(name_out->mig, "/", &name_out->mig_size) : NULL;
+    return name_out->name && *name_out->name && !name_out->name[mig_name_measure(name_out->name)];
+}
+
+/* The verbs of node groups */
 
 #define PAGE_SIZE  500
 #define REMOVE_MAX 1000 /* instances of one request */
@@ -36,12 +115,13 @@ static const struct mig *get_mig(struct as_talk *talk)
     return &work->migs[work->at];
 }
 
-static const char *copy(struct as_talk *talk, const char *text, size_t size)
+static const char *mig_copy(struct as_talk *talk, const char *text, size_t size)
 {
     return as_talk_print(talk, "%.*s", (int)size, text);
 }
 
-bool mig_parse_url(struct as_talk *talk, const char *url, struct mig *mig_out)
+/* ".../projects/P/zones/Z/instanceGroupManagers/M" -> place and name. False for other texts. */
+static bool mig_parse_url(struct as_talk *talk, const char *url, struct mig *mig_out)
 {
     size_t project_size, zone_size;
     const char *project = mig_name_find_project(url, &project_size);
@@ -53,14 +133,12 @@ bool mig_parse_url(struct as_talk *talk, const char *url, struct mig *mig_out)
         return false;
     *mig_out = (struct mig){
         .place = as_talk_print(talk, "projects/%s/zones/%.*s",
-                               as_talk_escaped(talk, copy(talk, project, project_size)),
+                               as_talk_escaped(talk, mig_copy(talk, project, project_size)),
                                (int)zone_size, zone),
-        .name = copy(talk, name, strlen(name)),
+        .name = mig_copy(talk, name, strlen(name)),
     };
     return true;
 }
-
-/* ---- instances ---- */
 
 static const struct answer_word actions[] = {
     {"CREATING", AS_INSTANCE_PENDING},
@@ -101,7 +179,7 @@ static bool is_unhealthy(const json_t *member)
 }
 
 /* False after failing the talk. */
-static bool add_instance(struct as_talk *talk, const json_t *member)
+static bool mig_add_instance(struct as_talk *talk, const json_t *member)
 {
     struct as_group_view *view = &as_group_get(talk)->view;
     const char *url = answer_text(member, "instance");
@@ -118,7 +196,7 @@ static bool add_instance(struct as_talk *talk, const json_t *member)
         .id = as_talk_print(talk, "%.*s/%s/%s", (int)zone_size, zone, get_mig(talk)->name, name),
         .provider_id = as_talk_print(talk, "gce://%.*s/%.*s/%s", (int)project_size, project,
                                      (int)zone_size, zone, name),
-        .zone = copy(talk, zone, zone_size),
+        .zone = mig_copy(talk, zone, zone_size),
         .state = answer_judge(
             actions, action,
             answer_judge(statuses, answer_text(member, "instanceStatus"), AS_INSTANCE_PENDING)),
@@ -138,36 +216,35 @@ static bool add_instance(struct as_talk *talk, const json_t *member)
     return as_group_add_instance(as_group_get(talk), &instance);
 }
 
-/* ---- reading ---- */
-
 static void read_next(struct as_talk *talk);
 
-static void ask(struct as_talk *talk, const char *method, const struct mig *mig, const char *rest)
+static void mig_ask(struct as_talk *talk, const char *method, const struct mig *mig,
+                    const char *rest)
 {
     as_talk_ask(talk, method, "%s/compute/v1/%s/instanceGroupManagers/%s%s",
                 get_work(talk)->endpoint, mig->place, mig->name, rest);
 }
 
-static void hear_instances(struct as_talk *talk);
+static void mig_on_instances(struct as_talk *talk);
 
 static void ask_instances(struct as_talk *talk, const char *page)
 {
     if (!*page)
         as_talk_begin_list(talk);
-    ask(talk, "POST", get_mig(talk),
-        as_talk_print(talk, "/listManagedInstances?maxResults=%d%s%s", PAGE_SIZE,
-                      *page ? "&pageToken=" : "", as_talk_escaped(talk, page)));
-    as_talk_send_question(talk, "list_managed_instances", hear_instances);
+    mig_ask(talk, "POST", get_mig(talk),
+            as_talk_print(talk, "/listManagedInstances?maxResults=%d%s%s", PAGE_SIZE,
+                          *page ? "&pageToken=" : "", as_talk_escaped(talk, page)));
+    as_talk_send_question(talk, "list_managed_instances", mig_on_instances);
 }
 
-static void hear_instances(struct as_talk *talk)
+static void mig_on_instances(struct as_talk *talk)
 {
     static const char path[] = "managedInstances";
     const json_t *document = google_take_answer(talk);
     if (!document)
         return;
     for (size_t i = 0; i < answer_count(document, path); i++) {
-        if (!add_instance(talk, answer_at(document, path, i)))
+        if (!mig_add_instance(talk, answer_at(document, path, i)))
             return;
     }
     const char *page = answer_text(document, "nextPageToken");
@@ -181,7 +258,7 @@ static void hear_instances(struct as_talk *talk)
 }
 
 /* Whether instances are created or removed; an update of existing instances does not count. */
-static bool is_in_progress(const json_t *document)
+static bool mig_is_in_progress(const json_t *document)
 {
     static const char *const counts[] = {
         "currentActions.creating",   "currentActions.creatingWithoutRetries",
@@ -197,7 +274,7 @@ static bool is_in_progress(const json_t *document)
     return false;
 }
 
-static void hear_mig(struct as_talk *talk)
+static void mig_on_mig(struct as_talk *talk)
 {
     struct as_group_view *view = &as_group_get(talk)->view;
     struct mig_work *work = get_work(talk);
@@ -218,7 +295,7 @@ static void hear_mig(struct as_talk *talk)
     }
     mig->wanted = mig->size;
     view->size += mig->size;
-    view->in_progress = view->in_progress || is_in_progress(document);
+    view->in_progress = view->in_progress || mig_is_in_progress(document);
     work->has_standby = answer_size(document, "targetSuspendedSize", 0) > 0 ||
                         answer_size(document, "targetStoppedSize", 0) > 0;
     const char *autoscaler = answer_text(document, "status.autoscaler");
@@ -242,11 +319,11 @@ static void read_next(struct as_talk *talk)
         work->then(talk);
         return;
     }
-    ask(talk, "GET", get_mig(talk), "");
-    as_talk_send(talk, "get_instance_group_manager", hear_mig);
+    mig_ask(talk, "GET", get_mig(talk), "");
+    as_talk_send(talk, "get_instance_group_manager", mig_on_mig);
 }
 
-static void read_all(struct as_talk *talk, bool with_instances, as_talk_hear_fn *then)
+static void mig_read_all(struct as_talk *talk, bool with_instances, as_talk_hear_fn *then)
 {
     struct mig_work *work = get_work(talk);
     work->with_instances = with_instances;
@@ -255,9 +332,8 @@ static void read_all(struct as_talk *talk, bool with_instances, as_talk_hear_fn 
     read_next(talk);
 }
 
-/* ---- changing ---- */
-
-bool mig_may_change(struct as_group_talk *talk)
+/* Fails a change if something else sets the group's size, or is working on it. */
+static bool mig_may_change(struct as_group_talk *talk)
 {
     if (!talk->view.controller)
         return true;
@@ -295,7 +371,7 @@ static bool take_operation(struct as_talk *talk, const char *place)
 }
 
 /* Whether the failed request of a change is repeated after a pause. */
-static bool try_again(struct as_talk *talk, bool is_split, as_talk_hear_fn *ask_again)
+static bool mig_try_again(struct as_talk *talk, bool is_split, as_talk_hear_fn *ask_again)
 {
     struct mig_work *work = get_work(talk);
     const bool may_help = talk->fault == AS_TALK_RETRY || talk->fault == AS_TALK_TIMEOUT ||
@@ -318,12 +394,12 @@ static size_t find_wanted(const struct mig_work *work, size_t at)
     return at;
 }
 
-static void hear_resize(struct as_talk *talk)
+static void mig_on_resize(struct as_talk *talk)
 {
     struct mig_work *work = get_work(talk);
     const bool is_split = work->has_begun || find_wanted(work, work->at + 1) < work->count;
     if (!take_operation(talk, get_mig(talk)->place)) {
-        (void)try_again(talk, is_split, resize_next);
+        (void)mig_try_again(talk, is_split, resize_next);
         return;
     }
     work->tries = 0;
@@ -342,14 +418,14 @@ static void resize_next(struct as_talk *talk)
     const struct mig *mig = get_mig(talk);
     const char *what =
         as_talk_print(talk, "resize %s/%s %d", mig->place, mig->name, (int)mig->wanted);
-    ask(talk, "POST", mig,
-        as_talk_print(talk, "/resize?size=%d&%s", (int)mig->wanted,
-                      google_make_request_id(as_group_get(talk), what)));
-    as_talk_send(talk, "resize", hear_resize);
+    mig_ask(talk, "POST", mig,
+            as_talk_print(talk, "/resize?size=%d&%s", (int)mig->wanted,
+                          google_make_request_id(as_group_get(talk), what)));
+    as_talk_send(talk, "resize", mig_on_resize);
 }
 
 /* Adds one to the smallest group, again and again: the zones stay balanced. */
-static void distribute(struct mig_work *work, int32_t more)
+static void mig_distribute(struct mig_work *work, int32_t more)
 {
     for (; more > 0; more--) {
         struct mig *smallest = &work->migs[0];
@@ -361,7 +437,7 @@ static void distribute(struct mig_work *work, int32_t more)
     }
 }
 
-static void grow(struct as_talk *talk)
+static void mig_grow(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
     if (!mig_may_change(as_group_get(talk)))
@@ -376,11 +452,9 @@ static void grow(struct as_talk *talk)
                      AS_GROUP_INSTANCES_MAX);
         return;
     }
-    distribute(get_work(talk), group->to - group->from);
+    mig_distribute(get_work(talk), group->to - group->from);
     resize_next(talk);
 }
-
-/* ---- removing ---- */
 
 static bool is_same_mig(const struct mig_instance_name *a, const struct mig_instance_name *b)
 {
@@ -388,7 +462,7 @@ static bool is_same_mig(const struct mig_instance_name *a, const struct mig_inst
            a->zone_size == b->zone_size && memcmp(a->zone, b->zone, a->zone_size) == 0;
 }
 
-static void remove_next(struct as_talk *talk);
+static void mig_remove_next(struct as_talk *talk);
 
 /* Asks for the same instances again. */
 static void remove_again(struct as_talk *talk)
@@ -396,24 +470,24 @@ static void remove_again(struct as_talk *talk)
     struct mig_work *work = get_work(talk);
     for (size_t i = 0; i < as_group_get(talk)->instance_count; i++)
         work->rounds[i] = work->rounds[i] == work->round ? 0 : work->rounds[i];
-    remove_next(talk);
+    mig_remove_next(talk);
 }
 
-static void hear_removed(struct as_talk *talk)
+static void mig_on_removed(struct as_talk *talk)
 {
     struct mig_work *work = get_work(talk);
     const bool is_split = work->has_begun || work->remaining > work->asked;
     if (!take_operation(talk, work->emptied->place)) {
-        (void)try_again(talk, is_split, remove_again);
+        (void)mig_try_again(talk, is_split, remove_again);
         return;
     }
     work->tries = 0;
     work->remaining -= work->asked;
-    remove_next(talk);
+    mig_remove_next(talk);
 }
 
 /* Fills the request's body with instances of one group, and marks them. */
-static void add_instances(struct as_talk *talk, const struct mig_instance_name *first, bool any)
+static void mig_add_instances(struct as_talk *talk, const struct mig_instance_name *first, bool any)
 {
     const struct as_group_talk *group = as_group_get(talk);
     struct mig_work *work = get_work(talk);
@@ -435,7 +509,7 @@ static void add_instances(struct as_talk *talk, const struct mig_instance_name *
 }
 
 /* Sends one request, for the instances in the same group as the first remaining one. */
-static void remove_next(struct as_talk *talk)
+static void mig_remove_next(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
     struct mig_work *work = get_work(talk);
@@ -459,36 +533,36 @@ static void remove_next(struct as_talk *talk)
         *work->emptied = (struct mig){
             .place = as_talk_print(talk, "projects/%s/zones/%.*s", work->project,
                                    (int)name.zone_size, name.zone),
-            .name = copy(talk, name.mig, name.mig_size),
+            .name = mig_copy(talk, name.mig, name.mig_size),
         };
     }
-    ask(talk, "POST", work->emptied, "/deleteInstances");
-    add_instances(talk, &name, is_known);
+    mig_ask(talk, "POST", work->emptied, "/deleteInstances");
+    mig_add_instances(talk, &name, is_known);
     const char *what = as_talk_print(talk, "delete %s %.*s", talk->request.url,
                                      (int)talk->request.body.size, talk->request.body.data);
     talk->request.url = (char *)(uintptr_t)as_talk_print(
         talk, "%s?%s", talk->request.url, google_make_request_id(as_group_get(talk), what));
     as_talk_header(talk, "Content-Type: application/json");
-    as_talk_send(talk, "delete_instances", hear_removed);
+    as_talk_send(talk, "delete_instances", mig_on_removed);
 }
 
-static void remove_all(struct as_talk *talk)
+static void mig_remove_all(struct as_talk *talk)
 {
     struct mig_work *work = get_work(talk);
     work->emptied = as_arena_alloc(&talk->arena, 1, sizeof(*work->emptied));
     work->remaining = as_group_get(talk)->instance_count;
     work->rounds = as_arena_alloc(&talk->arena, work->remaining, sizeof(*work->rounds));
-    remove_next(talk);
+    mig_remove_next(talk);
 }
 
-static void remove_chosen(struct as_talk *talk)
+static void mig_remove_chosen(struct as_talk *talk)
 {
     if (mig_may_change(as_group_get(talk)) && as_group_keep_present(as_group_get(talk)))
-        remove_all(talk);
+        mig_remove_all(talk);
 }
 
 /* Chooses surplus instances among those not running: failed instances first. */
-static void take_back(struct as_talk *talk)
+static void mig_take_back(struct as_talk *talk)
 {
     struct as_group_talk *group = as_group_get(talk);
     const struct as_group_view *view = &group->view;
@@ -514,20 +588,18 @@ static void take_back(struct as_talk *talk)
     }
     group->instances = ids;
     group->instance_count = count;
-    remove_all(talk);
+    mig_remove_all(talk);
 }
 
-/* ---- operations ---- */
+static void mig_poll_next(struct as_talk *talk);
 
-static void poll_next(struct as_talk *talk);
-
-static void hear_operation(struct as_talk *talk)
+static void mig_on_operation(struct as_talk *talk)
 {
     struct as_group_talk *group = as_group_get(talk);
     const json_t *document = google_take_answer(talk);
     if (!document) {
         if (talk->fault == AS_TALK_GONE)
-            poll_next(talk); /* forgotten: the group itself shows the result */
+            mig_poll_next(talk); /* forgotten: the group itself shows the result */
         return;
     }
     const json_t *error = answer_at(document, "error.errors", 0);
@@ -540,13 +612,13 @@ static void hear_operation(struct as_talk *talk)
         as_talk_fail(talk, google_judge(code, message, AS_TALK_RETRY), "operation %s: %s: %s", name,
                      code, message);
     else if (is_done)
-        poll_next(talk);
+        mig_poll_next(talk);
     else
         as_talk_end(talk);
 }
 
 /* Reads the operations one after the other; the first that is not done ends the poll. */
-static void poll_next(struct as_talk *talk)
+static void mig_poll_next(struct as_talk *talk)
 {
     struct as_group_talk *group = as_group_get(talk);
     struct mig_work *work = get_work(talk);
@@ -559,20 +631,207 @@ static void poll_next(struct as_talk *talk)
     }
     work->at += size + (operation[size] == ' ');
     as_talk_ask(talk, "GET", "%s/compute/v1/%.*s", work->endpoint, (int)size, operation);
-    as_talk_send(talk, "get_operation", hear_operation);
+    as_talk_send(talk, "get_operation", mig_on_operation);
 }
 
-void mig_begin(struct as_group_talk *talk)
+/* Carries out the talk's verb; the talk's state is a mig_work. */
+static void mig_begin(struct as_group_talk *talk)
 {
     struct mig_work *work = talk->state;
     work->at = 0;
     talk->view.min = talk->view.max = -1; /* only an autoscaler has bounds */
     switch (talk->verb) {
-    case AS_GROUP_READ: read_all(&talk->talk, true, as_talk_end); break;
-    case AS_GROUP_GROW: read_all(&talk->talk, false, grow); break;
-    case AS_GROUP_REMOVE: read_all(&talk->talk, true, remove_chosen); break;
-    case AS_GROUP_TAKE_BACK: read_all(&talk->talk, true, take_back); break;
-    case AS_GROUP_POLL: poll_next(&talk->talk); break;
+    case AS_GROUP_READ: mig_read_all(&talk->talk, true, as_talk_end); break;
+    case AS_GROUP_GROW: mig_read_all(&talk->talk, false, mig_grow); break;
+    case AS_GROUP_REMOVE: mig_read_all(&talk->talk, true, mig_remove_chosen); break;
+    case AS_GROUP_TAKE_BACK: mig_read_all(&talk->talk, true, mig_take_back); break;
+    case AS_GROUP_POLL: mig_poll_next(&talk->talk); break;
     case AS_GROUP_VERB_COUNT: break;
     }
 }
+
+/* Compute Engine: a managed instance group, zonal or regional */
+
+static void gce_begin(struct as_group_talk *group)
+{
+    struct as_talk *talk = &group->talk;
+    const char *zone = as_target_ref_get(group->group, "zone");
+    const char *region = as_target_ref_get(group->group, "region");
+    const char *project = google_find_project(group);
+    if (!project)
+        return;
+    if (!*zone == !*region) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "a group has either a `zone` or a `region`: %s",
+                     *zone ? "this one has both" : "this one has neither");
+        return;
+    }
+    struct mig *mig = as_arena_alloc(&talk->arena, 1, sizeof(*mig));
+    struct mig_work *work = as_arena_alloc(&talk->arena, 1, sizeof(*work));
+    mig->place =
+        as_talk_print(talk, "projects/%s/%s/%s", as_talk_escaped(talk, project),
+                      *zone ? "zones" : "regions", as_talk_escaped(talk, *zone ? zone : region));
+    mig->name = as_talk_escaped(talk, as_target_ref_get(group->group, "name"));
+    work->endpoint =
+        as_account_get_endpoint(talk, group->account, "endpoint", "https://compute.googleapis.com");
+    work->migs = mig;
+    work->count = 1;
+    group->state = work;
+    mig_begin(group);
+}
+
+const struct as_group_provider provider_gce = {
+    .kind =
+        {
+            .type = "gce",
+            .account_keys =
+                (const struct as_provider_key[]){{.key = "project"},
+                                                 {.key = "credentials_file", .is_file = true},
+                                                 {.key = "endpoint", .is_url = true},
+                                                 {0}},
+            .group_keys =
+                (const struct as_provider_key[]){{.key = "name", .is_required = true},
+                                                 {.key = "zone", .place = AS_PLACE_ZONE},
+                                                 {.key = "region", .place = AS_PLACE_REGION},
+                                                 {.key = "project", .place = AS_PLACE_PROJECT},
+                                                 {0}},
+            .files = google_files,
+            .read_names = google_read_names,
+        },
+    .credentials = google_credentials,
+    .sign = as_sign_bearer,
+    .begin = gce_begin,
+};
+
+/* Kubernetes Engine: a node pool.
+ *
+ * The pool's own setSize sets the number of nodes per zone, and evens out the zones by removing
+ * nodes of its choice. So it cannot set a size that is not a multiple of the zones, and may remove
+ * the wrong nodes. Therefore the groups are resized one by one, as Kubernetes' own node autoscaler
+ * does; the pool's size is the sum of theirs. */
+
+#define ZONES_MAX 64
+
+/* Takes the pool's groups. False after failing the talk. */
+static bool take_migs(struct as_talk *talk, const json_t *pool)
+{
+    static const char path[] = "instanceGroupUrls";
+    struct mig_work *work = as_group_get(talk)->state;
+    const size_t count = answer_count(pool, path);
+    if (count == 0)
+        return answer_misses(talk, path);
+    if (count > ZONES_MAX) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "the node pool has more than %d instance groups",
+                     ZONES_MAX);
+        return false;
+    }
+    work->migs = as_arena_alloc(&talk->arena, count, sizeof(*work->migs));
+    work->count = count;
+    for (size_t i = 0; i < count; i++) {
+        const char *url = json_string_value(answer_at(pool, path, i));
+        if (!url || !mig_parse_url(talk, url, &work->migs[i]))
+            return answer_misses(talk, "instanceGroupUrls of instance group managers");
+    }
+    return true;
+}
+
+/* Whether the pool's state allows the verb. False after failing the talk. */
+static bool gke_judge_status(struct as_talk *talk, const json_t *pool)
+{
+    struct as_group_talk *group = as_group_get(talk);
+    const char *status = answer_text(pool, "status");
+    const bool is_busy = strcmp(status, "PROVISIONING") == 0 || strcmp(status, "RECONCILING") == 0;
+    if (strcmp(status, "STOPPING") == 0) {
+        as_talk_fail(talk, AS_TALK_GONE, "the node pool is being deleted");
+        return false;
+    }
+    if (strcmp(status, "ERROR") == 0) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "the node pool has failed: %s",
+                     answer_text(answer_at(pool, "conditions", 0), "message"));
+        return false;
+    }
+    if (is_busy && group->verb != AS_GROUP_READ) {
+        as_talk_fail(talk, AS_TALK_BUSY, "the node pool is being changed (%s)", status);
+        return false;
+    }
+    group->view.in_progress = is_busy;
+    return true;
+}
+
+/* The pool's full name: two names of one pool share it, also while the pool gets other groups. A
+ * zone is a location. Answers of old versions have no name. */
+static bool gke_add_backing(struct as_talk *talk, const json_t *pool)
+{
+    static const char zones[] = "/zones/";
+    const char *name = strstr(answer_text(pool, "selfLink"), "projects/");
+    const char *zone = name ? strstr(name, zones) : NULL;
+    if (!name)
+        return true;
+    return zone ? as_group_add_backing(as_group_get(talk), "gke/%.*s/locations/%s",
+                                       (int)(zone - name), name, zone + strlen(zones))
+                : as_group_add_backing(as_group_get(talk), "gke/%s", name);
+}
+
+static void gke_on_pool(struct as_talk *talk)
+{
+    struct as_group_talk *group = as_group_get(talk);
+    const json_t *pool = google_take_answer(talk);
+    if (!pool || !gke_judge_status(talk, pool) || !take_migs(talk, pool) ||
+        !gke_add_backing(talk, pool))
+        return;
+    if (answer_is_true(pool, "autoscaling.enabled"))
+        group->view.controller = "the node pool's own autoscaling";
+    if (answer_is_true(pool, "autopilotConfig.enabled"))
+        group->view.controller = "GKE Autopilot";
+    if (group->verb == AS_GROUP_READ || mig_may_change(group))
+        mig_begin(group);
+}
+
+static void gke_begin(struct as_group_talk *group)
+{
+    struct as_talk *talk = &group->talk;
+    const char *project = google_find_project(group);
+    if (!project)
+        return;
+    struct mig_work *work = as_arena_alloc(&talk->arena, 1, sizeof(*work));
+    work->project = as_talk_escaped(talk, project);
+    work->endpoint = as_account_get_endpoint(talk, group->account, "compute_endpoint",
+                                             "https://compute.googleapis.com");
+    group->state = work;
+    if (group->verb == AS_GROUP_POLL) {
+        mig_begin(group); /* operations have their place in their names */
+        return;
+    }
+    as_talk_ask(talk, "GET", "%s/v1/projects/%s/locations/%s/clusters/%s/nodePools/%s",
+                as_account_get_endpoint(talk, group->account, "endpoint",
+                                        "https://container.googleapis.com"),
+                work->project, as_talk_escaped(talk, as_target_ref_get(group->group, "location")),
+                as_talk_escaped(talk, as_target_ref_get(group->group, "cluster")),
+                as_talk_escaped(talk, as_target_ref_get(group->group, "name")));
+    as_talk_send(talk, "get_node_pool", gke_on_pool);
+}
+
+const struct as_group_provider provider_gke = {
+    .kind =
+        {
+            .type = "gke",
+            .family = "gce",
+            .account_keys =
+                (const struct as_provider_key[]){{.key = "project"},
+                                                 {.key = "credentials_file", .is_file = true},
+                                                 {.key = "endpoint", .is_url = true},
+                                                 {.key = "compute_endpoint", .is_url = true},
+                                                 {0}},
+            .group_keys =
+                (const struct as_provider_key[]){
+                    {.key = "name", .is_required = true},
+                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
+                    {.key = "location", .place = AS_PLACE_REGION, .is_required = true},
+                    {.key = "project", .place = AS_PLACE_PROJECT},
+                    {0}},
+            .files = google_files,
+            .read_names = google_read_names,
+        },
+    .credentials = google_credentials,
+    .sign = as_sign_bearer,
+    .begin = gke_begin,
+};
