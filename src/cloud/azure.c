@@ -202,6 +202,8 @@ static struct azure_state *azure_get_state(struct as_talk *talk)
     return as_group_get(talk)->state;
 }
 
+/* ---- requests ---- */
+
 /* Asks for a change with `body`, which is freed; conditional on `version` unless empty. */
 static void azure_ask_change(struct as_talk *talk, const char *method, const char *url,
                              const char *version, json_t *body)
@@ -221,6 +223,8 @@ static json_t *azure_make_list(const struct as_group_talk *group, const char *me
     json_object_set_new(document, member, list);
     return document;
 }
+
+/* ---- reading ---- */
 
 /* Adds the first `size` bytes of a resource's id to the view's resources. Azure compares ids
  * without case. False after failing the talk. */
@@ -256,6 +260,8 @@ static void azure_read_group(struct as_talk *talk)
  *   resource         the resource's provisioningState
  *
  * A URL is only followed to Resource Manager itself: the bearer token is sent nowhere else. */
+
+/* ---- URLs ---- */
 
 static const char by_record[] = "operation ", by_location[] = "location ",
                   by_resource[] = "resource";
@@ -340,6 +346,8 @@ static bool azure_is_settled(const char *provisioning_state)
     return !*provisioning_state || has_state(provisioning_state, "succeeded") ||
            has_state(provisioning_state, "fail") || is_canceled(provisioning_state);
 }
+
+/* ---- polling ---- */
 
 /* After a good answer to a change: ends the talk with the operation that the change started. */
 static void azure_begin_operation(struct as_talk *talk)
@@ -505,6 +513,8 @@ static void ask_set(struct as_talk *talk, as_talk_hear_fn *hear)
     as_talk_send_question(talk, "get_scale_set", hear);
 }
 
+/* ---- instances ---- */
+
 /* The word behind `prefix` among the codes of an instance view; "" if absent. */
 static const char *vmss_find_code(const json_t *machine, const char *prefix)
 {
@@ -646,6 +656,8 @@ static void ask_autoscale(struct as_talk *talk)
     as_talk_send_question(talk, "list_autoscale_settings", vmss_on_autoscale);
 }
 
+/* ---- reading ---- */
+
 static void vmss_on_set(struct as_talk *talk)
 {
     struct as_group_view *view = &as_group_get(talk)->view;
@@ -720,6 +732,8 @@ static void vmss_grow(struct as_talk *talk)
     patch_size(talk, version ? version : "");
 }
 
+/* ---- removing ---- */
+
 static void vmss_set_size(struct as_talk *talk)
 {
     patch_size(talk, as_group_get(talk)->view.version);
@@ -789,6 +803,8 @@ static const char *find_etag(const json_t *pool, const struct as_talk *talk)
     const char *etag = answer_text(pool, "properties.eTag");
     return *etag ? etag : talk->answer->etag;
 }
+
+/* ---- reading ---- */
 
 /* The scale set of a machine ".../virtualMachineScaleSets/NAME/virtualMachines/0". A pool without
  * machines has no name of it; the scale set names its pool (azure_vmss.c). False after failing the
@@ -924,6 +940,8 @@ static void aks_on_pool_to_set(struct as_talk *talk)
                      group->view.version, make_pool(pool, group->to));
     as_talk_send(talk, "set_agent_pool", aks_on_set_size);
 }
+
+/* ---- removing ---- */
 
 static void aks_set_size(struct as_talk *talk)
 {

@@ -351,6 +351,8 @@ static const json_t *find_annotation(const json_t *object, const char *name)
     return json_object_get(answer_find(object, "metadata.annotations"), name);
 }
 
+/* ---- Machines ---- */
+
 static enum as_instance_state judge_phase(const json_t *machine)
 {
     static const struct answer_word phases[] = {

@@ -252,6 +252,8 @@ static void aws_search_read_profiles(struct as_credentials_talk *talk, aws_searc
     }
 }
 
+/* ---- ends ---- */
+
 /* A missing region is no failure: the account may have it. */
 static void aws_end(struct as_credentials_talk *talk)
 {
@@ -306,6 +308,8 @@ static void aws_search_not_here(struct as_credentials_talk *talk)
         as_credentials_not_here(talk);
 }
 
+/* ---- environment ---- */
+
 static void aws_environment_begin(struct as_credentials_talk *talk)
 {
     const char *key_id = as_variable_find(&talk->talk, "AWS_ACCESS_KEY_ID");
@@ -340,6 +344,8 @@ static void aws_environment_begin(struct as_credentials_talk *talk)
 #define TRIES_MAX  3
 #define PAUSE_US   (1 * AS_US_PER_S)
 
+/* ---- where ---- */
+
 static bool container_is_allowed(const char *url)
 {
     static const char *const hosts[] = {"169.254.170.2", "169.254.170.23", "fd00:ec2::23"};
@@ -352,6 +358,8 @@ static bool container_is_allowed(const char *url)
     }
     return false;
 }
+
+/* ---- asking ---- */
 
 static const char *find_url(struct as_credentials_talk *given)
 {
@@ -525,6 +533,8 @@ static void metadata_begin(struct as_credentials_talk *given, aws_search_fn *wit
     as_talk_send_question(talk, "get_metadata_token", metadata_on_token);
 }
 
+/* ---- credentials ---- */
+
 /* Whether there is an answer; if not, the talk has ended. */
 static bool metadata_is_good(struct as_talk *talk)
 {
@@ -589,6 +599,8 @@ static void aws_metadata_begin(struct as_credentials_talk *given)
 {
     metadata_begin(given, ask_for_role_name);
 }
+
+/* ---- region ---- */
 
 static void metadata_on_region(struct as_talk *talk)
 {
@@ -751,6 +763,8 @@ static void profile_fail(struct as_credentials_talk *talk, const char *profile, 
     as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION, "profile %s: %s", profile, problem);
 }
 
+/* ---- keys ---- */
+
 /* Whether the file has keys of the profile; then they are taken, or the talk has failed. */
 static bool take_keys(struct as_credentials_talk *talk, const char *profile,
                       enum aws_profile_file file)
@@ -892,6 +906,8 @@ static void aws_profile_begin_identity(struct as_credentials_talk *talk)
         as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
                      "AWS_WEB_IDENTITY_TOKEN_FILE is set, but not AWS_ROLE_ARN");
 }
+
+/* ---- roles ---- */
 
 static bool has_role(const struct as_credentials_talk *talk, const char *profile)
 {

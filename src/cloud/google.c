@@ -140,6 +140,8 @@ static bool mig_parse_url(struct as_talk *talk, const char *url, struct mig *mig
     return true;
 }
 
+/* ---- instances ---- */
+
 static const struct answer_word actions[] = {
     {"CREATING", AS_INSTANCE_PENDING},
     {"CREATING_WITHOUT_RETRIES", AS_INSTANCE_PENDING},
@@ -311,6 +313,8 @@ static void mig_on_mig(struct as_talk *talk)
     read_next(talk);
 }
 
+/* ---- reading ---- */
+
 static void read_next(struct as_talk *talk)
 {
     struct mig_work *work = get_work(talk);
@@ -331,6 +335,8 @@ static void mig_read_all(struct as_talk *talk, bool with_instances, as_talk_hear
     work->at = 0;
     read_next(talk);
 }
+
+/* ---- changing ---- */
 
 /* Fails a change if something else sets the group's size, or is working on it. */
 static bool mig_may_change(struct as_group_talk *talk)
@@ -455,6 +461,8 @@ static void mig_grow(struct as_talk *talk)
     mig_distribute(get_work(talk), group->to - group->from);
     resize_next(talk);
 }
+
+/* ---- removing ---- */
 
 static bool is_same_mig(const struct mig_instance_name *a, const struct mig_instance_name *b)
 {
@@ -616,6 +624,8 @@ static void mig_on_operation(struct as_talk *talk)
     else
         as_talk_end(talk);
 }
+
+/* ---- operations ---- */
 
 /* Reads the operations one after the other; the first that is not done ends the poll. */
 static void mig_poll_next(struct as_talk *talk)
