@@ -1,5 +1,5 @@
 /*
- * Nodes that leave: see the header. Each is in one state:
+ * Termination of nodes: nodes that are marked to leave their groups. Each is in one state:
  *
  *   waits    for its time, a permit, or the next try
  *   looked   a drain works on it: looks at it, or empties it
@@ -11,26 +11,107 @@
  * A group's size while deletions are under way: providers lower it before or after they stop
  * listing an instance. So as long as a removal is open, and what is read lies between the size
  * before it and the size after it, the size after it counts.
+ *
+ * Not here: draining (kube/drain.h), and the provider's removal of instances (removal.h).
  */
-#include "node_leave.h"
-
+#include <bsd/sys/queue.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
+#include <alertscaler/base/random.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/target_outcome.h>
 
-#include "node_leave_private.h"
+#include "node_leave.h"
+#include "provider_fault.h"
+#include "removal.h"
 
-static bool is_leaving(const struct leaving *item) /* and may still stay */
+enum state { WAITS, LOOKED, READY, SENT, RETURNS, OVER };
+
+struct leaving {
+    LIST_ENTRY(leaving) entry;
+    struct group *group;
+    char *id, *provider_id, *decision;
+    char *node; /* NULL: the instance has none */
+    as_wall_time marked_at;
+    as_maybe_time created; /* the node, as last read */
+    enum state state;
+    bool is_ready;
+    bool is_listed; /* in the group, as last read */
+    bool is_marked; /* as last read */
+    struct as_drain *drain;
+    as_mono_time next;    /* nothing is begun before */
+    as_mono_time delete;  /* nor is it deleted before */
+    as_mono_time give_up; /* deleting it: not tried any more then; INT64_MAX: not tried yet */
+    char *why;            /* it returns */
+    struct as_leave_return *returning;
+    unsigned pins; /* lists outside of the group's that have it */
+};
+
+struct group {
+    LIST_ENTRY(group) entry;
+    struct as_leave *leave;
+    struct as_target_ref *ref;
+    char *select; /* as_nodes_config.select; NULL */
+    struct as_drains *drains;
+    enum as_nodes_drain drain;
+    int64_t drain_after_us, drain_timeout_us, grace_us;
+    unsigned keep; /* of enum as_keep */
+    LIST_HEAD(, leaving) nodes;
+    int32_t base, sent;   /* the size before the open removals, and what they remove */
+    as_maybe_time failed; /* when a node was last put back */
+};
+
+struct batch { /* a removal */
+    LIST_ENTRY(batch) entry;
+    struct group *group;
+    struct leaving **items;
+    const char **ids, **nodes;
+    size_t count;
+    char id[AS_ULID_SIZE];
+    struct as_group_talk talk; /* reads the group */
+    struct as_account_call *call;
+    struct as_removal *removal; /* NULL: still reading */
+};
+
+struct as_leave_return {
+    struct leaving **items;
+    size_t count;
+    int32_t open, returned;
+    as_leave_returned_fn *done; /* NULL: cancelled */
+    void *context;
+};
+
+struct as_leave {
+    const struct as_access_env *env;
+    struct as_account *account;
+    struct as_random random;
+    LIST_HEAD(, group) groups;
+    LIST_HEAD(, batch) batches;
+    struct as_timer *timer;
+    bool is_retired;
+};
+
+static inline as_mono_time leave_get_mono(const struct as_leave *leave)
+{
+    return leave->env->clock->get_mono(leave->env->clock);
+}
+
+static inline as_wall_time leave_get_wall(const struct as_leave *leave)
+{
+    return leave->env->clock->get_wall(leave->env->clock);
+}
+
+static bool leave_is_leaving(const struct leaving *item) /* and may still stay */
 {
     return item->state < SENT;
 }
 
 /* Whether the next step may be made now. */
-bool leave_may_step(const struct group *group, const char **why_out)
+static bool leave_may_step(const struct group *group, const char **why_out)
 {
     const struct as_access_env *env = group->leave->env;
     const enum as_permit permit = as_access_get_permit(env);
@@ -42,8 +123,8 @@ bool leave_may_step(const struct group *group, const char **why_out)
 /* ---- records ---- */
 
 /* Those of one decision are one record. */
-void leave_record(const struct group *group, struct leaving *const *items, size_t count,
-                  enum as_nodes_event event, const char *why)
+static void leave_record(const struct group *group, struct leaving *const *items, size_t count,
+                         enum as_nodes_event event, const char *why)
 {
     const struct as_access_env *env = group->leave->env;
     const char *names[AS_RECORD_NODES_MAX];
@@ -65,7 +146,7 @@ void leave_record(const struct group *group, struct leaving *const *items, size_
 
 /* ---- who leaves ---- */
 
-static struct group *find_group(const struct as_leave *leave, const struct as_target_ref *ref)
+static struct group *leave_find_group(const struct as_leave *leave, const struct as_target_ref *ref)
 {
     struct group *group;
     LIST_FOREACH (group, &leave->groups, entry)
@@ -74,9 +155,9 @@ static struct group *find_group(const struct as_leave *leave, const struct as_ta
     return NULL;
 }
 
-static struct group *get_group(struct as_leave *leave, const struct as_leave_group *given)
+static struct group *leave_get_group(struct as_leave *leave, const struct as_leave_group *given)
 {
-    struct group *group = find_group(leave, given->ref);
+    struct group *group = leave_find_group(leave, given->ref);
     if (!group) {
         group = as_xcalloc(1, sizeof(*group));
         group->leave = leave;
@@ -97,7 +178,7 @@ static struct group *get_group(struct as_leave *leave, const struct as_leave_gro
     return group;
 }
 
-static struct leaving *find(const struct group *group, const char *id)
+static struct leaving *leave_find(const struct group *group, const char *id)
 {
     struct leaving *item;
     LIST_FOREACH (item, &group->nodes, entry)
@@ -117,10 +198,10 @@ static void free_leaving(struct leaving *item)
     free(item);
 }
 
-static void wake(struct as_leave *leave);
+static void leave_wake(struct as_leave *leave);
 
-static struct leaving *add(struct group *group, const struct as_leaving *given,
-                           const char *decision)
+static struct leaving *leave_add(struct group *group, const struct as_leaving *given,
+                                 const char *decision)
 {
     struct leaving *item = as_xcalloc(1, sizeof(*item));
     item->group = group;
@@ -135,20 +216,20 @@ static struct leaving *add(struct group *group, const struct as_leaving *given,
     LIST_INSERT_HEAD(&group->nodes, item, entry);
     if (item->node)
         as_drain_hold(group->drains, item->node);
-    wake(group->leave);
+    leave_wake(group->leave);
     return item;
 }
 
 void as_leave_add(struct as_leave *leave, const struct as_leave_group *given,
                   const struct as_leaving *items, size_t count, const char *decision)
 {
-    struct group *group = get_group(leave, given);
+    struct group *group = leave_get_group(leave, given);
     struct leaving **added = as_xcalloc(count, sizeof(struct leaving *));
     for (size_t i = 0; i < count; i++) {
-        struct leaving *former = find(group, items[i].id);
+        struct leaving *former = leave_find(group, items[i].id);
         if (former && former->pins == 0)
             free_leaving(former); /* it is over: who leaves is not chosen */
-        added[i] = add(group, &items[i], decision);
+        added[i] = leave_add(group, &items[i], decision);
     }
     leave_record(group, added, count, AS_NODES_MARKED, "");
     free(added);
@@ -156,14 +237,15 @@ void as_leave_add(struct as_leave *leave, const struct as_leave_group *given,
 
 bool as_leave_has(const struct as_leave *leave, const struct as_target_ref *ref, const char *id)
 {
-    const struct group *group = find_group(leave, ref);
-    const struct leaving *item = group ? find(group, id) : NULL;
+    const struct group *group = leave_find_group(leave, ref);
+    const struct leaving *item = group ? leave_find(group, id) : NULL;
     return item && item->state != OVER;
 }
 
 /* ---- ends ---- */
 
-void leave_end(struct leaving *item)
+/* It is over. */
+static void leave_end(struct leaving *item)
 {
     if (item->drain)
         as_drain_drop(item->drain);
@@ -173,7 +255,7 @@ void leave_end(struct leaving *item)
         as_drain_release(item->group->drains, item->node);
 }
 
-void leave_end_removed(struct leaving *item, const char *why)
+static void leave_end_removed(struct leaving *item, const char *why)
 {
     leave_end(item);
     leave_record(item->group, &item, 1, AS_NODES_REMOVED, why);
@@ -194,7 +276,7 @@ static void free_return(struct as_leave_return *returning)
     free(returning);
 }
 
-static void give_back(struct as_leave_return *returning)
+static void leave_give_back(struct as_leave_return *returning)
 {
     leave_record(returning->items[0]->group, returning->items, returning->count, AS_NODES_KEPT,
                  "taken back: more are needed");
@@ -206,7 +288,7 @@ static void give_back(struct as_leave_return *returning)
 }
 
 /* A node that is stuck is put back by the recovery, before long. */
-static void undone(void *context, const struct as_drain_result *result)
+static void leave_undone(void *context, const struct as_drain_result *result)
 {
     struct leaving *item = context;
     struct as_leave_return *returning = item->returning;
@@ -222,10 +304,10 @@ static void undone(void *context, const struct as_drain_result *result)
     item->group->failed = (as_maybe_time){true, leave_get_wall(item->group->leave)};
     returning->returned += result->end != AS_DRAIN_NO_NODE;
     if (--returning->open == 0)
-        give_back(returning);
+        leave_give_back(returning);
 }
 
-void leave_put_back(struct leaving *item, const char *why)
+static void leave_put_back(struct leaving *item, const char *why)
 {
     if (!item->node) {
         end_kept(item, why);
@@ -237,21 +319,211 @@ void leave_put_back(struct leaving *item, const char *why)
     item->state = RETURNS;
     free(item->why);
     item->why = as_xstrdup(why);
-    as_drain_undo_start(item->group->drains, item->node, undone, item);
+    as_drain_undo_start(item->group->drains, item->node, leave_undone, item);
 }
 
-void leave_try_later(struct leaving *item, int64_t us)
+static void leave_try_later(struct leaving *item, int64_t us)
 {
     item->state = WAITS;
     item->next.us = as_time_add(leave_get_mono(item->group->leave).us,
                                 us > AS_LEAVE_AGAIN_US ? us : AS_LEAVE_AGAIN_US);
 }
 
+static int32_t leave_count(const struct group *group, bool (*is_one)(const struct leaving *))
+{
+    const struct leaving *item;
+    int32_t found = 0;
+    LIST_FOREACH (item, &group->nodes, entry)
+        found += is_one(item);
+    return found;
+}
+
+/* Deleting nodes that are ready for it: all of a group's at once. The group is read before, and
+ * what has changed meanwhile is left out. */
+
+static void leave_free_batch(struct batch *batch)
+{
+    LIST_REMOVE(batch, entry);
+    if (batch->call)
+        as_account_cancel(batch->call);
+    if (batch->removal)
+        as_removal_cancel(batch->removal);
+    for (size_t i = 0; i < batch->count; i++)
+        batch->items[i]->pins--;
+    as_talk_deinit(&batch->talk.talk);
+    free(batch->items);
+    free(batch->ids);
+    free(batch->nodes);
+    free(batch);
+}
+
+/* What may pass is tried again, for as long as a drain may take. A removal that the provider
+ * accepted and then failed is an answer. */
+static void fail_to_delete(struct leaving *item, const struct as_outcome *outcome)
+{
+    struct as_leave *leave = item->group->leave;
+    const bool is_passing =
+        outcome->reason == AS_REASON_CONFLICT || outcome->reason == AS_REASON_THROTTLED ||
+        outcome->reason == AS_REASON_UNREACHABLE || outcome->reason == AS_REASON_TIMEOUT;
+    const bool may_pass = is_passing && !outcome->is_accepted;
+    const as_mono_time now = leave_get_mono(leave);
+    if (item->give_up.us == INT64_MAX)
+        item->give_up.us = as_time_add(now.us, item->group->drain_timeout_us);
+    if (may_pass && now.us < item->give_up.us)
+        leave_try_later(item, outcome->retry_after_us);
+    else
+        leave_put_back(item, outcome->message);
+}
+
+static void leave_removed(void *context, const struct as_removal_result *result)
+{
+    struct batch *batch = context;
+    struct group *group = batch->group;
+    struct leaving **gone = as_xcalloc(batch->count, sizeof(struct leaving *));
+    size_t gone_count = 0;
+    batch->removal = NULL;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct leaving *item = batch->items[i];
+        if (result->stays[i]) {
+            fail_to_delete(item, &result->outcome);
+            continue;
+        }
+        leave_end(item);
+        gone[gone_count++] = item;
+    }
+    group->base -= (int32_t)gone_count;
+    group->sent -= (int32_t)batch->count;
+    leave_record(group, gone, gone_count, AS_NODES_REMOVED, result->outcome.message);
+    free(gone);
+    leave_free_batch(batch);
+}
+
+/* Leaves those in the batch that can be deleted now. */
+static void leave_sift(struct batch *batch, const struct as_group_view *view)
+{
+    const int32_t least = view->min > 0 ? view->min : 0;
+    int32_t room = view->size - least;
+    size_t kept = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct leaving *item = batch->items[i];
+        item->pins--;
+        if (item->state != READY)
+            continue; /* it is back meanwhile */
+        if (!view->node_label && !as_group_is_present(view, item->id)) {
+            leave_end_removed(item, "its instance was gone already");
+        } else if (room-- <= 0) {
+            leave_put_back(item, "the group is at the provider's minimum");
+        } else {
+            item->pins++;
+            batch->items[kept] = item;
+            batch->ids[kept] = item->id;
+            batch->nodes[kept++] = item->node;
+        }
+    }
+    batch->count = kept;
+}
+
+static void leave_send(struct batch *batch, const struct as_group_view *view)
+{
+    struct group *group = batch->group;
+    struct as_leave *leave = group->leave;
+    const struct as_removal_request request = {
+        .env = leave->env,
+        .account = leave->account,
+        .group = group->ref,
+        .view = view,
+        .idempotency = batch->id,
+        .ids = batch->ids,
+        .nodes = batch->nodes,
+        .count = batch->count,
+    };
+    for (size_t i = 0; i < batch->count; i++)
+        batch->items[i]->state = SENT;
+    if (group->sent == 0)
+        group->base = view->size;
+    group->sent += (int32_t)batch->count;
+    batch->removal = as_removal_start(&request, leave_removed, batch);
+}
+
+static void leave_group_read(void *context)
+{
+    struct batch *batch = context;
+    const struct as_group_view *view = &batch->talk.view;
+    const char *why = NULL, *closed = view->controller ? view->controller : view->no_removal;
+    closed = closed ? closed : view->chooses;
+    struct as_outcome outcome;
+    struct as_provider_call call;
+    batch->call = NULL;
+    as_fault_take(&batch->talk, &outcome, &call);
+    if (outcome.reason == AS_REASON_APPLIED && closed)
+        as_outcome_init_local(&outcome, AS_REASON_CONFLICT, closed);
+    if (outcome.reason == AS_REASON_APPLIED && !leave_may_step(batch->group, &why))
+        as_outcome_init_local(&outcome, AS_REASON_CONFLICT, why);
+    if (outcome.reason == AS_REASON_APPLIED)
+        leave_sift(batch, view);
+    for (size_t i = 0; i < batch->count && outcome.reason != AS_REASON_APPLIED; i++)
+        if (batch->items[i]->state == READY)
+            fail_to_delete(batch->items[i], &outcome);
+    if (outcome.reason == AS_REASON_APPLIED && batch->count > 0)
+        leave_send(batch, view);
+    else
+        leave_free_batch(batch);
+}
+
+/* One request at a time for a group; those that were accepted are waited for side by side. */
+static bool is_sending(const struct group *group)
+{
+    const struct batch *batch;
+    LIST_FOREACH (batch, &group->leave->batches, entry)
+        if (batch->group == group && !(batch->removal && as_removal_is_sent(batch->removal)))
+            return true;
+    return false;
+}
+
+static int compare_decisions(const void *a, const void *b)
+{
+    const struct leaving *left = *(struct leaving *const *)a, *right = *(struct leaving *const *)b;
+    const int order = strcmp(left->decision, right->decision);
+    return order ? order : strcmp(left->id, right->id);
+}
+
+static bool can_be_deleted(const struct leaving *item)
+{
+    return item->state == READY && item->delete.us <= leave_get_mono(item->group->leave).us;
+}
+
+static void leave_delete_ready(struct group *group)
+{
+    struct as_leave *leave = group->leave;
+    const size_t room = (size_t)leave_count(group, can_be_deleted);
+    struct leaving *item;
+    if (room == 0 || is_sending(group))
+        return;
+    struct batch *batch = as_xcalloc(1, sizeof(*batch));
+    batch->group = group;
+    batch->items = as_xcalloc(room, sizeof(struct leaving *));
+    batch->ids = as_xcalloc(room, sizeof(*batch->ids));
+    batch->nodes = as_xcalloc(room, sizeof(*batch->nodes));
+    LIST_FOREACH (item, &group->nodes, entry)
+        if (can_be_deleted(item)) {
+            item->pins++;
+            batch->items[batch->count++] = item;
+        }
+    qsort(batch->items, batch->count, sizeof(struct leaving *), compare_decisions);
+    as_ulid_print(leave_get_wall(leave), &leave->random, batch->id);
+    LIST_INSERT_HEAD(&leave->batches, batch, entry);
+    as_account_init_talk(leave->account, &batch->talk);
+    batch->talk.verb = AS_GROUP_READ;
+    batch->talk.group = group->ref;
+    batch->talk.select = group->select;
+    batch->call = as_account_start(leave->account, &batch->talk, leave_group_read, batch);
+}
+
 /* ---- growth takes nodes back ---- */
 
 static bool is_returnable(const struct leaving *item)
 {
-    return is_leaving(item) && item->node && item->is_ready && item->is_listed;
+    return leave_is_leaving(item) && item->node && item->is_ready && item->is_listed;
 }
 
 /* Ids of decisions ascend with time. The nodes of one decision are marked one after the other. */
@@ -272,7 +544,7 @@ struct as_leave_return *as_leave_take_back(struct as_leave *leave, const struct 
                                            int32_t wanted, as_leave_returned_fn *done,
                                            void *context)
 {
-    const struct group *group = find_group(leave, ref);
+    const struct group *group = leave_find_group(leave, ref);
     struct leaving *item, **items = NULL;
     size_t count = 0, room = 0;
     if (!group || wanted <= 0)
@@ -307,7 +579,7 @@ void as_leave_return_cancel(struct as_leave_return *returning)
 
 void as_leave_note_growth(struct as_leave *leave, const struct as_target_ref *ref, int32_t more)
 {
-    struct group *group = find_group(leave, ref);
+    struct group *group = leave_find_group(leave, ref);
     if (group)
         group->base += more;
 }
@@ -318,7 +590,7 @@ static struct leaving *find_mark(struct group *group, const struct as_instance_n
 {
     const struct as_leaving found = {node->instance->id, node->instance->provider_id,
                                      node->node.name};
-    struct leaving *item = add(group, &found, node->mark->decision);
+    struct leaving *item = leave_add(group, &found, node->mark->decision);
     item->marked_at = node->mark->at;
     item->delete.us = as_time_add(item->next.us, AS_LEAVE_FOUND_US);
     as_log(AS_LOG_INFO, "a node that was marked before leaves", AS_F("node", item->node),
@@ -333,11 +605,11 @@ static bool has_our_mark(const struct group *group, const struct as_instance_nod
            !as_drain_is_unwanted(group->drains, node->node.name);
 }
 
-static void see(struct group *group, const struct as_instance_node *node, bool may_find)
+static void leave_see(struct group *group, const struct as_instance_node *node, bool may_find)
 {
     const bool is_there = node->instance->state != AS_INSTANCE_LEAVING;
     const bool is_marked = has_our_mark(group, node);
-    struct leaving *item = find(group, node->instance->id);
+    struct leaving *item = leave_find(group, node->instance->id);
     if (!item && is_marked && is_there && may_find)
         item = find_mark(group, node);
     if (!item)
@@ -351,37 +623,28 @@ static void see(struct group *group, const struct as_instance_node *node, bool m
 /* What is over is forgotten once it is not seen any more. */
 static void see_gone(struct leaving *item)
 {
-    if (!item->is_listed && is_leaving(item))
+    if (!item->is_listed && leave_is_leaving(item))
         leave_end_removed(item, "its instance was gone already");
     if (item->state == OVER && item->pins == 0 && !(item->is_listed && item->is_marked))
         free_leaving(item);
 }
 
-int32_t leave_count(const struct group *group, bool (*is_one)(const struct leaving *))
-{
-    const struct leaving *item;
-    int32_t found = 0;
-    LIST_FOREACH (item, &group->nodes, entry)
-        found += is_one(item);
-    return found;
-}
-
 static bool counts_no_more(const struct leaving *item)
 {
-    return item->is_listed && (is_leaving(item) || item->state == RETURNS);
+    return item->is_listed && (leave_is_leaving(item) || item->state == RETURNS);
 }
 
-static bool is_sent(const struct leaving *item)
+static bool leave_is_sent(const struct leaving *item)
 {
     return item->is_listed && item->state == SENT;
 }
 
-static int32_t get_size(const struct group *group, const struct as_group_view *view)
+static int32_t leave_get_size(const struct group *group, const struct as_group_view *view)
 {
     const int32_t waiting = leave_count(group, counts_no_more), after = group->base - group->sent;
     const bool is_between = group->sent > 0 && view->size <= group->base && view->size >= after;
     const int32_t size =
-        is_between ? after - waiting : view->size - waiting - leave_count(group, is_sent);
+        is_between ? after - waiting : view->size - waiting - leave_count(group, leave_is_sent);
     return size > 0 ? size : 0;
 }
 
@@ -389,17 +652,17 @@ void as_leave_see(struct as_leave *leave, const struct as_leave_group *given,
                   const struct as_group_view *view, const struct as_instance_node *nodes,
                   size_t node_count, struct as_leave_sight *sight_out)
 {
-    struct group *group = get_group(leave, given);
+    struct group *group = leave_get_group(leave, given);
     /* If the nodes are the instances, one too many is a node whose instance is gone. */
     const bool may_find = !view->node_label || node_count <= (size_t)view->size;
     struct leaving *item, *next;
     LIST_FOREACH (item, &group->nodes, entry)
         item->is_listed = item->is_marked = item->is_ready = false;
     for (size_t i = 0; i < node_count; i++)
-        see(group, &nodes[i], may_find);
+        leave_see(group, &nodes[i], may_find);
     LIST_FOREACH_SAFE(item, &group->nodes, entry, next)
     see_gone(item);
-    *sight_out = (struct as_leave_sight){.size = get_size(group, view),
+    *sight_out = (struct as_leave_sight){.size = leave_get_size(group, view),
                                          .max = view->max,
                                          .returnable = leave_count(group, is_returnable),
                                          .failed = group->failed};
@@ -409,7 +672,7 @@ void as_leave_see(struct as_leave *leave, const struct as_leave_group *given,
 
 /* ---- looking and emptying ---- */
 
-static void looked(void *context, const struct as_drain_result *result)
+static void leave_looked(void *context, const struct as_drain_result *result)
 {
     struct leaving *item = context;
     const char *why = result->outcome.message;
@@ -436,7 +699,7 @@ static bool find_task(const struct leaving *item, enum as_drain_task *task_out)
     return age >= group->drain_after_us;
 }
 
-static void look(struct leaving *item)
+static void leave_look(struct leaving *item)
 {
     const struct group *group = item->group;
     struct as_drain_request request = {
@@ -453,7 +716,7 @@ static void look(struct leaving *item)
         item->state = READY;
     } else if (find_task(item, &request.task)) {
         item->state = LOOKED;
-        item->drain = as_drain_start(group->drains, &request, looked, item);
+        item->drain = as_drain_start(group->drains, &request, leave_looked, item);
     }
 }
 
@@ -466,17 +729,17 @@ static void step_group(struct group *group)
     const bool is_gone =
         as_access_get_leave_permit(group->leave->env, group->ref->id, &why) == AS_LEAVE_GONE;
     LIST_FOREACH_SAFE(item, &group->nodes, entry, next)
-    if (is_gone && is_leaving(item))
+    if (is_gone && leave_is_leaving(item))
         leave_put_back(item, "no rule leads to its group any more");
     if (!leave_may_step(group, &why))
         return;
     LIST_FOREACH (item, &group->nodes, entry)
         if (item->state == WAITS)
-            look(item);
+            leave_look(item);
     leave_delete_ready(group);
 }
 
-static void step(void *context)
+static void leave_step(void *context)
 {
     struct as_leave *leave = context;
     struct group *group;
@@ -484,15 +747,15 @@ static void step(void *context)
     LIST_FOREACH (group, &leave->groups, entry)
         step_group(group);
     LIST_FOREACH (group, &leave->groups, entry)
-        if (leave_count(group, is_leaving) > 0)
-            wake(leave);
+        if (leave_count(group, leave_is_leaving) > 0)
+            leave_wake(leave);
 }
 
-static void wake(struct as_leave *leave)
+static void leave_wake(struct as_leave *leave)
 {
     struct as_loop *loop = leave->env->loop;
     if (!leave->timer && !leave->is_retired)
-        leave->timer = loop->start_timer(loop, AS_LEAVE_STEP_US, step, leave);
+        leave->timer = loop->start_timer(loop, AS_LEAVE_STEP_US, leave_step, leave);
 }
 
 /* ---- all of it ---- */
