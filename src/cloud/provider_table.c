@@ -1,9 +1,10 @@
 /*
- * The table of providers: one row each.
+ * The table of providers: one row each, and the search in it.
  */
 #include <alertscaler/cloud/provider_group.h>
 
 #include <stddef.h>
+#include <string.h>
 
 #include "providers.h"
 
@@ -21,6 +22,15 @@ const struct as_provider_kind *const as_provider_kinds[] = {
     &provider_magnum.kind,       /* node groups of OpenStack Magnum's clusters */
     NULL,
 };
+
+const struct as_provider_kind *as_provider_kind_find(const char *type)
+{
+    for (size_t i = 0; as_provider_kinds[i]; i++) {
+        if (strcmp(as_provider_kinds[i]->type, type) == 0)
+            return as_provider_kinds[i];
+    }
+    return NULL;
+}
 
 const struct as_group_provider *as_group_provider_find(const char *type)
 {
