@@ -24,7 +24,6 @@
 #include <alertscaler/kube/kube_store.h>
 #include <alertscaler/kube/leader_always.h>
 #include <alertscaler/kube/leader_lease.h>
-#include <alertscaler/kube/lock_leases.h>
 #include <alertscaler/log/log_file.h>
 #include <alertscaler/log/sqlite.h>
 #include <alertscaler/monitoring/monitoring.h>
@@ -305,25 +304,6 @@ static int new_leader(struct as_outside *outside, const struct as_settings *sett
     abort(); /* no other values */
 }
 
-static int new_lock_mirror(struct as_outside *outside, const struct as_settings *settings,
-                           struct as_leader *leader, struct as_lock_mirror **mirror_out,
-                           struct as_error *error)
-{
-    AS_CLEANUP(as_free_p) char *namespace_ = NULL;
-    const struct as_kube_access_config cluster = get_default_cluster(settings);
-    struct as_kube_access *access;
-    *mirror_out = NULL;
-    if (settings->state.store != AS_STORE_KUBERNETES)
-        return 0;
-    int status =
-        as_kube_namespace_find(settings->state.namespace, &outside->env, &namespace_, error);
-    if (status == 0)
-        status = as_kube_access_new(&cluster, &outside->env, &access, error);
-    if (status == 0)
-        *mirror_out = as_lock_leases_new(namespace_, leader, access, &outside->env);
-    return status;
-}
-
 static const struct as_adapters adapters = {
     .open_store = open_store,
     .open_audit = open_audit,
@@ -340,7 +320,6 @@ static const struct as_adapters adapters = {
     .new_source = new_source,
     .new_messenger = new_messenger,
     .new_leader = new_leader,
-    .new_lock_mirror = new_lock_mirror,
     .new_server = as_http_server_new,
 };
 

@@ -129,7 +129,6 @@ static void make_events(struct daemon *daemon)
     daemon->web.timer = new_timer(daemon, daemon_on_web_timer);
     daemon->watch.timer = new_timer(daemon, daemon_on_watch_timer);
     daemon->reload.timer = new_timer(daemon, daemon_on_reload_timer);
-    daemon->locks.timer = new_timer(daemon, daemon_on_locks_timer);
     daemon->look_timer = new_timer(daemon, daemon_on_look_timer);
 }
 
@@ -151,7 +150,6 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->web.timer);
     event_free(daemon->watch.timer);
     event_free(daemon->reload.timer);
-    event_free(daemon->locks.timer);
     event_free(daemon->look_timer);
     event_base_free(daemon->base);
 }

@@ -53,9 +53,6 @@ void daemon_look(void *context, struct as_view *view_out)
         .incident_expiry_us = daemon->config->settings.receiver.incident_expiry_us,
         .others = daemon->others,
         .dry_run = daemon->config->settings.dry_run || daemon->options->dry_run,
-        .shows_locks = daemon->locks.mirror != NULL,
-        .locks_behind =
-            daemon->locks.mirror ? daemon->locks.mirror->count_behind(daemon->locks.mirror) : 0,
         .connections = daemon->server ? as_http_server_get_connections(daemon->server) : 0,
         .unanswered = as_receiver_count_waiting(daemon->receiver),
         .cache_hits = cache.hits,

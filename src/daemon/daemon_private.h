@@ -6,7 +6,6 @@
  *   daemon_state.c   storage, shell and targets: open, fail, recover
  *   daemon_effects.c passes on the engine's effects
  *   daemon_tell.c    who is told what is done
- *   daemon_locks.c   shows locks to people
  *   daemon_halt.c    the kill switch
  *   daemon_nodes.c   nodes that are marked to leave
  *   daemon_config.c  configuration: load, reload as a whole
@@ -110,11 +109,6 @@ struct daemon_halt {
     struct event *timer;
 };
 
-struct daemon_locks {
-    struct as_lock_mirror *mirror; /* NULL: locks are not shown */
-    struct event *timer;
-};
-
 struct daemon_tell {
     struct as_messenger *messenger, *former; /* former: during a reload */
     char host[AS_INSTANCE_NAME_SIZE];
@@ -140,7 +134,6 @@ struct daemon {
     struct daemon_reload reload;
     struct as_digest named_files; /* as named_files_hash before they were loaded */
     struct daemon_tell tell;
-    struct daemon_locks locks;
     struct state_opener *opener;            /* opening the state; there is no storage then */
     const struct as_config *opening_config; /* its settings: ours unless reloaded since */
     struct as_store_patience patience;      /* for the state that is open or being opened */
@@ -227,11 +220,6 @@ void daemon_on_effect(void *context, const struct as_effect *effect); /* shell c
 struct as_tell_config daemon_tell_begin(struct daemon *daemon);
 void daemon_tell_end_former(struct daemon *daemon);
 void daemon_tell_close(struct daemon *daemon);
-
-/* daemon_locks.c */
-void daemon_open_locks(struct daemon *daemon); /* needs the shell */
-void daemon_close_locks(struct daemon *daemon);
-void daemon_on_locks_timer(evutil_socket_t fd, short what, void *context);
 
 /* daemon_halt.c */
 void daemon_look_at_kill_switch(struct daemon *daemon);

@@ -220,7 +220,6 @@ void daemon_close_state(struct daemon *daemon)
 {
     as_receiver_set_shell(daemon->receiver, NULL, NULL, "the state is being opened");
     as_waiting_lose(daemon->waiting);
-    daemon_close_locks(daemon);
     close_all_retired(daemon);
     if (daemon->targets)
         daemon->targets->close(daemon->targets);
@@ -304,7 +303,6 @@ static void go_on(struct daemon *daemon)
     daemon->failed = false;
     daemon->failing_since = AS_MONO_NEVER;
     as_receiver_set_shell(daemon->receiver, daemon->shell, daemon->storage, NULL);
-    daemon_open_locks(daemon);
     if (had_failed)
         as_log(AS_LOG_INFO, "state and action log can be written again");
 }

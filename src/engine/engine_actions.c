@@ -40,15 +40,6 @@
 #include "engine_targets.h"
 #include "engine_versions.h"
 
-static void set_cause(struct target *target, const struct intent *intent)
-{
-    lock_cause_free(&target->cause);
-    target->cause.is_set = true;
-    target->cause.is_ordered = intent->is_ordered;
-    memcpy(target->cause.id, intent->decision_id, AS_ULID_SIZE);
-    target->cause.rule = as_xstrdup(intent->rule);
-}
-
 /* `returned`: how many came back that were to leave: no increase, but a decrease that ended early.
  */
 static void note_change(const struct as_engine *engine, struct target *target,
@@ -229,7 +220,6 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     const bool is_up = intent->to > intent->from;
     if (!resize_is_catch_up(target, intent)) {
         note_change(engine, target, intent, result->returned);
-        set_cause(target, intent);
         contention_note_own(engine, target, intent, result->outcome);
     }
     const char *told = resize_on_applied(engine, target, intent);
@@ -554,7 +544,6 @@ void actions_give_up_maybe(struct as_engine *engine, struct target *target)
                               "the target could not be observed, and no rule leads to it any more");
         note_change(engine, target, intent, 0);
     }
-    set_cause(target, maybe);
     target_set_keep(engine, target);
     effect_put_target(engine, target);
     drop_maybe(engine, target);

@@ -55,7 +55,6 @@ static void forget_former(struct as_engine *engine, struct target *target)
     target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
     target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
     target->is_untold = true;
-    lock_cause_free(&target->cause);
     forget_sizes(engine, target, is_other_object);
 }
 

@@ -201,9 +201,6 @@ static void begin_lock(struct as_engine *engine, const struct share *share,
     *last = moment_now(engine);
     if (!share->is_up)
         pool->last_step_down = moment_now(engine);
-    lock_cause_free(&pool->cause);
-    pool->cause = (struct lock_cause){.is_set = true, .rule = as_xstrdup(share->rule)};
-    memcpy(pool->cause.id, share->decision, AS_ULID_SIZE);
     if (!share->is_rest)
         steps_count(engine, pool, &decided);
     target_set_keep(engine, pool);

@@ -147,12 +147,6 @@ struct intent *intent_free(struct intent *intent)
     return NULL;
 }
 
-void lock_cause_free(struct lock_cause *cause)
-{
-    free(cause->rule);
-    *cause = (struct lock_cause){0};
-}
-
 void store_keys_free(struct store_keys *keys)
 {
     for (size_t i = 0; i < keys->count; i++)
@@ -358,7 +352,6 @@ struct target *target_free(struct target *target)
     asked_clear(&target->asked);
     intent_free(target->intent);
     intent_free(target->maybe);
-    lock_cause_free(&target->cause);
     free(target->events);
     free(target->recommendations);
     while (!TAILQ_EMPTY(&target->endings))

@@ -297,12 +297,6 @@ struct store_keys { /* keys of earlier versions that the store still has */
     size_t count, capacity;
 };
 
-struct lock_cause { /* shown with the lock; not stored */
-    bool is_set, is_ordered;
-    char id[AS_ULID_SIZE]; /* of the decision or the command */
-    char *rule;
-};
-
 struct asked { /* what the next decision answers: notifications since the last one */
     char (*ids)[AS_ULID_SIZE];
     size_t count, capacity;
@@ -411,9 +405,8 @@ struct target {
     char *sender; /* narrowed credential, as target_note_sender last found it; NULL: none */
     char *entry;  /* the target's name in the rule files when an incident ended or an order came; or
                      NULL */
-    struct intent *intent;   /* being carried out */
-    struct intent *maybe;    /* answer lost: may still be carried out */
-    struct lock_cause cause; /* of the last change of the size */
+    struct intent *intent; /* being carried out */
+    struct intent *maybe;  /* answer lost: may still be carried out */
     unsigned failures, conflicts;
     as_mono_time failed; /* the last time */
     as_mono_time retry;  /* no new try before then */
@@ -617,7 +610,6 @@ struct intent *intent_free(struct intent *intent);
 void share_free(struct share *share);
 void backing_forget(struct backing *backing);                                       /* its names */
 void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count); /* copies */
-void lock_cause_free(struct lock_cause *cause);
 void store_keys_free(struct store_keys *keys);
 void ask_free(struct ask *ask);
 void pause_free(struct pause *pause);

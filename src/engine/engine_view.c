@@ -198,56 +198,6 @@ void as_engine_visit_rules(const struct as_engine *engine, as_rule_visit_fn *vis
     }
 }
 
-static const char *find_text(const char *text)
-{
-    return text && *text ? text : NULL;
-}
-
-static as_maybe_time make_maybe(struct as_moment moment)
-{
-    return (as_maybe_time){as_moment_is_set(moment), moment.wall};
-}
-
-/* False: it is not locked. */
-static bool make_lock(const struct target *target, as_mono_time now, as_wall_time wall,
-                      struct as_lock *lock_out)
-{
-    const struct intent *request = target->intent ? target->intent : target->maybe;
-    const struct lock_cause *cause = &target->cause;
-    struct as_moment up, down;
-    set_lock_ends(target, now, wall, &up, &down);
-    if (!request && !as_moment_is_set(up) && !as_moment_is_set(down))
-        return false;
-    *lock_out = (struct as_lock){
-        .target = target->ref->id,
-        .is_in_flight = request != NULL,
-        .since = moment_get_later(target->last_up, target->last_down).wall,
-        .up_until = make_maybe(up),
-        .down_until = make_maybe(down),
-    };
-    if (request)
-        lock_out->since = request->at.wall;
-    if (request || cause->is_set) {
-        const bool is_ordered = request ? request->is_ordered : cause->is_ordered;
-        const char *id = request ? request->decision_id : cause->id;
-        lock_out->rule = find_text(request ? request->rule : cause->rule);
-        lock_out->decision = is_ordered ? NULL : id;
-        lock_out->command = is_ordered ? id : NULL;
-    }
-    return true;
-}
-
-void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
-                           as_lock_visit_fn *visit, void *context)
-{
-    struct target *target;
-    struct as_lock lock;
-    RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
-        if (make_lock(target, now, wall, &lock))
-            visit(context, &lock);
-    }
-}
-
 void as_engine_visit_incidents(const struct as_engine *engine, as_incident_visit_fn *visit,
                                void *context)
 {

@@ -379,8 +379,6 @@ static void print_queues(struct printing *p)
         print_queue(p, "storage", as_storage_get_counts(p->view->storage).waiting_batches);
     if (p->view->engine)
         print_queue(p, "targets", as_engine_get_counts(p->view->engine).targets_busy);
-    if (p->view->shows_locks)
-        print_queue(p, "locks", p->view->locks_behind);
 }
 
 static void print_facts_of(void *context, const struct as_facts_view *facts)

@@ -7,7 +7,6 @@
 #include <alertscaler/kube/kube_documents.h>
 #include <alertscaler/kube/kubernetes_others.h>
 #include <alertscaler/kube/lease.h>
-#include <alertscaler/kube/lock_lease.h>
 
 #include "fuzz.h"
 
@@ -105,44 +104,6 @@ static void check_lease(const char *json, size_t size)
     as_buf_deinit(&text);
 }
 
-static void again(void *context, const struct as_lock_lease *lease)
-{
-    const struct as_lock_lease *first = context;
-    FUZZ_CHECK(strcmp(lease->name, first->name) == 0);
-    FUZZ_CHECK(strcmp(lease->lock.target, first->lock.target) == 0);
-    FUZZ_CHECK(lease->lock.is_in_flight == first->lock.is_in_flight);
-    FUZZ_CHECK(lease->lock.up_until.set == first->lock.up_until.set);
-    FUZZ_CHECK(!lease->lock.up_until.set ||
-               lease->lock.up_until.at.us == first->lock.up_until.at.us);
-    FUZZ_CHECK(!lease->lock.rule == !first->lock.rule);
-}
-
-/* What was read is written and read again as the same. */
-static void check_lock(void *context, const struct as_lock_lease *lease)
-{
-    struct as_buf text = AS_BUF_INIT(1024 * 1024);
-    struct as_lock_lease copy = *lease;
-    char name[AS_LOCK_LEASE_NAME_SIZE];
-    (void)context;
-    FUZZ_CHECK(*lease->name && *lease->version);
-    as_lock_lease_print_name(lease->lock.target, name);
-    FUZZ_CHECK(strlen(name) < sizeof(name) && !strstr(name, "--"));
-    as_lock_lease_encode(lease, "n", &text);
-    if (as_buf_check(&text) == 0)
-        FUZZ_CHECK(as_lock_lease_decode(text.data, text.size, again, &copy, &error) == 0);
-    as_buf_deinit(&text);
-}
-
-static void check_locks(const char *json, size_t size)
-{
-    char *next = NULL;
-    check_code(as_lock_lease_decode(json, size, check_lock, NULL, &error));
-    int code = as_lock_lease_list_decode(json, size, &next, check_lock, NULL, &error);
-    check_code(code);
-    FUZZ_CHECK(code == 0 || !next);
-    free(next);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *json = (const char *)data;
@@ -154,7 +115,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_resources(json, size);
     check_messages(json, size);
     check_lease(json, size);
-    check_locks(json, size);
     int code = as_kube_exec_credential_decode(json, size, "client.authentication.k8s.io/v1",
                                               &credential, &error);
     check_code(code);

@@ -1,5 +1,5 @@
 /*
- * The store in an API server on its own, for tests/integration/test_kube_kube_store.py; driver.h
+ * The store in an API server on its own, for tests/integration/test_store_kubernetes.py; driver.h
  * says how it is talked to. Several stores at a time, by name.
  *
  *   {"ticket": 1, "op": "open", "store": "a", "namespace": "state", "holder": "pod-1"}

@@ -18,7 +18,6 @@ import socket
 import subprocess
 import threading
 import time
-import urllib.parse
 
 import pytest
 
@@ -39,7 +38,6 @@ MARGIN = 10         # what a fail-over may take beyond the lease's duration, on 
 START, STEP = 2, 3
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/alertscaler/leases"
 LEASE = f"{LEASES}/alertscaler"
-ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/alertscaler/roles/alertscaler-state"
 RULES = {
     "targets": {"workload": {
         "kubernetes": {"kind": "Deployment", "namespace": "{{ .Labels.namespace }}", "name": "{{ .Labels.name }}"},
@@ -448,24 +446,8 @@ def test_a_leader_that_cannot_write_gives_the_lead_up(calm_cluster):
     lock_a_workload(cluster, leader, "again")
 
 
-SELECTOR = "app.kubernetes.io/managed-by=alertscaler,app.kubernetes.io/component=lock"
-
-
 def moment(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-
-
-def locks(cluster):
-    """As kubectl shows them: {target: Lease}."""
-    text = cluster.plane.kubectl("get", "leases", "-n", "alertscaler", "-l", SELECTOR, "-o", "json").stdout
-    return {item["metadata"]["annotations"]["alertscaler.io/target"]: item for item in json.loads(text)["items"]}
-
-
-def lock_events(cluster, since, target):
-    """What came of the target's Lease since this version, in order: however short it was there, it is seen."""
-    text = cluster.plane.admin.request("GET", f"{LEASES}?watch=true&resourceVersion={since}&timeoutSeconds=1").text
-    return [event["type"] for event in map(json.loads, text.splitlines())
-            if event["object"]["metadata"].get("annotations", {}).get("alertscaler.io/target") == target]
 
 
 def lock_a_workload(cluster, leader, name, alertname="Grow"):
@@ -473,68 +455,6 @@ def lock_a_workload(cluster, leader, name, alertname="Grow"):
     leader.notify(notification(alert({"alertname": alertname, "namespace": cluster.namespace, "name": name})))
     target = f"kubernetes/default/apps/v1/Deployment/{cluster.namespace}/{name}"
     return target, leader.wait_record("action", target=target, outcome="applied")
-
-
-def test_kubectl_shows_who_is_locked(calm_cluster):
-    """A Lease a locked target, with what it goes back to; gone when the lock ends; taken over by the next leader, who removes what
-    is locked no more."""
-    cluster = calm_cluster
-    leader = cluster.wait_leader()
-    target, action = lock_a_workload(cluster, leader, "locked")
-    lease = eventually(lambda: locks(cluster).get(target), what="the lock's Lease")
-    spec, notes = lease["spec"], lease["metadata"]["annotations"]
-    assert spec["holderIdentity"].startswith(f"{leader.process.name}_")
-    end = moment(spec["acquireTime"]) + spec["leaseDurationSeconds"]
-    status = leader.target(urllib.parse.quote(target, safe=""))
-    assert abs(end - moment(status["locked_until"]["up"])) < 0.001, "acquireTime and duration tell the end"
-    assert abs(end - moment(action["time"]) - 3600) < 5
-    assert (notes["alertscaler.io/lock"], notes["alertscaler.io/rule"]) == ("cooldown", "grow")
-    assert notes["alertscaler.io/decision"] == action["decision"]
-    assert lease["metadata"]["name"] in cluster.plane.kubectl("get", "leases", "-n", "alertscaler").stdout
-
-    since = cluster.plane.admin.get(LEASES)["metadata"]["resourceVersion"]
-    short, _ = lock_a_workload(cluster, leader, "short", "Short")
-    eventually(lambda: "DELETED" in lock_events(cluster, since, short), what="the short lock's Lease comes and goes with the lock")
-    assert lock_events(cluster, since, short)[0] == "ADDED"
-    assert short not in locks(cluster) and target in locks(cluster)
-
-    left = {**lease, "metadata": {"name": "alertscaler-lock-left-0123456789abcdef", "namespace": "alertscaler",
-                                  "labels": lease["metadata"]["labels"],
-                                  "annotations": {**notes, "alertscaler.io/target": "kubernetes/default/apps/v1/Deployment/gone/gone"}}}
-    cluster.plane.admin.create(left)
-    began = time.monotonic()
-    leader.kill()
-    following = cluster.wait_next("SIGKILL", leader, began)
-    eventually(lambda: list(locks(cluster)) == [target], what="what is left over is removed")
-    taken = eventually(lambda: [lease for lease in locks(cluster).values()
-                                if lease["spec"]["holderIdentity"].startswith(f"{following.process.name}_")], what="a new holder")[0]
-    assert taken["metadata"]["annotations"]["alertscaler.io/decision"] == action["decision"], "what was known is kept"
-    assert moment(taken["spec"]["acquireTime"]) == moment(spec["acquireTime"])
-    eventually(lambda: following.metrics().value("alertscaler_queue_length", queue="locks") == 0, what="all are shown")
-
-
-def test_without_the_rights_for_locks_nothing_else_fails(calm_cluster):
-    """An installation whose Role is older: it says so once, and goes on."""
-    cluster = calm_cluster
-    role = cluster.plane.admin.get(ROLE)
-    older = [{**rule, "verbs": [v for v in rule["verbs"] if rule["resources"] != ["leases"] or v not in ("list", "delete")]}
-             for rule in role["rules"]]
-    cluster.plane.admin.put(ROLE, {**role, "rules": older})
-    try:
-        account = cluster.plane.client(cluster.plane.account_token("alertscaler", "alertscaler"))
-        eventually(lambda: account.request("GET", LEASES).status == 403, what="the API server knows of the older role")
-        leader = cluster.wait_leader()
-        leader.kill()
-        leader = cluster.wait_next("SIGKILL", leader, time.monotonic())
-        lock_a_workload(cluster, leader, "unseen")
-        eventually(lambda: leader.metrics().value("alertscaler_provider_requests_total", provider="kubernetes",
-                                                  operation="list_locks", code="403") >= 2, what="it tries again")
-        assert leader.get("/-/ready").ok
-        assert leader.process.log_text().count("locks cannot be shown as leases") == 1
-        assert "listing leases in namespace alertscaler: HTTP 403" in leader.process.log_text()
-    finally:
-        cluster.plane.admin.put(ROLE, {**cluster.plane.admin.get(ROLE), "rules": role["rules"]})
-    eventually(lambda: locks(cluster), what="with the rights, they are shown")
 
 
 def test_without_an_api_server_nobody_leads_and_afterwards_one_does(cluster):

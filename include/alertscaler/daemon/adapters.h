@@ -14,7 +14,6 @@
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>
 #include <alertscaler/port/leader.h>
-#include <alertscaler/port/lock_mirror.h>
 #include <alertscaler/port/messenger.h>
 #include <alertscaler/port/source.h>
 #include <alertscaler/port/store.h>
@@ -81,10 +80,6 @@ struct as_adapters {
     int (*new_leader)(struct as_outside *outside, const struct as_settings *settings,
                       const char *instance, struct as_leader **leader_out,
                       struct as_error *error) AS_MUST_USE;
-    /* Shows locks to people; NULL: not shown. Borrows both until it is closed. */
-    int (*new_lock_mirror)(struct as_outside *outside, const struct as_settings *settings,
-                           struct as_leader *leader, struct as_lock_mirror **mirror_out,
-                           struct as_error *error) AS_MUST_USE;
     int (*new_server)(struct event_base *base, const struct as_http_server_config *config,
                       const struct as_http_handler *handler, struct as_http_server **server_out,
                       struct as_error *error) AS_MUST_USE;

@@ -27,7 +27,6 @@
 #include <alertscaler/decide/record.h>
 #include <alertscaler/decide/ruleset.h>
 #include <alertscaler/model/alert_list.h>
-#include <alertscaler/model/lock.h>
 #include <alertscaler/model/query.h>
 #include <alertscaler/model/scope.h>
 
@@ -304,10 +303,6 @@ struct as_ineffective_view {
 typedef void as_ineffective_visit_fn(void *context, const struct as_ineffective_view *view);
 void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time now,
                                  as_wall_time wall, as_ineffective_visit_fn *visit, void *context);
-/* For each locked target, ascending by its key (decide/target.h). */
-typedef void as_lock_visit_fn(void *context, const struct as_lock *lock);
-void as_engine_visit_locks(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
-                           as_lock_visit_fn *visit, void *context);
 /* Requests for approvals: those that wait, and those whose rule may not ask again yet. */
 struct as_approval_view {
     const char *target, *name, *unit; /* unit "": none */

@@ -38,8 +38,6 @@ struct as_view {
     int64_t incident_expiry_us;
     bool dry_run;
     struct as_leader_view leader;
-    bool shows_locks;
-    size_t locks_behind; /* shown locks that are out of date */
     unsigned connections;
     size_t unanswered;                 /* notifications that are not durable yet */
     uint64_t cache_hits, cache_misses; /* bodies of notifications found, or not, in the cache */

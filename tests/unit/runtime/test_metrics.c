@@ -357,18 +357,6 @@ Test(metrics, count_clients_commits_and_reloads)
         expect_line(lines[i]);
 }
 
-Test(metrics, locks_that_wait_for_being_shown_where_they_are)
-{
-    struct as_view view = world_look(&world);
-    print(AS_METRICS_TEXT);
-    expect_none("queue=\"locks\"");
-    view.shows_locks = true;
-    view.locks_behind = 3;
-    as_buf_clear(&out);
-    as_metrics_print(world.metrics, &view, AS_METRICS_TEXT, &out);
-    expect_line("alertscaler_queue_length{queue=\"locks\"} 3");
-}
-
 Test(metrics, write_openmetrics)
 {
     world_step(&world, (struct as_event){.kind = AS_EVENT_START});
