@@ -4,7 +4,7 @@ import pathlib
 
 import arch
 
-FOLDERS = {".ci", "debian", "deploy", "docs", "include", "rules", "src", "tests"}
+FOLDERS = {".ci", ".github", "debian", "deploy", "docs", "include", "rules", "src", "tests"}
 
 
 def check(root):
@@ -14,7 +14,7 @@ def check(root):
 
 def self_test():
     bad = [({".kube/cache/http/1f0a": "{}\n"}, ".kube/: no folder"), ({"default/log": "x\n"}, "default/: no folder")]
-    return arch.self_test_on_trees(check, {"src/main.c": "\n", ".ci/run": "\n", "build/log": "\n", "README.md": "\n"}, bad)
+    return arch.self_test_on_trees(check, {"src/main.c": "\n", ".ci/run": "\n", ".github/workflows/ci.yml": "\n", "build/log": "\n", "README.md": "\n"}, bad)
 
 
 if __name__ == "__main__":
