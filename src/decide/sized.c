@@ -1,11 +1,14 @@
 /*
- * What of an object is its size: the rows, and their part of an id.
+ * The dimension of a target's object that is its size: the scale, a field or a container's
+ * resource. One row for each dimension; its part of an id; what an address says about it.
+ *
+ * A dimension is found by its key of the address. This module knows no kind of target.
  */
 #include <alertscaler/decide/sized.h>
 
-#include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/base/number.h>
 #include <alertscaler/decide/target_kind.h>
 #include <alertscaler/model/field_path.h>
 
@@ -49,14 +52,44 @@ void as_sized_append_key(const char *text, struct as_buf *out)
     as_buf_append_str(out, text);
 }
 
-const char *as_sized_print_measure(const char *id, const char *unit, char text_out[AS_MEASURE_SIZE])
+void as_sized_read(const struct as_target_ref *ref, struct as_sized *sized_out)
 {
-    const struct as_target_kind *kind = as_target_kind_find_of_id(id);
-    if (unit && *unit) {
-        snprintf(text_out, AS_MEASURE_SIZE, "units of %.*s", AS_AMOUNT_SIZE - 1, unit);
-        return text_out;
+    const char *absent = as_target_ref_get(ref, "absent");
+    int64_t size;
+    *sized_out = (struct as_sized){
+        .what = AS_SIZED_SCALE,
+        .unit = AS_UNIT_NONE,
+        .field = as_target_ref_get(ref, "field"),
+        .absent = -1,
+        .container = as_target_ref_get(ref, "container"),
+        .resource = strcmp(as_target_ref_get(ref, "resource"), "cpu") == 0 ? AS_RESOURCE_CPU
+                                                                           : AS_RESOURCE_MEMORY,
+        .keep_limit = strcmp(as_target_ref_get(ref, "limits"), "keep") == 0,
+        .by_pods = strcmp(as_target_ref_get(ref, "apply"), "pods") == 0,
+        .with_template = strcmp(as_target_ref_get(ref, "template"), "true") == 0,
+        .status_field = as_target_ref_get(ref, "status_field"),
+    };
+    for (const struct as_sized_kind *kind = as_sized_kinds; kind->word; kind++) {
+        if (*as_target_ref_get(ref, kind->keys[0]))
+            sized_out->what = kind->what;
     }
-    if (kind == &as_target_kind_kubernetes && id[as_sized_find(id)])
-        return "size";
-    return kind ? kind->unit : "replicas";
+    if (as_unit_parse(as_sized_get_unit(ref), &sized_out->unit, NULL) != 0)
+        sized_out->unit = AS_UNIT_NONE;
+    if (as_number_parse_i64(absent, strlen(absent), &size) == 0 && size >= 0 && size <= INT32_MAX)
+        sized_out->absent = (int32_t)size;
+}
+
+const char *as_sized_get_unit(const struct as_target_ref *ref)
+{
+    return as_target_ref_get(ref, "unit");
+}
+
+void as_sized_append_unit(const struct as_target_ref *ref, char *text, size_t size)
+{
+    const char *unit = as_sized_get_unit(ref);
+    const size_t used = strlen(text), more = strlen(unit);
+    if (more == 0 || used == 0 || used + 1 + more >= size)
+        return;
+    text[used] = AS_SIZED_UNIT_MARK;
+    memcpy(text + used + 1, unit, more + 1);
 }

@@ -1,32 +1,295 @@
 /*
- * From a target's configuration and an alert to one address. Labels are untrusted input: the result
- * is checked completely here, before it is used in a URL, a lock or a log.
+ * Targets' addresses. From a target's configuration and an alert to one address with its id and
+ * key; what a configuration may name; the lookup of kinds and of keys in the table of kinds.
  *
- * A `url` has its own checks (target_url.c). Other values are checked after the templates are
- * filled in.
+ * Labels are untrusted input: the result is checked completely here, before it is used in a URL, a
+ * lock or a log. A URL has its own checks; other values are checked after the templates are filled
+ * in.
  */
 #include <alertscaler/decide/target.h>
 
+#include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/url.h>
 #include <alertscaler/decide/sized.h>
+#include <alertscaler/decide/target_kind.h>
 #include <alertscaler/model/scope.h>
+#include <alertscaler/model/template_parts.h>
 
-#include "kind_values.h"
+#include "kinds.h"
+
+const struct as_target_kind *as_target_kind_find(const char *word)
+{
+    for (size_t i = 0; as_target_kinds[i]; i++) {
+        if (strcmp(as_target_kinds[i]->word, word) == 0)
+            return as_target_kinds[i];
+    }
+    return NULL;
+}
+
+const struct as_target_kind *as_target_kind_find_of_id(const char *id)
+{
+    for (size_t i = 0; as_target_kinds[i]; i++) {
+        const size_t size = strlen(as_target_kinds[i]->word);
+        if (strncmp(as_target_kinds[i]->word, id, size) == 0 && id[size] == '/')
+            return as_target_kinds[i];
+    }
+    return NULL;
+}
+
+size_t as_target_kind_get_index(const struct as_target_kind *kind)
+{
+    size_t i = 0;
+    while (as_target_kinds[i] != kind) {
+        assert(as_target_kinds[i]); /* every kind is in the table */
+        i++;
+    }
+    return i;
+}
+
+const struct as_address_key *as_target_kind_find_key(const struct as_target_kind *kind,
+                                                     const char *key)
+{
+    for (const struct as_address_key *row = kind->keys; row->is_valid; row++) {
+        if (!row->key || strcmp(row->key, key) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+const char *as_allow_get_word(enum as_allow allow)
+{
+    static const char *const words[AS_ALLOW_COUNT] = {
+        [AS_ALLOW_CLUSTERS] = "clusters", [AS_ALLOW_API_VERSIONS] = "apiVersions",
+        [AS_ALLOW_KINDS] = "kinds",       [AS_ALLOW_NAMESPACES] = "namespaces",
+        [AS_ALLOW_NAMES] = "names",       [AS_ALLOW_URLS] = "urls",
+    };
+    return words[allow];
+}
+
+enum as_allow as_target_kind_find_allow(const struct as_target_kind *kind, const char *key)
+{
+    enum as_allow i = 0;
+    while (i < AS_ALLOW_COUNT && !(kind->allow[i] && strcmp(kind->allow[i], key) == 0))
+        i++;
+    return i;
+}
+
+bool as_target_kind_has_key(const struct as_target_kind *kind, const char *key)
+{
+    const struct as_address_key *row = as_target_kind_find_key(kind, key);
+    return row && row->key;
+}
+
+bool as_target_kind_has_sized(const struct as_target_kind *kind)
+{
+    const struct as_address_key *row = kind->keys;
+    while (row->is_valid && !row->is_sized)
+        row++;
+    return row->is_valid;
+}
+
+char *as_target_key_make(const char *id)
+{
+    struct as_buf key = AS_BUF_INIT(SIZE_MAX / 2);
+    const struct as_target_kind *kind = as_target_kind_find_of_id(id);
+    size_t size, start = kind ? strlen(kind->word) + 1 : 0;
+    as_buf_append(&key, id, start);
+    if (!kind || !kind->append_key(id + start, &key)) {
+        key.size = 0;
+        as_buf_append_str(&key, id);
+    }
+    if (as_buf_check(&key) < 0)
+        abort(); /* only if out of memory */
+    return as_buf_take(&key, &size);
+}
+
+const char *as_target_id_get_end(const char *id)
+{
+    const struct as_target_kind *kind = as_target_kind_find_of_id(id);
+    const char *rest = kind ? id + strlen(kind->word) + 1 : id;
+    const char *end =
+        kind && as_target_kind_has_sized(kind) ? rest + as_sized_find(rest) : rest + strlen(rest);
+    while (end > id && end[-1] != '/')
+        end--;
+    return end;
+}
+
+bool as_target_is_same(const char *id, const char *other)
+{
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
+    AS_CLEANUP(as_free_p) char *key_of_other = as_target_key_make(other);
+    return strcmp(key, key_of_other) == 0;
+}
 
 #define SHOWN_MAX 80 /* bytes of a refused value in an error's text */
+#define FROM_ALERTS                                                                                \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-" /* characters */
 
-static int refuse(struct as_error *error, const char *key, const char *value, const char *why)
+static bool is_text(const struct template_part *part)
+{
+    return part->kind == TEMPLATE_TEXT;
+}
+
+/* After "scheme://host" comes a '/' or '?': from there an alert may contribute. */
+static bool has_host(const char *url)
+{
+    const char *authority = strstr(url, "://");
+    if (!authority || authority == url)
+        return false;
+    authority += 3;
+    const size_t size = strcspn(authority, "/?#\\");
+    return size > 0 && (authority[size] == '/' || authority[size] == '?');
+}
+
+/* The size of a dot at `text`, also of an escaped dot; 0: none. */
+static size_t get_dot(const char *text)
+{
+    if (*text == '.')
+        return 1;
+    return strncasecmp(text, "%2e", 3) == 0 ? 3 : 0;
+}
+
+static bool has_dot_segment(const char *url)
+{
+    const char *at = strstr(url, "://");
+    for (at = at ? at + 3 : url; *at && *at != '?' && *at != '#';) {
+        const char *end = at + strcspn(at, "/?#");
+        unsigned dots = 0;
+        while (at < end && get_dot(at) > 0) {
+            at += get_dot(at);
+            dots++;
+        }
+        if (at == end && dots > 0 && dots <= 2)
+            return true;
+        at = end + (*end == '/');
+    }
+    return false;
+}
+
+/* A label value would become a part of the escape. */
+static bool has_open_escape(const char *text)
+{
+    const char *last = strrchr(text, '%');
+    return last && strlen(last) < strlen("%2f");
+}
+
+/* The text with a letter for each template. */
+static char *make_sample(const struct as_template *url)
+{
+    struct as_buf sample = AS_BUF_INIT(SIZE_MAX / 2);
+    size_t size;
+    for (size_t i = 0; i < url->part_count; i++)
+        as_buf_append_str(&sample, is_text(&url->parts[i]) ? url->parts[i].text : "x");
+    if (as_buf_check(&sample) < 0)
+        abort(); /* only if out of memory */
+    return as_buf_take(&sample, &size);
+}
+
+const char *as_target_url_find_fault(const struct as_template *url)
+{
+    if (as_template_is_plain(url))
+        return NULL;
+    if (!is_text(&url->parts[0]) || !has_host(url->parts[0].text))
+        return "a template may stand only behind http://host/";
+    for (size_t i = 0; i < url->part_count; i++) {
+        if (!is_text(&url->parts[i]))
+            continue;
+        if (strpbrk(url->parts[i].text, " #"))
+            return "a URL with a template has no spaces and no fragment";
+        if (i + 1 < url->part_count && has_open_escape(url->parts[i].text))
+            return "a template may not complete a `%` escape";
+    }
+    AS_CLEANUP(as_free_p) char *sample = make_sample(url);
+    return has_dot_segment(sample) ? "a URL with a template has no path segment of dots" : NULL;
+}
+
+bool as_target_url_varies_at_end(const struct as_template *url)
+{
+    bool has_varied = false, is_behind = false; /* behind a slash after a template */
+    for (size_t i = 0; i < url->part_count; i++) {
+        if (!is_text(&url->parts[i])) {
+            if (is_behind)
+                return false;
+            has_varied = true;
+            continue;
+        }
+        for (const char *c = url->parts[i].text; *c && *c != '?'; c++) {
+            if (is_behind && *c != '/')
+                return false;
+            is_behind = is_behind || (has_varied && *c == '/');
+        }
+        is_behind = is_behind || strchr(url->parts[i].text, '?');
+    }
+    return has_varied;
+}
+
+static int target_refuse(struct as_error *error, const char *key, const char *value,
+                         const char *why)
 {
     size_t size = strlen(value), shown = as_str_cut_utf8(value, size, SHOWN_MAX);
 
     as_error_set(error, "%s \"%.*s%s\": %s", key, (int)shown, value, shown < size ? "..." : "",
                  why);
     return AS_TARGET_NOT_ALLOWED;
+}
+
+static int url_refuse(struct as_error *error, const char *key, const char *value, const char *why)
+{
+    (void)target_refuse(error, key, value, why);
+    return -EINVAL;
+}
+
+int as_target_url_check(const struct as_template *url, const struct as_labels *labels,
+                        const struct as_labels *annotations, const char *result,
+                        struct as_error *error)
+{
+    const char *fault = as_target_url_find_fault(url);
+    if (fault)
+        return url_refuse(error, "url", url->text, fault);
+    for (size_t i = 0; i < url->part_count; i++) {
+        const struct template_part *part = &url->parts[i];
+        if (is_text(part))
+            continue;
+        const char *value = template_part_get(part, labels, annotations);
+        if (value[strspn(value, FROM_ALERTS)] != '\0')
+            return url_refuse(error, part->text, value,
+                              "only letters, digits, '.', '_' and '-' may go into a url");
+    }
+    if (!as_template_is_plain(url) && has_dot_segment(result))
+        return url_refuse(error, "url", result, "a path segment of dots");
+    return 0;
+}
+
+char *as_target_url_normalize(const char *url)
+{
+    struct as_buf normal = AS_BUF_INIT(SIZE_MAX / 2);
+    size_t size;
+    if (!as_url_append_normal(url, &normal))
+        as_buf_append_str(&normal, url);
+    if (as_buf_check(&normal) < 0)
+        abort(); /* only if out of memory */
+    return as_buf_take(&normal, &size);
+}
+
+char *as_target_url_get_end(const char *url)
+{
+    AS_CLEANUP(as_free_p) char *normal = as_target_url_normalize(url);
+    const char *authority = strstr(normal, "://");
+    const char *path = authority ? authority + 3 : normal;
+    path += strcspn(path, "/?");
+    const size_t size = strcspn(path, "?");
+    const char *slash = memrchr(path, '/', size);
+    return slash ? as_xstrndup(slash + 1, (size_t)(path + size - slash - 1)) : as_xstrdup("");
 }
 
 const char *as_target_check_value(const struct as_target_kind *kind, const char *key,
@@ -49,9 +312,9 @@ static int resolve_field(const struct as_target_config *config,
     if (as_template_expand(field->value, labels, annotations, &value, error) < 0)
         as_error_wrap(error, "%s", field->key);
     else if (value.size == 0)
-        refuse(error, field->key, "", "empty");
+        target_refuse(error, field->key, "", "empty");
     else if ((expected = as_target_check_value(config->kind, field->key, value.data)))
-        refuse(error, field->key, value.data, expected);
+        target_refuse(error, field->key, value.data, expected);
     else if (strcmp(field->key, "url") != 0 ||
              as_target_url_check(field->value, labels, annotations, value.data, error) == 0)
         status = AS_TARGET_OK;
@@ -59,15 +322,6 @@ static int resolve_field(const struct as_target_config *config,
         as_buf_append(out, value.data, value.size + 1);
     as_buf_deinit(&value);
     return status;
-}
-
-static const char *find_field(const struct as_target_ref *ref, const char *key)
-{
-    for (size_t i = 0; i < ref->field_count; i++) {
-        if (strcmp(ref->fields[i].key, key) == 0)
-            return ref->fields[i].value;
-    }
-    return NULL;
 }
 
 /* A missing list restricts nothing. */
@@ -109,9 +363,9 @@ static int check_end(const struct as_target_config *config, const char *url, boo
     if (is_allowed(config, AS_ALLOW_NAMES, end) ||
         (!has_name && is_allowed(config, AS_ALLOW_NAMES, url)))
         return AS_TARGET_OK;
-    return refuse(error, has_name ? "url" : "name", url,
-                  has_name ? "its last path segment is not among the allowed names"
-                           : "not among the allowed names");
+    return target_refuse(error, has_name ? "url" : "name", url,
+                         has_name ? "its last path segment is not among the allowed names"
+                                  : "not among the allowed names");
 }
 
 static int check_url(const struct as_target_config *config, const char *url, bool has_name,
@@ -122,7 +376,7 @@ static int check_url(const struct as_target_config *config, const char *url, boo
     if (config->allowed[AS_ALLOW_URLS].count > 0) {
         AS_CLEANUP(as_free_p) char *normal = as_target_url_normalize(url);
         if (!is_allowed(config, AS_ALLOW_URLS, normal))
-            return refuse(error, "url", normal, "not among the allowed urls");
+            return target_refuse(error, "url", normal, "not among the allowed urls");
     }
     return is_by_end || !has_name ? check_end(config, url, has_name, error) : AS_TARGET_OK;
 }
@@ -130,7 +384,7 @@ static int check_url(const struct as_target_config *config, const char *url, boo
 static int check_allow(const struct as_target_config *config, const struct as_target_ref *ref,
                        struct as_error *error)
 {
-    const char *url = find_field(ref, "url"), *name = find_field(ref, "name");
+    const char *url = as_target_ref_find(ref, "url"), *name = as_target_ref_find(ref, "name");
     for (enum as_allow i = 0; i < AS_ALLOW_COUNT; i++) {
         const char *key = config->kind->allow[i];
         const char *value = key ? as_target_ref_get(ref, key) : "";
@@ -139,7 +393,7 @@ static int check_allow(const struct as_target_config *config, const struct as_ta
         if (!is_allowed(config, i, value)) {
             AS_CLEANUP(as_free_p)
             char *why = as_xasprintf("not among the allowed %s", as_allow_get_word(i));
-            return refuse(error, key, value, why);
+            return target_refuse(error, key, value, why);
         }
     }
     return url ? check_url(config, url, name != NULL, error) : AS_TARGET_OK;
@@ -179,7 +433,7 @@ static const char *find_plain_value(const struct as_target_config *config, const
 static const char *find_value(const struct as_target_config *config,
                               const struct as_target_ref *ref, const char *key)
 {
-    return ref ? find_field(ref, key) : find_plain_value(config, key);
+    return ref ? as_target_ref_find(ref, key) : find_plain_value(config, key);
 }
 
 static void append_part(struct as_buf *out, const char *part)
@@ -289,7 +543,7 @@ int as_target_ref_new(const struct as_target_config *config, const struct as_lab
         return status;
     append_id(config, fields, &id);
     if (as_buf_check(&id) < 0)
-        return refuse(error, "target", config->name, "its id would be too long");
+        return target_refuse(error, "target", config->name, "its id would be too long");
     AS_CLEANUP(as_free_p) char *key = as_target_key_make(id.data);
     texts.size = size;
     as_buf_append(&texts, id.data, id.size + 1);
@@ -390,13 +644,6 @@ struct as_target_ref *as_target_ref_free(struct as_target_ref *ref)
     return NULL;
 }
 
-const char *as_target_ref_get(const struct as_target_ref *ref, const char *key)
-{
-    const char *value = find_field(ref, key);
-
-    return value ? value : "";
-}
-
 static char *make_other_id(const struct as_target_ref *ref, const char *end)
 {
     return as_xasprintf("%s/%s/%s", ref->kind->word, as_target_ref_get(ref, ref->kind->owner), end);
@@ -418,4 +665,17 @@ bool as_target_ref_has_id(const struct as_target_ref *ref, const char *id)
 {
     AS_CLEANUP(as_free_p) char *by_name = as_target_ref_make_name_id(ref);
     return as_target_is_same(ref->id, id) || (by_name && as_target_is_same(by_name, id));
+}
+
+const char *as_target_print_measure(const char *id, const char *unit,
+                                    char text_out[AS_MEASURE_SIZE])
+{
+    const struct as_target_kind *kind = as_target_kind_find_of_id(id);
+    if (unit && *unit) {
+        snprintf(text_out, AS_MEASURE_SIZE, "units of %.*s", AS_AMOUNT_SIZE - 1, unit);
+        return text_out;
+    }
+    if (kind == &as_target_kind_kubernetes && id[as_sized_find(id)])
+        return "size";
+    return kind ? kind->unit : "replicas";
 }

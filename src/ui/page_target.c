@@ -150,7 +150,7 @@ static void print_chart(const struct api_request *request, const struct as_targe
         as_chart_print_svg(
             &(struct as_chart){
                 .title = "Size over the last day",
-                .unit = as_sized_print_measure(target->id, as_sized_get_unit(target->ref), measure),
+                .unit = as_target_print_measure(target->id, as_sized_get_unit(target->ref), measure),
                 .width = sizes[i].width,
                 .is_part = true,
                 .from = from.us,

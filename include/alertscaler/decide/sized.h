@@ -63,12 +63,6 @@ void as_sized_read(const struct as_target_ref *ref, struct as_sized *sized_out);
 /* Text of the unit that the target's sizes are counted in; "": none. */
 const char *as_sized_get_unit(const struct as_target_ref *ref);
 
-/* What the sizes of a target count, for the axis of a chart: "units of 1Gi"; of a field without a
- * unit "size"; else what its kind counts, "replicas". Returns text_out, or a literal. */
-#define AS_MEASURE_SIZE (AS_AMOUNT_SIZE + 16)
-const char *as_sized_print_measure(const char *id, const char *unit,
-                                   char text_out[AS_MEASURE_SIZE]);
-
 /* An adapter appends it to the UID and to the version of what it observes: a change of the unit
  * makes other sizes of the same object. Nothing where there is no unit. */
 #define AS_SIZED_UNIT_MARK '*'

@@ -19,23 +19,11 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
+#include <alertscaler/base/unit.h>
 #include <alertscaler/decide/ruleset.h>
 #include <alertscaler/model/labels.h>
 
 #define AS_TARGET_ID_MAX 1024 /* bytes of an id, with NUL */
-
-struct as_target_field {
-    const char *key;
-    const char *value;
-};
-
-struct as_target_ref { /* one block of memory */
-    const struct as_target_kind *kind;
-    size_t field_count;
-    const char *id;
-    const char *key; /* of the id */
-    struct as_target_field fields[];
-};
 
 /* The key of an id, for free(); a text that is no id is its own key. */
 char *as_target_key_make(const char *id) AS_MUST_USE;
@@ -115,9 +103,13 @@ int as_target_url_check(const struct as_template *url, const struct as_labels *l
 char *as_target_url_normalize(const char *url) AS_MUST_USE;
 char *as_target_url_get_end(const char *url) AS_MUST_USE;
 
+/* What the sizes of a target count, for the axis of a chart: "units of 1Gi"; of a field without a
+ * unit "size"; else what its kind counts, "replicas". Returns text_out, or a literal. */
+#define AS_MEASURE_SIZE (AS_AMOUNT_SIZE + 16)
+const char *as_target_print_measure(const char *id, const char *unit,
+                                    char text_out[AS_MEASURE_SIZE]);
+
 struct as_target_ref *as_target_ref_free(struct as_target_ref *ref);
-const char *as_target_ref_get(const struct as_target_ref *ref,
-                              const char *key); /* "" where absent */
 
 AS_DEFINE_CLEANUP(struct as_target_ref *, as_target_ref_free)
 

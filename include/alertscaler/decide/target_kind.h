@@ -1,14 +1,15 @@
 /*
- * The kinds of targets: one row per kind (src/core/kind/). A row has all facts that need no I/O:
- * the keys of an address, the key that all ids of one object share, what its size counts, and what
- * rules, `check` and `backtest` may ask of it. Its adapter (src/target/) observes and scales
- * targets. Providers (rules/provider_kind.h) say how their groups are addressed.
+ * The kinds of targets: one row per kind (src/decide/kinds.c). A row has all facts that need no
+ * I/O: the keys of an address, the key that all ids of one object share, what its size counts, and
+ * what rules, `check` and `backtest` may ask of it. Its adapter (src/kube/, src/cloud/) observes
+ * and scales targets. Providers (rules/provider_kind.h) say how their groups are addressed.
  */
 #ifndef ALERTSCALER_DECIDE_TARGET_KIND_H
 #define ALERTSCALER_DECIDE_TARGET_KIND_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
@@ -16,7 +17,37 @@
 #define AS_TARGET_KINDS_MAX 8
 #define AS_TARGET_KEYS_MAX  16
 
-struct as_target_ref;
+struct as_target_kind;
+
+struct as_target_field {
+    const char *key;
+    const char *value;
+};
+
+struct as_target_ref { /* one block of memory */
+    const struct as_target_kind *kind;
+    size_t field_count;
+    const char *id;
+    const char *key; /* of the id */
+    struct as_target_field fields[];
+};
+
+/* NULL: the address does not have the key. */
+static inline const char *as_target_ref_find(const struct as_target_ref *ref, const char *key)
+{
+    for (size_t i = 0; i < ref->field_count; i++) {
+        if (strcmp(ref->fields[i].key, key) == 0)
+            return ref->fields[i].value;
+    }
+    return NULL;
+}
+
+/* "": the address does not have the key. */
+static inline const char *as_target_ref_get(const struct as_target_ref *ref, const char *key)
+{
+    const char *value = as_target_ref_find(ref, key);
+    return value ? value : "";
+}
 
 /* A key of an address, and its valid values after templates are filled in. */
 struct as_address_key {

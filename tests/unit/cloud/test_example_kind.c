@@ -15,7 +15,7 @@
 #include "../kube/support.h"
 #include "cloud/target_adapters.h"
 
-/* --- What is added: the row, a file of src/core/kind. --- */
+/* --- What is added: the row, of src/decide/kinds.c. --- */
 
 static bool is_plain_name(const char *value)
 {

@@ -1,6 +1,8 @@
 /*
- * Kubernetes objects: their subresource `scale`, a field, or a resource of a container of their
- * pods (decide/sized.h).
+ * The kinds of targets that the program knows: a row for each kind, with the checks of the values
+ * of its address. The table of all rows is kind_table.c.
+ *
+ * A row needs no input or output, and knows neither the table nor another row.
  */
 #include <string.h>
 
@@ -9,11 +11,32 @@
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/unit.h>
+#include <alertscaler/base/url.h>
 #include <alertscaler/decide/sized.h>
-#include <alertscaler/decide/target.h>
+#include <alertscaler/decide/target_kind.h>
 #include <alertscaler/model/field_path.h>
 
-#include "kind_values.h"
+#include "kinds.h"
+
+bool is_without_controls(const char *value)
+{
+    for (const unsigned char *c = (const unsigned char *)value; *c; c++) {
+        if (*c < 0x20 || *c == 0x7F || (*c == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0))
+            return false;
+    }
+    return *value && as_str_is_utf8(value, strlen(value));
+}
+
+/* A name in the configuration; without '/', because it is part of an id. */
+static bool is_configured_name(const char *value)
+{
+    return is_without_controls(value) && !strchr(value, '/');
+}
+
+/*
+ * Kubernetes objects: their subresource `scale`, a field, or a resource of a container of their
+ * pods (decide/sized.h).
+ */
 
 static bool is_lower_or_digit(char c)
 {
@@ -142,7 +165,7 @@ static bool is_size(const char *value)
 
 /* "default/apps/v1/Deployment/shop/web"; also a pattern of ids (decide/target.c), where `*` is any
  * version of any group. False: not of this kind. */
-static bool append_key(const char *text, struct as_buf *out)
+static bool kubernetes_append_key(const char *text, struct as_buf *out)
 {
     const char *parts[PARTS_MAX];
     const char *const sized = text + as_sized_find(text);
@@ -294,8 +317,65 @@ const struct as_target_kind as_target_kind_kubernetes = {
             [AS_ALLOW_NAMESPACES] = "namespace",
             [AS_ALLOW_NAMES] = "name",
         },
-    .append_key = append_key,
+    .append_key = kubernetes_append_key,
     .has_pods = true,
     .is_current = true,
     .append_size_query = append_size_query,
+};
+
+/*
+ * Groups of instances at a provider. The provider says which keys an address has, and which of them
+ * say where the group is (rules/provider_kind.h).
+ */
+
+/* A URL is normalized (base/url.h). Other names have only one spelling. */
+static bool node_group_append_key(const char *rest, struct as_buf *out)
+{
+    const char *slash = strchr(rest, '/');
+    if (!slash)
+        return false;
+    as_buf_append(out, rest, (size_t)(slash + 1 - rest));
+    return as_url_append_normal(slash + 1, out);
+}
+
+const struct as_target_kind as_target_kind_node_group = {
+    .word = "node_group",
+    .title = "a node group",
+    .unit = "nodes",
+    .owner = "provider",
+    .keys =
+        {
+            {.key = "provider",
+             .is_required = true,
+             .is_valid = is_configured_name,
+             .expected = "a provider's name"},
+            {.is_valid = is_without_controls, .expected = "text without control characters"},
+        },
+    .allow = {[AS_ALLOW_NAMES] = "name", [AS_ALLOW_URLS] = "url"},
+    .append_key = node_group_append_key,
+    .has_nodes = true,
+};
+
+/*
+ * Pools: node groups of one cluster that are decided together (docs/pools.md). Its address is its
+ * name in the rule files; its groups stand in struct as_pool_config.
+ */
+
+static bool pool_append_key(const char *rest, struct as_buf *out)
+{
+    as_buf_append_str(out, rest);
+    return true;
+}
+
+const struct as_target_kind as_target_kind_pool = {
+    .word = "pool",
+    .title = "a pool",
+    .unit = "nodes",
+    .owner = "name",
+    .keys = {{.key = "name",
+              .is_required = true,
+              .is_valid = is_configured_name,
+              .expected = "the name of the target"}},
+    .append_key = pool_append_key,
+    .has_groups = true,
 };
