@@ -1,14 +1,371 @@
 /*
  * The gates, in the order of docs/decision.md. Each gate is one function: it changes or holds the
- * size, and notes that in the trail. Gates before "no change" limit a wish; later gates hold back a
- * decided change. decide_propose.c and decide_track.c compute what a proposal wants;
- * decide_behavior.c computes windows and policies, decide_approval.c what waits for a person.
+ * size, and notes that in the trail. Gates before "no change" limit a wish; later gates hold back
+ * a decided change.
+ *
+ * What a proposal wants is computed in propose.c.
  */
-#include "decide_private.h"
-
 #include <assert.h>
+#include <math.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/str.h>
+
+#include "decide_private.h"
+
+/* What gate 4 wants. */
+struct as_move {
+    enum as_direction direction; /* up or down */
+    int32_t wanted;              /* distance, above 0 */
+    int64_t bound;               /* distance to the bound ahead; negative: already beyond it */
+};
+
+/*
+ * Directions that are forbidden, and who is named for it: first the rules with `hold`, in the order
+ * of their proposals, then the others, in the order of the document.
+ */
+
+static bool has_way(enum as_ways ways, enum as_direction direction)
+{
+    return (direction == AS_DIRECTION_DOWN && (ways & AS_WAYS_DOWN)) ||
+           (direction == AS_DIRECTION_UP && (ways & AS_WAYS_UP));
+}
+
+/* Whether nothing may go in the direction, and who is named for it. */
+static bool decide_is_forbidden(const struct as_decide_input *input, enum as_direction direction,
+                                struct as_holder_name *holder_out)
+{
+    for (size_t i = 0; i < input->proposal_count; i++) {
+        const struct as_proposal *proposal = &input->proposals[i];
+        if (proposal->action.kind == AS_ACTION_HOLD && has_way(proposal->action.hold, direction)) {
+            *holder_out = (struct as_holder_name){AS_HOLDER_RULE, proposal->rule};
+            return true;
+        }
+    }
+    for (size_t i = 0; i < input->forbidden_count; i++) {
+        const struct as_forbidden *row = &input->forbidden[i];
+        if (!row->rule && has_way(row->ways, direction)) {
+            *holder_out = (struct as_holder_name){row->by, row->name};
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct as_forbidden *as_decide_find_ban(const struct as_decide_input *input, const char *rule,
+                                              enum as_direction direction)
+{
+    for (size_t i = 0; i < input->forbidden_count; i++) {
+        const struct as_forbidden *row = &input->forbidden[i];
+        if (row->rule && as_str_equal(row->rule, rule) && has_way(row->ways, direction))
+            return row;
+    }
+    return NULL;
+}
+
+/*
+ * Gate 11: changes that wait for a person.
+ *
+ * A proposal that needs an approval and has none is set aside, and what the others want without it
+ * is found by the gates before. Set aside it still limits them: a wish to grow keeps others from
+ * shrinking the target, and a wish to shrink from shrinking it further. So the absence of an
+ * answer never does more than the rules together want.
+ */
+
+/* A change of this distance by the proposal's rule needs no approval. */
+static bool decide_is_free(const struct as_proposal *proposal, enum as_direction direction,
+                           int64_t distance)
+{
+    const struct as_approval_terms *terms = &proposal->approval;
+    const int32_t before = direction == AS_DIRECTION_UP ? terms->up : terms->down;
+    return !terms->is_set || before + distance <= terms->above;
+}
+
+/* It lacks an approval: it cannot win, but limits the others. */
+static bool decide_is_set_aside(const struct as_proposal_result *result)
+{
+    return result->approval != AS_APPROVAL_FREE && result->approval != AS_APPROVAL_USED;
+}
+
+/* For all proposals of the winner's rule. */
+static void decide_note_use(const struct as_decide_input *input, struct as_proposal_result *results,
+                            const struct as_proposal *winner, enum as_approval_use use)
+{
+    for (size_t i = 0; i < input->proposal_count; i++) {
+        if (as_str_equal(input->proposals[i].rule, winner->rule))
+            results[i].approval = use;
+    }
+}
+
+/* Whether the request's present answer still holds. */
+static bool is_lasting(const struct as_decide_input *input, const struct as_approval_terms *terms)
+{
+    return terms->until.set && terms->until.at.us > input->now.us;
+}
+
+/* Some request of the target waits for its answer. */
+static bool decide_is_awaited(const struct as_decide_input *input)
+{
+    for (size_t i = 0; i < input->proposal_count; i++) {
+        const struct as_approval_terms *terms = &input->proposals[i].approval;
+        if (terms->is_set && terms->is_asked && terms->answer == AS_APPROVAL_WAITING &&
+            is_lasting(input, terms))
+            return true;
+    }
+    return false;
+}
+
+/* What becomes of a change that needs an approval. USED: cut to the size that was shown. */
+static enum as_approval_use decide_use_approval(const struct as_decide_input *input,
+                                                const struct as_proposal *proposal,
+                                                enum as_direction direction, int32_t *distance)
+{
+    const struct as_approval_terms *terms = &proposal->approval;
+    const int64_t shown = as_decide_get_distance(input, direction, terms->to);
+    const bool is_other = terms->is_up != (direction == AS_DIRECTION_UP);
+    const bool is_refused =
+        terms->answer == AS_APPROVAL_DENIED || terms->answer == AS_APPROVAL_EXPIRED;
+    if (!terms->is_asked || (is_other && !is_refused)) /* a refusal holds for both directions */
+        return AS_APPROVAL_ASKS;
+    switch (terms->answer) {
+    case AS_APPROVAL_WAITING:
+        return is_lasting(input, terms) ? AS_APPROVAL_AWAITED : AS_APPROVAL_REFUSED;
+    case AS_APPROVAL_APPROVED:
+        if (!is_lasting(input, terms))
+            return AS_APPROVAL_REFUSED;
+        if (shown <= 0) /* the size is there already: this is a further change */
+            return AS_APPROVAL_ASKS;
+        *distance = *distance > shown ? (int32_t)shown : *distance;
+        return AS_APPROVAL_USED;
+    case AS_APPROVAL_DENIED:
+    case AS_APPROVAL_EXPIRED:
+    case AS_APPROVAL_VOID:
+    case AS_APPROVAL_ANSWER_COUNT: break;
+    }
+    return is_lasting(input, terms) ? AS_APPROVAL_REFUSED : AS_APPROVAL_ASKS;
+}
+
+/*
+ * HPA's `behavior`: stabilization windows, scaling policies, and when both will next allow a
+ * change. Computes distances (decide_private.h), in integers except for percentages.
+ */
+
+const struct as_behavior as_behavior_default = {
+    .up = {.window_us = 0,
+           .select = AS_SELECT_MAX,
+           .policy_count = 2,
+           .policies = {{AS_POLICY_PODS, 4, 15 * AS_US_PER_S},
+                        {AS_POLICY_PERCENT, 100, 15 * AS_US_PER_S}}},
+    .down = {.window_us = 300 * AS_US_PER_S,
+             .select = AS_SELECT_MAX,
+             .policy_count = 1,
+             .policies = {{AS_POLICY_PERCENT, 100, 15 * AS_US_PER_S}}},
+};
+
+static const struct as_scaling_rules *get_rules(const struct as_decide_input *input,
+                                                enum as_direction direction)
+{
+    return direction == AS_DIRECTION_UP ? &input->config.behavior.up : &input->config.behavior.down;
+}
+
+/* The part of the wanted distance that the stabilization window allows now. `lo` of a scale-up and
+ * `hi` of a scale-down are the same: the shortest distance wanted within the window. */
+static int32_t decide_stabilize(const struct as_decide_input *input, const struct as_move *move)
+{
+    int64_t window = get_rules(input, move->direction)->window_us, shortest = move->wanted;
+
+    for (size_t i = 0; i < input->recommendation_count; i++) {
+        const struct as_recommendation *old = &input->recommendations[i];
+        int64_t distance = as_decide_get_distance(input, move->direction, old->replicas);
+        if (distance < shortest && as_decide_get_age(input->now, old->at) < window)
+            shortest = distance;
+    }
+    return shortest > 0 ? (int32_t)shortest : 0;
+}
+
+/* When the last recommendation with a distance of at most `level` leaves the window; now, if there
+ * is none. */
+static int64_t find_release(const struct as_decide_input *input, const struct as_move *move,
+                            int64_t level)
+{
+    int64_t window = get_rules(input, move->direction)->window_us, release = input->now.us;
+
+    for (size_t i = 0; i < input->recommendation_count; i++) {
+        const struct as_recommendation *old = &input->recommendations[i];
+        if (as_decide_get_distance(input, move->direction, old->replicas) > level ||
+            as_decide_get_age(input->now, old->at) >= window)
+            continue;
+        int64_t end = as_time_add(old->at.us, window);
+        release = end > release ? end : release;
+    }
+    return release;
+}
+
+/* The changes that one policy counts. Events are in order of time, so they also leave in order. */
+struct period {
+    size_t first; /* the oldest event in it */
+    int64_t up, down;
+    int32_t allowance;
+};
+
+/*
+ * HPA's ceil(start x (1 + value/100)) and trunc(start x (1 - value/100)), in doubles as there
+ * (calculateScaleUpLimitWithScalingRules, calculateScaleDownLimitWithBehaviors). v: 1 was exact.
+ */
+static __int128 apply_percent(const struct as_decide_input *input, bool up, int64_t start,
+                              int32_t percent)
+{
+    if (input->version < 2) {
+        __int128 scaled = (__int128)start * (up ? 100 + (int64_t)percent : 100 - (int64_t)percent);
+        return scaled / 100 + (up && scaled % 100 > 0);
+    }
+    double part = (double)percent / 100;
+    double size = (double)start * (up ? 1 + part : 1 - part);
+    return (__int128)(up ? ceil(size) : size);
+}
+
+/* The distance that one policy allows. Saturating the size does not shorten a wanted distance,
+ * which never leads beyond 0 or the largest size. */
+static int32_t compute_allowance(const struct as_decide_input *input, enum as_direction direction,
+                                 const struct as_policy *policy, const struct period *period)
+{
+    bool up = direction == AS_DIRECTION_UP;
+    int64_t start = input->replicas - period->up + period->down; /* as the period began */
+    __int128 size;
+
+    if (policy->type == AS_POLICY_PODS)
+        size = up ? start + policy->value : start - policy->value;
+    else
+        size = apply_percent(input, up, start, policy->value);
+    __int128 distance = up ? size - input->replicas : input->replicas - size;
+    return as_decide_saturate(distance);
+}
+
+static void add_event(struct period *period, int64_t change, int sign)
+{
+    if (change > 0)
+        period->up += sign * change;
+    else
+        period->down -= sign * change;
+}
+
+static void fill_period(const struct as_decide_input *input, enum as_direction direction,
+                        const struct as_policy *policy, struct period *period)
+{
+    *period = (struct period){.first = input->event_count};
+    while (period->first > 0 &&
+           as_decide_get_age(input->now, input->events[period->first - 1].at) < policy->period_us)
+        add_event(period, input->events[--period->first].change, 1);
+    period->allowance = compute_allowance(input, direction, policy, period);
+}
+
+/* Drops the events that are as old as the period or older at time `at`. */
+static void advance_period(const struct as_decide_input *input, enum as_direction direction,
+                           const struct as_policy *policy, struct period *period, int64_t at)
+{
+    size_t before = period->first;
+
+    while (period->first < input->event_count &&
+           as_time_add(input->events[period->first].at.us, policy->period_us) <= at)
+        add_event(period, input->events[period->first++].change, -1);
+    if (period->first != before)
+        period->allowance = compute_allowance(input, direction, policy, period);
+}
+
+static int32_t select_allowance(const struct as_scaling_rules *rules, const struct period *periods)
+{
+    int32_t chosen = 0;
+
+    if (rules->select == AS_SELECT_DISABLED)
+        return 0;
+    for (size_t i = 0; i < rules->policy_count; i++) {
+        bool better = rules->select == AS_SELECT_MAX ? periods[i].allowance > chosen
+                                                     : periods[i].allowance < chosen;
+        if (i == 0 || better)
+            chosen = periods[i].allowance;
+    }
+    return chosen;
+}
+
+static void fill_periods(const struct as_decide_input *input, enum as_direction direction,
+                         struct period periods[AS_POLICIES_MAX])
+{
+    const struct as_scaling_rules *rules = get_rules(input, direction);
+
+    for (size_t i = 0; i < rules->policy_count; i++)
+        fill_period(input, direction, &rules->policies[i], &periods[i]);
+}
+
+/* The distance that the policies allow now. */
+static int32_t decide_get_allowance(const struct as_decide_input *input,
+                                    enum as_direction direction)
+{
+    struct period periods[AS_POLICIES_MAX];
+
+    fill_periods(input, direction, periods);
+    return select_allowance(get_rules(input, direction), periods);
+}
+
+/* When the next event leaves one of the periods; INT64_MAX: never. */
+static int64_t find_next_leave(const struct as_decide_input *input,
+                               const struct as_scaling_rules *rules, const struct period *periods)
+{
+    int64_t next = INT64_MAX;
+
+    for (size_t i = 0; i < rules->policy_count; i++) {
+        if (periods[i].first == input->event_count)
+            continue;
+        int64_t leave =
+            as_time_add(input->events[periods[i].first].at.us, rules->policies[i].period_us);
+        next = leave < next ? leave : next;
+    }
+    return next;
+}
+
+/* The first time when the policies allow less than `level`, or, from `release` on, more. */
+static int64_t find_other_allowance(const struct as_decide_input *input, const struct as_move *move,
+                                    int32_t level, int64_t release)
+{
+    const struct as_scaling_rules *rules = get_rules(input, move->direction);
+    struct period periods[AS_POLICIES_MAX];
+    int64_t at = input->now.us;
+
+    if (rules->select == AS_SELECT_DISABLED)
+        return INT64_MAX;
+    fill_periods(input, move->direction, periods);
+    for (;;) {
+        int32_t allowance = select_allowance(rules, periods);
+        int64_t next = find_next_leave(input, rules, periods);
+        if (allowance < level)
+            return at;
+        if (allowance > level && release < next) /* the allowance stays until `next` */
+            return release > at ? release : at;
+        if (next == INT64_MAX)
+            return INT64_MAX;
+        at = next;
+        for (size_t i = 0; i < rules->policy_count; i++)
+            advance_period(input, move->direction, &rules->policies[i], &periods[i], at);
+    }
+}
+
+/* When windows and periods first change the size or the reason; INT64_MAX: never. * The distance
+ * that windows allow only grows with time; what policies allow may also shrink. The size is now at
+ * distance `level`. (A size that stays at or beyond its bound has distance 1, which stands for all
+ * above: only a fall to 0 would change the reason.) The size changes when the policies allow less,
+ * or when both windows and policies allow more, unless the bound stops it. */
+static int64_t decide_find_relief(const struct as_decide_input *input, const struct as_move *move)
+{
+    int32_t stable = decide_stabilize(input, move);
+    int32_t allowance = decide_get_allowance(input, move->direction);
+    int64_t top = move->bound > 1 ? move->bound : 1;
+    int32_t level = stable < allowance ? stable : allowance;
+
+    if (stable == 0) /* the reason is `stabilized`: any other reason is a new answer */
+        return find_release(input, move, 0);
+    if (level >= top || level == move->wanted)
+        return find_other_allowance(input, move, level < top ? level : (int32_t)top, INT64_MAX);
+    return find_other_allowance(input, move, level, find_release(input, move, level));
+}
 
 struct run {
     const struct as_decide_input *input;
@@ -75,7 +432,7 @@ static void hold(struct run *run, enum as_reason why)
 /* Whether the size must not be changed to this one; then the reason is its holder's. */
 static bool is_held(struct run *run, int32_t size)
 {
-    if (!as_decide_is_forbidden(run->input, get_direction(run, size), &run->decision->held_by))
+    if (!decide_is_forbidden(run->input, get_direction(run, size), &run->decision->held_by))
         return false;
     hold(run, as_holder_get_reason(run->decision->held_by.by));
     return true;
@@ -157,7 +514,7 @@ static struct tally count_proposals(const struct run *run)
     for (size_t i = 0; i < run->input->proposal_count; i++) {
         const struct as_proposal_result *result = &run->results[i];
         tally.is_missing |= result->is_missing;
-        if (result->has_size && as_decide_is_set_aside(result)) {
+        if (result->has_size && decide_is_set_aside(result)) {
             const int32_t limit =
                 result->desired < run->input->replicas ? result->desired : run->input->replicas;
             tally.floor = limit > tally.floor ? limit : tally.floor;
@@ -234,7 +591,7 @@ static void gate_stabilize(struct run *run)
 {
     if (run->move.direction == AS_DIRECTION_NONE || !run->input->config.has_behavior)
         return;
-    int32_t distance = as_decide_stabilize(run->input, &run->move);
+    int32_t distance = decide_stabilize(run->input, &run->move);
     if (distance >= get_distance(run))
         return;
     cut(run, distance, AS_LIMIT_STABILIZATION, AS_REASON_STABILIZED);
@@ -246,7 +603,7 @@ static void gate_policies(struct run *run)
 {
     if (get_direction(run, run->size) == AS_DIRECTION_NONE || !run->input->config.has_behavior)
         return;
-    int32_t distance = as_decide_get_allowance(run->input, run->move.direction);
+    int32_t distance = decide_get_allowance(run->input, run->move.direction);
     if (distance >= get_distance(run))
         return;
     cut(run, distance, AS_LIMIT_POLICY, AS_REASON_RATE_LIMITED);
@@ -397,8 +754,7 @@ static enum as_approval_use use_approval(struct run *run, struct run *other, boo
     const enum as_direction direction = other->move.direction;
     const struct as_approval_terms *terms = &other->winner->approval;
     int32_t distance = get_distance(other);
-    enum as_approval_use use =
-        as_decide_use_approval(run->input, other->winner, direction, &distance);
+    enum as_approval_use use = decide_use_approval(run->input, other->winner, direction, &distance);
 
     if (use == AS_APPROVAL_ASKS && *is_awaited)
         use = AS_APPROVAL_AWAITED;
@@ -411,7 +767,7 @@ static enum as_approval_use use_approval(struct run *run, struct run *other, boo
         other->size = run->input->replicas + (direction == AS_DIRECTION_UP ? distance : -distance);
     else if (terms->is_asked && terms->until.set && terms->until.at.us < run->answered_at)
         run->answered_at = terms->until.at.us;
-    as_decide_note_use(run->input, run->results, other->winner, use);
+    decide_note_use(run->input, run->results, other->winner, use);
     return use;
 }
 
@@ -421,10 +777,10 @@ static bool gate_approval(struct run *run)
     const int32_t replicas = run->input->replicas, wanted = run->size;
     struct as_decision scratch = {.limited_by = run->decision->limited_by};
     struct run other = *run;
-    bool is_awaited = as_decide_is_awaited(run->input), is_open = false, is_aside = false;
+    bool is_awaited = decide_is_awaited(run->input), is_open = false, is_aside = false;
 
     while (other.winner && other.size != replicas &&
-           !as_decide_is_free(other.winner, other.move.direction, get_distance(&other))) {
+           !decide_is_free(other.winner, other.move.direction, get_distance(&other))) {
         const enum as_approval_use use = use_approval(run, &other, &is_awaited);
         if (use == AS_APPROVAL_USED)
             break;
@@ -478,7 +834,7 @@ static void find_next_evaluation(struct run *run)
     int64_t next = run->is_locked ? run->locked_until : run->answered_at;
 
     if (run->input->config.has_behavior && (run->is_locked || by_behavior)) {
-        int64_t relief = as_decide_find_relief(run->input, &run->move);
+        int64_t relief = decide_find_relief(run->input, &run->move);
         next = relief < next ? relief : next;
     }
     if (next != INT64_MAX)

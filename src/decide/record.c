@@ -1,7 +1,94 @@
 /*
- * The words of the action log's records.
+ * The words of the action log's records: of their kinds, and of what orders, approvals, notices,
+ * incidents and effects say.
  */
 #include <alertscaler/decide/record.h>
+
+#include <stddef.h>
+
+#include <alertscaler/base/attr.h>
+#include <alertscaler/decide/approval.h>
+#include <alertscaler/decide/notice.h>
+#include <alertscaler/decide/order.h>
+
+const char *as_approval_answer_get_word(enum as_approval_answer answer)
+{
+    static const char *const words[AS_APPROVAL_ANSWER_COUNT] = {
+        [AS_APPROVAL_WAITING] = "waiting", [AS_APPROVAL_APPROVED] = "approved",
+        [AS_APPROVAL_DENIED] = "denied",   [AS_APPROVAL_EXPIRED] = "expired",
+        [AS_APPROVAL_VOID] = "void",
+    };
+    return words[answer];
+}
+
+const char *as_approval_use_get_word(enum as_approval_use use)
+{
+    static const char *const words[AS_APPROVAL_USE_COUNT] = {
+        [AS_APPROVAL_FREE] = NULL,         [AS_APPROVAL_ASKS] = "asks",
+        [AS_APPROVAL_AWAITED] = "awaited", [AS_APPROVAL_REFUSED] = "refused",
+        [AS_APPROVAL_USED] = "used",
+    };
+    return words[use];
+}
+
+const char *as_approval_event_get_word(enum as_approval_event event)
+{
+    static const char *const words[AS_APPROVAL_EVENT_COUNT] = {
+        [AS_APPROVAL_ON_ASKED] = "asked",       [AS_APPROVAL_ON_APPROVED] = "approved",
+        [AS_APPROVAL_ON_DENIED] = "denied",     [AS_APPROVAL_ON_EXPIRED] = "expired",
+        [AS_APPROVAL_ON_VOID] = "void",         [AS_APPROVAL_ON_USED] = "used",
+        [AS_APPROVAL_ON_RETURNED] = "returned",
+    };
+    return words[event];
+}
+
+const struct as_notice_row *as_notice_kind_get_row(enum as_notice_kind kind)
+{
+#define ROW(enumerator, ...) [enumerator] = {__VA_ARGS__},
+    static const struct as_notice_row rows[AS_NOTICE_KIND_COUNT] = {
+        AS_NOTICES(ROW)[AS_NOTICE_TEST] = {"test", "AlertscalerTest", "A sample, sent by hand.",
+                                           false}};
+    return &rows[kind];
+}
+
+const char *as_notice_phase_get_word(enum as_notice_phase phase)
+{
+    static const char *const words[AS_NOTICE_PHASE_COUNT] = {
+        [AS_NOTICE_EVENT] = "event", [AS_NOTICE_BEGIN] = "begin", [AS_NOTICE_END] = "end"};
+    return words[phase];
+}
+
+const char *as_notice_loss_get_word(enum as_notice_loss loss)
+{
+    static const char *const words[AS_NOTICE_LOSS_COUNT] = {[AS_NOTICE_OVERFLOW] = "overflow",
+                                                            [AS_NOTICE_TOO_OLD] = "too_old",
+                                                            [AS_NOTICE_REMOVED] = "removed",
+                                                            [AS_NOTICE_UNREADABLE] = "unreadable"};
+    return words[loss];
+}
+
+const char *as_order_kind_get_word(enum as_order_kind kind)
+{
+    static const char *const words[AS_ORDER_KIND_COUNT] = {
+        [AS_ORDER_PAUSE] = "pause", [AS_ORDER_RESUME] = "resume", [AS_ORDER_SCALE] = "scale",
+        [AS_ORDER_FLOOR] = "floor", [AS_ORDER_UNLOCK] = "unlock", [AS_ORDER_APPROVE] = "approve",
+        [AS_ORDER_DENY] = "deny",
+    };
+    return words[kind];
+}
+
+const char *as_order_outcome_get_word(enum as_order_outcome outcome)
+{
+    static const char *const words[AS_ORDER_OUTCOME_COUNT] = {
+        [AS_ORDER_DONE] = "done",
+        [AS_ORDER_UNKNOWN_TARGET] = "unknown_target",
+        [AS_ORDER_OUT_OF_BOUNDS] = "out_of_bounds",
+        [AS_ORDER_NOTHING_TO_DO] = "nothing_to_do",
+        [AS_ORDER_REFUSED] = "refused",
+        [AS_ORDER_UNKNOWN_REQUEST] = "unknown_request",
+    };
+    return words[outcome];
+}
 
 const char *as_incident_event_get_word(enum as_incident_event event)
 {

@@ -148,23 +148,23 @@ static void print_chart(const struct api_request *request, const struct as_targe
     for (size_t i = 0; i < AS_ARRAY_SIZE(sizes); i++) {
         as_buf_printf(out, "<div class=\"%s\">", sizes[i].class);
         as_chart_print_svg(
-            &(struct as_chart){
-                .title = "Size over the last day",
-                .unit = as_target_print_measure(target->id, as_sized_get_unit(target->ref), measure),
-                .width = sizes[i].width,
-                .is_part = true,
-                .from = from.us,
-                .to = now.us,
-                .after = &known.line,
-                .min = target->config ? target->config->bounds.min : 0,
-                .max = target->config ? target->config->bounds.max : 0,
-                .bounds = has_schedules ? &bounds : NULL,
-                .bands = known.alerts,
-                .band_count = known.alert_count,
-                .locks = known.locks,
-                .lock_count = known.lock_count,
-                .marks = known.marks,
-                .mark_count = known.mark_count},
+            &(struct as_chart){.title = "Size over the last day",
+                               .unit = as_target_print_measure(
+                                   target->id, as_sized_get_unit(target->ref), measure),
+                               .width = sizes[i].width,
+                               .is_part = true,
+                               .from = from.us,
+                               .to = now.us,
+                               .after = &known.line,
+                               .min = target->config ? target->config->bounds.min : 0,
+                               .max = target->config ? target->config->bounds.max : 0,
+                               .bounds = has_schedules ? &bounds : NULL,
+                               .bands = known.alerts,
+                               .band_count = known.alert_count,
+                               .locks = known.locks,
+                               .lock_count = known.lock_count,
+                               .marks = known.marks,
+                               .mark_count = known.mark_count},
             out);
         as_buf_append_str(out, "</div>\n");
     }
