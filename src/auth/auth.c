@@ -36,7 +36,6 @@
 
 #include "auth_limit.h"
 #include "auth_signature.h"
-#include "auth_trust.h"
 #include "session.h"
 
 struct auth_login { /* how a login is answered */

@@ -1,7 +1,7 @@
 /*
  * Trusted tokens: their number and time are limited, and trust ends as soon as a token is wrong.
  */
-#include "auth/auth_trust.h"
+#include "auth/auth_limit.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
