@@ -19,11 +19,6 @@ struct canonical_url { /* parts of a URL; not NUL-terminated */
 };
 
 void canonical_split(const char *url, struct canonical_url *parts_out);
-const char *canonical_host(struct as_talk *talk); /* of the request; memory of the talk */
-
-/* name=value pairs in ascending order (bytes), with & between them; the = is always written. */
-void canonical_append_query(struct as_buf *buf, struct as_talk *talk,
-                            const struct canonical_url *parts);
 
 struct canonical_header {
     const char *name;  /* in lower case */
@@ -35,8 +30,6 @@ size_t canonical_headers(struct as_talk *talk,
 
 void canonical_sha256(const void *data, size_t size, char hex_out[CANONICAL_SHA_HEX]);
 /* HMAC-SHA256; key_size may be 0. */
-void canonical_hmac(const void *key, size_t key_size, const void *data, size_t size,
-                    unsigned char digest_out[32]);
 void canonical_hmac_hex(const void *key, size_t key_size, const char *text,
                         char hex_out[CANONICAL_SHA_HEX]);
 
