@@ -9,17 +9,102 @@
  * Protected and standby instances are part of the size, and never chosen for removal. So are
  * instances that somebody else created and attached: removed from the group, they would keep
  * running.
+ *
+ * Not here: credentials (credentials_alibaba.h).
  */
-#include "providers.h"
-
+#include <jansson.h>
 #include <string.h>
 
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cloud/talk.h>
 
-#include "alibaba_errors.h"
 #include "canonical.h"
 #include "credentials_alibaba.h"
 #include "provider_answer.h"
+#include "providers.h"
+
+/* Answers, and the meaning of errors:
+ * https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/common-error-codes */
+
+/* Codes of answers and of activities, as globs; the first match counts. */
+static const struct answer_word codes[] = {
+    {"Throttling*", AS_TALK_THROTTLED},
+    {"ServiceUnavailable*", AS_TALK_RETRY},
+    {"InternalError*", AS_TALK_RETRY},
+    {"SignatureNonceUsed", AS_TALK_RETRY}, /* the next request has another nonce */
+    {"ScalingActivityInProgress*", AS_TALK_BUSY},
+    {"IncorrectScalingGroupStatus*", AS_TALK_BUSY},
+    {"*NoStock*", AS_TALK_CAPACITY},
+    {"*NotOnSale*", AS_TALK_CAPACITY},
+    {"*OutOfStock*", AS_TALK_CAPACITY},
+    {"*Quota*", AS_TALK_CAPACITY},
+    {"*IpNotEnough*", AS_TALK_CAPACITY},
+    {"*LackResource*", AS_TALK_CAPACITY},
+    {"*NotEnoughBalance*", AS_TALK_CAPACITY},
+    {"*InsufficientBalance*", AS_TALK_CAPACITY},
+    {"InvalidSecurityToken*", AS_TALK_UNAUTHORIZED},
+    {"InvalidAccessKeyId*", AS_TALK_UNAUTHORIZED},
+    {"SignatureDoesNotMatch", AS_TALK_UNAUTHORIZED},
+    {"IncompleteSignature", AS_TALK_UNAUTHORIZED},
+    {"Forbidden*", AS_TALK_PERMISSION},
+    {"NoPermission*", AS_TALK_PERMISSION},
+    {"InvalidScalingGroupId.NotFound", AS_TALK_GONE},
+    {"IncorrectCapacity*", AS_TALK_CONFIGURATION},
+    {"Invalid*", AS_TALK_CONFIGURATION},
+    {"Missing*", AS_TALK_CONFIGURATION},
+    {NULL, 0},
+};
+
+/* The class of an error by its code (of an answer or of an activity); `fallback` for unknown
+ * codes. */
+static enum as_talk_fault alibaba_judge(const char *code, enum as_talk_fault fallback)
+{
+    return answer_judge(codes, code, fallback);
+}
+
+/* "Limit:10,Remain:0,Window:1000,TimeLeft:320": milliseconds; 0 if absent. */
+static int64_t find_time_left(const struct as_talk *talk)
+{
+    static const char name[] = "TimeLeft:";
+    const char *field = as_http_response_find(talk->answer, "x-ratelimit-user-api");
+    const char *at = strstr(field, name);
+    int64_t ms = 0;
+    if (!at)
+        return 0;
+    at += strlen(name);
+    return as_number_parse_i64(at, strspn(at, "0123456789"), &ms) == 0 && ms < 3600 * 1000
+               ? ms * AS_US_PER_MS
+               : 0;
+}
+
+/* {"RequestId": ..., "Code": "IncorrectCapacity.MaxSize", "Message": ...} */
+static bool alibaba_is_good(struct as_talk *talk)
+{
+    if (as_talk_is_good(talk))
+        return true;
+    const json_t *error = talk->http_status ? answer_peek_json(talk) : NULL;
+    const char *code = answer_text(error, "Code");
+    as_talk_take_request_id(talk, answer_text(error, "RequestId"));
+    if (!*code)
+        return false;
+    as_talk_fail(talk, alibaba_judge(code, talk->fault), "%s: %s: %s", talk->request.operation,
+                 code, answer_text(error, "Message"));
+    if (talk->fault == AS_TALK_THROTTLED && talk->retry_after_us <= 0)
+        talk->retry_after_us = find_time_left(talk);
+    return false;
+}
+
+/* The document of a good answer; NULL after failing the talk with the error's class and words. */
+static const json_t *alibaba_take_answer(struct as_talk *talk)
+{
+    const json_t *document = alibaba_is_good(talk) ? answer_json(talk) : NULL;
+    as_talk_take_request_id(talk, answer_text(document, "RequestId"));
+    return document;
+}
+
+/* The group */
 
 #define API_VERSION   "2022-02-22"
 #define PAGE_SIZE     100 /* instances */
@@ -34,16 +119,16 @@ struct state {
     size_t left; /* instances of a removal, not yet asked for */
 };
 
-static struct state *get_state(struct as_talk *talk)
+static struct state *alibaba_get_state(struct as_talk *talk)
 {
     return as_group_get(talk)->state;
 }
 
 /* ---- requests ---- */
 
-static void ask(struct as_talk *talk, const char *action, const char *query)
+static void alibaba_ask(struct as_talk *talk, const char *action, const char *query)
 {
-    as_talk_ask(talk, "POST", "%s/?%s", get_state(talk)->endpoint, query);
+    as_talk_ask(talk, "POST", "%s/?%s", alibaba_get_state(talk)->endpoint, query);
     as_talk_header(talk, "x-acs-action: %s", action);
     as_talk_header(talk, "x-acs-version: " API_VERSION);
 }
@@ -57,8 +142,8 @@ static void ask_change(struct as_talk *talk, const char *action, const char *que
     char digest[CANONICAL_SHA_HEX];
     canonical_sha256(change, strlen(change), digest);
     const char *token = as_talk_print(talk, "%s-%.32s", group->idempotency, digest);
-    ask(talk, action,
-        as_talk_print(talk, "%s&ClientToken=%s", query, as_talk_escaped(talk, token)));
+    alibaba_ask(talk, action,
+                as_talk_print(talk, "%s&ClientToken=%s", query, as_talk_escaped(talk, token)));
 }
 
 /* ---- activities ---- */
@@ -97,14 +182,14 @@ static bool has_status(const json_t *activity, const char *status)
 }
 
 /* Completely or in part. */
-static bool has_failed(const json_t *activity)
+static bool alibaba_has_failed(const json_t *activity)
 {
     return has_status(activity, "Failed") || has_status(activity, "Warning") ||
            has_status(activity, "Rejected");
 }
 
 /* The last activity that failed tells why instances do not come. */
-static void hear_activities(struct as_talk *talk)
+static void alibaba_on_activities(struct as_talk *talk)
 {
     struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *document = alibaba_take_answer(talk), *last = NULL;
@@ -112,8 +197,8 @@ static void hear_activities(struct as_talk *talk)
         return;
     for (size_t i = 0; i < answer_count(document, "ScalingActivities"); i++) {
         const json_t *activity = answer_at(document, "ScalingActivities", i);
-        if (has_failed(activity) && (!last || strcmp(answer_text(activity, "StartTime"),
-                                                     answer_text(last, "StartTime")) > 0))
+        if (alibaba_has_failed(activity) && (!last || strcmp(answer_text(activity, "StartTime"),
+                                                             answer_text(last, "StartTime")) > 0))
             last = activity;
     }
     if (last) {
@@ -125,11 +210,11 @@ static void hear_activities(struct as_talk *talk)
 
 static void ask_for_activities(struct as_talk *talk)
 {
-    const struct state *state = get_state(talk);
-    ask(talk, "DescribeScalingActivities",
-        as_talk_print(talk, "RegionId=%s&ScalingGroupId=%s&PageNumber=1&PageSize=10", state->region,
-                      state->id));
-    as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
+    const struct state *state = alibaba_get_state(talk);
+    alibaba_ask(talk, "DescribeScalingActivities",
+                as_talk_print(talk, "RegionId=%s&ScalingGroupId=%s&PageNumber=1&PageSize=10",
+                              state->region, state->id));
+    as_talk_send_question(talk, "describe_scaling_activities", alibaba_on_activities);
 }
 
 /* The activity that was asked for by name; NULL after failing the talk. */
@@ -152,19 +237,19 @@ static void fail_activity(struct as_talk *talk, const json_t *activity)
 
 static void ask_for_activity(struct as_talk *talk, const char *id, as_talk_hear_fn *hear)
 {
-    ask(talk, "DescribeScalingActivities",
-        as_talk_print(talk, "RegionId=%s&ScalingActivityIds.1=%s", get_state(talk)->region,
-                      as_talk_escaped(talk, id)));
+    alibaba_ask(talk, "DescribeScalingActivities",
+                as_talk_print(talk, "RegionId=%s&ScalingActivityIds.1=%s",
+                              alibaba_get_state(talk)->region, as_talk_escaped(talk, id)));
     as_talk_send_question(talk, "describe_scaling_activity", hear);
 }
 
-static void hear_operation(struct as_talk *talk)
+static void alibaba_on_operation(struct as_talk *talk)
 {
     const json_t *activity = take_activity(talk);
     if (!activity)
         return;
     as_group_get(talk)->is_done = !has_status(activity, "InProgress");
-    if (has_failed(activity))
+    if (alibaba_has_failed(activity))
         fail_activity(talk, activity);
     else
         as_talk_end(talk);
@@ -179,7 +264,7 @@ static const char *take_started(struct as_talk *talk, const json_t *document)
     return *id ? as_talk_print(talk, "%s", id) : NULL;
 }
 
-static void hear_scaled(struct as_talk *talk)
+static void alibaba_on_scaled(struct as_talk *talk)
 {
     const json_t *document = alibaba_take_answer(talk);
     if (!document)
@@ -194,11 +279,11 @@ static void set_total(struct as_talk *talk)
                as_talk_print(talk,
                              "ScalingGroupId=%s&AdjustmentType=TotalCapacity&AdjustmentValue=%d"
                              "&SyncActivity=true",
-                             get_state(talk)->id, as_group_get(talk)->to));
-    as_talk_send(talk, "scale_with_adjustment", hear_scaled);
+                             alibaba_get_state(talk)->id, as_group_get(talk)->to));
+    as_talk_send(talk, "scale_with_adjustment", alibaba_on_scaled);
 }
 
-static void grow(struct as_talk *talk)
+static void alibaba_grow(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
     const struct as_group_view *view = &group->view;
@@ -216,7 +301,7 @@ static void grow(struct as_talk *talk)
         set_total(talk);
 }
 
-static void take_back(struct as_talk *talk)
+static void alibaba_take_back(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
     const int32_t coming = as_group_count_coming(&group->view);
@@ -235,7 +320,7 @@ static void take_back(struct as_talk *talk)
 
 static void remove_next(struct as_talk *talk);
 
-static void hear_removal(struct as_talk *talk);
+static void alibaba_on_removal(struct as_talk *talk);
 
 static int64_t get_pause(const struct as_talk *talk)
 {
@@ -244,31 +329,31 @@ static int64_t get_pause(const struct as_talk *talk)
 
 static void look_at_removal(struct as_talk *talk)
 {
-    ask_for_activity(talk, as_group_get(talk)->started, hear_removal);
+    ask_for_activity(talk, as_group_get(talk)->started, alibaba_on_removal);
 }
 
-static void hear_removal(struct as_talk *talk)
+static void alibaba_on_removal(struct as_talk *talk)
 {
     const json_t *activity = take_activity(talk);
     if (!activity)
         return;
     if (has_status(activity, "InProgress"))
         as_talk_wait(talk, get_pause(talk), look_at_removal);
-    else if (has_failed(activity) && !has_status(activity, "Warning"))
+    else if (alibaba_has_failed(activity) && !has_status(activity, "Warning"))
         fail_activity(talk, activity);
     else
         remove_next(talk); /* instances that no longer existed make it a warning */
 }
 
 /* Only one activity at a time: asks for the next instances when it has ended. */
-static void hear_removed(struct as_talk *talk)
+static void alibaba_on_removed(struct as_talk *talk)
 {
     const json_t *document = alibaba_take_answer(talk);
     if (!document)
         return;
     as_group_get(talk)->started = take_started(talk, document);
     as_group_get(talk)->has_begun = true;
-    if (get_state(talk)->left == 0 || !as_group_get(talk)->started)
+    if (alibaba_get_state(talk)->left == 0 || !as_group_get(talk)->started)
         remove_next(talk);
     else
         as_talk_wait(talk, get_pause(talk), look_at_removal);
@@ -277,7 +362,7 @@ static void hear_removed(struct as_talk *talk)
 static void remove_next(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
-    struct state *state = get_state(talk);
+    struct state *state = alibaba_get_state(talk);
     AS_CLEANUP(as_buf_deinit) struct as_buf query = AS_BUF_INIT(AS_TALK_BODY_MAX);
     if (state->left == 0) {
         as_talk_end(talk);
@@ -290,15 +375,15 @@ static void remove_next(struct as_talk *talk)
     as_buf_append_str(
         &query, "&DecreaseDesiredCapacity=true&RemovePolicy=release&IgnoreInvalidInstance=true");
     ask_change(talk, "RemoveInstances", query.data);
-    as_talk_send(talk, "remove_instances", hear_removed);
+    as_talk_send(talk, "remove_instances", alibaba_on_removed);
 }
 
-static void remove_instances(struct as_talk *talk)
+static void alibaba_remove_instances(struct as_talk *talk)
 {
     struct as_group_talk *group = as_group_get(talk);
     if (!as_group_keep_present(group))
         return;
-    get_state(talk)->left = group->instance_count;
+    alibaba_get_state(talk)->left = group->instance_count;
     remove_next(talk);
 }
 
@@ -315,7 +400,7 @@ static const struct {
 };
 
 /* False after failing the talk. */
-static bool add_instance(struct as_talk *talk, const json_t *member)
+static bool alibaba_add_instance(struct as_talk *talk, const json_t *member)
 {
     const char *lifecycle = answer_text(member, "LifecycleState");
     const char *made = answer_text(member, "CreationType");
@@ -353,21 +438,23 @@ static void end_reading(struct as_talk *talk)
 
 static void ask_for_instances(struct as_talk *talk);
 
-static void hear_instances(struct as_talk *talk)
+static void alibaba_on_instances(struct as_talk *talk)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
-        [AS_GROUP_READ] = end_reading,        [AS_GROUP_GROW] = grow,
-        [AS_GROUP_REMOVE] = remove_instances, [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_READ] = end_reading,
+        [AS_GROUP_GROW] = alibaba_grow,
+        [AS_GROUP_REMOVE] = alibaba_remove_instances,
+        [AS_GROUP_TAKE_BACK] = alibaba_take_back,
         [AS_GROUP_POLL] = as_talk_end,
     };
-    struct state *state = get_state(talk);
+    struct state *state = alibaba_get_state(talk);
     int32_t total;
     const json_t *document = alibaba_take_answer(talk);
     if (!document || !answer_take_size(talk, document, "TotalCount", &total))
         return;
     const size_t count = answer_count(document, "ScalingInstances");
     for (size_t i = 0; i < count; i++) {
-        if (!add_instance(talk, answer_at(document, "ScalingInstances", i)))
+        if (!alibaba_add_instance(talk, answer_at(document, "ScalingInstances", i)))
             return;
     }
     state->seen += count;
@@ -381,16 +468,16 @@ static void hear_instances(struct as_talk *talk)
 
 static void ask_for_instances(struct as_talk *talk)
 {
-    struct state *state = get_state(talk);
-    ask(talk, "DescribeScalingInstances",
-        as_talk_print(talk, "RegionId=%s&ScalingGroupId=%s&PageNumber=%d&PageSize=%d",
-                      state->region, state->id, ++state->page, PAGE_SIZE));
-    as_talk_send_question(talk, "describe_scaling_instances", hear_instances);
+    struct state *state = alibaba_get_state(talk);
+    alibaba_ask(talk, "DescribeScalingInstances",
+                as_talk_print(talk, "RegionId=%s&ScalingGroupId=%s&PageNumber=%d&PageSize=%d",
+                              state->region, state->id, ++state->page, PAGE_SIZE));
+    as_talk_send_question(talk, "describe_scaling_instances", alibaba_on_instances);
 }
 
 /* ---- the group ---- */
 
-static void add_suspended(struct as_group_view *view, const json_t *group)
+static void alibaba_add_suspended(struct as_group_view *view, const json_t *group)
 {
     if (strcmp(answer_text(group, "LifecycleState"), "Inactive") == 0)
         view->no_growth = view->no_removal = "the scaling group is disabled (Inactive)";
@@ -434,21 +521,21 @@ static bool take_size(struct as_talk *talk, const json_t *group)
     return true;
 }
 
-static bool is_wanted(struct as_talk *talk, const json_t *group)
+static bool alibaba_is_wanted(struct as_talk *talk, const json_t *group)
 {
     const char *wanted = as_target_ref_get(as_group_get(talk)->group, "name");
     return strcmp(answer_text(group, "ScalingGroupId"), wanted) == 0 ||
            strcmp(answer_text(group, "ScalingGroupName"), wanted) == 0;
 }
 
-static void hear_group(struct as_talk *talk)
+static void alibaba_on_group(struct as_talk *talk)
 {
     struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *document = alibaba_take_answer(talk), *group = NULL;
     if (!document)
         return;
     for (size_t i = 0; i < answer_count(document, "ScalingGroups") && !group; i++) {
-        if (is_wanted(talk, answer_at(document, "ScalingGroups", i)))
+        if (alibaba_is_wanted(talk, answer_at(document, "ScalingGroups", i)))
             group = answer_at(document, "ScalingGroups", i);
     }
     if (!answer_find(document, "ScalingGroups")) {
@@ -464,25 +551,26 @@ static void hear_group(struct as_talk *talk)
     view->min = answer_size(group, "MinSize", -1);
     view->max = answer_size(group, "MaxSize", -1);
     const char *id = answer_text(group, "ScalingGroupId");
-    get_state(talk)->id = as_talk_escaped(talk, id);
+    alibaba_get_state(talk)->id = as_talk_escaped(talk, id);
     if (!*id)
         (void)answer_misses(talk, "ScalingGroups.ScalingGroupId");
     if (!*id || !as_group_add_backing(as_group_get(talk), "alibaba/%s", id) ||
         !take_size(talk, group))
         return;
-    add_suspended(view, group);
+    alibaba_add_suspended(view, group);
     ask_for_instances(talk);
 }
 
-static void ask_for_group(struct as_talk *talk)
+static void alibaba_ask_for_group(struct as_talk *talk)
 {
     const char *name = as_target_ref_get(as_group_get(talk)->group, "name");
     const bool is_id = as_str_starts_with(name, "asg-");
-    ask(talk, "DescribeScalingGroups",
-        as_talk_print(talk, "RegionId=%s&%s=%s&PageNumber=1&PageSize=50", get_state(talk)->region,
-                      is_id ? "ScalingGroupIds.1" : "ScalingGroupNames.1",
-                      as_talk_escaped(talk, name)));
-    as_talk_send_question(talk, "describe_scaling_groups", hear_group);
+    alibaba_ask(talk, "DescribeScalingGroups",
+                as_talk_print(talk, "RegionId=%s&%s=%s&PageNumber=1&PageSize=50",
+                              alibaba_get_state(talk)->region,
+                              is_id ? "ScalingGroupIds.1" : "ScalingGroupNames.1",
+                              as_talk_escaped(talk, name)));
+    as_talk_send_question(talk, "describe_scaling_groups", alibaba_on_group);
 }
 
 /* Requests for these regions go to the address without a region; all other regions have their own:
@@ -504,7 +592,7 @@ static const char *make_endpoint(struct as_talk *talk, const char *region)
     return as_account_get_endpoint(talk, as_group_get(talk)->account, "endpoint", usual);
 }
 
-static void begin(struct as_group_talk *group)
+static void alibaba_begin(struct as_group_talk *group)
 {
     struct as_talk *talk = &group->talk;
     struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
@@ -520,9 +608,9 @@ static void begin(struct as_group_talk *group)
     state->region = region;
     state->endpoint = make_endpoint(talk, state->region);
     if (group->verb == AS_GROUP_POLL)
-        ask_for_activity(talk, group->operation, hear_operation);
+        ask_for_activity(talk, group->operation, alibaba_on_operation);
     else
-        ask_for_group(talk);
+        alibaba_ask_for_group(talk);
 }
 
 const struct as_group_provider provider_alibaba = {
@@ -543,5 +631,5 @@ const struct as_group_provider provider_alibaba = {
         },
     .credentials = alibaba_credentials,
     .sign = as_sign_acs,
-    .begin = begin,
+    .begin = alibaba_begin,
 };
