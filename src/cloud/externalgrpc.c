@@ -6,14 +6,180 @@
  * the size has been read, and every change begins by reading the size. Only the calls that sizes
  * need are used. Credentials come from http_config.
  */
-#include "providers.h"
-
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/protobuf.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
+#include <alertscaler/cloud/talk.h>
 
-#include "grpc.h"
+#include "providers.h"
+
+/* Unary calls of gRPC as requests of an operation:
+ * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ * One message is sent, one comes back, without compression. The result is in grpc-status, in the
+ * trailer or, without a message, in the head. Status codes:
+ * https://github.com/grpc/grpc/blob/master/doc/statuscodes.md */
+
+#define PREFIX_SIZE  5 /* before a message: whether it is compressed, and its size */
+#define TIMEOUT_MAX  INT64_C(99999999) /* in ms; eight digits */
+#define STATUS_COUNT AS_ARRAY_SIZE(statuses)
+
+static const struct {
+    const char *name;
+    enum as_talk_fault fault;
+    bool is_ambiguous; /* a change may have been made in spite of the error */
+} statuses[] = {
+    {"OK", AS_TALK_OK, false},
+    {"CANCELLED", AS_TALK_RETRY, true},
+    {"UNKNOWN", AS_TALK_RETRY, true}, /* the status of errors without a status of their own */
+    {"INVALID_ARGUMENT", AS_TALK_CONFIGURATION, false},
+    {"DEADLINE_EXCEEDED", AS_TALK_TIMEOUT, true},
+    {"NOT_FOUND", AS_TALK_GONE, false},
+    {"ALREADY_EXISTS", AS_TALK_BUSY, false},
+    {"PERMISSION_DENIED", AS_TALK_PERMISSION, false},
+    {"RESOURCE_EXHAUSTED", AS_TALK_THROTTLED, false},
+    {"FAILED_PRECONDITION", AS_TALK_CONFIGURATION, false},
+    {"ABORTED", AS_TALK_BUSY, false},
+    {"OUT_OF_RANGE", AS_TALK_CONFIGURATION, false},
+    {"UNIMPLEMENTED", AS_TALK_CONFIGURATION, false},
+    {"INTERNAL", AS_TALK_RETRY, true},
+    {"UNAVAILABLE", AS_TALK_RETRY, true},
+    {"DATA_LOSS", AS_TALK_RETRY, true},
+    {"UNAUTHENTICATED", AS_TALK_UNAUTHORIZED, false},
+};
+
+#define UNKNOWN 2
+
+/* Begins a request that calls `method` ("/package.Service/Method") at `base` (without a slash at
+ * its end), with the message. `timeout_us`: sent to the other side; 0: not sent. */
+static void grpc_ask(struct as_talk *talk, const char *base, const char *method,
+                     const struct as_buf *message, int64_t timeout_us)
+{
+    struct as_buf *body = &talk->request.body;
+    as_talk_ask(talk, "POST", "%s%s", base, method);
+    as_talk_header(talk, "Content-Type: application/grpc");
+    as_talk_header(talk, "TE: trailers");
+    if (timeout_us > 0) {
+        const int64_t ms = timeout_us / AS_US_PER_MS;
+        as_talk_header(talk, "grpc-timeout: %lldm",
+                       (long long)(ms < TIMEOUT_MAX ? ms : TIMEOUT_MAX));
+    }
+    talk->request.is_http2 = true;
+    as_buf_append_char(body, 0); /* not compressed */
+    for (int shift = 24; shift >= 0; shift -= 8)
+        as_buf_append_char(body, (char)(message->size >> shift & 0xff));
+    as_buf_append(body, message->data ? message->data : "", message->size);
+    body->failed = body->failed || message->failed;
+}
+
+/* ---- answers ---- */
+
+/* Decodes percent-encoded text; invalid sequences stay as they are. */
+static void decode_message(const char *text, char message_out[AS_TALK_MESSAGE_SIZE])
+{
+    size_t size = 0;
+    for (; *text && size + 1 < AS_TALK_MESSAGE_SIZE; text++) {
+        uint64_t byte = 0;
+        const bool is_encoded =
+            *text == '%' && as_number_parse_u64_hex(text + 1, strnlen(text + 1, 2), &byte) == 0 &&
+            text[2] && byte > 0;
+        message_out[size++] = is_encoded ? (char)byte : *text;
+        text += is_encoded ? 2 : 0;
+    }
+    message_out[size] = '\0';
+}
+
+static void fail_in_doubt(struct as_talk *talk, enum as_talk_fault fault, const char *why)
+{
+    as_talk_fail(talk, fault, "%s: %s", talk->request.operation, why);
+    talk->is_ambiguous = talk->request.is_change;
+}
+
+/* Fails the talk: the message in a good answer is invalid. */
+static void grpc_fail_message(struct as_talk *talk, const char *why)
+{
+    fail_in_doubt(talk, AS_TALK_CONFIGURATION, why);
+}
+
+/* Whether it is an answer of gRPC. False after failing the talk. */
+static bool is_grpc(struct as_talk *talk)
+{
+    const struct as_http_response *answer = talk->answer;
+    if (answer->outcome == AS_HTTP_ANSWERED && (answer->status == 404 || answer->status == 405)) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: HTTP %d: gRPC is not spoken at this address",
+                     talk->request.operation, answer->status);
+        return false;
+    }
+    if (!as_talk_is_good(talk))
+        return false;
+    if (strncasecmp(answer->content_type, "application/grpc", strlen("application/grpc")) == 0)
+        return true;
+    fail_in_doubt(talk, AS_TALK_CONFIGURATION,
+                  as_talk_print(talk, "this is not gRPC, but of the type %s",
+                                *answer->content_type ? answer->content_type : "(none)"));
+    return false;
+}
+
+/* Unknown statuses count as UNKNOWN, as the protocol says. */
+static size_t parse_status(const char *text)
+{
+    char *end;
+    const unsigned long status = strtoul(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !*end && status < STATUS_COUNT ? (size_t)status
+                                                                          : UNKNOWN;
+}
+
+/* Whether the call succeeded. False after failing the talk. */
+static bool grpc_check_status(struct as_talk *talk)
+{
+    char message[AS_TALK_MESSAGE_SIZE];
+    const char *text = as_http_response_find(talk->answer, "grpc-status");
+    if (!*text) {
+        fail_in_doubt(talk, AS_TALK_RETRY, "the answer was cut off: it has no grpc-status");
+        return false;
+    }
+    const size_t status = parse_status(text);
+    if (status == 0)
+        return true;
+    decode_message(as_http_response_find(talk->answer, "grpc-message"), message);
+    as_talk_fail(talk, statuses[status].fault, "%s: %s%s%s", talk->request.operation,
+                 statuses[status].name, *message ? ": " : "", message);
+    talk->is_ambiguous = talk->request.is_change && statuses[status].is_ambiguous;
+    return false;
+}
+
+/* The message of a good answer, to be read at once. False after failing the talk with the other
+ * side's words; ambiguous if a change may have been made. */
+static bool grpc_take_message(struct as_talk *talk, struct as_protobuf_reader *message_out)
+{
+    if (!is_grpc(talk) || !grpc_check_status(talk))
+        return false;
+    const struct as_http_response *answer = talk->answer;
+    const unsigned char *body = (const unsigned char *)answer->body;
+    size_t size = 0;
+    for (size_t i = 1; answer->body_size >= PREFIX_SIZE && i < PREFIX_SIZE; i++)
+        size = size << 8 | body[i];
+    if (answer->body_size < PREFIX_SIZE || size != answer->body_size - PREFIX_SIZE) {
+        grpc_fail_message(talk, "the answer is not one message");
+        return false;
+    }
+    if (body[0] != 0) {
+        grpc_fail_message(talk, "the answer is compressed, which was not asked for");
+        return false;
+    }
+    as_protobuf_reader_init(message_out, body + PREFIX_SIZE, size);
+    return true;
+}
+
+/* The driver */
 
 #define SERVICE "/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/"
 
@@ -34,7 +200,7 @@ struct found { /* as in a message; texts are memory of the talk */
 typedef bool read_field_fn(struct as_talk *talk, const struct as_protobuf_field *field,
                            struct found *found);
 
-static struct state *get_state(struct as_talk *talk)
+static struct state *externalgrpc_get_state(struct as_talk *talk)
 {
     return as_group_get(talk)->state;
 }
@@ -42,8 +208,8 @@ static struct state *get_state(struct as_talk *talk)
 /* ---- messages ---- */
 
 /* Unknown fields belong to another version, and are skipped. */
-static bool read_message(struct as_talk *talk, struct as_protobuf_reader *reader,
-                         read_field_fn *read_field, struct found *found)
+static bool externalgrpc_read_message(struct as_talk *talk, struct as_protobuf_reader *reader,
+                                      read_field_fn *read_field, struct found *found)
 {
     struct as_protobuf_field field;
     while (as_protobuf_next(reader, &field)) {
@@ -57,7 +223,8 @@ static bool read_inner(struct as_talk *talk, const struct as_protobuf_field *fie
                        read_field_fn *read_field, struct found *found)
 {
     struct as_protobuf_reader inner;
-    return as_protobuf_get_message(field, &inner) && read_message(talk, &inner, read_field, found);
+    return as_protobuf_get_message(field, &inner) &&
+           externalgrpc_read_message(talk, &inner, read_field, found);
 }
 
 static bool read_node_group(struct as_talk *talk, const struct as_protobuf_field *field,
@@ -81,8 +248,8 @@ static bool read_error(struct as_talk *talk, const struct as_protobuf_field *fie
     }
 }
 
-static bool read_status(struct as_talk *talk, const struct as_protobuf_field *field,
-                        struct found *found)
+static bool externalgrpc_read_status(struct as_talk *talk, const struct as_protobuf_field *field,
+                                     struct found *found)
 {
     switch (field->number) {
     case 1: return as_protobuf_get_int32(field, &found->state);
@@ -96,16 +263,17 @@ static bool read_instance(struct as_talk *talk, const struct as_protobuf_field *
 {
     switch (field->number) {
     case 1: return as_protobuf_get_text(field, &talk->arena, &found->id);
-    case 2: return read_inner(talk, field, read_status, found);
+    case 2: return read_inner(talk, field, externalgrpc_read_status, found);
     default: return true;
     }
 }
 
 /* ---- requests ---- */
 
-static void ask(struct as_talk *talk, const char *method, const struct as_buf *message)
+static void externalgrpc_ask(struct as_talk *talk, const char *method, const struct as_buf *message)
 {
-    grpc_ask(talk, get_state(talk)->base, method, message, as_group_get(talk)->account->timeout_us);
+    grpc_ask(talk, externalgrpc_get_state(talk)->base, method, message,
+             as_group_get(talk)->account->timeout_us);
 }
 
 /* A question whose message is the group's name, or empty. */
@@ -114,14 +282,14 @@ static void ask_about(struct as_talk *talk, const char *method, const char *id,
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TALK_BODY_MAX);
     as_protobuf_write_text(&message, 1, id);
-    ask(talk, method, &message);
+    externalgrpc_ask(talk, method, &message);
     as_talk_send_question(talk, operation, hear);
 }
 
 /* ---- reading ---- */
 
 /* False after failing the talk. */
-static bool add_instance(struct as_talk *talk, const struct found *found)
+static bool externalgrpc_add_instance(struct as_talk *talk, const struct found *found)
 {
     static const enum as_instance_state states[] = {
         AS_INSTANCE_RUNNING, /* "unspecified": the driver does not say */
@@ -148,7 +316,7 @@ static bool add_instance(struct as_talk *talk, const struct found *found)
 
 static void remove_present(struct as_talk *talk);
 
-static void hear_nodes(struct as_talk *talk)
+static void externalgrpc_on_nodes(struct as_talk *talk)
 {
     struct as_protobuf_reader message;
     struct as_protobuf_field field;
@@ -162,7 +330,7 @@ static void hear_nodes(struct as_talk *talk)
             grpc_fail_message(talk, malformed);
             return;
         }
-        if (!add_instance(talk, &found))
+        if (!externalgrpc_add_instance(talk, &found))
             return;
     }
     if (message.is_malformed)
@@ -173,7 +341,7 @@ static void hear_nodes(struct as_talk *talk)
         as_talk_end(talk);
 }
 
-static void hear_size(struct as_talk *talk)
+static void externalgrpc_on_size(struct as_talk *talk)
 {
     struct as_protobuf_reader message;
     struct as_protobuf_field field;
@@ -188,13 +356,14 @@ static void hear_size(struct as_talk *talk)
         return;
     }
     as_group_get(talk)->view.size = size;
-    ask_about(talk, SERVICE "NodeGroupNodes", get_state(talk)->id, "node_group_nodes", hear_nodes);
+    ask_about(talk, SERVICE "NodeGroupNodes", externalgrpc_get_state(talk)->id, "node_group_nodes",
+              externalgrpc_on_nodes);
 }
 
 /* Drivers know a group only by its id. Two drivers may serve one cloud: this is not seen. */
 static bool add_backing(struct as_talk *talk)
 {
-    const struct state *state = get_state(talk);
+    const struct state *state = externalgrpc_get_state(talk);
     AS_CLEANUP(as_buf_deinit) struct as_buf driver = AS_BUF_INIT(AS_BACKING_NAME_SIZE);
     if (as_url_append_normal(state->base, &driver) && as_buf_check(&driver) == 0)
         return as_group_add_backing(as_group_get(talk), "externalgrpc/%.*s/%s", (int)driver.size,
@@ -202,11 +371,11 @@ static bool add_backing(struct as_talk *talk)
     return as_group_add_backing(as_group_get(talk), "externalgrpc/%s/%s", state->base, state->id);
 }
 
-static void hear_groups(struct as_talk *talk)
+static void externalgrpc_on_groups(struct as_talk *talk)
 {
     struct as_protobuf_reader message;
     struct as_protobuf_field field;
-    const char *id = get_state(talk)->id;
+    const char *id = externalgrpc_get_state(talk)->id;
     bool is_found = false;
     if (!grpc_take_message(talk, &message))
         return;
@@ -227,25 +396,26 @@ static void hear_groups(struct as_talk *talk)
     else if (!is_found)
         as_talk_fail(talk, AS_TALK_GONE, "the driver has no node group %s", id);
     else if (add_backing(talk))
-        ask_about(talk, SERVICE "NodeGroupTargetSize", id, "node_group_target_size", hear_size);
+        ask_about(talk, SERVICE "NodeGroupTargetSize", id, "node_group_target_size",
+                  externalgrpc_on_size);
 }
 
-static void hear_refreshed(struct as_talk *talk)
+static void externalgrpc_on_refreshed(struct as_talk *talk)
 {
     struct as_protobuf_reader message;
     if (grpc_take_message(talk, &message))
-        ask_about(talk, SERVICE "NodeGroups", "", "node_groups", hear_groups);
+        ask_about(talk, SERVICE "NodeGroups", "", "node_groups", externalgrpc_on_groups);
 }
 
 /* First tells the driver to refresh: drivers cache their cloud's answers. */
-static void read_group(struct as_talk *talk)
+static void externalgrpc_read_group(struct as_talk *talk)
 {
-    ask_about(talk, SERVICE "Refresh", "", "refresh", hear_refreshed);
+    ask_about(talk, SERVICE "Refresh", "", "refresh", externalgrpc_on_refreshed);
 }
 
 /* ---- changing ---- */
 
-static void hear_done(struct as_talk *talk)
+static void externalgrpc_on_done(struct as_talk *talk)
 {
     struct as_protobuf_reader message;
     if (grpc_take_message(talk, &message))
@@ -253,9 +423,9 @@ static void hear_done(struct as_talk *talk)
 }
 
 /* RESOURCE_EXHAUSTED in place of instances is a shortage of instances. */
-static void hear_grown(struct as_talk *talk)
+static void externalgrpc_on_grown(struct as_talk *talk)
 {
-    hear_done(talk);
+    externalgrpc_on_done(talk);
     if (talk->fault == AS_TALK_THROTTLED && talk->http_status == 200)
         talk->fault = AS_TALK_CAPACITY;
 }
@@ -265,20 +435,21 @@ static void change_size(struct as_talk *talk, const char *method, const char *op
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_TALK_BODY_MAX);
     as_protobuf_write_int32(&message, 1, as_group_get(talk)->to - as_group_get(talk)->from);
-    as_protobuf_write_text(&message, 2, get_state(talk)->id);
-    ask(talk, method, &message);
+    as_protobuf_write_text(&message, 2, externalgrpc_get_state(talk)->id);
+    externalgrpc_ask(talk, method, &message);
     as_talk_send(talk, operation, hear);
 }
 
-static void grow(struct as_talk *talk)
+static void externalgrpc_grow(struct as_talk *talk)
 {
-    change_size(talk, SERVICE "NodeGroupIncreaseSize", "node_group_increase_size", hear_grown);
+    change_size(talk, SERVICE "NodeGroupIncreaseSize", "node_group_increase_size",
+                externalgrpc_on_grown);
 }
 
-static void take_back(struct as_talk *talk)
+static void externalgrpc_take_back(struct as_talk *talk)
 {
     change_size(talk, SERVICE "NodeGroupDecreaseTargetSize", "node_group_decrease_target_size",
-                hear_done);
+                externalgrpc_on_done);
 }
 
 /* Drivers identify a node by its providerID or by its name. */
@@ -294,9 +465,9 @@ static void remove_instances(struct as_talk *talk)
         as_protobuf_write_text(&node, 2, name ? name : "");
         as_protobuf_write_message(&message, 1, &node);
     }
-    as_protobuf_write_text(&message, 2, get_state(talk)->id);
-    ask(talk, SERVICE "NodeGroupDeleteNodes", &message);
-    as_talk_send(talk, "node_group_delete_nodes", hear_done);
+    as_protobuf_write_text(&message, 2, externalgrpc_get_state(talk)->id);
+    externalgrpc_ask(talk, SERVICE "NodeGroupDeleteNodes", &message);
+    as_talk_send(talk, "node_group_delete_nodes", externalgrpc_on_done);
 }
 
 /* The group was read again, because draining took time. */
@@ -317,11 +488,13 @@ static void poll_nothing(struct as_talk *talk)
     as_talk_end(talk);
 }
 
-static void begin(struct as_group_talk *group)
+static void externalgrpc_begin(struct as_group_talk *group)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
-        [AS_GROUP_READ] = read_group,   [AS_GROUP_GROW] = grow,
-        [AS_GROUP_REMOVE] = read_group, [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_READ] = externalgrpc_read_group,
+        [AS_GROUP_GROW] = externalgrpc_grow,
+        [AS_GROUP_REMOVE] = externalgrpc_read_group,
+        [AS_GROUP_TAKE_BACK] = externalgrpc_take_back,
         [AS_GROUP_POLL] = poll_nothing,
     };
     struct as_talk *talk = &group->talk;
@@ -350,5 +523,5 @@ const struct as_group_provider provider_externalgrpc = {
                 (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
         },
     .is_relative = true,
-    .begin = begin,
+    .begin = externalgrpc_begin,
 };

@@ -1,5 +1,5 @@
 /*
- * externalgrpc.c and grpc.c: every call byte by byte, every answer and every status; answers that
+ * externalgrpc.c: every call byte by byte, every answer and every status; answers that
  * are cut off, of other types, or not gRPC at all.
  */
 #include "talker.h"
