@@ -1,20 +1,323 @@
 /*
- * Accounts: see the header. One search for credentials at a time; calls wait for it in a list.
+ * Accounts of providers: their credentials, and the operations with their APIs, carried out over
+ * the ports: requests, files, programs, time.
+ *
+ * Invariants: one search for credentials at a time; calls wait for it in a list. Every want of an
+ * operation is started from a separate turn of the loop, so that no callback comes from inside a
+ * call.
+ *
+ * Not here: what an operation wants (talk.h), the sources of credentials (provider_credentials.h).
  */
-#include "provider_account.h"
-
+#include <bsd/sys/queue.h>
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cloud/talk.h>
+#include <alertscaler/http/retry_after.h>
+#include <alertscaler/kube/env.h>
+#include <alertscaler/kube/kube_client.h>
+#include <alertscaler/monitoring/http_auth.h>
 
-#include "talk_call.h"
+#include "provider_account.h"
+
+struct talk_call;
+
+struct talk_call_callbacks {
+    /* Adds what its sender must add (a signature). False: the talk has been failed. */
+    bool (*authorize)(void *context, struct as_talk *talk);
+    /* The talk has ended with AS_TALK_UNAUTHORIZED at an answer. True: the owner will repeat the
+     * request with talk_call_repeat, and the talk hears the new answer in place of the old one. */
+    bool (*refused)(void *context, struct talk_call *call);
+    /* A request that is_timed was refused, and the other side's clock is known now: the owner
+     * begins the talk again. */
+    void (*mistimed)(void *context);
+    void (*ended)(void *context); /* once, in a later turn than start */
+    void *context;
+};
+
+struct talk_call { /* embedded in its owner; all private */
+    const struct as_access_env *env;
+    struct as_talk *talk;
+    struct talk_call_callbacks callbacks;
+    int64_t timeout_us; /* default of requests without a timeout */
+    const char *client; /* for metrics; valid as long as the call */
+    const struct as_http_tls *tls;
+    const char *proxy_url;
+    struct as_http_auth *auth;      /* sets tls, proxy_url and more headers; NULL: none */
+    struct as_kube_client *cluster; /* the API server for URLs that are paths; NULL: none */
+    struct as_flow flow;            /* borrowed, of its requests */
+    int64_t *skew_us;               /* how far the other side's clock is ahead; NULL: irrelevant */
+    struct as_kube_request *question;
+    struct as_http_call *transfer;
+    struct as_timer *timer;
+    struct as_process *process;
+    as_talk_hear_fn *hear; /* of the last request */
+    size_t plain_headers;  /* of the last request, before it was authorized */
+    bool is_repeated;      /* at most once; then a talk begun anew starts with it */
+};
+
+static void talk_call_repeat(struct talk_call *call);
+
+/* Calls: an operation over the ports */
+
+#define SKEW_MIN_US (2 * AS_US_PER_MIN) /* clouds accept five minutes and more */
+
+static void call_turn(void *context);
+
+static void call_later(struct talk_call *call, int64_t us)
+{
+    call->timer = call->env->loop->start_timer(call->env->loop, us, call_turn, call);
+}
+
+/* The time of the other side's clock. */
+static as_wall_time call_get_now(const struct talk_call *call)
+{
+    const as_wall_time now = call->env->clock->get_wall(call->env->clock);
+    return (as_wall_time){as_time_add(now.us, call->skew_us ? *call->skew_us : 0)};
+}
+
+/* ---- requests ---- */
+
+/* A signature contains the time. Whether a refusal may come from a wrong clock of ours: judged by
+ * the answer's own time, and only if this was not known before. Then the same request is signed
+ * once more, with the other side's time; the refused request was not carried out. A request for
+ * credentials is started anew. */
+static bool learns_time(struct talk_call *call, const struct as_http_response *response)
+{
+    as_wall_time theirs;
+    const struct as_talk_request *request = &call->talk->request;
+    if (!call->skew_us || call->cluster || call->is_repeated ||
+        (request->is_plain && !request->is_timed) || response->outcome != AS_HTTP_ANSWERED ||
+        response->status < 400 || response->status > 403 ||
+        as_http_date_parse(as_http_response_find(response, "Date"), &theirs) < 0)
+        return false;
+    const int64_t news = theirs.us - call_get_now(call).us;
+    if (news > -SKEW_MIN_US && news < SKEW_MIN_US)
+        return false;
+    *call->skew_us += news;
+    as_log(AS_LOG_WARN, "the clock of this machine is off, or the provider's",
+           AS_F("provider", call->client), AS_FI("seconds_behind", *call->skew_us / AS_US_PER_S));
+    return true;
+}
+
+static void call_answered(void *context, const struct as_http_response *response)
+{
+    struct talk_call *call = context;
+    struct as_talk *talk = call->talk;
+    call->transfer = NULL;
+    if (learns_time(call, response)) {
+        call->is_repeated = true;
+        if (talk->request.is_plain)
+            call->callbacks.mistimed(call->callbacks.context);
+        else
+            talk_call_repeat(call);
+        return;
+    }
+    as_talk_hear_answer(talk, call_get_now(call), response);
+    if (talk->want == AS_TALK_END && talk->fault == AS_TALK_UNAUTHORIZED && !call->is_repeated &&
+        call->callbacks.refused(call->callbacks.context, call)) {
+        call->is_repeated = true;
+        return;
+    }
+    call_later(call, 0);
+}
+
+static void cluster_answered(void *context, const struct as_http_response *response,
+                             unsigned attempts)
+{
+    struct talk_call *call = context;
+    call->question = NULL;
+    call->talk->sent += attempts;
+    call_answered(call, response);
+}
+
+static void ask_cluster(struct talk_call *call)
+{
+    static const char type[] = "Content-Type: ";
+    const struct as_talk_request *wanted = &call->talk->request;
+    struct as_kube_request_spec spec = {
+        .method = wanted->method,
+        .path = wanted->url,
+        .operation = wanted->operation,
+        .body = wanted->body.size > 0 ? wanted->body.data : NULL,
+        .body_size = wanted->body.size,
+        .max_response = AS_TALK_ANSWER_MAX,
+        .timeout_us = call->timeout_us,
+        .flow = call->flow,
+    };
+    for (size_t i = 0; i < wanted->header_count; i++) {
+        if (as_str_starts_with(wanted->headers[i], type))
+            spec.content_type = wanted->headers[i] + strlen(type);
+    }
+    call->question = as_kube_request_start(call->cluster, &spec, cluster_answered, call);
+}
+
+/* A change that must not be made now fails without a request. */
+static bool call_stops(struct talk_call *call)
+{
+    const enum as_permit permit = as_access_get_permit(call->env);
+    const char *rival = as_access_find_rival(call->env, call->flow.target);
+    if (permit > AS_PERMIT_FINISH)
+        as_talk_fail(call->talk, AS_TALK_STOPPED, "%s", as_permit_explain(permit));
+    else if (rival)
+        as_talk_fail(call->talk, AS_TALK_NOT_ALLOWED, AS_RIVAL_FORMAT, rival);
+    else
+        return false;
+    call_later(call, 0);
+    return true;
+}
+
+static void call_send(struct talk_call *call)
+{
+    struct as_talk *talk = call->talk;
+    const struct as_talk_request *wanted = &talk->request;
+    if (wanted->is_change && call_stops(call))
+        return;
+    if (call->cluster) {
+        ask_cluster(call);
+        return;
+    }
+    call->hear = talk->hear;
+    call->plain_headers = wanted->header_count;
+    if (!wanted->is_plain && !call->callbacks.authorize(call->callbacks.context, talk)) {
+        call_later(call, 0);
+        return;
+    }
+    struct as_http_request request = {
+        .method = wanted->method,
+        .url = wanted->url,
+        .headers = wanted->headers,
+        .body = wanted->body.size > 0 ? wanted->body.data : NULL,
+        .body_size = wanted->body.size,
+        .timeout_us = wanted->timeout_us ? wanted->timeout_us : call->timeout_us,
+        .max_response = AS_TALK_ANSWER_MAX,
+        .flow = call->flow,
+        .is_http2 = wanted->is_http2,
+        .proxy_url = wanted->without_proxy ? NULL : call->proxy_url,
+        .client_name = call->client,
+        .operation = wanted->operation,
+    };
+    struct as_error error = AS_ERROR_INIT;
+    if (call->tls)
+        request.tls = *call->tls;
+    if (call->auth && as_http_auth_apply(call->auth, wanted->headers, &request, &error) < 0) {
+        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", wanted->operation, error.text);
+        call_later(call, 0);
+        return;
+    }
+    talk->sent++;
+    call->transfer = call->env->http->start(call->env->http, &request, call_answered, call);
+}
+
+static void talk_call_repeat(struct talk_call *call)
+{
+    struct as_talk *talk = call->talk;
+    while (talk->request.header_count > call->plain_headers)
+        talk->request.headers[--talk->request.header_count] = NULL;
+    talk->want = AS_TALK_SEND;
+    talk->hear = call->hear;
+    call_later(call, 0);
+}
+
+/* ---- files, programs, time ---- */
+
+static void call_read_file(struct talk_call *call)
+{
+    struct as_talk *talk = call->talk;
+    char *text = NULL;
+    size_t size = 0;
+    const int status = as_file_read(talk->path, AS_TALK_FILE_MAX, &text, &size);
+    as_talk_hear_content(talk, call_get_now(call), status == 0 ? text : NULL, size, -status);
+    if (text)
+        explicit_bzero(text, size); /* it may be a secret */
+    free(text);
+    call_later(call, 0);
+}
+
+static void call_ran(void *context, const struct as_process_result *result)
+{
+    struct talk_call *call = context;
+    static const int errors[] = {
+        [AS_PROCESS_EXITED] = EIO,         [AS_PROCESS_KILLED] = EINTR,
+        [AS_PROCESS_NOT_STARTED] = ENOENT, [AS_PROCESS_TIMEOUT] = ETIMEDOUT,
+        [AS_PROCESS_TOO_LARGE] = EFBIG,
+    };
+    const bool is_good = result->outcome == AS_PROCESS_EXITED && result->status == 0;
+    call->process = NULL;
+    as_talk_hear_content(call->talk, call_get_now(call), is_good ? result->output : NULL,
+                         result->output_size, is_good ? 0 : errors[result->outcome]);
+    call_later(call, 0);
+}
+
+static void call_run(struct talk_call *call)
+{
+    const struct as_process_request request = {
+        .argv = (const char *const *)call->talk->argv,
+        .env = (const char *const[]){NULL},
+        .timeout_us = call->timeout_us,
+        .max_output = AS_TALK_FILE_MAX,
+    };
+    call->process = call->env->runner->start(call->env->runner, &request, call_ran, call);
+}
+
+static void call_waited(void *context)
+{
+    struct talk_call *call = context;
+    call->timer = NULL;
+    as_talk_hear_time(call->talk, call_get_now(call));
+    call_later(call, 0);
+}
+
+/* ---- the talk's turns ---- */
+
+static void call_turn(void *context)
+{
+    struct talk_call *call = context;
+    call->timer = NULL;
+    switch (call->talk->want) {
+    case AS_TALK_SEND: call_send(call); break;
+    case AS_TALK_READ: call_read_file(call); break;
+    case AS_TALK_RUN: call_run(call); break;
+    case AS_TALK_WAIT:
+        call->timer =
+            call->env->loop->start_timer(call->env->loop, call->talk->wait_us, call_waited, call);
+        break;
+    case AS_TALK_END: call->callbacks.ended(call->callbacks.context); break;
+    }
+}
+
+/* The talk has begun: its first want is carried out in a later turn. */
+static void talk_call_start(struct talk_call *call)
+{
+    call_later(call, 0);
+}
+
+/* no callbacks afterwards */
+static void talk_call_cancel(struct talk_call *call)
+{
+    const struct as_access_env *env = call->env;
+    if (call->transfer)
+        env->http->cancel(env->http, call->transfer);
+    if (call->question)
+        as_kube_request_cancel(call->question);
+    if (call->process)
+        env->runner->cancel(env->runner, call->process);
+    if (call->timer)
+        env->loop->cancel_timer(env->loop, call->timer);
+    call->transfer = NULL;
+    call->question = NULL;
+    call->process = NULL;
+    call->timer = NULL;
+}
+
+/* The account */
 
 /* Credentials are renewed RENEW_BEFORE_US before they expire; meanwhile the old ones are used, but
  * not for talks that begin in the last EXPIRED_BEFORE_US. (AWS has 15 and 10 minutes, Google 5 and
@@ -62,13 +365,13 @@ struct as_account {
 
 /* The time of the provider's clock, which decides on signatures and on the expiry of
  * credentials. */
-static as_wall_time get_wall(const struct as_account *account)
+static as_wall_time account_get_wall(const struct as_account *account)
 {
     const as_wall_time now = account->env->clock->get_wall(account->env->clock);
     return (as_wall_time){as_time_add(now.us, account->skew_us)};
 }
 
-static as_mono_time get_mono(const struct as_account *account)
+static as_mono_time account_get_mono(const struct as_account *account)
 {
     return account->env->clock->get_mono(account->env->clock);
 }
@@ -77,7 +380,7 @@ static as_mono_time get_mono(const struct as_account *account)
 
 static bool is_good_for(const struct as_account *account, int64_t margin_us)
 {
-    const as_wall_time now = get_wall(account);
+    const as_wall_time now = account_get_wall(account);
     const struct as_provider_credentials *credentials = &account->credentials;
     return !account->provider->credentials ||
            (account->has_credentials &&
@@ -102,11 +405,11 @@ static void init_runner(struct as_account *account, struct talk_call *runner, st
     };
 }
 
-static void begin(struct as_account_call *call)
+static void account_begin(struct as_account_call *call)
 {
     call->is_begun = true;
     call->talk->credentials = &call->account->credentials;
-    call->talk->talk.now = get_wall(call->account);
+    call->talk->talk.now = account_get_wall(call->account);
     call->account->provider->begin(call->talk);
 }
 
@@ -126,7 +429,7 @@ static void release_waiting(struct as_account *account)
             as_talk_fail(&call->talk->talk, account->problem_fault, "no credentials: %s",
                          account->problem);
         else
-            begin(call);
+            account_begin(call);
         talk_call_start(&call->runner);
     }
 }
@@ -141,13 +444,13 @@ static void take_found(struct as_account *account)
 }
 
 /* Old credentials are kept while they are valid; else the next call searches again. */
-static void note_failure(struct as_account *account, enum as_talk_fault fault, const char *source,
-                         const char *message)
+static void account_note_failure(struct as_account *account, enum as_talk_fault fault,
+                                 const char *source, const char *message)
 {
     snprintf(account->problem, sizeof(account->problem), "%s%s%s", source, *source ? ": " : "",
              message);
     account->problem_fault = fault;
-    account->search_again.us = as_time_add(get_mono(account).us, TRY_AGAIN_US);
+    account->search_again.us = as_time_add(account_get_mono(account).us, TRY_AGAIN_US);
     if (!is_good_for(account, 0)) {
         as_credentials_deinit(&account->credentials);
         account->has_credentials = false;
@@ -171,7 +474,7 @@ static void search_ended(void *context)
     if (fault == AS_TALK_OK && !is_not_here)
         take_found(account);
     else if (fault != AS_TALK_OK)
-        note_failure(account, fault, source, search->talk.message);
+        account_note_failure(account, fault, source, search->talk.message);
     end_search(account);
     account->source++;
     if (fault == AS_TALK_OK && is_not_here) {
@@ -185,8 +488,8 @@ static void search_ended(void *context)
 static void nothing_found(void *context)
 {
     struct as_account *account = context;
-    note_failure(account, AS_TALK_CONFIGURATION, "",
-                 "none are set up in any of the places where they are looked for");
+    account_note_failure(account, AS_TALK_CONFIGURATION, "",
+                         "none are set up in any of the places where they are looked for");
     account->timer = NULL;
     account->is_searching = false;
     release_waiting(account);
@@ -213,7 +516,7 @@ static void begin_search(struct as_account *account)
 {
     account->search = (struct as_credentials_talk){.account = account->settings};
     as_talk_init(&account->search.talk, account->env->get_variable);
-    account->search.talk.now = get_wall(account);
+    account->search.talk.now = account_get_wall(account);
     init_runner(account, &account->searcher, &account->search.talk,
                 (struct talk_call_callbacks){authorize_nothing, refuse_nothing, search_anew,
                                              search_ended, account});
@@ -245,7 +548,7 @@ static void search_next(struct as_account *account)
             account->env->loop->start_timer(account->env->loop, 0, nothing_found, account);
 }
 
-static void search(struct as_account *account)
+static void account_search(struct as_account *account)
 {
     if (account->is_searching)
         return;
@@ -256,7 +559,7 @@ static void search(struct as_account *account)
 
 /* ---- calls ---- */
 
-static bool authorize(void *context, struct as_talk *talk)
+static bool account_authorize(void *context, struct as_talk *talk)
 {
     struct as_account_call *call = context;
     struct as_account *account = call->account;
@@ -264,7 +567,7 @@ static bool authorize(void *context, struct as_talk *talk)
         return true;
     struct as_error error = AS_ERROR_INIT;
     char nonce[AS_ULID_SIZE];
-    const as_wall_time now = get_wall(account);
+    const as_wall_time now = account_get_wall(account);
     as_ulid_print(now, &account->nonces, nonce);
     const char *region = as_account_get(account->settings, "region");
     const struct as_sign_scope scope = {
@@ -282,7 +585,7 @@ static bool authorize(void *context, struct as_talk *talk)
     return false;
 }
 
-static bool refused(void *context, struct talk_call *runner)
+static bool account_refused(void *context, struct talk_call *runner)
 {
     struct as_account_call *call = context;
     struct as_account *account = call->account;
@@ -293,11 +596,11 @@ static bool refused(void *context, struct talk_call *runner)
         return true;
     }
     call->is_waiting = true;
-    search(account);
+    account_search(account);
     return true;
 }
 
-static void ended(void *context)
+static void account_ended(void *context)
 {
     struct as_account_call *call = context;
     as_account_done_fn *const done = call->done;
@@ -315,18 +618,19 @@ struct as_account_call *as_account_start(struct as_account *account, struct as_g
     call->done = done;
     call->context = context;
     init_runner(account, &call->runner, &talk->talk,
-                (struct talk_call_callbacks){authorize, refused, mistimed_nothing, ended, call});
+                (struct talk_call_callbacks){account_authorize, account_refused, mistimed_nothing,
+                                             account_ended, call});
     call->runner.flow = (struct as_flow){talk->group->id, talk->credential};
     LIST_INSERT_HEAD(&account->calls, call, entry);
-    const bool may_search = account->search_again.us <= get_mono(account).us;
+    const bool may_search = account->search_again.us <= account_get_mono(account).us;
     if (is_good_for(account, EXPIRED_BEFORE_US)) {
-        begin(call);
+        account_begin(call);
         talk_call_start(&call->runner);
         if (!is_good_for(account, RENEW_BEFORE_US) && may_search)
-            search(account);
+            account_search(account);
     } else if (account->is_searching || may_search || account->has_credentials) {
         call->is_waiting = true;
-        search(account);
+        account_search(account);
     } else {
         as_talk_fail(&talk->talk, account->problem_fault, "no credentials: %s", account->problem);
         talk_call_start(&call->runner);
