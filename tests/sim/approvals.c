@@ -26,9 +26,10 @@ static void on_answer(struct world *world, void *subject, uint64_t number)
         .request = approval->id,
     };
     operators_give(world, &order, NULL);
-    if (number == 0 && chance(world, 300))
-        later(world, between(world, 1, chance(world, 500) ? 2000 : 600000) * AS_US_PER_MS,
-              on_answer, subject, number + 1);
+    if (number == 0 && chance(world, 300)) {
+        const int64_t longest_ms = chance(world, 500) ? 2000 : 600000;
+        later(world, between(world, 1, longest_ms) * AS_US_PER_MS, on_answer, subject, number + 1);
+    }
 }
 
 static int64_t pick_delay(struct world *world, const struct sim_approval *approval)

@@ -594,11 +594,10 @@ void daemon_start(struct world *world)
     daemon->config.receivers = receivers;
     daemon->config.receiver_count = chance(world, 500); /* else it learns them */
     daemon->config.resync_us = chance(world, 600) ? between(world, 20, 120) * SECOND : 0;
-    if (chance(world, 300))
-        daemon->config.limits = (struct as_limits){
-            .actions_max = (uint32_t)between(world, 1, 4),
-            .actions_per_us = between(world, 10, 120) * SECOND,
-        };
+    if (chance(world, 300)) {
+        daemon->config.limits.actions_max = (uint32_t)between(world, 1, 4);
+        daemon->config.limits.actions_per_us = between(world, 10, 120) * SECOND;
+    }
     if (chance(world, 300)) {
         daemon->config.limits.scale_down_milli_percent = between(world, 5, 60) * 1000;
         daemon->config.limits.scale_down_per_us = between(world, 30, 600) * SECOND;

@@ -132,7 +132,8 @@ static void fill_disk(struct world *world)
         as_store_memory_break(world->daemon.state, -ENOSPC);
     if (trouble != TROUBLE_FULL_STORE)
         as_audit_memory_break(world->daemon.log, -ENOSPC);
-    const int64_t duration = between(world, 1, chance(world, 200) ? 1800 : 60) * SECOND;
+    const int64_t longest = chance(world, 200) ? 1800 : 60;
+    const int64_t duration = between(world, 1, longest) * SECOND;
     world->full_until = world->now + duration;
     later(world, duration, on_heal, NULL, 0);
 }

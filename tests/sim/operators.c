@@ -35,7 +35,8 @@ static int64_t pick_duration(struct world *world)
 {
     if (chance(world, 400))
         return 0;
-    return between(world, 1, chance(world, 800) ? 120 : 1800) * SECOND;
+    const int64_t longest = chance(world, 800) ? 120 : 1800;
+    return between(world, 1, longest) * SECOND;
 }
 
 void operators_give(struct world *world, const struct as_order *wanted, const char *target)
@@ -86,9 +87,11 @@ static void turn_switch(struct world *world)
 {
     static const char *const who[] = {"kill switch file", "kill switch annotation"};
     static const char *const reasons[] = {"set", "set for another reason"};
-    set_switch(world, who[between(world, 0, 1)], reasons[between(world, 0, 1)]);
-    later(world, between(world, 1, chance(world, 700) ? 5000 : 180000) * AS_US_PER_MS,
-          on_switch_end, NULL, world->kill_switch.settings);
+    const char *reason = reasons[between(world, 0, 1)];
+    set_switch(world, who[between(world, 0, 1)], reason);
+    const int64_t longest_ms = chance(world, 700) ? 5000 : 180000;
+    later(world, between(world, 1, longest_ms) * AS_US_PER_MS, on_switch_end, NULL,
+          world->kill_switch.settings);
 }
 
 /* Orders. */
@@ -117,8 +120,10 @@ static void pick_floor(struct world *world, struct as_order *order)
 {
     order->kind = AS_ORDER_FLOOR;
     order->is_end = chance(world, 200);
-    order->replicas = (int32_t)between(world, 1, chance(world, 800) ? 8 : 20);
-    order->for_us = between(world, 10, chance(world, 700) ? 300 : 1800) * SECOND;
+    const int64_t highest = chance(world, 800) ? 8 : 20;
+    order->replicas = (int32_t)between(world, 1, highest);
+    const int64_t longest = chance(world, 700) ? 300 : 1800;
+    order->for_us = between(world, 10, longest) * SECOND;
 }
 
 static void act(struct world *world)
@@ -126,6 +131,7 @@ static void act(struct world *world)
     struct as_order order = {.kind = AS_ORDER_PAUSE};
     char text[128];
     const char *target = text;
+    int64_t highest;
     if (chance(world, 350) && give_resume(world))
         return;
     pick_target(world, text, sizeof(text));
@@ -150,7 +156,8 @@ static void act(struct world *world)
     case 7:
     case 8:
         order.kind = AS_ORDER_SCALE;
-        order.replicas = (int32_t)between(world, 0, chance(world, 700) ? 9 : 20);
+        highest = chance(world, 700) ? 9 : 20;
+        order.replicas = (int32_t)between(world, 0, highest);
         order.force = chance(world, 300);
         break;
     case 9:

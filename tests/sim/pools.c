@@ -451,14 +451,17 @@ void pools_start(struct world *world)
     world->pools = pools;
     for (int i = 0; i < FLEET_GROUPS; i++) {
         const int64_t cores = between(world, 1, 2);
+        const int64_t size = between(world, 0, 3);
+        const int64_t boot_s = between(world, 5, 60);
+        const int64_t ready_timeout_min = between(world, 2, 10);
         groups[i] = (struct fleet_group){
             .name = names[i],
-            .size = (int32_t)between(world, 0, 3),
+            .size = (int32_t)size,
             .capacity = 1000,
-            .boot_us = between(world, 5, 60) * SECOND,
+            .boot_us = boot_s * SECOND,
             .cpu = NODE_CPU * cores,
             .memory = NODE_MEMORY * cores,
-            .ready_timeout_us = between(world, 2, 10) * MINUTE,
+            .ready_timeout_us = ready_timeout_min * MINUTE,
         };
     }
     fleet_init(&pools->fleet, groups, FLEET_GROUPS, true_wall(world));
@@ -559,17 +562,21 @@ static void make_rules(struct world *world, struct rule_spec *rules,
     target->up = chance(world, 300) ? 60 : 0;
     target->down = between(world, 0, 10) * 60;
     target->has_down_after_down = chance(world, 500);
+    const char *match = matches[between(world, 0, 3)];
     rules[0] = (struct rule_spec){.name = rule_names[0],
-                                  .match = {matches[between(world, 0, 3)]},
+                                  .match = {match},
                                   .target = target->name,
                                   .fit = true,
                                   .dry_run = chance(world, 30)};
+    match = matches[between(world, 0, 3)];
+    const bool is_disabled = chance(world, 200);
+    const char *guard = guards[between(world, 0, 2)];
     rules[1] = (struct rule_spec){.name = rule_names[1],
-                                  .match = {matches[between(world, 0, 3)]},
+                                  .match = {match},
                                   .target = target->name,
                                   .take = true,
-                                  .guard = guards[between(world, 0, 2)],
-                                  .disabled = chance(world, 200)};
+                                  .guard = guard,
+                                  .disabled = is_disabled};
     if (!rules[1].guard && world->daemon.config.watchdog_count == 0)
         rules[1].guard = source_queries[GUARD]; /* `check` wants a proof */
 }

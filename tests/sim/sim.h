@@ -65,7 +65,10 @@ struct event {
 RB_HEAD(event_tree, event);
 RB_PROTOTYPE(event_tree, event, link, compare_events)
 
-/* Random numbers. At most one in an expression: the order of evaluation is the compiler's. */
+/*
+ * Random numbers. Draw into a local first where an expression, an argument list or an initializer
+ * needs two: the order of evaluation is the compiler's. A condition and its branches are in order.
+ */
 int64_t between(struct world *world, int64_t low, int64_t high); /* both included */
 bool chance(struct world *world, int64_t per_mille);
 int64_t latency(struct world *world); /* mostly milliseconds, now and then seconds */
