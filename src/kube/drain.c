@@ -308,7 +308,7 @@ static void drain_report(struct as_drain *drain)
 /* "drain node n1: " and `what` become the outcome's message. */
 static void drain_explain(struct as_drain *drain, enum as_reason reason, const char *what)
 {
-    char message[4 * AS_MESSAGE_SIZE];
+    char message[5 * AS_MESSAGE_SIZE];
     snprintf(message, sizeof(message), "drain node %s: %s", drain->name, what);
     drain->result.outcome.reason = reason;
     as_outcome_set_message(&drain->result.outcome, message);
