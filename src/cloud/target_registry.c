@@ -18,7 +18,6 @@
 #include <alertscaler/decide/choose.h>
 #include <alertscaler/kube/kube_access.h>
 
-#include "http_nodes.h"
 #include "node_group.h"
 #include "pool_target.h"
 #include "target_adapters.h"

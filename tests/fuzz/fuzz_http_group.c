@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/cloud/http_group_message.h>
+#include <alertscaler/cloud/http_group.h>
 
 #include "fuzz.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <alertscaler/cloud/http_group_message.h>
+#include <alertscaler/cloud/http_group.h>
 #include <alertscaler/kube/kube_documents.h>
 #include <alertscaler/kube/kubernetes_others.h>
 #include <alertscaler/kube/lease.h>

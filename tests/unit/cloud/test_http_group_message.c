@@ -1,5 +1,5 @@
 /*
- * cloud/http_group_message.h: the answer of a simple script is accepted, invalid fields are refused
+ * cloud/http_group.h: the answer of a simple script is accepted, invalid fields are refused
  * by name.
  */
 #include <criterion/criterion.h>
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <alertscaler/cloud/http_group_message.h>
+#include <alertscaler/cloud/http_group.h>
 
 static struct as_error error;
 

@@ -2,7 +2,7 @@
  * HTTP node groups with nodes: each request byte by byte, what is read, and that a service which
  * does not promise to remove the named nodes is not trusted to. Which nodes have the labels.
  */
-#include "cloud/http_nodes.h"
+#include <alertscaler/cloud/http_group.h>
 
 #include "talker.h"
 #include <alertscaler/kube/instance_nodes.h>
