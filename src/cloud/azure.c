@@ -807,7 +807,7 @@ static const char *find_etag(const json_t *pool, const struct as_talk *talk)
 /* ---- reading ---- */
 
 /* The scale set of a machine ".../virtualMachineScaleSets/NAME/virtualMachines/0". A pool without
- * machines has no name of it; the scale set names its pool (azure_vmss.c). False after failing the
+ * machines has no name of it; the scale set names its pool (above). False after failing the
  * talk. */
 static bool add_scale_set(struct as_talk *talk, const char *id)
 {
