@@ -1,21 +1,186 @@
 /*
- * One function per kind of record; keys in ascending order, which the JSON writer asserts.
+ * Records of the action log: one function per kind of record. Keys are in ascending order, which
+ * the JSON writer asserts. The writer notes the places of the chain's members; log_chain.c fills
+ * them.
  *
  * Long because all records share how their members are written.
  */
 #include <alertscaler/log/record.h>
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/decision.h>
+#include <alertscaler/decide/record.h>
 #include <alertscaler/doc/json_writer.h>
 
-#include "record_others.h"
-#include "record_writer.h"
+/* Writer of one record, member by member. */
 
-static void write_labels(struct as_json_writer *json, const struct as_labels *labels)
+struct record_writer {
+    struct as_json_writer json;
+    struct as_buf *out;
+    struct as_record_places *places;
+};
+
+void record_end(struct record_writer *writer);
+static void record_begin(struct record_writer *writer, struct as_buf *out,
+                         struct as_record_places *places)
+{
+    writer->out = out;
+    writer->places = places;
+    *places = (struct as_record_places){0};
+    as_json_init(&writer->json, out, 0);
+    as_json_begin_object(&writer->json);
+}
+
+void record_end(struct record_writer *writer)
+{
+    as_json_end_object(&writer->json);
+}
+
+/* A key of the record's top level; notes the places of the chain's members. */
+/* A key of the record's top level; notes the places of the chain's members. */
+static void record_key(struct record_writer *writer, const char *name)
+{
+    as_json_write_key(&writer->json, name);
+    const size_t at = writer->out->size - strlen(name) - strlen("\"\":");
+    struct as_record_places *places = writer->places;
+    if (!places->at_hash && strcmp(name, "hash") > 0)
+        places->at_hash = at;
+    if (!places->at_prev && strcmp(name, "prev") > 0)
+        places->at_prev = at;
+    if (!places->at_seq && strcmp(name, "seq") > 0)
+        places->at_seq = at;
+}
+
+static void record_write_text(struct as_json_writer *json, const char *text)
+{
+    const size_t size = strlen(text);
+    if (size <= AS_RECORD_TEXT_MAX) {
+        as_json_write_string_size(json, text, size);
+        return;
+    }
+    char cut[AS_RECORD_TEXT_MAX + sizeof(AS_RECORD_CUT)];
+    const size_t kept = as_str_cut_utf8(text, size, AS_RECORD_TEXT_MAX);
+    memcpy(cut, text, kept);
+    memcpy(cut + kept, AS_RECORD_CUT, sizeof(AS_RECORD_CUT));
+    as_json_write_string(json, cut);
+}
+
+static void record_member(struct record_writer *writer, const char *name, const char *text)
+{
+    record_key(writer, name);
+    if (text)
+        record_write_text(&writer->json, text);
+    else
+        as_json_write_null(&writer->json);
+}
+
+static void record_member_i64(struct record_writer *writer, const char *name, int64_t number)
+{
+    record_key(writer, name);
+    as_json_write_i64(&writer->json, number);
+}
+
+static void record_member_size(struct record_writer *writer, const char *name, bool is_known,
+                               int32_t size)
+{
+    if (is_known)
+        record_member_i64(writer, name, size);
+    else
+        record_member(writer, name, NULL);
+}
+
+static void record_member_seconds(struct record_writer *writer, const char *name, int64_t us)
+{
+    record_key(writer, name);
+    if (us < 0)
+        as_json_write_null(&writer->json);
+    else
+        as_json_write_double(&writer->json, (double)us / (double)AS_US_PER_S);
+}
+
+static void record_member_time(struct record_writer *writer, as_wall_time time)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(time, text);
+    record_member(writer, "time", text);
+}
+
+static void record_member_moment(struct record_writer *writer, const char *name, bool is_set,
+                                 as_wall_time time)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(time, text);
+    record_member(writer, name, is_set ? text : NULL);
+}
+
+/* Conflicting writers of a target, as values of members. */
+
+static void write_size(struct as_json_writer *json, const char *name, int32_t size)
+{
+    as_json_write_key(json, name);
+    if (size >= 0)
+        as_json_write_i64(json, size);
+    else
+        as_json_write_null(json);
+}
+
+static void record_write_set_backs(struct as_json_writer *json, const struct as_set_back *set_backs,
+                                   size_t count)
+{
+    char at[AS_RFC3339_SIZE];
+    as_json_begin_array(json);
+    for (size_t i = 0; i < count; i++) {
+        as_json_begin_object(json);
+        as_wall_time_print(set_backs[i].at.wall, at);
+        as_json_write_member(json, "at", at);
+        as_json_write_key(json, "by");
+        if (*set_backs[i].by)
+            as_json_write_string(json, set_backs[i].by);
+        else
+            as_json_write_null(json);
+        write_size(json, "found", set_backs[i].found);
+        write_size(json, "from", set_backs[i].from);
+        write_size(json, "to", set_backs[i].to);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
+static void record_write_found(struct as_json_writer *json, const struct as_others_record *record)
+{
+    as_json_begin_array(json);
+    for (size_t i = 0; i < record->other_count; i++) {
+        const struct as_other *other = &record->others[i];
+        as_json_begin_object(json);
+        as_json_write_member(json, "kind", other->kind);
+        write_size(json, "max", other->max);
+        write_size(json, "min", other->min);
+        as_json_write_member(json, "name", other->name);
+        as_json_write_member_bool(json, "paused", other->is_paused);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
+static void record_write_contended(struct as_json_writer *json,
+                                   const struct as_contended_note *note)
+{
+    char until[AS_RFC3339_SIZE];
+    as_json_begin_object(json);
+    as_json_write_key(json, "set_backs");
+    record_write_set_backs(json, note->set_backs, note->set_back_count);
+    as_wall_time_print(note->until, until);
+    as_json_write_member(json, "until", until);
+    as_json_end_object(json);
+}
+
+/* Kinds of records. */
+
+static void record_write_labels(struct as_json_writer *json, const struct as_labels *labels)
 {
     as_json_begin_object(json);
     for (uint32_t i = 0; labels && i < labels->count; i++) {
@@ -25,7 +190,7 @@ static void write_labels(struct as_json_writer *json, const struct as_labels *la
     as_json_end_object(json);
 }
 
-static void write_digest(struct as_json_writer *json, const struct as_digest *digest)
+static void record_write_digest(struct as_json_writer *json, const struct as_digest *digest)
 {
     char text[AS_DIGEST_TEXT_SIZE];
     as_digest_print(digest, text);
@@ -173,7 +338,7 @@ static const char *get_outcome_word(const struct as_alert_outcome *outcome)
     return outcome->is_queued ? "queued" : as_reason_get_word(outcome->reason);
 }
 
-static const char *get_status_word(const struct as_alert *alert)
+static const char *record_get_status_word(const struct as_alert *alert)
 {
     return alert->status == AS_ALERT_FIRING ? "firing" : "resolved";
 }
@@ -195,8 +360,8 @@ static void write_problem(struct as_json_writer *json, const struct as_alert *al
     as_json_end_object(json);
 }
 
-static void write_alert(struct as_json_writer *json, const struct as_alert *alert,
-                        const struct as_alert_outcome *outcome)
+static void record_write_alert(struct as_json_writer *json, const struct as_alert *alert,
+                               const struct as_alert_outcome *outcome)
 {
     if (alert->problem) {
         write_problem(json, alert, outcome);
@@ -204,17 +369,17 @@ static void write_alert(struct as_json_writer *json, const struct as_alert *aler
     }
     as_json_begin_object(json);
     as_json_write_key(json, "digest");
-    write_digest(json, &alert->digest);
+    record_write_digest(json, &alert->digest);
     as_json_write_key(json, "fingerprint");
     as_json_write_hex(json, alert->fingerprint);
     as_json_write_key(json, "labels");
-    write_labels(json, alert->labels);
+    record_write_labels(json, alert->labels);
     as_json_write_member(json, "outcome", get_outcome_word(outcome));
     as_json_write_key(json, "rules");
     write_rules(json, outcome);
     as_json_write_key(json, "startsAt");
     write_time_short(json, alert->starts_at);
-    as_json_write_member(json, "status", get_status_word(alert));
+    as_json_write_member(json, "status", record_get_status_word(alert));
     as_json_end_object(json);
 }
 
@@ -228,7 +393,7 @@ void as_record_encode_notification(const struct as_record_header *header,
     record_key(&writer, "alerts");
     as_json_begin_array(&writer.json);
     for (size_t i = 0; i < notification->alert_count; i++)
-        write_alert(&writer.json, &notification->alerts[i], &record->outcomes[i]);
+        record_write_alert(&writer.json, &notification->alerts[i], &record->outcomes[i]);
     as_json_end_array(&writer.json);
     record_member(&writer, "body_sha256", notification->body_sha256);
     record_member_i64(&writer, "body_size", (int64_t)notification->body_size);
@@ -286,7 +451,7 @@ static void write_cause(struct record_writer *writer, const struct as_decision_r
 }
 
 /* A document that did not fit makes the record fail too. */
-static void write_document(struct record_writer *writer, const struct as_buf *document)
+static void record_write_document(struct record_writer *writer, const struct as_buf *document)
 {
     as_json_write_raw(&writer->json, document->data, document->size);
     if (as_buf_check(document) != 0)
@@ -338,20 +503,20 @@ void as_record_encode_decision(const struct as_record_header *header,
     record_key(&writer, "incidents");
     as_json_begin_array(&writer.json);
     for (size_t i = 0; i < record->incident_count; i++)
-        write_digest(&writer.json, &record->incidents[i]);
+        record_write_digest(&writer.json, &record->incidents[i]);
     as_json_end_array(&writer.json);
 
     struct as_buf document = AS_BUF_INIT(out->max);
     as_decision_encode_input(record->input, &document);
     record_key(&writer, "input");
-    write_document(&writer, &document);
+    record_write_document(&writer, &document);
     record_member(&writer, "instance", header->instance);
     record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_DECISION));
     write_cause(&writer, record);
     as_buf_clear(&document);
     as_decision_encode_output(record->input, record->results, record->output, &document);
     record_key(&writer, "output");
-    write_document(&writer, &document);
+    record_write_document(&writer, &document);
     as_buf_deinit(&document);
 
     if (record->pause)
@@ -461,14 +626,14 @@ void as_record_encode_incident(const struct as_record_header *header,
     struct record_writer writer;
     record_begin(&writer, out, places_out);
     record_key(&writer, "digest");
-    write_digest(&writer.json, &record->digest);
+    record_write_digest(&writer.json, &record->digest);
     record_member(&writer, "event", as_incident_event_get_word(record->event));
     record_key(&writer, "fingerprint");
     as_json_write_hex(&writer.json, record->fingerprint);
     record_member(&writer, "instance", header->instance);
     record_member(&writer, "kind", as_record_kind_get_word(AS_RECORD_INCIDENT));
     record_key(&writer, "labels");
-    write_labels(&writer.json, record->labels);
+    record_write_labels(&writer.json, record->labels);
     record_member(&writer, "notification", record->notification);
     record_key(&writer, "startsAt");
     write_time_short(&writer.json, record->starts_at);
@@ -563,10 +728,10 @@ void as_record_encode_answer(const struct as_notification_record *record, struct
         }
         as_json_begin_object(&json);
         as_json_write_key(&json, "digest");
-        write_digest(&json, &notification->alerts[i].digest);
+        record_write_digest(&json, &notification->alerts[i].digest);
         as_json_write_key(&json, "fingerprint");
         as_json_write_hex(&json, notification->alerts[i].fingerprint);
-        as_json_write_member(&json, "status", get_status_word(&notification->alerts[i]));
+        as_json_write_member(&json, "status", record_get_status_word(&notification->alerts[i]));
         as_json_write_key(&json, "rules");
         write_rules(&json, outcome);
         as_json_write_member(&json, "outcome", get_outcome_word(outcome));
