@@ -1,9 +1,11 @@
 /*
- * The file sink. Invariants: while `failed` is 0, `size` and `head` describe the open file's
- * content; renamed files are synced. The file is locked (flock), so that two processes cannot mix
- * two chains in it.
+ * Action log in a file: the sink that appends lines, rotates files, and repairs the end of a
+ * file after a crash.
  *
- * It does not know the outbox: the storage appends what is missing at the end of the file.
+ * Invariants: while `failed` is 0, `size` and `head` describe the content of the open file;
+ * renamed files are synced. The file is locked (flock), so that two processes cannot mix two
+ * chains in it. The sink does not know the outbox: the storage appends what is missing at the
+ * end of the file.
  */
 #include <alertscaler/log/log_file.h>
 
@@ -22,8 +24,173 @@
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/log/log_chain.h>
 
 #include "log_tail.h"
+
+/*
+ * End of a file after a crash: a line without its end; or, after a power loss on some file
+ * systems, blocks of NUL bytes in the part that was not synced. The storage's outbox has all
+ * records from there on and writes them again; so the end is cut off.
+ *
+ * If whole records follow the first such place, the bytes are saved in PATH.damaged: a crash
+ * alone loses nothing by the cut, but a NUL that a person wrote must not make alertscaler
+ * destroy the records behind it.
+ *
+ * A whole line without NUL bytes that fails its check was changed by a person. It is left alone
+ * here; `alertscaler log verify` reports it.
+ */
+
+struct tail {
+    const char *path;
+    char *data; /* the window */
+    uint64_t offset, size;
+    struct as_audit_head head;
+    bool has_record;
+    uint64_t cut; /* offset in the window; == size: nothing to cut */
+};
+
+static int tail_read_window(int fd, struct tail *tail, struct as_error *error)
+{
+    char *data = realloc(tail->data, tail->size + 1);
+    size_t done = 0;
+
+    if (!data) {
+        as_error_set_errno(error, ENOMEM, "%s: read the end", tail->path);
+        return -ENOMEM;
+    }
+    tail->data = data;
+    while (done < tail->size) {
+        ssize_t n = pread(fd, data + done, tail->size - done, (off_t)(tail->offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            int code = n < 0 ? errno : EIO; /* it became shorter: another process writes to it */
+            as_error_set_errno(error, code, "%s: read the end", tail->path);
+            return -code;
+        }
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+/* Checks the window's lines from `at` on. A window in the middle of the file begins with a part of
+ * a line. */
+static void tail_scan_window(struct tail *tail, struct as_chain *chain)
+{
+    const char *at = tail->data, *end = tail->data + tail->size;
+    struct as_chain_verify verify = AS_CHAIN_VERIFY_INIT(chain);
+
+    tail->has_record = false;
+    tail->cut = tail->size;
+    if (tail->offset) {
+        const char *first = memchr(at, '\n', tail->size);
+        at = first ? first + 1 : end;
+    }
+    while (at < end) {
+        struct as_error error = AS_ERROR_INIT;
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        size_t size = (size_t)((newline ? newline : end) - at);
+        if (!newline || memchr(at, '\0', size)) {
+            tail->cut = (uint64_t)(at - tail->data);
+            return;
+        }
+        if (as_chain_verify_line(&verify, at, size, &error)) {
+            as_log(AS_LOG_ERROR, "the action log was changed", AS_F("file", tail->path),
+                   AS_F("error", error.text));
+            struct as_chain_verify again = AS_CHAIN_VERIFY_INIT(chain);
+            if (!as_chain_verify_line(&again, at, size, NULL))
+                verify = again; /* a good record in the wrong place: continue from it */
+        }
+        if (verify.started) {
+            tail->has_record = true;
+            tail->head = verify.head;
+        }
+        at = newline + 1;
+    }
+}
+
+/* Saves what will be cut, if it contains line ends. */
+static int tail_save_damaged(const struct tail *tail, struct as_error *error)
+{
+    const char *from = tail->data + tail->cut;
+    size_t size = tail->size - tail->cut, done = 0;
+
+    if (!memchr(from, '\n', size))
+        return 0;
+    AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s.damaged", tail->path);
+    const int flags = O_WRONLY | O_APPEND;
+    int fd = -1;
+    int code = -as_file_open(path, AS_FILE_OWN, flags, &fd, NULL);
+    if (code == ENOENT)
+        code = -as_file_create(AT_FDCWD, path, flags, 0640, &fd);
+    while (!code && done < size) {
+        ssize_t n = write(fd, from + done, size - done);
+        if (n > 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            code = errno;
+    }
+    if (!code && fsync(fd))
+        code = errno;
+    if (fd >= 0)
+        close(fd);
+    if (code)
+        as_error_set_errno(error, code, "%s: keep the damaged end of the action log", path);
+    return -code;
+}
+
+static int tail_cut_off(int fd, const struct tail *tail, struct as_error *error)
+{
+    uint64_t size = tail->offset + tail->cut;
+    int status = tail_save_damaged(tail, error);
+
+    if (status)
+        return status;
+    if (ftruncate(fd, (off_t)size) || fsync(fd)) {
+        int code = errno;
+        as_error_set_errno(error, code, "%s: cut off the torn end", tail->path);
+        return -code;
+    }
+    as_log(AS_LOG_WARN, "cut the torn end off the action log", AS_F("file", tail->path),
+           AS_FI("bytes", tail->size - tail->cut), AS_FI("last_seq", tail->head.seq));
+    return 0;
+}
+
+int as_audit_tail_recover(int fd, const char *path, uint64_t window, struct as_audit_head *head_out,
+                          uint64_t *size_out, struct as_error *error)
+{
+    struct tail tail = {.path = path, .head = AS_AUDIT_HEAD_INIT};
+    struct stat info;
+    int status = 0;
+
+    if (fstat(fd, &info)) {
+        int code = errno;
+        as_error_set_errno(error, code, "%s", path);
+        return -code;
+    }
+    uint64_t size = (uint64_t)info.st_size;
+    struct as_chain *chain = as_chain_new();
+    do {
+        tail.size = window < size ? window : size;
+        tail.offset = size - tail.size;
+        status = tail_read_window(fd, &tail, error);
+        if (!status)
+            tail_scan_window(&tail, chain);
+        window *= 4;
+    } while (!status && !tail.has_record && tail.offset);
+    if (!status && tail.cut < tail.size)
+        status = tail_cut_off(fd, &tail, error);
+    if (!status) {
+        *head_out = tail.head;
+        *size_out = tail.offset + tail.cut;
+    }
+    as_chain_free(chain);
+    free(tail.data);
+    return status;
+}
+
+/* Sink. */
 
 #define FILES_MAX      1000 /* rotated files, unless `keep` is more */
 #define TAIL_WINDOW    (UINT64_C(16) << 20)
@@ -43,7 +210,7 @@ struct audit_file {
     int failed; /* 0, or the negative errno of the failure */
 };
 
-static int fail(struct audit_file *file, int code, const char *what, struct as_error *error)
+static int file_fail(struct audit_file *file, int code, const char *what, struct as_error *error)
 {
     file->failed = -code;
     as_error_set_errno(error, code, "action log %s: %s", file->path, what);
@@ -57,7 +224,7 @@ static int sync_directory(struct audit_file *file, struct as_error *error)
 
     if (fd >= 0)
         close(fd);
-    return code ? fail(file, code, "sync its directory", error) : 0;
+    return code ? file_fail(file, code, "sync its directory", error) : 0;
 }
 
 /* Opens and locks the file of the configured name; creates it if it does not exist. */
@@ -74,10 +241,10 @@ static int open_current(struct audit_file *file, struct as_error *error)
         info.st_size = 0;
     }
     if (status)
-        return fail(file, -status, "open", error);
+        return file_fail(file, -status, "open", error);
     if (flock(file->fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK)
-            return fail(file, errno, "lock", error);
+            return file_fail(file, errno, "lock", error);
         file->failed = -EBUSY;
         as_error_set(error, "action log %s is in use by another alertscaler", file->path);
         return -EBUSY;
@@ -133,7 +300,7 @@ static int read_siblings(struct audit_file *file, struct as_error *error)
     int status = 0;
 
     if (!directory)
-        return fail(file, errno, "read its directory", error);
+        return file_fail(file, errno, "read its directory", error);
     for (struct dirent *entry; !status && (entry = readdir(directory));)
         if (is_sibling(file, entry->d_name))
             status = read_sibling(file, entry->d_name, error);
@@ -177,7 +344,7 @@ static int delete_oldest(struct audit_file *file, unsigned *count_out, struct as
            find_size(file, count, &size)) {
         AS_CLEANUP(as_free_p) char *oldest = rotated_name(file, count);
         if (unlink(oldest))
-            return fail(file, errno, "delete the oldest file", error);
+            return file_fail(file, errno, "delete the oldest file", error);
         bytes -= size;
         count--;
     }
@@ -185,12 +352,12 @@ static int delete_oldest(struct audit_file *file, unsigned *count_out, struct as
     return 0;
 }
 
-static int rotate(struct audit_file *file, struct as_error *error)
+static int file_rotate(struct audit_file *file, struct as_error *error)
 {
     unsigned count;
 
     if (fdatasync(file->fd))
-        return fail(file, errno, "sync before rotation", error);
+        return file_fail(file, errno, "sync before rotation", error);
     int status = delete_oldest(file, &count, error);
     if (status)
         return status;
@@ -198,7 +365,7 @@ static int rotate(struct audit_file *file, struct as_error *error)
         AS_CLEANUP(as_free_p) char *from = rotated_name(file, number - 1);
         AS_CLEANUP(as_free_p) char *to = rotated_name(file, number);
         if (rename(from, to) && errno != ENOENT)
-            return fail(file, errno, "rename for rotation", error);
+            return file_fail(file, errno, "rename for rotation", error);
     }
     close_current(file);
     status = open_current(file, error);
@@ -223,7 +390,7 @@ static struct as_audit_place file_get_place(const struct as_audit *self)
     return (struct as_audit_place){file->number, file->size < max ? max - file->size : 0};
 }
 
-static int refuse(const struct audit_file *file, struct as_error *error)
+static int file_refuse(const struct audit_file *file, struct as_error *error)
 {
     as_error_set_errno(error, file->failed, "action log %s: failed before", file->path);
     return file->failed;
@@ -236,9 +403,9 @@ static int file_append(struct as_audit *self, const char *lines, size_t size,
     size_t done = 0;
 
     if (file->failed)
-        return refuse(file, error);
+        return file_refuse(file, error);
     if (file->max_size && file->size && file->size + size > file->max_size) {
-        int status = rotate(file, error);
+        int status = file_rotate(file, error);
         if (status)
             return status;
     }
@@ -247,7 +414,7 @@ static int file_append(struct as_audit *self, const char *lines, size_t size,
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return fail(file, n < 0 ? errno : EIO, "write", error);
+            return file_fail(file, n < 0 ? errno : EIO, "write", error);
         done += (size_t)n;
         file->size += (size_t)n;
     }
@@ -259,10 +426,10 @@ static int file_begin_part(struct as_audit *self, const struct as_audit_head *he
                            struct as_error *error)
 {
     struct audit_file *file = (struct audit_file *)self;
-    int status = file->failed ? refuse(file, error) : 0;
+    int status = file->failed ? file_refuse(file, error) : 0;
 
     if (!status && file->size)
-        status = rotate(file, error);
+        status = file_rotate(file, error);
     if (!status)
         file->head = *head;
     return status;
@@ -273,8 +440,8 @@ static int file_sync(struct as_audit *self, struct as_error *error)
     struct audit_file *file = (struct audit_file *)self;
 
     if (file->failed)
-        return refuse(file, error);
-    return fdatasync(file->fd) ? fail(file, errno, "sync", error) : 0;
+        return file_refuse(file, error);
+    return fdatasync(file->fd) ? file_fail(file, errno, "sync", error) : 0;
 }
 
 static int file_reopen(struct as_audit *self, struct as_error *error)
