@@ -1,14 +1,470 @@
 /*
- * The source port: see the header. The parts for Prometheus and Alertmanager are independent.
+ * Source port of the monitoring servers: queries to one Prometheus, and the firing alerts of all
+ * Alertmanagers. The two parts are independent.
  */
 #include <alertscaler/monitoring/monitoring.h>
 
+#include <bsd/sys/queue.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/monitoring/alertmanager_list.h>
+#include <alertscaler/monitoring/fetch.h>
+#include <alertscaler/monitoring/prometheus_response.h>
+#include <alertscaler/monitoring/source_limits.h>
+#include <alertscaler/rules/alertmanager_routes.h>
 
-#include "alertmanager.h"
-#include "prometheus.h"
+/*
+ * Queries to one Prometheus. One call is one POST: with GET, proxies would truncate long queries
+ * and write them into their logs.
+ */
+
+#define FORM_MAX (3 * (size_t)AS_QUERY_MAX + 128) /* every byte escaped, and the time-out */
+
+struct as_prometheus_source {
+    struct as_server server;
+    LIST_HEAD(, call) calls;
+};
+
+struct call {
+    LIST_ENTRY(call) entry;
+    struct as_prometheus_source *owner;
+    uint64_t ticket;
+    enum as_query_form form;
+    char *pod_label;
+    as_source_queried_fn *done;
+    void *context;
+    struct as_fetch fetch;
+};
+
+/* Borrows both arguments. */
+static struct as_prometheus_source *prometheus_new(const struct as_prometheus_settings *settings,
+                                                   const struct as_source_env *env)
+{
+    struct as_prometheus_source *source = as_xcalloc(1, sizeof(*source));
+    source->server = (struct as_server){
+        .env = env,
+        .word = "prometheus",
+        .name = as_xstrdup("Prometheus"),
+        .auth = as_http_auth_new(&settings->http, env->clock),
+        .timeout_us = settings->timeout_us,
+        .max_response = AS_QUERY_RESPONSE_MAX,
+        .read_error = as_prometheus_decode_error,
+    };
+    as_server_set_url(&source->server, settings->url, AS_PROMETHEUS_QUERY_PATH);
+    LIST_INIT(&source->calls);
+    return source;
+}
+
+static void prometheus_free_call(struct call *call)
+{
+    as_fetch_cancel(&call->fetch);
+    LIST_REMOVE(call, entry);
+    free(call->pod_label);
+    free(call);
+}
+
+/* Cancels all requests. */
+static struct as_prometheus_source *prometheus_free(struct as_prometheus_source *source)
+{
+    struct call *call;
+    if (!source)
+        return NULL;
+    while ((call = LIST_FIRST(&source->calls)) != NULL)
+        prometheus_free_call(call);
+    as_http_auth_free(source->server.auth);
+    as_server_deinit(&source->server);
+    free(source);
+    return NULL;
+}
+
+static enum as_fetch_outcome prometheus_decode(const struct call *call, const char *body,
+                                               size_t size, struct as_arena *arena,
+                                               struct as_query_result *result_out)
+{
+    static const enum as_fetch_outcome outcomes[] = {
+        [AS_PROMETHEUS_ANSWERED] = AS_FETCH_OK,       [AS_PROMETHEUS_NO_DATA] = AS_FETCH_NO_DATA,
+        [AS_PROMETHEUS_UNUSABLE] = AS_FETCH_UNUSABLE, [AS_PROMETHEUS_REFUSED] = AS_FETCH_REFUSED,
+        [AS_PROMETHEUS_INVALID] = AS_FETCH_INVALID,
+    };
+    const struct as_query query = {.form = call->form, .pod_label = call->pod_label};
+    return outcomes[as_prometheus_decode_query(body, size, &query, arena, result_out)];
+}
+
+static void on_fetched(void *context, const char *body, size_t size)
+{
+    struct call *call = context;
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_query_result result = {0};
+    char error[AS_QUERY_ERROR_MAX];
+    enum as_fetch_outcome outcome = call->fetch.outcome;
+    if (body) {
+        outcome = prometheus_decode(call, body, size, &arena, &result);
+    } else {
+        as_str_copy_line(call->fetch.error.text, error, sizeof(error));
+        result.error = error;
+    }
+    as_fetch_count(&call->fetch, outcome);
+    call->done(call->context, call->ticket, &result);
+    as_arena_deinit(&arena);
+    prometheus_free_call(call);
+}
+
+/* As as_source_port.query. */
+static void prometheus_query(struct as_prometheus_source *source, uint64_t ticket,
+                             const struct as_query *query, as_source_queried_fn *done,
+                             void *context)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf form = AS_BUF_INIT(FORM_MAX);
+    struct call *call = as_xcalloc(1, sizeof(*call));
+    *call = (struct call){
+        .owner = source,
+        .ticket = ticket,
+        .form = query->form,
+        .pod_label = query->pod_label ? as_xstrdup(query->pod_label) : NULL,
+        .done = done,
+        .context = context,
+    };
+    LIST_INSERT_HEAD(&source->calls, call, entry);
+    as_prometheus_encode_query(query->text, source->server.timeout_us, &form);
+    if (strlen(query->text) > AS_QUERY_MAX || as_buf_check(&form) < 0)
+        as_fetch_fail(&call->fetch, &source->server, "the query is longer than 16 KiB", on_fetched,
+                      call);
+    else
+        as_fetch_start(
+            &call->fetch, &source->server, &query->flow,
+            &(struct as_fetch_body){"application/x-www-form-urlencoded", form.data, form.size},
+            on_fetched, call);
+}
+
+/*
+ * Firing alerts of all Alertmanagers. They are read in parallel; the list is reported when the
+ * last Alertmanager has answered. If one Alertmanager cannot be read, the whole list is an
+ * error: alerts that only this server knows would seem to have ended.
+ *
+ * Each Alertmanager is read twice: its groups, then its status, with the configuration and the
+ * time of its start. So if the groups are those of a restarted Alertmanager, the status shows
+ * it. A status that cannot be read is no error of the list, but the list opens fewer incidents.
+ */
+
+struct peer {
+    struct as_server groups, status;
+    char *uptime;                          /* in its last status; NULL: none yet */
+    char *config;                          /* that was parsed last; NULL: none yet */
+    struct as_alertmanager_routes *routes; /* of the last configuration that could be read */
+    bool is_known;                         /* `routes` are in force; else `problem` says why not */
+    struct as_error problem;
+};
+
+struct as_alertmanager_source {
+    struct as_http_auth *auth;
+    struct peer *peers; /* at least one: an unconfigured server reports its error */
+    size_t peer_count;
+    LIST_HEAD(, listing) listings;
+};
+
+struct member { /* the answers of one Alertmanager */
+    struct listing *listing;
+    struct peer *peer;
+    struct as_fetch groups, status;
+    struct as_alertmanager_alerts *alerts;
+    bool is_restarted;
+};
+
+struct listing {
+    LIST_ENTRY(listing) entry;
+    struct as_alertmanager_source *owner;
+    uint64_t ticket;
+    as_source_listed_fn *done;
+    void *context;
+    size_t waiting;
+    struct member *members; /* one per peer */
+};
+
+static void init_server(struct as_alertmanager_source *source, struct as_server *server,
+                        const char *url, const char *path, const struct as_source_env *env)
+{
+    *server = (struct as_server){
+        .env = env,
+        .word = "alertmanager",
+        .name = url ? as_xasprintf("Alertmanager %s", url) : as_xstrdup("Alertmanager"),
+        .auth = source->auth,
+        .timeout_us = AS_ALERT_LIST_TIMEOUT_US,
+        .max_response = AS_ALERT_LIST_RESPONSE_MAX,
+        .read_error = as_alertmanager_decode_error,
+        .missing = "there is no /api/v2/alerts/groups; is this Alertmanager's address, with its "
+                   "path prefix?",
+    };
+    as_server_set_url(server, url, path);
+}
+
+static void init_peer(struct as_alertmanager_source *source, struct peer *peer, const char *url,
+                      const struct as_source_env *env)
+{
+    init_server(source, &peer->groups, url, AS_ALERTMANAGER_GROUPS_PATH, env);
+    init_server(source, &peer->status, url, AS_ALERTMANAGER_STATUS_PATH, env);
+    peer->status.max_response = AS_ALERT_STATUS_RESPONSE_MAX;
+    peer->status.missing = NULL;
+}
+
+static void deinit_peer(struct peer *peer)
+{
+    as_server_deinit(&peer->groups);
+    as_server_deinit(&peer->status);
+    as_alertmanager_routes_free(peer->routes);
+    free(peer->config);
+    free(peer->uptime);
+}
+
+/* Borrows both arguments. */
+static struct as_alertmanager_source *alertmanager_new(
+    const struct as_alertmanager_settings *settings, const struct as_source_env *env)
+{
+    struct as_alertmanager_source *source = as_xcalloc(1, sizeof(*source));
+    source->auth = as_http_auth_new(&settings->http, env->clock);
+    source->peer_count = settings->url_count > 0 ? settings->url_count : 1;
+    source->peers = as_xcalloc(source->peer_count, sizeof(*source->peers));
+    for (size_t i = 0; i < source->peer_count; i++)
+        init_peer(source, &source->peers[i], settings->url_count > 0 ? settings->urls[i] : NULL,
+                  env);
+    LIST_INIT(&source->listings);
+    return source;
+}
+
+static void free_listing(struct listing *listing)
+{
+    for (size_t i = 0; i < listing->owner->peer_count; i++) {
+        as_fetch_cancel(&listing->members[i].groups);
+        as_fetch_cancel(&listing->members[i].status);
+        as_alertmanager_alerts_free(listing->members[i].alerts);
+    }
+    LIST_REMOVE(listing, entry);
+    free(listing->members);
+    free(listing);
+}
+
+/* Cancels all requests. */
+static struct as_alertmanager_source *alertmanager_free(struct as_alertmanager_source *source)
+{
+    struct listing *listing;
+    if (!source)
+        return NULL;
+    while ((listing = LIST_FIRST(&source->listings)) != NULL)
+        free_listing(listing);
+    for (size_t i = 0; i < source->peer_count; i++)
+        deinit_peer(&source->peers[i]);
+    free(source->peers);
+    as_http_auth_free(source->auth);
+    free(source);
+    return NULL;
+}
+
+/* The error of the first server that failed, in the configuration's order, and how many more.
+ * False: all answered. */
+static bool alertmanager_find_error(const struct listing *listing,
+                                    char error_out[AS_QUERY_ERROR_MAX])
+{
+    const struct member *first = NULL;
+    size_t failed = 0;
+    for (size_t i = 0; i < listing->owner->peer_count; i++) {
+        if (listing->members[i].alerts)
+            continue;
+        first = first ? first : &listing->members[i];
+        failed++;
+    }
+    if (!first)
+        return false;
+    struct as_error error = first->groups.error;
+    if (failed > 1)
+        as_error_wrap(&error, "%zu of %zu could not be read", failed, listing->owner->peer_count);
+    as_str_copy_line(error.text, error_out, AS_QUERY_ERROR_MAX);
+    return true;
+}
+
+/* A configuration that cannot be read now does not shorten the wait of the last one. */
+static int64_t get_wait(const struct member *member, const char *receiver)
+{
+    const struct peer *peer = member->peer;
+    const struct as_receiver_routes *found =
+        peer->routes ? as_alertmanager_routes_find(peer->routes, receiver) : NULL;
+    if (found && peer->is_known && !found->has_intervals)
+        return 0;
+    if (member->alerts->is_muting_unknown)
+        return AS_LISTED_NEVER;
+    const int64_t wait = found && found->has_intervals
+                             ? as_time_add(found->flush_us, AS_ALERT_WAIT_MARGIN_US)
+                             : AS_ALERT_WAIT_UNKNOWN_US;
+    const bool is_too_short = !peer->is_known && wait < AS_ALERT_WAIT_UNKNOWN_US;
+    return is_too_short ? AS_ALERT_WAIT_UNKNOWN_US : wait;
+}
+
+/* The receiver of an alert that no list opens an incident of; NULL: none. */
+static const char *set_waits(struct member *member)
+{
+    const char *never = NULL;
+    for (size_t i = 0; i < member->alerts->count; i++) {
+        struct as_alertmanager_alert *alert = &member->alerts->items[i];
+        for (size_t k = 0; k < alert->listed.route_count; k++) {
+            struct as_listed_route *route = &alert->routes[k];
+            route->wait_us = get_wait(member, route->receiver);
+            if (route->wait_us == AS_LISTED_NEVER)
+                never = route->receiver;
+        }
+    }
+    return never;
+}
+
+/* Why the member's alerts open fewer incidents; NULL: they open all. */
+static const char *make_note(struct member *member, struct as_arena *arena)
+{
+    static const char before[] = "is older than 0.28 and does not say what time intervals mute";
+    const struct peer *peer = member->peer;
+    const char *never = set_waits(member);
+    struct as_error note = AS_ERROR_INIT;
+    if (!never && peer->is_known)
+        return NULL;
+    if (!never)
+        as_error_set(&note,
+                     "its configuration could not be read: %s; its list opens incidents only of "
+                     "alerts that were not muted for 6m, or longer if its last configuration says "
+                     "so",
+                     peer->problem.text);
+    else if (peer->is_known)
+        as_error_set(&note, "it %s: its list opens no incident of receiver `%s`", before, never);
+    else
+        as_error_set(&note,
+                     "it %s, and its configuration could not be read: %s; its list opens no "
+                     "incidents",
+                     before, peer->problem.text);
+    as_error_wrap(&note, "%s", peer->groups.name);
+    char line[AS_QUERY_ERROR_MAX];
+    as_str_copy_line(note.text, line, sizeof(line));
+    return as_arena_strdup(arena, line);
+}
+
+static void merge(struct listing *listing, struct as_arena *arena, struct as_alert_list *list)
+{
+    const size_t count = listing->owner->peer_count;
+    struct as_alertmanager_alerts **all =
+        as_arena_alloc(arena, count, sizeof(struct as_alertmanager_alerts *));
+    const char *note = NULL;
+    bool is_anew = false;
+    for (size_t i = 0; i < count; i++) {
+        struct member *member = &listing->members[i];
+        const char *own = make_note(member, arena);
+        note = note ? note : own;
+        is_anew = is_anew || member->is_restarted;
+        all[i] = member->alerts;
+    }
+    as_alertmanager_merge(all, count, arena, list);
+    list->note = note;
+    list->is_anew = is_anew;
+}
+
+static void alertmanager_finish(struct listing *listing)
+{
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_alert_list list = {0};
+    char error[AS_QUERY_ERROR_MAX];
+    if (alertmanager_find_error(listing, error))
+        list.error = error;
+    else
+        merge(listing, &arena, &list);
+    listing->done(listing->context, listing->ticket, &list);
+    as_arena_deinit(&arena);
+    free_listing(listing);
+}
+
+static void replace(char **text_io, const char *text)
+{
+    free(*text_io);
+    *text_io = as_xstrdup(text);
+}
+
+/* Parses the configuration unless it is the last one. */
+static void learn_config(struct peer *peer, const struct as_alertmanager_status *status)
+{
+    if (peer->config && peer->is_known && strcmp(peer->config, status->config) == 0)
+        return;
+    struct as_alertmanager_routes *routes = NULL;
+    peer->problem = AS_ERROR_INIT;
+    replace(&peer->config, status->config);
+    peer->is_known = as_alertmanager_routes_parse(status->config, status->config_size, &routes,
+                                                  &peer->problem) == 0;
+    if (!peer->is_known) {
+        as_error_wrap(&peer->problem, "/api/v2/status: config.original");
+        return;
+    }
+    as_alertmanager_routes_free(peer->routes);
+    peer->routes = routes;
+}
+
+static void on_status(void *context, const char *body, size_t size)
+{
+    struct member *member = context;
+    struct peer *peer = member->peer;
+    struct as_arena arena = AS_ARENA_INIT;
+    struct as_alertmanager_status status;
+    struct as_error *error = &member->status.error;
+    if (body && as_alertmanager_decode_status(body, size, &arena, &status, error) == 0) {
+        /* Before the first status, also after a reload, it may have been restarted. */
+        member->is_restarted = !peer->uptime || strcmp(peer->uptime, status.uptime) != 0;
+        replace(&peer->uptime, status.uptime);
+        learn_config(peer, &status);
+    } else {
+        if (body)
+            as_error_wrap(error, "/api/v2/status");
+        peer->is_known = false;
+        peer->problem = *error;
+    }
+    as_arena_deinit(&arena);
+    if (--member->listing->waiting == 0)
+        alertmanager_finish(member->listing);
+}
+
+static void on_groups(void *context, const char *body, size_t size)
+{
+    struct member *member = context;
+    struct as_fetch *fetch = &member->groups;
+    struct as_error *error = &fetch->error;
+    if (body && as_alertmanager_decode_groups(body, size, &member->alerts, error) < 0) {
+        as_error_wrap(error, "%s", fetch->server->name);
+        fetch->outcome = AS_FETCH_INVALID;
+    }
+    if (member->alerts && member->alerts->unread > 0)
+        fetch->outcome = AS_FETCH_INVALID;
+    as_fetch_count(fetch, fetch->outcome);
+    if (member->alerts)
+        as_fetch_start(&member->status, &member->peer->status, NULL, NULL, on_status, member);
+    else if (--member->listing->waiting == 0)
+        alertmanager_finish(member->listing);
+}
+
+/* As as_source_port.list_alerts. */
+static void alertmanager_list(struct as_alertmanager_source *source, uint64_t ticket,
+                              as_source_listed_fn *done, void *context)
+{
+    struct listing *listing = as_xcalloc(1, sizeof(*listing));
+    *listing = (struct listing){
+        .owner = source,
+        .ticket = ticket,
+        .done = done,
+        .context = context,
+        .waiting = source->peer_count,
+        .members = as_xcalloc(source->peer_count, sizeof(*listing->members)),
+    };
+    LIST_INSERT_HEAD(&source->listings, listing, entry);
+    for (size_t i = 0; i < source->peer_count; i++) {
+        struct member *member = &listing->members[i];
+        member->listing = listing;
+        member->peer = &source->peers[i];
+        as_fetch_start(&member->groups, &member->peer->groups, NULL, NULL, on_groups, member);
+    }
+}
+
+/* Port. */
 
 struct monitoring {
     struct as_source_port port;
@@ -20,21 +476,20 @@ struct monitoring {
 static void run_query(struct as_source_port *self, uint64_t ticket, const struct as_query *query,
                       as_source_queried_fn *done, void *context)
 {
-    as_prometheus_source_query(((struct monitoring *)self)->prometheus, ticket, query, done,
-                               context);
+    prometheus_query(((struct monitoring *)self)->prometheus, ticket, query, done, context);
 }
 
 static void list_alerts(struct as_source_port *self, uint64_t ticket, as_source_listed_fn *done,
                         void *context)
 {
-    as_alertmanager_source_list(((struct monitoring *)self)->alertmanager, ticket, done, context);
+    alertmanager_list(((struct monitoring *)self)->alertmanager, ticket, done, context);
 }
 
-static void close_port(struct as_source_port *self)
+static void monitoring_close_port(struct as_source_port *self)
 {
     struct monitoring *monitoring = (struct monitoring *)self;
-    as_prometheus_source_free(monitoring->prometheus);
-    as_alertmanager_source_free(monitoring->alertmanager);
+    prometheus_free(monitoring->prometheus);
+    alertmanager_free(monitoring->alertmanager);
     free(monitoring);
 }
 
@@ -42,10 +497,9 @@ struct as_source_port *as_monitoring_new(const struct as_settings *settings,
                                          const struct as_source_env *env)
 {
     struct monitoring *monitoring = as_xcalloc(1, sizeof(*monitoring));
-    monitoring->port = (struct as_source_port){run_query, list_alerts, close_port};
+    monitoring->port = (struct as_source_port){run_query, list_alerts, monitoring_close_port};
     monitoring->env = *env;
-    monitoring->prometheus = as_prometheus_source_new(&settings->prometheus, &monitoring->env);
-    monitoring->alertmanager =
-        as_alertmanager_source_new(&settings->alertmanager, &monitoring->env);
+    monitoring->prometheus = prometheus_new(&settings->prometheus, &monitoring->env);
+    monitoring->alertmanager = alertmanager_new(&settings->alertmanager, &monitoring->env);
     return &monitoring->port;
 }
