@@ -193,8 +193,8 @@ static int pod_read_spec(const struct tree_value *spec, struct as_pod_seen *pod,
 }
 
 /* The name is borrowed from `item`. 0, or -EBADMSG with an error that names pod and field. */
-static int as_kube_pod_read(const struct tree_value *item, struct as_pod_seen *pod_out,
-                            struct as_error *error)
+static int pod_read(const struct tree_value *item, struct as_pod_seen *pod_out,
+                    struct as_error *error)
 {
     struct as_pod_seen pod = {.name = NULL};
     struct as_reader root, metadata, spec, status;
@@ -246,7 +246,7 @@ static int pods_parse_pod(void *context, const struct tree_value *item, struct a
 {
     struct as_kube_pods *pods = context;
     struct as_pod_seen pod;
-    int status = as_kube_pod_read(item, &pod, error);
+    int status = pod_read(item, &pod, error);
     if (status)
         return status;
     if (pods->count == pods->max) {
