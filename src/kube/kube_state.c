@@ -1,6 +1,6 @@
 /*
- * State in API objects, the texts: see the header. Only what we write ourselves is read back; any
- * difference is damage and is refused.
+ * State in API objects, as texts: records, the journal, and the head. Only texts that
+ * alertscaler wrote are read back; any difference is damage and is refused.
  */
 #include <alertscaler/kube/kube_state.h>
 
@@ -12,6 +12,8 @@
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+
+/* Records and the journal. */
 
 #define PIECES_MAX 65536
 
@@ -30,13 +32,13 @@ static int parse_hex(const char *text, size_t size, struct as_arena *arena, cons
     return 0;
 }
 
-static bool is_word(const char *key, size_t size)
+static bool state_is_word(const char *key, size_t size)
 {
     return size > 0 && (size < 2 || memcmp(key, "0x", 2) != 0) && as_str_is_visible(key, size);
 }
 
 /* Survives JSON and YAML unchanged, and is readable. */
-static bool is_text(const char *value, size_t size)
+static bool state_is_text(const char *value, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         if (((unsigned char)value[i] < ' ' && value[i] != '\n' && value[i] != '\t') ||
@@ -52,7 +54,7 @@ void as_kube_state_print_name(unsigned kind, uint64_t id, char name_out[AS_KUBE_
 
 void as_kube_state_print_record(const struct as_kube_state_piece *piece, struct as_buf *out)
 {
-    if (is_word(piece->key, piece->key_size)) {
+    if (state_is_word(piece->key, piece->key_size)) {
         as_buf_append(out, piece->key, piece->key_size);
     } else {
         as_buf_append_str(out, "0x");
@@ -60,7 +62,7 @@ void as_kube_state_print_record(const struct as_kube_state_piece *piece, struct 
     }
     if (piece->count > 1)
         as_buf_printf(out, " part %" PRIu32 "/%" PRIu32, piece->index + 1, piece->count);
-    if (is_text(piece->value, piece->value_size)) {
+    if (state_is_text(piece->value, piece->value_size)) {
         as_buf_append_char(out, '\n');
         as_buf_append(out, piece->value, piece->value_size);
     } else {
@@ -85,7 +87,8 @@ struct cursor {
 };
 
 /* The bytes before `stop`, which is skipped; false if there is no `stop`. */
-static bool take_until(struct cursor *cursor, char stop, const char **word_out, size_t *size_out)
+static bool state_parse_until(struct cursor *cursor, char stop, const char **word_out,
+                              size_t *size_out)
 {
     const char *found = memchr(cursor->at, stop, (size_t)(cursor->end - cursor->at));
     if (!found)
@@ -96,14 +99,14 @@ static bool take_until(struct cursor *cursor, char stop, const char **word_out, 
     return true;
 }
 
-static bool take_number(struct cursor *cursor, char stop, uint64_t *number_out)
+static bool state_parse_decimal(struct cursor *cursor, char stop, uint64_t *number_out)
 {
     const char *word;
     size_t size;
-    return take_until(cursor, stop, &word, &size) && parse_number(word, size, number_out);
+    return state_parse_until(cursor, stop, &word, &size) && parse_number(word, size, number_out);
 }
 
-static bool take_prefix(struct cursor *cursor, const char *prefix)
+static bool state_parse_prefix(struct cursor *cursor, const char *prefix)
 {
     size_t size = strlen(prefix);
     if ((size_t)(cursor->end - cursor->at) < size || memcmp(cursor->at, prefix, size) != 0)
@@ -112,14 +115,14 @@ static bool take_prefix(struct cursor *cursor, const char *prefix)
     return true;
 }
 
-static bool parse_name(const char *name, size_t size, unsigned *kind_out, uint64_t *id_out)
+static bool state_parse_name(const char *name, size_t size, unsigned *kind_out, uint64_t *id_out)
 {
     struct cursor cursor = {name, name + size};
     for (unsigned kind = 0; kind < AS_KUBE_STATE_KINDS; kind++) {
-        if (!take_prefix(&cursor, kinds[kind]))
+        if (!state_parse_prefix(&cursor, kinds[kind]))
             continue;
         *kind_out = kind;
-        return take_prefix(&cursor, "-") &&
+        return state_parse_prefix(&cursor, "-") &&
                parse_number(cursor.at, (size_t)(cursor.end - cursor.at), id_out);
     }
     return false;
@@ -130,8 +133,8 @@ static bool parse_flags(struct cursor line, struct as_kube_state_piece *piece, b
 {
     uint64_t index = 1, count = 1;
     *is_hex_out = false;
-    if (take_prefix(&line, "part ")) {
-        if (!take_number(&line, '/', &index))
+    if (state_parse_prefix(&line, "part ")) {
+        if (!state_parse_decimal(&line, '/', &index))
             return false;
         const char *word = line.at;
         while (line.at < line.end && *line.at != ' ')
@@ -141,7 +144,7 @@ static bool parse_flags(struct cursor line, struct as_kube_state_piece *piece, b
         if (line.at < line.end)
             line.at++;
     }
-    if (take_prefix(&line, "hex"))
+    if (state_parse_prefix(&line, "hex"))
         *is_hex_out = true;
     piece->index = (uint32_t)(index - 1);
     piece->count = (uint32_t)count;
@@ -155,7 +158,7 @@ static int parse_text(const char *text, size_t size, struct as_arena *arena,
     const char *line, *space;
     size_t line_size;
     bool is_hex;
-    if (!take_until(&cursor, '\n', &line, &line_size))
+    if (!state_parse_until(&cursor, '\n', &line, &line_size))
         return -EBADMSG;
     space = memchr(line, ' ', line_size);
     piece->key = line;
@@ -167,11 +170,11 @@ static int parse_text(const char *text, size_t size, struct as_arena *arena,
     piece->value_size = (size_t)(cursor.end - cursor.at);
     if (is_hex
             ? parse_hex(piece->value, piece->value_size, arena, &piece->value, &piece->value_size)
-            : !is_text(piece->value, piece->value_size))
+            : !state_is_text(piece->value, piece->value_size))
         return -EBADMSG;
     if (piece->key_size >= 2 && memcmp(piece->key, "0x", 2) == 0)
         return parse_hex(piece->key + 2, piece->key_size - 2, arena, &piece->key, &piece->key_size);
-    return is_word(piece->key, piece->key_size) ? 0 : -EBADMSG;
+    return state_is_word(piece->key, piece->key_size) ? 0 : -EBADMSG;
 }
 
 int as_kube_state_parse_record(const char *name, size_t name_size, const char *text, size_t size,
@@ -179,7 +182,7 @@ int as_kube_state_parse_record(const char *name, size_t name_size, const char *t
                                struct as_error *error)
 {
     struct as_kube_state_piece piece = {0};
-    if (parse_name(name, name_size, &piece.kind, &piece.id) &&
+    if (state_parse_name(name, name_size, &piece.kind, &piece.id) &&
         parse_text(text, size, arena, &piece) == 0) {
         *piece_out = piece;
         return 0;
@@ -215,9 +218,10 @@ static bool parse_put(struct cursor *cursor, const struct as_kube_state_visitor 
     const char *name;
     size_t name_size;
     uint64_t shard, size;
-    if (!take_until(cursor, ' ', &name, &name_size) || !take_number(cursor, ' ', &shard) ||
-        shard >= AS_KUBE_STATE_SHARDS_MAX || !take_number(cursor, '\n', &size) ||
-        size >= (uint64_t)(cursor->end - cursor->at) || cursor->at[size] != '\n' ||
+    if (!state_parse_until(cursor, ' ', &name, &name_size) ||
+        !state_parse_decimal(cursor, ' ', &shard) || shard >= AS_KUBE_STATE_SHARDS_MAX ||
+        !state_parse_decimal(cursor, '\n', &size) || size >= (uint64_t)(cursor->end - cursor->at) ||
+        cursor->at[size] != '\n' ||
         as_kube_state_parse_record(name, name_size, cursor->at, size, arena, &piece, NULL) != 0)
         return false;
     piece.shard = (uint32_t)shard;
@@ -233,8 +237,9 @@ static bool parse_drop(struct cursor *cursor, const struct as_kube_state_visitor
     size_t name_size;
     unsigned kind;
     uint64_t id, shard;
-    if (!take_until(cursor, ' ', &name, &name_size) || !parse_name(name, name_size, &kind, &id) ||
-        !take_number(cursor, '\n', &shard) || shard >= AS_KUBE_STATE_SHARDS_MAX)
+    if (!state_parse_until(cursor, ' ', &name, &name_size) ||
+        !state_parse_name(name, name_size, &kind, &id) ||
+        !state_parse_decimal(cursor, '\n', &shard) || shard >= AS_KUBE_STATE_SHARDS_MAX)
         return false;
     visitor->drop(visitor->context, id, (uint32_t)shard);
     return true;
@@ -244,14 +249,14 @@ static bool parse_commit(struct cursor *cursor, const struct as_kube_state_visit
                          struct as_arena *arena)
 {
     uint64_t sequence, changes;
-    if (!take_prefix(cursor, "commit ") || !take_number(cursor, ' ', &sequence) ||
-        !take_number(cursor, '\n', &changes))
+    if (!state_parse_prefix(cursor, "commit ") || !state_parse_decimal(cursor, ' ', &sequence) ||
+        !state_parse_decimal(cursor, '\n', &changes))
         return false;
     visitor->commit(visitor->context, sequence);
     for (uint64_t i = 0; i < changes; i++) {
-        bool is_good = take_prefix(cursor, "put ")
+        bool is_good = state_parse_prefix(cursor, "put ")
                            ? parse_put(cursor, visitor, arena)
-                           : take_prefix(cursor, "drop ") && parse_drop(cursor, visitor);
+                           : state_parse_prefix(cursor, "drop ") && parse_drop(cursor, visitor);
         if (!is_good)
             return false;
     }
@@ -269,5 +274,147 @@ int as_kube_state_parse_journal(const char *text, size_t size,
             return -EBADMSG;
         }
     }
+    return 0;
+}
+
+/* Head. Each number is a text of its own, so that kubectl shows it. */
+
+#define SEGMENTS_SIZE ((size_t)AS_KUBE_STATE_SLOTS_MAX * 32)
+
+static struct as_kube_config_item make_number(const char *key, uint64_t number,
+                                              struct as_arena *arena)
+{
+    char text[AS_NUMBER_SIZE];
+    snprintf(text, sizeof(text), "%" PRIu64, number);
+    return (struct as_kube_config_item){key, as_arena_strdup(arena, text), strlen(text)};
+}
+
+static struct as_kube_config_item head_make_text(const char *key, const char *text)
+{
+    return (struct as_kube_config_item){key, text, strlen(text)};
+}
+
+void as_kube_state_head_encode(const struct as_kube_state_head *head, struct as_arena *arena,
+                               struct as_kube_config_item items_out[AS_KUBE_STATE_HEAD_ITEMS])
+{
+    char *segments = as_arena_alloc(arena, SEGMENTS_SIZE, 1);
+    size_t size = 0;
+    for (size_t i = 0; i < head->segment_count; i++)
+        size += (size_t)snprintf(segments + size, SEGMENTS_SIZE - size, "%s%" PRIu32 ":%" PRIu64,
+                                 i ? " " : "", head->segments[i].slot, head->segments[i].serial);
+    const struct as_kube_config_item items[AS_KUBE_STATE_HEAD_ITEMS] = {
+        make_number("epoch", head->epoch, arena),
+        make_number("format", AS_KUBE_STATE_FORMAT, arena),
+        head_make_text("holder", head->holder),
+        {"journal", head->journal ? head->journal : "", head->journal_size},
+        {"segments", segments, size},
+        make_number("sequence", head->sequence, arena),
+        make_number("serial", head->serial, arena),
+        head_make_text("write", head->write),
+    };
+    memcpy(items_out, items, sizeof(items));
+}
+
+int as_kube_state_get_number(const struct as_kube_config_map *map, const char *key,
+                             uint64_t *number_out, struct as_error *error)
+{
+    const struct as_kube_config_item *item = as_kube_config_map_find(map, key);
+    int64_t number;
+    if (!item || as_number_parse_i64(item->text, item->size, &number) < 0 || number < 0) {
+        as_error_set(error, "data.%s: expected a number", key);
+        return -EBADMSG;
+    }
+    *number_out = (uint64_t)number;
+    return 0;
+}
+
+static int head_get_text(const struct as_kube_config_map *map, const char *key, char *text_out,
+                         size_t size, struct as_error *error)
+{
+    const struct as_kube_config_item *item = as_kube_config_map_find(map, key);
+    if (!item || item->size >= size) {
+        as_error_set(error, "data.%s: %s", key, item ? "too long" : "missing");
+        return -EBADMSG;
+    }
+    memcpy(text_out, item->text, item->size);
+    text_out[item->size] = '\0';
+    return 0;
+}
+
+/* "3:17": its length, 0 if it is no segment. */
+static size_t parse_segment(const char *text, const char *end,
+                            struct as_kube_state_segment *segment_out)
+{
+    const char *stop = memchr(text, ' ', (size_t)(end - text));
+    int64_t slot, serial;
+    if (!stop)
+        stop = end;
+    const char *colon = memchr(text, ':', (size_t)(stop - text));
+    if (!colon || as_number_parse_i64(text, (size_t)(colon - text), &slot) < 0 ||
+        as_number_parse_i64(colon + 1, (size_t)(stop - colon - 1), &serial) < 0 || slot < 0 ||
+        slot >= AS_KUBE_STATE_SLOTS_MAX || serial < 0)
+        return 0;
+    *segment_out = (struct as_kube_state_segment){(uint32_t)slot, (uint64_t)serial};
+    return (size_t)(stop - text);
+}
+
+static int get_segments(const struct as_kube_config_map *map, struct as_kube_state_head *head,
+                        struct as_error *error)
+{
+    const struct as_kube_config_item *item = as_kube_config_map_find(map, "segments");
+    const char *at = item ? item->text : NULL, *end = item ? at + item->size : NULL;
+    bool used[AS_KUBE_STATE_SLOTS_MAX] = {false};
+    size_t count = 0;
+    bool is_good = item;
+    while (is_good && at < end) {
+        struct as_kube_state_segment segment;
+        size_t size = parse_segment(at, end, &segment);
+        is_good = size > 0 && count < AS_KUBE_STATE_SLOTS_MAX && !used[segment.slot] &&
+                  segment.serial <= head->serial &&
+                  (count == 0 || segment.serial > head->segments[count - 1].serial);
+        if (!is_good)
+            break;
+        used[segment.slot] = true;
+        head->segments[count++] = segment;
+        at += size;
+        if (at < end)
+            at++;
+    }
+    if (!is_good) {
+        as_error_set(error, "data.segments: expected a list of slots and serial numbers");
+        return -EBADMSG;
+    }
+    head->segment_count = count;
+    return 0;
+}
+
+int as_kube_state_head_decode(const struct as_kube_config_map *map,
+                              struct as_kube_state_head *head_out, struct as_error *error)
+{
+    struct as_kube_state_head head = {0};
+    uint64_t format;
+    int status = as_kube_state_get_number(map, "format", &format, error);
+    if (!status && format > AS_KUBE_STATE_FORMAT) {
+        as_error_set(error,
+                     "it is from a newer alertscaler (format %" PRIu64
+                     ", this one knows %d): use that version",
+                     format, AS_KUBE_STATE_FORMAT);
+        return -EPROTO;
+    }
+    if (status || (status = as_kube_state_get_number(map, "epoch", &head.epoch, error)) ||
+        (status = as_kube_state_get_number(map, "sequence", &head.sequence, error)) ||
+        (status = as_kube_state_get_number(map, "serial", &head.serial, error)) ||
+        (status = head_get_text(map, "holder", head.holder, sizeof(head.holder), error)) ||
+        (status = head_get_text(map, "write", head.write, sizeof(head.write), error)) ||
+        (status = get_segments(map, &head, error)))
+        return status;
+    const struct as_kube_config_item *journal = as_kube_config_map_find(map, "journal");
+    if (!journal) {
+        as_error_set(error, "data.journal: missing");
+        return -EBADMSG;
+    }
+    head.journal = journal->text;
+    head.journal_size = journal->size;
+    *head_out = head;
     return 0;
 }
