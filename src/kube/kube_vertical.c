@@ -89,12 +89,12 @@ static void free_run(struct as_kube_resize_run *run)
     free(run);
 }
 
-static void as_kube_resize_cancel(struct as_kube_resize_run *run)
+static void resize_pods_cancel(struct as_kube_resize_run *run)
 {
     free_run(run);
 }
 
-static void vertical_finish(struct as_kube_resize_run *run, struct as_outcome *outcome)
+static void resize_finish(struct as_kube_resize_run *run, struct as_outcome *outcome)
 {
     as_kube_resize_done_fn *done = run->spec.done;
     void *context = run->spec.context;
@@ -105,21 +105,21 @@ static void vertical_finish(struct as_kube_resize_run *run, struct as_outcome *o
 }
 
 /* Ends early. The message names the pod, and says how far it went. */
-static void vertical_fail(struct as_kube_resize_run *run, const struct as_outcome *why)
+static void resize_fail(struct as_kube_resize_run *run, const struct as_outcome *why)
 {
     struct as_outcome outcome = *why;
     char message[2 * AS_MESSAGE_SIZE];
     snprintf(message, sizeof(message), "%zu of %zu pods resized, then pod %s: %s", run->changed,
              run->spec.pods->count, run->spec.pods->items[run->index].name, why->message);
     as_outcome_set_message(&outcome, message);
-    vertical_finish(run, &outcome);
+    resize_finish(run, &outcome);
 }
 
 static void fail_locally(struct as_kube_resize_run *run, enum as_reason reason, const char *message)
 {
     struct as_outcome outcome;
     as_outcome_init_local(&outcome, reason, message);
-    vertical_fail(run, &outcome);
+    resize_fail(run, &outcome);
 }
 
 /* Pods without a change count too: their kubelets resize them later, or somebody else was faster.
@@ -144,7 +144,7 @@ static void finish_all(struct as_kube_resize_run *run)
              pods->count + pods->silent, gone, restarted, silent, run->note[0] ? "; " : "",
              run->note);
     as_outcome_init_local(&outcome, has_pods(run) ? AS_REASON_APPLIED : AS_REASON_NO_PODS, message);
-    vertical_finish(run, &outcome);
+    resize_finish(run, &outcome);
 }
 
 /* ---- one pod ---- */
@@ -177,9 +177,9 @@ static void note_refused(struct as_kube_resize_run *run, const struct as_kube_si
         snprintf(run->note, sizeof(run->note), "pod %.80s: %.160s", pod->name, pod->message);
 }
 
-static void vertical_start(struct as_kube_resize_run *run, const char *method,
-                           const char *subresource, const struct as_buf *body,
-                           as_kube_request_done_fn *done)
+static void resize_start(struct as_kube_resize_run *run, const char *method,
+                         const char *subresource, const struct as_buf *body,
+                         as_kube_request_done_fn *done)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
     as_buf_append_str(&path, "/api/v1/namespaces");
@@ -286,14 +286,14 @@ static void put_back_done(void *context, const struct as_http_response *response
     outcome.reason = AS_REASON_DID_NOT_COME;
     outcome.is_ambiguous = false;
     as_outcome_set_message(&outcome, message);
-    vertical_fail(run, &outcome);
+    resize_fail(run, &outcome);
 }
 
 static void resize_put_back(struct as_kube_resize_run *run)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
     as_kube_resize_patch_encode(&run->spec.pods->part, &run->pod, &run->former, &body);
-    vertical_start(run, "PATCH", "/resize", &body, put_back_done);
+    resize_start(run, "PATCH", "/resize", &body, put_back_done);
 }
 
 static void resize_review(struct as_kube_resize_run *run)
@@ -340,9 +340,9 @@ static void resize_on_resized(void *context, const struct as_http_response *resp
         as_outcome_set_message(&outcome,
                                "the API server has no `resize` of pods: `apply: pods` needs "
                                "Kubernetes 1.33; use `apply: template`");
-        vertical_fail(run, &outcome);
+        resize_fail(run, &outcome);
     } else {
-        vertical_fail(run, &outcome);
+        resize_fail(run, &outcome);
     }
 }
 
@@ -361,7 +361,7 @@ static void resize_pod(struct as_kube_resize_run *run)
     }
     run->former = *as_kube_sized_pod_get(&run->pod);
     as_kube_resize_patch_encode(&run->spec.pods->part, &run->pod, &amounts, &body);
-    vertical_start(run, "PATCH", "/resize", &body, resize_on_resized);
+    resize_start(run, "PATCH", "/resize", &body, resize_on_resized);
 }
 
 static void resize_on_read(void *context, const struct as_http_response *response,
@@ -376,7 +376,7 @@ static void resize_on_read(void *context, const struct as_http_response *respons
         run->gone++;
         pass_to_next(run);
     } else if (!is_read) {
-        vertical_fail(run, &outcome);
+        resize_fail(run, &outcome);
     } else if (run->is_resized) {
         resize_review(run);
     } else if (needs_change(run, &run->pod)) {
@@ -390,28 +390,28 @@ static void resize_read_pod(void *context)
 {
     struct as_kube_resize_run *run = context;
     run->timer = NULL;
-    vertical_start(run, "GET", "", NULL, resize_on_read);
+    resize_start(run, "GET", "", NULL, resize_on_read);
 }
 
-static void vertical_begin(void *context)
+static void resize_begin(void *context)
 {
     struct as_kube_resize_run *run = context;
     run->timer = NULL;
     next(run);
 }
 
-static struct as_kube_resize_run *as_kube_resize_start(const struct as_kube_resize_spec *spec)
+static struct as_kube_resize_run *resize_pods_start(const struct as_kube_resize_spec *spec)
 {
     struct as_kube_resize_run *run = as_xcalloc(1, sizeof(*run));
     run->spec = *spec;
     run->timer =
-        resize_get_env(run)->loop->start_timer(resize_get_env(run)->loop, 0, vertical_begin, run);
+        resize_get_env(run)->loop->start_timer(resize_get_env(run)->loop, 0, resize_begin, run);
     return run;
 }
 
 /* Calls of the target port. */
 
-#define KUBE_VERTICAL_STRATEGIC_MERGE "application/strategic-merge-patch+json"
+#define STRATEGIC_MERGE_TYPE "application/strategic-merge-patch+json"
 
 struct as_kube_vertical {
     struct as_kube_client *client;
@@ -459,7 +459,7 @@ static void vertical_free_call(struct call *call)
     if (call->pages)
         as_kube_pages_cancel(call->pages);
     if (call->run)
-        as_kube_resize_cancel(call->run);
+        resize_pods_cancel(call->run);
     LIST_REMOVE(call, entry);
     as_kube_workload_deinit(&call->workload);
     as_kube_sized_pods_deinit(&call->pods);
@@ -581,7 +581,7 @@ static void vertical_tell_scaled(struct call *call)
                         &call->wanted, &result);
 }
 
-static void kube_vertical_finish(void *context)
+static void vertical_finish(void *context)
 {
     struct call *call = context;
     call->timer = NULL;
@@ -594,16 +594,16 @@ static void kube_vertical_finish(void *context)
     vertical_free_call(call);
 }
 
-static void kube_vertical_fail(struct call *call, enum as_reason reason, const char *message)
+static void vertical_fail(struct call *call, enum as_reason reason, const char *message)
 {
     as_outcome_init_local(&call->outcome, reason, message);
-    kube_vertical_finish(call);
+    vertical_finish(call);
 }
 
 /* ---- requests on the workload ---- */
 
-static bool kube_vertical_take_answer(struct call *call, const struct as_http_response *response,
-                                      unsigned attempts, bool is_change)
+static bool vertical_take_answer(struct call *call, const struct as_http_response *response,
+                                 unsigned attempts, bool is_change)
 {
     const struct as_clock *clock = call->owner->client->env->clock;
     struct as_kube_status status = {0};
@@ -632,8 +632,8 @@ static bool vertical_accept_workload(struct call *call, const struct as_http_res
     return false;
 }
 
-static void kube_vertical_start(struct call *call, const struct as_buf *body,
-                                as_kube_request_done_fn *done)
+static void vertical_start(struct call *call, const struct as_buf *body,
+                           as_kube_request_done_fn *done)
 {
     const struct as_kube_request_spec spec = {
         .method = body ? "PATCH" : "GET",
@@ -659,7 +659,7 @@ static void template_patched(void *context, const struct as_http_response *respo
     struct as_error error = AS_ERROR_INIT;
     int32_t size, max;
     memcpy(told, call->outcome.message, sizeof(told)); /* of the pods before it */
-    if (!kube_vertical_take_answer(call, response, attempts, true)) {
+    if (!vertical_take_answer(call, response, attempts, true)) {
         call->outcome.is_accepted = call->sized.by_pods;
     } else if (!vertical_accept_workload(call, response)) {
         call->outcome.is_ambiguous = true;
@@ -676,7 +676,7 @@ static void template_patched(void *context, const struct as_http_response *respo
         snprintf(message, sizeof(message), "%s; the template too", told);
         as_outcome_set_message(&call->outcome, message);
     }
-    kube_vertical_finish(call);
+    vertical_finish(call);
 }
 
 /* What it was before its last change, to the byte; if that is not known any more, by the unit. */
@@ -702,16 +702,16 @@ static void patch_template(struct call *call)
     struct as_kube_amounts amounts;
     struct as_error error = AS_ERROR_INIT;
     if (make_amounts(call, &amounts, &error) != 0) {
-        kube_vertical_fail(call, AS_REASON_REJECTED, error.text);
+        vertical_fail(call, AS_REASON_REJECTED, error.text);
         return;
     }
     if (permit == AS_PERMIT_NONE) {
-        kube_vertical_fail(call, AS_REASON_SUPERSEDED, as_permit_explain(permit));
+        vertical_fail(call, AS_REASON_SUPERSEDED, as_permit_explain(permit));
         return;
     }
     as_kube_template_patch_encode(&call->part, &call->workload, &amounts,
                                   call->wanted.is_put_back ? NULL : &call->workload.amounts, &body);
-    kube_vertical_start(call, &body, template_patched);
+    vertical_start(call, &body, template_patched);
 }
 
 static void change_template(struct call *call)
@@ -720,7 +720,7 @@ static void change_template(struct call *call)
     memcpy(version, call->workload.version, sizeof(version));
     as_sized_append_unit(call->ref, version, sizeof(version));
     if (call->wanted.version[0] && strcmp(call->wanted.version, version) != 0)
-        kube_vertical_fail(call, AS_REASON_CONFLICT, "it has changed since it was observed");
+        vertical_fail(call, AS_REASON_CONFLICT, "it has changed since it was observed");
     else
         patch_template(call);
 }
@@ -739,14 +739,14 @@ static void pods_resized(void *context, const struct as_outcome *outcome, unsign
     if (!is_done || !call->sized.with_template ||
         (vertical_count(call, &call->workload.amounts, &size, &max, NULL) == 0 &&
          size == call->wanted.to)) {
-        kube_vertical_finish(call);
+        vertical_finish(call);
     } else if (call->workload.rolls) {
         char message[2 * AS_MESSAGE_SIZE];
         snprintf(message, sizeof(message),
                  "%s; the template is left alone, as its change would roll all pods",
                  outcome->message);
         as_outcome_set_message(&call->outcome, message);
-        kube_vertical_finish(call);
+        vertical_finish(call);
     } else {
         patch_template(call);
     }
@@ -768,7 +768,7 @@ static void resize_pods(struct call *call)
         .done = pods_resized,
         .context = call,
     };
-    call->run = as_kube_resize_start(&spec);
+    call->run = resize_pods_start(&spec);
 }
 
 static int vertical_parse_page(void *context, const char *json, size_t size, char **next_out,
@@ -793,7 +793,7 @@ static void vertical_on_list(void *context, const struct as_outcome *outcome)
     if (outcome->reason == AS_REASON_APPLIED && call->scaled)
         resize_pods(call);
     else
-        kube_vertical_finish(call);
+        vertical_finish(call);
 }
 
 static void vertical_list_pods(struct call *call)
@@ -843,26 +843,26 @@ static void vertical_find_manager(struct call *call, const struct as_http_respon
 static void workload_read(void *context, const struct as_http_response *response, unsigned attempts)
 {
     struct call *call = context;
-    if (!kube_vertical_take_answer(call, response, attempts, false) ||
+    if (!vertical_take_answer(call, response, attempts, false) ||
         !vertical_accept_workload(call, response)) {
-        kube_vertical_finish(call);
+        vertical_finish(call);
         return;
     }
     vertical_find_manager(call, response);
     if (call->sized.by_pods && call->workload.is_init && !call->workload.is_sidecar) {
-        kube_vertical_fail(
+        vertical_fail(
             call, AS_REASON_REJECTED,
             "the container is an init container, which ends before the others start: it cannot be "
             "resized in place; use `apply: template`");
     } else if (call->sized.by_pods && !call->workload.selector) {
-        kube_vertical_fail(call, AS_REASON_REJECTED,
-                           "the workload has no selector: its pods are not known");
+        vertical_fail(call, AS_REASON_REJECTED,
+                      "the workload has no selector: its pods are not known");
     } else if (call->sized.by_pods) {
         vertical_list_pods(call);
     } else if (call->scaled) {
         change_template(call);
     } else {
-        kube_vertical_finish(call);
+        vertical_finish(call);
     }
 }
 
@@ -900,17 +900,17 @@ static struct call *vertical_new_call(struct as_kube_vertical *vertical, uint64_
 }
 
 /* Reports in a later turn, because the caller's call may still be running. */
-static void kube_vertical_begin(struct call *call)
+static void vertical_begin(struct call *call)
 {
     const struct as_access_env *env = call->owner->client->env;
     if (call->kind && vertical_write_path(call) == 0) {
-        kube_vertical_start(call, NULL, workload_read);
+        vertical_start(call, NULL, workload_read);
         return;
     }
     as_outcome_init_local(&call->outcome, AS_REASON_REJECTED,
                           call->kind ? "namespace or name cannot be part of a path"
                                      : "its kind has no pods whose resources can be sized");
-    call->timer = env->loop->start_timer(env->loop, 0, kube_vertical_finish, call);
+    call->timer = env->loop->start_timer(env->loop, 0, vertical_finish, call);
 }
 
 void as_kube_vertical_observe(struct as_kube_vertical *vertical, uint64_t ticket,
@@ -922,7 +922,7 @@ void as_kube_vertical_observe(struct as_kube_vertical *vertical, uint64_t ticket
     call->observed = done;
     call->has_own_size = request->has_own_size;
     call->own_size = request->own_size;
-    kube_vertical_begin(call);
+    vertical_begin(call);
 }
 
 void as_kube_vertical_scale(struct as_kube_vertical *vertical, uint64_t ticket,
@@ -932,7 +932,7 @@ void as_kube_vertical_scale(struct as_kube_vertical *vertical, uint64_t ticket,
     struct call *call = vertical_new_call(vertical, ticket, ref, request->credential, context);
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
-    kube_vertical_begin(call);
+    vertical_begin(call);
 }
 
 bool as_kube_vertical_is_idle(const struct as_kube_vertical *vertical)
