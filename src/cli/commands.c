@@ -1,10 +1,8 @@
 /*
  * The table of commands, and running one of them by argv.
  */
-#include <alertscaler/base/safe_text.h>
 #include <alertscaler/cli/main.h>
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,8 +46,6 @@ static const struct as_command *const commands[] = {
 };
 /* clang-format on */
 
-const char *const as_output_choices[] = {"text", "json", NULL};
-
 size_t as_command_get_all(const struct as_command *const **commands_out)
 {
     *commands_out = commands;
@@ -63,22 +59,6 @@ const struct as_command *as_command_find(const char *name)
             return commands[i];
     }
     return NULL;
-}
-
-int as_cli_fail(const struct as_args *args, const char *format, ...)
-{
-    char *text = NULL;
-    va_list list;
-
-    va_start(list, format);
-    if (vasprintf(&text, format, list) < 0)
-        abort(); /* only without memory */
-    va_end(list);
-    fprintf(stderr, "alertscaler %s: ", args->command->name);
-    as_safe_text_put_lines(stderr, text);
-    fputc('\n', stderr);
-    free(text);
-    return AS_EXIT_USAGE;
 }
 
 /* "log verify FILE" gives the command "log verify", "log FILE" the command "log". */

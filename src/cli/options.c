@@ -6,12 +6,15 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
+
+const char *const as_output_choices[] = {"text", "json", NULL};
 
 struct scan {
     struct as_args args;
@@ -223,4 +226,20 @@ void as_cli_print_json(const json_t *json, size_t flags, FILE *out)
 bool as_args_wants_json(const struct as_args *args)
 {
     return strcmp(as_args_get(args, "output"), "json") == 0;
+}
+
+int as_cli_fail(const struct as_args *args, const char *format, ...)
+{
+    char *text = NULL;
+    va_list list;
+
+    va_start(list, format);
+    if (vasprintf(&text, format, list) < 0)
+        abort(); /* only without memory */
+    va_end(list);
+    fprintf(stderr, "alertscaler %s: ", args->command->name);
+    as_safe_text_put_lines(stderr, text);
+    fputc('\n', stderr);
+    free(text);
+    return AS_EXIT_USAGE;
 }
