@@ -85,18 +85,14 @@ int as_cli_fail(const struct as_args *args, const char *format, ...) AS_PRINTF(2
 
 size_t as_command_get_all(const struct as_command *const **commands_out);
 const struct as_command *as_command_find(const char *name); /* or NULL */
-void as_command_print_help(const struct as_command *command, FILE *out);
-void as_commands_print(FILE *out); /* the list of all */
 
 extern const struct as_command as_command_backtest;
 extern const struct as_command as_command_check;
-extern const struct as_command as_command_completion;
 extern const struct as_command as_command_convert;
 extern const struct as_command as_command_decide;
 extern const struct as_command as_command_effects;
 extern const struct as_command as_command_explain;
 extern const struct as_command as_command_fire;
-extern const struct as_command as_command_help;
 extern const struct as_command as_command_init;
 extern const struct as_command as_command_kill_switch;
 extern const struct as_command as_command_log;

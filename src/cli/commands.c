@@ -1,15 +1,388 @@
 /*
- * The table of commands, and running one of them by argv.
+ * The table of commands, `alertscaler help` and `alertscaler completion`, which print the table,
+ * and the entry of the program, which runs a command by argv. The table is the top of this
+ * directory: no command calls this module.
  */
-#include <alertscaler/cli/main.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cli/main.h>
 
 #include "cli.h"
+
+/* --- help: the list of commands, and the --help of each command --- */
+
+#define INDENT 32 /* column of explanations; after a longer option they begin on the next line */
+
+/* the list of all */
+static void help_print_commands(FILE *out)
+{
+    const struct as_command *const *commands;
+    size_t count = as_command_get_all(&commands);
+
+    fputs("alertscaler scales Kubernetes workloads and node groups by Alertmanager's alerts.\n\n"
+          "Usage: alertscaler COMMAND [OPTION...]\n\n"
+          "Commands:\n",
+          out);
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "  %-12s  %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\n'alertscaler COMMAND --help' explains a command.\n"
+          "Exit status: 0 done; 1 the answer is no; 2 wrong usage or unreadable input.\n",
+          out);
+}
+
+static void command_print_option(const struct as_option *option, FILE *out)
+{
+    int width = option->letter ? fprintf(out, "  -%c, --%s", option->letter, option->name)
+                               : fprintf(out, "      --%s", option->name);
+
+    if (option->value)
+        width += fprintf(out, "=%s", option->value);
+    if (width >= INDENT)
+        width = fprintf(out, "\n") - 1;
+    fprintf(out, "%*s%s", INDENT - width, "", option->help);
+    if (option->fallback)
+        fprintf(out, " (default: %s)", option->fallback);
+    fputc('\n', out);
+}
+
+static void help_print_command(const struct as_command *command, FILE *out)
+{
+    static const struct as_option help = {.name = "help", .letter = 'h', .help = "this text"};
+
+    fprintf(out, "Usage: alertscaler %s [OPTION...]%s%s\n\n%s\n", command->name,
+            command->operands[0] ? " " : "", command->operands, command->summary);
+    if (command->help[0])
+        fprintf(out, "\n%s\n", command->help);
+    fputs("\nOptions:\n", out);
+    for (const struct as_option *option = command->options; option->name; option++)
+        command_print_option(option, out);
+    command_print_option(&help, out);
+}
+
+static int help_run(const struct as_args *args)
+{
+    if (args->operand_count == 0) {
+        help_print_commands(stdout);
+        return AS_EXIT_OK;
+    }
+    char name[64];
+    snprintf(name, sizeof(name), "%s%s%s", args->operands[0], args->operand_count > 1 ? " " : "",
+             args->operand_count > 1 ? args->operands[1] : "");
+    const struct as_command *command = as_command_find(name);
+    if (!command)
+        return as_cli_fail(args, "there is no command \"%s\"", name);
+    help_print_command(command, stdout);
+    return AS_EXIT_OK;
+}
+
+static const struct as_option help_options[] = {{0}};
+
+static const struct as_command command_help = {
+    .name = "help",
+    .operands = "[COMMAND]",
+    .summary = "Lists the commands, or explains one.",
+    .help = "",
+    .options = help_options,
+    .operands_max = 2,
+    .run = help_run,
+};
+
+/* --- completion: scripts for bash, zsh and fish --- */
+
+/*
+ * All complete the first word with commands (also the second, for commands of two words), words
+ * that begin with "--" with the command's options, option values with their choices, and everything
+ * else with file names.
+ */
+
+static bool has_prefix_command(const char *name, size_t size)
+{
+    const struct as_command *const *commands;
+    size_t count = as_command_get_all(&commands);
+
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(commands[i]->name, name, size) == 0 && commands[i]->name[size] == '\0')
+            return true;
+    }
+    return false;
+}
+
+/* The first words of all commands, without duplicates. */
+static void print_first_words(void)
+{
+    const struct as_command *const *commands;
+    size_t count = as_command_get_all(&commands);
+
+    for (size_t i = 0; i < count; i++) {
+        size_t size = strcspn(commands[i]->name, " ");
+        if (commands[i]->name[size] == '\0' || !has_prefix_command(commands[i]->name, size))
+            printf("%s%s", i == 0 ? "" : " ", commands[i]->name);
+    }
+}
+
+static void print_choices(const struct as_option *option)
+{
+    for (const char *const *choice = option->choices; *choice; choice++)
+        printf("%s%s", choice == option->choices ? "" : " ", *choice);
+}
+
+static void print_bash_command(const struct as_command *command)
+{
+    printf("    '%s')\n        options='", command->name);
+    for (const struct as_option *option = command->options; option->name; option++)
+        printf("--%s%s ", option->name, option->value ? "=" : "");
+    printf("--help'\n");
+    bool has_choices = false;
+    for (const struct as_option *option = command->options; option->name; option++) {
+        if (!option->choices)
+            continue;
+        printf(has_choices ? "" : "        case \"$option\" in\n");
+        has_choices = true;
+        printf("        --%s) choices='", option->name);
+        print_choices(option);
+        printf("' ;;\n");
+    }
+    printf("%s        ;;\n", has_choices ? "        esac\n" : "");
+}
+
+static void print_second_words(void)
+{
+    const struct as_command *const *commands;
+    size_t count = as_command_get_all(&commands);
+
+    for (size_t i = 0; i < count; i++) {
+        const char *space = strchr(commands[i]->name, ' ');
+        if (space)
+            printf("    [ \"$command\" = '%.*s' ] && words=\"$words %s\"\n",
+                   (int)(space - commands[i]->name), commands[i]->name, space + 1);
+    }
+}
+
+static void print_bash(void)
+{
+    const struct as_command *const *commands;
+    size_t count = as_command_get_all(&commands);
+
+    fputs("# bash completion for alertscaler: eval \"$(alertscaler completion bash)\"\n"
+          "_alertscaler()\n{\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} options= choices= "
+          "words= option=\n"
+          "    COMPREPLY=()\n"
+          "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
+          "        COMPREPLY=($(compgen -W '",
+          stdout);
+    print_first_words();
+    fputs("' -- \"$cur\"))\n        return\n    fi\n", stdout);
+    /* bash splits words at "=" */
+    fputs("    if [ \"$cur\" = = ]; then\n"
+          "        option=${COMP_WORDS[COMP_CWORD-1]} cur=\n"
+          "    elif [ \"${COMP_WORDS[COMP_CWORD-1]}\" = = ]; then\n"
+          "        option=${COMP_WORDS[COMP_CWORD-2]}\n"
+          "    else\n"
+          "        option=${COMP_WORDS[COMP_CWORD-1]}\n"
+          "    fi\n",
+          stdout);
+    print_second_words();
+    fputs("    case \" $words \" in\n"
+          "    *\" ${COMP_WORDS[2]} \"*) [ \"$COMP_CWORD\" -gt 2 ] && command=\"$command "
+          "${COMP_WORDS[2]}\" ;;\n"
+          "    esac\n"
+          "    case \"$command\" in\n",
+          stdout);
+    for (size_t i = 0; i < count; i++)
+        print_bash_command(commands[i]);
+    fputs("    esac\n"
+          "    if [ -n \"$choices\" ]; then\n"
+          "        COMPREPLY=($(compgen -W \"$choices\" -- \"$cur\"))\n"
+          "    elif [ \"${cur#-}\" != \"$cur\" ]; then\n"
+          "        COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
+          "        [ \"${COMPREPLY[0]%=}\" = \"${COMPREPLY[0]}\" ] || compopt -o nospace\n"
+          "    else\n"
+          "        [ \"$COMP_CWORD\" = 2 ] || words=\n"
+          "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n"
+          "    fi\n"
+          "}\n"
+          "complete -o filenames -F _alertscaler alertscaler\n",
+          stdout);
+}
+
+/* Inside '...', where zsh's _arguments gives [ ] and : a meaning. */
+static void print_zsh_text(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else if (strchr("[]:\\", *text))
+            printf("\\%c", *text);
+        else
+            putchar(*text);
+    }
+}
+
+static void print_zsh_command(const struct as_command *command)
+{
+    printf("    '%s')\n        _arguments -S", command->name);
+    for (const struct as_option *option = command->options; option->name; option++) {
+        printf(" \\\n            '--%s%s[", option->name, option->value ? "=" : "");
+        print_zsh_text(option->help);
+        putchar(']');
+        if (option->value)
+            printf(":%s:%s", option->value, option->choices ? "(" : "_files");
+        if (option->choices) {
+            print_choices(option);
+            putchar(')');
+        }
+        putchar('\'');
+    }
+    fputs(" \\\n            '--help[this text]'", stdout);
+    printf("%s\n        ;;\n", command->operands_max > 0 ? " '*:argument:_files'" : "");
+}
+
+static void print_zsh(void)
+{
+    const struct as_command *const *commands;
+    size_t count = as_command_get_all(&commands);
+
+    fputs("#compdef alertscaler\n"
+          "# zsh completion for alertscaler: eval \"$(alertscaler completion zsh)\"\n"
+          "_alertscaler()\n{\n"
+          "    local command=$words[2]\n"
+          "    if (( CURRENT == 2 )); then\n"
+          "        local -a commands=(\n",
+          stdout);
+    for (size_t i = 0; i < count; i++) {
+        if (strchr(commands[i]->name, ' '))
+            continue;
+        printf("            '%s:", commands[i]->name);
+        print_zsh_text(commands[i]->summary);
+        puts("'");
+    }
+    fputs("        )\n"
+          "        _describe command commands\n"
+          "        return\n"
+          "    fi\n"
+          "    shift words\n"
+          "    (( CURRENT-- ))\n",
+          stdout);
+    for (size_t i = 0; i < count; i++) {
+        if (strchr(commands[i]->name, ' '))
+            printf("    if [[ $words[1] == '%.*s' && $words[2] == '%s' ]] && (( CURRENT > 2 )); "
+                   "then command='%s'; shift words; (( CURRENT-- )); fi\n",
+                   (int)strcspn(commands[i]->name, " "), commands[i]->name,
+                   strchr(commands[i]->name, ' ') + 1, commands[i]->name);
+    }
+    fputs("    case $command in\n", stdout);
+    for (size_t i = 0; i < count; i++)
+        print_zsh_command(commands[i]);
+    /* zsh: an autoloaded file has the name of the function it defines */
+    fputs("    esac\n}\n"
+          "if [[ $funcstack[1] == _alertscaler ]]; then\n"
+          "    _alertscaler \"$@\"\n"
+          "else\n"
+          "    compdef _alertscaler alertscaler\n"
+          "fi\n",
+          stdout);
+}
+
+static void print_fish_text(const char *text)
+{
+    putchar('\'');
+    for (; *text; text++) {
+        if (strchr("'\\", *text))
+            putchar('\\');
+        putchar(*text);
+    }
+    putchar('\'');
+}
+
+/* Offers the options of "log" only if it is not "log verify". */
+static void print_fish_condition(const struct as_command *command)
+{
+    const struct as_command *const *commands;
+    const size_t count = as_command_get_all(&commands), size = strcspn(command->name, " ");
+
+    printf(" -n '__fish_seen_subcommand_from %.*s", (int)size, command->name);
+    for (size_t i = 0; i < count && !command->name[size]; i++) {
+        if (strncmp(commands[i]->name, command->name, size) == 0 && commands[i]->name[size] == ' ')
+            printf("; and not __fish_seen_subcommand_from %s", commands[i]->name + size + 1);
+    }
+    if (command->name[size])
+        printf("; and __fish_seen_subcommand_from %s", command->name + size + 1);
+    putchar('\'');
+}
+
+static void print_fish_command(const struct as_command *command)
+{
+    const char *space = strchr(command->name, ' ');
+
+    if (space)
+        printf("complete -c alertscaler -n '__fish_seen_subcommand_from %.*s' -a %s -d ",
+               (int)(space - command->name), command->name, space + 1);
+    else
+        printf("complete -c alertscaler -n __fish_use_subcommand -f -a %s -d ", command->name);
+    print_fish_text(command->summary);
+    putchar('\n');
+    for (const struct as_option *option = command->options; option->name; option++) {
+        fputs("complete -c alertscaler", stdout);
+        print_fish_condition(command);
+        printf(" -l %s", option->name);
+        if (option->letter)
+            printf(" -s %c", option->letter);
+        if (option->choices) {
+            fputs(" -x -a '", stdout);
+            print_choices(option);
+            putchar('\'');
+        } else if (option->value) {
+            fputs(" -r", stdout);
+        }
+        fputs(" -d ", stdout);
+        print_fish_text(option->help);
+        putchar('\n');
+    }
+}
+
+static void print_fish(void)
+{
+    const struct as_command *const *commands;
+    const size_t count = as_command_get_all(&commands);
+
+    puts("# fish completion for alertscaler: alertscaler completion fish | source");
+    puts("complete -c alertscaler -l help -s h -d 'this text'");
+    for (size_t i = 0; i < count; i++)
+        print_fish_command(commands[i]);
+}
+
+static int completion_run(const struct as_args *args)
+{
+    if (strcmp(args->operands[0], "bash") == 0)
+        print_bash();
+    else if (strcmp(args->operands[0], "zsh") == 0)
+        print_zsh();
+    else if (strcmp(args->operands[0], "fish") == 0)
+        print_fish();
+    else
+        return as_cli_fail(args, "there is no completion for \"%s\": expected bash, zsh or fish",
+                           args->operands[0]);
+    return AS_EXIT_OK;
+}
+
+static const struct as_option completion_options[] = {{0}};
+
+static const struct as_command command_completion = {
+    .name = "completion",
+    .operands = "bash|zsh|fish",
+    .summary = "Prints a script for shell completion.",
+    .help = "For example in ~/.bashrc: eval \"$(alertscaler completion bash)\"",
+    .options = completion_options,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = completion_run,
+};
+
+/* --- the table, and running a command --- */
 
 /* In the order in which `alertscaler help` lists them. */
 /* one per line, so that two new commands do not conflict in a merge */
@@ -41,8 +414,8 @@ static const struct as_command *const commands[] = {
     &as_command_reload,
     &as_command_notify_test,
     &as_command_version,
-    &as_command_completion,
-    &as_command_help,
+    &command_completion,
+    &command_help,
 };
 /* clang-format on */
 
@@ -62,7 +435,7 @@ const struct as_command *as_command_find(const char *name)
 }
 
 /* "log verify FILE" gives the command "log verify", "log FILE" the command "log". */
-static const struct as_command *find_in_arguments(int argc, char **argv, int *words_out)
+static const struct as_command *command_find_in_arguments(int argc, char **argv, int *words_out)
 {
     if (argc >= 3) {
         AS_CLEANUP(as_free_p) char *name = as_xasprintf("%s %s", argv[1], argv[2]);
@@ -76,7 +449,7 @@ static const struct as_command *find_in_arguments(int argc, char **argv, int *wo
     return as_command_find(argv[1]);
 }
 
-static int fail_unknown(const char *name)
+static int command_fail_unknown(const char *name)
 {
     const char *nearest = NULL;
     unsigned best = 3;
@@ -95,7 +468,7 @@ static int fail_unknown(const char *name)
     return AS_EXIT_USAGE;
 }
 
-static int run_command(const struct as_command *command, int argc, char **argv,
+static int command_run(const struct as_command *command, int argc, char **argv,
                        const struct as_adapters *adapters)
 {
     struct as_error error = AS_ERROR_INIT;
@@ -109,7 +482,7 @@ static int run_command(const struct as_command *command, int argc, char **argv,
     args.adapters = adapters;
     int status = AS_EXIT_OK;
     if (args.wants_help)
-        as_command_print_help(command, stdout);
+        help_print_command(command, stdout);
     else
         status = command->run(&args);
     as_args_deinit(&args);
@@ -122,17 +495,17 @@ int as_cli_main(int argc, char **argv, const struct as_adapters *adapters)
     int words = 1;
 
     if (argc < 2) {
-        as_commands_print(stderr);
+        help_print_commands(stderr);
         return AS_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         argv[1] = help;
     else if (strcmp(argv[1], "--version") == 0)
         argv[1] = version;
-    const struct as_command *command = find_in_arguments(argc, argv, &words);
+    const struct as_command *command = command_find_in_arguments(argc, argv, &words);
     if (!command)
-        return fail_unknown(argv[1]);
-    int status = run_command(command, argc - 1 - words, argv + 1 + words, adapters);
+        return command_fail_unknown(argv[1]);
+    int status = command_run(command, argc - 1 - words, argv + 1 + words, adapters);
     /* A failed write is a failed command. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "alertscaler %s: cannot write the output\n", command->name);
