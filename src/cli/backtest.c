@@ -12,8 +12,7 @@
 #include <alertscaler/base/str.h>
 
 #include "backtest_private.h"
-#include "config_option.h"
-#include "moment.h"
+#include "cli.h"
 #include "rules_option.h"
 
 #define STEP_MIN_US AS_US_PER_MS

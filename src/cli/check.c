@@ -21,7 +21,6 @@
 #include "check_cluster.h"
 #include "check_files.h"
 #include "cli.h"
-#include "config_option.h"
 
 #define JSON_MAX ((size_t)64 * 1024 * 1024)
 

@@ -13,6 +13,8 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/model/labels.h>
 
 #define AS_OPTIONS_MAX 32
 
@@ -121,5 +123,41 @@ extern const char *const as_output_choices[]; /* text, json */
         .name = "output", .letter = 'o', .value = "FORMAT", .fallback = "text",                    \
         .choices = as_output_choices, .help = "text for people or json for programs",              \
     }
+
+/* The configuration that a command reads: that of --config.file, else the one in the present
+ * folder, else the machine's. */
+
+#define CONFIG_HERE    "alertscaler.yaml"
+#define CONFIG_MACHINE "/etc/alertscaler/alertscaler.yaml"
+
+/* Prints nothing. */
+const char *config_option_find(const struct as_args *args);
+
+/* If it is the machine's without being named, says so on standard error. */
+const char *config_option_tell(const struct as_args *args);
+
+#define AS_OPTION_CONFIG_FILE(TEXT)                                                                \
+    {                                                                                              \
+        .name = "config.file", .value = "FILE",                                                    \
+        .help = TEXT " (default: " CONFIG_HERE ", else " CONFIG_MACHINE ")",                       \
+    }
+
+/* A time on the command line: RFC 3339, also without seconds (2026-11-20T14:03Z) or as a day
+ * (2026-11-20: its start in UTC), `now`, or a duration ago (2h30m). */
+
+as_wall_time moment_get_now(void);
+
+/* 0; or -EINVAL with an error that names the option. */
+int moment_parse(const char *option, const char *text, as_wall_time now, as_wall_time *time_out,
+                 struct as_error *error) AS_MUST_USE;
+
+/* Labels and annotations as arguments: NAME=VALUE. */
+
+#define LABEL_ARGUMENTS_MAX 1000
+
+/* `what` is "label" or "annotation". A value may be empty or contain '='. 0; or a negative errno
+ * with an error. */
+int label_arguments_parse(const char *const *texts, size_t count, const char *what,
+                          struct as_labels **labels_out, struct as_error *error) AS_MUST_USE;
 
 #endif

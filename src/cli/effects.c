@@ -13,10 +13,8 @@
 #include <alertscaler/tools/record_text.h>
 
 #include "cli.h"
-#include "config_option.h"
 #include "log_reader.h"
 #include "log_walk.h"
-#include "moment.h"
 
 #define WENT_BACK_US (10 * AS_US_PER_MIN)
 

@@ -14,10 +14,9 @@
 #include <alertscaler/tools/explain.h>
 #include <alertscaler/tools/record_text.h>
 
-#include "config_option.h"
+#include "cli.h"
 #include "log_filter.h"
 #include "log_walk.h"
-#include "moment.h"
 #include "rules_option.h"
 
 /* The effect of an action is recorded an hour after it, at the latest. */

@@ -16,9 +16,8 @@
 #include <alertscaler/model/scope.h>
 #include <alertscaler/tools/record_text.h>
 
-#include "config_option.h"
+#include "cli.h"
 #include "explain_match.h"
-#include "label_arguments.h"
 #include "log_filter.h"
 #include "log_print.h"
 #include "rules_option.h"

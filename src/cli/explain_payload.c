@@ -21,11 +21,10 @@
 #include <alertscaler/tools/record_text.h>
 #include <alertscaler/tools/rehearsal.h>
 
-#include "config_option.h"
+#include "cli.h"
 #include "explain_match.h"
 #include "log_filter.h"
 #include "log_print.h"
-#include "moment.h"
 #include "rules_option.h"
 
 #define PAYLOAD_MAX ((size_t)64 * 1024 * 1024)

@@ -14,9 +14,9 @@
 #include <alertscaler/model/reason.h>
 #include <alertscaler/monitoring/payload.h>
 
+#include "cli.h"
 #include "fire_after.h"
 #include "http_call.h"
-#include "label_arguments.h"
 
 #define BODY_MAX    ((size_t)16 * 1024 * 1024)
 #define NEVER_ENDED ((as_wall_time){INT64_C(-62135596800) * AS_US_PER_S}) /* the year 1 */

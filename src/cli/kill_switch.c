@@ -13,7 +13,6 @@
 #include <alertscaler/rules/config.h>
 
 #include "cli.h"
-#include "config_option.h"
 
 static int set(const char *path, const char *reason, struct as_error *error)
 {

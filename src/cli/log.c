@@ -11,12 +11,10 @@
 #include <alertscaler/base/safe_text.h>
 
 #include "cli.h"
-#include "config_option.h"
 #include "log_filter.h"
 #include "log_print.h"
 #include "log_reader.h"
 #include "log_repeats.h"
-#include "moment.h"
 
 #define FOLLOW_INTERVAL_MS 200
 

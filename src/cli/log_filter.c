@@ -12,7 +12,7 @@
 #include <alertscaler/model/reason.h>
 #include <alertscaler/tools/record_text.h>
 
-#include "moment.h"
+#include "cli.h"
 
 static int read_time(const char *option, const char *text, as_wall_time now, as_maybe_time *out,
                      struct as_error *error)

@@ -18,7 +18,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/rules/config.h>
 
-#include "config_option.h"
+#include "cli.h"
 
 #define LINE_MAX_SIZE (UINT64_C(1) << 30)
 #define CHUNK         (UINT64_C(256) << 10)

@@ -20,7 +20,6 @@
 #include <alertscaler/log/storage.h>
 
 #include "cli.h"
-#include "config_option.h"
 #include "log_reader.h"
 
 #define WAIT_MS     500   /* for the rest of a line that is being written */

@@ -15,7 +15,7 @@
 #include <alertscaler/notify/notice.h>
 #include <alertscaler/rules/config.h>
 
-#include "config_option.h"
+#include "cli.h"
 #include "http_session.h"
 
 #define BODY_MAX ((size_t)64 * 1024)

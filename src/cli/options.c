@@ -1,18 +1,135 @@
 /*
- * Parses options by a command's table: --name=value, --name value, --flag, -o value, -ovalue;
+ * Options and operands of commands: the parser, the helpers that all commands call, and the kinds
+ * of values that several commands take: labels, times, the configuration.
+ *
+ * A command's table decides what is parsed: --name=value, --name value, --flag, -o value, -ovalue;
  * options and operands in any order; "--" ends the options. An option given twice is an error
  * unless it repeats: one value would be ignored.
  */
-#include "cli.h"
-
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
+
+#include "cli.h"
+
+/* --- labels and annotations: NAME=VALUE --- */
+
+/* The text is split at the first "="; as_labels_new checks the rest. */
+
+static int label_split(const char *text, const char *what, char **copy_out,
+                       struct as_label *label_out, struct as_error *error)
+{
+    const size_t size = strcspn(text, "=");
+    if (size == 0 || text[size] == '\0') {
+        as_error_set(error, "\"%s\" is not %s %s: expected NAME=VALUE", text,
+                     *what == 'a' ? "an" : "a", what);
+        return -EINVAL;
+    }
+    if (!as_str_is_utf8(text, strlen(text))) {
+        as_error_set(error, "%s %s is not UTF-8", *what == 'a' ? "an" : "a", what);
+        return -EINVAL;
+    }
+    char *copy = *copy_out = as_xstrdup(text);
+    copy[size] = '\0';
+    *label_out = (struct as_label){copy, copy + size + 1};
+    return 0;
+}
+
+int label_arguments_parse(const char *const *texts, size_t count, const char *what,
+                          struct as_labels **labels_out, struct as_error *error)
+{
+    struct as_label *items = as_xcalloc(count + 1, sizeof(*items));
+    char **copies = as_xcalloc(count + 1, sizeof(*copies));
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i++)
+        status = label_split(texts[i], what, &copies[i], &items[i], error);
+    if (status == 0) {
+        status = as_labels_new(items, count, labels_out);
+        if (status != 0)
+            as_error_set(error, status == -EEXIST ? "a %s is given twice" : "the %ss are too large",
+                         what);
+    }
+    for (size_t i = 0; i < count; i++)
+        free(copies[i]);
+    free(copies);
+    free(items);
+    return status;
+}
+
+/* --- times: shorter forms are completed for the one strict parser --- */
+
+#define DAY_SIZE    10 /* 2026-11-20 */
+#define MINUTE_SIZE 16 /* 2026-11-20T14:03 */
+
+as_wall_time moment_get_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (as_wall_time){(int64_t)now.tv_sec * AS_US_PER_S + now.tv_nsec / 1000};
+}
+
+static int moment_parse_time(const char *text, as_wall_time *time_out)
+{
+    char whole[64];
+    size_t size = strlen(text);
+
+    if (size == DAY_SIZE)
+        snprintf(whole, sizeof(whole), "%sT00:00:00Z", text);
+    else if (size > MINUTE_SIZE && size < 32 && text[MINUTE_SIZE] != ':')
+        snprintf(whole, sizeof(whole), "%.*s:00%s", MINUTE_SIZE, text, text + MINUTE_SIZE);
+    else
+        return as_wall_time_parse(text, size, time_out);
+    return as_wall_time_parse(whole, strlen(whole), time_out);
+}
+
+int moment_parse(const char *option, const char *text, as_wall_time now, as_wall_time *time_out,
+                 struct as_error *error)
+{
+    int64_t ago = 0;
+
+    if (moment_parse_time(text, time_out) == 0)
+        return 0;
+    if (strcmp(text, "now") != 0 && as_duration_parse(text, &ago, NULL) != 0) {
+        as_error_set(error,
+                     "--%s: \"%s\" is neither a time (2026-11-20T14:00:00Z) nor a duration (2h30m)",
+                     option, text);
+        return -EINVAL;
+    }
+    time_out->us = as_time_add(now.us, -ago);
+    return 0;
+}
+
+/* --- the configuration --- */
+
+/* The file in the present folder comes first: a user who works on rules means that one. */
+
+const char *config_option_find(const struct as_args *args)
+{
+    const char *given = as_args_get(args, "config.file");
+    if (given)
+        return given;
+    return access(CONFIG_HERE, F_OK) == 0 ? CONFIG_HERE : CONFIG_MACHINE;
+}
+
+const char *config_option_tell(const struct as_args *args)
+{
+    const char *path = config_option_find(args);
+    if (!as_args_has(args, "config.file") && path[0] == '/')
+        fprintf(stderr, "alertscaler %s: there is no %s here: reading %s\n", args->command->name,
+                CONFIG_HERE, path);
+    return path;
+}
+
+/* --- the parser --- */
 
 const char *const as_output_choices[] = {"text", "json", NULL};
 
@@ -143,7 +260,7 @@ static int scan_all(struct scan *scan)
     return 0;
 }
 
-static int check_operands(const struct scan *scan)
+static int option_check_operands(const struct scan *scan)
 {
     const struct as_command *command = scan->args.command;
     if (scan->args.operand_count > command->operands_max) {
@@ -166,7 +283,7 @@ int as_args_parse(const struct as_command *command, int argc, char *const *argv,
     scan.args.given = as_xcalloc((size_t)argc + 1, sizeof(*scan.args.given));
     int status = scan_all(&scan);
     if (!status && !scan.args.wants_help)
-        status = check_operands(&scan);
+        status = option_check_operands(&scan);
     if (status) {
         as_args_deinit(&scan.args);
         return status;
@@ -183,7 +300,7 @@ void as_args_deinit(struct as_args *args)
     args->given = NULL;
 }
 
-static size_t get_row(const struct as_args *args, const char *name)
+static size_t option_get_row(const struct as_args *args, const char *name)
 {
     const struct as_option *option = find_option(args->command, name, strlen(name));
     if (!option)
@@ -193,18 +310,18 @@ static size_t get_row(const struct as_args *args, const char *name)
 
 const char *as_args_get(const struct as_args *args, const char *name)
 {
-    size_t row = get_row(args, name);
+    size_t row = option_get_row(args, name);
     return args->values[row] ? args->values[row] : args->command->options[row].fallback;
 }
 
 bool as_args_has(const struct as_args *args, const char *name)
 {
-    return args->values[get_row(args, name)] != NULL;
+    return args->values[option_get_row(args, name)] != NULL;
 }
 
 const char *as_args_find_next(const struct as_args *args, const char *name, size_t *at_io)
 {
-    const struct as_option *option = &args->command->options[get_row(args, name)];
+    const struct as_option *option = &args->command->options[option_get_row(args, name)];
     while (*at_io < args->given_count) {
         const struct as_given *given = &args->given[(*at_io)++];
         if (given->option == option)

@@ -2,7 +2,7 @@
  * `alertscaler replay`: runs the action log again: by this program's arithmetic, or under other
  * rules.
  */
-#include "config_option.h"
+#include "cli.h"
 #include "replay_private.h"
 #include "rules_option.h"
 

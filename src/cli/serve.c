@@ -13,7 +13,6 @@
 #include <alertscaler/rules/external_url.h>
 
 #include "cli.h"
-#include "config_option.h"
 
 #define AUTO_RELOAD_MAX_US (30 * AS_US_PER_S) /* a timer of the daemon waits no longer */
 
