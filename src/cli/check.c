@@ -1,26 +1,334 @@
 /*
  * `alertscaler check`: reads configurations and rule files as the daemon would, and reports all
  * problems. It also warns of parts that cannot work together, including the files of Alertmanager
- * and Prometheus.
+ * and Prometheus. It changes nothing.
  */
 #include <errno.h>
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/daemon/adapters.h>
 #include <alertscaler/daemon/web_tls.h>
+#include <alertscaler/daemon/writable.h>
+#include <alertscaler/decide/sized.h>
+#include <alertscaler/decide/target.h>
+#include <alertscaler/doc/diagnostics.h>
 #include <alertscaler/doc/json_writer.h>
+#include <alertscaler/doc/yaml_tree.h>
+#include <alertscaler/http/secret_file.h>
+#include <alertscaler/kube/kube_access.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/rules/external_url.h>
 #include <alertscaler/rules/web_config.h>
 #include <alertscaler/tools/lint.h>
 
-#include "check_cluster.h"
-#include "check_files.h"
 #include "cli.h"
+#include "http_session.h"
+
+/*
+ * Errors: files without which the daemon does not start: tokens and secrets of the receiver,
+ * kubeconfig files and their contexts. Warnings: all other files, which are read only when a
+ * request needs them; and places of state and action log that the present user, who need not be the
+ * daemon's, cannot write. The configuration must have loaded without errors, from its path.
+ */
+void check_files(const struct as_config *config, struct as_diagnostics *diagnostics);
+
+/* Warnings: Kubernetes objects without templates that cannot be read, with the reason; HPAs and
+ * ScaledObjects that aim at them. Changes nothing. Takes at most a minute. */
+void check_cluster(const struct as_config *config, const struct as_adapters *adapters,
+                   struct as_diagnostics *diagnostics);
+
+/* --- files that are named in a configuration --- */
+
+/*
+ * They are found by their keys: `..._file` anywhere, `files` of a header, `file` of a token; and
+ * the files that a cluster's kubeconfig names.
+ */
+
+#define FILE_MAX ((size_t)16 * 1024 * 1024)
+
+struct walk {
+    const struct as_yaml_tree *tree;
+    struct as_diagnostics *diagnostics;
+    const char *path;                /* of the configuration */
+    const struct as_yaml_node *node; /* the present cluster */
+};
+
+static void warn_unreadable(struct walk *walk, const struct as_yaml_node *node, const char *path)
+{
+    char *text;
+    size_t size;
+    const int status = as_file_read(path, FILE_MAX, &text, &size);
+    if (status == 0)
+        as_wipe_free(text);
+    else
+        as_yaml_warn(walk->tree, node, AS_YAML_SHOW, walk->diagnostics,
+                     "%s cannot be read now: %s; what needs it fails until it can", path,
+                     as_errno_get_text(status));
+}
+
+/* Paths in a configuration are relative to its folder. */
+static char *check_resolve(const struct walk *walk, const char *path)
+{
+    const char *slash = strrchr(walk->path, '/');
+    if (path[0] == '/' || !slash)
+        return as_xstrdup(path);
+    return as_xasprintf("%.*s/%s", (int)(slash - walk->path), walk->path, path);
+}
+
+static void check_check_file(struct walk *walk, const struct as_yaml_node *node)
+{
+    AS_CLEANUP(as_free_p) char *path = check_resolve(walk, node->text);
+    warn_unreadable(walk, node, path);
+}
+
+static void check_secret(struct walk *walk, const struct as_yaml_node *node)
+{
+    AS_CLEANUP(as_free_p) char *path = check_resolve(walk, node->text);
+    struct as_secret_file file;
+    struct as_error error = AS_ERROR_INIT;
+    const char *text;
+    as_secret_file_init(&file, path);
+    if (as_secret_file_get(&file, (as_mono_time){0}, 0, &text, &error) != 0)
+        as_yaml_report(walk->tree, node, AS_YAML_SHOW, walk->diagnostics,
+                       "%s; alertscaler does not start without it", error.text);
+    as_secret_file_deinit(&file);
+}
+
+static bool is_file_key(const char *key)
+{
+    static const char end[] = "_file";
+    const size_t size = strlen(key);
+    return size > strlen(end) && strcmp(key + size - strlen(end), end) == 0;
+}
+
+static void check_map(struct walk *walk, const struct as_yaml_node *map);
+
+static void check_check_pair(struct walk *walk, const struct as_yaml_pair *pair)
+{
+    const struct as_yaml_node *value = pair->value;
+    if (value->kind == AS_YAML_MAP)
+        check_map(walk, value);
+    else if (value->kind == AS_YAML_SCALAR && is_file_key(pair->key->text))
+        check_check_file(walk, value);
+    for (uint32_t i = 0; value->kind == AS_YAML_LIST && i < value->count; i++) {
+        if (strcmp(pair->key->text, "files") == 0)
+            check_check_file(walk, value->items[i]);
+        else if (value->items[i]->kind == AS_YAML_MAP)
+            check_map(walk, value->items[i]);
+    }
+}
+
+static void check_map(struct walk *walk, const struct as_yaml_node *map)
+{
+    for (uint32_t i = 0; i < map->count; i++)
+        check_check_pair(walk, &map->pairs[i]);
+}
+
+/* Checks the key in each map of a list. */
+static void check_secrets(struct walk *walk, const struct as_yaml_node *list, const char *key)
+{
+    for (uint32_t i = 0; list && i < list->count; i++)
+        check_secret(walk, as_yaml_find(list->items[i], key));
+}
+
+static void check_named(void *context, const char *path, bool is_program)
+{
+    struct walk *walk = context;
+    if (!is_program)
+        warn_unreadable(walk, walk->node, path);
+}
+
+static const char *check_get_variable(const char *name)
+{
+    return getenv(name);
+}
+
+static void check_files_check_cluster(struct walk *walk, const struct as_cluster_settings *cluster)
+{
+    const struct as_access_env env = {.get_variable = check_get_variable};
+    const struct as_kube_access_config config = {cluster->kubeconfig, cluster->context};
+    const struct as_yaml_node *clusters = as_yaml_find(as_yaml_get_root(walk->tree), "clusters");
+    const struct as_yaml_node *map = as_yaml_find(clusters, cluster->name);
+    const struct as_yaml_node *context = as_yaml_find(map, "context");
+    struct as_kube_access *access;
+    struct as_error error = AS_ERROR_INIT;
+    if (!cluster->kubeconfig && !cluster->context)
+        return; /* depends on where the daemon runs */
+    walk->node = cluster->kubeconfig ? as_yaml_find(map, "kubeconfig") : context;
+    if (as_kube_access_new(&config, &env, &access, &error) != 0) {
+        as_yaml_report(walk->tree, walk->node, AS_YAML_SHOW, walk->diagnostics,
+                       "%s; alertscaler does not start without it", error.text);
+        return;
+    }
+    as_kube_access_free(access);
+    as_kube_access_visit_files(&config, &env, check_named, walk);
+}
+
+/* Only if it is written: the default is for the daemon's machine. */
+static void check_check_place(struct walk *walk, const char *key, const char *path)
+{
+    const struct as_yaml_node *map = as_yaml_find(as_yaml_get_root(walk->tree), key);
+    const struct as_yaml_node *node = as_yaml_find(map, "path");
+    struct as_error error = AS_ERROR_INIT;
+    if (node && as_writable_check(path, true, &error) != 0)
+        as_yaml_warn(walk->tree, node, AS_YAML_SHOW, walk->diagnostics,
+                     "%s, or name another place; alertscaler does not start here", error.text);
+}
+
+void check_files(const struct as_config *config, struct as_diagnostics *diagnostics)
+{
+    AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
+    const struct as_settings *settings = &config->settings;
+    if (as_yaml_load(config->path, diagnostics, &tree) != AS_YAML_OK)
+        return; /* reported by the load */
+    const struct as_yaml_node *root = as_yaml_get_root(tree);
+    const struct as_yaml_node *receiver = as_yaml_find(root, "receiver");
+    struct walk walk = {.tree = tree, .diagnostics = diagnostics, .path = config->path};
+    check_secrets(&walk, as_yaml_find(receiver, "tokens"), "file");
+    check_secrets(&walk, as_yaml_find(receiver, "hmac"), "secret_file");
+    for (uint32_t i = 0; root->kind == AS_YAML_MAP && i < root->count; i++) {
+        if (root->pairs[i].value != receiver)
+            check_check_pair(&walk, &root->pairs[i]);
+    }
+    for (size_t i = 0; i < settings->cluster_count; i++)
+        check_files_check_cluster(&walk, &settings->clusters[i]);
+    if (settings->state.store == AS_STORE_SQLITE)
+        check_check_place(&walk, "state", settings->state.path);
+    check_check_place(&walk, "action_log", settings->action_log.path);
+}
+
+/* --- the targets of a configuration in their clusters --- */
+
+/* Whether each can be read, and which other controller sizes it. */
+
+#define PATIENCE_US (60 * AS_US_PER_S)
+
+struct asked { /* a target; its index is its ticket */
+    struct as_target_ref *ref;
+    bool awaits_others;
+};
+
+struct look {
+    const struct as_config *config;
+    struct as_diagnostics *diagnostics;
+    struct asked *asked; /* one for each target of the rule files */
+    size_t waiting;      /* for sizes and for who else there is */
+};
+
+static void check_warn(struct look *look, const char *format, ...)
+{
+    struct as_error text = AS_ERROR_INIT;
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text.text, sizeof(text.text), format, arguments);
+    va_end(arguments);
+    as_diagnostics_add(look->diagnostics, &(struct as_diagnostic){.severity = AS_SEVERITY_WARNING,
+                                                                  .file = look->config->path,
+                                                                  .message = text.text});
+}
+
+static void check_on_observed(void *context, uint64_t ticket, const struct as_observation *result)
+{
+    struct look *look = context;
+    struct asked *asked = &look->asked[ticket];
+    look->waiting--;
+    if (result->outcome == AS_REASON_APPLIED)
+        return;
+    check_warn(look, "target `%s` cannot be read: %s: %s",
+               look->config->ruleset->targets[ticket].name, as_reason_get_word(result->outcome),
+               result->message);
+    look->waiting -= asked->awaits_others;
+    asked->awaits_others = false;
+}
+
+static void on_others_found(void *context, const char *target, const struct as_other *others,
+                            size_t count)
+{
+    struct look *look = context;
+    const struct as_ruleset *ruleset = look->config->ruleset;
+    for (size_t i = 0; i < ruleset->target_count; i++) {
+        struct asked *asked = &look->asked[i];
+        if (!asked->awaits_others || strcmp(asked->ref->id, target) != 0)
+            continue;
+        asked->awaits_others = false;
+        look->waiting--;
+        for (size_t k = 0; k < count; k++)
+            check_warn(look, "target `%s`: the %s %s sizes it too%s", ruleset->targets[i].name,
+                       others[k].kind, others[k].name, others[k].is_paused ? " (paused)" : "");
+    }
+}
+
+/* Only an address without templates is known before an alert. */
+static void check_ask(struct look *look, struct as_target_port *port, size_t i)
+{
+    const struct as_target_config *target = &look->config->ruleset->targets[i];
+    AS_CLEANUP(as_labels_free_p) struct as_labels *none = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    struct asked *asked = &look->asked[i];
+    if (target->kind != &as_target_kind_kubernetes || target->is_templated ||
+        as_labels_new(NULL, 0, &none) != 0 ||
+        as_target_ref_new(target, none, none, &asked->ref, &error) != AS_TARGET_OK)
+        return;
+    struct as_sized sized;
+    as_sized_read(asked->ref, &sized);
+    asked->awaits_others =
+        *as_target_ref_get(asked->ref, "namespace") && sized.what == AS_SIZED_SCALE;
+    look->waiting += 1 + asked->awaits_others;
+    port->observe(port, i, asked->ref, &(struct as_observe_request){.with_pods = false},
+                  check_on_observed, look);
+}
+
+/* A list that never comes is given up with the patience. */
+static void check_await(const struct look *look, struct event_base *base)
+{
+    const as_mono_time began = session_clock.get_mono(&session_clock);
+    while (look->waiting > 0 &&
+           session_clock.get_mono(&session_clock).us - began.us < PATIENCE_US) {
+        if (event_base_loop(base, EVLOOP_ONCE) != 0)
+            break; /* nothing can come any more */
+    }
+}
+
+void check_cluster(const struct as_config *config, const struct as_adapters *adapters,
+                   struct as_diagnostics *diagnostics)
+{
+    const size_t count = config->ruleset->target_count;
+    struct look look = {.config = config, .diagnostics = diagnostics};
+    struct as_error error = AS_ERROR_INIT;
+    struct as_target_port *port = NULL;
+    struct event_base *base = event_base_new();
+    if (!base)
+        abort();
+    look.asked = as_xcalloc(count + 1, sizeof(*look.asked));
+    struct as_outside *outside =
+        adapters->new_outside(base, &session_clock, session_ignore_transfer, NULL);
+    adapters->set_permit(outside, NULL, NULL, NULL, NULL, on_others_found, NULL, &look);
+    if (adapters->new_targets(outside, &config->settings, &port, &error) == 0) {
+        for (size_t i = 0; i < count; i++)
+            check_ask(&look, port, i);
+        check_await(&look, base);
+        port->close(port);
+    } else {
+        check_warn(&look, "the clusters cannot be asked: %s", error.text);
+    }
+    for (size_t i = 0; i < count; i++)
+        as_target_ref_free(look.asked[i].ref);
+    free(look.asked);
+    adapters->free_outside(outside);
+    event_base_free(base);
+}
+
+/* --- the command --- */
 
 #define JSON_MAX ((size_t)64 * 1024 * 1024)
 
@@ -60,7 +368,7 @@ static void check_settings(struct check *check, const char *path)
     add_result(check, status, config);
 }
 
-static void check_rules(struct check *check, const char *const *paths, size_t count)
+static void check_check_rules(struct check *check, const char *const *paths, size_t count)
 {
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
     int status = as_config_load_rules(paths, count, &config, &check->diagnostics);
@@ -80,7 +388,7 @@ static void check_operands(struct check *check, const struct as_args *args)
             check_settings(check, path);
     }
     if (rule_count > 0)
-        check_rules(check, rules, rule_count);
+        check_check_rules(check, rules, rule_count);
     as_free_p(&rules);
 }
 
@@ -103,7 +411,7 @@ static void open_lint(struct check *check, const struct as_args *args)
     as_free_p(&patterns);
 }
 
-static void print_json(const struct as_diagnostics *diagnostics)
+static void check_print_json(const struct as_diagnostics *diagnostics)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(JSON_MAX);
     struct as_json_writer json;
@@ -125,7 +433,7 @@ static void print_json(const struct as_diagnostics *diagnostics)
     as_safe_json_put(stdout, text.data, text.size);
 }
 
-static void print_summary(const struct check *check, const struct as_args *args)
+static void check_print_summary(const struct check *check, const struct as_args *args)
 {
     if (as_args_has(args, "web.config.file"))
         printf("%s: ok\n", as_args_get(args, "web.config.file"));
@@ -151,7 +459,8 @@ static void check_web(struct check *check, const char *path)
                            &(struct as_diagnostic){.file = path, .message = error.text});
 }
 
-static void note(struct check *check, const char *option, int status, const struct as_error *error)
+static void check_note(struct check *check, const char *option, int status,
+                       const struct as_error *error)
 {
     if (status != 0)
         as_diagnostics_add(&check->diagnostics,
@@ -166,12 +475,12 @@ static void check_address(struct check *check, const struct as_args *args)
     const char *text = as_args_get(args, "web.external-url");
     const char *prefix = as_args_get(args, "web.route-prefix");
     if (text)
-        note(check, "--web.external-url", as_external_url_parse(text, &url, &error), &error);
+        check_note(check, "--web.external-url", as_external_url_parse(text, &url, &error), &error);
     (void)snprintf(check->route_prefix, sizeof(check->route_prefix), "%s",
                    as_external_url_get_path(&url));
     if (prefix)
-        note(check, "--web.route-prefix",
-             as_route_prefix_parse(prefix, check->route_prefix, &error), &error);
+        check_note(check, "--web.route-prefix",
+                   as_route_prefix_parse(prefix, check->route_prefix, &error), &error);
 }
 
 static bool has_warning(const struct as_diagnostics *diagnostics)
@@ -216,7 +525,7 @@ static bool is_web_alone(const struct as_args *args)
            errno == ENOENT;
 }
 
-static int run(const struct as_args *args)
+static int check_run(const struct as_args *args)
 {
     struct check check = {.diagnostics = AS_DIAGNOSTICS_INIT,
                           .is_web_alone = is_web_alone(args),
@@ -234,11 +543,11 @@ static int run(const struct as_args *args)
 
     as_diagnostics_sort(&check.diagnostics);
     if (is_json)
-        print_json(&check.diagnostics);
+        check_print_json(&check.diagnostics);
     else
         as_diagnostics_print(&check.diagnostics, stderr);
     if (!check.diagnostics.has_error && !is_json) {
-        print_summary(&check, args);
+        check_print_summary(&check, args);
         print_lint(&check, args);
     }
     int status = get_status(&check, args);
@@ -248,7 +557,7 @@ static int run(const struct as_args *args)
     return status;
 }
 
-static const struct as_option options[] = {
+static const struct as_option check_options[] = {
     AS_OPTION_CONFIG_FILE("the configuration, if no FILE is given"),
     {.name = "web.config.file",
      .value = "FILE",
@@ -297,7 +606,7 @@ const struct as_command as_command_check = {
         "otherwise: amtool and promtool do that). Exit status 0: no error; 1: errors; 2: a file "
         "cannot\n"
         "be read; 3: warnings only, with --lint-fatal.",
-    .options = options,
+    .options = check_options,
     .operands_max = SIZE_MAX,
-    .run = run,
+    .run = check_run,
 };
