@@ -2,16 +2,250 @@
  * `alertscaler convert`: objects of other autoscalers as rule files, their tests and the alerts
  * (docs/convert.md).
  */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/safe_text.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/rules/config.h>
+#include <alertscaler/rules/rule_tests.h>
 #include <alertscaler/tools/convert.h>
 
 #include "cli.h"
-#include "convert_folder.h"
+#include "test_run.h"
+
+#define CONVERT_LIST "not-carried-over.txt"
+
+/* --- the folder of the result --- */
+
+/*
+ * All or nothing: the files are written into a hidden folder beside the one that is wanted, checked
+ * there by what `check` and `test` use, and the folder is renamed at the end.
+ */
+
+static const char *const rooms[] = {"rules", "tests"};
+
+static int convert_fail_errno(struct as_error *error, const char *what)
+{
+    const int status = -errno;
+    as_error_set_errno(error, status, "%s", what);
+    return status;
+}
+
+/* --- before --- */
+
+/* The mode of the folder that is to be made, or of the empty one that is there. */
+static int convert_check_place(const char *path, mode_t *mode_out, struct as_error *error)
+{
+    struct stat found;
+    const mode_t mask = umask(0);
+    umask(mask);
+    *mode_out = 0777 & ~mask;
+    if (stat(path, &found) != 0)
+        return errno == ENOENT ? 0 : convert_fail_errno(error, path);
+    if (!S_ISDIR(found.st_mode)) {
+        as_error_set(error, "%s is no folder: name a new folder, or an empty one", path);
+        return -ENOTDIR;
+    }
+    DIR *folder = opendir(path);
+    if (!folder)
+        return convert_fail_errno(error, path);
+    size_t count = 0;
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    *mode_out = found.st_mode & 07777;
+    if (count <= 2) /* `.` and `..` */
+        return 0;
+    as_error_set(error, "%s is not empty: name a new folder, or an empty one", path);
+    return -ENOTEMPTY;
+}
+
+/* "a/b/" and "a/b": "a/.b.XXXXXX"; "b": "./.b.XXXXXX". */
+static char *convert_make_template(const char *path)
+{
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    AS_CLEANUP(as_free_p) char *whole = as_xstrndup(path, size);
+    const char *slash = strrchr(whole, '/');
+    const char *name = slash ? slash + 1 : whole;
+    return slash ? as_xasprintf("%.*s/.%s.XXXXXX", (int)(slash - whole), whole, name)
+                 : as_xasprintf("./.%s.XXXXXX", name);
+}
+
+/* --- writing --- */
+
+static int convert_write_text(int folder, const char *name, const char *text, size_t size,
+                              struct as_error *error)
+{
+    const int status = as_file_write_new(folder, name, 0666, text, size);
+    if (status)
+        as_error_set_errno(error, status, "%s", name);
+    return status;
+}
+
+static int write_files(int folder, const struct as_conversion *conversion, const char *list,
+                       struct as_error *error)
+{
+    int status = 0;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rooms) && conversion->file_count > 0; i++) {
+        if (mkdirat(folder, rooms[i], 0777) != 0)
+            return convert_fail_errno(error, rooms[i]);
+    }
+    for (size_t i = 0; status == 0 && i < conversion->file_count; i++) {
+        const struct as_converted_file *file = &conversion->files[i];
+        status = convert_write_text(folder, file->name, file->text, file->size, error);
+    }
+    if (status == 0 && *list)
+        status = convert_write_text(folder, CONVERT_LIST, list, strlen(list), error);
+    if (status == 0 && syncfs(folder) != 0) /* a full disk may be told only now */
+        status = convert_fail_errno(error, "syncfs");
+    return status;
+}
+
+/* --- checking --- */
+
+/* Only if this program is wrong about what it writes. */
+static int fail_check(const struct as_diagnostics *diagnostics, struct as_error *error)
+{
+    const struct as_diagnostic *first = diagnostics->count ? &diagnostics->items[0] : NULL;
+    as_error_set(error,
+                 "the rules that were made are wrong, which is an error of this program; please "
+                 "report it: %s:%u: %s",
+                 first ? first->file : "", first ? first->line : 0, first ? first->message : "");
+    return -EPROTO;
+}
+
+static int check_rules(char *const *paths, size_t count, struct as_error *error)
+{
+    struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
+    AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
+    int status = as_config_load_rules((const char *const *)paths, count, &config, &diagnostics) ==
+                         AS_CONFIG_OK
+                     ? 0
+                     : fail_check(&diagnostics, error);
+    as_diagnostics_deinit(&diagnostics);
+    return status;
+}
+
+static int run_tests(const char *path, struct as_error *error)
+{
+    struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
+    AS_CLEANUP(as_rule_tests_free_p) struct as_rule_tests *tests = NULL;
+    int status = as_rule_tests_load(path, &tests, &diagnostics) == AS_CONFIG_OK
+                     ? 0
+                     : fail_check(&diagnostics, error);
+    as_diagnostics_deinit(&diagnostics);
+    for (size_t i = 0; status == 0 && i < tests->test_count; i++) {
+        struct test_result result = {.failures = NULL};
+        test_run(tests, &tests->tests[i], &result);
+        if (result.failure_count > 0) {
+            as_error_set(error,
+                         "a test that was made fails, which is an error of this program; please "
+                         "report it: %s: %s",
+                         path, tests->tests[i].name);
+            status = -EPROTO;
+        }
+        test_result_deinit(&result);
+    }
+    return status;
+}
+
+static int check_files(const char *folder, const struct as_conversion *conversion,
+                       struct as_error *error)
+{
+    char **paths = as_xcalloc(conversion->file_count + 1, sizeof(char *));
+    size_t count = 0;
+    int status = 0;
+    for (size_t i = 0; i < conversion->file_count; i++) {
+        if (as_str_starts_with(conversion->files[i].name, "rules/"))
+            paths[count++] = as_xasprintf("%s/%s", folder, conversion->files[i].name);
+    }
+    if (count > 0)
+        status = check_rules(paths, count, error);
+    for (size_t i = 0; i < count; i++)
+        free(paths[i]);
+    free(paths);
+    for (size_t i = 0; status == 0 && i < conversion->file_count; i++) {
+        if (!as_str_starts_with(conversion->files[i].name, "tests/"))
+            continue;
+        AS_CLEANUP(as_free_p)
+        char *path = as_xasprintf("%s/%s", folder, conversion->files[i].name);
+        status = run_tests(path, error);
+    }
+    return status;
+}
+
+/* --- the end --- */
+
+/* What cannot be removed stays; the error that led here is told. */
+static void convert_remove_all(int folder, const char *path, const struct as_conversion *conversion)
+{
+    for (size_t i = 0; i < conversion->file_count; i++)
+        (void)unlinkat(folder, conversion->files[i].name, 0);
+    (void)unlinkat(folder, CONVERT_LIST, 0);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rooms); i++)
+        (void)unlinkat(folder, rooms[i], AT_REMOVEDIR);
+    (void)rmdir(path);
+}
+
+static int rename_folder(const char *from, const char *to, mode_t mode, struct as_error *error)
+{
+    if (chmod(from, mode) != 0)
+        return convert_fail_errno(error, from);
+    if (rename(from, to) == 0)
+        return 0;
+    const int status = -errno;
+    as_error_set_errno(error, status, "%s cannot be made: name a folder that is not there yet", to);
+    return status;
+}
+
+/*
+ * Writes the files into a new folder beside `path`, with `list` as CONVERT_LIST unless it is empty;
+ * checks them and runs their tests; then renames the folder to `path`, which must not exist, or be
+ * an empty folder. 0, or a negative errno with an error: then nothing is left of it.
+ */
+static int convert_folder_write(const char *path, const struct as_conversion *conversion,
+                                const char *list, struct as_error *error)
+{
+    AS_CLEANUP(as_free_p) char *beside = convert_make_template(path);
+    mode_t mode = 0;
+    int status = convert_check_place(path, &mode, error);
+    if (status < 0)
+        return status;
+    if (!mkdtemp(beside)) {
+        status = -errno;
+        as_error_set_errno(error, status, "%s: no folder can be made beside it", path);
+        return status;
+    }
+    const int folder = open(beside, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    status = folder < 0 ? convert_fail_errno(error, beside) : 0;
+    if (status == 0)
+        status = write_files(folder, conversion, list, error);
+    if (status == 0)
+        status = check_files(beside, conversion, error);
+    if (status == 0)
+        status = rename_folder(beside, path, mode, error);
+    if (status < 0)
+        convert_remove_all(folder, beside, conversion);
+    if (folder >= 0)
+        close(folder);
+    return status;
+}
+
+/* --- the command --- */
 
 #define LIST_MAX ((size_t)64 * 1024 * 1024)
 
@@ -48,7 +282,7 @@ static void print_count(size_t count, const char *what)
     printf("%zu %s%s", count, what, count == 1 ? "" : "s");
 }
 
-static void print_summary(const struct as_conversion *conversion, const char *folder)
+static void convert_print_summary(const struct as_conversion *conversion, const char *folder)
 {
     print_items(conversion);
     print_count(conversion->target_count, "target");
@@ -82,11 +316,11 @@ static int write_result(const struct as_args *args, const struct as_conversion *
         return as_cli_fail(args, "the list of what is not carried over is too long");
     if (convert_folder_write(folder, conversion, list.size ? list.data : "", &error) < 0)
         return as_cli_fail(args, "%s", error.text);
-    print_summary(conversion, folder);
+    convert_print_summary(conversion, folder);
     return conversion->lost_count > 0 ? AS_EXIT_NO : AS_EXIT_OK;
 }
 
-static int run(const struct as_args *args)
+static int convert_run(const struct as_args *args)
 {
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     AS_CLEANUP(as_conversion_free_p) struct as_conversion *conversion = NULL;
@@ -105,7 +339,7 @@ static int run(const struct as_args *args)
     return write_result(args, conversion);
 }
 
-static const struct as_option options[] = {
+static const struct as_option convert_options[] = {
     {.name = "out", .value = "DIR", .help = "the folder to write: a new one, or an empty one"},
     {.name = "namespace",
      .value = "NAME",
@@ -124,8 +358,8 @@ const struct as_command as_command_convert = {
             "nodegroups.yaml. DIR gets rules, their tests, and the alerts for Prometheus.\n"
             "What cannot be carried over is listed with its reason. Exit status 0: all is carried\n"
             "over; 1: not all of it; 2: a file is wrong, and nothing is written (docs/convert.md).",
-    .options = options,
+    .options = convert_options,
     .operands_min = 1,
     .operands_max = SIZE_MAX,
-    .run = run,
+    .run = convert_run,
 };
