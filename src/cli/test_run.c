@@ -1,5 +1,5 @@
 /*
- * One test of rules: see the header.
+ * One test of rules, run through the engine in virtual time.
  *
  * At each moment, first the new data are set. Then alerts are sent, grouped by receiver into
  * notifications, as by Alertmanager. Then people answer; then the rules' due deadlines run; then
@@ -9,16 +9,270 @@
 
 #include <stdlib.h>
 #include <string.h>
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/unit.h>
+#include <alertscaler/decide/record.h>
 #include <alertscaler/model/labels_digest.h>
 #include <alertscaler/model/reason.h>
 #include <alertscaler/tools/engine_config.h>
 #include <alertscaler/tools/rehearsal.h>
 
-#include "test_trace.h"
+struct test_lines { /* the last ones */
+    char *items[TEST_HISTORY];
+    size_t total;
+};
+
+struct test_target {
+    UT_hash_handle hh;
+    char *id, *name;
+    bool is_decided; /* the other members are set */
+    enum as_reason reason;
+    int32_t desired;
+    char *rule; /* NULL: none won */
+    char *unit; /* of its sizes (decide/sized.h) */
+    struct test_lines lines;
+};
+
+struct test_alert {
+    UT_hash_handle hh;
+    char digest[AS_DIGEST_TEXT_SIZE];
+    as_wall_time starts_at; /* start of the firing that is open, or of the last one */
+    bool is_firing, has_outcome, is_queued;
+    enum as_reason outcome;
+};
+
+struct test_trace {
+    as_wall_time start;
+    struct test_target *targets; /* by id */
+    struct test_alert *alerts;   /* by digest */
+    struct test_lines lines;     /* about alerts */
+    struct test_result *result;  /* collects queries without an answer */
+};
+
+/* --- the memory of a running test --- */
+
+/* For each target the last decision and the lines that led to it, for each alert its outcome. */
+
+#define LINE_MAX_SIZE 4096
+
+static struct as_buf start_line(const struct test_trace *trace, as_wall_time at)
+{
+    struct as_buf line = AS_BUF_INIT(LINE_MAX_SIZE);
+    char since[AS_DURATION_SIZE];
+    as_duration_print(at.us - trace->start.us, since);
+    as_buf_printf(&line, "%-8s ", since);
+    return line;
+}
+
+static void test_run_end_line(struct test_lines *lines, struct as_buf *line)
+{
+    char **place = &lines->items[lines->total++ % TEST_HISTORY];
+    size_t size;
+    free(*place);
+    *place = as_buf_take(line, &size);
+}
+
+/* Copies the lines, oldest first. */
+static void test_lines_copy(const struct test_lines *lines, struct test_failure *failure)
+{
+    const size_t first = lines->total > TEST_HISTORY ? lines->total - TEST_HISTORY : 0;
+    failure->history_count = 0;
+    for (size_t i = first; i < lines->total; i++)
+        failure->history[failure->history_count++] = as_xstrdup(lines->items[i % TEST_HISTORY]);
+}
+
+static void free_lines(struct test_lines *lines)
+{
+    for (size_t i = 0; i < TEST_HISTORY; i++)
+        free(lines->items[i]);
+}
+
+static void test_trace_deinit(struct test_trace *trace)
+{
+    struct test_target *target, *next_target;
+    HASH_ITER (hh, trace->targets, target, next_target) {
+        HASH_DEL(trace->targets, target);
+        free_lines(&target->lines);
+        free(target->id);
+        free(target->name);
+        free(target->rule);
+        free(target->unit);
+        free(target);
+    }
+    struct test_alert *alert, *next_alert;
+    HASH_ITER (hh, trace->alerts, alert, next_alert) {
+        HASH_DEL(trace->alerts, alert);
+        free(alert);
+    }
+    free_lines(&trace->lines);
+}
+
+/* By id or name; NULL: no decision on it. */
+static const struct test_target *test_trace_find_target(const struct test_trace *trace,
+                                                        const char *name)
+{
+    struct test_target *target;
+    HASH_FIND_STR(trace->targets, name, target);
+    if (target)
+        return target;
+    for (target = trace->targets; target; target = target->hh.next) {
+        if (strcmp(target->name, name) == 0)
+            return target;
+    }
+    return NULL;
+}
+
+static struct test_target *get_target(struct test_trace *trace, const char *id, const char *name)
+{
+    struct test_target *target;
+    HASH_FIND_STR(trace->targets, id, target);
+    if (target)
+        return target;
+    target = as_xcalloc(1, sizeof(*target));
+    target->id = as_xstrdup(id);
+    target->name = as_xstrdup(name);
+    HASH_ADD_STR(trace->targets, id, target);
+    return target;
+}
+
+/* created if new */
+static struct test_alert *test_trace_get_alert(struct test_trace *trace,
+                                               const struct as_digest *digest)
+{
+    char text[AS_DIGEST_TEXT_SIZE];
+    struct test_alert *alert;
+    as_digest_print(digest, text);
+    HASH_FIND_STR(trace->alerts, text, alert);
+    if (alert)
+        return alert;
+    alert = as_xcalloc(1, sizeof(*alert));
+    memcpy(alert->digest, text, sizeof(text));
+    HASH_ADD_STR(trace->alerts, digest, alert);
+    return alert;
+}
+
+/* "4 -> 6  scaled by slow", "6  cooldown by slow, wants 9 at 1m", "40 (40Gi)  at_max" */
+static void describe_decision(const struct test_trace *trace,
+                              const struct as_decision_record *record, struct as_buf *line)
+{
+    const struct as_decision *decision = record->output;
+    char size[AS_SIZE_TEXT_SIZE];
+    as_buf_append_str(line, as_unit_print_size(record->unit, decision->replicas, size));
+    if (decision->desired != decision->replicas)
+        as_buf_printf(line, " -> %s", as_unit_print_size(record->unit, decision->desired, size));
+    as_buf_printf(line, "  %s", as_reason_get_word(decision->reason));
+    if (decision->rule)
+        as_buf_printf(line, " by %s", decision->rule);
+    if (decision->has_would)
+        as_buf_printf(line, ", wants %s", as_unit_print_size(record->unit, decision->would, size));
+    if (decision->next_evaluation.set) {
+        char next[AS_DURATION_SIZE];
+        as_duration_print(decision->next_evaluation.at.us - trace->start.us, next);
+        as_buf_printf(line, ", again at %s", next);
+    }
+    for (size_t i = 0; i < record->input->proposal_count; i++) {
+        const struct as_proposal *proposal = &record->input->proposals[i];
+        if (proposal->error)
+            as_buf_printf(line, "; %s: %s", proposal->rule ? proposal->rule : "rule",
+                          proposal->error);
+    }
+}
+
+/* For the callbacks of a rehearsal; `context` is the trace. */
+static void test_trace_on_decision(void *context, as_wall_time at,
+                                   const struct as_decision_record *record)
+{
+    struct test_trace *trace = context;
+    const struct as_decision *decision = record->output;
+    struct test_target *target = get_target(trace, record->target, record->target_name);
+    target->is_decided = true;
+    target->reason = decision->reason;
+    target->desired = decision->has_would ? decision->would : decision->desired;
+    free(target->rule);
+    target->rule = decision->rule ? as_xstrdup(decision->rule) : NULL;
+    free(target->unit);
+    target->unit = as_xstrdup(record->unit ? record->unit : "");
+    struct as_buf line = start_line(trace, at);
+    describe_decision(trace, record, &line);
+    test_run_end_line(&target->lines, &line);
+}
+
+/* A success is already told by its decision. */
+static void test_trace_on_action(void *context, as_wall_time at,
+                                 const struct as_action_record *record)
+{
+    struct test_trace *trace = context;
+    if (record->outcome == AS_REASON_APPLIED)
+        return;
+    struct test_target *target = get_target(trace, record->target, record->target_name);
+    target->is_decided = true;
+    target->reason = record->outcome;
+    target->desired = -1;
+    free(target->rule);
+    target->rule = record->rule ? as_xstrdup(record->rule) : NULL;
+    struct as_buf line = start_line(trace, at);
+    as_buf_printf(&line, "%s", as_reason_get_word(record->outcome));
+    if (!as_str_is_empty(record->message))
+        as_buf_printf(&line, ": %s", record->message);
+    test_run_end_line(&target->lines, &line);
+}
+
+static void test_trace_on_no_data(void *context, as_wall_time at, const struct as_query *query)
+{
+    const struct test_trace *trace = context;
+    struct test_result *result = trace->result;
+    for (size_t i = 0; i < result->unanswered_count; i++) {
+        if (strcmp(result->unanswered[i], query->text) == 0)
+            return;
+    }
+    if (result->unanswered_count < TEST_QUERIES)
+        result->unanswered[result->unanswered_count++] = as_xstrdup(query->text);
+}
+
+/* {alertname="Slow", severity="page"} */
+static void describe_labels(const struct as_labels *labels, struct as_buf *line)
+{
+    as_buf_append_char(line, '{');
+    for (uint32_t i = 0; i < labels->count; i++)
+        as_buf_printf(line, "%s%s=\"%s\"", i ? ", " : "", labels->items[i].name,
+                      labels->items[i].value);
+    as_buf_append_char(line, '}');
+}
+
+static void tell_alert(struct test_trace *trace, as_wall_time at, const struct as_alert *alert,
+                       const struct as_alert_outcome *outcome)
+{
+    struct as_buf line = start_line(trace, at);
+    as_buf_append_str(&line, alert->status == AS_ALERT_FIRING ? "fire " : "resolve ");
+    describe_labels(alert->labels, &line);
+    as_buf_printf(&line, "  %s",
+                  as_rule_test_get_outcome_word(outcome->is_queued, outcome->reason));
+    for (size_t i = 0; i < outcome->rule_count; i++)
+        as_buf_printf(&line, "%s%s", i ? ", " : " for ", outcome->rules[i]);
+    test_run_end_line(&trace->lines, &line);
+}
+
+static void test_trace_on_notification(void *context, as_wall_time at,
+                                       const struct as_notification_record *record)
+{
+    struct test_trace *trace = context;
+    const struct as_notification *notification = record->notification;
+    for (size_t i = 0; i < notification->alert_count; i++) {
+        const struct as_alert_outcome *outcome = &record->outcomes[i];
+        struct test_alert *alert = test_trace_get_alert(trace, &notification->alerts[i].digest);
+        alert->has_outcome = true;
+        alert->is_queued = outcome->is_queued;
+        alert->outcome = outcome->reason;
+        tell_alert(trace, at, &notification->alerts[i], outcome);
+    }
+}
+
+/* --- the test --- */
 
 #define SEED        1
 #define OPEN_END_US (INT64_C(-62135596800) * AS_US_PER_S) /* year 1: no end */
@@ -41,12 +295,12 @@ const char *test_aspect_get_word(enum test_aspect aspect)
     return words[aspect];
 }
 
-static as_wall_time get_time(const struct run *run, int64_t at_us)
+static as_wall_time test_run_get_time(const struct run *run, int64_t at_us)
 {
     return (as_wall_time){as_time_add(run->test->start.us, at_us)};
 }
 
-static void set(struct run *run, const struct as_rule_test_event *event)
+static void test_run_set(struct run *run, const struct as_rule_test_event *event)
 {
     if (event->kind == AS_RULE_TEST_SIZE)
         as_rehearsal_set_size(run->rehearsal, event->target, event->replicas);
@@ -78,9 +332,9 @@ static struct as_alert make_alert(struct run *run, const struct as_rule_test_eve
     const struct as_digest digest = as_labels_get_digest(event->alert.labels);
     struct test_alert *known = test_trace_get_alert(&run->trace, &digest);
     const bool fires = event->kind == AS_RULE_TEST_FIRE;
-    const as_wall_time now = get_time(run, event->at_us);
+    const as_wall_time now = test_run_get_time(run, event->at_us);
     if (event->alert.starts_us >= 0)
-        known->starts_at = get_time(run, event->alert.starts_us);
+        known->starts_at = test_run_get_time(run, event->alert.starts_us);
     else if (!known->is_firing)
         known->starts_at = now;
     known->is_firing = fires;
@@ -105,7 +359,8 @@ static bool has_alert(const struct as_alert *alerts, size_t count, const struct 
     return false;
 }
 
-static void notify(struct run *run, const char *receiver, struct as_alert *alerts, size_t count)
+static void test_run_notify(struct run *run, const char *receiver, struct as_alert *alerts,
+                            size_t count)
 {
     char none[] = "";
     AS_CLEANUP(as_free_p) char *name = as_xstrdup(receiver);
@@ -124,7 +379,7 @@ static void notify(struct run *run, const char *receiver, struct as_alert *alert
 }
 
 /* Sends one notification with events from `from` on; returns how many it used. */
-static size_t send(struct run *run, size_t from, size_t end)
+static size_t test_run_send(struct run *run, size_t from, size_t end)
 {
     const struct as_rule_test_event *events = run->test->events;
     const char *receiver = events[from].alert.receiver;
@@ -135,30 +390,30 @@ static size_t send(struct run *run, size_t from, size_t end)
         alerts[count] = make_alert(run, &events[from + count]);
         count++;
     }
-    notify(run, receiver, alerts, count);
+    test_run_notify(run, receiver, alerts, count);
     free(alerts);
     return count;
 }
 
 /* --- what is expected --- */
 
-static char *print_number(int32_t number)
+static char *test_run_print_number(int32_t number)
 {
     return number < 0 ? as_xstrdup("none") : as_xasprintf("%d", number);
 }
 
 /* "40 (40Gi)" of a target with a unit. */
-static char *print_size(const struct test_target *seen, int32_t size)
+static char *test_run_print_size(const struct test_target *seen, int32_t size)
 {
     char text[AS_SIZE_TEXT_SIZE];
     return size < 0 || !seen || !seen->unit
-               ? print_number(size)
+               ? test_run_print_number(size)
                : as_xstrdup(as_unit_print_size(seen->unit, size, text));
 }
 
 /* Takes over `got`. */
-static void compare(struct test_failure *failure, enum test_aspect aspect, const char *expected,
-                    char *got)
+static void test_run_compare(struct test_failure *failure, enum test_aspect aspect,
+                             const char *expected, char *got)
 {
     if (strcmp(expected, got) == 0) {
         free(got);
@@ -171,8 +426,8 @@ static void compare(struct test_failure *failure, enum test_aspect aspect, const
 static void compare_size(struct test_failure *failure, enum test_aspect aspect,
                          const struct test_target *seen, int32_t expected, char *got)
 {
-    AS_CLEANUP(as_free_p) char *text = print_size(seen, expected);
-    compare(failure, aspect, text, got);
+    AS_CLEANUP(as_free_p) char *text = test_run_print_size(seen, expected);
+    test_run_compare(failure, aspect, text, got);
 }
 
 /* What was decided on the target up to then, for a failure. */
@@ -184,7 +439,7 @@ static void tell_target(struct run *run, struct test_failure *failure)
     failure->why = is_decided ? as_reason_get_meaning(seen->reason) : NULL;
 }
 
-static void check_target(struct run *run, struct test_failure *failure)
+static void test_run_check_target(struct run *run, struct test_failure *failure)
 {
     const struct as_rule_test_event *event = failure->event;
     const struct as_rule_test_expected *expected = &event->expected;
@@ -192,34 +447,36 @@ static void check_target(struct run *run, struct test_failure *failure)
     const bool is_decided = seen && seen->is_decided;
     const char *nothing = "no decision";
     if (expected->replicas >= 0)
-        compare_size(failure, TEST_REPLICAS, seen, expected->replicas,
-                     print_size(seen, as_rehearsal_get_size(run->rehearsal, event->target)));
+        compare_size(
+            failure, TEST_REPLICAS, seen, expected->replicas,
+            test_run_print_size(seen, as_rehearsal_get_size(run->rehearsal, event->target)));
     if (expected->has_reason)
-        compare(failure, TEST_REASON, as_reason_get_word(expected->reason),
-                as_xstrdup(is_decided ? as_reason_get_word(seen->reason) : nothing));
+        test_run_compare(failure, TEST_REASON, as_reason_get_word(expected->reason),
+                         as_xstrdup(is_decided ? as_reason_get_word(seen->reason) : nothing));
     if (expected->rule)
-        compare(failure, TEST_RULE, expected->rule,
-                as_xstrdup(!is_decided  ? nothing
-                           : seen->rule ? seen->rule
-                                        : "none"));
+        test_run_compare(failure, TEST_RULE, expected->rule,
+                         as_xstrdup(!is_decided  ? nothing
+                                    : seen->rule ? seen->rule
+                                                 : "none"));
     if (expected->desired >= 0)
         compare_size(failure, TEST_DESIRED, seen, expected->desired,
-                     is_decided ? print_size(seen, seen->desired) : as_xstrdup(nothing));
+                     is_decided ? test_run_print_size(seen, seen->desired) : as_xstrdup(nothing));
     if (expected->has_asked)
-        compare_size(failure, TEST_ASKED, seen, expected->asked,
-                     print_size(seen, as_rehearsal_get_asked(run->rehearsal, event->target)));
+        compare_size(
+            failure, TEST_ASKED, seen, expected->asked,
+            test_run_print_size(seen, as_rehearsal_get_asked(run->rehearsal, event->target)));
     if (failure->difference_count > 0)
         tell_target(run, failure);
 }
 
 /* A person cannot answer what nobody asks: the test is not about what it seems to be about. */
-static void answer(struct run *run, struct test_failure *failure)
+static void test_run_answer(struct run *run, struct test_failure *failure)
 {
     const struct as_rule_test_event *event = failure->event;
     if (as_rehearsal_answer(run->rehearsal, event->target, NULL,
                             event->kind == AS_RULE_TEST_APPROVE))
         return;
-    compare(failure, TEST_ANSWER, "a request for an approval", as_xstrdup("none"));
+    test_run_compare(failure, TEST_ANSWER, "a request for an approval", as_xstrdup("none"));
     tell_target(run, failure);
 }
 
@@ -228,10 +485,10 @@ static void check_alert(struct run *run, struct test_failure *failure)
     const struct as_rule_test_event *event = failure->event;
     const struct as_digest digest = as_labels_get_digest(event->alert.labels);
     const struct test_alert *seen = test_trace_get_alert(&run->trace, &digest);
-    compare(failure, TEST_OUTCOME, as_rule_test_get_outcome_word(event->is_queued, event->outcome),
-            as_xstrdup(seen->has_outcome
-                           ? as_rule_test_get_outcome_word(seen->is_queued, seen->outcome)
-                           : "no such alert"));
+    test_run_compare(
+        failure, TEST_OUTCOME, as_rule_test_get_outcome_word(event->is_queued, event->outcome),
+        as_xstrdup(seen->has_outcome ? as_rule_test_get_outcome_word(seen->is_queued, seen->outcome)
+                                     : "no such alert"));
     if (failure->difference_count == 0)
         return;
     test_lines_copy(&run->trace.lines, failure);
@@ -239,14 +496,14 @@ static void check_alert(struct run *run, struct test_failure *failure)
         failure->why = as_reason_get_meaning(seen->outcome);
 }
 
-static void check(struct run *run, const struct as_rule_test_event *event)
+static void test_run_check(struct run *run, const struct as_rule_test_event *event)
 {
     struct test_failure failure = {.event = event};
     struct test_result *result = run->result;
     if (event->kind == AS_RULE_TEST_EXPECT_TARGET)
-        check_target(run, &failure);
+        test_run_check_target(run, &failure);
     else if (is_answer(event))
-        answer(run, &failure);
+        test_run_answer(run, &failure);
     else
         check_alert(run, &failure);
     if (failure.difference_count == 0)
@@ -268,19 +525,19 @@ static size_t run_moment(struct run *run, size_t at)
     while (end < test->event_count && events[end].at_us == at_us)
         end++;
     if (at_us > 0)
-        as_rehearsal_approach(run->rehearsal, get_time(run, at_us));
+        as_rehearsal_approach(run->rehearsal, test_run_get_time(run, at_us));
     while (at < end && events[at].kind < AS_RULE_TEST_FIRE)
-        set(run, &events[at++]);
+        test_run_set(run, &events[at++]);
     size_t alerts_end = at;
     while (alerts_end < end && is_alert(&events[alerts_end]))
         alerts_end++;
     while (at < alerts_end)
-        at += send(run, at, alerts_end);
+        at += test_run_send(run, at, alerts_end);
     while (at < end && is_answer(&events[at]))
-        check(run, &events[at++]);
-    as_rehearsal_advance(run->rehearsal, get_time(run, at_us));
+        test_run_check(run, &events[at++]);
+    as_rehearsal_advance(run->rehearsal, test_run_get_time(run, at_us));
     while (at < end)
-        check(run, &events[at++]);
+        test_run_check(run, &events[at++]);
     return end;
 }
 
