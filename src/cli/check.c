@@ -34,19 +34,6 @@
 #include "cli.h"
 #include "http_session.h"
 
-/*
- * Errors: files without which the daemon does not start: tokens and secrets of the receiver,
- * kubeconfig files and their contexts. Warnings: all other files, which are read only when a
- * request needs them; and places of state and action log that the present user, who need not be the
- * daemon's, cannot write. The configuration must have loaded without errors, from its path.
- */
-void check_files(const struct as_config *config, struct as_diagnostics *diagnostics);
-
-/* Warnings: Kubernetes objects without templates that cannot be read, with the reason; HPAs and
- * ScaledObjects that aim at them. Changes nothing. Takes at most a minute. */
-void check_cluster(const struct as_config *config, const struct as_adapters *adapters,
-                   struct as_diagnostics *diagnostics);
-
 /* --- files that are named in a configuration --- */
 
 /*
@@ -85,7 +72,7 @@ static char *check_resolve(const struct walk *walk, const char *path)
     return as_xasprintf("%.*s/%s", (int)(slash - walk->path), walk->path, path);
 }
 
-static void check_check_file(struct walk *walk, const struct as_yaml_node *node)
+static void check_named_file(struct walk *walk, const struct as_yaml_node *node)
 {
     AS_CLEANUP(as_free_p) char *path = check_resolve(walk, node->text);
     warn_unreadable(walk, node, path);
@@ -113,16 +100,16 @@ static bool is_file_key(const char *key)
 
 static void check_map(struct walk *walk, const struct as_yaml_node *map);
 
-static void check_check_pair(struct walk *walk, const struct as_yaml_pair *pair)
+static void check_file_pair(struct walk *walk, const struct as_yaml_pair *pair)
 {
     const struct as_yaml_node *value = pair->value;
     if (value->kind == AS_YAML_MAP)
         check_map(walk, value);
     else if (value->kind == AS_YAML_SCALAR && is_file_key(pair->key->text))
-        check_check_file(walk, value);
+        check_named_file(walk, value);
     for (uint32_t i = 0; value->kind == AS_YAML_LIST && i < value->count; i++) {
         if (strcmp(pair->key->text, "files") == 0)
-            check_check_file(walk, value->items[i]);
+            check_named_file(walk, value->items[i]);
         else if (value->items[i]->kind == AS_YAML_MAP)
             check_map(walk, value->items[i]);
     }
@@ -131,7 +118,7 @@ static void check_check_pair(struct walk *walk, const struct as_yaml_pair *pair)
 static void check_map(struct walk *walk, const struct as_yaml_node *map)
 {
     for (uint32_t i = 0; i < map->count; i++)
-        check_check_pair(walk, &map->pairs[i]);
+        check_file_pair(walk, &map->pairs[i]);
 }
 
 /* Checks the key in each map of a list. */
@@ -153,7 +140,7 @@ static const char *check_get_variable(const char *name)
     return getenv(name);
 }
 
-static void check_files_check_cluster(struct walk *walk, const struct as_cluster_settings *cluster)
+static void check_kubeconfig(struct walk *walk, const struct as_cluster_settings *cluster)
 {
     const struct as_access_env env = {.get_variable = check_get_variable};
     const struct as_kube_access_config config = {cluster->kubeconfig, cluster->context};
@@ -175,7 +162,7 @@ static void check_files_check_cluster(struct walk *walk, const struct as_cluster
 }
 
 /* Only if it is written: the default is for the daemon's machine. */
-static void check_check_place(struct walk *walk, const char *key, const char *path)
+static void check_writable_place(struct walk *walk, const char *key, const char *path)
 {
     const struct as_yaml_node *map = as_yaml_find(as_yaml_get_root(walk->tree), key);
     const struct as_yaml_node *node = as_yaml_find(map, "path");
@@ -185,7 +172,13 @@ static void check_check_place(struct walk *walk, const char *key, const char *pa
                      "%s, or name another place; alertscaler does not start here", error.text);
 }
 
-void check_files(const struct as_config *config, struct as_diagnostics *diagnostics)
+/*
+ * Errors: files without which the daemon does not start: tokens and secrets of the receiver,
+ * kubeconfig files and their contexts. Warnings: all other files, which are read only when a
+ * request needs them; and places of state and action log that the present user, who need not be the
+ * daemon's, cannot write. The configuration must have loaded without errors, from its path.
+ */
+static void check_named_files(const struct as_config *config, struct as_diagnostics *diagnostics)
 {
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
     const struct as_settings *settings = &config->settings;
@@ -198,13 +191,13 @@ void check_files(const struct as_config *config, struct as_diagnostics *diagnost
     check_secrets(&walk, as_yaml_find(receiver, "hmac"), "secret_file");
     for (uint32_t i = 0; root->kind == AS_YAML_MAP && i < root->count; i++) {
         if (root->pairs[i].value != receiver)
-            check_check_pair(&walk, &root->pairs[i]);
+            check_file_pair(&walk, &root->pairs[i]);
     }
     for (size_t i = 0; i < settings->cluster_count; i++)
-        check_files_check_cluster(&walk, &settings->clusters[i]);
+        check_kubeconfig(&walk, &settings->clusters[i]);
     if (settings->state.store == AS_STORE_SQLITE)
-        check_check_place(&walk, "state", settings->state.path);
-    check_check_place(&walk, "action_log", settings->action_log.path);
+        check_writable_place(&walk, "state", settings->state.path);
+    check_writable_place(&walk, "action_log", settings->action_log.path);
 }
 
 /* --- the targets of a configuration in their clusters --- */
@@ -299,8 +292,10 @@ static void check_await(const struct look *look, struct event_base *base)
     }
 }
 
-void check_cluster(const struct as_config *config, const struct as_adapters *adapters,
-                   struct as_diagnostics *diagnostics)
+/* Warnings: Kubernetes objects without templates that cannot be read, with the reason; HPAs and
+ * ScaledObjects that aim at them. Changes nothing. Takes at most a minute. */
+static void check_targets(const struct as_config *config, const struct as_adapters *adapters,
+                          struct as_diagnostics *diagnostics)
 {
     const size_t count = config->ruleset->target_count;
     struct look look = {.config = config, .diagnostics = diagnostics};
@@ -362,13 +357,13 @@ static void check_settings(struct check *check, const char *path)
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
     int status = as_config_load(path, &config, &check->diagnostics);
     if (config && !check->is_syntax_only)
-        check_files(config, &check->diagnostics);
+        check_named_files(config, &check->diagnostics);
     if (config && check->clusters && !check->diagnostics.has_error)
-        check_cluster(config, check->clusters, &check->diagnostics);
+        check_targets(config, check->clusters, &check->diagnostics);
     add_result(check, status, config);
 }
 
-static void check_check_rules(struct check *check, const char *const *paths, size_t count)
+static void check_rule_files(struct check *check, const char *const *paths, size_t count)
 {
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
     int status = as_config_load_rules(paths, count, &config, &check->diagnostics);
@@ -388,7 +383,7 @@ static void check_operands(struct check *check, const struct as_args *args)
             check_settings(check, path);
     }
     if (rule_count > 0)
-        check_check_rules(check, rules, rule_count);
+        check_rule_files(check, rules, rule_count);
     as_free_p(&rules);
 }
 
