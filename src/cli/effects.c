@@ -14,7 +14,6 @@
 
 #include "cli.h"
 #include "log_reader.h"
-#include "log_walk.h"
 
 #define WENT_BACK_US (10 * AS_US_PER_MIN)
 

@@ -29,9 +29,8 @@
 #include <alertscaler/tools/rehearsal.h>
 
 #include "cli.h"
-#include "log_filter.h"
 #include "log_print.h"
-#include "log_walk.h"
+#include "log_reader.h"
 #include "rules_option.h"
 
 /* --- why a rule does not match an alert: by the daemon's own matchers --- */

@@ -20,7 +20,6 @@
 
 #include "cli.h"
 #include "http_call.h"
-#include "log_filter.h"
 
 struct fire_after {
     const struct as_args *args;

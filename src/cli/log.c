@@ -14,7 +14,6 @@
 #include "log_filter.h"
 #include "log_print.h"
 #include "log_reader.h"
-#include "log_repeats.h"
 
 #define FOLLOW_INTERVAL_MS 200
 

@@ -1,24 +1,36 @@
 /*
+ * Action log files, line by line or record by record, oldest record first; a reader can follow the
+ * growth of the files.
+ *
  * Files are ordered by the number of their first record, not by name, so that `actions.jsonl*` may
  * come in any order. A line may have up to LINE_MAX_SIZE (a notification of 100,000 alerts has
  * about 40 MiB).
  */
 #include "log_reader.h"
 
+#include <bsd/sys/queue.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/decide/record.h>
 #include <alertscaler/rules/config.h>
+#include <alertscaler/tools/record_text.h>
 
 #include "cli.h"
+
+/* --- lines --- */
 
 #define LINE_MAX_SIZE (UINT64_C(1) << 30)
 #define CHUNK         (UINT64_C(256) << 10)
@@ -51,7 +63,7 @@ void log_reader_close(struct log_reader *reader)
 }
 
 /* Reads more. Returns the number of bytes; 0 at the end. */
-static ssize_t fill(struct log_reader *reader, struct as_error *error)
+static ssize_t log_reader_fill(struct log_reader *reader, struct as_error *error)
 {
     struct as_buf *buf = &reader->buf;
     ssize_t n;
@@ -95,7 +107,7 @@ int log_reader_next(struct log_reader *reader, const char **line_out, size_t *si
             return 1;
         }
         reader->searched = reader->buf.size;
-        ssize_t n = fill(reader, error);
+        ssize_t n = log_reader_fill(reader, error);
         if (n <= 0)
             return (int)n;
     }
@@ -129,8 +141,9 @@ struct numbered {
     int64_t seq; /* of the first record; 0: none */
 };
 
-/* Labels cannot be mistaken for it: their values are texts, with escaped quotes. */
-int64_t log_line_find_seq(const char *line, size_t size)
+/* The record number in a line, 0 if absent. Does not check the rest of the line. Labels cannot be
+ * mistaken for the number: their values are texts, with escaped quotes. */
+static int64_t log_line_find_seq(const char *line, size_t size)
 {
     static const char key[] = "\"seq\":";
     const char *end = line + size, *at = line;
@@ -174,7 +187,7 @@ static int64_t find_first_seq(const char *path)
     return seq;
 }
 
-static int compare(const void *left, const void *right)
+static int log_reader_compare(const void *left, const void *right)
 {
     const struct numbered *a = left, *b = right;
 
@@ -187,13 +200,13 @@ static void sort_files(struct log_files *files)
 
     for (size_t i = 0; i < files->count; i++)
         list[i] = (struct numbered){files->paths[i], find_first_seq(files->paths[i])};
-    qsort(list, files->count, sizeof(*list), compare);
+    qsort(list, files->count, sizeof(*list), log_reader_compare);
     for (size_t i = 0; i < files->count; i++)
         files->paths[i] = list[i].path;
     free(list);
 }
 
-static void add(struct log_files *files, size_t *capacity, char *path)
+static void log_reader_add(struct log_files *files, size_t *capacity, char *path)
 {
     files->paths = as_xgrow(files->paths, files->count, capacity, sizeof(*files->paths));
     files->paths[files->count++] = path;
@@ -223,9 +236,9 @@ static int find_configured(const char *config_file, struct log_files *files, str
             free(rotated);
             break;
         }
-        add(files, &capacity, rotated);
+        log_reader_add(files, &capacity, rotated);
     }
-    add(files, &capacity, as_xstrdup(path));
+    log_reader_add(files, &capacity, as_xstrdup(path));
     return 0;
 }
 
@@ -235,7 +248,7 @@ int log_files_find(const struct as_args *args, struct log_files *files_out, stru
     size_t capacity = 0;
 
     for (size_t i = 0; i < args->operand_count; i++)
-        add(&files, &capacity, as_xstrdup(args->operands[i]));
+        log_reader_add(&files, &capacity, as_xstrdup(args->operands[i]));
     if (!files.count) {
         int status = find_configured(config_option_tell(args), &files, error);
         if (status) {
@@ -302,4 +315,243 @@ int log_files_keep(struct log_files *files, struct as_error *error)
         files->paths[i] = path;
     }
     return 0;
+}
+
+/* --- the full records of `repeat` records --- */
+
+/*
+ * Stores lines as they are; after a lookup, also parsed. Repeats refer to few records, but any
+ * recent record may be one of them.
+ */
+
+#define PARSED_MAX (UINT64_C(8) << 20) /* bytes of lines */
+
+struct kept {
+    UT_hash_handle hh; /* by id */
+    STAILQ_ENTRY(kept) in_order;
+    char *id, *line;
+    size_t size;
+    uint64_t number;
+    json_t *record; /* NULL: not parsed */
+};
+STAILQ_HEAD(kept_list, kept);
+
+struct log_repeats {
+    struct kept *by_id;
+    struct kept_list order; /* oldest first */
+    uint64_t records, bytes, parsed_bytes;
+};
+
+struct log_repeats *log_repeats_new(void)
+{
+    struct log_repeats *repeats = as_xcalloc(1, sizeof(*repeats));
+    STAILQ_INIT(&repeats->order);
+    return repeats;
+}
+
+static void forget_record(struct log_repeats *repeats, struct kept *kept)
+{
+    if (kept->record)
+        repeats->parsed_bytes -= kept->size;
+    json_decref(kept->record);
+    kept->record = NULL;
+}
+
+static void log_reader_forget_oldest(struct log_repeats *repeats)
+{
+    struct kept *kept = STAILQ_FIRST(&repeats->order);
+    STAILQ_REMOVE_HEAD(&repeats->order, in_order);
+    HASH_DEL(repeats->by_id, kept);
+    repeats->bytes -= kept->size;
+    forget_record(repeats, kept);
+    free(kept->id);
+    free(kept->line);
+    free(kept);
+}
+
+struct log_repeats *log_repeats_free(struct log_repeats *repeats)
+{
+    while (repeats && !STAILQ_EMPTY(&repeats->order))
+        log_reader_forget_oldest(repeats);
+    free(repeats);
+    return NULL;
+}
+
+static struct kept *log_reader_find(const struct log_repeats *repeats, const char *id)
+{
+    struct kept *kept;
+    HASH_FIND_STR(repeats->by_id, id, kept);
+    return kept;
+}
+
+static void log_reader_keep(struct log_repeats *repeats, const char *id, const char *line,
+                            size_t size)
+{
+    struct kept *kept = as_xcalloc(1, sizeof(*kept));
+    kept->id = as_xstrdup(id);
+    kept->line = memcpy(as_xmalloc(size), line, size);
+    kept->size = size;
+    kept->number = repeats->records;
+    repeats->bytes += size;
+    HASH_ADD_KEYPTR(hh, repeats->by_id, kept->id, strlen(kept->id), kept);
+    STAILQ_INSERT_TAIL(&repeats->order, kept, in_order);
+}
+
+void log_repeats_note(struct log_repeats *repeats, const json_t *record, const char *line,
+                      size_t size)
+{
+    const char *id = as_record_get_text(record, "id");
+    const struct kept *oldest;
+    repeats->records++;
+    if (strcmp(as_record_get_text(record, "kind"), "notification") == 0 && *id &&
+        !log_reader_find(repeats, id))
+        log_reader_keep(repeats, id, line, size);
+    while ((oldest = STAILQ_FIRST(&repeats->order)) &&
+           (repeats->records - oldest->number > AS_REPEAT_REACH_RECORDS ||
+            repeats->bytes > AS_REPEAT_REACH_BYTES))
+        log_reader_forget_oldest(repeats);
+}
+
+bool log_repeats_is_repeat(const json_t *record)
+{
+    return strcmp(as_record_get_text(record, "kind"), "repeat") == 0;
+}
+
+static const json_t *log_reader_parse(struct log_repeats *repeats, struct kept *kept)
+{
+    struct kept *other;
+    if (kept->record)
+        return kept->record;
+    if (repeats->parsed_bytes > PARSED_MAX) {
+        STAILQ_FOREACH (other, &repeats->order, in_order)
+            forget_record(repeats, other);
+    }
+    kept->record = json_loadb(kept->line, kept->size, JSON_REJECT_DUPLICATES, NULL);
+    repeats->parsed_bytes += kept->record ? kept->size : 0;
+    return kept->record;
+}
+
+json_t *log_repeats_resolve(struct log_repeats *repeats, const json_t *repeat)
+{
+    struct kept *kept = log_reader_find(repeats, as_record_get_text(repeat, "same_as"));
+    const json_t *details = kept ? log_reader_parse(repeats, kept) : NULL;
+    const char *key;
+    json_t *value;
+    if (!details)
+        return NULL;
+    json_t *whole = json_copy((json_t *)(uintptr_t)details);
+    json_object_foreach((json_t *)(uintptr_t)repeat, key, value)
+    {
+        if (json_object_get(whole, key) && strcmp(key, "kind") != 0)
+            json_object_set(whole, key, value);
+    }
+    return whole;
+}
+
+/* --- all records, one at a time --- */
+
+/*
+ * Holds one line at a time. A record in two files is passed on once. A daemon may be writing the
+ * last line: waits a moment for its end.
+ */
+
+#define WAIT_MS 500
+
+struct walk {
+    const struct log_visitor *visitor;
+    struct log_overlap overlap;
+    struct log_repeats *repeats; /* NULL: repeats are not resolved */
+};
+
+static int log_reader_take_record(const struct walk *walk, const struct log_line *line,
+                                  json_t *record, struct as_error *error)
+{
+    const struct log_visitor *visitor = walk->visitor;
+    if (walk->repeats)
+        log_repeats_note(walk->repeats, record, line->text, line->size);
+    if (!walk->repeats || !log_repeats_is_repeat(record))
+        return visitor->take(visitor->context, line, record, error);
+    json_t *details = log_repeats_resolve(walk->repeats, record);
+    const int status = details ? visitor->take(visitor->context, line, details, error) : 0;
+    *visitor->unknown_repeats += !details;
+    json_decref(details);
+    return status;
+}
+
+static int log_reader_take_line(const struct walk *walk, const struct log_line *line,
+                                struct as_error *error)
+{
+    const struct log_visitor *visitor = walk->visitor;
+    json_error_t problem;
+
+    if (visitor->wants && !visitor->wants(visitor->context, line))
+        return 0;
+    json_t *record = json_loadb(line->text, line->size, JSON_REJECT_DUPLICATES, &problem);
+    int status = -EBADMSG;
+    if (json_is_object(record))
+        status = log_reader_take_record(walk, line, record, error);
+    else
+        as_error_set(error, "not a record: %s", record ? "not an object" : problem.text);
+    json_decref(record);
+    if (status < 0)
+        as_error_wrap(error, "%s:%llu", line->path, line->number);
+    return status;
+}
+
+static int log_reader_take_lines(struct log_reader *reader, struct walk *walk,
+                                 struct as_error *error)
+{
+    struct log_line line = {.path = reader->path};
+    int status;
+
+    while ((status = log_reader_next(reader, &line.text, &line.size, error)) > 0) {
+        line.number = reader->line;
+        if (log_overlap_has(&walk->overlap, line.text, line.size))
+            continue;
+        status = log_reader_take_line(walk, &line, error);
+        if (status)
+            return status;
+    }
+    return status;
+}
+
+static int log_reader_take_file(const char *path, struct walk *walk, struct as_error *error)
+{
+    struct log_reader reader;
+    int status = log_reader_open(&reader, path, error);
+
+    if (status)
+        return status;
+    status = log_reader_take_lines(&reader, walk, error);
+    if (!status && walk->visitor->must_be_whole && log_reader_get_rest(&reader)) {
+        nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
+        status = log_reader_take_lines(&reader, walk, error);
+        if (!status && log_reader_get_rest(&reader)) {
+            as_error_set(error, "%s:%llu: the file ends in the middle of a line", path,
+                         (unsigned long long)reader.line + 1);
+            status = -EBADMSG;
+        }
+    }
+    log_reader_close(&reader);
+    return status;
+}
+
+int log_walk(const struct log_files *files, const struct log_visitor *visitor,
+             struct as_error *error)
+{
+    AS_CLEANUP(log_repeats_free_p)
+    struct log_repeats *repeats = visitor->unknown_repeats ? log_repeats_new() : NULL;
+    struct walk walk = {.visitor = visitor, .repeats = repeats};
+    int status = 0;
+
+    for (size_t i = 0; !status && i < files->count; i++) {
+        walk.overlap.at_beginning = true;
+        status = log_reader_take_file(files->paths[i], &walk, error);
+    }
+    return status;
+}
+
+bool log_line_has(const struct log_line *line, const char *text)
+{
+    return memmem(line->text, line->size, text, strlen(text)) != NULL;
 }

@@ -1,5 +1,6 @@
 /*
- * Reads action log files line by line, oldest record first, and follows their growth.
+ * Reads action log files line by line or record by record, oldest record first, and follows their
+ * growth.
  */
 #ifndef ALERTSCALER_SRC_CLI_LOG_READER_H
 #define ALERTSCALER_SRC_CLI_LOG_READER_H
@@ -8,9 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
 
 #include "cli.h"
 
@@ -38,8 +42,6 @@ size_t log_reader_get_rest(const struct log_reader *reader);
 /* Continues with the file that now has the name, if it is another one (rotation). */
 int log_reader_follow(struct log_reader *reader, struct as_error *error) AS_MUST_USE;
 
-/* The record number in a line, 0 if absent. Does not check the rest of the line. */
-int64_t log_line_find_seq(const char *line, size_t size);
 
 /* Files of several replicas overlap: records that one replica had perhaps not written when it ended
  * are repeated at the beginning of the next file. Set `at_beginning` for each file. */
@@ -64,5 +66,54 @@ void log_files_deinit(struct log_files *files);
 /* Copies standard input, if it is among them, to a temporary file, so that all can be read
  * twice. */
 int log_files_keep(struct log_files *files, struct as_error *error) AS_MUST_USE;
+
+/* Finds the full records of the action log's `repeat` records: keeps the last notifications by id,
+ * as far back as a repeat may refer. */
+
+struct log_repeats;
+
+struct log_repeats *log_repeats_new(void) AS_MUST_USE;
+struct log_repeats *log_repeats_free(struct log_repeats *repeats);
+
+/* Call it for each record of the log, with its line, in the log's order. */
+void log_repeats_note(struct log_repeats *repeats, const json_t *record, const char *line,
+                      size_t size);
+
+bool log_repeats_is_repeat(const json_t *record);
+
+/* The full record of a repeat, as a `notification`, owned by the caller. NULL if the record with
+ * the details was not read before. */
+json_t *log_repeats_resolve(struct log_repeats *repeats, const json_t *repeat) AS_MUST_USE;
+
+AS_DEFINE_CLEANUP(struct log_repeats *, log_repeats_free)
+
+/* All records of action log files, oldest first, one at a time. */
+
+struct log_line {
+    const char *path;
+    unsigned long long number;
+    const char *text; /* without newline, not NUL-terminated */
+    size_t size;
+};
+
+struct log_visitor {
+    /* Whether the record is wanted: other lines are not parsed. NULL: all are wanted. */
+    bool (*wants)(void *context, const struct log_line *line);
+    /* `record` is an object. 0: continue; > 0: stop; or a negative errno with an error. */
+    int (*take)(void *context, const struct log_line *line, json_t *record, struct as_error *error);
+    void *context;
+    /* NULL: `repeat` records come unchanged. Else each comes as its full `notification`, or is
+     * counted here and left out if the record with the details was not read before (or not
+     * wanted). */
+    uint64_t *unknown_repeats;
+    bool must_be_whole; /* an incomplete last line is an error; else it is skipped */
+};
+
+/* 0, or the result of `take` that ended it; or a negative errno with an error that names file and
+ * line. */
+int log_walk(const struct log_files *files, const struct log_visitor *visitor,
+             struct as_error *error) AS_MUST_USE;
+
+bool log_line_has(const struct log_line *line, const char *text);
 
 #endif

@@ -15,8 +15,7 @@
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/tools/record_text.h>
 
-#include "log_filter.h"
-#include "log_walk.h"
+#include "log_reader.h"
 
 #define OUTPUT_MAX ((size_t)1 << 30)
 #define KEY        "\"output\":"

@@ -14,8 +14,7 @@
 #include <alertscaler/model/reason.h>
 #include <alertscaler/tools/record_text.h>
 
-#include "log_filter.h"
-#include "log_walk.h"
+#include "log_reader.h"
 #include "replay_values.h"
 
 #define YEAR_1_US INT64_C(-62135596800000000) /* Alertmanager's value for no end */

@@ -12,8 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/tools/record_text.h>
 
-#include "log_filter.h"
-#include "log_walk.h"
+#include "log_reader.h"
 
 struct reported {
     UT_hash_handle hh;

@@ -19,8 +19,7 @@
 #include <alertscaler/log/record.h>
 #include <alertscaler/tools/record_text.h>
 
-#include "log_filter.h"
-#include "log_walk.h"
+#include "log_reader.h"
 #include "replay_notification.h"
 #include "replay_rules.h"
 #include "rules_option.h"

@@ -13,8 +13,7 @@
 #include <alertscaler/model/template.h>
 #include <alertscaler/tools/record_text.h>
 
-#include "log_filter.h"
-#include "log_walk.h"
+#include "log_reader.h"
 
 #define INCIDENT "alertscaler_incident"
 
