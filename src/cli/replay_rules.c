@@ -38,7 +38,7 @@
 
 #include "comparison.h"
 #include "log_reader.h"
-#include "replay_private.h"
+#include "replay_rules.h"
 #include "rules_option.h"
 
 struct replay_scopes { /* borrows the settings */
