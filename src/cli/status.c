@@ -1,13 +1,18 @@
 /*
- * `alertscaler status`: a running daemon's targets as a table, below what holds all of them.
+ * `alertscaler status`: a running daemon's targets as a table, below what holds all of them; once,
+ * or repeated.
  */
+#include <curl/curl.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
-
-#include <curl/curl.h>
-#include <jansson.h>
+#include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
@@ -16,8 +21,10 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/base/unit.h>
 
+#include "cli.h"
 #include "http_call.h"
-#include "status.h"
+
+/* --- the table --- */
 
 #define REASON_SHOWN 40   /* bytes of a pause's reason in the table */
 #define CAUSES_MAX   4096 /* bytes of what the bounds come from */
@@ -50,7 +57,7 @@ static int64_t get_now_us(void)
     return (int64_t)now.tv_sec * AS_US_PER_S + now.tv_nsec / 1000;
 }
 
-static const char *get_text(const json_t *object, const char *key)
+static const char *status_get_text(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
@@ -65,7 +72,7 @@ static bool describe_span(const json_t *object, const char *key, bool is_ago, in
         const char *unit;
     } units[] = {
         {AS_US_PER_DAY, "d"}, {AS_US_PER_H, "h"}, {AS_US_PER_MIN, "m"}, {AS_US_PER_S, "s"}};
-    const char *text = get_text(object, key);
+    const char *text = status_get_text(object, key);
     as_wall_time time;
     if (as_wall_time_parse(text, strlen(text), &time) != 0)
         return false;
@@ -83,11 +90,11 @@ static bool describe_span(const json_t *object, const char *key, bool is_ago, in
 }
 
 /* "40 (40Gi)" */
-static const char *print_size(const json_t *target, json_int_t size,
-                              char text_out[AS_SIZE_TEXT_SIZE])
+static const char *status_print_size(const json_t *target, json_int_t size,
+                                     char text_out[AS_SIZE_TEXT_SIZE])
 {
     const int32_t count = size < 0 ? 0 : size > INT32_MAX ? INT32_MAX : (int32_t)size;
-    return as_unit_print_size(get_text(target, "unit"), count, text_out);
+    return as_unit_print_size(status_get_text(target, "unit"), count, text_out);
 }
 
 static char *describe_size(const json_t *target)
@@ -100,9 +107,9 @@ static char *describe_size(const json_t *target)
     if (!json_is_integer(replicas))
         return as_xstrdup("?");
     if (desired == json_integer_value(replicas))
-        return as_xstrdup(print_size(target, desired, to));
-    return as_xasprintf("%s->%s", print_size(target, json_integer_value(replicas), from),
-                        print_size(target, desired, to));
+        return as_xstrdup(status_print_size(target, desired, to));
+    return as_xasprintf("%s->%s", status_print_size(target, json_integer_value(replicas), from),
+                        status_print_size(target, desired, to));
 }
 
 static void append_cause(struct as_buf *out, const char *name, const json_t *of, const char *end,
@@ -128,7 +135,7 @@ static char *describe_bounds(const json_t *target, int64_t now_us)
     json_array_foreach(json_object_get(target, "schedules"), i, schedule)
     {
         if (json_is_true(json_object_get(schedule, "in_force")))
-            append_cause(&causes, get_text(schedule, "name"), schedule, "changes", now_us);
+            append_cause(&causes, status_get_text(schedule, "name"), schedule, "changes", now_us);
     }
     const bool is_plain = causes.size == 0 || as_buf_check(&causes) < 0;
     return as_xasprintf("%" JSON_INTEGER_FORMAT "-%" JSON_INTEGER_FORMAT "%s%s%s",
@@ -153,7 +160,7 @@ static char *describe_contended(const json_t *contended, int64_t now_us)
 {
     const json_t *set_backs = json_object_get(contended, "set_backs");
     const json_t *last = json_array_get(set_backs, json_array_size(set_backs) - 1);
-    const char *by = get_text(last, "by");
+    const char *by = status_get_text(last, "by");
     char left[64] = "?";
     (void)describe_span(contended, "until", false, now_us, left, sizeof(left));
     return as_xasprintf("%s: contended%s%s", left, *by ? " by " : "", by);
@@ -165,9 +172,9 @@ static char *describe_hold(const json_t *holds, int64_t now_us)
     const json_t *first = json_array_get(holds, 0);
     char left[64];
     const bool has_end = describe_span(first, "until", false, now_us, left, sizeof(left));
-    return as_xasprintf("%s%s%s: held by %s %s%s", get_text(first, "direction"),
-                        has_end ? ", " : "", has_end ? left : "", get_text(first, "by"),
-                        get_text(first, "name"), json_array_size(holds) > 1 ? ", ..." : "");
+    return as_xasprintf("%s%s%s: held by %s %s%s", status_get_text(first, "direction"),
+                        has_end ? ", " : "", has_end ? left : "", status_get_text(first, "by"),
+                        status_get_text(first, "name"), json_array_size(holds) > 1 ? ", ..." : "");
 }
 
 /* "58m: load test"; "until resumed: ..." */
@@ -175,7 +182,7 @@ static char *describe_pause(const json_t *target, int64_t now_us)
 {
     const json_t *pause = json_object_get(target, "paused");
     const json_t *holds = json_object_get(target, "holds");
-    const char *reason = get_text(pause, "reason");
+    const char *reason = status_get_text(pause, "reason");
     char left[64];
     if (!json_is_object(pause) && json_is_object(json_object_get(target, "contended")))
         return describe_contended(json_object_get(target, "contended"), now_us);
@@ -184,7 +191,7 @@ static char *describe_pause(const json_t *target, int64_t now_us)
     if (!describe_span(pause, "until", false, now_us, left, sizeof(left)))
         memcpy(left, "until resumed", sizeof("until resumed"));
     const size_t size = strlen(reason), shown = as_str_cut_utf8(reason, size, REASON_SHOWN);
-    const char *direction = get_text(pause, "direction");
+    const char *direction = status_get_text(pause, "direction");
     const bool is_one_way = *direction && strcmp(direction, "both") != 0;
     return as_xasprintf("%s%s%s: %.*s%s", is_one_way ? direction : "", is_one_way ? ", " : "", left,
                         (int)shown, reason, shown < size ? "..." : "");
@@ -193,8 +200,8 @@ static char *describe_pause(const json_t *target, int64_t now_us)
 static char *describe_last(const json_t *target, int64_t now_us)
 {
     const json_t *last = json_object_get(target, "last_decision");
-    const char *failure = get_text(target, "failure");
-    const char *rule = get_text(last, "rule");
+    const char *failure = status_get_text(target, "failure");
+    const char *rule = status_get_text(last, "rule");
     char ago[64];
     if (!describe_span(last, "time", true, now_us, ago, sizeof(ago)))
         return as_xstrdup(*failure ? failure : "-");
@@ -202,18 +209,18 @@ static char *describe_last(const json_t *target, int64_t now_us)
     if (json_is_integer(json_object_get(last, "would")))
         (void)snprintf(
             would, sizeof(would), " would be %s",
-            print_size(target, json_integer_value(json_object_get(last, "would")), size));
-    return as_xasprintf("%s%s%s%s, %s ago%s%s", get_text(last, "reason"), would,
+            status_print_size(target, json_integer_value(json_object_get(last, "would")), size));
+    return as_xasprintf("%s%s%s%s, %s ago%s%s", status_get_text(last, "reason"), would,
                         *rule ? " by " : "", rule, ago, *failure ? "; failed: " : "", failure);
 }
 
 static struct row make_row(const json_t *target, int64_t now_us)
 {
-    const char *name = get_text(target, "name");
+    const char *name = status_get_text(target, "name");
     const bool has_own_name = *name && !json_is_true(json_object_get(target, "templated"));
     const json_t *open = json_object_get(target, "open_incidents");
     return (struct row){.cells = {
-                            as_xstrdup(has_own_name ? name : get_text(target, "id")),
+                            as_xstrdup(has_own_name ? name : status_get_text(target, "id")),
                             describe_size(target),
                             describe_bounds(target, now_us),
                             describe_locks(target, now_us),
@@ -223,7 +230,7 @@ static struct row make_row(const json_t *target, int64_t now_us)
                         }};
 }
 
-static void print_cells(const char *const *cells, const size_t *widths, FILE *out)
+static void status_print_cells(const char *const *cells, const size_t *widths, FILE *out)
 {
     for (size_t i = 0; i < COLUMNS; i++) {
         const int width = i + 1 < COLUMNS ? (int)widths[i] + 2 : 0;
@@ -232,7 +239,7 @@ static void print_cells(const char *const *cells, const size_t *widths, FILE *ou
     fputc('\n', out);
 }
 
-static void print_table(const json_t *targets, FILE *out)
+static void status_print_table(const json_t *targets, FILE *out)
 {
     const size_t count = json_array_size(targets);
     const int64_t now_us = get_now_us();
@@ -248,9 +255,9 @@ static void print_table(const json_t *targets, FILE *out)
             widths[i] = width > widths[i] ? width : widths[i];
         }
     }
-    print_cells(titles, widths, out);
+    status_print_cells(titles, widths, out);
     for (size_t k = 0; k < count; k++) {
-        print_cells((const char *const *)rows[k].cells, widths, out);
+        status_print_cells((const char *const *)rows[k].cells, widths, out);
         for (size_t i = 0; i < COLUMNS; i++)
             free(rows[k].cells[i]);
     }
@@ -261,8 +268,8 @@ static void print_table(const json_t *targets, FILE *out)
 static void print_above(const json_t *status, FILE *out)
 {
     const json_t *pause = json_object_get(status, "paused");
-    const char *who = get_text(pause, "who");
-    const char *leader = get_text(json_object_get(status, "leadership"), "holder");
+    const char *who = status_get_text(pause, "who");
+    const char *leader = status_get_text(json_object_get(status, "leadership"), "holder");
     char left[64];
     if (*leader) {
         fputs("Leader: ", out);
@@ -282,11 +289,11 @@ static void print_above(const json_t *status, FILE *out)
     if (describe_span(pause, "until", false, get_now_us(), left, sizeof(left)))
         fprintf(out, ", for another %s", left);
     fputs(": ", out);
-    as_safe_text_put(out, get_text(pause, "reason"));
+    as_safe_text_put(out, status_get_text(pause, "reason"));
     fputc('\n', out);
 }
 
-static char *make_path(const struct as_args *args)
+static char *status_make_path(const struct as_args *args)
 {
     if (args->operand_count == 0)
         return as_xstrdup("/api/v1/targets");
@@ -303,18 +310,18 @@ static void print_failures(const json_t *targets, FILE *out)
     size_t i;
     json_array_foreach(targets, i, target)
     {
-        const char *text = get_text(target, "failure_text");
+        const char *text = status_get_text(target, "failure_text");
         if (!*text)
             continue;
-        as_safe_text_put(out, get_text(target, "name"));
-        fprintf(out, ": %s: ", get_text(target, "failure"));
+        as_safe_text_put(out, status_get_text(target, "name"));
+        fprintf(out, ": %s: ", status_get_text(target, "failure"));
         as_safe_text_put(out, text);
         fputc('\n', out);
     }
 }
 
 /* HPAs and ScaledObjects that aim at targets. */
-static void print_others(const json_t *targets, FILE *out)
+static void status_print_others(const json_t *targets, FILE *out)
 {
     const json_t *target, *other;
     size_t i, k;
@@ -322,9 +329,9 @@ static void print_others(const json_t *targets, FILE *out)
     {
         json_array_foreach(json_object_get(target, "others"), k, other)
         {
-            as_safe_text_put(out, get_text(target, "name"));
-            fprintf(out, ": the %s ", get_text(other, "kind"));
-            as_safe_text_put(out, get_text(other, "name"));
+            as_safe_text_put(out, status_get_text(target, "name"));
+            fprintf(out, ": the %s ", status_get_text(other, "kind"));
+            as_safe_text_put(out, status_get_text(other, "name"));
             fputs(json_is_true(json_object_get(other, "paused")) ? " sizes it too (paused)\n"
                                                                  : " sizes it too\n",
                   out);
@@ -333,7 +340,7 @@ static void print_others(const json_t *targets, FILE *out)
 }
 
 /* Rules that did not help. */
-static void print_ineffective(const json_t *targets, FILE *out)
+static void status_print_ineffective(const json_t *targets, FILE *out)
 {
     const json_t *target, *rule;
     size_t i, k;
@@ -343,40 +350,40 @@ static void print_ineffective(const json_t *targets, FILE *out)
         {
             char left[64] = "0s";
             (void)describe_span(rule, "until", false, get_now_us(), left, sizeof(left));
-            as_safe_text_put(out, get_text(target, "name"));
+            as_safe_text_put(out, status_get_text(target, "name"));
             fputs(": the rule ", out);
-            as_safe_text_put(out, get_text(rule, "rule"));
+            as_safe_text_put(out, status_get_text(rule, "rule"));
             fprintf(out, " did not help: held for another %s, or until resume\n", left);
         }
     }
 }
 
-static bool has_target(const json_t *targets, const char *id)
+static bool status_has_target(const json_t *targets, const char *id)
 {
     const json_t *target;
     size_t i;
     json_array_foreach(targets, i, target)
     {
-        if (strcmp(get_text(target, "id"), id) == 0)
+        if (strcmp(status_get_text(target, "id"), id) == 0)
             return true;
     }
     return false;
 }
 
-static void print_request(const json_t *request, FILE *out)
+static void status_print_request(const json_t *request, FILE *out)
 {
-    const char *name = get_text(request, "target_name");
-    const bool is_approved = strcmp(get_text(request, "answer"), "approved") == 0;
+    const char *name = status_get_text(request, "target_name");
+    const bool is_approved = strcmp(status_get_text(request, "answer"), "approved") == 0;
     char left[64] = "0s", from[AS_SIZE_TEXT_SIZE], to[AS_SIZE_TEXT_SIZE];
     (void)describe_span(request, "until", false, get_now_us(), left, sizeof(left));
-    as_safe_text_put(out, *name ? name : get_text(request, "target"));
+    as_safe_text_put(out, *name ? name : status_get_text(request, "target"));
     fputs(is_approved ? ": approved: " : ": needs an approval: ", out);
-    as_safe_text_put(out, get_text(request, "rule"));
+    as_safe_text_put(out, status_get_text(request, "rule"));
     fprintf(out, " from %s to %s",
-            print_size(request, json_integer_value(json_object_get(request, "from")), from),
-            print_size(request, json_integer_value(json_object_get(request, "to")), to));
+            status_print_size(request, json_integer_value(json_object_get(request, "from")), from),
+            status_print_size(request, json_integer_value(json_object_get(request, "to")), to));
     fprintf(out, ", for another %s: alertscaler %s ", left, is_approved ? "deny" : "approve");
-    as_safe_text_put(out, get_text(request, "id"));
+    as_safe_text_put(out, status_get_text(request, "id"));
     fputc('\n', out);
 }
 
@@ -395,15 +402,15 @@ static void print_requests(const struct as_args *args, const json_t *targets, FI
     }
     json_array_foreach(json_object_get(json, "data"), i, request)
     {
-        const char *answer = get_text(request, "answer");
+        const char *answer = status_get_text(request, "answer");
         if ((strcmp(answer, "waiting") == 0 || strcmp(answer, "approved") == 0) &&
-            has_target(targets, get_text(request, "target")))
-            print_request(request, out);
+            status_has_target(targets, status_get_text(request, "target")))
+            status_print_request(request, out);
     }
     json_decref(json);
 }
 
-static void print_text(const struct as_args *args, json_t *data, FILE *out)
+static void status_print_text(const struct as_args *args, json_t *data, FILE *out)
 {
     AS_CLEANUP(as_free_p) char *problem = NULL;
     int unused;
@@ -411,17 +418,19 @@ static void print_text(const struct as_args *args, json_t *data, FILE *out)
     print_above(json_object_get(status, "data"), out); /* the table is printed in any case */
     json_decref(status);
     json_t *targets = json_is_array(data) ? json_incref(data) : json_pack("[O]", data);
-    print_table(targets, out);
+    status_print_table(targets, out);
     print_failures(targets, out);
-    print_others(targets, out);
-    print_ineffective(targets, out);
+    status_print_others(targets, out);
+    status_print_ineffective(targets, out);
     print_requests(args, targets, out);
     json_decref(targets);
 }
 
-int status_print(const struct as_args *args, FILE *out, char **problem_out)
+/* Prints the status once. Returns the exit status, with the problem, for free(); with 0 the problem
+ * is only a warning, or NULL. */
+static int status_print(const struct as_args *args, FILE *out, char **problem_out)
 {
-    AS_CLEANUP(as_free_p) char *path = make_path(args);
+    AS_CLEANUP(as_free_p) char *path = status_make_path(args);
     int status;
     json_t *json = http_call_ask(args, path, problem_out, &status);
     if (!json)
@@ -431,7 +440,7 @@ int status_print(const struct as_args *args, FILE *out, char **problem_out)
     if (as_args_wants_json(args)) {
         as_cli_print_json(data, JSON_INDENT(2), out);
     } else {
-        print_text(args, data, out);
+        status_print_text(args, data, out);
     }
     if (warning)
         *problem_out = as_safe_text_take(as_xstrdup(warning));
@@ -439,7 +448,156 @@ int status_print(const struct as_args *args, FILE *out, char **problem_out)
     return AS_EXIT_OK;
 }
 
-static int run(const struct as_args *args)
+/* --- status --watch --- */
+
+/*
+ * On a terminal it redraws the table, else it prints one after the other. If the daemon does not
+ * answer, it says so above the last table, and tries again.
+ */
+
+#define INTERVAL_MIN_US (100 * AS_US_PER_MS)
+
+static volatile sig_atomic_t is_interrupted;
+
+static void status_on_signal(int number)
+{
+    is_interrupted = 1;
+}
+
+/* A second signal ends the program, even while it waits. */
+static void catch_signals(void)
+{
+    const struct sigaction action = {.sa_handler = status_on_signal, .sa_flags = (int)SA_RESETHAND};
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+static void wait_us(int64_t us)
+{
+    const struct timespec delay = {us / AS_US_PER_S, us % AS_US_PER_S * 1000};
+    (void)nanosleep(&delay, NULL); /* a signal ends it early, as intended */
+}
+
+/* Overwrites line by line, cut to the window: no flicker, no wrapping. */
+static void status_draw(const char *text)
+{
+    struct winsize window = {.ws_row = 24, .ws_col = 80};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_row == 0 || window.ws_col == 0)
+        window = (struct winsize){.ws_row = 24, .ws_col = 80};
+    fputs("\033[H", stdout);
+    for (unsigned row = 1; *text && row < window.ws_row; row++) {
+        const size_t size = strcspn(text, "\n");
+        const size_t shown = as_str_cut_utf8(text, size, window.ws_col);
+        printf("%.*s\033[K\n", (int)shown, text);
+        text += size + (text[size] == '\n');
+    }
+    if (*text)
+        fputs("...", stdout);
+    fputs("\033[J", stdout);
+    (void)fflush(stdout);
+}
+
+/* UTC, in seconds, as in all output of alertscaler. */
+static char *status_print_time(void)
+{
+    struct timespec now;
+    char text[AS_RFC3339_SIZE];
+    clock_gettime(CLOCK_REALTIME, &now);
+    as_wall_time_print_short((as_wall_time){(int64_t)now.tv_sec * AS_US_PER_S}, text);
+    return as_xstrdup(text);
+}
+
+struct picture {
+    char *text;    /* last answer; NULL: none yet */
+    char *taken;   /* its time */
+    char *problem; /* the last attempt's; NULL: none */
+    bool is_old;   /* the last attempt got no answer */
+};
+
+static void picture_deinit(struct picture *picture)
+{
+    free(picture->text);
+    free(picture->taken);
+    free(picture->problem);
+}
+
+static void status_take(const struct as_args *args, struct picture *picture)
+{
+    char *text = NULL, *problem = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        abort(); /* only without memory */
+    const int status = status_print(args, out, &problem);
+    (void)fclose(out);
+    free(picture->problem);
+    picture->problem = problem;
+    picture->is_old = status != AS_EXIT_OK;
+    if (picture->is_old) {
+        free(text);
+        return;
+    }
+    free(picture->text);
+    free(picture->taken);
+    picture->text = text;
+    picture->taken = status_print_time();
+}
+
+static void show_on_terminal(const struct picture *picture)
+{
+    AS_CLEANUP(as_free_p) char *now = status_print_time();
+    AS_CLEANUP(as_free_p)
+    char *head = picture->problem ? as_xasprintf("%s  %s", now, picture->problem) : as_xstrdup(now);
+    AS_CLEANUP(as_free_p)
+    char *below = picture->is_old && picture->taken
+                      ? as_xasprintf("as it was at %s:\n%s", picture->taken, picture->text)
+                      : as_xstrdup(picture->text ? picture->text : "");
+    AS_CLEANUP(as_free_p) char *whole = as_xasprintf("%s\n\n%s", head, below);
+    status_draw(whole);
+}
+
+static void status_show(const struct as_args *args, const struct picture *picture, bool is_terminal)
+{
+    if (is_terminal) {
+        show_on_terminal(picture);
+        return;
+    }
+    if (picture->problem)
+        (void)as_cli_fail(args, "%s", picture->problem);
+    if (!picture->is_old)
+        printf("%s\n", picture->text);
+    (void)fflush(stdout);
+}
+
+/* Repeats until interrupted. */
+static int status_watch(const struct as_args *args)
+{
+    AS_CLEANUP(picture_deinit) struct picture picture = {0};
+    struct as_error error = AS_ERROR_INIT;
+    const bool is_terminal = isatty(STDOUT_FILENO) && !as_args_wants_json(args);
+    int64_t interval;
+    if (as_duration_parse(as_args_get(args, "interval"), &interval, &error) != 0)
+        return as_cli_fail(args, "--interval: %s", error.text);
+    if (interval < INTERVAL_MIN_US)
+        return as_cli_fail(args, "--interval: expected at least 100ms");
+    catch_signals();
+    if (is_terminal)
+        fputs("\033[2J", stdout);
+    while (!is_interrupted) {
+        status_take(args, &picture);
+        if (!is_interrupted)
+            status_show(args, &picture, is_terminal);
+        if (ferror(stdout))
+            return AS_EXIT_USAGE;
+        if (!is_interrupted)
+            wait_us(interval);
+    }
+    return AS_EXIT_OK;
+}
+
+/* --- the command --- */
+
+static int status_command_run(const struct as_args *args)
 {
     AS_CLEANUP(as_free_p) char *problem = NULL;
     if (as_args_has(args, "watch"))
@@ -450,7 +608,7 @@ static int run(const struct as_args *args)
     return status;
 }
 
-static const struct as_option options[] = {
+static const struct as_option status_command_options[] = {
     {.name = "watch", .letter = 'w', .help = "Refreshes the table until it is interrupted"},
     {.name = "interval",
      .value = "DURATION",
@@ -470,7 +628,7 @@ const struct as_command as_command_status = {
     .help = "TARGET is a name in the rule files, or an id. What holds all targets, such as a pause "
             "of all,\n"
             "is shown above the table.",
-    .options = options,
+    .options = status_command_options,
     .operands_max = 1,
-    .run = run,
+    .run = status_command_run,
 };
