@@ -12,6 +12,20 @@
 
 #include "comparison_private.h"
 
+static size_t get_listed(const struct compared *target)
+{
+    return target->asked_count < ASKED_SHOWN ? (size_t)target->asked_count : ASKED_SHOWN;
+}
+
+void compared_free_asked(struct compared *target)
+{
+    for (size_t i = 0; i < get_listed(target); i++) {
+        free(target->asked[i].rule);
+        free(target->asked[i].unit);
+    }
+}
+
+
 #define LASTS_US (10 * AS_US_PER_S)
 
 int compared_compare(const struct compared *a, const struct compared *b)

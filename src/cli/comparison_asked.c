@@ -30,19 +30,6 @@ void comparison_note_request(struct comparison *comparison, as_wall_time at,
         };
 }
 
-static size_t get_listed(const struct compared *target)
-{
-    return target->asked_count < ASKED_SHOWN ? (size_t)target->asked_count : ASKED_SHOWN;
-}
-
-void compared_free_asked(struct compared *target)
-{
-    for (size_t i = 0; i < get_listed(target); i++) {
-        free(target->asked[i].rule);
-        free(target->asked[i].unit);
-    }
-}
-
 static void print_asked(const struct compared *target, const struct asked *asked, FILE *out)
 {
     char at[AS_RFC3339_SIZE], from[AS_SIZE_TEXT_SIZE], to[AS_SIZE_TEXT_SIZE];
