@@ -101,14 +101,6 @@ struct backtest {
     uint64_t sent; /* including repeats */
 };
 
-/* --- backtest_history.c --- */
-
-void backtest_clear(struct backtest *backtest); /* drops everything */
-
-/* --- backtest_binding.c --- */
-
-/* --- backtest_play.c --- */
-
 /* --- the targets and queries of alerts --- */
 
 /* They are found as the engine would find them. The history has no annotations. */
@@ -674,6 +666,7 @@ static int backtest_read_chunk(struct backtest *backtest, struct as_error *error
     }
 }
 
+/* Drops alerts that have ended. */
 static void backtest_clear_chunk(struct backtest *backtest)
 {
     struct history_alert *alert, *next_alert;
@@ -694,7 +687,7 @@ static void backtest_clear_chunk(struct backtest *backtest)
     }
 }
 
-/* drops alerts that have ended */
+/* Drops everything. */
 static void backtest_clear(struct backtest *backtest)
 {
     struct history_alert *alert, *next_alert;

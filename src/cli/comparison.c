@@ -71,8 +71,6 @@ struct comparison {
     int64_t from, to;
 };
 
-RB_PROTOTYPE(compared_tree, compared, by_id, compared_compare)
-
 /* Its name; its id if other targets have the same name. */
 static inline const char *compared_get_label(const struct compared *target)
 {
@@ -81,15 +79,14 @@ static inline const char *compared_get_label(const struct compared *target)
 
 /* --- collecting --- */
 
-static size_t get_listed(const struct compared *target)
+static size_t count_listed_requests(const struct compared *target)
 {
     return target->asked_count < ASKED_SHOWN ? (size_t)target->asked_count : ASKED_SHOWN;
 }
 
-/* comparison_asked.c: what people would have been asked */
 static void compared_free_asked(struct compared *target)
 {
-    for (size_t i = 0; i < get_listed(target); i++) {
+    for (size_t i = 0; i < count_listed_requests(target); i++) {
         free(target->asked[i].rule);
         free(target->asked[i].unit);
     }
@@ -102,7 +99,8 @@ static int compared_compare(const struct compared *a, const struct compared *b)
     return strcmp(a->id, b->id);
 }
 
-RB_GENERATE(compared_tree, compared, by_id, compared_compare)
+RB_GENERATE_INTERNAL(compared_tree, compared, by_id, compared_compare,
+                     __attribute__((unused)) static)
 
 struct comparison *comparison_new(const struct as_ruleset *ruleset, bool with_charts)
 {
@@ -157,7 +155,7 @@ static void set_name(const struct comparison *comparison, struct compared *targe
     }
 }
 
-/* comparison.c: created if it is new; `name` may be NULL. */
+/* Created if it is new; `name` may be NULL. */
 static struct compared *comparison_get_target(struct comparison *comparison, const char *id,
                                               const char *name)
 {
@@ -403,7 +401,7 @@ static void comparison_print_asked(struct compared_tree *targets, const char *ap
             print_title(approvals, out);
         if (shown > ROWS_SHOWN)
             continue;
-        for (size_t i = 0; i < get_listed(target); i++)
+        for (size_t i = 0; i < count_listed_requests(target); i++)
             print_asked(target, &target->asked[i], out);
         if (target->asked_count > ASKED_SHOWN) {
             fputs("  ", out);
@@ -420,7 +418,7 @@ static json_t *compared_make_asked(const struct compared *target)
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; i < get_listed(target); i++) {
+    for (size_t i = 0; i < count_listed_requests(target); i++) {
         const struct asked *asked = &target->asked[i];
         char at[AS_RFC3339_SIZE];
         as_wall_time_print_short((as_wall_time){asked->at}, at);
@@ -505,7 +503,7 @@ static void print_difference(const struct compared *target, const struct differe
     fputc('\n', out);
 }
 
-static size_t comparison_print_get_listed(const struct compared *target)
+static size_t count_listed_differences(const struct compared *target)
 {
     return target->difference_count < DIFFERENCES_SHOWN ? (size_t)target->difference_count
                                                         : DIFFERENCES_SHOWN;
@@ -524,7 +522,7 @@ static void print_differences(const struct comparison *comparison, FILE *out)
         if (shown > ROWS_SHOWN)
             continue;
         const char *label = compared_get_label(target);
-        for (size_t i = 0; i < comparison_print_get_listed(target); i++)
+        for (size_t i = 0; i < count_listed_differences(target); i++)
             print_difference(target, &target->differences[i], out);
         if (target->difference_count > DIFFERENCES_SHOWN) {
             fputs("  ", out);
@@ -602,7 +600,7 @@ static json_t *comparison_make_target(struct compared *target)
         json_object_set_new(json, "unit", json_string(target->unit));
     for (size_t i = 0; i < COMPARISON_SIDES; i++)
         json_object_set_new(json, side_words[i], make_side(&target->sides[i]));
-    for (size_t i = 0; i < comparison_print_get_listed(target); i++) {
+    for (size_t i = 0; i < count_listed_differences(target); i++) {
         const struct difference *difference = &target->differences[i];
         json_t *item = json_object();
         json_object_set_new(item, "from", comparison_make_time(difference->from));

@@ -597,7 +597,7 @@ static int status_watch(const struct as_args *args)
 
 /* --- the command --- */
 
-static int status_command_run(const struct as_args *args)
+static int status_run(const struct as_args *args)
 {
     AS_CLEANUP(as_free_p) char *problem = NULL;
     if (as_args_has(args, "watch"))
@@ -608,7 +608,7 @@ static int status_command_run(const struct as_args *args)
     return status;
 }
 
-static const struct as_option status_command_options[] = {
+static const struct as_option status_options[] = {
     {.name = "watch", .letter = 'w', .help = "Refreshes the table until it is interrupted"},
     {.name = "interval",
      .value = "DURATION",
@@ -628,7 +628,7 @@ const struct as_command as_command_status = {
     .help = "TARGET is a name in the rule files, or an id. What holds all targets, such as a pause "
             "of all,\n"
             "is shown above the table.",
-    .options = status_command_options,
+    .options = status_options,
     .operands_max = 1,
-    .run = status_command_run,
+    .run = status_run,
 };
