@@ -8,7 +8,7 @@
 #include <alertscaler/base/regex.h>
 #include <alertscaler/base/str.h>
 
-#include "convert_adapter.h"
+#include "adapter_parts.h"
 
 #define NAME_MATCHERS_MAX 8
 

@@ -7,7 +7,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/model/query.h>
 
-#include "convert_adapter.h"
+#include "adapter_parts.h"
 
 #define LABELS_MAX 64 /* in a selector */
 

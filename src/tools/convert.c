@@ -2,7 +2,7 @@
  * The conversion: reads all files, then converts object by object, then writes the texts. After an
  * error nothing is kept.
  */
-#include "convert_private.h"
+#include "convert_plan.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -15,124 +15,7 @@
 
 #include "convert_objects.h"
 
-#define OBJECT_MAX 512                        /* bytes of an object's kind and name in messages */
 #define TEXT_MAX   ((size_t)64 * 1024 * 1024) /* of one file of the result */
-
-const char *convert_text(struct convert *convert, const char *format, ...)
-{
-    char *text = NULL;
-    va_list arguments;
-    va_start(arguments, format);
-    if (vasprintf(&text, format, arguments) < 0)
-        abort();
-    va_end(arguments);
-    const char *copy = as_arena_strdup(&convert->arena, text);
-    free(text);
-    return copy;
-}
-
-void convert_begin(struct convert *convert, const char *format, ...)
-{
-    char text[OBJECT_MAX];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    AS_CLEANUP(as_buf_deinit) struct as_buf visible = AS_BUF_INIT(OBJECT_MAX);
-    yaml_append_comment(&visible, text);
-    convert->shown = as_arena_strdup(&convert->arena, visible.size ? visible.data : "");
-    convert->item_start = convert->conversion->item_count;
-    convert->has_lost = false;
-}
-
-#define ITEM_MAX 1000 /* bytes of a text, which may quote names of any length */
-
-AS_PRINTF(4, 0)
-static void add_item(struct convert *convert, bool is_carried, const struct as_yaml_node *node,
-                     const char *format, va_list arguments)
-{
-    struct as_conversion *conversion = convert->conversion;
-    char text[ITEM_MAX];
-    vsnprintf(text, sizeof(text), format, arguments);
-    AS_CLEANUP(as_buf_deinit) struct as_buf visible = AS_BUF_INIT(ITEM_MAX);
-    yaml_append_comment(&visible, text);
-    conversion->items = as_xgrow(conversion->items, conversion->item_count,
-                                 &conversion->item_capacity, sizeof(*conversion->items));
-    conversion->items[conversion->item_count++] = (struct as_conversion_item){
-        .is_carried = is_carried,
-        .file = as_arena_strdup(&convert->arena, as_yaml_get_file(convert->loader.tree)),
-        .line = node->place.line,
-        .column = node->place.column,
-        .object = convert->shown,
-        .text = as_arena_strdup(&convert->arena, visible.size ? visible.data : ""),
-    };
-    conversion->lost_count += !is_carried;
-}
-
-void convert_lose(struct convert *convert, const struct as_yaml_node *node, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    add_item(convert, false, node, format, arguments);
-    va_end(arguments);
-    convert->has_lost = true;
-}
-
-void convert_leave(struct convert *convert, const struct as_yaml_node *node, const char *format,
-                   ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    add_item(convert, false, node, format, arguments);
-    va_end(arguments);
-}
-
-void convert_hint(struct convert *convert, const struct as_yaml_node *node, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    add_item(convert, true, node, format, arguments);
-    va_end(arguments);
-}
-
-bool convert_lose_key(struct loader *loader, const struct as_yaml_node *node,
-                      const struct as_yaml_pair *pair, void *object)
-{
-    char found[AS_YAML_FOUND_SIZE];
-    (void)node;
-    (void)object;
-    convert_lose(convert_of(loader), pair->key,
-                 "key %s is not known here, and what it does is missing in the rules",
-                 as_yaml_describe(pair->key, found));
-    return true;
-}
-
-bool convert_skip_key(struct loader *loader, const struct as_yaml_node *node,
-                      const struct as_yaml_pair *pair, void *object)
-{
-    (void)loader;
-    (void)node;
-    (void)pair;
-    (void)object;
-    return true;
-}
-
-bool convert_parse_goal(struct convert *convert, const struct as_yaml_node *node,
-                        int64_t *milli_out)
-{
-    char found[AS_YAML_FOUND_SIZE];
-    int64_t milli = 0;
-    if (node->kind == AS_YAML_SCALAR &&
-        as_quantity_parse_scaled(node->text, node->size, 3, true, &milli) == 0 && milli > 0) {
-        *milli_out = milli;
-        return true;
-    }
-    loader_report(&convert->loader, node,
-                  "expected a quantity above 0, such as 100, 500m or 2k, "
-                  "found %s",
-                  as_yaml_describe(node, found));
-    return false;
-}
 
 /* --- the plan --- */
 

@@ -1,7 +1,7 @@
 /*
  * prometheus-adapter's configuration: the tables, and the labels of resources.
  */
-#include "convert_adapter.h"
+#include "adapter_parts.h"
 
 #include <string.h>
 

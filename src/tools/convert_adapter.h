@@ -8,7 +8,7 @@
 #ifndef ALERTSCALER_SRC_TOOLS_CONVERT_ADAPTER_H
 #define ALERTSCALER_SRC_TOOLS_CONVERT_ADAPTER_H
 
-#include "convert_private.h"
+#include "convert_plan.h"
 
 struct raw_filter {
     const char *is, *is_not;
@@ -77,21 +77,5 @@ bool adapter_find(struct convert *convert, const struct adapter_request *request
 bool adapter_find_usage(struct convert *convert, const struct plan_target *target,
                         enum as_resource resource, const char *container,
                         struct adapter_answer *answer_out, const char **why_out);
-
-/* --- parts --- */
-
-/* What a rule knows of a metric. */
-struct adapter_trace {
-    const char *series; /* the only one that the rule can make it of; NULL: none is known */
-    const char *why;    /* then: why the rule may make it all the same; NULL: it does not */
-    unsigned rank;      /* how certain it is that the rule makes it: the more the better */
-};
-#define ADAPTER_CERTAIN 2U /* from this rank on: the rule names the series, or the metric */
-struct adapter_trace adapter_trace_series(struct convert *convert, const struct adapter_rule *rule,
-                                          const char *label, const char *metric);
-
-/* The label of a resource; NULL: the rule knows none. */
-const char *adapter_find_label(struct convert *convert, const struct raw_resources *resources,
-                               const char *group, const char *resource);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <alertscaler/base/quantity.h>
 
-#include "convert_private.h"
+#include "convert_plan.h"
 #include <alertscaler/rules/tables.h>
 
 #define PERCENT_SCALE 5      /* a tolerance in thousandths of a percent */

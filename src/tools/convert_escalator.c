@@ -5,7 +5,7 @@
 
 #include <alertscaler/base/str.h>
 
-#include "convert_private.h"
+#include "convert_plan.h"
 
 #define SOFT_US     (5 * AS_US_PER_MIN) /* the defaults of `drain_after`, `drain_timeout` */
 #define HARD_US     (10 * AS_US_PER_MIN)

@@ -1,7 +1,7 @@
 /*
  * HorizontalPodAutoscaler: autoscaling/v1, v2beta2 and v2.
  */
-#include "convert_hpa.h"
+#include "hpa_parts.h"
 
 #include <string.h>
 

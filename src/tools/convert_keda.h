@@ -4,7 +4,7 @@
 #ifndef ALERTSCALER_SRC_TOOLS_CONVERT_KEDA_H
 #define ALERTSCALER_SRC_TOOLS_CONVERT_KEDA_H
 
-#include "convert_private.h"
+#include "convert_plan.h"
 
 struct raw_trigger_data { /* `metadata` of prometheus, cpu and memory; all values are texts */
     const char *query, *server, *ignore_null, *type, *container;

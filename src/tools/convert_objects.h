@@ -4,7 +4,7 @@
 #ifndef ALERTSCALER_SRC_TOOLS_CONVERT_OBJECTS_H
 #define ALERTSCALER_SRC_TOOLS_CONVERT_OBJECTS_H
 
-#include "convert_private.h"
+#include "convert_plan.h"
 
 /* prometheus-adapter's configuration is read first, from all files; then all else. */
 enum objects_turn { OBJECTS_ADAPTER, OBJECTS_SCALED };

@@ -7,7 +7,7 @@
 #include <alertscaler/base/str.h>
 
 #include "convert_adapter.h"
-#include "convert_hpa.h"
+#include "hpa_parts.h"
 
 #define UTILIZATION_MAX 1000000 /* percent, of a rule file */
 

@@ -8,7 +8,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/time.h>
 
-#include "convert_private.h"
+#include "convert_plan.h"
 
 #define ALERT             "Autoscaled"
 #define TOLERANCE_DEFAULT 10000 /* of a target: 10 % */

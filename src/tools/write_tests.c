@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "convert_private.h"
+#include "convert_plan.h"
 
 #define SIZE_WANTED 2   /* replicas of a test, if the bounds allow it */
 #define SIZE_MOST   100 /* with more the pods would fill the file */

@@ -4,8 +4,8 @@
  *
  * Long because the plan's structs stand together.
  */
-#ifndef ALERTSCALER_SRC_TOOLS_CONVERT_PRIVATE_H
-#define ALERTSCALER_SRC_TOOLS_CONVERT_PRIVATE_H
+#ifndef ALERTSCALER_SRC_TOOLS_CONVERT_PLAN_H
+#define ALERTSCALER_SRC_TOOLS_CONVERT_PLAN_H
 
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/quantity.h>
