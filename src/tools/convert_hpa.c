@@ -1,11 +1,455 @@
 /*
- * HorizontalPodAutoscaler: autoscaling/v1, v2beta2 and v2.
+ * HorizontalPodAutoscaler: autoscaling/v1, v2beta2 and v2, as a target with a rule for each metric.
  */
-#include "hpa_parts.h"
+#include "convert_hpa.h"
 
 #include <string.h>
 
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/rules/tables.h>
+
+#include "convert_adapter.h"
+#include "convert_plan.h"
+
+struct raw_goal {
+    unsigned type; /* index into goal_words */
+    const struct as_yaml_node *node, *value, *average_value;
+    int32_t average_utilization; /* 0: not given */
+};
+
+struct raw_identifier {
+    const char *name;
+    const struct as_yaml_node *selector; /* NULL: none */
+};
+
+struct raw_metric_source {
+    const struct as_yaml_node *node;
+    const char *resource, *container; /* of the types Resource, ContainerResource */
+    struct raw_identifier metric;
+    struct raw_reference described;
+    struct raw_goal goal;
+};
+
+enum metric_type {
+    METRIC_RESOURCE,
+    METRIC_CONTAINER_RESOURCE,
+    METRIC_PODS,
+    METRIC_OBJECT,
+    METRIC_EXTERNAL,
+    METRIC_COUNT
+};
+
+struct raw_metric {
+    unsigned type; /* a metric_type */
+    const struct as_yaml_node *node;
+    struct raw_metric_source sources[METRIC_COUNT];
+};
+
+/* --- `behavior` --- */
+
+/*
+ * It is read as that of a target: the table of rule files reads it. `tolerance` is a key of the
+ * target there, so it is taken out first.
+ */
+
+#define PERCENT_SCALE 5      /* a tolerance in thousandths of a percent */
+#define TOLERANCE_MAX 100000 /* of a target: 100 % */
+
+/* A copy of the map without one key. */
+static struct as_yaml_node *copy_without(struct convert *convert, const struct as_yaml_node *map,
+                                         const char *key)
+{
+    struct as_yaml_node *copy = as_arena_alloc(&convert->arena, 1, sizeof(*copy));
+    *copy = *map;
+    if (map->kind != AS_YAML_MAP)
+        return copy;
+    struct as_yaml_pair *pairs = as_arena_alloc(&convert->arena, map->count, sizeof(*pairs));
+    copy->count = 0;
+    for (uint32_t i = 0; i < map->count; i++) {
+        if (strcmp(map->pairs[i].key->text, key) != 0)
+            pairs[copy->count++] = map->pairs[i];
+    }
+    copy->pairs = pairs;
+    return copy;
+}
+
+static void read_tolerance(struct convert *convert, const struct as_yaml_node *node,
+                           int64_t *tolerance)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    int64_t down = 0, up = 0;
+    if (node->kind != AS_YAML_SCALAR ||
+        as_quantity_parse_scaled(node->text, node->size, PERCENT_SCALE, false, &down) < 0 ||
+        as_quantity_parse_scaled(node->text, node->size, PERCENT_SCALE, true, &up) < 0)
+        loader_report(&convert->loader, node, "expected a quantity such as 0.05, found %s",
+                      as_yaml_describe(node, found));
+    else if (down > TOLERANCE_MAX)
+        convert_lose(convert, node, "a tolerance of more than 100 %%: give the target another one");
+    else
+        *tolerance = down;
+    if (down != up)
+        convert_hint(convert, node, "the tolerance is cut to thousandths of a percent");
+}
+
+/* Reads what the table of rule files does not have, and returns the rest. */
+static const struct as_yaml_node *read_direction(struct convert *convert,
+                                                 const struct as_yaml_node *direction,
+                                                 int64_t *tolerance)
+{
+    const struct as_yaml_node *value = as_yaml_find(direction, "tolerance");
+    const struct as_yaml_node *policies = as_yaml_find(direction, "policies");
+    if (value && !as_yaml_is_null(value))
+        read_tolerance(convert, value, tolerance);
+    struct as_yaml_node *rest = copy_without(convert, direction, "tolerance");
+    if (policies && policies->kind == AS_YAML_LIST && policies->count > AS_POLICIES_MAX) {
+        convert_lose(convert, policies,
+                     "%u policies: a target has at most %d. Keep those that count", policies->count,
+                     AS_POLICIES_MAX);
+        rest = copy_without(convert, rest, "policies");
+    }
+    return rest;
+}
+
+/* As an HPA without `behavior`: docs/from-hpa.md says what differs. */
+static const struct as_scaling_rules old_up = {
+    .select = AS_SELECT_MAX,
+    .policy_count = 2,
+    .policies = {{AS_POLICY_PERCENT, 100, 15 * AS_US_PER_S}, {AS_POLICY_PODS, 3, 15 * AS_US_PER_S}},
+};
+
+void behavior_read(struct convert *convert, const struct as_yaml_node *node,
+                   const struct as_yaml_node *at, struct plan_target *target)
+{
+    target->has_behavior = true;
+    target->behavior = as_behavior_default;
+    if (!node || as_yaml_is_null(node)) {
+        target->behavior.up = old_up;
+        target->is_old_behavior = true;
+        convert_hint(convert, at,
+                     "it has no `behavior`, and HPA then has other rules for growth: "
+                     "docs/from-hpa.md#an-hpa-without-behavior. The rules come close to them");
+        return;
+    }
+    if (!schema_is_kind(&convert->loader, node, AS_YAML_MAP))
+        return;
+    struct as_yaml_node rest = *node;
+    struct as_yaml_pair *pairs = as_arena_alloc(&convert->arena, node->count, sizeof(*pairs));
+    for (uint32_t i = 0; i < node->count; i++) {
+        const bool is_up = strcmp(node->pairs[i].key->text, "scaleUp") == 0;
+        int64_t *tolerance = is_up ? &target->tolerance_up : &target->tolerance_down;
+        pairs[i] = node->pairs[i];
+        pairs[i].value = read_direction(convert, node->pairs[i].value, tolerance);
+    }
+    rest.pairs = pairs;
+    const struct schema_field *field = schema_policy.fields;
+    while (strcmp(field->key, "behavior") != 0)
+        field++;
+    struct as_target_defaults policy = {.bounds = {.has_behavior = false}};
+    if (schema_parse_value(&convert->loader, field, &rest, &policy))
+        target->behavior = policy.bounds.behavior;
+}
+
+/* --- metrics as rules that track --- */
+
+/*
+ * Each metric is a rule of the target: the highest size wins, and a missing value forbids a scale-
+ * down, in HPA and here.
+ */
+
+#define UTILIZATION_MAX 1000000 /* percent, of a rule file */
+
+/* --- tables --- */
+
+enum goal_type { GOAL_UTILIZATION, GOAL_VALUE, GOAL_AVERAGE_VALUE, GOAL_COUNT };
+
+static const char *const goal_words[] = {"Utilization", "Value", "AverageValue", NULL};
+static const char *const goal_keys[] = {"averageUtilization", "value", "averageValue"};
+
+/* Until one is read. */
+static void init_goal(struct loader *loader, void *object)
+{
+    (void)loader;
+    ((struct raw_goal *)object)->type = GOAL_COUNT;
+}
+
+static void init_metric(struct loader *loader, void *object)
+{
+    (void)loader;
+    ((struct raw_metric *)object)->type = METRIC_COUNT;
+}
+
+static void finish_goal(struct loader *loader, const struct as_yaml_node *node,
+                        const struct as_yaml_node *at, void *object)
+{
+    struct raw_goal *goal = object;
+    goal->node = node;
+    if (goal->type < GOAL_COUNT && !as_yaml_find(node, goal_keys[goal->type]))
+        loader_report(loader, at, "`type: %s` needs `%s`", goal_words[goal->type],
+                      goal_keys[goal->type]);
+}
+
+static const struct schema_field goal_fields[] = {
+    SCHEMA_FIELD("type", WORD, raw_goal, type, .is_required = true, .words = goal_words),
+    SCHEMA_FIELD("value", QUERY, raw_goal, value),
+    SCHEMA_FIELD("averageValue", QUERY, raw_goal, average_value),
+    SCHEMA_FIELD("averageUtilization", INT, raw_goal, average_utilization, .min = 1,
+                 .max = INT32_MAX),
+    {0},
+};
+static const struct schema goal_table =
+    SCHEMA("target", raw_goal, goal_fields, .other = convert_lose_key, .init = init_goal,
+           .finish = finish_goal);
+
+static void keep_selector(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    if (!as_yaml_is_null(value) && schema_is_kind(loader, value, AS_YAML_MAP))
+        ((struct raw_identifier *)object)->selector = value;
+}
+
+static const struct schema_field identifier_fields[] = {
+    SCHEMA_FIELD("name", TEXT, raw_identifier, name, .is_required = true),
+    {.key = "selector", .type = SCHEMA_CUSTOM, .parse = keep_selector},
+    {0},
+};
+static const struct schema identifier_table =
+    SCHEMA("metric", raw_identifier, identifier_fields, .other = convert_lose_key);
+
+static void finish_source(struct loader *loader, const struct as_yaml_node *node,
+                          const struct as_yaml_node *at, void *object)
+{
+    (void)loader;
+    (void)at;
+    ((struct raw_metric_source *)object)->node = node;
+}
+
+static const struct schema_field source_fields[] = {
+    SCHEMA_FIELD("name", TEXT, raw_metric_source, resource),
+    SCHEMA_FIELD("container", TEXT, raw_metric_source, container),
+    SCHEMA_FIELD("metric", MAP, raw_metric_source, metric, .map = &identifier_table),
+    SCHEMA_FIELD("describedObject", MAP, raw_metric_source, described, .map = &convert_reference),
+    SCHEMA_FIELD("target", MAP, raw_metric_source, goal, .is_required = true, .map = &goal_table),
+    {0},
+};
+static const struct schema source_table =
+    SCHEMA("metric source", raw_metric_source, source_fields, .other = convert_lose_key,
+           .finish = finish_source);
+
+static const char *const type_words[] = {"Resource", "ContainerResource", "Pods",
+                                         "Object",   "External",          NULL};
+static const char *const type_keys[] = {"resource", "containerResource", "pods", "object",
+                                        "external"};
+/* What the source of each type names. */
+static const char *const source_keys[METRIC_COUNT][3] = {
+    [METRIC_RESOURCE] = {"name"},   [METRIC_CONTAINER_RESOURCE] = {"name", "container"},
+    [METRIC_PODS] = {"metric"},     [METRIC_OBJECT] = {"metric", "describedObject"},
+    [METRIC_EXTERNAL] = {"metric"},
+};
+
+static void finish_metric(struct loader *loader, const struct as_yaml_node *node,
+                          const struct as_yaml_node *at, void *object)
+{
+    struct raw_metric *metric = object;
+    metric->node = node;
+    if (metric->type == METRIC_COUNT)
+        return; /* is reported */
+    const struct as_yaml_node *source = as_yaml_find(node, type_keys[metric->type]);
+    if (!source) {
+        loader_report(loader, at, "`type: %s` needs `%s`", type_words[metric->type],
+                      type_keys[metric->type]);
+        return;
+    }
+    for (const char *const *key = source_keys[metric->type]; key < source_keys[metric->type] + 3;
+         key++) {
+        if (*key && source->kind == AS_YAML_MAP && !as_yaml_find(source, *key))
+            loader_report(loader, source, "key `%s` is missing", *key);
+    }
+}
+
+#define IN_METRIC(type)                                                                            \
+    offsetof(struct raw_metric, sources) + (type) * sizeof(struct raw_metric_source)
+
+static const struct schema_field metric_fields[] = {
+    SCHEMA_FIELD("type", WORD, raw_metric, type, .is_required = true, .words = type_words),
+    {.key = "resource",
+     .type = SCHEMA_MAP,
+     .offset = IN_METRIC(METRIC_RESOURCE),
+     .map = &source_table},
+    {.key = "containerResource",
+     .type = SCHEMA_MAP,
+     .offset = IN_METRIC(METRIC_CONTAINER_RESOURCE),
+     .map = &source_table},
+    {.key = "pods", .type = SCHEMA_MAP, .offset = IN_METRIC(METRIC_PODS), .map = &source_table},
+    {.key = "object", .type = SCHEMA_MAP, .offset = IN_METRIC(METRIC_OBJECT), .map = &source_table},
+    {.key = "external",
+     .type = SCHEMA_MAP,
+     .offset = IN_METRIC(METRIC_EXTERNAL),
+     .map = &source_table},
+    {0},
+};
+static const struct schema hpa_metric =
+    SCHEMA("metric", raw_metric, metric_fields, .other = convert_lose_key, .init = init_metric,
+           .finish = finish_metric);
+
+/* --- rules --- */
+
+static bool find_resource(const char *name, enum as_resource *resource_out)
+{
+    static const char *const words[] = {[AS_RESOURCE_CPU] = "cpu", [AS_RESOURCE_MEMORY] = "memory"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(words); i++) {
+        if (strcmp(words[i], name) == 0) {
+            *resource_out = (enum as_resource)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void hpa_add_resource(struct convert *convert, struct plan_target *target,
+                      const struct as_yaml_node *node, const char *resource, const char *container,
+                      enum as_goal goal, int64_t milli)
+{
+    struct adapter_answer answer;
+    enum as_resource kind;
+    const char *why = NULL;
+    if (!find_resource(resource, &kind)) {
+        convert_lose(
+            convert, node,
+            "the metric of resource `%.60s`: only cpu and memory are resources here. Track "
+            "an `average_value` with a query",
+            resource);
+        return;
+    }
+    if (container && goal == AS_GOAL_UTILIZATION) {
+        convert_lose(convert, node,
+                     "the utilization of container `%.63s`: a target knows the requests of whole "
+                     "pods only. Use `averageValue`, or the resource of the whole pod",
+                     container);
+        return;
+    }
+    if (goal == AS_GOAL_UTILIZATION && milli > INT64_C(1000) * UTILIZATION_MAX) {
+        convert_lose(convert, node, "a utilization above %d %%: use `averageValue`",
+                     UTILIZATION_MAX);
+        return;
+    }
+    if (!adapter_find_usage(convert, target, kind, container, &answer, &why)) {
+        convert_lose(
+            convert, node,
+            "the usage of %s: the `resourceRules` of prometheus-adapter cannot be used: %s",
+            resource, why);
+        return;
+    }
+    struct plan_rule *rule = plan_add_rule(convert, target, resource);
+    rule->about =
+        convert_text(convert, "%s of %s%s, %s", resource, container ? "container " : "whole pods",
+                     container ? container : "", convert_origin(convert, node));
+    rule->goal = goal;
+    rule->milli = milli;
+    rule->is_resource = true;
+    rule->resource = kind;
+    rule->is_per_pod = true;
+    rule->pod_label = answer.label;
+    rule->query = answer.query;
+}
+
+/* The goal of a metric that is not a resource. */
+static bool hpa_read_goal(struct convert *convert, const struct raw_metric *metric,
+                          const struct raw_goal *goal, enum as_goal *goal_out, int64_t *milli_out)
+{
+    const bool is_value = goal->type == GOAL_VALUE;
+    if (goal->type == GOAL_UTILIZATION || (is_value && metric->type == METRIC_PODS)) {
+        loader_report(&convert->loader, goal->node, "a metric of type %s has no `%s`",
+                      type_words[metric->type], goal_words[goal->type]);
+        return false;
+    }
+    *goal_out = is_value ? AS_GOAL_VALUE : AS_GOAL_AVERAGE_VALUE;
+    return convert_parse_goal(convert, is_value ? goal->value : goal->average_value, milli_out);
+}
+
+static void fill_object(struct convert *convert, const struct raw_reference *described,
+                        struct adapter_request *request)
+{
+    const char *version = described->api_version ? described->api_version : "";
+    const char *slash = strchr(version, '/');
+    char *resource = as_arena_strdup(&convert->arena, described->kind ? described->kind : "");
+    for (char *at = resource; *at; at++)
+        *at |= *at >= 'A' && *at <= 'Z' ? 0x20 : 0;
+    request->group = slash ? convert_text(convert, "%.*s", (int)(slash - version), version) : "";
+    request->resource = resource;
+    /* of a namespace HPA asks for its own, whatever the name */
+    request->object = strcmp(resource, "namespace") == 0 ? request->space : described->name;
+}
+
+static void add_metric(struct convert *convert, struct plan_target *target,
+                       const struct raw_metric *metric)
+{
+    const struct raw_metric_source *source = &metric->sources[metric->type];
+    struct adapter_request request = {
+        .metric = source->metric.name,
+        .selector = source->metric.selector,
+        .space = target->space,
+    };
+    struct adapter_answer answer;
+    enum as_goal goal;
+    int64_t milli = 0;
+    const char *why = NULL;
+    if (!hpa_read_goal(convert, metric, &source->goal, &goal, &milli))
+        return;
+    if (metric->type == METRIC_PODS) {
+        request.group = "";
+        request.resource = "pod";
+        request.object = plan_match_pods(convert, target);
+        request.is_pods = true;
+    } else if (metric->type == METRIC_OBJECT) {
+        fill_object(convert, &source->described, &request);
+    }
+    if (!adapter_find(convert, &request, &answer, &why)) {
+        convert_lose(convert, source->node, "the metric `%.100s`: %s", request.metric, why);
+        return;
+    }
+    if (answer.other)
+        convert_hint(convert, source->node,
+                     "the metric `%.100s` may be made by two rules of prometheus-adapter's "
+                     "configuration, on lines %u and %u, and only Prometheus knows which series "
+                     "there is. The first one of these is taken",
+                     request.metric, answer.rule->node->place.line, answer.other->node->place.line);
+    struct plan_rule *rule = plan_add_rule(convert, target, request.metric);
+    rule->about = convert_text(convert, "%s metric %.100s, %s; its query is that of %s:%u",
+                               type_words[metric->type], request.metric,
+                               convert_origin(convert, metric->node),
+                               as_yaml_get_file(answer.rule->tree), answer.rule->node->place.line);
+    rule->goal = goal;
+    rule->milli = milli;
+    rule->is_per_pod = metric->type == METRIC_PODS;
+    rule->pod_label = answer.label;
+    rule->query = answer.query;
+}
+
+/* Adds the rule of a metric, or reports why not. */
+static void hpa_add_metric(struct convert *convert, struct plan_target *target,
+                           const struct raw_metric *metric)
+{
+    const struct raw_metric_source *source = &metric->sources[metric->type];
+    const struct raw_goal *goal = &source->goal;
+    int64_t milli = (int64_t)goal->average_utilization * 1000;
+    if (metric->type > METRIC_CONTAINER_RESOURCE) {
+        add_metric(convert, target, metric);
+        return;
+    }
+    if (goal->type == GOAL_VALUE) {
+        loader_report(&convert->loader, goal->node, "a metric of type %s has no `Value`",
+                      type_words[metric->type]);
+        return;
+    }
+    if (goal->type == GOAL_AVERAGE_VALUE &&
+        !convert_parse_goal(convert, goal->average_value, &milli))
+        return;
+    hpa_add_resource(convert, target, source->node, source->resource, source->container,
+                     goal->type == GOAL_UTILIZATION ? AS_GOAL_UTILIZATION : AS_GOAL_AVERAGE_VALUE,
+                     milli);
+}
+
+/* --- the object --- */
 
 #define UTILIZATION_DEFAULT 80 /* the API server's, of cpu, where there are no metrics */
 
