@@ -2,11 +2,566 @@
  * KEDA's ScaledObject. KEDA has two loops, an HPA between 1 and the maximum and its own to and from
  * 0; here one decision leads all the way. docs/from-keda.md says what that changes.
  */
-#include "convert_keda.h"
-
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/zone.h>
+
+#include "convert_hpa.h"
+#include "convert_plan.h"
+
+struct raw_trigger_data { /* `metadata` of prometheus, cpu and memory; all values are texts */
+    const char *query, *server, *ignore_null, *type, *container;
+    const struct as_yaml_node *threshold, *activation, *value;
+};
+
+struct raw_trigger {
+    const char *type, *name;
+    const char *metric_type; /* NULL: not given */
+    const struct as_yaml_node *node, *metadata;
+};
+
+/* What becomes of a trigger's value when there is little work. */
+struct keda_floor {
+    bool is_zero; /* the size may be 0: `activationThreshold` counts */
+    int32_t min;  /* with `idleReplicaCount`: the least size above it; 0: none */
+};
+
+/* --- cron triggers --- */
+
+/*
+ * A trigger becomes a schedule, where its expressions are times of the day on days of the week.
+ * Whatever else cron can say is listed, with the reason.
+ */
+
+#define FIELDS    5
+#define FIELD_MAX 64
+#define ALL_DAYS  0x7fU
+
+struct raw_cron {
+    const char *timezone, *start, *end, *desired;
+};
+
+static const struct schema_field cron_fields[] = {
+    SCHEMA_FIELD("timezone", STRING, raw_cron, timezone, .is_required = true),
+    SCHEMA_FIELD("start", STRING, raw_cron, start, .is_required = true),
+    SCHEMA_FIELD("end", STRING, raw_cron, end, .is_required = true),
+    SCHEMA_FIELD("desiredReplicas", STRING, raw_cron, desired, .is_required = true),
+    {0},
+};
+static const struct schema cron_table =
+    SCHEMA("cron", raw_cron, cron_fields, .other = convert_lose_key);
+
+struct moment {      /* of the week */
+    unsigned minute; /* of the day */
+    unsigned days;   /* bit 0: Monday */
+};
+
+static bool keda_read_number(const char *text, size_t size, int64_t max, unsigned *out)
+{
+    int64_t number;
+    if (as_number_parse_i64(text, size, &number) != 0 || number < 0 || number > max)
+        return false;
+    *out = (unsigned)number;
+    return true;
+}
+
+/* "1", "mon"; from Sunday */
+static bool read_day(const char *text, size_t size, unsigned *day_out)
+{
+    static const char *const names[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
+    for (unsigned i = 0; i < AS_ARRAY_SIZE(names); i++) {
+        if (size == 3 && strncasecmp(text, names[i], 3) == 0) {
+            *day_out = i;
+            return true;
+        }
+    }
+    return keda_read_number(text, size, 6, day_out);
+}
+
+/* "*", "1-5", "sat,sun" */
+static bool read_days(const char *text, unsigned *days_out)
+{
+    unsigned first, last;
+    if (strcmp(text, "*") == 0 || strcmp(text, "?") == 0) {
+        *days_out = ALL_DAYS;
+        return true;
+    }
+    for (*days_out = 0;; text++) {
+        const size_t size = strcspn(text, ",");
+        const char *dash = memchr(text, '-', size);
+        const size_t left = dash ? (size_t)(dash - text) : size;
+        if (!read_day(text, left, &first) ||
+            !read_day(dash ? dash + 1 : text, dash ? size - left - 1 : size, &last) || first > last)
+            return false;
+        for (; first <= last; first++)
+            *days_out |= 1U << (first + 6) % 7;
+        text += size;
+        if (*text == '\0')
+            return true;
+    }
+}
+
+/* Minute, hour, day of the month, month, day of the week. */
+static bool keda_read_moment(const char *text, struct moment *moment_out)
+{
+    char fields[FIELDS][FIELD_MAX];
+    unsigned minute, hour, count = 0;
+    for (text += strspn(text, " \t"); *text; text += strspn(text, " \t")) {
+        const size_t size = strcspn(text, " \t");
+        if (count == FIELDS || size >= FIELD_MAX)
+            return false;
+        memcpy(fields[count], text, size);
+        fields[count++][size] = '\0';
+        text += size;
+    }
+    if (count != FIELDS || !keda_read_number(fields[0], strlen(fields[0]), 59, &minute) ||
+        !keda_read_number(fields[1], strlen(fields[1]), 23, &hour) ||
+        (strcmp(fields[2], "*") != 0 && strcmp(fields[2], "?") != 0) ||
+        strcmp(fields[3], "*") != 0 || !read_days(fields[4], &moment_out->days))
+        return false;
+    moment_out->minute = hour * 60 + minute;
+    return true;
+}
+
+/* Those a day later. */
+static unsigned shift(unsigned days)
+{
+    return (days << 1 | days >> 6) & ALL_DAYS;
+}
+
+/* NULL: it can be a schedule. */
+static const char *keda_find_obstacle(const struct raw_cron *cron, struct moment *start,
+                                      struct moment *end)
+{
+    if (!keda_read_moment(cron->start, start) || !keda_read_moment(cron->end, end))
+        return "its `start` and `end` are not both one time of the day on days of the week";
+    if (start->minute == end->minute)
+        return "its `start` and `end` are the same time of the day";
+    if (end->days != (end->minute > start->minute ? start->days : shift(start->days)))
+        return "it does not end on the day on which it begins, or in the night after it";
+    return NULL;
+}
+
+/* Adds the schedule of a cron trigger, or reports why not. */
+static void keda_add_cron(struct convert *convert, struct plan_target *target,
+                          const struct raw_trigger *trigger)
+{
+    struct raw_cron cron = {0};
+    struct moment start, end;
+    struct as_error error = AS_ERROR_INIT;
+    struct as_zone *zone = NULL;
+    int64_t desired;
+    const size_t errors = convert_count_errors(convert);
+    schema_parse(&convert->loader, &cron_table, trigger->metadata, trigger->node, &cron);
+    if (convert_count_errors(convert) > errors)
+        return;
+    const char *obstacle = keda_find_obstacle(&cron, &start, &end);
+    if (!obstacle && as_zone_open(cron.timezone, &zone, &error) != 0)
+        obstacle = error.text;
+    as_zone_free(zone);
+    if (!obstacle && (as_number_parse_i64(cron.desired, strlen(cron.desired), &desired) != 0 ||
+                      desired < 1 || desired > AS_SIZE_MAX))
+        obstacle = "its `desiredReplicas` is no number above 0";
+    if (!obstacle && target->schedule_count == PLAN_SCHEDULES_MAX)
+        obstacle = "a target has at most 16 schedules";
+    if (obstacle) {
+        convert_lose(convert, trigger->node,
+                     "the trigger of type `cron`: %.200s. Write a schedule (docs/schedules.md), or "
+                     "use an alert that fires by the clock",
+                     obstacle);
+        return;
+    }
+    if (desired > target->max)
+        convert_hint(convert, trigger->node, "`desiredReplicas` %.20s is above the maximum, %d",
+                     cron.desired, target->max);
+    target->schedules[target->schedule_count++] = (struct plan_schedule){
+        .timezone = cron.timezone,
+        .days = start.days,
+        .from = start.minute,
+        .to = end.minute,
+        .min = desired < target->max ? (int32_t)desired : target->max,
+    };
+}
+
+/* --- `fallback` --- */
+
+/*
+ * KEDA counts failures of a trigger, one in each `pollingInterval`, and then acts as if its number
+ * asked for `replicas`; cpu and memory have none. Here it is the time without a value, and a size
+ * is only ever raised.
+ */
+
+#define AFTER_MAX_S (7 * 86400)
+
+struct raw_fallback {
+    int32_t failures, replicas;
+    const char *behavior;
+};
+
+static const struct schema_field fields[] = {
+    SCHEMA_FIELD("failureThreshold", INT, raw_fallback, failures, .is_required = true, .min = 0,
+                 .max = INT32_MAX),
+    SCHEMA_FIELD("replicas", INT, raw_fallback, replicas, .is_required = true, .min = 0,
+                 .max = AS_SIZE_MAX),
+    SCHEMA_FIELD("behavior", STRING, raw_fallback, behavior, .fallback = "static"),
+    {0},
+};
+static const struct schema table =
+    SCHEMA("fallback", raw_fallback, fields, .other = convert_lose_key);
+
+/* What a size becomes that is below `replicas`, and one above. */
+static const struct {
+    const char *word;
+    bool raises, lowers;
+} behaviors[] = {
+    {"static", true, true},
+    {"currentReplicas", false, false},
+    {"currentReplicasIfHigher", true, false},
+    {"currentReplicasIfLower", false, true},
+};
+
+static void keda_take(struct convert *convert, const struct as_yaml_node *node,
+                      const struct raw_fallback *raw, int32_t polling_s,
+                      struct as_fallback *fallback)
+{
+    const int64_t after_s = (int64_t)raw->failures * polling_s;
+    size_t i = 0;
+    while (i < AS_ARRAY_SIZE(behaviors) && strcmp(behaviors[i].word, raw->behavior) != 0)
+        i++;
+    if (i == AS_ARRAY_SIZE(behaviors)) {
+        convert_lose(convert, node, "`fallback` with the `behavior` `%.60s`, which is not known",
+                     raw->behavior);
+        return;
+    }
+    if (after_s > AFTER_MAX_S) {
+        convert_lose(convert, node,
+                     "`fallback`: `failureThreshold` times `pollingInterval` is "
+                     "more than a week");
+        return;
+    }
+    if (behaviors[i].lowers)
+        convert_hint(convert, node,
+                     "`fallback`: without data KEDA lowers a size above %d, which here stays",
+                     raw->replicas);
+    if (behaviors[i].raises && raw->replicas > 0)
+        *fallback =
+            (struct as_fallback){.after_us = after_s * AS_US_PER_S, .at_least = raw->replicas};
+}
+
+/* Gives the rules of triggers with queries KEDA's `fallback` (`node`; NULL: none), or reports what
+ * is not carried over. Call it after the triggers. */
+static void keda_add_fallback(struct convert *convert, struct plan_target *target,
+                              const struct as_yaml_node *node, int32_t polling_s)
+{
+    struct raw_fallback raw = {.behavior = NULL};
+    struct as_fallback fallback = {.at_least = 0};
+    const size_t errors = convert_count_errors(convert);
+    if (!node || !schema_is_kind(&convert->loader, node, AS_YAML_MAP))
+        return;
+    schema_fill_defaults(&convert->loader, &table, &raw);
+    schema_parse(&convert->loader, &table, node, node, &raw);
+    if (convert_count_errors(convert) == errors)
+        keda_take(convert, node, &raw, polling_s, &fallback);
+    for (size_t i = 0; i < target->rule_count; i++) {
+        struct plan_rule *rule = &target->rules[i];
+        if (!rule->is_resource && rule->goal != AS_GOAL_UTILIZATION)
+            rule->fallback = fallback;
+    }
+}
+
+/* --- triggers --- */
+
+/*
+ * prometheus, cpu and memory become rules. Of the others the list says what to do: their numbers
+ * must come into Prometheus first.
+ */
+
+/* --- tables --- */
+
+static void keep_metadata(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    if (schema_is_kind(loader, value, AS_YAML_MAP))
+        ((struct raw_trigger *)object)->metadata = value;
+}
+
+static void keda_hint_credentials(struct loader *loader, const struct as_yaml_node *value,
+                                  void *object)
+{
+    (void)object;
+    if (!as_yaml_is_null(value))
+        convert_hint(convert_of(loader), value,
+                     "how Prometheus is asked, and as whom, says `prometheus.http_config` in "
+                     "alertscaler.yaml");
+}
+
+static void keda_skip(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    (void)loader;
+    (void)value;
+    (void)object;
+}
+
+static void finish_trigger(struct loader *loader, const struct as_yaml_node *node,
+                           const struct as_yaml_node *at, void *object)
+{
+    (void)loader;
+    (void)at;
+    ((struct raw_trigger *)object)->node = node;
+}
+
+static const struct schema_field trigger_fields[] = {
+    SCHEMA_FIELD("type", STRING, raw_trigger, type, .is_required = true),
+    SCHEMA_FIELD("name", STRING, raw_trigger, name),
+    SCHEMA_FIELD("metricType", STRING, raw_trigger, metric_type),
+    {.key = "metadata", .type = SCHEMA_CUSTOM, .is_required = true, .parse = keep_metadata},
+    {.key = "authenticationRef", .type = SCHEMA_CUSTOM, .parse = keda_hint_credentials},
+    {.key = "useCachedMetrics", .type = SCHEMA_CUSTOM, .parse = keda_skip},
+    {0},
+};
+static const struct schema keda_trigger = SCHEMA(
+    "trigger", raw_trigger, trigger_fields, .other = convert_lose_key, .finish = finish_trigger);
+
+static const struct schema_field prometheus_fields[] = {
+    SCHEMA_FIELD("serverAddress", STRING, raw_trigger_data, server, .is_required = true),
+    SCHEMA_FIELD("query", TEXT, raw_trigger_data, query, .is_required = true),
+    SCHEMA_FIELD("threshold", QUERY, raw_trigger_data, threshold, .is_required = true),
+    SCHEMA_FIELD("activationThreshold", QUERY, raw_trigger_data, activation),
+    SCHEMA_FIELD("ignoreNullValues", STRING, raw_trigger_data, ignore_null, .fallback = "true"),
+    {.key = "metricName", .type = SCHEMA_CUSTOM, .parse = keda_skip}, /* of KEDA 2.9 and older */
+    {.key = "authModes", .type = SCHEMA_CUSTOM, .parse = keda_hint_credentials},
+    {.key = "unsafeSsl", .type = SCHEMA_CUSTOM, .parse = keda_hint_credentials},
+    {.key = "customHeaders", .type = SCHEMA_CUSTOM, .parse = keda_hint_credentials},
+    {.key = "timeout", .type = SCHEMA_CUSTOM, .parse = keda_skip}, /* prometheus.timeout */
+    {0},
+};
+static const struct schema prometheus_table =
+    SCHEMA("prometheus", raw_trigger_data, prometheus_fields, .other = convert_lose_key);
+
+static const struct schema_field resource_fields[] = {
+    SCHEMA_FIELD("type", STRING, raw_trigger_data, type),
+    SCHEMA_FIELD("value", QUERY, raw_trigger_data, value, .is_required = true),
+    SCHEMA_FIELD("containerName", STRING, raw_trigger_data, container),
+    {.key = "activationValue", .type = SCHEMA_CUSTOM, .parse = keda_skip}, /* the size is never 0 */
+    {0},
+};
+static const struct schema resource_table =
+    SCHEMA("cpu", raw_trigger_data, resource_fields, .other = convert_lose_key);
+
+/* cpu or memory */
+static bool keda_trigger_is_resource(const struct raw_trigger *trigger)
+{
+    return trigger->type &&
+           (strcmp(trigger->type, "cpu") == 0 || strcmp(trigger->type, "memory") == 0);
+}
+
+/* False: an error was reported. */
+static bool keda_read_data(struct convert *convert, const struct schema *table,
+                           const struct raw_trigger *trigger, struct raw_trigger_data *data)
+{
+    const size_t errors = convert_count_errors(convert);
+    schema_fill_defaults(&convert->loader, table, data);
+    schema_parse(&convert->loader, table, trigger->metadata, trigger->metadata, data);
+    return convert_count_errors(convert) == errors;
+}
+
+static const char *const goal_words[] = {
+    [AS_GOAL_VALUE] = "Value",
+    [AS_GOAL_AVERAGE_VALUE] = "AverageValue",
+    [AS_GOAL_UTILIZATION] = "Utilization",
+};
+
+static bool read_goal(struct convert *convert, const struct raw_trigger *trigger, const char *word,
+                      enum as_goal *goal_out)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(goal_words); i++) {
+        if (strcmp(goal_words[i], word) == 0) {
+            *goal_out = (enum as_goal)i;
+            return true;
+        }
+    }
+    loader_report(&convert->loader, trigger->node,
+                  "expected `metricType` Value, AverageValue or Utilization");
+    return false;
+}
+
+/* --- cpu and memory --- */
+
+static void add_resource(struct convert *convert, struct plan_target *target,
+                         const struct raw_trigger *trigger)
+{
+    struct raw_trigger_data data = {.query = NULL};
+    enum as_goal goal;
+    int64_t milli = 0;
+    if (!keda_read_data(convert, &resource_table, trigger, &data))
+        return;
+    const char *word = trigger->metric_type ? trigger->metric_type : data.type;
+    if (!read_goal(convert, trigger, word ? word : goal_words[AS_GOAL_UTILIZATION], &goal) ||
+        !convert_parse_goal(convert, data.value, &milli))
+        return;
+    if (goal == AS_GOAL_VALUE || (goal == AS_GOAL_UTILIZATION && milli % 1000 != 0))
+        loader_report(&convert->loader, data.value,
+                      "expected whole percents of `Utilization`, or an `AverageValue`");
+    else
+        hpa_add_resource(convert, target, trigger->node, trigger->type, data.container, goal,
+                         milli);
+}
+
+/* --- prometheus --- */
+
+/* alertscaler asks one Prometheus. */
+static void check_server(struct convert *convert, const struct raw_trigger *trigger,
+                         const char *server)
+{
+    if (!convert->server) {
+        convert->server = server;
+        convert_hint(convert, trigger->node,
+                     "alertscaler.yaml says where Prometheus is: "
+                     "`prometheus: {url: '%.200s'}`",
+                     server);
+    } else if (strcmp(convert->server, server) != 0) {
+        convert_lose(
+            convert, trigger->node,
+            "the Prometheus at %.200s: alertscaler asks one, and another ScaledObject names "
+            "%.200s. Convert them apart, for two alertscalers, or ask one that has both",
+            server, convert->server);
+    }
+}
+
+/* A number as PromQL writes it; false: an error was reported. */
+static bool read_activation(struct convert *convert, const struct as_yaml_node *node,
+                            int64_t *milli_out)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    if (!node || as_quantity_parse_scaled(node->text, node->size, 3, false, milli_out) == 0)
+        return true;
+    loader_report(&convert->loader, node, "expected a number, such as 5 or 0.5, found %s",
+                  as_yaml_describe(node, found));
+    return false;
+}
+
+/* As KEDA sees a value: up to the activation it is no work; with `idleReplicaCount` any work is
+ * work for the least size. */
+static const char *make_query(struct convert *convert, const struct keda_floor *floor,
+                              const char *query, int64_t activation, int64_t milli)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT((size_t)1 << 20);
+    if (!floor->is_zero || (activation == 0 && floor->min == 0))
+        return query;
+    if (floor->min > 0) {
+        as_buf_printf(&out, "clamp_min(%s, ", query);
+        yaml_append_milli(&out, milli * floor->min);
+        as_buf_append_char(&out, ')');
+    } else {
+        as_buf_printf(&out, "(%s)", query);
+    }
+    as_buf_printf(&out, " * ((%s) > bool ", query);
+    yaml_append_milli(&out, activation);
+    as_buf_append_char(&out, ')');
+    return as_buf_check(&out) < 0 ? NULL : as_arena_strdup(&convert->arena, out.data);
+}
+
+static const char *find_query(struct convert *convert, const struct raw_trigger *trigger,
+                              const struct raw_trigger_data *data, const struct keda_floor *floor,
+                              enum as_goal goal, int64_t milli)
+{
+    struct keda_floor taken = *floor;
+    const struct as_yaml_node *node = as_yaml_find(trigger->metadata, "query");
+    const char *why = NULL;
+    int64_t activation = 0;
+    if (!read_activation(convert, data->activation, &activation))
+        return NULL;
+    if (floor->min > 0 && (goal == AS_GOAL_VALUE || milli > AS_QUANTITY_SCALED_MAX / floor->min)) {
+        convert_lose(
+            convert, trigger->node,
+            "`minReplicaCount` above `idleReplicaCount` with `metricType: Value`: the rule "
+            "goes down to `idleReplicaCount`. Put a floor into its query");
+        taken.min = 0;
+    }
+    const char *query = promql_protect(convert, data->query, &why);
+    query = query ? make_query(convert, &taken, query, activation, milli) : NULL;
+    query = query ? promql_protect(convert, query, &why) : NULL;
+    if (!query)
+        loader_report(&convert->loader, node, "not a query: %s", why ? why : "it is too long");
+    return query;
+}
+
+static void add_prometheus(struct convert *convert, struct plan_target *target,
+                           const struct raw_trigger *trigger, const struct keda_floor *floor)
+{
+    struct raw_trigger_data data = {.query = NULL};
+    enum as_goal goal = AS_GOAL_AVERAGE_VALUE;
+    int64_t milli = 0;
+    if (!keda_read_data(convert, &prometheus_table, trigger, &data) ||
+        (trigger->metric_type && !read_goal(convert, trigger, trigger->metric_type, &goal)) ||
+        !convert_parse_goal(convert, data.threshold, &milli))
+        return;
+    if (goal == AS_GOAL_UTILIZATION) {
+        loader_report(&convert->loader, trigger->node,
+                      "a trigger of type prometheus has no `metricType: Utilization`");
+        return;
+    }
+    const char *query = find_query(convert, trigger, &data, floor, goal, milli);
+    if (!query)
+        return;
+    check_server(convert, trigger, data.server);
+    if (strcmp(data.ignore_null, "false") != 0)
+        convert_hint(convert, trigger->node,
+                     "no data is 0 to KEDA (`ignoreNullValues`), and here it keeps the size. For 0 "
+                     "write `or vector(0)` behind the query");
+    struct plan_rule *rule =
+        plan_add_rule(convert, target, trigger->name ? trigger->name : "prometheus");
+    rule->about =
+        convert_text(convert, "prometheus trigger, %s", convert_origin(convert, trigger->node));
+    rule->goal = goal;
+    rule->milli = milli;
+    rule->query = query;
+}
+
+/* --- all others --- */
+
+static const struct {
+    const char *type, *advice;
+} others[] = {
+    {"external", "bring its number into Prometheus, and track it with a query"},
+    {"external-push", "bring its number into Prometheus, and track it with a query"},
+    {"kafka", "track the exporter's number, such as "
+              "sum(kafka_consumergroup_lag{consumergroup=\"x\"})"},
+    {"rabbitmq", "track the exporter's number, such as sum(rabbitmq_queue_messages_ready"
+                 "{queue=\"x\"})"},
+    {"kubernetes-workload", "track the number of pods, such as count(kube_pod_info"
+                            "{created_by_name=~\"x-.*\"})"},
+};
+
+static void lose_trigger(struct convert *convert, const struct raw_trigger *trigger)
+{
+    const char *advice = "track the number of its exporter, which Prometheus scrapes, with a query";
+    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++) {
+        if (strcmp(others[i].type, trigger->type) == 0)
+            advice = others[i].advice;
+    }
+    convert_lose(convert, trigger->node, "the trigger of type `%.60s`: %s", trigger->type, advice);
+}
+
+/* Adds the rule of a trigger, or reports why not. */
+static void keda_add_trigger(struct convert *convert, struct plan_target *target,
+                             const struct raw_trigger *trigger, const struct keda_floor *floor)
+{
+    if (keda_trigger_is_resource(trigger))
+        add_resource(convert, target, trigger);
+    else if (strcmp(trigger->type, "prometheus") == 0)
+        add_prometheus(convert, target, trigger, floor);
+    else if (strcmp(trigger->type, "cron") == 0)
+        keda_add_cron(convert, target, trigger);
+    else
+        lose_trigger(convert, trigger);
+}
+
+/* --- the object --- */
 
 #define WINDOW_MAX_S 3600 /* of a `behavior` */
 
@@ -43,7 +598,7 @@ KEEP(keep_behavior, raw_hpa_config, behavior)
 KEEP(keep_modifiers, raw_advanced, modifiers)
 KEEP(keep_fallback, raw_keda, fallback)
 
-static void skip(struct loader *loader, const struct as_yaml_node *value, void *object)
+static void convert_keda_skip(struct loader *loader, const struct as_yaml_node *value, void *object)
 {
     (void)loader;
     (void)value;
@@ -52,7 +607,9 @@ static void skip(struct loader *loader, const struct as_yaml_node *value, void *
 
 static const struct schema_field hpa_fields[] = {
     {.key = "behavior", .type = SCHEMA_CUSTOM, .parse = keep_behavior},
-    {.key = "name", .type = SCHEMA_CUSTOM, .parse = skip}, /* of the HPA that KEDA makes */
+    {.key = "name",
+     .type = SCHEMA_CUSTOM,
+     .parse = convert_keda_skip}, /* of the HPA that KEDA makes */
     {0},
 };
 static const struct schema hpa_table =
@@ -153,8 +710,8 @@ static bool has_kind(const struct raw_keda *keda, bool is_resource)
 }
 
 /* The least size, and how far below it a workload without work goes. */
-static void set_bounds(struct convert *convert, const struct raw_keda *keda,
-                       const struct as_yaml_node *spec, struct plan_target *target)
+static void keda_set_bounds(struct convert *convert, const struct raw_keda *keda,
+                            const struct as_yaml_node *spec, struct plan_target *target)
 {
     const bool has_resources = has_kind(keda, true), has_others = has_kind(keda, false);
     target->min = keda->idle >= 0 ? keda->idle : keda->min;
@@ -223,7 +780,7 @@ void keda_convert(struct convert *convert, const struct raw_object *object,
         return;
     lose_parts(convert, object, &keda);
     lose_pauses(convert, object);
-    set_bounds(convert, &keda, object->spec, target);
+    keda_set_bounds(convert, &keda, object->spec, target);
     behavior_read(convert, keda.advanced.hpa.behavior, object->spec, target);
     set_window(convert, &keda, object->spec, target);
     const struct keda_floor floor = {
