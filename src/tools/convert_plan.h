@@ -210,7 +210,6 @@ void yaml_append_text(struct as_buf *out, const char *text); /* plain, or in quo
 void yaml_append_query(struct as_buf *out, const char *text, unsigned indent); /* or a block */
 void yaml_append_comment(struct as_buf *out, const char *text); /* what is not ASCII becomes `?` */
 void yaml_append_milli(struct as_buf *out, int64_t milli);      /* 1500: "1.5" */
-void yaml_append_labels(struct as_buf *out, const struct plan_target *target);
 
 void write_rules(const struct convert *convert, const struct plan_target *target,
                  struct as_buf *out);
