@@ -1,9 +1,8 @@
 /*
  * The conversion: reads all files, then converts object by object, then writes the texts. After an
- * error nothing is kept.
+ * error nothing is kept. The table of the kinds of objects, with the reader of each, stands here,
+ * on top of the readers.
  */
-#include "convert_plan.h"
-
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,20 +12,300 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include "convert_objects.h"
+#include "convert_plan.h"
 
-#define TEXT_MAX   ((size_t)64 * 1024 * 1024) /* of one file of the result */
+/* prometheus-adapter's configuration is read first, from all files; then all else. */
+enum objects_turn { OBJECTS_ADAPTER, OBJECTS_SCALED };
+
+/* --- objects of Kubernetes: their heads, and which reader each is for --- */
+
+/* --- tables --- */
+
+/* Keeps the node of a value as it is; a `null` counts as absent. */
+#define KEEP_NODE(function, owner, member)                                                         \
+    static void function(struct loader *loader, const struct as_yaml_node *value, void *object)    \
+    {                                                                                              \
+        (void)loader;                                                                              \
+        ((struct owner *)object)->member = as_yaml_is_null(value) ? NULL : value;                  \
+    }
+
+KEEP_NODE(keep_name, raw_meta, name)
+KEEP_NODE(keep_space, raw_meta, name_space)
+KEEP_NODE(keep_annotations, raw_meta, annotations)
+KEEP_NODE(keep_owners, raw_meta, owners)
+KEEP_NODE(keep_spec, raw_object, spec)
+KEEP_NODE(keep_data, raw_object, data)
+
+static const struct schema_field meta_fields[] = {
+    {.key = "name", .type = SCHEMA_CUSTOM, .is_required = true, .parse = keep_name},
+    {.key = "namespace", .type = SCHEMA_CUSTOM, .parse = keep_space},
+    {.key = "annotations", .type = SCHEMA_CUSTOM, .parse = keep_annotations},
+    {.key = "ownerReferences", .type = SCHEMA_CUSTOM, .parse = keep_owners},
+    {0},
+};
+
+static const struct schema meta =
+    SCHEMA("metadata", raw_meta, meta_fields, .other = convert_skip_key);
+
+static const struct schema_field object_fields[] = {
+    SCHEMA_FIELD("apiVersion", STRING, raw_object, api_version, .is_required = true),
+    SCHEMA_FIELD("kind", STRING, raw_object, kind, .is_required = true),
+    SCHEMA_FIELD("metadata", MAP, raw_object, meta, .is_required = true, .map = &meta),
+    {.key = "spec", .type = SCHEMA_CUSTOM, .parse = keep_spec},
+    {.key = "data", .type = SCHEMA_CUSTOM, .parse = keep_data},
+    {0},
+};
+
+static const struct schema object_table =
+    SCHEMA("object", raw_object, object_fields, .other = convert_skip_key);
+
+/* --- which reader --- */
+
+typedef void read_fn(struct convert *convert, const struct raw_object *object,
+                     const struct as_yaml_node *node);
+
+static void lose_job(struct convert *convert, const struct raw_object *object,
+                     const struct as_yaml_node *node)
+{
+    (void)node;
+    convert_lose(convert, object->meta.name,
+                 "the whole object: jobs have no scale subresource. Leave it to KEDA");
+}
+
+static void hint_credentials(struct convert *convert, const struct raw_object *object,
+                             const struct as_yaml_node *node)
+{
+    (void)node;
+    convert_hint(convert, object->meta.name,
+                 "credentials for Prometheus are `prometheus.http_config` in alertscaler.yaml");
+}
+
+/* The text of a block, with the lines and columns that it has in its file. */
+static char *copy_in_place(const struct as_yaml_tree *tree, const struct as_yaml_node *block,
+                           const struct as_yaml_place *place, size_t *size_out)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT(2 * AS_YAML_SIZE_MAX);
+    for (uint32_t i = 1; i < place->line; i++)
+        as_buf_append_char(&out, '\n');
+    for (const char *line = block->text; *line;) {
+        const size_t size = strcspn(line, "\n");
+        if (size > 0)
+            as_buf_printf(&out, "%*s", (int)place->column - 1, "");
+        as_buf_append(&out, line, size + (line[size] == '\n'));
+        line += size + (line[size] == '\n');
+    }
+    return as_buf_check(&out) < 0 ? NULL : as_buf_take(&out, size_out);
+}
+
+/* A text of a ConfigMap as YAML; NULL: it is none, so it is nothing that is read here. */
+static struct as_yaml_tree *parse_data(struct convert *convert, const struct as_yaml_pair *pair)
+{
+    const struct as_yaml_tree *outside = convert->loader.tree;
+    struct as_diagnostics ignored = AS_DIAGNOSTICS_INIT;
+    struct as_yaml_tree *tree = NULL;
+    struct as_yaml_place place;
+    size_t size = 0;
+    const bool is_block = as_yaml_find_inside(outside, pair->value, 0, &place) &&
+                          place.line > pair->value->place.line;
+    AS_CLEANUP(as_free_p)
+    char *text = is_block ? copy_in_place(outside, pair->value, &place, &size) : NULL;
+    AS_CLEANUP(as_free_p)
+    char *file = as_xasprintf(text ? "%s" : "%s#data", as_yaml_get_file(outside));
+    if (as_yaml_parse_foreign(file, text ? text : pair->value->text,
+                              text ? size : pair->value->size, &ignored, &tree) == AS_YAML_FLAWED)
+        tree = as_yaml_free(tree);
+    as_diagnostics_deinit(&ignored);
+    return tree;
+}
+
+static void read_config_map(struct convert *convert, const struct raw_object *object,
+                            const struct as_yaml_node *node)
+{
+    const struct as_yaml_tree *outside = convert->loader.tree;
+    const struct as_yaml_node *data = object->data;
+    (void)node;
+    for (uint32_t i = 0; data && data->kind == AS_YAML_MAP && i < data->count; i++) {
+        const struct as_yaml_node *value = data->pairs[i].value;
+        if (value->kind != AS_YAML_SCALAR || !strstr(value->text, "ules:"))
+            continue; /* cannot be the adapter's */
+        struct as_yaml_tree *tree = parse_data(convert, &data->pairs[i]);
+        if (!tree)
+            continue;
+        convert->trees = as_xgrow(convert->trees, convert->tree_count, &convert->tree_capacity,
+                                  sizeof(struct as_yaml_tree *));
+        convert->trees[convert->tree_count++] = tree;
+        if (!adapter_is_configuration(as_yaml_get_root(tree)))
+            continue;
+        convert->loader.tree = tree;
+        adapter_read(convert, as_yaml_get_root(tree));
+        convert->loader.tree = outside;
+    }
+}
+
+static const struct object_kind {
+    const char *kind, *group; /* group: with the slash */
+    enum objects_turn turn;
+    read_fn *read;
+} object_kinds[] = {
+    {"HorizontalPodAutoscaler", "autoscaling/", OBJECTS_SCALED, hpa_convert},
+    {"ScaledObject", "keda.sh/", OBJECTS_SCALED, keda_convert},
+    {"ScaledJob", "keda.sh/", OBJECTS_SCALED, lose_job},
+    {"TriggerAuthentication", "keda.sh/", OBJECTS_SCALED, hint_credentials},
+    {"ClusterTriggerAuthentication", "keda.sh/", OBJECTS_SCALED, hint_credentials},
+    {"ConfigMap", "v1", OBJECTS_ADAPTER, read_config_map},
+};
+
+static const char *convert_get_text(const struct as_yaml_node *node)
+{
+    return node && node->kind == AS_YAML_SCALAR ? node->text : "";
+}
+
+static const struct object_kind *convert_find_kind(const struct as_yaml_node *node)
+{
+    const char *kind = convert_get_text(as_yaml_find(node, "kind"));
+    const char *version = convert_get_text(as_yaml_find(node, "apiVersion"));
+    for (size_t i = 0; i < AS_ARRAY_SIZE(object_kinds); i++) {
+        if (strcmp(object_kinds[i].kind, kind) == 0 &&
+            as_str_starts_with(version, object_kinds[i].group))
+            return &object_kinds[i];
+    }
+    return NULL;
+}
+
+static void convert_read_object(struct convert *convert, const struct object_kind *kind,
+                                const struct as_yaml_node *node)
+{
+    const size_t errors = convert_count_errors(convert);
+    struct raw_object object = {.spec = NULL};
+    schema_parse(&convert->loader, &object_table, node, node, &object);
+    if (convert_count_errors(convert) > errors)
+        return;
+    if (++convert->object_count > AS_CONVERT_OBJECTS_MAX) {
+        if (convert->object_count == AS_CONVERT_OBJECTS_MAX + 1)
+            loader_report(&convert->loader, node, "more than %d objects: convert a part at a time",
+                          AS_CONVERT_OBJECTS_MAX);
+        return;
+    }
+    const struct as_yaml_node *name = object.meta.name;
+    const char *space = convert_get_text(object.meta.name_space);
+    convert_begin(convert, "%s %.63s%s%.253s", object.kind, space, *space ? "/" : "",
+                  convert_get_text(name));
+    if (name)
+        kind->read(convert, &object, node);
+    else
+        loader_report(&convert->loader, node, "it has no name");
+    convert->shown = "";
+}
+
+static void convert_read_node(struct convert *convert, const struct as_yaml_node *node,
+                              enum objects_turn turn);
+
+static const struct as_yaml_node *convert_make_text(struct convert *convert,
+                                                    const struct as_yaml_node *place,
+                                                    const char *text)
+{
+    struct as_yaml_node *node = as_arena_alloc(&convert->arena, 1, sizeof(*node));
+    *node = (struct as_yaml_node){.kind = AS_YAML_SCALAR, .place = place->place};
+    node->text = text;
+    node->size = strlen(text);
+    return node;
+}
+
+/* The API server's own lists name kind and version once; kubectl's name those of each object. */
+static const struct as_yaml_node *add_kind(struct convert *convert, const struct as_yaml_node *list,
+                                           const struct as_yaml_node *item)
+{
+    const char *kind = convert_get_text(as_yaml_find(list, "kind"));
+    const struct as_yaml_node *version = as_yaml_find(list, "apiVersion");
+    if (item->kind != AS_YAML_MAP || as_yaml_find(item, "kind") || strcmp(kind, "List") == 0 ||
+        !version || as_yaml_find(item, "apiVersion"))
+        return item;
+    struct as_yaml_pair *pairs = as_arena_alloc(&convert->arena, item->count + 2, sizeof(*pairs));
+    struct as_yaml_node *whole = as_arena_alloc(&convert->arena, 1, sizeof(*whole));
+    if (item->count > 0)
+        memcpy(pairs, item->pairs, item->count * sizeof(*pairs));
+    *whole = *item;
+    whole->pairs = pairs;
+    const char *own = convert_text(convert, "%.*s", (int)(strlen(kind) - strlen("List")), kind);
+    pairs[whole->count++] = (struct as_yaml_pair){convert_make_text(convert, item, "kind"),
+                                                  convert_make_text(convert, item, own)};
+    pairs[whole->count++] =
+        (struct as_yaml_pair){convert_make_text(convert, item, "apiVersion"), version};
+    return whole;
+}
+
+static void convert_read_items(struct convert *convert, const struct as_yaml_node *list,
+                               const struct as_yaml_node *items, enum objects_turn turn)
+{
+    for (uint32_t i = 0; items->kind == AS_YAML_LIST && i < items->count; i++)
+        convert_read_node(convert,
+                          list ? add_kind(convert, list, items->items[i]) : items->items[i], turn);
+}
+
+/* A map without a kind: a configuration of a program. */
+static void read_configuration(struct convert *convert, const struct as_yaml_node *node,
+                               enum objects_turn turn)
+{
+    const struct as_yaml_node *groups = as_yaml_find(node, "node_groups");
+    convert->shown = "";
+    if (adapter_is_configuration(node)) {
+        if (turn == OBJECTS_ADAPTER)
+            adapter_read(convert, node);
+    } else if (groups) {
+        if (turn == OBJECTS_SCALED)
+            escalator_convert(convert, groups);
+    } else if (turn == OBJECTS_SCALED) {
+        as_yaml_report(
+            convert->loader.tree, node, AS_YAML_HIDE, convert->loader.diagnostics,
+            "expected an object of Kubernetes, prometheus-adapter's configuration "
+            "(`rules`, `externalRules`, `resourceRules`) or Escalator's (`node_groups`)");
+    }
+}
+
+static void convert_read_node(struct convert *convert, const struct as_yaml_node *node,
+                              enum objects_turn turn)
+{
+    const struct as_yaml_node *items = as_yaml_find(node, "items");
+    const char *word = convert_get_text(as_yaml_find(node, "kind"));
+    const size_t size = strlen(word);
+    if (as_yaml_is_null(node))
+        return;
+    if (items && size >= 4 && strcmp(word + size - 4, "List") == 0) {
+        convert_read_items(convert, node, items, turn);
+        return;
+    }
+    if (!*word) {
+        read_configuration(convert, node, turn);
+        return;
+    }
+    const struct object_kind *kind = convert_find_kind(node);
+    if (kind && kind->turn == turn)
+        convert_read_object(convert, kind, node);
+    else if (!kind && turn == OBJECTS_SCALED)
+        convert->conversion->skipped_count++;
+}
+
+static void objects_walk(struct convert *convert, const struct as_yaml_tree *tree,
+                         enum objects_turn turn)
+{
+    convert->loader.tree = tree;
+    convert_read_items(convert, NULL, as_yaml_get_root(tree), turn);
+}
+
+/* --- the conversion --- */
+
+#define TEXT_MAX ((size_t)64 * 1024 * 1024) /* of one file of the result */
 
 /* --- the plan --- */
 
-static int compare_names(const void *left, const void *right)
+static int convert_compare_names(const void *left, const void *right)
 {
     const struct plan_target *const *a = left, *const *b = right;
     return strcmp((*a)->name, (*b)->name);
 }
 
 /* "apps" of "apps/v1"; the group that is left of "extensions" is "apps". */
-static size_t get_group(const struct plan_target *target, const char **group_out)
+static size_t convert_get_group(const struct plan_target *target, const char **group_out)
 {
     const char *version = target->api_version ? target->api_version : "apps/v1";
     const char *slash = strchr(version, '/');
@@ -44,7 +323,7 @@ static int compare_scaled(const void *left, const void *right)
     int status = strcmp((*a)->space, (*b)->space);
     status = status ? status : strcmp((*a)->scaled, (*b)->scaled);
     status = status ? status : strcmp((*a)->scaled_kind, (*b)->scaled_kind);
-    const size_t size_a = get_group(*a, &group_a), size_b = get_group(*b, &group_b);
+    const size_t size_a = convert_get_group(*a, &group_a), size_b = convert_get_group(*b, &group_b);
     if (status || size_a != size_b)
         return status ? status : size_a < size_b ? -1 : 1;
     return strncmp(group_a, group_b, size_a);
@@ -109,7 +388,7 @@ static int write_all(struct convert *convert)
     return is_whole ? 0 : -EMSGSIZE;
 }
 
-static int load(struct convert *convert, const char *path)
+static int convert_load(struct convert *convert, const char *path)
 {
     struct as_yaml_tree *tree = NULL;
     int status = as_yaml_load_documents(path, convert->loader.diagnostics, &tree);
@@ -122,11 +401,11 @@ static int load(struct convert *convert, const char *path)
 }
 
 /* 0, -EINVAL after errors, or another negative errno. */
-static int run(struct convert *convert, const char *const *paths, size_t count)
+static int convert_run(struct convert *convert, const char *const *paths, size_t count)
 {
     int worst = 0;
     for (size_t i = 0; i < count; i++) {
-        int status = load(convert, paths[i]);
+        int status = convert_load(convert, paths[i]);
         if (status < 0 && (worst == 0 || worst == -EINVAL))
             worst = status;
     }
@@ -135,7 +414,8 @@ static int run(struct convert *convert, const char *const *paths, size_t count)
         objects_walk(convert, convert->trees[i], OBJECTS_ADAPTER);
     for (size_t i = 0; i < file_count; i++)
         objects_walk(convert, convert->trees[i], OBJECTS_SCALED);
-    check_once(convert, compare_names, "makes a target of the same name: rename one of them");
+    check_once(convert, convert_compare_names,
+               "makes a target of the same name: rename one of them");
     check_once(convert, compare_scaled,
                "scales the same object: two programs that set one size undo each other's work. "
                "Keep one of them");
@@ -154,7 +434,7 @@ int as_convert(const char *const *paths, size_t count, const char *name_space,
     struct convert convert = {.conversion = conversion, .name_space = name_space};
     convert.loader =
         (struct loader){.diagnostics = diagnostics, .arena = &convert.arena, .folder = ""};
-    int status = run(&convert, paths, count);
+    int status = convert_run(&convert, paths, count);
     for (size_t i = 0; i < convert.tree_count; i++)
         as_yaml_free(convert.trees[i]);
     free(convert.trees);
