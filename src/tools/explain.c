@@ -1,16 +1,19 @@
 /*
- * Uses only the records, so that decisions of the log and of a rehearsal look the same. Members
- * missing in other versions are left out.
- *
- * Long because the text of one decision is read from top to bottom.
+ * The explanation of one decision: what was decided and why, what waits for an approval, pods,
+ * groups and nodes of a pool, and what followed. It uses only the records, so that decisions of the
+ * log and of a rehearsal look the same. Members missing in other versions are left out. What the
+ * record of a pool does not say is computed again from its input.
  */
 #include <alertscaler/tools/explain.h>
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/unit.h>
@@ -19,17 +22,24 @@
 #include <alertscaler/model/reason.h>
 #include <alertscaler/tools/record_text.h>
 
-#include "explain_pool.h"
-#include "explain_private.h"
+struct explained {
+    const struct as_explanation *told;
+    const struct as_decide_input *input;   /* NULL: of an unknown version */
+    const struct as_decide_input *decided; /* the same of a pool, with its plan; or NULL */
+};
 
-void explain_put(FILE *out, const char *before, const char *text, const char *after)
+/* --- texts --- */
+
+/* Prints `text` safely between two texts of ours. */
+static void explain_put(FILE *out, const char *before, const char *text, const char *after)
 {
     fputs(before, out);
     as_safe_text_put(out, text);
     fputs(after, out);
 }
 
-const char *explain_get_meaning(const json_t *object, const char *key)
+/* The sentence of the reason code that is this member; "": it is none. */
+static const char *explain_get_meaning(const json_t *object, const char *key)
 {
     enum as_reason reason;
 
@@ -37,13 +47,874 @@ const char *explain_get_meaning(const json_t *object, const char *key)
                                                                     : "";
 }
 
-void explain_put_time(FILE *out, as_wall_time time)
+static void explain_put_time(FILE *out, as_wall_time time)
 {
     char text[AS_RFC3339_SIZE];
 
     as_wall_time_print_short(time, text);
     fputs(text, out);
 }
+
+/* --- pods that wait, groups and nodes --- */
+
+#define NAMES_MAX 10 /* of the nodes that stay for one reason */
+#define MIB       ((int64_t)1 << 20)
+#define GIB       ((int64_t)1 << 30)
+
+struct telling {
+    const json_t *input, *output;
+    const struct as_decide_input *known; /* decided; NULL: of an unknown version */
+    FILE *out;
+};
+
+static const char *get_meaning(const char *word)
+{
+    enum as_reason reason;
+
+    return as_reason_find(word, &reason) ? as_reason_get_meaning(reason) : "";
+}
+
+static const char *get_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static bool asks(const json_t *input, const char *direction, const char *key)
+{
+    const json_t *proposal;
+    size_t i;
+
+    json_array_foreach(json_object_get(input, "proposals"), i, proposal)
+    {
+        if (*as_record_get_text(json_object_get(json_object_get(proposal, "action"), direction),
+                                key))
+            return true;
+    }
+    return false;
+}
+
+/* Pods that wait */
+
+static void put_bytes(FILE *out, int64_t bytes, const char *what)
+{
+    if (bytes >= GIB)
+        fprintf(out, ", %.4g GiB%s", (double)bytes / (double)GIB, what);
+    else if (bytes > 0)
+        fprintf(out, ", %.4g MiB%s", (double)bytes / (double)MIB, what);
+}
+
+static void explain_put_pod(const struct telling *telling, const struct as_pod_shape *pod)
+{
+    const struct as_res_names *names = &telling->known->survey->resources;
+    const int64_t *amount = pod->requests.amount;
+    FILE *out = telling->out;
+
+    fprintf(out, "%g cpu", (double)amount[AS_RES_CPU] / 1000);
+    put_bytes(out, amount[AS_RES_MEMORY], "");
+    put_bytes(out, amount[AS_RES_EPHEMERAL], " of ephemeral storage");
+    for (size_t i = AS_RES_NAMED; i < names->count; i++) {
+        if (amount[i] == 0)
+            continue;
+        fprintf(out, ", %" PRId64 " ", amount[i]);
+        as_safe_text_put(out, names->name[i]);
+    }
+    for (uint32_t i = 0; pod->selector && i < pod->selector->count; i++) {
+        fputs(i == 0 ? ", only where " : " and ", out);
+        as_safe_text_put(out, pod->selector->items[i].name);
+        fputc('=', out);
+        as_safe_text_put(out, pod->selector->items[i].value);
+    }
+    if (pod->has_affinity)
+        fputs(", with node affinity", out);
+    if (pod->zone) {
+        fputs(", only in zone ", out);
+        as_safe_text_put(out, pod->zone);
+    }
+    if (pod->unchecked)
+        fputs(", with something that is not checked", out);
+}
+
+enum verdict { TAKES, CLOSED, REFUSES, VERDICTS };
+
+struct pair { /* a shape and a group */
+    bool is_listed;
+    enum as_misfit misfit;
+    bool is_in_vain;
+};
+
+static enum verdict explain_judge(const struct as_survey_group *group, const struct pair *pair,
+                                  const char **why_out)
+{
+    *why_out = NULL;
+    if (group->template_.source == AS_NODE_TEMPLATE_NONE)
+        *why_out = "it is not known what a new node is like";
+    else if (!pair->is_listed)
+        *why_out = "not looked at: too many kinds of pods";
+    else if (pair->misfit != AS_FITS)
+        *why_out = as_misfit_get_word(pair->misfit);
+    else if (pair->is_in_vain)
+        *why_out = "was asked for such pods in vain";
+    if (*why_out)
+        return REFUSES;
+    if (group->closed == AS_REASON_SCALED)
+        return TAKES;
+    *why_out = as_reason_get_word(group->closed);
+    return CLOSED;
+}
+
+/* could not take them: spot (not enough cpu), steady (...) */
+static void print_verdict(const struct telling *telling, const struct pair *pairs, size_t groups,
+                          enum verdict wanted)
+{
+    static const char *const words[VERDICTS] = {
+        [TAKES] = "    could take them: ",
+        [CLOSED] = "    could take them, but do not grow: ",
+        [REFUSES] = "    could not take them: ",
+    };
+    const char *separator = words[wanted], *why;
+
+    for (size_t i = 0; i < groups; i++) {
+        const struct as_survey_group *group = &telling->known->survey->groups[i];
+
+        if (explain_judge(group, &pairs[i], &why) != wanted)
+            continue;
+        fputs(separator, telling->out);
+        as_safe_text_put(telling->out, group->name);
+        if (why)
+            fprintf(telling->out, " (%s)", why);
+        separator = ", ";
+    }
+    if (separator != words[wanted])
+        fputc('\n', telling->out);
+}
+
+static bool explain_is_homeless(const struct as_pool_plan *plan, uint32_t shape)
+{
+    for (size_t i = 0; i < plan->homeless_count; i++)
+        if (plan->homeless_pods[i].shape == shape)
+            return true;
+    return false;
+}
+
+/* All of them found room on nodes that are on their way: no group was asked. */
+static bool is_placed(const struct as_decide_input *known, const struct pair *pairs, size_t groups)
+{
+    bool is_known = false;
+
+    for (size_t i = 0; i < groups; i++) {
+        is_known |= known->survey->groups[i].template_.source != AS_NODE_TEMPLATE_NONE;
+        if (pairs[i].is_listed)
+            return false;
+    }
+    return is_known && known->plan->shape_count < AS_POOL_SHAPE_PLANS_MAX;
+}
+
+static void print_shape(const struct telling *telling, const struct as_survey_pods *pods,
+                        const struct pair *pairs, size_t groups)
+{
+    fprintf(telling->out, "  %" PRIu32 " pod%s of ", pods->count, get_plural(pods->count));
+    explain_put_pod(telling, &telling->known->survey->shapes[pods->shape].pod);
+    fputc('\n', telling->out);
+    if (is_placed(telling->known, pairs, groups)) {
+        fputs("    nodes that are on their way take them\n", telling->out);
+        return;
+    }
+    for (enum verdict verdict = 0; verdict < VERDICTS; verdict++)
+        print_verdict(telling, pairs, groups, verdict);
+    if (explain_is_homeless(telling->known->plan, pods->shape))
+        fputs("    no group could ever take them\n", telling->out);
+}
+
+/* The groups of the pool come first. */
+static size_t explain_count_members(const struct as_survey *survey)
+{
+    size_t count = 0;
+
+    while (count < survey->group_count && count < AS_POOL_GROUPS_MAX &&
+           survey->groups[count].is_member)
+        count++;
+    return count;
+}
+
+/* By shape, then by group. For free(). */
+static struct pair *make_pairs(const struct as_decide_input *known, size_t groups)
+{
+    struct pair *pairs = as_xcalloc(known->survey->shape_count * groups + 1, sizeof(*pairs));
+
+    for (size_t i = 0; i < known->plan->shape_count; i++) {
+        const struct as_pool_shape_plan *listed = &known->plan->shapes[i];
+
+        if (listed->group < groups)
+            pairs[listed->shape * groups + listed->group] =
+                (struct pair){true, listed->misfit, listed->is_in_vain};
+    }
+    return pairs;
+}
+
+static void print_pods(const struct telling *telling)
+{
+    const struct as_survey *survey = telling->known->survey;
+    const size_t groups = explain_count_members(survey);
+    uint64_t without_room = 0;
+
+    for (size_t i = 0; i < survey->pending_count; i++)
+        without_room += survey->pending[i].count;
+    fprintf(telling->out, "  %" PRIu64 " wait%s", survey->pending_pods,
+            survey->pending_pods == 1 ? "s" : "");
+    if (survey->pending_pods > 0)
+        fprintf(telling->out, ", %" PRIu64 " found no room on nodes that are there", without_room);
+    fputc('\n', telling->out);
+    struct pair *pairs = make_pairs(telling->known, groups);
+    for (size_t i = 0; i < survey->pending_count; i++)
+        print_shape(telling, &survey->pending[i], &pairs[survey->pending[i].shape * groups],
+                    groups);
+    free(pairs);
+    if (telling->known->plan->is_cut)
+        fputs("  the work has ended at its limit: the rest waits for the next look\n",
+              telling->out);
+}
+
+/* Groups */
+
+static bool has_out_by(const json_t *options, const char *filter)
+{
+    const json_t *option;
+    size_t i;
+
+    json_array_foreach(options, i, option)
+    {
+        if (strcmp(as_record_get_text(option, "out_by"), filter) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The last filter that dropped an option; NULL: none did. */
+static const char *find_last_filter(const struct telling *telling, const json_t *options)
+{
+    const json_t *choose = json_object_get(
+        json_object_get(json_object_get(telling->input, "target"), "pool"), "choose");
+
+    for (size_t i = json_array_size(choose); i > 0; i--) {
+        const char *filter = json_string_value(json_array_get(choose, i - 1));
+        if (filter && has_out_by(options, filter))
+            return filter;
+    }
+    return has_out_by(options, "least_waste") ? "least_waste" : NULL;
+}
+
+static void put_choice(const struct telling *telling, const json_t *options, const json_t *option)
+{
+    const char *dropped = as_record_get_text(option, "out_by");
+    const char *filter = find_last_filter(telling, options);
+
+    if (*dropped) {
+        fputs(": dropped by ", telling->out);
+        as_safe_text_put(telling->out, dropped);
+    } else if (!json_is_true(json_object_get(option, "chosen"))) {
+        fputs(": as good as the chosen one, and later in `groups`", telling->out);
+    } else if (filter) {
+        fputs(": chosen by ", telling->out);
+        as_safe_text_put(telling->out, filter);
+    } else {
+        fputs(json_array_size(options) == 1 ? ": chosen, there is no other"
+                                            : ": chosen, the first in `groups`",
+              telling->out);
+    }
+}
+
+static void print_option(const struct telling *telling, const json_t *options, json_t *option)
+{
+    const json_int_t nodes = json_integer_value(json_object_get(option, "nodes"));
+    const json_int_t pods = json_integer_value(json_object_get(option, "pods"));
+    const char *filter;
+    json_t *score;
+
+    fputs("  ", telling->out);
+    as_safe_text_put(telling->out, as_record_get_text(option, "group"));
+    fprintf(telling->out,
+            ": %" JSON_INTEGER_FORMAT " new node%s for %" JSON_INTEGER_FORMAT " pod%s", nodes,
+            get_plural((uint64_t)nodes), pods, get_plural((uint64_t)pods));
+    json_object_foreach(json_object_get(option, "scores"), filter, score)
+    {
+        fputs(", ", telling->out);
+        as_safe_text_put(telling->out, filter);
+        fprintf(telling->out, " %.4g", json_number_value(score));
+    }
+    put_choice(telling, options, option);
+    fputc('\n', telling->out);
+}
+
+/* Instances that never became nodes */
+static void print_overdue(const struct telling *telling)
+{
+    const json_t *groups = json_object_get(telling->output, "overdue"), *group;
+    int32_t count;
+    size_t i;
+
+    json_array_foreach(groups, i, group)
+    {
+        if (!as_record_get_size(group, "count", &count))
+            continue;
+        fputs("  ", telling->out);
+        as_safe_text_put(telling->out, as_record_get_text(group, "group"));
+        fprintf(telling->out, ": %" PRId32 " instance%s never became nodes, and %s removed\n",
+                count, get_plural((uint64_t)count), count == 1 ? "is" : "are");
+    }
+}
+
+static const struct as_survey_group *explain_find_group(const struct telling *telling,
+                                                        const char *name)
+{
+    const struct as_survey *survey = telling->known ? telling->known->survey : NULL;
+
+    for (size_t i = 0; survey && i < survey->group_count; i++)
+        if (strcmp(survey->groups[i].name, name) == 0)
+            return &survey->groups[i];
+    return NULL;
+}
+
+/* Groups have no lock of their own in a pool: a cooldown is a back-off. */
+static void put_back_off(const struct telling *telling, const struct as_survey_group *group)
+{
+    char until[AS_RFC3339_SIZE];
+
+    if (group && group->unregistered > 0) {
+        fprintf(telling->out,
+                "%" PRId32 " node%s: requested by another controller, not registered. "
+                "The group backs off",
+                group->unregistered, get_plural((uint64_t)group->unregistered));
+    } else if (group && group->in_doubt > 0)
+        fprintf(telling->out, "An increase by %" PRId32 " is in doubt: the group backs off",
+                group->in_doubt);
+    else
+        fputs("Its last increase failed: the group backs off", telling->out);
+    if (group && group->open_at.set) {
+        as_wall_time_print_short(group->open_at.at, until);
+        fprintf(telling->out, " until %s", until);
+    }
+    fputc('.', telling->out);
+}
+
+static void print_skipped(const struct telling *telling, const char *name, const char *why)
+{
+    const struct as_survey_group *group = explain_find_group(telling, name);
+
+    fputs("  ", telling->out);
+    as_safe_text_put(telling->out, name);
+    fputs(" does not grow: ", telling->out);
+    as_safe_text_put(telling->out, why);
+    fputs(". ", telling->out);
+    if (strcmp(why, as_reason_get_word(AS_REASON_COOLDOWN)) == 0)
+        put_back_off(telling, group);
+    else if (strcmp(why, as_reason_get_word(AS_REASON_AT_MAX)) == 0 && group &&
+             (int64_t)group->size + group->in_doubt < group->max)
+        fputs("The group has room, but the pool is at its `max`, `cpu` or `memory`.", telling->out);
+    else
+        fputs(get_meaning(why), telling->out);
+    fputc('\n', telling->out);
+}
+
+/* Nodes of increases that were in doubt, and that the provider has accepted. */
+static void print_surplus(const struct telling *telling)
+{
+    const struct as_survey *survey = telling->known ? telling->known->survey : NULL;
+    const bool has_take = asks(telling->input, "scale_down", "take");
+    char since[AS_RFC3339_SIZE];
+
+    for (size_t i = 0; survey && i < survey->group_count; i++) {
+        const struct as_survey_group *group = &survey->groups[i];
+
+        if (!group->is_member || group->surplus == 0)
+            continue;
+        fputs("  ", telling->out);
+        as_safe_text_put(telling->out, group->name);
+        fprintf(telling->out, " has %" PRId32 " surplus node%s", group->surplus,
+                get_plural((uint64_t)group->surplus));
+        if (group->surplus_since.set) {
+            as_wall_time_print_short(group->surplus_since.at, since);
+            fprintf(telling->out, " since %s", since);
+        }
+        fputs(": an increase in doubt was accepted. ", telling->out);
+        fputs(has_take ? "A rule with `take` removes nodes that are unneeded.\n"
+                       : "They stay, as no rule with `take` is active.\n",
+              telling->out);
+    }
+}
+
+static void print_groups(const struct telling *telling)
+{
+    const json_t *options = json_object_get(telling->output, "options");
+    const json_t *skipped = json_object_get(telling->output, "skipped");
+    const json_t *groups = json_object_get(telling->output, "groups"), *group;
+    int32_t from, to;
+    json_t *option;
+    size_t i;
+
+    json_array_foreach(options, i, option) print_option(telling, options, option);
+    json_array_foreach(skipped, i, group) print_skipped(telling, as_record_get_text(group, "group"),
+                                                        as_record_get_text(group, "why"));
+    json_array_foreach(groups, i, group)
+    {
+        if (!as_record_get_size(group, "from", &from) || !as_record_get_size(group, "to", &to))
+            continue;
+        fputs("  ", telling->out);
+        as_safe_text_put(telling->out, as_record_get_text(group, "name"));
+        fprintf(telling->out, " goes from %" PRId32 " to %" PRId32 "\n", from, to);
+    }
+    print_overdue(telling);
+    print_surplus(telling);
+}
+
+/* Nodes */
+
+static const char *get_stay_meaning(enum as_stay stay)
+{
+    static const char *const meanings[AS_STAY_COUNT] = {
+        [AS_STAY_LEAVING] = "leaving already",
+        [AS_STAY_DISABLED] = "an annotation says so",
+        [AS_STAY_NO_GROUP] = "in no group of the pool",
+        [AS_STAY_PAUSED] = "the group is paused",
+        [AS_STAY_HELD] = "the group must not go down: it is held",
+        [AS_STAY_DRY_RUN] = "the group is in a dry run",
+        [AS_STAY_UNREADABLE] = "the group could not be read",
+        [AS_STAY_NO_CHOICE] = "the service of the group chooses itself which node leaves",
+        [AS_STAY_IN_PROGRESS] = "the provider is changing the group",
+        [AS_STAY_STARTING] = "not Ready yet, and young",
+        [AS_STAY_UTILIZED] = "pods request more than `nodes.unneeded.below`",
+        [AS_STAY_UNEVICTABLE] = "a pod may not be evicted",
+        [AS_STAY_BUDGET] = "a PodDisruptionBudget allows no disruption now",
+        [AS_STAY_NO_ROOM] = "its pods do not all fit on other nodes",
+        [AS_STAY_RECEIVES] = "other pods were placed here",
+        [AS_STAY_SHORTLY] = "not unneeded for long enough",
+        [AS_STAY_AT_ONCE] = "as many nodes as `at_once` allows are leaving",
+        [AS_STAY_AT_MIN] = "a minimum of the group or the pool",
+    };
+    return stay < AS_STAY_COUNT ? meanings[stay] : "";
+}
+
+static enum as_stay explain_find_stay(const char *word)
+{
+    enum as_stay stay = 0;
+
+    while (stay < AS_STAY_COUNT && strcmp(as_stay_get_word(stay), word) != 0)
+        stay++;
+    return stay;
+}
+
+/* Names of the nodes of the survey that stay for this reason. Those that were cut off, and those
+ * that take no pods, are only counted. */
+static void put_names(const struct telling *telling, enum as_stay stay, uint64_t count)
+{
+    const struct as_survey *survey = telling->known->survey;
+    const enum as_stay *stays = telling->known->plan->stays;
+    uint64_t told = 0;
+
+    for (size_t i = 0; i < survey->node_count && told < NAMES_MAX; i++) {
+        if (stays[i] != stay)
+            continue;
+        fputs(told++ == 0 ? ": " : ", ", telling->out);
+        as_safe_text_put(telling->out, survey->nodes[i].node.name);
+    }
+    if (told > 0 && told < count)
+        fprintf(telling->out, " and %" PRIu64 " more", count - told);
+}
+
+static void print_kept(const struct telling *telling)
+{
+    const char *word;
+    json_t *value;
+
+    json_object_foreach(json_object_get(telling->output, "kept"), word, value)
+    {
+        const uint64_t count = (uint64_t)json_integer_value(value);
+        const enum as_stay stay = explain_find_stay(word);
+
+        fprintf(telling->out, "  %" PRIu64 " stay%s, ", count, count == 1 ? "s" : "");
+        as_safe_text_put(telling->out, word);
+        fprintf(telling->out, " (%s)", get_stay_meaning(stay));
+        if (stay < AS_STAY_COUNT && telling->known && telling->known->plan->stays)
+            put_names(telling, stay, count);
+        fputc('\n', telling->out);
+    }
+}
+
+static bool is_taken(const json_t *take, const char *node)
+{
+    const json_t *name;
+    size_t i;
+
+    json_array_foreach(take, i, name)
+    {
+        if (json_is_string(name) && strcmp(json_string_value(name), node) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* When a node that is unneeded, but not for long enough, may leave. */
+static void put_due(const struct telling *telling, const struct as_unneeded *unneeded)
+{
+    const struct as_survey *survey = telling->known->survey;
+    char text[AS_RFC3339_SIZE];
+
+    for (size_t i = 0; i < survey->node_count; i++) {
+        const struct as_survey_node *node = &survey->nodes[i];
+        if (strcmp(node->node.name, unneeded->node) != 0 || node->group >= survey->group_count ||
+            telling->known->plan->stays[i] != AS_STAY_SHORTLY)
+            continue;
+        const struct as_unneeded_config *config = &survey->groups[node->group].unneeded;
+        const int64_t for_us = node->is_ready ? config->for_us : config->unready_for_us;
+        if (for_us == AS_UNREADY_NEVER)
+            continue;
+        as_wall_time_print_short((as_wall_time){as_time_add(unneeded->since.at.us, for_us)}, text);
+        fprintf(telling->out, ", and may leave from %s on", text);
+    }
+}
+
+static void print_unneeded(const struct telling *telling)
+{
+    const json_t *take = json_object_get(telling->output, "take"), *item;
+    size_t i;
+
+    json_array_foreach(json_object_get(telling->output, "unneeded"), i, item)
+    {
+        const char *node = as_record_get_text(item, "node"),
+                   *since = as_record_get_text(item, "since");
+        if (!*since)
+            continue;
+        fputs("  ", telling->out);
+        as_safe_text_put(telling->out, node);
+        fputs(is_taken(take, node) ? " leaves: unneeded since " : " is unneeded since ",
+              telling->out);
+        as_safe_text_put(telling->out, since);
+        if (telling->known && telling->known->plan->stays &&
+            i < telling->known->plan->unneeded_count &&
+            strcmp(telling->known->plan->unneeded[i].node, node) == 0)
+            put_due(telling, &telling->known->plan->unneeded[i]);
+        fputc('\n', telling->out);
+    }
+}
+
+static const json_t *get_observed(const json_t *decision)
+{
+    return json_object_get(json_object_get(decision, "input"), "observed");
+}
+
+/* Each prints nothing for a decision that saw no groups. `decided`: from explain_pool_decide, or
+ * NULL. */
+static void explain_pool_print_error(const json_t *decision, FILE *out)
+{
+    const char *error = as_record_get_text(get_observed(decision), "pool_error");
+    if (!*error)
+        return;
+    fputs("  nothing is known of them: ", out);
+    as_safe_text_put(out, error);
+    fputc('\n', out);
+}
+
+/* Computes the plan of a pool's decision, once. NULL: there is no survey, or it has an error. */
+static const struct as_decide_input *explain_pool_decide(struct as_decide_document *document)
+{
+    struct as_decision unused;
+    if (!document->input.survey || document->input.survey->error)
+        return NULL;
+    as_decide_document_decide(document, &unused);
+    return &document->input;
+}
+
+/* False: the decision saw no groups. */
+static bool explain_begin(struct telling *telling, const json_t *decision,
+                          const struct as_decide_input *decided, FILE *out)
+{
+    *telling = (struct telling){.input = json_object_get(decision, "input"),
+                                .output = json_object_get(decision, "output"),
+                                .known = decided,
+                                .out = out};
+    return json_object_get(get_observed(decision), "groups") != NULL;
+}
+
+static void explain_pool_print_pods(const json_t *decision, const struct as_decide_input *decided,
+                                    FILE *out)
+{
+    struct telling telling;
+    if (explain_begin(&telling, decision, decided, out) && decided &&
+        asks(telling.input, "scale_up", "fit"))
+        print_pods(&telling);
+}
+
+static void explain_pool_print_groups(const json_t *decision, const struct as_decide_input *decided,
+                                      FILE *out)
+{
+    struct telling telling;
+    if (explain_begin(&telling, decision, decided, out))
+        print_groups(&telling);
+}
+
+static void explain_pool_print_nodes(const json_t *decision, const struct as_decide_input *decided,
+                                     FILE *out)
+{
+    struct telling telling;
+    if (!explain_begin(&telling, decision, decided, out) ||
+        !asks(telling.input, "scale_down", "take"))
+        return;
+    print_unneeded(&telling);
+    print_kept(&telling);
+}
+
+/* --- what a rule may do without an approval, and what was asked --- */
+
+/* Of a proposal of the input, and its entry in the output. */
+static void explain_print_approval(const json_t *proposal, const json_t *result, const char *unit,
+                                   FILE *out)
+{
+    static const struct {
+        const char *use, *text;
+    } rows[] = {{"asks", "asks for an approval"},
+                {"awaited", "waits for an approval"},
+                {"refused", "not approved"},
+                {"used", "approved"}};
+    const json_t *terms = json_object_get(proposal, "approval");
+    const char *use = as_record_get_text(result, "approval");
+    const json_t *request = json_object_get(terms, "request");
+    char text[AS_SIZE_TEXT_SIZE];
+    int32_t above, to;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (strcmp(rows[i].use, use) == 0)
+            explain_put(out, ", ", rows[i].text, "");
+    }
+    if (!*use || !as_record_get_size(terms, "above", &above))
+        return;
+    fprintf(out, " (by more than %s within an hour)", as_unit_print_size(unit, above, text));
+    if (strcmp(use, "asks") != 0 && as_record_get_size(request, "to", &to)) {
+        explain_put(out, ", request ", as_record_get_text(request, "id"), "");
+        fprintf(out, " as far as %s", as_unit_print_size(unit, to, text));
+    }
+}
+
+/* --- the pool that a decision carries out, operators' commands, and what became of the decision
+ * --- */
+
+/* The time, and the target where it is not the one that is explained. */
+static void put_start(const struct as_explanation *told, const json_t *record, FILE *out)
+{
+    const char *id = as_record_get_text(record, "target"),
+               *name = as_record_get_text(record, "target_name");
+
+    explain_put(out, "  ", as_record_get_text(record, "time"), ": ");
+    if (strcmp(id, as_record_get_text(told->decision, "target")) != 0)
+        explain_put(out, "", *name ? name : id, ": ");
+}
+
+/* What became of nodes that it chose. */
+static void explain_print_nodes(const struct as_explanation *told, const json_t *record, FILE *out)
+{
+    const json_t *nodes = json_object_get(record, "nodes"), *node;
+    size_t i;
+
+    put_start(told, record, out);
+    explain_put(out, "", as_record_get_text(record, "event"), "");
+    json_array_foreach(nodes, i, node)
+        explain_put(out, i ? ", " : " ", json_is_string(node) ? json_string_value(node) : "?", "");
+    if (*as_record_get_text(record, "message"))
+        explain_put(out, ": ", as_record_get_text(record, "message"), "");
+    fputs(".\n", out);
+}
+
+static void put_seconds(FILE *out, const char *before, const json_t *seconds, const char *after)
+{
+    char text[AS_DURATION_SIZE];
+    const double us = json_number_value(seconds) * (double)AS_US_PER_S;
+    as_duration_print(us < 0 ? 0 : (int64_t)us / AS_US_PER_MS * AS_US_PER_MS, text);
+    explain_put(out, before, text, after);
+}
+
+/* Whether the action helped. */
+static void explain_print_effect(const struct as_explanation *told, const json_t *record, FILE *out)
+{
+    const json_t *ready = json_object_get(record, "ready_after");
+    const json_t *resolved = json_object_get(record, "resolved_after");
+    const char *until = as_record_get_text(record, "held_until");
+
+    put_start(told, record, out);
+    if (json_is_number(ready))
+        put_seconds(out, "as many were ready after ", ready, "; ");
+    if (json_is_number(resolved))
+        put_seconds(out, "its alert was resolved after ", resolved, "");
+    else if (strcmp(as_record_get_text(record, "ended"), "not_resolved") == 0)
+        fputs("its alert was not resolved within an hour", out);
+    else
+        fputs("nobody knows whether it helped: its alert expired, or the rules have changed", out);
+    fputs(".\n", out);
+    if (!*until)
+        return;
+    fprintf(out, "  The last %" JSON_INTEGER_FORMAT " actions of the rule did not help",
+            json_integer_value(json_object_get(record, "in_vain")));
+    explain_put(out, ": it is ineffective and held until ", until, ", or until resume.\n");
+}
+
+/* "from 10 (10Gi) to 12 (12Gi): ", in the record's unit. */
+static void put_sizes(const json_t *record, int32_t from, int32_t to, FILE *out)
+{
+    const char *unit = as_record_get_text(record, "unit");
+    char before[AS_SIZE_TEXT_SIZE], after[AS_SIZE_TEXT_SIZE];
+    fprintf(out, "from %s to %s: ", as_unit_print_size(unit, from, before),
+            as_unit_print_size(unit, to, after));
+}
+
+/* What a person was asked, and what became of it. */
+static void print_request(const struct as_explanation *told, const json_t *record, FILE *out)
+{
+    int32_t from, to;
+
+    put_start(told, record, out);
+    if (as_record_get_size(record, "from", &from) && as_record_get_size(record, "to", &to))
+        put_sizes(record, from, to, out);
+    explain_put(out, "", as_record_get_text(record, "event"), "");
+    if (*as_record_get_text(record, "command"))
+        explain_put(out, " by ", as_record_get_text(record, "who"), "");
+    explain_put(out, ", request ", as_record_get_text(record, "id"), "");
+    if (*as_record_get_text(record, "message"))
+        explain_put(out, ": ", as_record_get_text(record, "message"), "");
+    fputs(".\n", out);
+}
+
+static void explain_print_change(const struct as_explanation *told, const json_t *action, FILE *out)
+{
+    int32_t from, to;
+    json_int_t http = json_integer_value(json_object_get(action, "http_status"));
+
+    put_start(told, action, out);
+    if (as_record_get_size(action, "from", &from) && as_record_get_size(action, "to", &to))
+        put_sizes(action, from, to, out);
+    else if (*as_record_get_text(action, "command"))
+        fputs("a size by hand: ", out);
+    else
+        fputs("the size could not be read: ", out);
+    explain_put(out, "", as_record_get_text(action, "outcome"), "");
+    if (http > 0)
+        fprintf(out, ", HTTP %" JSON_INTEGER_FORMAT, http);
+    if (*as_record_get_text(action, "message"))
+        explain_put(out, ", ", as_record_get_text(action, "message"), "");
+    explain_put(out, ". ", explain_get_meaning(action, "outcome"), "");
+    if (*as_record_get_text(action, "command"))
+        explain_put(out, " Not by this decision, but by an operator's command ",
+                    as_record_get_text(action, "command"), ".");
+    fputc('\n', out);
+}
+
+static void explain_print_action(const struct as_explanation *told, const json_t *record, FILE *out)
+{
+    static const struct {
+        const char *kind;
+        void (*print)(const struct as_explanation *told, const json_t *record, FILE *out);
+    } kinds[] = {{"nodes", explain_print_nodes},
+                 {"effect", explain_print_effect},
+                 {"approval", print_request}};
+    const char *kind = as_record_get_text(record, "kind");
+    size_t i = 0;
+    while (i < AS_ARRAY_SIZE(kinds) && strcmp(kinds[i].kind, kind) != 0)
+        i++;
+    if (i < AS_ARRAY_SIZE(kinds))
+        kinds[i].print(told, record, out);
+    else
+        explain_print_change(told, record, out);
+}
+
+/* The operator, the order and the reason. */
+static void explain_print_command(const json_t *command, FILE *out)
+{
+    int32_t size;
+    explain_put(out, "  ", as_record_get_text(command, "time"), ": ");
+    explain_put(out, "", as_record_get_text(command, "command"), "");
+    if (as_record_get_size(command, "replicas", &size))
+        fprintf(out, " to %" PRId32, size);
+    if (*as_record_get_text(command, "who"))
+        explain_put(out, " by ", as_record_get_text(command, "who"), "");
+    if (*as_record_get_text(command, "until"))
+        explain_put(out, " until ", as_record_get_text(command, "until"), "");
+    explain_put(out, ": ", as_record_get_text(command, "reason"), "");
+    if (strcmp(as_record_get_text(command, "outcome"), "done") != 0)
+        explain_put(out, ". Nothing was done: ", as_record_get_text(command, "message"), "");
+    explain_put(out, " (command ", as_record_get_text(command, "id"), ")\n");
+}
+
+static void explain_print_commands(const struct explained *explained, FILE *out)
+{
+    const struct as_explanation *told = explained->told;
+    json_t *command;
+    size_t i;
+    json_array_foreach(told->commands, i, command) explain_print_command(command, out);
+}
+
+/* What a group made of its share, and of its nodes. */
+static void print_share(const struct as_explanation *told, json_t *record, FILE *out)
+{
+    const json_t *output = json_object_get(record, "output");
+    int32_t from, to;
+
+    if (strcmp(as_record_get_text(record, "kind"), "decision") != 0) {
+        explain_print_action(told, record, out);
+        return;
+    }
+    put_start(told, record, out);
+    if (as_record_get_size(output, "replicas", &from) && as_record_get_size(output, "desired", &to))
+        fprintf(out, "decided from %" PRId32 " to %" PRId32 ": ", from, to);
+    explain_put(out, "", as_record_get_text(output, "reason"), "");
+    explain_put(out, " (decision ", as_record_get_text(record, "id"), ")\n");
+}
+
+/* Where the size comes from. */
+static void explain_print_pool_decision(const struct explained *explained, FILE *out)
+{
+    const struct as_explanation *told = explained->told;
+    const char *id = as_record_get_text(told->decision, "pool_decision");
+    const json_t *output = json_object_get(told->pool, "output");
+    const char *time = as_record_get_text(told->pool, "time");
+    const char *name = as_record_get_text(told->pool, "target_name");
+    int32_t from, to;
+
+    if (!*id)
+        return;
+    explain_put(out, "  this carries out decision ", id, "");
+    if (!told->pool) {
+        fputs(", which is not in these files\n", out);
+        return;
+    }
+    explain_put(out, " of ", name, "");
+    if (as_record_get_size(output, "replicas", &from) && as_record_get_size(output, "desired", &to))
+        fprintf(out, ", from %" PRId32 " to %" PRId32, from, to);
+    explain_put(out, ": ", as_record_get_text(output, "reason"), "");
+    explain_put(out, ", rule ", as_record_get_text(output, "rule"), "");
+    explain_put(out, "\n  alertscaler explain --target ", name, "");
+    explain_put(out, " --at ", time, " says why\n");
+}
+
+static void explain_print_what_followed(const struct explained *explained, FILE *out)
+{
+    const struct as_explanation *told = explained->told;
+    const json_t *output = json_object_get(told->decision, "output");
+    const char *next = as_record_get_text(output, "next_evaluation");
+    json_t *action;
+    size_t i;
+
+    json_array_foreach(told->actions, i, action) explain_print_action(told, action, out);
+    json_array_foreach(told->shares, i, action) print_share(told, action, out);
+    if (json_array_size(told->actions) + json_array_size(told->shares) == 0)
+        fputs("  no action\n", out);
+    if (told->repeats > 0)
+        fprintf(out, "  decided the same %lld more time%s\n", told->repeats,
+                told->repeats == 1 ? "" : "s");
+    if (*next)
+        explain_put(out, "  the same input would be decided otherwise from ", next, " on\n");
+    if (told->until.set) {
+        fputs("  the next decision came at ", out);
+        explain_put_time(out, told->until.at);
+        fputc('\n', out);
+    }
+}
+
+/* --- the parts --- */
 
 static void put_value(FILE *out, const json_t *value)
 {
@@ -96,7 +967,7 @@ static void put_span(FILE *out, int64_t us)
     fputs(text, out);
 }
 
-static void print_head(const struct explained *explained, FILE *out)
+static void explain_print_head(const struct explained *explained, FILE *out)
 {
     const struct as_explanation *told = explained->told;
     const char *name = as_record_get_text(told->decision, "target_name");
@@ -393,7 +1264,7 @@ static void put_gate_detail(FILE *out, enum as_gate gate, const json_t *input)
 }
 
 /* What paused the target. */
-static void put_pause(FILE *out, const json_t *pause)
+static void explain_put_pause(FILE *out, const json_t *pause)
 {
     if (!pause)
         return;
@@ -437,7 +1308,7 @@ static char *make_gate_text(const struct as_explanation *told, enum as_gate gate
         put_gate_detail(out, gate, json_object_get(told->decision, "input"));
     }
     if (gate == AS_GATE_HOLDS) {
-        put_pause(out, json_object_get(told->decision, "pause"));
+        explain_put_pause(out, json_object_get(told->decision, "pause"));
         put_contended(out, json_object_get(told->decision, "contended"));
     }
     if (fclose(out) != 0)
@@ -472,7 +1343,7 @@ void as_explain_visit_gates(const struct as_explanation *told, as_explain_gate_f
     }
 }
 
-static void print_gate(void *context, const char *gate, int32_t size, const char *text)
+static void explain_print_gate(void *context, const char *gate, int32_t size, const char *text)
 {
     FILE *out = context;
     fputs("  ", out);
@@ -483,14 +1354,14 @@ static void print_gate(void *context, const char *gate, int32_t size, const char
     fprintf(out, *text ? "  %s\n" : "%s\n", text);
 }
 
-static void print_gates(const struct explained *explained, FILE *out)
+static void explain_print_gates(const struct explained *explained, FILE *out)
 {
     const struct as_explanation *told = explained->told;
     const json_t *output = json_object_get(told->decision, "output");
     const json_t *limits = json_object_get(output, "limited_by"), *item;
     size_t i;
 
-    as_explain_visit_gates(told, print_gate, out);
+    as_explain_visit_gates(told, explain_print_gate, out);
     json_array_foreach(limits, i, item) explain_put(
         out, i ? ", " : "  limited by ", json_is_string(item) ? json_string_value(item) : "?", "");
     if (json_array_size(limits) > 0)
@@ -502,17 +1373,17 @@ static void print_groups_error(const struct explained *explained, FILE *out)
     explain_pool_print_error(explained->told->decision, out);
 }
 
-static void print_pods(const struct explained *explained, FILE *out)
+static void explain_print_pods(const struct explained *explained, FILE *out)
 {
     explain_pool_print_pods(explained->told->decision, explained->decided, out);
 }
 
-static void print_groups(const struct explained *explained, FILE *out)
+static void explain_print_groups(const struct explained *explained, FILE *out)
 {
     explain_pool_print_groups(explained->told->decision, explained->decided, out);
 }
 
-static void print_unneeded(const struct explained *explained, FILE *out)
+static void explain_print_unneeded(const struct explained *explained, FILE *out)
 {
     explain_pool_print_nodes(explained->told->decision, explained->decided, out);
 }
@@ -521,16 +1392,16 @@ static const struct part {
     const char *title;
     void (*print)(const struct explained *explained, FILE *out);
 } parts[] = {
-    {"", print_head},
+    {"", explain_print_head},
     {"Result", print_result},
     {"Its pool", explain_print_pool_decision},
     {"Incidents", print_incidents},
     {"Rules", print_proposals},
     {"Nodes", print_groups_error},
-    {"Pods that wait", print_pods},
-    {"Node groups", print_groups},
-    {"Nodes", print_unneeded},
-    {AS_EXPLAIN_GATES, print_gates},
+    {"Pods that wait", explain_print_pods},
+    {"Node groups", explain_print_groups},
+    {"Nodes", explain_print_unneeded},
+    {AS_EXPLAIN_GATES, explain_print_gates},
     {"Operators", explain_print_commands},
     {"What followed", explain_print_what_followed},
 };
@@ -564,7 +1435,7 @@ void as_explain_visit_parts(const struct as_explanation *told, as_explain_part_f
     }
 }
 
-static void print_part(void *context, const char *title, const char *text)
+static void explain_print_part(void *context, const char *title, const char *text)
 {
     FILE *out = context;
     if (strcmp(title, "Result") == 0)
@@ -576,7 +1447,7 @@ static void print_part(void *context, const char *title, const char *text)
 
 void as_explain_print(const struct as_explanation *told, FILE *out)
 {
-    as_explain_visit_parts(told, print_part, out);
+    as_explain_visit_parts(told, explain_print_part, out);
 }
 
 static json_t *make_time(as_maybe_time time)
