@@ -7,7 +7,7 @@
 
 #include <alertscaler/model/template.h>
 
-#include "lint_private.h"
+#include "lint_run.h"
 #include <alertscaler/doc/schema.h>
 
 /* The closest alerting rule: its name fits, and the fewest matchers refuse it. */

@@ -1,7 +1,7 @@
 /*
  * Rules that wait for a person, in a configuration that tells nobody.
  */
-#include "lint_private.h"
+#include "lint_run.h"
 
 #include <alertscaler/decide/notice.h>
 

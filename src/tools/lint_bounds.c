@@ -1,7 +1,7 @@
 /*
  * Sizes that a rule asks for against the bounds of its target: sizes beyond them are never reached.
  */
-#include "lint_private.h"
+#include "lint_run.h"
 
 #include <inttypes.h>
 #include <string.h>

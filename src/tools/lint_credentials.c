@@ -2,7 +2,7 @@
  * The receiver's credentials, with the web configuration if given: whether everyone may send and
  * read, and users that cannot exist.
  */
-#include "lint_private.h"
+#include "lint_run.h"
 
 #include <stdio.h>
 #include <string.h>

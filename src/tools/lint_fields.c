@@ -2,7 +2,7 @@
  * Targets that are fields of objects, or resources of containers: the rights that they need reach
  * further than those of a scale.
  */
-#include "lint_private.h"
+#include "lint_run.h"
 
 #include <string.h>
 

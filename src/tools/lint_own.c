@@ -2,7 +2,7 @@
  * Routes that bring alertscaler's own alerts back to it. It answers them `own_alert`, so there is
  * no loop; but each is a notification for nothing.
  */
-#include "lint_private.h"
+#include "lint_run.h"
 
 #include <stdlib.h>
 #include <string.h>

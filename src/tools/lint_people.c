@@ -2,7 +2,7 @@
  * Routes that keep alerts from people. An alert that enters a child route does not go to the
  * receiver of the parent route; `continue: true` only lets it go to the routes that follow.
  */
-#include "lint_private.h"
+#include "lint_run.h"
 
 #include <stdlib.h>
 #include <string.h>

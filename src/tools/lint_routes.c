@@ -7,7 +7,7 @@
 #include <alertscaler/model/template.h>
 #include <alertscaler/rules/alertmanager_routes.h>
 
-#include "lint_private.h"
+#include "lint_run.h"
 #include <alertscaler/doc/schema.h>
 
 /* The receivers that a rule names */

@@ -7,7 +7,7 @@
 
 #include <alertscaler/base/alloc.h>
 
-#include "lint_private.h"
+#include "lint_run.h"
 
 static void check_matchers(struct lint_run *run, struct lint_rule *rule)
 {

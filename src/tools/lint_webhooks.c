@@ -6,7 +6,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
-#include "lint_private.h"
+#include "lint_run.h"
 #include <alertscaler/doc/schema.h>
 
 static bool is_word(const struct as_yaml_node *node, const char *const *words)

@@ -2,8 +2,8 @@
  * One run of the checks on one configuration: the rules with their places, and what they are
  * compared with.
  */
-#ifndef ALERTSCALER_SRC_TOOLS_LINT_PRIVATE_H
-#define ALERTSCALER_SRC_TOOLS_LINT_PRIVATE_H
+#ifndef ALERTSCALER_SRC_TOOLS_LINT_RUN_H
+#define ALERTSCALER_SRC_TOOLS_LINT_RUN_H
 
 #include <alertscaler/tools/lint.h>
 
