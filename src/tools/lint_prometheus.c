@@ -1,22 +1,173 @@
 /*
- * Reads rule files of Prometheus, also as PrometheusRule objects of its operator. Known of an alert
- * are its name, the labels that its rule sets without a template, and the names of its annotations.
- * Other labels come from the expression, external_labels or relabelling, and are unknown.
+ * Prometheus' alerting rules: what is known of the alerts that they make. Reads rule files of
+ * Prometheus, also as PrometheusRule objects of its operator. Known of an alert are its name, the
+ * labels that its rule sets without a template, and the names of its annotations. Other labels come
+ * from the expression, external_labels or relabelling, and are unknown.
  */
 #include "lint_prometheus.h"
 
 #include <errno.h>
 #include <glob.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/doc/yaml_input.h>
 #include <alertscaler/tools/lint.h>
 
 #include "lint_matchers.h"
+
+/* --- an expression as a threshold --- */
+
+/*
+ * PromQL as far as a threshold needs it: quotes, parentheses, comments, words and operators. Not a
+ * parser: only an obvious threshold counts.
+ */
+
+static bool lint_is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == ':' || c == '.' || (unsigned char)c >= 0x80;
+}
+
+/* The size of a literal in quotes; unclosed: up to the end of the text. */
+static size_t get_quoted_size(const char *text)
+{
+    size_t size = 1;
+    while (text[size] && text[size] != text[0]) {
+        if (text[size] == '\\' && text[0] != '`' && text[size + 1])
+            size++;
+        size++;
+    }
+    return text[size] ? size + 1 : size;
+}
+
+/* Without comments; spaces are kept only between two words. */
+static char *copy_tight(struct as_arena *arena, const char *text)
+{
+    char *copy = as_arena_alloc(arena, strlen(text) + 1, 1), *out = copy;
+    bool is_apart = false;
+    while (*text) {
+        if (*text == '#') {
+            text += strcspn(text, "\n");
+        } else if (strchr(" \t\r\n", *text)) {
+            is_apart = true;
+            text++;
+        } else {
+            size_t size = strchr("\"'`", *text) ? get_quoted_size(text) : 1;
+            if (is_apart && out > copy && lint_is_word(out[-1]) && lint_is_word(*text))
+                *out++ = ' ';
+            memcpy(out, text, size);
+            out += size;
+            text += size;
+            is_apart = false;
+        }
+    }
+    *out = '\0';
+    return copy;
+}
+
+/* `and`, `or`, `unless`, `bool`: then the expression is more than one comparison. */
+static bool is_connective(const char *word, size_t size)
+{
+    static const char *const words[] = {"and", "or", "unless", "bool"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(words); i++) {
+        bool is_same = strlen(words[i]) == size;
+        for (size_t k = 0; is_same && k < size; k++)
+            is_same = (word[k] | 0x20) == words[i][k];
+        if (is_same)
+            return true;
+    }
+    return false;
+}
+
+static size_t get_operator_size(const char *at)
+{
+    if (at[0] == '>' || at[0] == '<' || at[0] == '=' || at[0] == '!')
+        return at[1] == '=' || at[1] == '~' ? 2 : 1;
+    return 0;
+}
+
+/* The only comparison outside all brackets. NULL: none, or several. */
+static const char *find_comparison(const char *text)
+{
+    const char *found = NULL;
+    int depth = 0;
+    for (const char *at = text; *at;) {
+        size_t size = 1;
+        if (strchr("\"'`", *at)) {
+            size = get_quoted_size(at);
+        } else if (strchr("([{", *at)) {
+            depth++;
+        } else if (strchr(")]}", *at)) {
+            depth--;
+        } else if (lint_is_word(*at)) {
+            while (lint_is_word(at[size]))
+                size++;
+            if (depth == 0 && is_connective(at, size))
+                return NULL;
+        } else if (depth == 0 && get_operator_size(at) > 0) {
+            if (found)
+                return NULL;
+            found = at;
+            size = get_operator_size(at);
+        }
+        at += size;
+    }
+    return found;
+}
+
+static void set_bounds(struct threshold *threshold, char op, bool has_equal, double number)
+{
+    threshold->low = op == '<' ? -INFINITY : number;
+    threshold->high = op == '>' ? INFINITY : number;
+    threshold->is_low_out = op == '>' && !has_equal;
+    threshold->is_high_out = op == '<' && !has_equal;
+}
+
+struct threshold threshold_parse(struct as_arena *arena, const char *expression)
+{
+    struct threshold threshold = {.subject = NULL};
+    char *text = copy_tight(arena, expression);
+    const char *comparison = find_comparison(text);
+    if (!comparison || comparison == text)
+        return threshold;
+    size_t at = (size_t)(comparison - text), size = get_operator_size(comparison);
+    char op = text[at];
+    bool has_equal = text[at + 1] == '=';
+    char *right = text + at + size;
+    if (op == '!' || (op == '=' && !has_equal) || text[at + size - 1] == '~')
+        return threshold;
+
+    double number = 0;
+    text[at] = '\0';
+    bool is_number_left = as_number_parse_double(text, at, &number) == 0;
+    if (is_number_left && op != '=')
+        op = op == '<' ? '>' : '<';
+    if (!is_number_left && as_number_parse_double(right, strlen(right), &number) < 0)
+        return threshold;
+    threshold.subject = is_number_left ? right : text;
+    set_bounds(&threshold, op, has_equal, number);
+    if (!*threshold.subject)
+        threshold.subject = NULL;
+    return threshold;
+}
+
+bool threshold_overlaps(const struct threshold *a, const struct threshold *b)
+{
+    if (!a->subject || !b->subject || strcmp(a->subject, b->subject) != 0)
+        return false;
+    double low = fmax(a->low, b->low), high = fmin(a->high, b->high);
+    bool is_low_out = (a->low >= low && a->is_low_out) || (b->low >= low && b->is_low_out);
+    bool is_high_out = (a->high <= high && a->is_high_out) || (b->high <= high && b->is_high_out);
+    return low < high || (!(low > high) && !is_low_out && !is_high_out);
+}
+
+/* --- rule files --- */
 
 struct file_list {
     char **items;
@@ -40,7 +191,7 @@ static void report_file(struct as_diagnostics *diagnostics, enum as_severity sev
                                     });
 }
 
-static void add_file(struct file_list *files, const char *path)
+static void lint_add_file(struct file_list *files, const char *path)
 {
     for (size_t i = 0; i < files->count; i++) {
         if (strcmp(files->items[i], path) == 0)
@@ -50,7 +201,7 @@ static void add_file(struct file_list *files, const char *path)
     files->items[files->count++] = as_xstrdup(path);
 }
 
-static int stop_glob(const char *path, int code)
+static int lint_stop_glob(const char *path, int code)
 {
     return code != ENOENT && code != ENOTDIR;
 }
@@ -61,12 +212,13 @@ static bool is_pattern(const char *text)
     return strpbrk(text, "*?[") && stat(text, &status) < 0;
 }
 
-static int expand(const char *pattern, struct as_diagnostics *diagnostics, struct file_list *files)
+static int lint_expand(const char *pattern, struct as_diagnostics *diagnostics,
+                       struct file_list *files)
 {
     glob_t found = {0};
-    int status = glob(pattern, 0, stop_glob, &found);
+    int status = glob(pattern, 0, lint_stop_glob, &found);
     for (size_t i = 0; status == 0 && i < found.gl_pathc && files->count < AS_LINT_FILES_MAX; i++)
-        add_file(files, found.gl_pathv[i]);
+        lint_add_file(files, found.gl_pathv[i]);
     globfree(&found);
     if (status == GLOB_NOMATCH) {
         report_file(diagnostics, AS_SEVERITY_WARNING, pattern, "no file matches this pattern");
@@ -78,7 +230,7 @@ static int expand(const char *pattern, struct as_diagnostics *diagnostics, struc
     return 0;
 }
 
-static const char *get_text(const struct as_yaml_node *node)
+static const char *lint_get_text(const struct as_yaml_node *node)
 {
     return node && node->kind == AS_YAML_SCALAR && !as_yaml_is_null(node) ? node->text : NULL;
 }
@@ -94,7 +246,7 @@ static void set_label(struct lint_alert *alert, const char *name, const char *va
     alert->labels[alert->label_count++] = (struct lint_label){name, value};
 }
 
-static void read_labels(struct lint_alert *alert, const struct as_yaml_node *map)
+static void lint_read_labels(struct lint_alert *alert, const struct as_yaml_node *map)
 {
     for (uint32_t i = 0; map && map->kind == AS_YAML_MAP && i < map->count; i++) {
         const struct as_yaml_node *value = map->pairs[i].value;
@@ -109,15 +261,15 @@ static size_t count_pairs(const struct as_yaml_node *map)
     return map && map->kind == AS_YAML_MAP ? map->count : 0;
 }
 
-static void read_alert(struct lint_prometheus *out, const struct as_yaml_tree *tree,
-                       const struct as_yaml_node *group, const struct as_yaml_node *rule)
+static void lint_read_alert(struct lint_prometheus *out, const struct as_yaml_tree *tree,
+                            const struct as_yaml_node *group, const struct as_yaml_node *rule)
 {
     const struct as_yaml_node *name = as_yaml_find(rule, "alert");
     const struct as_yaml_node *shared = as_yaml_find(group, "labels");
     const struct as_yaml_node *labels = as_yaml_find(rule, "labels");
     const struct as_yaml_node *annotations = as_yaml_find(rule, "annotations");
-    const char *expression = get_text(as_yaml_find(rule, "expr"));
-    if (!get_text(name))
+    const char *expression = lint_get_text(as_yaml_find(rule, "expr"));
+    if (!lint_get_text(name))
         return; /* a recording rule */
     out->alerts =
         as_xgrow(out->alerts, out->alert_count, &out->alert_capacity, sizeof(*out->alerts));
@@ -125,8 +277,8 @@ static void read_alert(struct lint_prometheus *out, const struct as_yaml_tree *t
     *alert = (struct lint_alert){.name = name->text, .tree = tree, .node = name};
     alert->labels = as_arena_alloc(&out->arena, 1 + count_pairs(shared) + count_pairs(labels),
                                    sizeof(*alert->labels));
-    read_labels(alert, shared);
-    read_labels(alert, labels);
+    lint_read_labels(alert, shared);
+    lint_read_labels(alert, labels);
     set_label(alert, "alertname", name->text);
     if (annotations && annotations->kind == AS_YAML_MAP)
         alert->annotations = annotations;
@@ -135,26 +287,26 @@ static void read_alert(struct lint_prometheus *out, const struct as_yaml_tree *t
         alert->threshold = threshold_parse(&out->arena, expression);
 }
 
-static void read_groups(struct lint_prometheus *out, const struct as_yaml_tree *tree,
-                        const struct as_yaml_node *groups)
+static void lint_read_groups(struct lint_prometheus *out, const struct as_yaml_tree *tree,
+                             const struct as_yaml_node *groups)
 {
     for (uint32_t i = 0; groups->kind == AS_YAML_LIST && i < groups->count; i++) {
         const struct as_yaml_node *rules = as_yaml_find(groups->items[i], "rules");
         for (uint32_t k = 0; rules && rules->kind == AS_YAML_LIST && k < rules->count; k++)
-            read_alert(out, tree, groups->items[i], rules->items[k]);
+            lint_read_alert(out, tree, groups->items[i], rules->items[k]);
     }
 }
 
 /* `is_found`: by a glob, which may also match other files. */
-static int read_file(const char *path, bool is_found, struct as_diagnostics *diagnostics,
-                     struct lint_prometheus *out)
+static int lint_read_file(const char *path, bool is_found, struct as_diagnostics *diagnostics,
+                          struct lint_prometheus *out)
 {
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
     int status = as_yaml_input_load_foreign(path, diagnostics, &tree);
     if (status != AS_YAML_OK)
         return status < 0 ? status : -EINVAL;
     const struct as_yaml_node *root = as_yaml_get_root(tree);
-    const char *kind = get_text(as_yaml_find(root, "kind"));
+    const char *kind = lint_get_text(as_yaml_find(root, "kind"));
     const struct as_yaml_node *groups = as_yaml_find(root, "groups");
     if (as_str_equal(kind, "PrometheusRule"))
         groups = as_yaml_find(as_yaml_find(root, "spec"), "groups");
@@ -169,7 +321,7 @@ static int read_file(const char *path, bool is_found, struct as_diagnostics *dia
     out->trees = as_xgrow(out->trees, out->tree_count, &out->tree_capacity, sizeof(tree));
     out->trees[out->tree_count++] = tree;
     if (groups)
-        read_groups(out, tree, groups);
+        lint_read_groups(out, tree, groups);
     tree = NULL;
     return 0;
 }
@@ -190,18 +342,18 @@ int lint_prometheus_load(const char *const *patterns, size_t count,
     *out = (struct lint_prometheus){.trees = NULL};
     for (size_t i = 0; i < count; i++) {
         if (is_pattern(patterns[i]))
-            keep_worst(expand(patterns[i], diagnostics, &found), &worst);
+            keep_worst(lint_expand(patterns[i], diagnostics, &found), &worst);
         else
-            add_file(&named, patterns[i]);
+            lint_add_file(&named, patterns[i]);
     }
     for (size_t i = 0; i < named.count; i++)
-        keep_worst(read_file(named.items[i], false, diagnostics, out), &worst);
+        keep_worst(lint_read_file(named.items[i], false, diagnostics, out), &worst);
     for (size_t i = 0; i < found.count; i++) {
         bool is_read = false;
         for (size_t k = 0; k < named.count && !is_read; k++)
             is_read = strcmp(named.items[k], found.items[i]) == 0;
         if (!is_read)
-            keep_worst(read_file(found.items[i], true, diagnostics, out), &worst);
+            keep_worst(lint_read_file(found.items[i], true, diagnostics, out), &worst);
     }
     if (worst == 0 && out->tree_count > 0 && out->alert_count == 0)
         report_file(diagnostics, AS_SEVERITY_WARNING, as_yaml_get_file(out->trees[0]),
@@ -233,7 +385,7 @@ static bool is_word_character(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static bool has_word(const char *text, const char *word)
+static bool lint_has_word(const char *text, const char *word)
 {
     const size_t size = strlen(word);
     for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) {
@@ -249,7 +401,7 @@ bool lint_alert_mentions(const struct lint_alert *alert, const char *label)
         if (strcmp(alert->labels[i].name, label) == 0)
             return true;
     }
-    return !alert->expression || has_word(alert->expression, label);
+    return !alert->expression || lint_has_word(alert->expression, label);
 }
 
 bool lint_alert_refuses(const struct lint_alert *alert, const struct as_matcher *matcher)

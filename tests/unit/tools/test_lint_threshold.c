@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "tools/lint_threshold.h"
+#include "tools/lint_prometheus.h"
 
 static struct as_arena arena;
 
