@@ -1,10 +1,12 @@
 /*
- * Reads alertmanager.yml. Ignores silently what it does not understand: amtool checks whether the
- * file is correct. A matcher that is not understood makes its route unclear; then nothing is
+ * Alertmanager's configuration: receivers, and the tree of routes with inherited settings; and the
+ * way of an alert through it. Ignores silently what it does not understand: amtool checks whether
+ * the file is correct. A matcher that is not understood makes its route unclear; then nothing is
  * concluded from what it would refuse.
  */
 #include "lint_alertmanager.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +14,217 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/doc/schema.h>
 #include <alertscaler/doc/yaml_input.h>
 
-#include <alertscaler/doc/schema.h>
+/* --- AlertmanagerConfig, the object of Prometheus' operator --- */
+
+/*
+ * It is read as what the operator makes of it: receivers are called NAMESPACE/OBJECT/RECEIVER, and
+ * its route stands below a root route that is not in the object, with `continue: true` and the
+ * matcher namespace="NAMESPACE" (alertmanagerConfigMatcherStrategy: OnNamespace, the operator's
+ * default).
+ */
+
+#define KEY_MAX 40 /* bytes of our own keys */
+
+/* "group_by": "groupBy" */
+static void make_camel(const char *key, char out[KEY_MAX])
+{
+    size_t size = 0;
+    for (; *key && size < KEY_MAX - 1; key++) {
+        const bool is_mark = *key == '_' && key[1];
+        key += is_mark;
+        out[size++] = is_mark ? (char)toupper((unsigned char)*key) : *key;
+    }
+    out[size] = '\0';
+}
+
+const struct as_yaml_node *lint_find(const struct lint_alertmanager *alertmanager,
+                                     const struct as_yaml_node *map, const char *key)
+{
+    char camel[KEY_MAX];
+    if (!alertmanager->object_name)
+        return as_yaml_find(map, key);
+    make_camel(key, camel);
+    return as_yaml_find(map, camel);
+}
+
+/* The name that Alertmanager knows a receiver by, in the arena. */
+static const char *lint_name_receiver(struct lint_alertmanager *alertmanager, const char *name)
+{
+    if (!alertmanager->object_name)
+        return name;
+    AS_CLEANUP(as_free_p)
+    char *whole =
+        as_xasprintf("%s/%s/%s", alertmanager->object_namespace, alertmanager->object_name, name);
+    return as_arena_strdup(&alertmanager->arena, whole);
+}
+
+static const char *lint_find_name(const struct as_yaml_node *metadata, const char *key)
+{
+    const struct as_yaml_node *node = as_yaml_find(metadata, key);
+    return node && node->kind == AS_YAML_SCALAR && !as_yaml_is_null(node) ? node->text : NULL;
+}
+
+/* The map with `route` and `receivers`; NULL: an error was reported. Notes the object. */
+static const struct as_yaml_node *lint_find_spec(struct lint_alertmanager *alertmanager,
+                                                 struct as_diagnostics *diagnostics)
+{
+    const struct as_yaml_node *root = as_yaml_get_root(alertmanager->tree);
+    const struct as_yaml_node *metadata = as_yaml_find(root, "metadata");
+    if (!as_str_equal(lint_find_name(root, "kind"), "AlertmanagerConfig"))
+        return root;
+    alertmanager->object_namespace = lint_find_name(metadata, "namespace");
+    alertmanager->object_name = lint_find_name(metadata, "name");
+    if (!alertmanager->object_namespace || !alertmanager->object_name) {
+        as_yaml_report(alertmanager->tree, metadata ? metadata : root, AS_YAML_HIDE, diagnostics,
+                       "`metadata` needs `namespace` and `name` here: the operator calls receivers "
+                       "NAMESPACE/NAME/RECEIVER, and routes only alerts of this namespace");
+        return NULL;
+    }
+    const struct as_yaml_node *spec = as_yaml_find(root, "spec");
+    return spec ? spec : root;
+}
+
+/* --- Alertmanager's routing --- */
+
+/*
+ * An alert goes down the tree. It goes to every child that matches, but not to those after a
+ * matching child without `continue`. It stays at a route only if no child matches.
+ */
+
+/* Whether every alert that satisfies the list enters `route`. */
+static bool takes_all(const struct lint_route *route, const struct matcher_list *list)
+{
+    for (size_t i = 0; i < route->matcher_count; i++) {
+        if (!matcher_list_implies(list, &route->matchers[i]))
+            return false;
+    }
+    return !route->is_unclear;
+}
+
+static const struct lint_route *find_taker(const struct lint_route *route,
+                                           const struct matcher_list *list)
+{
+    for (const struct lint_route *child = route->youngest; child; child = child->elder) {
+        if (takes_all(child, list))
+            return child;
+    }
+    for (const struct lint_route *at = route; at; at = at->parent) {
+        for (const struct lint_route *elder = at->elder; elder; elder = elder->elder) {
+            if (!elder->continues && takes_all(elder, list))
+                return elder;
+        }
+    }
+    return NULL;
+}
+
+enum lint_reach lint_find_way(const struct lint_route *route, const struct as_matcher *matchers,
+                              size_t count, struct lint_way *way_out)
+{
+    AS_CLEANUP(matcher_list_deinit) struct matcher_list list = {.items = NULL};
+    size_t pair[2];
+    *way_out = (struct lint_way){.taker = NULL};
+    matcher_list_add(&list, matchers, count);
+    const struct lint_route *at = route;
+    do
+        matcher_list_add(&list, at->matchers, at->matcher_count);
+    while ((at = at->parent));
+    if (matcher_list_find_conflict(&list, pair)) {
+        way_out->refuser = pair[0] < count ? list.items[pair[1]] : NULL;
+        return LINT_REFUSED;
+    }
+    way_out->taker = find_taker(route, &list);
+    return way_out->taker ? LINT_TAKEN : LINT_REACHED;
+}
+
+bool lint_takes_all(const struct lint_route *route, const struct as_matcher *matchers, size_t count)
+{
+    AS_CLEANUP(matcher_list_deinit) struct matcher_list list = {.items = NULL};
+    matcher_list_add(&list, matchers, count);
+    for (const struct lint_route *at = route; at; at = at->parent) {
+        if (!takes_all(at, &list))
+            return false;
+    }
+    return true;
+}
+
+bool lint_groups_by(const struct lint_route *route, const char *label)
+{
+    const struct as_yaml_node *list = route->group_list;
+    for (uint32_t i = 0; list && i < list->count; i++) {
+        if (list->items[i]->kind == AS_YAML_SCALAR && strcmp(list->items[i]->text, label) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool lint_groups_all(const struct lint_route *route)
+{
+    return lint_groups_by(route, "...");
+}
+
+int64_t lint_get_repeat(const struct lint_route *route)
+{
+    int64_t group = route->group_interval.us, repeat = route->repeat_interval.us;
+    if (group <= 0 || repeat % group == 0)
+        return repeat;
+    return repeat + (group - repeat % group);
+}
+
+/* The end of a matcher in a list: a comma outside quotes, or the text's end. */
+static const char *lint_find_end(const char *at, const char *end)
+{
+    bool is_quoted = false;
+    for (; at < end && (is_quoted || *at != ','); at++) {
+        if (*at == '"')
+            is_quoted = !is_quoted;
+        else if (*at == '\\' && is_quoted && at + 1 < end)
+            at++;
+    }
+    return at;
+}
+
+static bool lint_is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+bool lint_parse_matchers(const char *text, struct as_matcher **matchers_io, size_t *count_io,
+                         size_t *capacity_io)
+{
+    const char *end = text + strlen(text);
+    while (lint_is_space(*text))
+        text++;
+    while (end > text && lint_is_space(end[-1]))
+        end--;
+    if (end - text >= 2 && *text == '{' && end[-1] == '}') {
+        text++;
+        end--;
+    }
+    while (text < end) {
+        const char *stop = lint_find_end(text, end);
+        struct as_matcher matcher;
+        AS_CLEANUP(as_free_p) char *one = as_xstrndup(text, (size_t)(stop - text));
+        bool is_last_comma = stop == end && one[strspn(one, " \t\r\n")] == '\0';
+        if (is_last_comma)
+            return true;
+        if (as_matcher_init(&matcher, one, NULL) < 0)
+            return false;
+        *matchers_io = as_xgrow(*matchers_io, *count_io, capacity_io, sizeof(matcher));
+        (*matchers_io)[(*count_io)++] = matcher;
+        text = stop < end ? stop + 1 : end;
+    }
+    return true;
+}
+
+/* --- the configuration --- */
 
 #define GROUP_INTERVAL_DEFAULT  (5 * AS_US_PER_MIN)
 #define REPEAT_INTERVAL_DEFAULT (4 * AS_US_PER_H)
 
-static const char *get_text(const struct as_yaml_node *node)
+static const char *lint_get_text(const struct as_yaml_node *node)
 {
     return node && node->kind == AS_YAML_SCALAR && !as_yaml_is_null(node) ? node->text : NULL;
 }
@@ -37,7 +242,7 @@ static bool is_true(const struct as_yaml_node *node)
 
 /* Lines that may hold a secret: credentials that a client sends, and addresses that are secrets. */
 
-static bool is_secret_key(const char *key, const char *value)
+static bool lint_is_secret_key(const char *key, const char *value)
 {
     static const char *const parts[] = {"password", "secret", "token", "key", "api_url"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(parts); i++) {
@@ -59,7 +264,7 @@ static void find_secrets(struct lint_alertmanager *out, const struct as_yaml_nod
 {
     is_in_secret =
         is_in_secret || strcmp(key, "http_config") == 0 || strcmp(key, "httpConfig") == 0;
-    if (node->kind == AS_YAML_SCALAR && (is_in_secret || is_secret_key(key, node->text)))
+    if (node->kind == AS_YAML_SCALAR && (is_in_secret || lint_is_secret_key(key, node->text)))
         add_secret(out, node);
     for (uint32_t i = 0; node->kind == AS_YAML_LIST && i < node->count; i++)
         find_secrets(out, node->items[i], key, is_in_secret);
@@ -67,7 +272,7 @@ static void find_secrets(struct lint_alertmanager *out, const struct as_yaml_nod
         find_secrets(out, node->pairs[i].value, node->pairs[i].key->text, is_in_secret);
 }
 
-static int compare_lines(const void *left, const void *right)
+static int lint_compare_lines(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
     return (a > b) - (a < b);
@@ -97,12 +302,13 @@ static void read_webhooks(struct lint_alertmanager *out, struct lint_receiver *r
         const struct as_yaml_node *url = as_yaml_find(list->items[i], "url");
         const struct as_yaml_node *file =
             as_yaml_find(list->items[i], out->object_name ? "urlSecret" : "url_file");
-        enum lint_url kind = get_text(url) ? classify_url(url->text, out->webhook) : LINT_URL_OTHER;
+        enum lint_url kind =
+            lint_get_text(url) ? classify_url(url->text, out->webhook) : LINT_URL_OTHER;
         if (kind == LINT_URL_OURS)
             receiver->webhooks[receiver->webhook_count++] = list->items[i];
         else if (kind == LINT_URL_UNKNOWN)
             receiver->unknown = url;
-        else if (!get_text(url) && (get_text(file) || (file && out->object_name)))
+        else if (!lint_get_text(url) && (lint_get_text(file) || (file && out->object_name)))
             receiver->unknown = file;
     }
 }
@@ -124,7 +330,7 @@ static void read_receivers(struct lint_alertmanager *out, const struct as_yaml_n
 {
     for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
         const struct as_yaml_node *name = as_yaml_find(list->items[i], "name");
-        const char *whole = get_text(name) ? lint_name_receiver(out, name->text) : NULL;
+        const char *whole = lint_get_text(name) ? lint_name_receiver(out, name->text) : NULL;
         if (!whole || lint_find_receiver(out, whole))
             continue;
         struct lint_receiver *receiver = as_arena_alloc(&out->arena, 1, sizeof(*receiver));
@@ -197,14 +403,15 @@ static void read_object_matcher(struct lint_route *route, size_t *capacity_io,
                 {"!=", AS_MATCHER_NOT_EQUAL},
                 {"=~", AS_MATCHER_REGEX},
                 {"!~", AS_MATCHER_NOT_REGEX}};
-    const char *name = get_text(as_yaml_find(item, "name"));
+    const char *name = lint_get_text(as_yaml_find(item, "name"));
     const struct as_yaml_node *value = as_yaml_find(item, "value");
-    const char *type = get_text(as_yaml_find(item, "matchType"));
+    const char *type = lint_get_text(as_yaml_find(item, "matchType"));
     if (!type)
         type = is_true(as_yaml_find(item, "regex")) ? "=~" : "=";
     for (size_t i = 0; name && i < AS_ARRAY_SIZE(rows); i++) {
         if (strcmp(rows[i].word, type) == 0) {
-            add_matcher(route, capacity_io, name, get_text(value) ? value->text : "", rows[i].op);
+            add_matcher(route, capacity_io, name, lint_get_text(value) ? value->text : "",
+                        rows[i].op);
             return;
         }
     }
@@ -235,7 +442,7 @@ static void read_interval(const struct lint_alertmanager *out, const struct lint
 {
     const struct as_yaml_node *node = lint_find(out, route->node, key);
     int64_t us = 0;
-    if (get_text(node) && as_duration_parse(node->text, &us, NULL) == 0)
+    if (lint_get_text(node) && as_duration_parse(node->text, &us, NULL) == 0)
         *interval = (struct lint_interval){us, node};
 }
 
@@ -250,8 +457,9 @@ static void read_group_by(const struct lint_alertmanager *out, struct lint_route
     route->group_key = schema_find_key(route->node, key);
 }
 
-static struct lint_route *add_route(struct lint_alertmanager *out, const struct as_yaml_node *node,
-                                    const struct lint_route *parent)
+static struct lint_route *lint_add_route(struct lint_alertmanager *out,
+                                         const struct as_yaml_node *node,
+                                         const struct lint_route *parent)
 {
     struct lint_route *route = as_arena_alloc(&out->arena, 1, sizeof(*route));
     const struct as_yaml_node *receiver = as_yaml_find(node, "receiver");
@@ -270,8 +478,8 @@ static struct lint_route *add_route(struct lint_alertmanager *out, const struct 
         };
     route->parent = parent;
     route->node = node;
-    route->place = get_text(receiver) ? receiver : node;
-    if (get_text(receiver))
+    route->place = lint_get_text(receiver) ? receiver : node;
+    if (lint_get_text(receiver))
         route->receiver = lint_find_receiver(out, lint_name_receiver(out, receiver->text));
     route->continues = is_true(as_yaml_find(node, "continue"));
     read_matchers(route);
@@ -288,7 +496,7 @@ static struct lint_route *read_routes(struct lint_alertmanager *out,
                                       const struct as_yaml_node *node,
                                       const struct lint_route *parent)
 {
-    struct lint_route *route = add_route(out, node, parent);
+    struct lint_route *route = lint_add_route(out, node, parent);
     const struct as_yaml_node *list = as_yaml_find(node, "routes");
     for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
         if (list->items[i]->kind != AS_YAML_MAP)
@@ -350,7 +558,7 @@ int lint_alertmanager_load(const char *path, const char *prefix, struct as_diagn
         read_routes(out, route, NULL);
     find_secrets(out, root, "", false);
     if (out->secret_count > 0)
-        qsort(out->secret_lines, out->secret_count, sizeof(*out->secret_lines), compare_lines);
+        qsort(out->secret_lines, out->secret_count, sizeof(*out->secret_lines), lint_compare_lines);
     return status == AS_YAML_OK ? 0 : -EINVAL;
 }
 

@@ -76,12 +76,7 @@ void lint_alertmanager_deinit(struct lint_alertmanager *alertmanager);
 const struct as_yaml_node *lint_find(const struct lint_alertmanager *alertmanager,
                                      const struct as_yaml_node *map, const char *key);
 
-/* The name that Alertmanager knows a receiver by, in the arena. */
-const char *lint_name_receiver(struct lint_alertmanager *alertmanager, const char *name);
 
-/* The map with `route` and `receivers`; NULL: an error was reported. Notes the object. */
-const struct as_yaml_node *lint_find_spec(struct lint_alertmanager *alertmanager,
-                                          struct as_diagnostics *diagnostics);
 
 struct lint_receiver *lint_find_receiver(const struct lint_alertmanager *alertmanager,
                                          const char *name);
