@@ -85,7 +85,6 @@ void lint_check_own_alerts(struct lint_run *run, const struct lint_route *route)
  * (lint_routes.c, lint_webhooks.c). */
 void lint_check_credentials(struct lint_run *run);
 void lint_check_rules(struct lint_run *run);
-void lint_check_bounds(struct lint_run *run, const struct lint_rule *rule);
 void lint_check_fields(struct lint_run *run);    /* lint_fields.c */
 void lint_check_approvals(struct lint_run *run); /* lint_approvals.c */
 void lint_check_alerts(struct lint_run *run);
