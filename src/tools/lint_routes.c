@@ -1,14 +1,424 @@
 /*
- * Rules against Alertmanager's configuration: whether notifications reach us, complete and in time.
+ * Checks of the way of notifications to alertscaler: the receiver's credentials, and Alertmanager's
+ * configuration: whether notifications reach the receiver, complete and in time, and whether alerts
+ * still reach people.
  */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/decide/notice.h>
+#include <alertscaler/doc/schema.h>
+#include <alertscaler/model/labels.h>
 #include <alertscaler/model/template.h>
 #include <alertscaler/rules/alertmanager_routes.h>
+#include <alertscaler/rules/web_config.h>
 
 #include "lint_run.h"
-#include <alertscaler/doc/schema.h>
+
+/* --- the receiver's credentials, with the web configuration if given --- */
+
+static bool has_user(const struct as_web_settings *web, const char *name)
+{
+    for (size_t i = 0; i < web->user_count; i++) {
+        if (strcmp(web->users[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_users(struct lint_run *run, const struct as_yaml_node *receiver)
+{
+    const struct as_lint_sources *sources = &run->lint->sources;
+    const struct as_receiver_settings *settings = &run->config->settings.receiver;
+    const struct as_yaml_node *users = as_yaml_find(receiver, "users");
+    for (size_t i = 0; i < settings->user_count && users && i < users->count; i++) {
+        if (!has_user(sources->web, settings->users[i].name))
+            lint_warn(run, run->settings_tree, as_yaml_find(users->items[i], "name"),
+                      "%s has no user `%s` under basic_auth_users", sources->web_config_file,
+                      settings->users[i].name);
+    }
+}
+
+/* Without a web configuration, `users` implies that one exists and has users. */
+static bool lint_routes_is_open(const struct lint_run *run)
+{
+    static const struct as_web_settings none = {0};
+    const struct as_lint_sources *sources = &run->lint->sources;
+    const struct as_receiver_settings *settings = &run->config->settings.receiver;
+    if (!sources->web && (sources->web_config_file || settings->user_count > 0))
+        return false;
+    return as_web_is_open(sources->web ? sources->web : &none, settings);
+}
+
+/* Whether it is certain that alertscaler asks senders for a credential. */
+static bool lint_asks_for_credential(const struct lint_run *run)
+{
+    static const struct as_web_settings none = {0};
+    const struct as_web_settings *web = run->lint->sources.web;
+    return !as_web_is_open(web ? web : &none, &run->config->settings.receiver);
+}
+
+static void warn_open(struct lint_run *run, const struct as_yaml_node *root)
+{
+    const bool has_web = run->lint->sources.web;
+    const struct as_yaml_node *key = schema_find_key(root, "receiver");
+    char message[AS_ERROR_SIZE];
+    (void)snprintf(message, sizeof(message),
+                   "no credentials are configured%s: everyone who can connect may send alerts and "
+                   "read; give `receiver.tokens`%s",
+                   has_web ? ", nor users in the web configuration" : "",
+                   has_web
+                       ? ""
+                       : ", or name the web configuration that asks for users or certificates with "
+                         "--web.config.file");
+    if (key)
+        lint_warn(run, run->settings_tree, key, "%s", message);
+    else
+        as_diagnostics_add(run->diagnostics,
+                           &(struct as_diagnostic){.severity = AS_SEVERITY_WARNING,
+                                                   .file = run->config->path,
+                                                   .message = message});
+}
+
+void lint_check_credentials(struct lint_run *run)
+{
+    if (!run->settings_tree)
+        return;
+    const struct as_yaml_node *root = as_yaml_get_root(run->settings_tree);
+    if (run->lint->sources.web)
+        check_users(run, as_yaml_find(root, "receiver"));
+    if (lint_routes_is_open(run))
+        warn_open(run, root);
+}
+
+/* --- webhooks to us: whether their notifications arrive complete --- */
+
+static bool lint_routes_is_word(const struct as_yaml_node *node, const char *const *words)
+{
+    for (; node && node->kind == AS_YAML_SCALAR && *words; words++) {
+        if (strcmp(node->text, *words) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The first rule that acts when its alert is resolved; NULL: none. */
+static const struct lint_rule *find_ending(const struct lint_run *run, const char *receiver)
+{
+    for (size_t i = 0; i < run->rule_count; i++) {
+        const struct lint_rule *rule = &run->rules[i];
+        const struct as_yaml_node *ending = as_yaml_find(rule->node, "on_resolved");
+        if (ending && !lint_routes_is_word(ending, (const char *const[]){"nothing", NULL}) &&
+            lint_takes_receiver(rule, receiver))
+            return rule;
+    }
+    return NULL;
+}
+
+static void check_send_resolved(struct lint_run *run, const struct lint_receiver *receiver,
+                                const struct as_yaml_node *webhook)
+{
+    static const char *const no[] = {"false", "False", "FALSE", "no", "No", "NO",
+                                     "off",   "Off",   "OFF",   "n",  "N",  NULL};
+    const struct as_yaml_node *value = lint_find(run->lint->alertmanager, webhook, "send_resolved");
+    const struct lint_rule *rule = find_ending(run, receiver->name);
+    const char *resync = run->config->settings.alertmanager.url_count > 0
+                             ? ", and finds out only by `alertmanager.urls`"
+                             : "";
+    char place[LINT_PLACE_SIZE];
+    if (!lint_routes_is_word(value, no))
+        return;
+    if (rule)
+        lint_warn_alertmanager(run, value,
+                               "alertscaler is not told that an alert has ended%s: `on_resolved` "
+                               "of rule `%s` (%s) needs `send_resolved: true`",
+                               resync, rule->rule->name,
+                               lint_print_place(rule->tree, rule->node, place));
+    else
+        lint_warn_alertmanager(run, value,
+                               "alertscaler is not told that an alert has ended%s%s: remove this "
+                               "line",
+                               resync, *resync ? "" : ", and rules go on until incidents expire");
+}
+
+/* A number that is 0, which Alertmanager takes as absent; or an empty value. */
+static bool lint_is_zero(const struct as_yaml_node *node)
+{
+    int64_t number = 1;
+    return !node || node->kind != AS_YAML_SCALAR || as_yaml_is_null(node) ||
+           as_number_parse_i64(node->text, node->size, &number) < 0 || number == 0;
+}
+
+/* Compares the webhook's scheme with the web configuration's TLS. */
+static void check_scheme(struct lint_run *run, const struct as_yaml_node *webhook)
+{
+    const struct as_lint_sources *sources = &run->lint->sources;
+    const struct as_yaml_node *url = as_yaml_find(webhook, "url");
+    if (sources->web && sources->web->tls.is_set && as_str_starts_with(url->text, "http://"))
+        lint_warn_alertmanager(run, url,
+                               "alertscaler answers TLS only, as %s has `tls_server_config`: write "
+                               "https://",
+                               sources->web_config_file);
+}
+
+/* Whether an http_config sends a credential. */
+static bool has_credential(const struct lint_alertmanager *alertmanager,
+                           const struct as_yaml_node *http)
+{
+    static const char *const keys[] = {
+        "authorization", "basic_auth",        "bearer_token",       "oauth2",
+        "http_headers",  "bearer_token_file", "bearer_token_secret"};
+    const struct as_yaml_node *tls = lint_find(alertmanager, http, "tls_config");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
+        if (lint_find(alertmanager, http, keys[i]))
+            return true;
+    }
+    return as_yaml_find(tls, "cert_file") || as_yaml_find(tls, "cert");
+}
+
+static void check_authorization(struct lint_run *run, const struct as_yaml_node *webhook)
+{
+    const struct lint_alertmanager *alertmanager = run->lint->alertmanager;
+    const struct as_yaml_node *root = as_yaml_get_root(alertmanager->tree);
+    const struct as_yaml_node *http = lint_find(alertmanager, webhook, "http_config");
+    const struct as_yaml_node *url = as_yaml_find(webhook, "url");
+    if (!http)
+        http = as_yaml_find(as_yaml_find(root, "global"), "http_config");
+    if (lint_asks_for_credential(run) && !has_credential(alertmanager, http) &&
+        !strchr(url->text, '@'))
+        lint_warn_alertmanager(
+            run, url,
+            "this shows no credential, and alertscaler asks for one and answers "
+            "401: add `%s`",
+            alertmanager->object_name
+                ? "httpConfig: {authorization: {credentials: {name: ..., key: ...}}}"
+                : "http_config: {authorization: {credentials_file: ...}}");
+}
+
+static void check_webhook(struct lint_run *run, const struct lint_receiver *receiver,
+                          const struct as_yaml_node *webhook)
+{
+    const struct as_yaml_node *max_alerts =
+        lint_find(run->lint->alertmanager, webhook, "max_alerts");
+    const struct as_yaml_node *payload = as_yaml_find(webhook, "payload");
+    check_send_resolved(run, receiver, webhook);
+    check_scheme(run, webhook);
+    check_authorization(run, webhook);
+    if (!lint_is_zero(max_alerts))
+        lint_warn_alertmanager(run, max_alerts,
+                               "of a group of more than %s alerts alertscaler never sees the "
+                               "rest: remove `max_alerts`",
+                               max_alerts->text);
+    if (payload && !as_yaml_is_null(payload))
+        lint_warn_alertmanager(run, schema_find_key(webhook, "payload"),
+                               "alertscaler understands Alertmanager's own payload only and "
+                               "answers 400 to this: remove `payload`");
+}
+
+static void lint_check_webhooks(struct lint_run *run)
+{
+    const struct lint_receiver *receiver = run->lint->alertmanager->receivers;
+    for (; receiver; receiver = receiver->hh.next) {
+        for (size_t i = 0; i < receiver->webhook_count; i++)
+            check_webhook(run, receiver, receiver->webhooks[i]);
+    }
+}
+
+/* --- routes that keep alerts from people --- */
+
+/*
+ * An alert that enters a child route does not go to the receiver of the parent route; `continue:
+ * true` only lets it go to the routes that follow.
+ */
+
+/* It notifies alertscaler and nobody else. */
+static bool is_only_ours(const struct lint_receiver *receiver)
+{
+    return receiver && lint_is_ours(receiver) && !receiver->has_others;
+}
+
+/* Only the watchdog reaches this route; people need no notification of it. */
+static bool is_watchdog(const struct lint_run *run, const struct matcher_list *list)
+{
+    const struct as_rule *rule = run->watchdog.rule;
+    for (size_t i = 0; rule && i < rule->matcher_count; i++) {
+        if (!matcher_list_implies(list, &rule->matchers[i]))
+            return false;
+    }
+    return rule != NULL;
+}
+
+/* Whether an alert of our route may also reach another receiver. */
+static bool may_reach_others(struct lint_run *run, const struct matcher_list *list)
+{
+    const struct lint_alertmanager *alertmanager = run->lint->alertmanager;
+    struct as_matcher *flat = as_xcalloc(list->count + 1, sizeof(*flat));
+    bool is_reached = false;
+    for (size_t i = 0; i < list->count; i++)
+        flat[i] = *list->items[i];
+    for (size_t i = 0; i < alertmanager->route_count && !is_reached; i++) {
+        const struct lint_route *route = alertmanager->routes[i];
+        struct lint_way way;
+        if (is_only_ours(route->receiver))
+            continue;
+        is_reached = !lint_spend(run, LINT_DEAR) ||
+                     lint_find_way(route, flat, list->count, &way) == LINT_REACHED;
+    }
+    free(flat);
+    return is_reached;
+}
+
+/* The receiver that would get the alerts without our route; NULL: none. */
+static const struct lint_receiver *find_people(const struct lint_route *route)
+{
+    while (route && is_only_ours(route->receiver))
+        route = route->parent;
+    return route ? route->receiver : NULL;
+}
+
+/* An Alertmanager that notifies nobody else. */
+static bool is_dedicated(const struct lint_alertmanager *alertmanager)
+{
+    const struct lint_receiver *receiver = alertmanager->receivers;
+    while (receiver && is_only_ours(receiver))
+        receiver = receiver->hh.next;
+    return !receiver && is_only_ours(alertmanager->routes[0]->receiver);
+}
+
+/* A route that brings alerts to us and to nobody else (lint_people.c). */
+static void lint_check_people(struct lint_run *run, const struct lint_route *route)
+{
+    AS_CLEANUP(matcher_list_deinit) struct matcher_list list = {.items = NULL};
+    const struct lint_receiver *people = find_people(route);
+    const char *name = people ? people->name : "people";
+    /* Around an AlertmanagerConfig there are routes that are not known. */
+    if (!is_only_ours(route->receiver) || is_dedicated(run->lint->alertmanager) ||
+        run->lint->alertmanager->object_name)
+        return;
+    for (const struct lint_route *at = route; at; at = at->parent)
+        matcher_list_add(&list, at->matchers, at->matcher_count);
+    if (is_watchdog(run, &list) || may_reach_others(run, &list))
+        return;
+    if (route->continues)
+        lint_warn_alertmanager(run, route->place,
+                               "nobody but alertscaler gets the alerts that come here: `continue: "
+                               "true` leads to the routes behind this one, never to the receiver "
+                               "of the one above; add a route behind it with `receiver: %s`",
+                               name);
+    else
+        lint_warn_alertmanager(run, route->place,
+                               "nobody but alertscaler gets the alerts that come here: add %sa "
+                               "route %s with `receiver: %s`",
+                               route->parent ? "`continue: true` and " : "",
+                               route->parent ? "behind this one" : "below this one", name);
+}
+
+/* --- routes that bring alertscaler's own alerts back to it --- */
+
+/* It answers them `own_alert`, so there is no loop; but each is a notification for nothing. */
+
+struct own_alert { /* what is known of its labels */
+    struct as_matcher *matchers;
+    size_t count, capacity;
+};
+
+/* Borrows both texts, which are never changed. */
+static void lint_routes_add(struct own_alert *alert, const char *name, enum as_matcher_op op,
+                            const char *value)
+{
+    alert->matchers =
+        as_xgrow(alert->matchers, alert->count, &alert->capacity, sizeof(*alert->matchers));
+    alert->matchers[alert->count++] = (struct as_matcher){
+        .name = (char *)(uintptr_t)name, .value = (char *)(uintptr_t)value, .op = op};
+}
+
+static bool may_have(const struct own_alert *alert, const char *name)
+{
+    static const char *const others[] = {"alertname", "reason", "rule", "target"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(others); i++) {
+        if (strcmp(others[i], name) == 0)
+            return true;
+    }
+    for (size_t i = 0; i < alert->count; i++) {
+        if (strcmp(alert->matchers[i].name, name) == 0)
+            return true; /* it is known */
+    }
+    return false;
+}
+
+/* It has no label but its own ones. */
+static void add_absent(struct own_alert *alert, const struct lint_route *route)
+{
+    for (size_t i = 0; i < route->matcher_count; i++) {
+        if (!may_have(alert, route->matchers[i].name))
+            lint_routes_add(alert, route->matchers[i].name, AS_MATCHER_EQUAL, "");
+    }
+}
+
+/* The default is the host's name, which this machine need not have. */
+static const char *lint_routes_find_instance(const struct as_settings *settings)
+{
+    if (settings->instance)
+        return settings->instance;
+    return settings->state.store == AS_STORE_KUBERNETES ? settings->state.lease.name : NULL;
+}
+
+static void lint_routes_add_instance(const struct lint_run *run, struct own_alert *alert)
+{
+    const char *instance = lint_routes_find_instance(&run->config->settings);
+    if (instance)
+        lint_routes_add(alert, AS_OWN_ALERT_LABEL, AS_MATCHER_EQUAL, instance);
+    else
+        lint_routes_add(alert, AS_OWN_ALERT_LABEL, AS_MATCHER_NOT_EQUAL, "");
+}
+
+/* Of the alerts that one of our receivers asks for, one that comes here; NULL: none does. */
+static const char *find_own_alert(struct lint_run *run, const struct lint_route *route,
+                                  unsigned kinds)
+{
+    const struct lint_alertmanager *alertmanager = run->lint->alertmanager;
+    const char *found = NULL;
+    for (int kind = 0; kind < AS_NOTICE_TEST && !found; kind++) {
+        struct own_alert alert = {.matchers = NULL};
+        struct lint_way way;
+        if (!(kinds & 1U << kind))
+            continue;
+        const char *name = as_notice_kind_get_row((enum as_notice_kind)kind)->alertname;
+        lint_routes_add(&alert, "alertname", AS_MATCHER_EQUAL, name);
+        lint_routes_add_instance(run, &alert);
+        for (size_t i = 0; i < alertmanager->route_count; i++)
+            add_absent(&alert, alertmanager->routes[i]);
+        if (lint_spend(run, LINT_DEAR) &&
+            lint_find_way(route, alert.matchers, alert.count, &way) == LINT_REACHED)
+            found = name;
+        free(alert.matchers);
+    }
+    return found;
+}
+
+/* A route that brings us what we have sent ourselves (lint_own.c). */
+static void lint_check_own_alerts(struct lint_run *run, const struct lint_route *route)
+{
+    const struct as_settings *settings = &run->config->settings;
+    unsigned kinds = 0;
+    for (size_t i = 0; i < settings->notify_count; i++)
+        kinds |= settings->notify[i].is_webhook ? 0 : settings->notify[i].on;
+    const char *name = kinds ? find_own_alert(run, route, kinds) : NULL;
+    if (name)
+        lint_warn_alertmanager(run, route->place,
+                               "alertscaler's own alerts, like %s, come back to it here, and are "
+                               "answered `own_alert`: add the matcher " AS_OWN_ALERT_LABEL
+                               "=\"\" to this route",
+                               name);
+}
+
+/* --- rules against Alertmanager's configuration --- */
 
 /* The receivers that a rule names */
 
@@ -274,10 +684,11 @@ static bool is_reached(struct lint_run *run, const struct ways *ways, const stru
             continue;
         if (!lint_spend(run, LINT_DEAR))
             return true;
-        const bool is_open =
+        const bool lint_routes_is_open =
             lint_find_way(route, known->matchers, known->count, &way) == LINT_REACHED;
-        const struct as_matcher *unset = is_open && alert ? find_unset(route, rule, alert) : NULL;
-        if (is_open && !unset)
+        const struct as_matcher *unset =
+            lint_routes_is_open && alert ? find_unset(route, rule, alert) : NULL;
+        if (lint_routes_is_open && !unset)
             return true;
         if (unset || !obstacle_out->unset)
             *obstacle_out = (struct obstacle){route, way, unset};
@@ -480,7 +891,7 @@ static void check_group_label(struct grouping *grouping, const struct lint_rule 
     grouping->rule = rule;
 }
 
-static void find_missing(struct grouping *grouping, const struct lint_rule *rule)
+static void lint_routes_find_missing(struct grouping *grouping, const struct lint_rule *rule)
 {
     const struct as_target_config *target = rule->target;
     for (size_t i = 0; i < target->address_count; i++) {
@@ -527,7 +938,7 @@ static void check_grouping(struct lint_run *run, const struct lint_route *route)
             lint_takes_receiver(rule, route->receiver->name) && lint_spend(run, LINT_DEAR) &&
             lint_find_way(route, rule->rule->matchers, rule->rule->matcher_count, &way) ==
                 LINT_REACHED)
-            find_missing(&grouping, rule);
+            lint_routes_find_missing(&grouping, rule);
     }
     if (grouping.missing)
         report_grouping(&grouping);

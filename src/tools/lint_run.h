@@ -68,17 +68,9 @@ const char *lint_print_place(const struct as_yaml_tree *tree, const struct as_ya
 /* Whether the rule takes alerts of this receiver. */
 bool lint_takes_receiver(const struct lint_rule *rule, const char *receiver);
 
-/* A number that is 0, which Alertmanager takes as absent; or an empty value. */
-bool lint_is_zero(const struct as_yaml_node *node);
 
-/* Whether it is certain that alertscaler asks senders for a credential. */
-bool lint_asks_for_credential(const struct lint_run *run);
 
-/* A route that brings alerts to us and to nobody else (lint_people.c). */
-void lint_check_people(struct lint_run *run, const struct lint_route *route);
 
-/* A route that brings us what we have sent ourselves (lint_own.c). */
-void lint_check_own_alerts(struct lint_run *run, const struct lint_route *route);
 
 /* Credentials (lint_credentials.c); rules by themselves and against each other (lint_rules.c),
  * against Prometheus' alerting rules (lint_alerts.c), against Alertmanager's configuration
@@ -88,7 +80,6 @@ void lint_check_rules(struct lint_run *run);
 void lint_check_fields(struct lint_run *run);    /* lint_fields.c */
 void lint_check_approvals(struct lint_run *run); /* lint_approvals.c */
 void lint_check_alerts(struct lint_run *run);
-void lint_check_webhooks(struct lint_run *run);
 void lint_check_routes(struct lint_run *run);
 
 #endif
