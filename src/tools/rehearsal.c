@@ -7,13 +7,666 @@
  */
 #include <alertscaler/tools/rehearsal.h>
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/cluster/cluster_facts.h>
+#include <alertscaler/cluster/node_pack.h>
+#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/decide/choose.h>
+#include <alertscaler/decide/decide.h>
+#include <alertscaler/decide/observation.h>
+#include <alertscaler/decide/ruleset.h>
+#include <alertscaler/decide/target.h>
+#include <alertscaler/model/query.h>
+#include <alertscaler/rules/rule_tests.h>
 
-#include "rehearsal_pool.h"
-#include "rehearsal_world.h"
+struct world_target {
+    UT_hash_handle by_key, by_name;
+    char *id, *key;                    /* key: decide/target.h */
+    const char *name;                  /* from the rule set; else the last part of the id */
+    int32_t size;                      /* -1: not found */
+    const struct as_pool_config *pool; /* its size is that of its groups; NULL: no pool */
+    bool is_told;                      /* its pods were set; else `size` default pods */
+    struct as_pod_seen *pods;
+    size_t pod_count;
+    struct as_nodes_seen nodes; /* its error is owned */
+};
+
+struct world_query {
+    UT_hash_handle by_text;
+    char *text; /* packed */
+    struct as_query_result result;
+};
+
+struct world {
+    const struct as_ruleset *ruleset;
+    struct world_target *targets, *named;
+    struct world_query *queries;
+    char *packed; /* the last text looked up */
+    size_t packed_capacity;
+    as_wall_time old;                           /* start time of default pods and nodes */
+    const struct as_rule_test_cluster *cluster; /* NULL: nothing is said of it */
+};
+
+void world_init(struct world *world, const struct as_ruleset *ruleset,
+                as_wall_time rehearsal_start);
+void world_deinit(struct world *world);
+
+struct as_query_result world_answer(const struct world_query *query, enum as_query_form form);
+
+struct world_pool; /* one look at a pool */
+
+/* --- the world --- */
+
+/*
+ * Default pods are created when the engine asks for them, and kept until the size changes. An
+ * answer whose form does not fit the query is an error, as with Prometheus.
+ */
+
+/* Removes white space outside of quotes: a query's layout does not matter. Returns the size of
+ * world->packed, which holds the result. */
+static size_t pack(struct world *world, const char *text)
+{
+    const size_t most = strlen(text) + 1;
+    size_t size = 0;
+    char quote = '\0';
+    if (world->packed_capacity < most) {
+        world->packed = as_xrealloc_array(world->packed, most, 1);
+        world->packed_capacity = most;
+    }
+    for (; *text; text++) {
+        if (!quote && strchr(" \t\r\n", *text))
+            continue;
+        const bool is_escape = quote && quote != '`' && *text == '\\' && text[1];
+        if (is_escape)
+            world->packed[size++] = *text++;
+        else if (*text == quote)
+            quote = '\0';
+        else if (!quote && strchr("\"'`", *text))
+            quote = *text;
+        world->packed[size++] = *text;
+    }
+    world->packed[size] = '\0';
+    return size;
+}
+
+static struct world_target *add_target(struct world *world, const char *id)
+{
+    struct world_target *target = as_xcalloc(1, sizeof(*target));
+    target->id = as_xstrdup(id);
+    target->key = as_target_key_make(id);
+    target->name = as_target_id_get_end(target->id);
+    target->size = -1;
+    target->nodes.error = as_xstrdup("nothing is said of its nodes");
+    HASH_ADD_KEYPTR(by_key, world->targets, target->key, strlen(target->key), target);
+    return target;
+}
+
+void world_init(struct world *world, const struct as_ruleset *ruleset, as_wall_time rehearsal_start)
+{
+    *world = (struct world){.ruleset = ruleset, .old = {rehearsal_start.us - AS_US_PER_DAY}};
+    for (size_t i = 0; i < ruleset->target_count; i++) {
+        const struct as_target_config *config = &ruleset->targets[i];
+        AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
+        if (config->is_templated || as_target_ref_new(config, NULL, NULL, &ref, NULL) != 0)
+            continue;
+        struct world_target *target = add_target(world, ref->id);
+        target->name = config->name;
+        target->pool = config->pool;
+        HASH_ADD_KEYPTR(by_name, world->named, target->name, strlen(target->name), target);
+    }
+}
+
+static void free_pods(struct world_target *target)
+{
+    for (size_t i = 0; i < target->pod_count; i++)
+        free((char *)(uintptr_t)target->pods[i].name);
+    free(target->pods);
+    target->pods = NULL;
+    target->pod_count = 0;
+}
+
+static void free_samples(struct as_query_result *result)
+{
+    struct as_sample *samples = (struct as_sample *)(uintptr_t)result->samples;
+    for (size_t i = 0; i < result->sample_count; i++)
+        free((char *)(uintptr_t)samples[i].pod);
+    free(samples);
+    free((char *)(uintptr_t)result->error);
+    *result = (struct as_query_result){0};
+}
+
+static void rehearsal_free_nodes(struct as_nodes_seen *nodes)
+{
+    free((char *)(uintptr_t)nodes->error);
+    for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
+        free((char *)(uintptr_t)nodes->lacking[i]);
+}
+
+void world_deinit(struct world *world)
+{
+    struct world_target *target, *next_target;
+    HASH_CLEAR(by_name, world->named);
+    HASH_ITER (by_key, world->targets, target, next_target) {
+        HASH_DELETE(by_key, world->targets, target);
+        free_pods(target);
+        rehearsal_free_nodes(&target->nodes);
+        free(target->id);
+        free(target->key);
+        free(target);
+    }
+    struct world_query *query, *next_query;
+    HASH_ITER (by_text, world->queries, query, next_query) {
+        HASH_DELETE(by_text, world->queries, query);
+        free_samples(&query->result);
+        free(query->text);
+        free(query);
+    }
+    free(world->packed);
+}
+
+static struct world_target *world_find_target(const struct world *world, const char *name_or_id)
+{
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(name_or_id);
+    struct world_target *target;
+    HASH_FIND(by_key, world->targets, key, strlen(key), target);
+    if (!target)
+        HASH_FIND(by_name, world->named, name_or_id, strlen(name_or_id), target);
+    return target;
+}
+
+/* creates */
+static struct world_target *world_get_target(struct world *world, const char *name_or_id)
+{
+    struct world_target *target = world_find_target(world, name_or_id);
+    return target ? target : add_target(world, name_or_id);
+}
+
+/* Of a pool: of its groups that are found. -1: not found. */
+static int32_t world_get_size(const struct world *world, const char *name_or_id)
+{
+    const struct world_target *target = world_find_target(world, name_or_id);
+    const struct as_pool_config *pool = target ? target->pool : NULL;
+    int64_t size = -1;
+    if (!pool)
+        return target ? target->size : -1;
+    for (size_t i = 0; i < pool->group_count; i++) {
+        const char *group = world->ruleset->targets[pool->groups[i]].name;
+        const int32_t more = world_find_target(world, group)->size;
+        if (more >= 0)
+            size = (size < 0 ? 0 : size) + more;
+    }
+    return size < AS_SIZE_MAX ? (int32_t)size : AS_SIZE_MAX;
+}
+
+static int rehearsal_compare_pods(const void *a, const void *b)
+{
+    return strcmp(((const struct as_pod_seen *)a)->name, ((const struct as_pod_seen *)b)->name);
+}
+
+static void rehearsal_sort_pods(struct world_target *target)
+{
+    if (target->pod_count > 1)
+        qsort(target->pods, target->pod_count, sizeof(*target->pods), rehearsal_compare_pods);
+}
+
+static void world_set_pods(struct world_target *target, const struct as_pod_seen *pods,
+                           size_t count)
+{
+    free_pods(target);
+    target->is_told = true;
+    target->pods = as_xcalloc(count, sizeof(*target->pods));
+    target->pod_count = count;
+    for (size_t i = 0; i < count; i++) {
+        target->pods[i] = pods[i];
+        target->pods[i].name = as_xstrdup(pods[i].name);
+    }
+    rehearsal_sort_pods(target);
+}
+
+static char *copy_or_null(const char *text)
+{
+    return text ? as_xstrdup(text) : NULL;
+}
+
+static void world_set_nodes(struct world_target *target, const struct as_nodes_seen *nodes)
+{
+    rehearsal_free_nodes(&target->nodes);
+    target->nodes = *nodes;
+    target->nodes.error = copy_or_null(nodes->error);
+    for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
+        target->nodes.lacking[i] = copy_or_null(nodes->lacking[i]);
+}
+
+static void make_pods(const struct world *world, struct world_target *target)
+{
+    const size_t count = (size_t)target->size;
+    if (target->is_told || target->pod_count == count)
+        return;
+    free_pods(target);
+    target->pods = as_xcalloc(count, sizeof(*target->pods));
+    target->pod_count = count;
+    for (size_t i = 0; i < count; i++)
+        target->pods[i] = (struct as_pod_seen){
+            .name = as_xasprintf("%s-%zu", target->name, i + 1),
+            .phase = AS_POD_RUNNING,
+            .ready = AS_TRUE,
+            .start_time = {true, world->old},
+            .ready_since = {true, world->old},
+            .requests = {(double)NAN, (double)NAN},
+            .limits = {(double)NAN, (double)NAN},
+        };
+    rehearsal_sort_pods(target);
+}
+
+/* White space in `text` is ignored, except in quotes. */
+static struct world_query *world_find_query(struct world *world, const char *text)
+{
+    struct world_query *query;
+    const size_t size = pack(world, text);
+    HASH_FIND(by_text, world->queries, world->packed, size, query);
+    return query;
+}
+
+static int rehearsal_compare_samples(const void *a, const void *b)
+{
+    return strcmp(((const struct as_sample *)a)->pod, ((const struct as_sample *)b)->pod);
+}
+
+static void world_set_query(struct world *world, const char *text,
+                            const struct as_query_result *result)
+{
+    struct world_query *query = world_find_query(world, text);
+    if (!query) {
+        query = as_xcalloc(1, sizeof(*query));
+        query->text = as_xstrdup(world->packed); /* packed by the search */
+        HASH_ADD_KEYPTR(by_text, world->queries, query->text, strlen(query->text), query);
+    }
+    struct as_query_result copy = {.value = result->value, .sample_count = result->sample_count};
+    if (result->error)
+        copy.error = as_xstrdup(result->error);
+    struct as_sample *samples = as_xcalloc(result->sample_count, sizeof(*samples));
+    for (size_t i = 0; i < result->sample_count; i++) {
+        samples[i] = result->samples[i];
+        samples[i].pod = as_xstrdup(result->samples[i].pod);
+    }
+    if (result->sample_count > 1)
+        qsort(samples, result->sample_count, sizeof(*samples), rehearsal_compare_samples);
+    copy.samples = samples;
+    free_samples(&query->result);
+    query->result = copy;
+}
+
+static struct as_observation rehearsal_fail(enum as_reason outcome, const char *message)
+{
+    struct as_observation observation = {.outcome = outcome, .min = -1, .max = -1};
+    (void)snprintf(observation.message, sizeof(observation.message), "%s", message);
+    return observation;
+}
+
+/* The engine's observation. `target` and `query` may be NULL: not found. Valid until the world is
+ * changed or observed again. */
+static struct as_observation world_observe(const struct world *world, struct world_target *target,
+                                           const struct as_observe_request *request)
+{
+    if (!target || target->size < 0) {
+        struct as_observation observation =
+            rehearsal_fail(AS_REASON_TARGET_NOT_FOUND, "the rehearsal has no such target");
+        observation.http_status = 404;
+        return observation;
+    }
+    if (request->with_pods && !target->is_told && target->size > AS_SAMPLES_MAX)
+        return rehearsal_fail(AS_REASON_REJECTED, "more pods than are read");
+    struct as_observation observation = {
+        .outcome = AS_REASON_APPLIED,
+        .replicas = target->size,
+        .status_replicas = target->size,
+        .min = -1,
+        .max = -1,
+        .has_pods = request->with_pods,
+        .nodes = request->with_nodes ? &target->nodes : NULL,
+        .http_status = 200,
+    };
+    if (request->with_pods) {
+        make_pods(world, target);
+        observation.pods = target->pods;
+        observation.pod_count = target->pod_count;
+    }
+    return observation;
+}
+
+static bool is_finite(const struct as_query_result *result)
+{
+    for (size_t i = 0; i < result->sample_count; i++) {
+        if (!isfinite(result->samples[i].value))
+            return false;
+    }
+    return isfinite(result->value);
+}
+
+struct as_query_result world_answer(const struct world_query *query, enum as_query_form form)
+{
+    if (!query)
+        return (struct as_query_result){.error = "query returned no data"};
+    const struct as_query_result *result = &query->result;
+    if (result->error || form == AS_QUERY_ANY)
+        return *result;
+    if (form == AS_QUERY_NUMBER && result->sample_count > 0)
+        return (struct as_query_result){.error = "query returned samples of pods, not one number"};
+    if (form == AS_QUERY_PER_POD && result->sample_count == 0)
+        return (struct as_query_result){.error = "query returned one number, not samples of pods"};
+    if (!is_finite(result))
+        return (struct as_query_result){.error = "query returned a value that is not finite"};
+    return *result;
+}
+
+/* --- nodes and pods of pools --- */
+
+/*
+ * Nodes are named <group>-1 and so on, and are old. Pods are placed anew each time, in the order of
+ * the test: first on the group that they name, one node after the other; all others on the first
+ * node with room.
+ */
+
+struct placing {
+    const struct world *world;
+    const struct as_pool_request *request;
+    struct as_arena *arena;
+    struct as_cluster cluster;
+    struct as_node_fact *nodes;
+    struct as_node_shape *shapes; /* of the nodes */
+    struct as_node_room *rooms;
+    struct as_pod_fact *pods;
+};
+
+static int32_t rehearsal_get_size(const struct placing *placing, size_t member)
+{
+    const struct world_target *target =
+        world_find_target(placing->world, placing->request->members[member].ref->id);
+    return target ? target->size : -1;
+}
+
+static int32_t get_ready(const struct placing *placing, const char *group, int32_t size)
+{
+    const struct as_rule_test_cluster *told = placing->world->cluster;
+    for (size_t i = 0; i < told->ready_count; i++) {
+        if (strcmp(told->ready[i].group, group) == 0)
+            return told->ready[i].ready < size ? told->ready[i].ready : size;
+    }
+    return size;
+}
+
+static void rehearsal_add_node(struct placing *placing, const struct as_pool_member *member,
+                               int32_t number, const struct as_node_template *template)
+{
+    char name[AS_CLUSTER_NAME_MAX + 1];
+    const size_t index = placing->cluster.node_count++;
+    snprintf(name, sizeof(name), "%s-%d", member->name, number);
+    placing->nodes[index] = (struct as_node_fact){
+        .name = as_arena_strdup(placing->arena, name),
+        .provider_id = "",
+        .labels = template->shape.labels,
+        .taints = template->shape.taints,
+        .taint_count = template->shape.taint_count,
+        .allocatable = template->allocatable,
+        .capacity = template->capacity,
+        .has_cpu = true,
+        .has_memory = true,
+        .is_ready = true,
+        .created = placing->world->old,
+        .ready_since = {true, placing->world->old},
+    };
+}
+
+static int rehearsal_compare_nodes(const void *a, const void *b)
+{
+    return strcmp(((const struct as_node_fact *)a)->name, ((const struct as_node_fact *)b)->name);
+}
+
+static int rehearsal_compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A group without a template has no nodes. */
+static void add_group(struct placing *placing, size_t index, struct as_survey_member *member_out)
+{
+    const struct as_pool_member *member = &placing->request->members[index];
+    const struct as_nodes_config *config = member->nodes;
+    const int32_t size = rehearsal_get_size(placing, index);
+    struct as_node_template *template = as_arena_alloc(placing->arena, 1, sizeof(*template));
+    const size_t before = placing->cluster.node_count;
+    *member_out = (struct as_survey_member){
+        .name = member->name,
+        .id = member->ref->id,
+        .is_member = member->is_member,
+        .size = size,
+        .min = member->min,
+        .max = member->max,
+        .message = size < 0 ? "the test does not say its size" : NULL,
+        .closed = member->closed,
+        .has_open_growth = member->has_open_growth,
+        .refused = member->refused,
+        .ready_timeout_us = config->ready_timeout_us,
+        .has_priority = config->has_priority,
+        .has_price = config->has_price,
+        .priority = config->priority,
+        .price = config->price,
+        .unneeded = config->unneeded,
+    };
+    if (!config->template_ || size < 0)
+        return;
+    as_node_template_init_configured(template, config->template_, &placing->cluster.resources,
+                                     placing->arena);
+    const int32_t ready = get_ready(placing, member->name, size);
+    for (int32_t i = 1; i <= ready; i++)
+        rehearsal_add_node(placing, member, i, template);
+    const char **names = as_arena_alloc(placing->arena, (size_t)ready, sizeof(*names));
+    for (size_t i = before; i < placing->cluster.node_count; i++)
+        names[i - before] = placing->nodes[i].name;
+    qsort(names, (size_t)ready, sizeof(*names), rehearsal_compare_names);
+    member_out->nodes = names;
+    member_out->node_count = (size_t)ready;
+    member_out->young = size - ready;
+    member_out->configured = template;
+}
+
+/* ---- pods ---- */
+
+static bool rehearsal_fits(struct placing *placing, size_t node, const struct as_pod_shape *shape)
+{
+    if (as_node_admits(&placing->shapes[node], shape) != AS_FITS ||
+        as_node_room_count(&placing->rooms[node], &placing->cluster.resources, shape, 1, NULL) == 0)
+        return false;
+    as_node_room_take(&placing->rooms[node], &placing->cluster.resources, shape, 1, placing->arena);
+    return true;
+}
+
+static bool rehearsal_is_of(const struct placing *placing, size_t node, const char *group)
+{
+    const char *name = placing->nodes[node].name;
+    const size_t size = strlen(group);
+    return strncmp(name, group, size) == 0 && name[size] == '-' && !strchr(name + size + 1, '-');
+}
+
+/* From `next` on, and round; AS_NO_NODE: nowhere. */
+static uint32_t find_node(struct placing *placing, const struct as_rule_test_pods *pods,
+                          size_t *next)
+{
+    for (size_t i = 0; i < placing->cluster.node_count; i++) {
+        const size_t node = (*next + i) % placing->cluster.node_count;
+        if ((pods->on && !rehearsal_is_of(placing, node, pods->on)) ||
+            !rehearsal_fits(placing, node, &pods->shape))
+            continue;
+        *next = pods->on ? node + 1 : node;
+        return (uint32_t)node;
+    }
+    return AS_NO_NODE;
+}
+
+static void rehearsal_add_pods(struct placing *placing, const struct as_rule_test_pods *pods)
+{
+    size_t next = 0;
+    for (uint32_t i = 0; i < pods->count; i++) {
+        const uint32_t node = find_node(placing, pods, &next);
+        placing->pods[placing->cluster.pod_count++] = (struct as_pod_fact){
+            .namespace_ = "default",
+            .name = "pod",
+            .shape = &pods->shape,
+            .node = node,
+            .nominated = AS_NO_NODE,
+            .is_bound = node != AS_NO_NODE,
+            .is_unschedulable = node == AS_NO_NODE,
+            .created = placing->world->old,
+        };
+    }
+}
+
+static void place_pods(struct placing *placing)
+{
+    const struct as_rule_test_cluster *told = placing->world->cluster;
+    const size_t node_count = placing->cluster.node_count;
+    size_t count = 0;
+    placing->shapes = as_arena_alloc(placing->arena, node_count, sizeof(*placing->shapes));
+    placing->rooms = as_arena_alloc(placing->arena, node_count, sizeof(*placing->rooms));
+    for (size_t i = 0; i < node_count; i++) {
+        const struct as_node_fact *node = &placing->nodes[i];
+        placing->shapes[i] = (struct as_node_shape){.name = node->name,
+                                                    .labels = node->labels,
+                                                    .taints = node->taints,
+                                                    .taint_count = node->taint_count,
+                                                    .allocatable = node->allocatable};
+        placing->rooms[i].left = node->allocatable;
+    }
+    for (size_t i = 0; i < told->pod_count; i++)
+        count += told->pods[i].count;
+    placing->pods = as_arena_alloc(placing->arena, count, sizeof(*placing->pods));
+    placing->cluster.pods = placing->pods;
+    for (size_t i = 0; i < told->pod_count; i++)
+        if (told->pods[i].on)
+            rehearsal_add_pods(placing, &told->pods[i]);
+    for (size_t i = 0; i < told->pod_count; i++)
+        if (!told->pods[i].on)
+            rehearsal_add_pods(placing, &told->pods[i]);
+}
+
+/* ---- the survey ---- */
+
+static int64_t add_members(struct placing *placing, struct as_survey_member *members)
+{
+    const struct as_pool_request *request = placing->request;
+    int64_t size = 0, nodes = 0;
+    for (size_t i = 0; i < request->member_count; i++) {
+        const int32_t of = rehearsal_get_size(placing, i);
+        nodes += of > 0 ? of : 0;
+        size += of > 0 && request->members[i].is_member ? of : 0;
+    }
+    placing->nodes = as_arena_alloc(placing->arena, (size_t)nodes, sizeof(*placing->nodes));
+    placing->cluster.nodes = placing->nodes;
+    for (size_t i = 0; i < request->member_count; i++)
+        add_group(placing, i, &members[i]);
+    qsort(placing->nodes, placing->cluster.node_count, sizeof(*placing->nodes),
+          rehearsal_compare_nodes);
+    return size;
+}
+
+struct world_pool {
+    struct as_arena arena;
+    struct as_pool_request request;
+    struct as_cluster cluster;
+    struct as_survey_request asked;
+    struct as_survey survey;
+    struct as_pool_plan plan;
+    bool has_plan;
+    int64_t size;
+};
+
+static void rehearsal_make_plan(struct world_pool *pool, const struct as_survey_member *members,
+                                as_wall_time now)
+{
+    const struct as_pool_request *request = &pool->request;
+    pool->asked = (struct as_survey_request){
+        .cluster = &pool->cluster,
+        .members = members,
+        .member_count = request->member_count,
+        .config = request->config,
+        .unneeded = request->unneeded,
+        .unneeded_count = request->unneeded_count,
+        .asked = request->asked,
+        .asked_count = request->asked_count,
+        .seed = request->seed,
+        .now = now,
+    };
+    struct as_survey_work *surveying = as_survey_begin(&pool->asked, &pool->arena);
+    while (!as_survey_step(surveying, AS_PACK_FITS_MAX, &pool->survey)) {
+    }
+    const struct as_pool_plan_request wanted = {
+        .version = AS_DECIDE_VERSION,
+        .survey = &pool->survey,
+        .config = request->config,
+        .terms = {.now = now,
+                  .min = request->min,
+                  .max = request->max,
+                  .with_fit = request->with_fit,
+                  .with_take = request->with_take},
+    };
+    struct as_pool_work *planning = as_pool_begin(&wanted, &pool->arena);
+    while (!as_pool_step(planning, AS_PACK_FITS_MAX, &pool->plan)) {
+    }
+    pool->has_plan = true;
+}
+
+/* Each group has as many nodes as its size, as `nodes.template` says, and the pods are placed on
+ * them. */
+static struct world_pool *world_pool_new(const struct world *world,
+                                         const struct as_pool_request *request, as_wall_time now)
+{
+    struct world_pool *pool = as_xcalloc(1, sizeof(*pool));
+    pool->arena = AS_ARENA_INIT;
+    as_pool_request_copy(request, &pool->arena, &pool->request);
+    struct placing placing = {.world = world, .request = &pool->request, .arena = &pool->arena};
+    if (!world->cluster) {
+        pool->survey.error = "nothing is said of the cluster";
+        return pool;
+    }
+    struct as_survey_member *members =
+        as_arena_alloc(&pool->arena, request->member_count, sizeof(*members));
+    placing.cluster.resources.count = AS_RES_NAMED;
+    pool->size = add_members(&placing, members);
+    place_pods(&placing);
+    pool->cluster = placing.cluster;
+    rehearsal_make_plan(pool, members, now);
+    return pool;
+}
+
+/* NULL is allowed */
+static struct world_pool *world_pool_free(struct world_pool *pool)
+{
+    if (!pool)
+        return NULL;
+    as_pool_request_deinit(&pool->request);
+    as_arena_deinit(&pool->arena);
+    free(pool);
+    return NULL;
+}
+
+/* Fills in the size of a pool, its survey and its plan, which are the pool's. */
+static void world_pool_tell(const struct world_pool *pool, struct as_observation *observation)
+{
+    observation->outcome = AS_REASON_APPLIED;
+    observation->replicas = observation->status_replicas =
+        pool->size < AS_SIZE_MAX ? (int32_t)pool->size : AS_SIZE_MAX;
+    observation->survey = &pool->survey;
+    observation->plan = pool->has_plan ? &pool->plan : NULL;
+}
+
+/* --- the engine --- */
 
 #define MONO_START (1000 * AS_US_PER_S) /* arbitrary; moments may be before it */
 
@@ -35,7 +688,7 @@ struct as_rehearsal {
     struct as_rehearsal_callbacks callbacks;
     struct as_engine *engine;
     struct world world;
-    as_wall_time start, now;
+    as_wall_time rehearsal_start, now;
     bool approves, started;
     struct pending *pending; /* from `head` on; the memory is reused */
     size_t head, count, capacity;
@@ -102,7 +755,7 @@ void as_rehearsal_set_query(struct as_rehearsal *rehearsal, const char *text,
     world_set_query(&rehearsal->world, text, result);
 }
 
-static void ask(struct as_rehearsal *rehearsal, struct pending pending)
+static void rehearsal_ask(struct as_rehearsal *rehearsal, struct pending pending)
 {
     rehearsal->pending = as_xgrow(rehearsal->pending, rehearsal->count, &rehearsal->capacity,
                                   sizeof(*rehearsal->pending));
@@ -113,16 +766,16 @@ static void ask_target(struct as_rehearsal *rehearsal, enum call call,
                        const struct as_effect *effect)
 {
     const struct as_pool_request *pool = effect->call.observe ? effect->call.observe->pool : NULL;
-    ask(rehearsal,
-        (struct pending){
-            .call = call,
-            .ticket = effect->ticket,
-            .pool = pool ? world_pool_new(&rehearsal->world, pool, rehearsal->now) : NULL,
-            .target = world_find_target(&rehearsal->world, effect->call.ref->id),
-            .observe =
-                effect->call.observe ? *effect->call.observe : (struct as_observe_request){0},
-            .size = effect->call.request ? effect->call.request->to : 0,
-        });
+    rehearsal_ask(rehearsal,
+                  (struct pending){
+                      .call = call,
+                      .ticket = effect->ticket,
+                      .pool = pool ? world_pool_new(&rehearsal->world, pool, rehearsal->now) : NULL,
+                      .target = world_find_target(&rehearsal->world, effect->call.ref->id),
+                      .observe = effect->call.observe ? *effect->call.observe
+                                                      : (struct as_observe_request){0},
+                      .size = effect->call.request ? effect->call.request->to : 0,
+                  });
 }
 
 static void ask_query(struct as_rehearsal *rehearsal, const struct as_effect *effect)
@@ -131,15 +784,15 @@ static void ask_query(struct as_rehearsal *rehearsal, const struct as_effect *ef
     const struct world_query *query = world_find_query(&rehearsal->world, effect->query->text);
     if (!query && callbacks->no_data)
         callbacks->no_data(callbacks->context, rehearsal->now, effect->query);
-    ask(rehearsal, (struct pending){
-                       .call = CALL_QUERY,
-                       .ticket = effect->ticket,
-                       .query = query,
-                       .form = effect->query->form,
-                   });
+    rehearsal_ask(rehearsal, (struct pending){
+                                 .call = CALL_QUERY,
+                                 .ticket = effect->ticket,
+                                 .query = query,
+                                 .form = effect->query->form,
+                             });
 }
 
-static void tell(const struct as_rehearsal *rehearsal, const struct as_effect *effect)
+static void rehearsal_tell(const struct as_rehearsal *rehearsal, const struct as_effect *effect)
 {
     const struct as_rehearsal_callbacks *to = &rehearsal->callbacks;
     const as_wall_time now = rehearsal->now;
@@ -161,10 +814,10 @@ static void ask_person(struct as_rehearsal *rehearsal, const struct as_approval_
     if (!rehearsal->approves || record->event != AS_APPROVAL_ON_ASKED)
         return;
     memcpy(pending.request, record->request->id, strlen(record->request->id) + 1);
-    ask(rehearsal, pending);
+    rehearsal_ask(rehearsal, pending);
 }
 
-static void carry_out(struct as_rehearsal *rehearsal, const struct as_effect *effect)
+static void rehearsal_carry_out(struct as_rehearsal *rehearsal, const struct as_effect *effect)
 {
     if (effect->kind == AS_EFFECT_OBSERVE)
         ask_target(rehearsal, CALL_OBSERVE, effect);
@@ -173,29 +826,29 @@ static void carry_out(struct as_rehearsal *rehearsal, const struct as_effect *ef
     else if (effect->kind == AS_EFFECT_QUERY)
         ask_query(rehearsal, effect);
     else if (effect->kind == AS_EFFECT_COMMIT && effect->ticket != 0)
-        ask(rehearsal, (struct pending){.call = CALL_COMMIT, .ticket = effect->ticket});
+        rehearsal_ask(rehearsal, (struct pending){.call = CALL_COMMIT, .ticket = effect->ticket});
     else
-        tell(rehearsal, effect);
+        rehearsal_tell(rehearsal, effect);
     if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
         ask_person(rehearsal, effect->approval);
 }
 
-static as_mono_time get_mono(const struct as_rehearsal *rehearsal)
+static as_mono_time rehearsal_get_mono(const struct as_rehearsal *rehearsal)
 {
     return (as_mono_time){MONO_START + rehearsal->now.us - rehearsal->start.us};
 }
 
-static void step(struct as_rehearsal *rehearsal, struct as_event event)
+static void rehearsal_step(struct as_rehearsal *rehearsal, struct as_event event)
 {
     struct as_effects effects;
-    event.mono = get_mono(rehearsal);
+    event.mono = rehearsal_get_mono(rehearsal);
     event.wall = rehearsal->now;
     as_engine_step(rehearsal->engine, &event, &effects);
     for (size_t i = 0; i < effects.count; i++)
-        carry_out(rehearsal, &effects.items[i]);
+        rehearsal_carry_out(rehearsal, &effects.items[i]);
 }
 
-static struct as_scale_result set_size(const struct pending *pending)
+static struct as_scale_result rehearsal_set_size(const struct pending *pending)
 {
     struct as_scale_result result = {.outcome = AS_REASON_TARGET_NOT_FOUND, .attempts = 1};
     if (pending->target && pending->target->size >= 0) {
@@ -222,7 +875,7 @@ static struct as_order make_answer(const char *request, bool approves)
     };
 }
 
-static void answer(struct as_rehearsal *rehearsal, const struct pending *pending)
+static void rehearsal_answer(struct as_rehearsal *rehearsal, const struct pending *pending)
 {
     const uint64_t ticket = pending->ticket;
     switch (pending->call) {
@@ -231,53 +884,56 @@ static void answer(struct as_rehearsal *rehearsal, const struct pending *pending
             world_observe(&rehearsal->world, pending->target, &pending->observe);
         if (pending->pool)
             world_pool_tell(pending->pool, &seen);
-        step(rehearsal,
-             (struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = &seen});
+        rehearsal_step(
+            rehearsal,
+            (struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = &seen});
         world_pool_free(pending->pool);
         break;
     }
     case CALL_QUERY: {
         const struct as_query_result result = world_answer(pending->query, pending->form);
-        step(rehearsal,
-             (struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = &result});
+        rehearsal_step(
+            rehearsal,
+            (struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = &result});
         break;
     }
     case CALL_SCALE: {
-        const struct as_scale_result result = set_size(pending);
-        step(rehearsal,
-             (struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = &result});
+        const struct as_scale_result result = rehearsal_set_size(pending);
+        rehearsal_step(
+            rehearsal,
+            (struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = &result});
         break;
     }
     case CALL_COMMIT:
-        step(rehearsal, (struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
+        rehearsal_step(rehearsal, (struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
         break;
     case CALL_APPROVE: {
         const struct as_order order = make_answer(pending->request, true);
-        step(rehearsal, make_order(rehearsal, &order));
+        rehearsal_step(rehearsal, make_order(rehearsal, &order));
         break;
     }
     }
 }
 
 /* One step, and the answers to all its effects. */
-static void run(struct as_rehearsal *rehearsal, struct as_event event)
+static void rehearsal_run(struct as_rehearsal *rehearsal, struct as_event event)
 {
-    step(rehearsal, event);
+    rehearsal_step(rehearsal, event);
     while (rehearsal->head < rehearsal->count) {
         const struct pending pending = rehearsal->pending[rehearsal->head++];
         if (rehearsal->head == rehearsal->count)
             rehearsal->head = rehearsal->count = 0;
-        answer(rehearsal, &pending);
+        rehearsal_answer(rehearsal, &pending);
     }
 }
 
 /* As late as possible, when sizes are known. */
-static void start(struct as_rehearsal *rehearsal)
+static void rehearsal_start(struct as_rehearsal *rehearsal)
 {
     if (rehearsal->started)
         return;
     rehearsal->started = true;
-    run(rehearsal, (struct as_event){.kind = AS_EVENT_START});
+    rehearsal_run(rehearsal, (struct as_event){.kind = AS_EVENT_START});
 }
 
 static as_wall_time get_next_deadline(const struct as_rehearsal *rehearsal)
@@ -291,14 +947,14 @@ static as_wall_time get_next_deadline(const struct as_rehearsal *rehearsal)
 /* Runs every deadline before `end`. */
 static void go(struct as_rehearsal *rehearsal, int64_t end)
 {
-    start(rehearsal);
+    rehearsal_start(rehearsal);
     for (;;) {
         const as_wall_time deadline = get_next_deadline(rehearsal);
         if (deadline.us >= end)
             return;
         if (deadline.us > rehearsal->now.us)
             rehearsal->now = deadline;
-        run(rehearsal, (struct as_event){.kind = AS_EVENT_DEADLINE});
+        rehearsal_run(rehearsal, (struct as_event){.kind = AS_EVENT_DEADLINE});
     }
 }
 
@@ -318,12 +974,12 @@ void as_rehearsal_advance(struct as_rehearsal *rehearsal, as_wall_time to)
 
 void as_rehearsal_notify(struct as_rehearsal *rehearsal, const struct as_notification *notification)
 {
-    start(rehearsal);
-    run(rehearsal, (struct as_event){
-                       .kind = AS_EVENT_NOTIFICATION,
-                       .ticket = ++rehearsal->requests,
-                       .notification = notification,
-                   });
+    rehearsal_start(rehearsal);
+    rehearsal_run(rehearsal, (struct as_event){
+                                 .kind = AS_EVENT_NOTIFICATION,
+                                 .ticket = ++rehearsal->requests,
+                                 .notification = notification,
+                             });
 }
 
 struct waiting { /* the request that waits on a target */
@@ -346,31 +1002,31 @@ static void find_waiting(void *context, const struct as_approval_view *view)
     memcpy(waiting->id, state->id, strlen(state->id) + 1);
 }
 
-static struct waiting look(const struct as_rehearsal *rehearsal, const char *target,
-                           const char *rule)
+static struct waiting rehearsal_look(const struct as_rehearsal *rehearsal, const char *target,
+                                     const char *rule)
 {
     struct waiting waiting = {.rehearsal = rehearsal,
                               .target = world_find_target(&rehearsal->world, target),
                               .rule = rule,
                               .size = -1};
-    as_engine_visit_approvals(rehearsal->engine, get_mono(rehearsal), rehearsal->now, find_waiting,
-                              &waiting);
+    as_engine_visit_approvals(rehearsal->engine, rehearsal_get_mono(rehearsal), rehearsal->now,
+                              find_waiting, &waiting);
     return waiting;
 }
 
 int32_t as_rehearsal_get_asked(const struct as_rehearsal *rehearsal, const char *target)
 {
-    return look(rehearsal, target, NULL).size;
+    return rehearsal_look(rehearsal, target, NULL).size;
 }
 
 bool as_rehearsal_answer(struct as_rehearsal *rehearsal, const char *target, const char *rule,
                          bool approves)
 {
-    const struct waiting waiting = look(rehearsal, target, rule);
+    const struct waiting waiting = rehearsal_look(rehearsal, target, rule);
     const struct as_order order = make_answer(waiting.id, approves);
     if (waiting.size < 0)
         return false;
-    run(rehearsal, make_order(rehearsal, &order));
+    rehearsal_run(rehearsal, make_order(rehearsal, &order));
     return true;
 }
 
