@@ -420,7 +420,7 @@ static const struct schema_field resources_fields[] = {
     SCHEMA_FIELD("namespaced", BOOL, raw_resources, is_namespaced, .fallback = "true"),
     {0},
 };
-static const struct schema resources = SCHEMA("resources", raw_resources, resources_fields);
+static const struct schema resources_table = SCHEMA("resources", raw_resources, resources_fields);
 
 static const struct schema_field naming_fields[] = {
     {.key = "matches", .type = SCHEMA_CUSTOM, .parse = copy_matches},
@@ -433,7 +433,7 @@ static const struct schema_field rule_fields[] = {
     SCHEMA_FIELD("seriesQuery", TEXT, adapter_rule, series_query, .is_required = true),
     SCHEMA_FIELD("seriesFilters", MAPS, adapter_rule, filters, .map = &filter,
                  .count_offset = offsetof(struct adapter_rule, filter_count)),
-    SCHEMA_FIELD("resources", MAP, adapter_rule, resources, .map = &resources),
+    SCHEMA_FIELD("resources", MAP, adapter_rule, resources, .map = &resources_table),
     SCHEMA_FIELD("name", MAP, adapter_rule, naming, .map = &naming),
     SCHEMA_FIELD("metricsQuery", QUERY, adapter_rule, query),
     {.key = "labelValueReplacements", .type = SCHEMA_CUSTOM, .parse = note_replacements},
@@ -444,7 +444,7 @@ static const struct schema rule_table =
 
 static const struct schema_field resource_fields[] = {
     SCHEMA_FIELD("containerQuery", QUERY, adapter_resource, query),
-    SCHEMA_FIELD("resources", MAP, adapter_resource, resources, .map = &resources),
+    SCHEMA_FIELD("resources", MAP, adapter_resource, resources, .map = &resources_table),
     SCHEMA_FIELD("containerLabel", STRING, adapter_resource, container_label),
     {0},
 };

@@ -211,7 +211,7 @@ static const struct schema_field fields[] = {
     SCHEMA_FIELD("behavior", STRING, raw_fallback, behavior, .fallback = "static"),
     {0},
 };
-static const struct schema table =
+static const struct schema fallback_table =
     SCHEMA("fallback", raw_fallback, fields, .other = convert_lose_key);
 
 /* What a size becomes that is below `replicas`, and one above. */
@@ -263,8 +263,8 @@ static void keda_add_fallback(struct convert *convert, struct plan_target *targe
     const size_t errors = convert_count_errors(convert);
     if (!node || !schema_is_kind(&convert->loader, node, AS_YAML_MAP))
         return;
-    schema_fill_defaults(&convert->loader, &table, &raw);
-    schema_parse(&convert->loader, &table, node, node, &raw);
+    schema_fill_defaults(&convert->loader, &fallback_table, &raw);
+    schema_parse(&convert->loader, &fallback_table, node, node, &raw);
     if (convert_count_errors(convert) == errors)
         keda_take(convert, node, &raw, polling_s, &fallback);
     for (size_t i = 0; i < target->rule_count; i++) {

@@ -692,8 +692,7 @@ static void explain_print_approval(const json_t *proposal, const json_t *result,
     }
 }
 
-/* --- the pool that a decision carries out, operators' commands, and what became of the decision
- * --- */
+/* --- the decision of a pool, operators' commands, and what followed --- */
 
 /* The time, and the target where it is not the one that is explained. */
 static void put_start(const struct as_explanation *told, const json_t *record, FILE *out)

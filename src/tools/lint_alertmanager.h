@@ -55,7 +55,7 @@ struct lint_alertmanager {
     struct as_yaml_tree *tree;
     struct as_arena arena;
     const char *webhook; /* our path */
-    /* Of an AlertmanagerConfig (lint_operator.c): its object; NULL: a configuration. */
+    /* Of an AlertmanagerConfig: its object; NULL: a configuration. */
     const char *object_namespace, *object_name;
     const struct as_yaml_node *receivers_key;
     struct lint_receiver *receivers; /* a hash table, in the file's order */
@@ -75,8 +75,6 @@ void lint_alertmanager_deinit(struct lint_alertmanager *alertmanager);
  * none. */
 const struct as_yaml_node *lint_find(const struct lint_alertmanager *alertmanager,
                                      const struct as_yaml_node *map, const char *key);
-
-
 
 struct lint_receiver *lint_find_receiver(const struct lint_alertmanager *alertmanager,
                                          const char *name);

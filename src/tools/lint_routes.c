@@ -684,11 +684,10 @@ static bool is_reached(struct lint_run *run, const struct ways *ways, const stru
             continue;
         if (!lint_spend(run, LINT_DEAR))
             return true;
-        const bool lint_routes_is_open =
+        const bool is_open =
             lint_find_way(route, known->matchers, known->count, &way) == LINT_REACHED;
-        const struct as_matcher *unset =
-            lint_routes_is_open && alert ? find_unset(route, rule, alert) : NULL;
-        if (lint_routes_is_open && !unset)
+        const struct as_matcher *unset = is_open && alert ? find_unset(route, rule, alert) : NULL;
+        if (is_open && !unset)
             return true;
         if (unset || !obstacle_out->unset)
             *obstacle_out = (struct obstacle){route, way, unset};

@@ -15,8 +15,7 @@
 
 #include "lint_run.h"
 
-/* --- sizes that a rule asks for against the bounds of its target: sizes beyond them are never
- * reached --- */
+/* --- sizes that a rule asks for beyond the bounds of its target: they are never reached --- */
 
 static void lint_rules_check_size(struct lint_run *run, const struct lint_rule *rule, int64_t size,
                                   const struct as_yaml_node *node)

@@ -68,17 +68,13 @@ const char *lint_print_place(const struct as_yaml_tree *tree, const struct as_ya
 /* Whether the rule takes alerts of this receiver. */
 bool lint_takes_receiver(const struct lint_rule *rule, const char *receiver);
 
-
-
-
-
-/* Credentials (lint_credentials.c); rules by themselves and against each other (lint_rules.c),
- * against Prometheus' alerting rules (lint_alerts.c), against Alertmanager's configuration
- * (lint_routes.c, lint_webhooks.c). */
+/* The checks, called in this order: of the receiver's credentials; of rules by themselves and
+ * against each other; of targets that are fields; of rules that wait for an approval; against
+ * Prometheus' alerting rules; against Alertmanager's configuration. */
 void lint_check_credentials(struct lint_run *run);
 void lint_check_rules(struct lint_run *run);
-void lint_check_fields(struct lint_run *run);    /* lint_fields.c */
-void lint_check_approvals(struct lint_run *run); /* lint_approvals.c */
+void lint_check_fields(struct lint_run *run);
+void lint_check_approvals(struct lint_run *run);
 void lint_check_alerts(struct lint_run *run);
 void lint_check_routes(struct lint_run *run);
 

@@ -54,12 +54,6 @@ struct world {
     const struct as_rule_test_cluster *cluster; /* NULL: nothing is said of it */
 };
 
-void world_init(struct world *world, const struct as_ruleset *ruleset,
-                as_wall_time rehearsal_start);
-void world_deinit(struct world *world);
-
-struct as_query_result world_answer(const struct world_query *query, enum as_query_form form);
-
 struct world_pool; /* one look at a pool */
 
 /* --- the world --- */
@@ -108,9 +102,9 @@ static struct world_target *add_target(struct world *world, const char *id)
     return target;
 }
 
-void world_init(struct world *world, const struct as_ruleset *ruleset, as_wall_time rehearsal_start)
+static void world_init(struct world *world, const struct as_ruleset *ruleset, as_wall_time start)
 {
-    *world = (struct world){.ruleset = ruleset, .old = {rehearsal_start.us - AS_US_PER_DAY}};
+    *world = (struct world){.ruleset = ruleset, .old = {start.us - AS_US_PER_DAY}};
     for (size_t i = 0; i < ruleset->target_count; i++) {
         const struct as_target_config *config = &ruleset->targets[i];
         AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
@@ -149,7 +143,7 @@ static void rehearsal_free_nodes(struct as_nodes_seen *nodes)
         free((char *)(uintptr_t)nodes->lacking[i]);
 }
 
-void world_deinit(struct world *world)
+static void world_deinit(struct world *world)
 {
     struct world_target *target, *next_target;
     HASH_CLEAR(by_name, world->named);
@@ -350,7 +344,7 @@ static bool is_finite(const struct as_query_result *result)
     return isfinite(result->value);
 }
 
-struct as_query_result world_answer(const struct world_query *query, enum as_query_form form)
+static struct as_query_result world_answer(const struct world_query *query, enum as_query_form form)
 {
     if (!query)
         return (struct as_query_result){.error = "query returned no data"};
@@ -688,7 +682,7 @@ struct as_rehearsal {
     struct as_rehearsal_callbacks callbacks;
     struct as_engine *engine;
     struct world world;
-    as_wall_time rehearsal_start, now;
+    as_wall_time start, now;
     bool approves, started;
     struct pending *pending; /* from `head` on; the memory is reused */
     size_t head, count, capacity;
