@@ -673,7 +673,7 @@ static int write_chart(const struct comparison *comparison, struct compared *tar
     const struct as_chart chart = {
         .title = label,
         .subtitle = subtitle,
-        .unit = as_sized_print_measure(target->id, target->unit, measure),
+        .unit = as_target_print_measure(target->id, target->unit, measure),
         .from = comparison->from,
         .to = comparison->to,
         .before = &target->lines[COMPARISON_BEFORE],
