@@ -12,7 +12,6 @@
 #include <alertscaler/base/unit.h>
 #include <alertscaler/tools/record_text.h>
 
-
 #define ALERTS_SHOWN 4
 #define KIND_WIDTH   13
 

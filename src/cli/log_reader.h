@@ -42,7 +42,6 @@ size_t log_reader_get_rest(const struct log_reader *reader);
 /* Continues with the file that now has the name, if it is another one (rotation). */
 int log_reader_follow(struct log_reader *reader, struct as_error *error) AS_MUST_USE;
 
-
 /* Files of several replicas overlap: records that one replica had perhaps not written when it ended
  * are repeated at the beginning of the next file. Set `at_beginning` for each file. */
 struct log_overlap {
