@@ -1,17 +1,23 @@
 /*
- * The facts of one cluster: see the header.
+ * The facts of one cluster, and the view of them.
  *
  * Pods stand in an array without gaps, in no order, and are found by hash tables; the last pod
  * fills the place of a deleted one. There are several tables because one that grows moves all that
  * it has: in a table of all pods that takes longer than a turn of the event loop may last. Nodes
- * and budgets are sorted. A pod holds the slot of its node's name, and the slot knows the node's
- * rank: so a change of a pod touches nothing else. A change of the set of nodes makes the ranks
- * stale; the next view renews them, in all pods.
+ * and budgets are sorted.
+ *
+ * A pod holds the slot of its node's name, and the slot knows the node's rank: so a change of a
+ * pod touches nothing else. A change of the set of nodes makes the ranks stale; the next view
+ * renews them, in all pods.
  */
 #include <alertscaler/cluster/cluster_facts.h>
 
 #include <assert.h>
 #include <errno.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,12 +25,602 @@
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/cluster/cluster.h>
+#include <alertscaler/model/labels.h>
 
-#include "fact_block.h"
-#include "fact_rows.h"
-#include "label_keys.h"
-#include "node_names.h"
-#include "pod_shapes.h"
+#include "shape_key.h"
+
+/*
+ * Shapes of pods, and sets of labels, which shapes share. Each is kept once: equal pods hold the
+ * same shape. A shape lives as long as a pod holds it.
+ */
+
+struct pod_shapes {
+    struct shape_entry *shapes;
+    struct label_entry *labels;
+    struct as_buf key; /* of the shape in hand */
+    size_t bytes;      /* of memory, without the tables */
+};
+
+#define POD_SHAPES_INIT ((struct pod_shapes){.key = AS_BUF_INIT_OPEN((size_t)64 << 20)})
+
+/*
+ * Nodes or budgets: an array of facts, sorted by their keys, and beside it what keeps each of them.
+ */
+
+struct fact_row {
+    const char *key; /* in the block */
+    void *block;     /* what the fact points to */
+    size_t block_size;
+    struct as_labels *labels; /* NULL: it has none */
+    uint32_t slot;            /* of a node's name */
+    uint32_t list;            /* that named it last */
+};
+
+struct fact_rows {
+    size_t size; /* of a fact */
+    size_t count, capacity, row_capacity;
+    char *facts;
+    struct fact_row *rows;
+    size_t bytes; /* of what rows keep */
+};
+
+/*
+ * Copies what facts have into one block each. The same functions measure and copy: with `base` NULL
+ * they only count, and return NULL.
+ */
+
+struct fact_block {
+    char *base;
+    size_t used;
+};
+
+/*
+ * Names of nodes, each kept once, in numbered slots: pods hold the slot of their node, whether the
+ * node is known or not. Slot 0 is no name.
+ */
+
+struct node_names {
+    struct node_name *all;
+    struct node_name **slots; /* NULL: free */
+    uint32_t *ranks; /* by slot: the node's place among all nodes; AS_NO_NODE: it is not known */
+    size_t count, slot_capacity, rank_capacity;
+    uint32_t *free_slots;
+    size_t free_count, free_capacity;
+    size_t bytes; /* of names */
+};
+
+/*
+ * By which labels of pods budgets select: these are the labels that shapes keep. Others, which may
+ * differ from pod to pod, would make a shape of each pod.
+ */
+
+struct label_keys {
+    char **keys;
+    size_t count, capacity;
+    size_t bytes; /* of keys */
+    struct as_arena scratch;
+};
+
+static void label_keys_deinit(struct label_keys *keys)
+{
+    for (size_t i = 0; i < keys->count; i++)
+        free(keys->keys[i]);
+    free(keys->keys);
+    as_arena_deinit(&keys->scratch);
+    *keys = (struct label_keys){.scratch = AS_ARENA_INIT};
+}
+
+static size_t label_keys_measure(const struct label_keys *keys)
+{
+    return keys->bytes + keys->capacity * sizeof(*keys->keys);
+}
+
+/* There are few: most budgets select by the same one or two. */
+static bool label_keys_have(const struct label_keys *keys, const char *key)
+{
+    for (size_t i = 0; i < keys->count; i++) {
+        if (strcmp(keys->keys[i], key) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether there was one that is new. */
+static bool label_keys_add(struct label_keys *keys, const struct as_budget_fact *budget)
+{
+    const size_t before = keys->count;
+
+    for (size_t i = 0; i < budget->count; i++) {
+        const char *key = budget->requirements[i].key;
+        if (label_keys_have(keys, key))
+            continue;
+        keys->keys = as_xgrow(keys->keys, keys->count, &keys->capacity, sizeof(*keys->keys));
+        keys->keys[keys->count++] = as_xstrdup(key);
+        keys->bytes += strlen(key) + 1 + AS_ALLOC_EXTRA;
+    }
+    return keys->count > before;
+}
+
+/* Those of the labels that have one of the keys; good until the next call. NULL stays NULL. */
+static const struct as_labels *label_keys_filter(struct label_keys *keys,
+                                                 const struct as_labels *labels)
+{
+    const struct as_labels *kept;
+    size_t count = 0;
+
+    if (!labels)
+        return NULL;
+    as_arena_reset(&keys->scratch);
+    struct as_label *pairs = as_arena_alloc(&keys->scratch, labels->count, sizeof(*pairs));
+    for (uint32_t i = 0; i < labels->count; i++) {
+        if (label_keys_have(keys, labels->items[i].name))
+            pairs[count++] = labels->items[i];
+    }
+    if (as_labels_new_in(&keys->scratch, pairs, count, &kept) < 0)
+        abort(); /* part of a set of labels is one */
+    return kept;
+}
+
+struct node_name {
+    UT_hash_handle hh;
+    size_t holders;
+    uint32_t slot;
+    char text[];
+};
+
+static size_t node_name_measure(const struct node_name *name)
+{
+    return sizeof(*name) + strlen(name->text) + 1 + AS_ALLOC_EXTRA;
+}
+
+static uint32_t append_slot(struct node_names *names)
+{
+    names->slots =
+        as_xgrow(names->slots, names->count, &names->slot_capacity, sizeof(struct node_name *));
+    names->ranks = as_xgrow(names->ranks, names->count, &names->rank_capacity, sizeof(uint32_t));
+    names->slots[names->count] = NULL;
+    names->ranks[names->count] = AS_NO_NODE;
+    return (uint32_t)names->count++;
+}
+
+static uint32_t take_slot(struct node_names *names)
+{
+    if (names->count == 0 && append_slot(names) != 0)
+        abort(); /* slot 0 is no name */
+    return names->free_count > 0 ? names->free_slots[--names->free_count] : append_slot(names);
+}
+
+/* One more holds it. NULL: slot 0. */
+static uint32_t node_names_take(struct node_names *names, const char *text)
+{
+    struct node_name *name;
+
+    if (!text)
+        return 0;
+    const size_t size = strlen(text);
+    HASH_FIND(hh, names->all, text, size, name);
+    if (!name) {
+        name = as_xcalloc(1, sizeof(*name) + size + 1);
+        memcpy(name->text, text, size);
+        name->slot = take_slot(names);
+        names->slots[name->slot] = name;
+        HASH_ADD_KEYPTR(hh, names->all, name->text, size, name);
+        names->bytes += node_name_measure(name);
+    }
+    name->holders++;
+    return name->slot;
+}
+
+static void node_names_release(struct node_names *names, uint32_t slot)
+{
+    struct node_name *name = slot == 0 ? NULL : names->slots[slot];
+
+    if (!name || --name->holders > 0)
+        return;
+    names->slots[slot] = NULL;
+    names->ranks[slot] = AS_NO_NODE;
+    names->free_slots = as_xgrow(names->free_slots, names->free_count, &names->free_capacity,
+                                 sizeof(*names->free_slots));
+    names->free_slots[names->free_count++] = slot;
+    names->bytes -= node_name_measure(name);
+    HASH_DEL(names->all, name);
+    free(name);
+}
+
+/* of which nothing is taken */
+static void node_names_deinit(struct node_names *names)
+{
+    assert(!names->all);
+    free(names->slots);
+    free(names->ranks);
+    free(names->free_slots);
+    *names = (struct node_names){.all = NULL};
+}
+
+/* HASH_OVERHEAD counts the handles, which are part of the names. */
+static size_t node_names_measure(const struct node_names *names)
+{
+    return names->bytes + names->slot_capacity * sizeof(struct node_name *) +
+           (names->rank_capacity + names->free_capacity) * sizeof(uint32_t) +
+           HASH_OVERHEAD(hh, names->all) - HASH_COUNT(names->all) * sizeof(UT_hash_handle);
+}
+
+/* aligned for pointers */
+static void *fact_block_take(struct fact_block *block, size_t count, size_t size)
+{
+    const size_t align = alignof(int64_t);
+    const size_t at = (block->used + align - 1) / align * align;
+
+    block->used = at + count * size;
+    return block->base ? block->base + at : NULL;
+}
+
+/* NULL stays NULL */
+static const char *fact_block_text(struct fact_block *block, const char *text)
+{
+    if (!text)
+        return NULL;
+    const size_t size = strlen(text) + 1;
+    char *copy = block->base ? block->base + block->used : NULL;
+    block->used += size;
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+static const struct as_taint *fact_block_taints(struct fact_block *block,
+                                                const struct as_taint *taints, size_t count)
+{
+    struct as_taint *copies = fact_block_take(block, count, sizeof(*copies));
+
+    for (size_t i = 0; i < count; i++) {
+        struct as_taint copy = taints[i];
+        copy.key = fact_block_text(block, copy.key);
+        copy.value = fact_block_text(block, copy.value);
+        if (copies)
+            copies[i] = copy;
+    }
+    return copies;
+}
+
+static const struct as_toleration *fact_block_tolerations(struct fact_block *block,
+                                                          const struct as_toleration *tolerations,
+                                                          size_t count)
+{
+    struct as_toleration *copies = fact_block_take(block, count, sizeof(*copies));
+
+    for (size_t i = 0; i < count; i++) {
+        struct as_toleration copy = tolerations[i];
+        copy.key = fact_block_text(block, copy.key);
+        copy.value = fact_block_text(block, copy.value);
+        if (copies)
+            copies[i] = copy;
+    }
+    return copies;
+}
+
+static const struct as_host_port *fact_block_ports(struct fact_block *block,
+                                                   const struct as_host_port *ports, size_t count)
+{
+    struct as_host_port *copies = fact_block_take(block, count, sizeof(*copies));
+
+    for (size_t i = 0; i < count; i++) {
+        struct as_host_port copy = ports[i];
+        copy.ip = fact_block_text(block, copy.ip);
+        copy.protocol = fact_block_text(block, copy.protocol);
+        if (copies)
+            copies[i] = copy;
+    }
+    return copies;
+}
+
+static const char *const *fact_block_texts(struct fact_block *block, const char *const *texts,
+                                           size_t count)
+{
+    const char **copies = fact_block_take(block, count, sizeof(*copies));
+
+    for (size_t i = 0; i < count; i++) {
+        const char *copy = fact_block_text(block, texts[i]);
+        if (copies)
+            copies[i] = copy;
+    }
+    return copies;
+}
+
+static const struct as_node_requirement *fact_block_requirements(
+    struct fact_block *block, const struct as_node_requirement *requirements, size_t count)
+{
+    struct as_node_requirement *copies = fact_block_take(block, count, sizeof(*copies));
+
+    for (size_t i = 0; i < count; i++) {
+        struct as_node_requirement copy = requirements[i];
+        copy.key = fact_block_text(block, copy.key);
+        copy.values = fact_block_texts(block, copy.values, copy.value_count);
+        if (copies)
+            copies[i] = copy;
+    }
+    return copies;
+}
+
+static const struct as_node_term *fact_block_terms(struct fact_block *block,
+                                                   const struct as_node_term *terms, size_t count)
+{
+    struct as_node_term *copies = fact_block_take(block, count, sizeof(*copies));
+
+    for (size_t i = 0; i < count; i++) {
+        struct as_node_term copy = terms[i];
+        copy.requirements = fact_block_requirements(block, copy.requirements, copy.count);
+        if (copies)
+            copies[i] = copy;
+    }
+    return copies;
+}
+
+static size_t measure_row(const struct fact_row *row)
+{
+    return row->block_size + AS_ALLOC_EXTRA + as_labels_measure(row->labels);
+}
+
+static size_t fact_rows_measure(const struct fact_rows *rows)
+{
+    return rows->bytes + rows->capacity * rows->size + rows->row_capacity * sizeof(struct fact_row);
+}
+
+/* Lists come sorted: the end is looked at first. */
+static bool fact_rows_find(const struct fact_rows *rows, const char *key, size_t *place_out)
+{
+    size_t low = 0, high = rows->count;
+
+    if (high > 0 && strcmp(rows->rows[high - 1].key, key) < 0)
+        low = high;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (strcmp(rows->rows[middle].key, key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *place_out = low;
+    return low < rows->count && strcmp(rows->rows[low].key, key) == 0;
+}
+
+static void fact_rows_set(struct fact_rows *rows, size_t place, const struct fact_row *row,
+                          const void *fact)
+{
+    rows->rows[place] = *row;
+    memcpy(rows->facts + place * rows->size, fact, rows->size);
+    rows->bytes += measure_row(row);
+}
+
+/* Frees what the row has, but for its slot. Compact the rows before anything else. */
+static void fact_rows_drop(struct fact_rows *rows, size_t place)
+{
+    struct fact_row *row = &rows->rows[place];
+
+    rows->bytes -= measure_row(row);
+    free(row->block);
+    as_labels_free(row->labels);
+    row->key = NULL;
+}
+
+/* Row and fact are copied, and what the row has is taken over. */
+static void fact_rows_insert(struct fact_rows *rows, size_t place, const struct fact_row *row,
+                             const void *fact)
+{
+    rows->facts = as_xgrow(rows->facts, rows->count, &rows->capacity, rows->size);
+    rows->rows = as_xgrow(rows->rows, rows->count, &rows->row_capacity, sizeof(rows->rows[0]));
+    char *at = rows->facts + place * rows->size;
+    memmove(at + rows->size, at, (rows->count - place) * rows->size);
+    memmove(&rows->rows[place + 1], &rows->rows[place],
+            (rows->count - place) * sizeof(rows->rows[0]));
+    rows->count++;
+    fact_rows_set(rows, place, row, fact);
+}
+
+/* Frees what the row that stood there had, but for its slot. */
+static void fact_rows_replace(struct fact_rows *rows, size_t place, const struct fact_row *row,
+                              const void *fact)
+{
+    fact_rows_drop(rows, place);
+    fact_rows_set(rows, place, row, fact);
+}
+
+static void fact_rows_compact(struct fact_rows *rows)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < rows->count; i++) {
+        if (!rows->rows[i].key)
+            continue;
+        if (kept != i) {
+            rows->rows[kept] = rows->rows[i];
+            memcpy(rows->facts + kept * rows->size, rows->facts + i * rows->size, rows->size);
+        }
+        kept++;
+    }
+    rows->count = kept;
+}
+
+/* that are empty */
+static void fact_rows_deinit(struct fact_rows *rows)
+{
+    assert(rows->count == 0);
+    free(rows->facts);
+    free(rows->rows);
+    *rows = (struct fact_rows){.size = rows->size};
+}
+
+struct label_entry {
+    UT_hash_handle hh; /* the key is the texts of the set */
+    size_t holders;
+    struct as_labels *labels;
+};
+
+struct shape_entry {
+    struct as_pod_shape shape; /* first: who has the shape has the entry */
+    UT_hash_handle hh;
+    size_t holders, size; /* of the block */
+};
+
+/* Sets of labels */
+
+static const void *get_texts(const struct as_labels *labels)
+{
+    return &labels->items[labels->count];
+}
+
+static size_t measure_labels(const struct label_entry *entry)
+{
+    return sizeof(*entry) + AS_ALLOC_EXTRA + as_labels_measure(entry->labels);
+}
+
+static const struct as_labels *take_labels(struct pod_shapes *shapes,
+                                           const struct as_labels *labels)
+{
+    struct label_entry *entry;
+
+    if (!labels)
+        return NULL;
+    HASH_FIND(hh, shapes->labels, get_texts(labels), labels->bytes, entry);
+    if (!entry) {
+        entry = as_xcalloc(1, sizeof(*entry));
+        entry->labels = as_labels_copy(labels);
+        HASH_ADD_KEYPTR(hh, shapes->labels, get_texts(entry->labels), labels->bytes, entry);
+        shapes->bytes += measure_labels(entry);
+    }
+    entry->holders++;
+    return entry->labels;
+}
+
+static void release_labels(struct pod_shapes *shapes, const struct as_labels *labels)
+{
+    struct label_entry *entry;
+
+    if (!labels)
+        return;
+    HASH_FIND(hh, shapes->labels, get_texts(labels), labels->bytes, entry);
+    assert(entry && entry->labels == labels);
+    if (--entry->holders > 0)
+        return;
+    shapes->bytes -= measure_labels(entry);
+    HASH_DEL(shapes->labels, entry);
+    as_labels_free(entry->labels);
+    free(entry);
+}
+
+/* Keys */
+
+static void add_requests(struct as_buf *key, const struct as_resources *requests)
+{
+    for (unsigned i = 0; i < AS_RES_MAX; i++) {
+        if (requests->amount[i] == 0)
+            continue;
+        shape_key_add_number(key, i);
+        shape_key_add_number(key, (uint64_t)requests->amount[i]);
+    }
+    shape_key_add_number(key, AS_RES_MAX);
+}
+
+/* The shape's labels are those of `shapes`. */
+static void pod_shape_make_key(struct as_buf *key, const struct as_pod_shape *shape)
+{
+    as_buf_clear(key);
+    add_requests(key, &shape->requests);
+    shape_key_add_number(key, (uintptr_t)shape->selector);
+    shape_key_add_number(key, (uintptr_t)shape->labels);
+    shape_key_add_affinity(key, shape);
+    shape_key_add_tolerations(key, shape);
+    shape_key_add_ports(key, shape);
+    shape_key_add_number(key, shape->loner);
+    shape_key_add_text(key, shape->namespace_);
+    shape_key_add_text(key, shape->zone);
+    shape_key_add_number(key, (uint64_t)shape->priority);
+    shape_key_add_number(key, shape->never_preempts);
+    shape_key_add_number(key, shape->unchecked);
+    shape_key_add_number(key, shape->eviction);
+    if (key->failed)
+        abort(); /* no memory for it; its size is bounded by that of the pod's document */
+}
+
+/* Shapes */
+
+static void copy_shape(struct fact_block *block, struct as_pod_shape *shape)
+{
+    shape->terms = fact_block_terms(block, shape->terms, shape->term_count);
+    shape->tolerations = fact_block_tolerations(block, shape->tolerations, shape->toleration_count);
+    shape->ports = fact_block_ports(block, shape->ports, shape->port_count);
+    shape->namespace_ = fact_block_text(block, shape->namespace_);
+    shape->zone = fact_block_text(block, shape->zone);
+}
+
+/* An entry, what its shape points to, and its key, in one block. */
+static struct shape_entry *make_entry(struct pod_shapes *shapes, const struct as_pod_shape *shape)
+{
+    struct as_pod_shape copy = *shape;
+    struct fact_block block = {.used = sizeof(struct shape_entry)};
+
+    copy_shape(&block, &copy);
+    const size_t size = block.used + shapes->key.size;
+    struct shape_entry *entry = as_xcalloc(1, size);
+    block = (struct fact_block){.base = (char *)entry, .used = sizeof(*entry)};
+    *entry = (struct shape_entry){.shape = *shape, .size = size};
+    copy_shape(&block, &entry->shape);
+    char *key = memcpy(block.base + block.used, shapes->key.data, shapes->key.size);
+    HASH_ADD_KEYPTR(hh, shapes->shapes, key, shapes->key.size, entry);
+    shapes->bytes += size + AS_ALLOC_EXTRA;
+    return entry;
+}
+
+/* The one that equals `shape`, which is borrowed; one more holds it. */
+static const struct as_pod_shape *pod_shapes_take(struct pod_shapes *shapes,
+                                                  const struct as_pod_shape *shape)
+{
+    struct as_pod_shape wanted = *shape;
+    struct shape_entry *entry;
+
+    wanted.selector = take_labels(shapes, shape->selector);
+    wanted.labels = take_labels(shapes, shape->labels);
+    pod_shape_make_key(&shapes->key, &wanted);
+    HASH_FIND(hh, shapes->shapes, shapes->key.data, shapes->key.size, entry);
+    if (entry) {
+        release_labels(shapes, wanted.selector);
+        release_labels(shapes, wanted.labels);
+    } else {
+        entry = make_entry(shapes, &wanted);
+    }
+    entry->holders++;
+    return &entry->shape;
+}
+
+static void pod_shapes_release(struct pod_shapes *shapes, const struct as_pod_shape *shape)
+{
+    struct shape_entry *entry = (struct shape_entry *)shape;
+
+    if (--entry->holders > 0)
+        return;
+    HASH_DEL(shapes->shapes, entry);
+    release_labels(shapes, shape->selector);
+    release_labels(shapes, shape->labels);
+    shapes->bytes -= entry->size + AS_ALLOC_EXTRA;
+    free(entry);
+}
+
+/* of which nothing is taken */
+static void pod_shapes_deinit(struct pod_shapes *shapes)
+{
+    assert(!shapes->shapes && !shapes->labels);
+    as_buf_deinit(&shapes->key);
+}
+
+/* HASH_OVERHEAD counts the handles, which are part of the entries. */
+static size_t pod_shapes_measure(const struct pod_shapes *shapes)
+{
+    return shapes->bytes + shapes->key.capacity + HASH_OVERHEAD(hh, shapes->shapes) -
+           HASH_COUNT(shapes->shapes) * sizeof(UT_hash_handle) + HASH_OVERHEAD(hh, shapes->labels) -
+           HASH_COUNT(shapes->labels) * sizeof(UT_hash_handle);
+}
 
 #define KEY_SIZE   (2 * AS_CLUSTER_NAME_MAX + 2)
 #define TABLE_BITS 5 /* of a hash, the highest: its table */
@@ -83,7 +679,7 @@ size_t as_cluster_facts_measure(const struct as_cluster_facts *facts)
 }
 
 /* "namespace/name" */
-static size_t make_key(char key[KEY_SIZE], const char *namespace_, const char *name)
+static size_t facts_make_key(char key[KEY_SIZE], const char *namespace_, const char *name)
 {
     const size_t namespace_size = strlen(namespace_), name_size = strlen(name);
 
@@ -239,7 +835,7 @@ static void put_budget(struct as_cluster_facts *facts, const struct as_budget_fa
     char key[KEY_SIZE];
     size_t place;
 
-    make_key(key, budget->namespace_, budget->name);
+    facts_make_key(key, budget->namespace_, budget->name);
     copy_budget(&block, &copy, key);
     copy = *budget;
     row.block_size = block.used;
@@ -417,7 +1013,7 @@ int as_cluster_facts_put_pod(struct as_cluster_facts *facts, const struct as_pod
 
     if (facts->is_full)
         return refuse(facts, error);
-    const size_t size = make_key(key, put->fact.namespace_, put->fact.name);
+    const size_t size = facts_make_key(key, put->fact.namespace_, put->fact.name);
     struct pod *pod = find_pod(facts, key, size);
     const struct as_pod_shape *former = pod ? facts->pods[pod->place].shape : NULL;
     if (!pod)
@@ -448,7 +1044,7 @@ void as_cluster_facts_delete(struct as_cluster_facts *facts, enum as_cluster_kin
         fact_rows_compact(&facts->nodes);
         return;
     }
-    const size_t size = make_key(key, namespace_, name);
+    const size_t size = facts_make_key(key, namespace_, name);
     if (kind == AS_CLUSTER_BUDGETS) {
         if (fact_rows_find(&facts->budgets, key, &place))
             fact_rows_drop(&facts->budgets, place);
