@@ -1,6 +1,6 @@
 /*
  * The work on a plan (pool_plan.h), shared by the files that make it. pool_plan.c goes through the
- * phases: pool_fit.c has those of growth, pool_take.c and pool_leave.c those of nodes that leave.
+ * phases and has those of nodes that leave; pool_fit.c has those of growth.
  */
 #ifndef ALERTSCALER_SRC_CLUSTER_POOL_WORK_H
 #define ALERTSCALER_SRC_CLUSTER_POOL_WORK_H
@@ -81,7 +81,6 @@ struct as_pool_work {
 typedef bool pool_phase_fn(struct as_pool_work *work);
 
 pool_phase_fn pool_fit_begin, pool_fit_place, pool_fit_look, pool_fit_estimate, pool_fit_choose;
-pool_phase_fn pool_take_begin, pool_take_class, pool_take_simulate, pool_leave;
 
 static inline void pool_spend(struct as_pool_work *work, uint64_t fits)
 {
@@ -94,25 +93,8 @@ struct as_survey_pods *pool_sort_pods(const struct as_survey *survey,
                                       const struct as_survey_pods *pods, size_t count,
                                       struct as_arena *arena) AS_MUST_USE;
 
-/* pool_asked.c: what was asked without a full check */
+/* What was asked without a full check. */
 void pool_asked_review(struct as_pool_work *work); /* sets plan.asked, and what was in vain */
-bool pool_asked_in_vain(const struct as_pool_work *work, uint32_t shape, uint32_t group);
-void pool_asked_add(struct as_pool_work *work, uint32_t shape, uint32_t group);
-
-/* pool_overdue.c: sets plan.overdue, once the sizes are known */
-void pool_overdue_find(struct as_pool_work *work);
-
-/* pool_leave.c */
-#define POOL_NO_ROOM_US (5 * AS_US_PER_MIN) /* so long a node without room comes last */
-bool pool_is_younger(const struct as_pool_work *work, as_maybe_time time, int64_t us);
-/* Since when the node has been unneeded, in an unbroken row of looks. */
-as_maybe_time pool_get_since(const struct as_pool_work *work, size_t node);
-/* Unneeded for so long that it may leave now. */
-bool pool_is_due(const struct as_pool_work *work, uint32_t node);
-void pool_margins_init(struct as_pool_work *work);
-/* False, and nothing is used: a minimum keeps the node. */
-bool pool_margins_use(struct as_pool_work *work, const struct as_survey_node *node);
-void pool_margins_give_back(struct as_pool_work *work, const struct as_survey_node *node);
 
 /* cpu or memory of one node of a group that is there, on average, rounded up. */
 static inline int64_t pool_get_average(int64_t all, int64_t nodes)

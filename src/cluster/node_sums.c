@@ -1,5 +1,6 @@
 /*
- * Sums over nodes, and the values made of them: see the header.
+ * Sums over nodes, and the values made of them: the values of the source `nodes`, and the pods of
+ * each node.
  */
 #include <alertscaler/cluster/node_sums.h>
 
@@ -7,7 +8,109 @@
 #include <errno.h>
 #include <string.h>
 
+#include <alertscaler/cluster/node_pods.h>
+#include <alertscaler/cluster/nodes_seen.h>
 #include <alertscaler/cluster/pool.h>
+
+void as_node_pods_init(struct as_node_pods *pods, const struct as_cluster *cluster,
+                       struct as_arena *arena)
+{
+    /* While pods are placed, ends[n + 1] is the place of the next pod of node n. Afterwards that is
+     * the end of node n, so ends[n] is its start. */
+    uint32_t *ends = as_arena_alloc(arena, cluster->node_count + 2, sizeof(*ends));
+    uint32_t *order = as_arena_alloc(arena, cluster->pod_count, sizeof(*order));
+
+    assert(cluster->pod_count < UINT32_MAX && cluster->node_count < AS_NO_NODE);
+    for (size_t i = 0; i < cluster->pod_count; i++) {
+        const uint32_t node = cluster->pods[i].node;
+
+        assert(node == AS_NO_NODE || node < cluster->node_count);
+        if (node != AS_NO_NODE)
+            ends[node + 2]++;
+    }
+    for (size_t i = 2; i < cluster->node_count + 2; i++)
+        ends[i] += ends[i - 1];
+    for (size_t i = 0; i < cluster->pod_count; i++)
+        if (cluster->pods[i].node != AS_NO_NODE)
+            order[ends[cluster->pods[i].node + 1]++] = (uint32_t)i;
+    pods->pods = order;
+    pods->starts = ends;
+}
+
+#define GET_WORD(enumerator, word) word,
+const char *const as_nodes_words[] = {AS_NODES_WORDS(GET_WORD) NULL};
+
+const char *as_nodes_word_get_text(enum as_nodes_word word)
+{
+    return word == AS_NODES_NONE ? NULL : as_nodes_words[word - 1];
+}
+
+/* Whether every open node, or the new node where there is none, says this resource. */
+static bool is_known(const struct as_nodes_seen *seen, enum as_resource resource,
+                     struct as_error *error)
+{
+    static const char *const words[AS_RESOURCE_COUNT] = {"cpu", "memory"};
+
+    if (seen->lacking[resource])
+        as_error_set(error, "node %s: allocatable %s is missing or 0", seen->lacking[resource],
+                     words[resource]);
+    else if (seen->allocatable[resource] <= 0)
+        as_error_set(error,
+                     seen->is_template ? "no node is open, and a new node would have no %s"
+                                       : "the nodes have no allocatable %s",
+                     words[resource]);
+    else
+        return true;
+    return false;
+}
+
+/* The larger of cpu's and memory's, as Escalator has it. */
+static int get_utilization(const struct as_nodes_seen *seen, double *value_out,
+                           struct as_error *error)
+{
+    const bool is_none = seen->open == 0 && !seen->is_template;
+
+    double largest = 0;
+    for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++) {
+        if (!is_none && !is_known(seen, i, error))
+            return -ENODATA;
+        const double percent =
+            !is_none ? 100.0 * (double)seen->requests[i] / (double)seen->allocatable[i]
+            : seen->requests[i] > 0 ? AS_NODES_UTILIZATION_MAX
+                                    : 0;
+        if (percent > largest)
+            largest = percent;
+    }
+    *value_out = largest;
+    return 0;
+}
+
+bool as_nodes_seen_is_made_up(const struct as_nodes_seen *seen, enum as_nodes_word word)
+{
+    return word == AS_NODES_UTILIZATION && !seen->error && seen->open == 0;
+}
+
+int as_nodes_seen_get(const struct as_nodes_seen *seen, enum as_nodes_word word, double *value_out,
+                      struct as_error *error)
+{
+    if (seen->error) {
+        as_error_set(error, "%s", seen->error);
+        return -ENODATA;
+    }
+    switch (word) {
+    case AS_NODES_UTILIZATION: return get_utilization(seen, value_out, error);
+    case AS_NODES_COUNT: *value_out = (double)seen->open; return 0;
+    case AS_NODES_CORES:
+        if (seen->open > 0 && !is_known(seen, AS_RESOURCE_CPU, error))
+            return -ENODATA;
+        *value_out = seen->open > 0 ? (double)seen->allocatable[AS_RESOURCE_CPU] / 1000 : 0;
+        return 0;
+    case AS_NODES_NONE:
+    case AS_NODES_WORD_COUNT: break;
+    }
+    as_error_set(error, "no such value of nodes");
+    return -ENODATA;
+}
 
 #define MISSING_FORMAT "node %s: allocatable %s is missing or 0"
 
