@@ -1,9 +1,19 @@
 /*
- * Words of a survey: see the header.
+ * The survey of a pool, made in phases. This module has the phases up to the point where all pods
+ * that need room are placed, and what a survey says of each group: its size and what is on its
+ * way, why it does not grow, why its nodes stay, and what a new node would be like. survey_cut.c
+ * has the phases after these.
  */
 #include <alertscaler/cluster/survey.h>
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/cluster/survey_make.h>
+
+#include "shape_key.h"
+#include "survey_work.h"
 
 const char *as_stay_get_word(enum as_stay stay)
 {
@@ -12,4 +22,597 @@ const char *as_stay_get_word(enum as_stay stay)
 
     assert((size_t)stay < AS_STAY_COUNT);
     return words[stay];
+}
+
+/* For metrics. Pods on nodes that are not open count, as the source `nodes` counts them. */
+static void add_sums(struct as_group_sums *sums, const struct as_node_fact *fact,
+                     const struct survey_node *node)
+{
+    for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
+        sums->requests[i] = as_amount_add(sums->requests[i], node->requests[i], 1);
+    sums->leaving += fact->leaving != 0;
+    if (!as_node_is_open(fact))
+        return;
+    sums->open++;
+    sums->ready += node->is_ready;
+    sums->allocatable[AS_RESOURCE_CPU] =
+        as_amount_add(sums->allocatable[AS_RESOURCE_CPU], fact->allocatable.amount[AS_RES_CPU], 1);
+    sums->allocatable[AS_RESOURCE_MEMORY] = as_amount_add(
+        sums->allocatable[AS_RESOURCE_MEMORY], fact->allocatable.amount[AS_RES_MEMORY], 1);
+}
+
+/* On its way */
+
+/* Marked nodes are no part of the size. A node that is not Ready counts as on its way until
+ * ready_timeout after it was made. */
+static void count_nodes(struct as_survey_work *work, const struct as_survey_member *member,
+                        struct survey_group *group, struct as_survey_group *out)
+{
+    for (size_t i = 0; i < group->node_count; i++) {
+        const struct as_node_fact *fact = &work->cluster->nodes[group->nodes[i]];
+
+        add_sums(&out->sums, fact, &work->nodes[group->nodes[i]]);
+        if (fact->leaving & AS_NODE_LEAVING_OURS) {
+            group->marked++;
+            continue;
+        }
+        if (work->nodes[group->nodes[i]].is_ready)
+            group->ready++;
+        else if (work->request->now.us >= as_time_add(fact->created.us, member->ready_timeout_us))
+            group->late++;
+        out->nodes++;
+        out->cpu = as_amount_add(out->cpu, fact->capacity.amount[AS_RES_CPU], 1);
+        out->memory = as_amount_add(out->memory, fact->capacity.amount[AS_RES_MEMORY], 1);
+    }
+    survey_spend(work, 2 * group->node_count);
+}
+
+static int32_t clamp(int64_t number, int64_t low, int64_t high)
+{
+    if (number > high)
+        number = high;
+    return (int32_t)(number < low ? low : number);
+}
+
+static int32_t count_coming(const struct as_survey_member *member, const struct survey_group *group)
+{
+    const int64_t overdue = member->overdue > 0 ? member->overdue : 0;
+    const int64_t refused = member->refused > 0 ? member->refused : 0;
+    const int64_t absent = refused + member->unregistered;
+
+    return clamp((int64_t)member->size - group->ready - group->late - overdue - absent, 0,
+                 INT32_MAX);
+}
+
+/* Growth, and leaving */
+
+/* While marked nodes are there, alertscaler has made the size 0. If nodes that
+ * another controller requested do not register, the engine lets the group back off from this
+ * decision on. */
+static enum as_reason find_closed(const struct as_survey_member *member,
+                                  const struct survey_group *group,
+                                  const struct as_node_template *template_)
+{
+    if (member->closed != AS_REASON_SCALED)
+        return member->closed;
+    if (member->size < 0)
+        return AS_REASON_UNREACHABLE;
+    if (member->size == 0 && member->min > 0 && group->marked == 0) /* it is switched off */
+        return AS_REASON_DISABLED;
+    if (member->unregistered > member->backed_off)
+        return AS_REASON_COOLDOWN;
+    if (member->in_progress && !member->has_open_growth)
+        return AS_REASON_IN_PROGRESS;
+    if (member->size >= member->max)
+        return AS_REASON_AT_MAX;
+    return template_->source == AS_NODE_TEMPLATE_NONE ? AS_REASON_NO_TEMPLATE : AS_REASON_SCALED;
+}
+
+/* AS_STAY_COUNT: its nodes may leave. */
+static enum as_stay find_stay(const struct as_survey_member *member)
+{
+    if (!member->is_member)
+        return AS_STAY_NO_GROUP;
+    if (member->closed == AS_REASON_PAUSED)
+        return AS_STAY_PAUSED;
+    if (member->is_kept)
+        return AS_STAY_HELD;
+    if (member->closed == AS_REASON_DRY_RUN)
+        return AS_STAY_DRY_RUN;
+    if (member->size < 0)
+        return AS_STAY_UNREADABLE;
+    if (member->chooses_itself)
+        return AS_STAY_NO_CHOICE;
+    return member->in_progress || member->in_doubt > 0 || member->down_in_doubt
+               ? AS_STAY_IN_PROGRESS
+               : AS_STAY_COUNT;
+}
+
+/* Templates */
+
+/* Only labels by which a group is told from another kind of group: the others come and go with
+ * single nodes. Memory and storage differ a little from node to node, and are left out. */
+static uint64_t digest_template(const struct as_node_template *template_,
+                                const struct as_res_names *names)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf key = AS_BUF_INIT_OPEN((size_t)1 << 20);
+    const struct as_node_shape *shape = &template_->shape;
+
+    for (uint32_t i = 0; shape->labels && i < shape->labels->count; i++) {
+        if (!as_pool_label_counts(shape->labels->items[i].name, NULL, 0))
+            continue;
+        shape_key_add_text(&key, shape->labels->items[i].name);
+        shape_key_add_text(&key, shape->labels->items[i].value);
+    }
+    shape_key_add_text(&key, NULL);
+    for (size_t i = 0; i < shape->taint_count; i++) {
+        shape_key_add_text(&key, shape->taints[i].key);
+        shape_key_add_text(&key, shape->taints[i].value);
+        shape_key_add_number(&key, shape->taints[i].effect);
+    }
+    shape_key_add_text(&key, NULL);
+    shape_key_add_number(&key, (uint64_t)template_->capacity.amount[AS_RES_CPU]);
+    for (size_t i = AS_RES_NAMED; i < names->count; i++) {
+        if (template_->capacity.amount[i] == 0)
+            continue;
+        shape_key_add_text(&key, names->name[i]);
+        shape_key_add_number(&key, (uint64_t)template_->capacity.amount[i]);
+    }
+    return survey_digest(key.data, key.size);
+}
+
+static void make_template(struct as_survey_work *work, const struct as_survey_member *member,
+                          const struct survey_group *group, struct as_survey_group *out)
+{
+    const struct as_node_template_request request = {
+        .cluster = work->cluster,
+        .pods = &work->pods,
+        .nodes = group->nodes,
+        .node_count = group->node_count,
+        .startup_taints = member->startup_taints,
+        .startup_taint_count = member->startup_taint_count,
+        .last = member->last,
+        .configured = member->configured,
+        .now = work->request->now,
+    };
+
+    as_node_template_init(&out->template_, &request, work->arena);
+    out->template_digest = digest_template(&out->template_, &work->cluster->resources);
+    survey_spend(work, 32 * group->node_count + 32);
+}
+
+static void note_drain(struct as_survey *survey, const struct as_survey_member *member)
+{
+    if (!member->is_member || !member->drain_failed.set)
+        return;
+    if (!survey->drain_failed.set || survey->drain_failed.at.us < member->drain_failed.at.us)
+        survey->drain_failed = member->drain_failed;
+}
+
+static void make_group(struct as_survey_work *work, size_t index, struct as_survey_group *out)
+{
+    const struct as_survey_member *member = &work->request->members[index];
+    struct survey_group *group = &work->groups[index];
+
+    *out = (struct as_survey_group){
+        .name = member->name,
+        .is_member = member->is_member,
+        .size = member->size < 0 ? -1 : member->size,
+        .min = member->min,
+        .max = member->max,
+        .overdue = clamp(member->overdue, 0, (int64_t)member->size - member->min),
+        .in_doubt = member->in_doubt,
+        .unregistered = member->size < 0 ? 0 : member->unregistered,
+        .surplus = member->size < 0 ? 0 : member->surplus,
+        .surplus_since = member->surplus_since,
+        .open_at = member->open_at,
+        .last_size = member->size < 0 ? clamp(member->last_size, 0, INT32_MAX) : 0,
+        .message = member->size < 0 ? member->message : NULL,
+        .has_priority = member->has_priority,
+        .has_price = member->has_price,
+        .priority = member->priority,
+        .price = member->price,
+        .unneeded = member->unneeded,
+    };
+    out->removable = member->has_open_growth ? 0 : clamp(member->removable, 0, out->overdue);
+    count_nodes(work, member, group, out);
+    out->coming = count_coming(member, group);
+    make_template(work, member, group, out);
+    out->closed = find_closed(member, group, &out->template_);
+    group->stay = find_stay(member);
+    note_drain(&work->survey, member);
+}
+
+static bool survey_make_groups(struct as_survey_work *work)
+{
+    const size_t count = work->request->member_count;
+
+    for (; work->slice > 0 && work->at < count; work->at++)
+        make_group(work, work->at, &work->shown_groups[work->at]);
+    return work->at == count;
+}
+
+/* Nodes */
+
+/* Phases: true: done. */
+static bool survey_index(struct as_survey_work *work)
+{
+    as_node_pods_init(&work->pods, work->cluster, work->arena);
+    survey_spend(work, work->cluster->pod_count / 4);
+    return true;
+}
+
+static int compare_to_node(const void *name, const void *node)
+{
+    return strcmp(name, ((const struct as_node_fact *)node)->name);
+}
+
+/* A node that two groups name belongs to neither; each counts it as one of its instances. */
+static void join_node(struct as_survey_work *work, uint32_t member, uint32_t node, bool *is_taken)
+{
+    struct survey_group *group = &work->groups[member];
+
+    is_taken[node] |= work->nodes[node].group != AS_SURVEY_NO_GROUP;
+    work->nodes[node].group = member;
+    group->nodes[group->node_count++] = node;
+}
+
+static void join_group(struct as_survey_work *work, uint32_t index, bool *is_taken)
+{
+    const struct as_survey_member *member = &work->request->members[index];
+    const struct as_cluster *cluster = work->cluster;
+
+    work->groups[index].nodes =
+        as_arena_alloc(work->arena, member->node_count, sizeof(*work->groups[index].nodes));
+    for (size_t i = 0; i < member->node_count; i++) {
+        if (i > 0 && strcmp(member->nodes[i - 1], member->nodes[i]) == 0)
+            continue;
+        const struct as_node_fact *fact = bsearch(
+            member->nodes[i], cluster->nodes, cluster->node_count, sizeof(*fact), compare_to_node);
+        if (fact)
+            join_node(work, index, (uint32_t)(fact - cluster->nodes), is_taken);
+    }
+}
+
+/* All groups at once: some 5,000 names. */
+static bool survey_join(struct as_survey_work *work)
+{
+    const size_t count = work->cluster->node_count;
+    bool *is_taken = as_arena_alloc(work->arena, count, sizeof(*is_taken));
+
+    for (size_t i = 0; i < count; i++)
+        work->nodes[i].group = AS_SURVEY_NO_GROUP;
+    for (size_t i = 0; i < work->request->member_count; i++)
+        join_group(work, (uint32_t)i, is_taken);
+    for (size_t i = 0; i < count; i++)
+        if (is_taken[i])
+            work->nodes[i].group = AS_SURVEY_NO_GROUP;
+    survey_spend(work, 8 * count);
+    return true;
+}
+
+/* A node that is made new begins as not Ready, and one with a taint of a start is not Ready yet. */
+static void set_state(struct as_survey_work *work, uint32_t index)
+{
+    const struct as_node_fact *fact = &work->cluster->nodes[index];
+    struct survey_node *node = &work->nodes[index];
+    const struct as_survey_member *member =
+        node->group == AS_SURVEY_NO_GROUP ? NULL : &work->request->members[node->group];
+
+    node->shape = (struct as_node_shape){
+        .name = fact->name,
+        .labels = fact->labels,
+        .taints = fact->taints,
+        .taint_count = fact->taint_count,
+        .allocatable = fact->allocatable,
+    };
+    node->is_ready = fact->is_ready && !as_node_has_new_node_taint(fact) &&
+                     !as_node_has_startup_taint(fact, member ? member->startup_taints : NULL,
+                                                member ? member->startup_taint_count : 0);
+    node->is_starting =
+        !node->is_ready && member &&
+        work->request->now.us < as_time_add(fact->created.us, member->ready_timeout_us);
+    node->is_receiver = node->is_ready && as_node_is_open(fact);
+}
+
+/* Pods that nobody would make anew need no other place. */
+static void move_away(struct as_survey_work *work, uint32_t node, const struct as_pod_fact *pod)
+{
+    if (survey_is_expendable(work, pod->shape) || !survey_must_move(work, pod) ||
+        pod->shape->eviction == AS_EVICTION_UNREPLICATED)
+        return;
+    survey_shapes_take(&work->shapes, pod->shape,
+                       survey_find_zone(&work->cluster->nodes[node], pod->shape))
+        ->moving++;
+}
+
+static void add_request(const struct as_survey_work *work, struct survey_node *node,
+                        const struct as_pod_shape *shape)
+{
+    if (shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR ||
+        survey_is_expendable(work, shape))
+        return;
+    node->requests[AS_RESOURCE_CPU] =
+        as_amount_add(node->requests[AS_RESOURCE_CPU], shape->requests.amount[AS_RES_CPU], 1);
+    node->requests[AS_RESOURCE_MEMORY] =
+        as_amount_add(node->requests[AS_RESOURCE_MEMORY], shape->requests.amount[AS_RES_MEMORY], 1);
+}
+
+/* Pods that may preempt have the room of expendable ones. */
+static void take_room(struct as_survey_work *work, struct survey_node *node,
+                      const struct as_pod_shape *shape)
+{
+    if (!survey_is_expendable(work, shape)) {
+        if (shape->port_count > 0 || shape->loner != 0)
+            shape = &survey_shapes_take(&work->shapes, shape, NULL)->shape.pod;
+        as_node_room_take(&node->room, &work->cluster->resources, shape, 1, work->arena);
+        return;
+    }
+    if (!node->expendable)
+        node->room.expendable = node->expendable =
+            as_arena_alloc(work->arena, 1, sizeof(*node->expendable));
+    for (size_t i = 0; i < AS_RES_MAX; i++)
+        node->expendable->amount[i] =
+            as_amount_add(node->expendable->amount[i], shape->requests.amount[i], 1);
+}
+
+static void weigh_node(struct as_survey_work *work, uint32_t index)
+{
+    const struct as_node_fact *fact = &work->cluster->nodes[index];
+    struct survey_node *node = &work->nodes[index];
+    size_t count;
+    const uint32_t *pods = as_node_pods_get(&work->pods, index, &count);
+
+    set_state(work, index);
+    node->room.left = fact->allocatable;
+    for (size_t i = 0; i < count; i++) {
+        const struct as_pod_fact *pod = &work->cluster->pods[pods[i]];
+        const struct as_pod_shape *shape = pod->shape;
+
+        add_request(work, node, shape);
+        if (fact->leaving)
+            move_away(work, index, pod);
+        if (node->is_receiver)
+            take_room(work, node, shape);
+    }
+    survey_spend(work, 2 + count);
+}
+
+static void spend_on_shapes(struct as_survey_work *work)
+{
+    survey_spend(work, work->shapes.cost);
+    work->shapes.cost = 0;
+}
+
+/* what is free; who must leave */
+static bool survey_weigh_nodes(struct as_survey_work *work)
+{
+    for (; work->slice > 0 && work->at < work->cluster->node_count; work->at++) {
+        weigh_node(work, (uint32_t)work->at);
+        spend_on_shapes(work);
+    }
+    return work->at == work->cluster->node_count;
+}
+
+/* Pods */
+
+static bool is_nominated(const struct as_survey_work *work, const struct as_pod_fact *pod)
+{
+    return pod->nominated != AS_NO_NODE && as_node_is_open(&work->cluster->nodes[pod->nominated]);
+}
+
+static bool is_waiting(const struct as_survey_work *work, const struct as_pod_fact *pod)
+{
+    return pod->is_unschedulable && pod->shape->eviction != AS_EVICTION_DAEMON &&
+           pod->shape->eviction != AS_EVICTION_MIRROR && !survey_is_expendable(work, pod->shape);
+}
+
+static void wait_for_room(struct as_survey_work *work, const struct as_pod_fact *pod)
+{
+    struct survey_shape *shape = survey_shapes_take(&work->shapes, pod->shape, NULL);
+
+    if (shape->waiting == 0 || pod->created.us < shape->oldest.us)
+        shape->oldest = pod->created;
+    shape->waiting++;
+    work->survey.pending_pods++;
+}
+
+/* who waits, who is nominated */
+static bool survey_weigh_pods(struct as_survey_work *work)
+{
+    for (; work->slice > 0 && work->at < work->cluster->pod_count; work->at++) {
+        const struct as_pod_fact *pod = &work->cluster->pods[work->at];
+
+        survey_spend(work, 1);
+        if (pod->is_bound || pod->node != AS_NO_NODE || pod->is_leaving)
+            continue;
+        if (is_nominated(work, pod))
+            as_node_room_take(&work->nodes[pod->nominated].room, &work->cluster->resources,
+                              &survey_shapes_take(&work->shapes, pod->shape, NULL)->shape.pod, 1,
+                              work->arena);
+        else if (is_waiting(work, pod))
+            wait_for_room(work, pod);
+        spend_on_shapes(work);
+    }
+    return work->at == work->cluster->pod_count;
+}
+
+/* Placing */
+
+static int compare_keys(const struct survey_shape *a, const struct survey_shape *b)
+{
+    const size_t size = a->key_size < b->key_size ? a->key_size : b->key_size;
+    const int order = size > 0 ? memcmp(a->key, b->key, size) : 0;
+
+    return order ? order : (a->key_size > b->key_size) - (a->key_size < b->key_size);
+}
+
+static int compare_shapes(const void *a, const void *b)
+{
+    return compare_keys(*(struct survey_shape *const *)a, *(struct survey_shape *const *)b);
+}
+
+/* The order in which the scheduler tries pods: highest priority, then the oldest. Equal pods have
+ * the place of the oldest of them. */
+static int compare_waiting(const void *a, const void *b)
+{
+    const struct survey_shape *const *left = a, *const *right = b;
+    const int32_t priority = (*left)->shape.pod.priority, than = (*right)->shape.pod.priority;
+    const int64_t one = (*left)->oldest.us, other = (*right)->oldest.us;
+
+    if (priority != than)
+        return priority > than ? -1 : 1;
+    return one != other ? (one > other) - (one < other) : compare_keys(*left, *right);
+}
+
+static void list_shapes(struct as_survey_work *work)
+{
+    const size_t count = work->shapes.count;
+
+    work->moving = as_arena_alloc(work->arena, count, sizeof(struct survey_shape *));
+    work->waiting = as_arena_alloc(work->arena, count, sizeof(struct survey_shape *));
+    for (struct survey_shape *shape = work->shapes.first; shape; shape = shape->next) {
+        if (shape->moving > 0)
+            work->moving[work->moving_count++] = shape;
+        if (shape->waiting > 0)
+            work->waiting[work->waiting_count++] = shape;
+    }
+    if (work->moving_count > 1)
+        qsort(work->moving, work->moving_count, sizeof(struct survey_shape *), compare_shapes);
+    if (work->waiting_count > 1)
+        qsort(work->waiting, work->waiting_count, sizeof(struct survey_shape *), compare_waiting);
+}
+
+static struct as_pending *list_pending(const struct as_survey_work *work)
+{
+    struct as_pending *pending =
+        as_arena_alloc(work->arena, work->moving_count + work->waiting_count, sizeof(*pending));
+
+    for (size_t i = 0; i < work->moving_count; i++)
+        pending[i] = (struct as_pending){&work->moving[i]->shape.pod, work->moving[i]->moving};
+    for (size_t i = 0; i < work->waiting_count; i++)
+        pending[work->moving_count + i] =
+            (struct as_pending){&work->waiting[i]->shape.pod, work->waiting[i]->waiting};
+    return pending;
+}
+
+/* Pods of leaving nodes first, then those that wait. */
+static bool survey_begin_place(struct as_survey_work *work)
+{
+    const size_t node_count = work->cluster->node_count;
+    struct as_node_run *runs = as_arena_alloc(work->arena, node_count, sizeof(*runs));
+
+    work->receivers = as_arena_alloc(work->arena, node_count, sizeof(*work->receivers));
+    for (size_t i = 0; i < node_count; i++) {
+        if (!work->nodes[i].is_receiver)
+            continue;
+        runs[work->receiver_count] = (struct as_node_run){
+            .node = &work->nodes[i].shape, .room = work->nodes[i].room, .count = 1};
+        work->receivers[work->receiver_count++] = (uint32_t)i;
+    }
+    list_shapes(work);
+    const struct as_pack_request request = {
+        .names = &work->cluster->resources,
+        .pending = list_pending(work),
+        .pending_count = work->moving_count + work->waiting_count,
+        .fits = AS_PACK_FITS_MAX,
+    };
+    as_pack_init_on_nodes(&work->pack, &request, runs, work->receiver_count, work->arena);
+    survey_spend(work, 16 * node_count + 16 * work->shapes.count);
+    return true;
+}
+
+/* The work ended early: only shapes before the last one that found a place were tried on all nodes.
+ * Of the others nothing is known. */
+static void forget_untried(const struct as_pack *pack, const struct as_survey_work *work)
+{
+    size_t tried = work->waiting_count;
+    const uint64_t *left = &pack->left[work->moving_count];
+
+    while (tried > 0 && left[tried - 1] == work->waiting[tried - 1]->waiting)
+        tried--;
+    for (size_t i = tried > 0 ? tried - 1 : 0; i < work->waiting_count; i++)
+        work->waiting[i]->left = 0;
+}
+
+static bool survey_place(struct as_survey_work *work)
+{
+    const struct as_pack *pack = &work->pack;
+    const uint64_t before = pack->fits;
+    const bool is_done = as_pack_step(&work->pack, work->slice);
+
+    survey_spend(work, pack->fits - before);
+    if (!is_done)
+        return false;
+    for (size_t i = 0; i < work->receiver_count; i++)
+        work->nodes[work->receivers[i]].room = pack->runs[i].room;
+    for (size_t i = 0; i < work->waiting_count; i++)
+        work->waiting[i]->left = pack->left[work->moving_count + i];
+    if (pack->is_cut)
+        forget_untried(pack, work);
+    return true;
+}
+
+typedef bool phase_fn(struct as_survey_work *work);
+
+static phase_fn *const phases[] = {
+    survey_index,
+    survey_join,
+    survey_weigh_nodes,
+    survey_weigh_pods,
+    survey_make_groups,
+    survey_begin_place,
+    survey_place,
+    survey_find_eligible,
+    survey_choose_candidates,
+    survey_cut,
+    survey_show_candidates,
+    survey_show_roomy,
+    survey_list_nodes,
+    survey_show_rest,
+};
+
+struct as_survey_work *as_survey_begin(const struct as_survey_request *request,
+                                       struct as_arena *arena)
+{
+    struct as_survey_work *work = as_arena_alloc(arena, 1, sizeof(*work));
+    const struct as_cluster *cluster = request->cluster;
+
+    work->request = request;
+    work->cluster = cluster;
+    work->arena = arena;
+    work->groups = as_arena_alloc(arena, request->member_count, sizeof(*work->groups));
+    work->shown_groups = as_arena_alloc(arena, request->member_count, sizeof(*work->shown_groups));
+    work->templates = as_arena_alloc(arena, request->member_count, sizeof(*work->templates));
+    work->nodes = as_arena_alloc(arena, cluster->node_count, sizeof(*work->nodes));
+    survey_shapes_init(&work->shapes, cluster, arena);
+    work->survey = (struct as_survey){
+        .resources = cluster->resources,
+        .cluster_nodes = cluster->node_count,
+        .groups = work->shown_groups,
+        .group_count = request->member_count,
+        .seed = request->seed,
+    };
+    return work;
+}
+
+bool as_survey_step(struct as_survey_work *work, uint64_t fits, struct as_survey *survey_out)
+{
+    work->slice = fits;
+    while (work->slice > 0 && work->phase < AS_ARRAY_SIZE(phases)) {
+        if (!phases[work->phase](work))
+            continue;
+        work->phase++;
+        work->at = 0;
+    }
+    if (work->phase < AS_ARRAY_SIZE(phases))
+        return false;
+    *survey_out = work->survey;
+    return true;
+}
+
+const struct as_node_template *as_survey_get_template(const struct as_survey_work *work,
+                                                      size_t member)
+{
+    return &work->templates[member];
 }

@@ -1,14 +1,408 @@
 /*
- * What becomes part of a survey: shapes get their numbers, pending ones first as they were placed,
- * then those of the candidates, then guests. Nodes with most room follow. All of it stays within
- * the limits of the header, and within the bytes of a decision document.
+ * The nodes that may leave, and what becomes part of a survey.
+ *
+ * Which nodes may leave, as far as each of them alone is concerned, and which of these are looked
+ * at now, is described in docs/nodes.md. Then shapes get their numbers: pending ones first as they
+ * were placed, then those of the candidates, then guests. Nodes with most room follow. All of it
+ * stays within the limits of the header, and within the bytes of a decision document.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/cluster/survey.h>
+
 #include "node_class.h"
-#include "survey_measure.h"
 #include "survey_work.h"
+
+/*
+ * How many bytes a part of a survey takes in a decision document, at most: so that the document
+ * stays below its limit whatever texts a cluster has.
+ */
+
+#define SURVEY_PODS_BYTES     20 /* of a number of pods of a shape */
+#define SURVEY_UNNEEDED_BYTES 90 /* what is remembered of a node, without its name */
+#define SURVEY_ASKED_BYTES    140
+
+bool survey_must_move(const struct as_survey_work *work, const struct as_pod_fact *pod)
+{
+    const enum as_eviction_class class = pod->shape->eviction;
+    const bool is_gone = pod->is_leaving && pod->gone_at.set &&
+                         as_time_add(pod->gone_at.at.us, AS_POD_LATE_US) < work->request->now.us;
+
+    return class != AS_EVICTION_DAEMON && class != AS_EVICTION_MIRROR && !is_gone;
+}
+
+const char *survey_find_zone(const struct as_node_fact *node, const struct as_pod_shape *shape)
+{
+    if (!(shape->unchecked & AS_UNCHECKED_VOLUMES))
+        return NULL;
+    const char *zone = as_labels_find(node->labels, "topology.kubernetes.io/zone");
+    return zone ? zone : as_labels_find(node->labels, "failure-domain.beta.kubernetes.io/zone");
+}
+
+/* So long a node is looked at last, and it matters that its pods had no room. */
+#define NO_ROOM_US (5 * AS_US_PER_MIN)
+
+/* Pods */
+
+/* A system pod with a budget is protected by its budget alone. */
+static bool keeps(const struct survey_shape *shape, unsigned keep)
+{
+    switch (shape->shape.pod.eviction) {
+    case AS_EVICTION_REFUSED: return true;
+    case AS_EVICTION_SYSTEM: return (keep & AS_KEEP_SYSTEM_PODS) && shape->shape.budget_count == 0;
+    case AS_EVICTION_LOCAL_STORAGE: return keep & AS_KEEP_LOCAL_STORAGE;
+    case AS_EVICTION_UNREPLICATED: return keep & AS_KEEP_UNREPLICATED;
+    case AS_EVICTION_ALLOWED:
+    case AS_EVICTION_DAEMON:
+    case AS_EVICTION_MIRROR: return false;
+    }
+    return true;
+}
+
+/* Whether it cannot be told where the pod could run. With a claim it may move within its zone. */
+static bool is_bound_to(const struct as_node_fact *node, const struct as_pod_shape *shape)
+{
+    return (shape->unchecked & ~(unsigned)AS_UNCHECKED_VOLUMES) ||
+           ((shape->unchecked & AS_UNCHECKED_VOLUMES) && !survey_find_zone(node, shape));
+}
+
+/* The API evicts no pod that two budgets select. */
+static bool has_disruption(const struct as_survey_work *work, const struct survey_shape *shape)
+{
+    const size_t count = shape->shape.budget_count;
+
+    return count == 0 || (count == 1 && work->shapes.budgets[shape->shape.budgets[0]]->allowed > 0);
+}
+
+static void add_load(struct survey_node *node, uint32_t index, struct survey_shape *shape)
+{
+    if (shape->stamp != index + 1) {
+        shape->stamp = index + 1;
+        shape->place = node->load_count;
+        node->load[node->load_count++] = (struct survey_load){.shape = shape};
+    }
+    node->load[shape->place].count++;
+}
+
+/* AS_STAY_COUNT: all pods may be evicted. Then the node's load is set. */
+static enum as_stay look_at_pods(struct as_survey_work *work, uint32_t index, unsigned keep)
+{
+    const struct as_node_fact *fact = &work->cluster->nodes[index];
+    struct survey_node *node = &work->nodes[index];
+    enum as_stay stay = AS_STAY_COUNT;
+    size_t count;
+    const uint32_t *pods = as_node_pods_get(&work->pods, index, &count);
+
+    node->load = as_arena_alloc(work->arena, count, sizeof(*node->load));
+    survey_spend(work, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct as_pod_fact *pod = &work->cluster->pods[pods[i]];
+
+        if (!survey_must_move(work, pod))
+            continue;
+        struct survey_shape *shape =
+            survey_shapes_take(&work->shapes, pod->shape, survey_find_zone(fact, pod->shape));
+        if (keeps(shape, keep) ||
+            (is_bound_to(fact, pod->shape) && !survey_is_expendable(work, pod->shape)))
+            return AS_STAY_UNEVICTABLE;
+        if (!has_disruption(work, shape))
+            stay = AS_STAY_BUDGET;
+        if (!survey_is_expendable(work, pod->shape))
+            add_load(node, index, shape);
+    }
+    return stay;
+}
+
+/* Nodes */
+
+/* Requests of pods placed on the node: pods that wait, are nominated, or must leave their node. */
+static void find_placed(struct as_survey_work *work, uint32_t index,
+                        struct as_resources *placed_out)
+{
+    const size_t names = work->cluster->resources.count;
+    const struct survey_node *node = &work->nodes[index];
+    size_t count;
+    const uint32_t *pods = as_node_pods_get(&work->pods, index, &count);
+
+    *placed_out = (struct as_resources){.amount = {0}};
+    if (!node->is_receiver)
+        return;
+    survey_spend(work, count);
+    *placed_out = work->cluster->nodes[index].allocatable;
+    for (size_t i = 0; i < names; i++) {
+        int64_t *placed = &placed_out->amount[i];
+
+        for (size_t j = 0; j < count; j++) {
+            const struct as_pod_shape *shape = work->cluster->pods[pods[j]].shape;
+
+            if (!survey_is_expendable(work, shape)) /* others take nothing of the room */
+                *placed = as_amount_add(*placed, -shape->requests.amount[i], 1);
+        }
+        *placed = as_amount_add(*placed, -node->room.left.amount[i], 1);
+    }
+}
+
+/* A node whose allocatable is not known counts as utilized. */
+static bool is_utilized(const struct as_survey_work *work, uint32_t index,
+                        const struct as_unneeded_config *config, const struct as_resources *placed,
+                        double *percent_out)
+{
+    double percent = 0;
+    const int status = as_node_get_utilization(work->cluster, &work->pods, index, config->ignore,
+                                               work->request->config->expendable_below, placed,
+                                               work->request->now, &percent, NULL);
+
+    *percent_out = percent;
+    return status != 0 || percent > config->below;
+}
+
+static enum as_stay find_stay(struct as_survey_work *work, uint32_t index)
+{
+    const struct as_node_fact *fact = &work->cluster->nodes[index];
+    struct survey_node *node = &work->nodes[index];
+
+    if (fact->leaving)
+        return AS_STAY_LEAVING;
+    if (fact->keep)
+        return AS_STAY_DISABLED;
+    if (node->group == AS_SURVEY_NO_GROUP)
+        return AS_STAY_NO_GROUP;
+    const struct as_unneeded_config *config = &work->request->members[node->group].unneeded;
+    if (work->groups[node->group].stay != AS_STAY_COUNT)
+        return work->groups[node->group].stay;
+    if (node->is_starting)
+        return AS_STAY_STARTING;
+    struct as_resources placed;
+    find_placed(work, index, &placed);
+    if (is_utilized(work, index, config, &placed, &node->utilization))
+        return AS_STAY_UTILIZED;
+    const enum as_stay stay = look_at_pods(work, index, config->keep);
+    return stay == AS_STAY_COUNT && placed.amount[AS_RES_PODS] > 0 ? AS_STAY_RECEIVES : stay;
+}
+
+static int compare_unneeded(const void *name, const void *unneeded)
+{
+    return strcmp(name, ((const struct as_unneeded *)unneeded)->node);
+}
+
+static void add_eligible(struct as_survey_work *work, uint32_t index)
+{
+    const struct as_survey_request *request = work->request;
+    const struct survey_node *node = &work->nodes[index];
+    struct survey_eligible eligible = {
+        .node = index, .utilization = node->utilization, .name = node->shape.name};
+    const struct as_unneeded *known =
+        request->unneeded_count > 0
+            ? bsearch(eligible.name, request->unneeded, request->unneeded_count,
+                      sizeof(*request->unneeded), compare_unneeded)
+            : NULL;
+
+    if (known) {
+        eligible.since = known->since;
+        eligible.is_last =
+            known->no_room.set && request->now.us - known->no_room.at.us < NO_ROOM_US;
+    }
+    if (node->load_count == 0)
+        work->empty[work->empty_count++] = eligible;
+    else
+        work->drained[work->drained_count++] = eligible;
+}
+
+/* A node under way counts as a drained one until its pods are gone. */
+static void count_leaving(struct as_survey_work *work, uint32_t index)
+{
+    const struct survey_node *node = &work->nodes[index];
+    size_t count;
+    const uint32_t *pods = as_node_pods_get(&work->pods, index, &count);
+
+    if (!(work->cluster->nodes[index].leaving & AS_NODE_LEAVING_OURS) ||
+        node->group == AS_SURVEY_NO_GROUP || !work->request->members[node->group].is_member)
+        return;
+    survey_spend(work, count);
+    for (size_t i = 0; i < count; i++)
+        if (survey_must_move(work, &work->cluster->pods[pods[i]]) &&
+            !survey_is_expendable(work, work->cluster->pods[pods[i]].shape)) {
+            work->survey.leaving_drained++;
+            return;
+        }
+    work->survey.leaving_empty++;
+}
+
+/* The node is no candidate. */
+static void survey_keep(struct as_survey_work *work, uint32_t node, enum as_stay stay)
+{
+    work->nodes[node].is_candidate = false;
+    work->nodes[node].stay = stay;
+    work->survey.kept[stay]++;
+}
+
+bool survey_find_eligible(struct as_survey_work *work)
+{
+    const size_t count = work->cluster->node_count;
+
+    if (!work->empty) {
+        work->empty = as_arena_alloc(work->arena, count, sizeof(*work->empty));
+        work->drained = as_arena_alloc(work->arena, count, sizeof(*work->drained));
+    }
+    for (; work->slice > 0 && work->at < count; work->at++) {
+        const enum as_stay stay = find_stay(work, (uint32_t)work->at);
+
+        survey_spend(work, 4 + work->shapes.cost);
+        work->shapes.cost = 0;
+        if (stay == AS_STAY_COUNT)
+            add_eligible(work, (uint32_t)work->at);
+        else
+            survey_keep(work, (uint32_t)work->at, stay);
+        if (stay == AS_STAY_LEAVING)
+            count_leaving(work, (uint32_t)work->at);
+    }
+    return work->at == count;
+}
+
+/* Unneeded the longest first, then the least utilized, then by name. */
+static int compare_eligible(const void *a, const void *b)
+{
+    const struct survey_eligible *left = a, *right = b;
+
+    if (left->is_last != right->is_last)
+        return left->is_last ? 1 : -1;
+    if (left->since.set != right->since.set)
+        return left->since.set ? -1 : 1;
+    if (left->since.set && left->since.at.us != right->since.at.us)
+        return left->since.at.us < right->since.at.us ? -1 : 1;
+    if (left->utilization != right->utilization)
+        return left->utilization < right->utilization ? -1 : 1;
+    return strcmp(left->name, right->name);
+}
+
+/* The first ones; all others stay. */
+static void choose(struct as_survey_work *work, struct survey_eligible *eligible, size_t *count,
+                   size_t most, enum as_stay stay)
+{
+    if (*count > 1)
+        qsort(eligible, *count, sizeof(*eligible), compare_eligible);
+    while (*count > most)
+        survey_keep(work, eligible[--*count].node, stay);
+}
+
+/* If some waiting pods were not tried, the room that is left is not known: no node leaves. */
+bool survey_choose_candidates(struct as_survey_work *work)
+{
+    survey_spend(work, 16 * (work->empty_count + work->drained_count));
+    if (work->pack.is_cut) {
+        choose(work, work->empty, &work->empty_count, 0, AS_STAY_NO_ROOM);
+        choose(work, work->drained, &work->drained_count, 0, AS_STAY_NO_ROOM);
+    }
+    choose(work, work->empty, &work->empty_count, AS_SURVEY_NODES_MAX, AS_STAY_AT_ONCE);
+    choose(work, work->drained, &work->drained_count, AS_SURVEY_DRAINED_MAX, AS_STAY_AT_ONCE);
+    return true;
+}
+
+/*
+ * Bytes of a survey in a decision document: see the header. Each part counts the names of its
+ * fields, and the most that its numbers may take.
+ */
+
+#define AMOUNT_BYTES      21
+#define SHAPE_BYTES       284
+#define REQUIREMENT_BYTES 64
+#define TOLERATION_BYTES  104
+#define PORT_BYTES        48
+#define BUDGET_BYTES      11
+#define TAINT_BYTES       64
+#define NODE_BYTES        216
+#define GROUP_BYTES       940
+#define ESCAPED_BYTES     6 /* \u0001 */
+
+static size_t survey_measure_text(const char *text)
+{
+    size_t size = 3; /* quotes and a comma */
+
+    for (; text && *text; text++)
+        size += *text >= ' ' && *text != '"' && *text != '\\' ? 1 : ESCAPED_BYTES;
+    return size;
+}
+
+/* NULL: 0 */
+static size_t survey_measure_labels(const struct as_labels *labels)
+{
+    size_t size = 0;
+
+    for (uint32_t i = 0; labels && i < labels->count; i++)
+        size += survey_measure_text(labels->items[i].name) +
+                survey_measure_text(labels->items[i].value);
+    return size;
+}
+
+static size_t measure_taints(const struct as_taint *taints, size_t count)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < count; i++)
+        size +=
+            TAINT_BYTES + survey_measure_text(taints[i].key) + survey_measure_text(taints[i].value);
+    return size;
+}
+
+static size_t measure_term(const struct as_node_term *term)
+{
+    size_t size = 3;
+
+    for (size_t i = 0; i < term->count; i++) {
+        const struct as_node_requirement *requirement = &term->requirements[i];
+
+        size += REQUIREMENT_BYTES + survey_measure_text(requirement->key);
+        for (size_t k = 0; k < requirement->value_count; k++)
+            size += survey_measure_text(requirement->values[k]);
+    }
+    return size;
+}
+
+static size_t measure_ports(const struct as_host_port *ports, size_t count)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < count; i++)
+        size +=
+            PORT_BYTES + survey_measure_text(ports[i].ip) + survey_measure_text(ports[i].protocol);
+    return size;
+}
+
+static size_t survey_measure_shape(const struct as_survey_shape *shape,
+                                   const struct as_res_names *names)
+{
+    const struct as_pod_shape *pod = &shape->pod;
+    size_t size = SHAPE_BYTES + names->count * AMOUNT_BYTES + shape->budget_count * BUDGET_BYTES;
+
+    size += survey_measure_labels(pod->selector) + survey_measure_text(pod->zone);
+    for (size_t i = 0; i < pod->term_count; i++)
+        size += measure_term(&pod->terms[i]);
+    for (size_t i = 0; i < pod->toleration_count; i++)
+        size += TOLERATION_BYTES + survey_measure_text(pod->tolerations[i].key) +
+                survey_measure_text(pod->tolerations[i].value);
+    return size + measure_ports(pod->ports, pod->port_count);
+}
+
+static size_t survey_measure_group(const struct as_survey_group *group,
+                                   const struct as_res_names *names)
+{
+    const struct as_node_shape *shape = &group->template_.shape;
+
+    return GROUP_BYTES + survey_measure_text(group->name) + survey_measure_text(group->message) +
+           survey_measure_text(group->template_.node) + survey_measure_labels(shape->labels) +
+           measure_taints(shape->taints, shape->taint_count) + 3 * names->count * AMOUNT_BYTES +
+           measure_ports(group->template_.ports, group->template_.port_count);
+}
+
+/* Without its lists of pods. */
+static size_t survey_measure_node(const struct as_node_shape *node,
+                                  const struct as_res_names *names)
+{
+    return NODE_BYTES + survey_measure_text(node->name) + survey_measure_labels(node->labels) +
+           measure_taints(node->taints, node->taint_count) + 3 * names->count * AMOUNT_BYTES;
+}
 
 /* Of the document: what the survey leaves for all other parts. */
 #define OTHER_BYTES ((size_t)96 << 10)
@@ -160,8 +554,9 @@ static void list_keys(struct as_survey_work *work)
     survey_spend(work, 8 * (uint64_t)count);
 }
 
-const struct as_labels *survey_cut_labels(struct as_survey_work *work,
-                                          const struct as_labels *labels)
+/* Only labels that some shape reads; NULL: none. */
+static const struct as_labels *survey_cut_labels(struct as_survey_work *work,
+                                                 const struct as_labels *labels)
 {
     struct as_label *pairs = as_arena_alloc(work->arena, work->key_count, sizeof(*pairs));
     const struct as_labels *cut = NULL;
@@ -329,4 +724,217 @@ bool survey_show_roomy(struct as_survey_work *work)
         work->roomy_shown++;
     }
     return work->at >= count;
+}
+
+/* Nodes */
+
+static void list_pods(struct as_survey_work *work, const struct survey_node *node,
+                      struct as_survey_node *out)
+{
+    struct as_survey_pods *pods = as_arena_alloc(work->arena, node->load_count, sizeof(*pods));
+
+    for (size_t i = 0; i < node->load_count; i++)
+        pods[i] = (struct as_survey_pods){node->load[i].shape->number, node->load[i].count};
+    out->pods = pods;
+    out->pod_count = node->load_count;
+}
+
+static void list_guests(struct as_survey_work *work, const struct survey_node *node,
+                        struct as_survey_node *out)
+{
+    struct as_survey_pods *guests =
+        as_arena_alloc(work->arena, node->room.guest_count, sizeof(*guests));
+
+    for (size_t i = 0; i < node->room.guest_count; i++) {
+        const struct survey_shape *guest = (const struct survey_shape *)node->room.guests[i];
+
+        if (guest->is_in_conflict)
+            guests[out->guest_count++] = (struct as_survey_pods){guest->number, 1};
+    }
+    out->guests = guests;
+}
+
+static void list_node(struct as_survey_work *work, uint32_t index, struct as_survey_node *out)
+{
+    const struct as_node_fact *fact = &work->cluster->nodes[index];
+    const struct survey_node *node = &work->nodes[index];
+
+    *out = (struct as_survey_node){
+        .group = node->group,
+        .node = node->shape,
+        .is_ready = node->is_ready,
+        .is_candidate = node->is_candidate,
+        .stay = node->is_candidate ? AS_STAY_LEAVING : node->stay,
+    };
+    out->node.allocatable = (struct as_resources){{0}};
+    if (node->is_receiver) {
+        out->left = node->room.left;
+        out->expendable = node->room.expendable;
+        list_guests(work, node, out);
+    }
+    if (node->is_candidate) {
+        out->node.allocatable = fact->allocatable;
+        out->utilization = node->utilization;
+        list_pods(work, node, out);
+    }
+    survey_spend(work, 4 + node->load_count + node->room.guest_count);
+}
+
+bool survey_list_nodes(struct as_survey_work *work)
+{
+    const size_t count = work->cluster->node_count;
+
+    if (!work->shown_nodes) {
+        work->shown_nodes =
+            as_arena_alloc(work->arena, work->shown_count, sizeof(*work->shown_nodes));
+        work->survey.nodes = work->shown_nodes;
+    }
+    for (; work->slice > 0 && work->at < count; work->at++)
+        if (work->is_shown[work->at])
+            list_node(work, (uint32_t)work->at, &work->shown_nodes[work->survey.node_count++]);
+    return work->at == count;
+}
+
+/* Shapes and budgets */
+
+static const char *name_budget(struct as_survey_work *work, const struct as_budget_fact *budget)
+{
+    const size_t size = strlen(budget->namespace_) + strlen(budget->name) + 2;
+    char *name = as_arena_alloc_raw(work->arena, size);
+
+    snprintf(name, size, "%s/%s", budget->namespace_, budget->name);
+    return name;
+}
+
+/* numbers_out: by index of the sorted budgets. */
+static void show_budgets(struct as_survey_work *work, uint32_t *numbers_out)
+{
+    const size_t count = work->cluster->budget_count;
+    bool *is_used = as_arena_alloc(work->arena, count, sizeof(*is_used));
+    struct as_survey_budget *budgets = as_arena_alloc(work->arena, count, sizeof(*budgets));
+
+    for (uint32_t i = 0; i < work->number_count; i++) {
+        const struct as_survey_shape *shape = &work->numbered[i]->shape;
+
+        for (size_t k = 0; k < shape->budget_count; k++)
+            is_used[shape->budgets[k]] = true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!is_used[i])
+            continue;
+        numbers_out[i] = (uint32_t)work->survey.budget_count;
+        budgets[work->survey.budget_count++] = (struct as_survey_budget){
+            .name = name_budget(work, work->shapes.budgets[i]),
+            .allowed = work->shapes.budgets[i]->allowed,
+        };
+    }
+    work->survey.budgets = budgets;
+}
+
+static void show_shapes(struct as_survey_work *work)
+{
+    uint32_t *numbers = as_arena_alloc(work->arena, work->cluster->budget_count, sizeof(*numbers));
+    struct as_survey_shape *shapes =
+        as_arena_alloc(work->arena, work->number_count, sizeof(*shapes));
+
+    show_budgets(work, numbers);
+    for (uint32_t i = 0; i < work->number_count; i++) {
+        shapes[i] = work->numbered[i]->shape;
+        uint32_t *budgets = as_arena_alloc(work->arena, shapes[i].budget_count, sizeof(*budgets));
+
+        for (size_t k = 0; k < shapes[i].budget_count; k++)
+            budgets[k] = numbers[shapes[i].budgets[k]];
+        shapes[i].budgets = budgets;
+        shapes[i].waiting = work->numbered[i]->waiting;
+    }
+    work->survey.shapes = shapes;
+    work->survey.shape_count = work->number_count;
+}
+
+/* Groups */
+
+/* `balance` compares all labels that differ between kinds of groups. */
+static const struct as_labels *cut_group_labels(struct as_survey_work *work,
+                                                const struct as_labels *labels)
+{
+    const struct as_pool_config *config = work->request->config;
+    const struct as_labels *read = survey_cut_labels(work, labels), *cut = NULL;
+
+    if (!config->balance || !labels)
+        return read;
+    struct as_label *pairs = as_arena_alloc(work->arena, labels->count, sizeof(*pairs));
+    size_t count = 0;
+    for (uint32_t i = 0; i < labels->count; i++)
+        if (as_labels_find(read, labels->items[i].name) ||
+            as_pool_label_counts(labels->items[i].name, (const char *const *)config->ignore_labels,
+                                 config->ignore_label_count))
+            pairs[count++] = labels->items[i];
+    if (as_labels_new_in(work->arena, pairs, count, &cut) != 0)
+        abort(); /* a subset of labels has no name twice, and is no larger */
+    return cut;
+}
+
+/* History */
+
+static bool is_candidate(const struct as_survey_work *work, const char *name)
+{
+    size_t from = 0, to = work->survey.node_count;
+
+    while (from < to) {
+        const size_t middle = from + (to - from) / 2;
+        const int order = strcmp(work->shown_nodes[middle].node.name, name);
+
+        if (order == 0)
+            return work->shown_nodes[middle].is_candidate;
+        if (order < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return false;
+}
+
+static void show_unneeded(struct as_survey_work *work)
+{
+    const struct as_survey_request *request = work->request;
+    struct as_unneeded *unneeded =
+        as_arena_alloc(work->arena, request->unneeded_count, sizeof(*unneeded));
+
+    for (size_t i = 0; i < request->unneeded_count; i++) {
+        struct as_unneeded known = request->unneeded[i];
+        const bool is_late =
+            known.no_room.set && request->now.us - known.no_room.at.us >= NO_ROOM_US;
+
+        if (is_late)
+            known.no_room.set = false;
+        if (!is_candidate(work, known.node)) {
+            known.since.set = false;
+            const size_t bytes = SURVEY_UNNEEDED_BYTES + survey_measure_text(known.node);
+            if (!known.no_room.set || bytes > work->bytes)
+                continue;
+            work->bytes -= bytes;
+        }
+        if (known.since.set || known.no_room.set)
+            unneeded[work->survey.unneeded_count++] = known;
+    }
+    work->survey.unneeded = unneeded;
+}
+
+bool survey_show_rest(struct as_survey_work *work)
+{
+    const struct as_survey_request *request = work->request;
+
+    show_shapes(work);
+    for (size_t i = 0; i < request->member_count; i++) {
+        struct as_node_shape *shape = &work->shown_groups[i].template_.shape;
+
+        work->templates[i] = work->shown_groups[i].template_;
+        if (work->shown_groups[i].template_.source != AS_NODE_TEMPLATE_NONE)
+            shape->labels = cut_group_labels(work, shape->labels);
+    }
+    show_unneeded(work);
+    work->survey.asked = request->asked;
+    work->survey.asked_count =
+        request->asked_count < AS_ASKED_MAX ? request->asked_count : AS_ASKED_MAX;
+    return true;
 }

@@ -1,5 +1,5 @@
 /*
- * The work on a survey, in phases that follow each other (survey_make.c has their table). A phase
+ * The work on a survey, in phases that follow each other (survey.c has their table). A phase
  * works on one item after the other, `at` being the next; it returns once the slice is used up, and
  * goes on from there.
  */
@@ -97,13 +97,6 @@ static inline void survey_spend(struct as_survey_work *work, uint64_t fits)
 }
 
 /* Phases: true: done. */
-bool survey_index(struct as_survey_work *work);       /* which pods are on which node */
-bool survey_join(struct as_survey_work *work);        /* which node is in which group */
-bool survey_weigh_nodes(struct as_survey_work *work); /* what is free; who must leave */
-bool survey_weigh_pods(struct as_survey_work *work);  /* who waits, who is nominated */
-bool survey_make_groups(struct as_survey_work *work);
-bool survey_begin_place(struct as_survey_work *work);
-bool survey_place(struct as_survey_work *work);
 bool survey_find_eligible(struct as_survey_work *work);
 bool survey_choose_candidates(struct as_survey_work *work);
 bool survey_cut(struct as_survey_work *work); /* numbers the shapes */
@@ -121,11 +114,6 @@ static inline bool survey_is_expendable(const struct as_survey_work *work,
 {
     return shape->priority < work->request->config->expendable_below;
 }
-/* The node is no candidate. */
-void survey_keep(struct as_survey_work *work, uint32_t node, enum as_stay stay);
-/* Only labels that some shape reads; NULL: none. */
-const struct as_labels *survey_cut_labels(struct as_survey_work *work,
-                                          const struct as_labels *labels);
 /* The zone a pod must stay in, as its claims are there; NULL: any. */
 const char *survey_find_zone(const struct as_node_fact *node, const struct as_pod_shape *shape);
 
