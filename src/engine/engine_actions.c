@@ -28,8 +28,8 @@
 #include "engine_history.h"
 #include "engine_limits.h"
 #include "engine_orders.h"
-#include "engine_overdue.h"
 #include "engine_pauses.h"
+#include "engine_pools.h"
 #include "engine_records.h"
 #include "engine_resize.h"
 #include "engine_scopes.h"
@@ -38,7 +38,6 @@
 #include "engine_sources.h"
 #include "engine_steps.h"
 #include "engine_targets.h"
-#include "engine_versions.h"
 
 /* `returned`: how many came back that were to leave: no increase, but a decrease that ended early.
  */

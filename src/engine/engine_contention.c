@@ -1,20 +1,41 @@
 /*
- * Sizes of ours that others set back: see the header.
+ * Sizes of ours that others set back.
  *
  * Only of targets whose observation is never older than the request before it: a provider's cache
  * that shows the former size would look like a set-back. An API server's observation of an older
- * version, as after its fail-over, is ignored too.
+ * version, as after its fail-over, is ignored too. Versions of objects are as API servers give
+ * them: growing numbers, opaque elsewhere.
  */
-#include "engine_contention.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/decide/sized.h>
 
+#include "engine_contention.h"
 #include "engine_effects.h"
 #include "engine_set_backs.h"
-#include "engine_versions.h"
+
+/* Numbers; the unit may stand behind (decide/sized.h). */
+static bool is_older(const char *version, const char *other)
+{
+    const size_t size = strspn(version, "0123456789"), other_size = strspn(other, "0123456789");
+    if ((version[size] != '\0' && version[size] != AS_SIZED_UNIT_MARK) ||
+        strcmp(version + size, other + other_size) != 0)
+        return false;
+    return size != other_size ? size < other_size : memcmp(version, other, size) < 0;
+}
+
+/* not "", and not only a unit (decide/sized.h) */
+static bool version_is_set(const char *version)
+{
+    return *version && *version != AS_SIZED_UNIT_MARK;
+}
+
+bool version_is_newer(const char *version, const char *than)
+{
+    return *version && *than && strcmp(version, than) != 0 && !is_older(version, than);
+}
 
 static bool is_within(const struct as_engine *engine, struct as_moment at, int64_t span)
 {

@@ -10,6 +10,8 @@
 #ifndef ALERTSCALER_SRC_ENGINE_ENGINE_CONTENTION_H
 #define ALERTSCALER_SRC_ENGINE_ENGINE_CONTENTION_H
 
+#include <stdbool.h>
+
 #include "engine_state.h"
 
 /* We have set a size; `outcome` is not AS_REASON_APPLIED where that failed in the middle, as with
@@ -37,5 +39,9 @@ void contention_end(struct as_engine *engine, struct target *target, const char 
 
 /* Until when a target that nothing uses must be remembered for it; INT64_MIN: not at all. */
 as_mono_time contention_get_forget_time(const struct target *target);
+
+/* Whether an object was changed between the two. False if either is "" (it has no version), and for
+ * a smaller number: the server lacks the last changes, e.g. after a fail-over. */
+bool version_is_newer(const char *version, const char *than);
 
 #endif

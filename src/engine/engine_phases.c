@@ -76,7 +76,6 @@
 #include "engine_limits.h"
 #include "engine_objects.h"
 #include "engine_orders.h"
-#include "engine_overdue.h"
 #include "engine_pools.h"
 #include "engine_resize.h"
 #include "engine_schedules.h"

@@ -1,8 +1,8 @@
 /*
- * Pools: see the header.
+ * Pools, and node groups that are pools of themselves: what their observation has to tell, what is
+ * remembered of it, and how a pool's decision reaches its groups.
  */
-#include "engine_pools.h"
-
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +11,99 @@
 #include "engine_effects.h"
 #include "engine_forbidden.h"
 #include "engine_growth.h"
+#include "engine_limits.h"
 #include "engine_pauses.h"
-#include "engine_seen.h"
+#include "engine_pools.h"
 #include "engine_shares.h"
+#include "engine_state.h"
 #include "engine_targets.h"
+
+/*
+ * What the last look at the nodes of a pool or group said, for metrics.
+ */
+
+/*
+ * Numbers of looks at nodes: see the header.
+ */
+
+/* Also when the rules change: names are borrowed from them. */
+static void seen_clear(struct target *target)
+{
+    free(target->pool.seen);
+    target->pool.seen = NULL;
+}
+
+/* NULL: the rules have no such group of the target. */
+static const char *find_name(const struct as_engine *engine, const struct target *target,
+                             const char *name)
+{
+    const struct as_pool_config *pool = target->config->pool;
+    if (!pool)
+        return target->config->name;
+    for (size_t i = 0; i < pool->group_count; i++) {
+        const char *known = engine->ruleset->targets[pool->groups[i]].name;
+        if (strcmp(known, name) == 0)
+            return known;
+    }
+    return NULL;
+}
+
+static void take_survey(const struct as_engine *engine, const struct target *target,
+                        const struct as_observation *observation, struct as_pool_seen *seen)
+{
+    const struct as_survey *survey = observation->survey;
+    seen->has_pods = true;
+    seen->pending_pods = survey->pending_pods;
+    for (size_t i = 0; i < observation->plan->unneeded_count; i++)
+        seen->unneeded_nodes += observation->plan->unneeded[i].since.set;
+    for (size_t i = 0; i < survey->group_count; i++) {
+        const struct as_survey_group *group = &survey->groups[i];
+        const char *name = group->is_member ? find_name(engine, target, group->name) : NULL;
+        if (name)
+            seen->groups[seen->group_count++] = (struct as_group_seen){.name = name,
+                                                                       .sums = group->sums,
+                                                                       .coming = group->coming,
+                                                                       .overdue = group->overdue,
+                                                                       .closed = group->closed};
+    }
+}
+
+/* The sums of the source `nodes` also have pods that wait for the group. */
+static void take_sums(const struct target *target, const struct as_nodes_seen *nodes,
+                      struct as_pool_seen *seen)
+{
+    struct as_group_seen *group = &seen->groups[0];
+    if (seen->group_count == 0)
+        *group = (struct as_group_seen){.name = target->config->name,
+                                        .sums = {.ready = -1, .leaving = -1},
+                                        .coming = -1,
+                                        .overdue = -1,
+                                        .closed = AS_REASON_SCALED};
+    seen->group_count = 1;
+    group->sums.open = nodes->open;
+    memcpy(group->sums.requests, nodes->requests, sizeof(group->sums.requests));
+    for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
+        group->sums.allocatable[i] = nodes->is_template ? 0 : nodes->allocatable[i];
+}
+
+/* Nothing is kept of a look that knows nothing of nodes. */
+static void seen_set(const struct as_engine *engine, struct target *target,
+                     const struct as_observation *observation)
+{
+    const bool has_survey = observation->plan != NULL;
+    const bool has_sums = !target->config->pool && target->ref->kind->has_nodes &&
+                          observation->nodes && !observation->nodes->error;
+    seen_clear(target);
+    if (!has_survey && !has_sums)
+        return;
+    const size_t groups = (has_survey ? observation->survey->group_count : 0) + 1;
+    struct as_pool_seen *seen = as_xcalloc(1, sizeof(*seen) + groups * sizeof(seen->groups[0]));
+    if (has_survey)
+        take_survey(engine, target, observation, seen);
+    if (has_sums)
+        take_sums(target, observation->nodes, seen);
+    target->pool.seen = seen;
+}
 
 struct wants {
     bool fit, take;
@@ -52,8 +141,6 @@ static void pool_clear(struct target *target)
     target->pool.unneeded_count = 0;
     seen_clear(target);
 }
-
-/* ---- turns ---- */
 
 static void leave_turns(struct as_engine *engine, struct target *target)
 {
@@ -298,6 +385,21 @@ static bool keep_asked(struct as_engine *engine, struct pool *pool, const struct
     return is_changed;
 }
 
+/* A group of the pool by its name in the survey; NULL: it is gone. A node group without a pool: it
+ * itself. */
+static struct target *pool_find_group(const struct as_engine *engine, struct target *pool,
+                                      const char *name)
+{
+    const struct as_pool_config *config = pool->config->pool;
+    if (!config)
+        return pool;
+    for (size_t i = 0; i < config->group_count; i++) {
+        if (strcmp(engine->ruleset->targets[config->groups[i]].name, name) == 0)
+            return LIST_FIRST(&engine->members[config->groups[i]]);
+    }
+    return NULL;
+}
+
 /* What is known of groups only by the pool's look. True: something is new. */
 static bool note_groups(struct as_engine *engine, struct target *target,
                         const struct as_survey *survey)
@@ -335,21 +437,6 @@ bool pool_remember(struct as_engine *engine, struct target *target,
     pool->waiting = observation->survey->pending_pods;
     const bool is_new = note_groups(engine, target, observation->survey);
     return keep_asked(engine, pool, plan, grows) || is_new;
-}
-
-/* ---- shares ---- */
-
-struct target *pool_find_group(const struct as_engine *engine, struct target *pool,
-                               const char *name)
-{
-    const struct as_pool_config *config = pool->config->pool;
-    if (!config)
-        return pool;
-    for (size_t i = 0; i < config->group_count; i++) {
-        if (strcmp(engine->ruleset->targets[config->groups[i]].name, name) == 0)
-            return LIST_FIRST(&engine->members[config->groups[i]]);
-    }
-    return NULL;
 }
 
 static void share_up(struct as_engine *engine, struct target *pool,
@@ -406,4 +493,70 @@ void pool_share(struct as_engine *engine, struct target *target,
         share_up(engine, target, observation, outcome);
     else
         share_down(engine, target, observation, outcome);
+}
+
+void overdue_tell(struct as_engine *engine, struct target *target,
+                  const struct as_observation *observation, const struct outcome *outcome)
+{
+    const struct as_survey *survey = observation->survey;
+    if (!outcome->is_decided || outcome->decision.overdue == 0)
+        return;
+    for (size_t i = 0; i < survey->group_count; i++) {
+        const int32_t count = observation->plan->groups[i].overdue;
+        struct target *group =
+            count > 0 ? pool_find_group(engine, target, survey->groups[i].name) : NULL;
+        if (!group || (group->overdue.size > 0 && group->overdue.until.us > engine->mono.us))
+            continue; /* told lately: it waits, or was hindered */
+        group->overdue = (struct overdue){.count = count,
+                                          .size = survey->groups[i].size,
+                                          .until = {as_time_add(engine->mono.us, OVERDUE_US)}};
+        memcpy(group->overdue.decision, outcome->id, AS_ULID_SIZE);
+        group->dirty = true;
+        if (group != target)
+            target_make_ready(engine, group);
+    }
+}
+
+/* Whether something stands against it that the decision could not know. */
+static bool is_hindered(const struct as_engine *engine, const struct target *target,
+                        const struct as_observation *observation)
+{
+    return observation->replicas != target->overdue.size || observation->in_progress ||
+           target->overdue.until.us <= engine->mono.us || engine->stopping || engine->halt.is_set ||
+           pauses_find(engine, target) || engine->config.dry_run || !target->config ||
+           forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) || target->config->dry_run ||
+           target->growth.is_open || target->maybe || target->ordered.is_set || target->share.pool;
+}
+
+int32_t overdue_review(struct as_engine *engine, struct target *target,
+                       const struct as_observation *observation)
+{
+    struct overdue *overdue = &target->overdue;
+    if (overdue->count == 0)
+        return -1;
+    if (is_hindered(engine, target, observation)) {
+        overdue->count = 0;
+        return -1;
+    }
+    int32_t least = target_get_bounds(engine, target).min;
+    least = observation->min > least ? observation->min : least;
+    int32_t to = observation->replicas - overdue->count;
+    to = to > least ? to : least;
+    if (to >= observation->replicas) {
+        overdue->count = 0;
+        return -1;
+    }
+    if (limits_refuse(engine, target, to, to)) /* waits for its place */
+        return -1;
+    overdue->count = 0;
+    return to;
+}
+
+const char *overdue_explain(struct as_engine *engine, const struct intent *intent)
+{
+    char text[AS_MESSAGE_SIZE];
+    const int32_t count = intent->from - intent->to;
+    (void)snprintf(text, sizeof(text), "%d instance%s never became %s: removed", count,
+                   count == 1 ? "" : "s", count == 1 ? "a node" : "nodes");
+    return as_arena_strdup(&engine->arena, text);
 }

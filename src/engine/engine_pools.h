@@ -25,11 +25,6 @@ bool pool_must_wait(struct as_engine *engine, struct target *target);
 void pool_release(struct as_engine *engine, struct target *target);
 void pool_forget(struct as_engine *engine, struct target *target);
 
-/* A group of the pool by its name in the survey; NULL: it is gone. A node group without a pool: it
- * itself. */
-struct target *pool_find_group(const struct as_engine *engine, struct target *pool,
-                               const char *name);
-
 /* Whose nodes they are. */
 const char *pool_get_cluster(const struct as_engine *engine, const struct target *target);
 
@@ -45,5 +40,23 @@ void pools_on_rules(struct as_engine *engine);
 /* A pool wants another size: gives shares to its groups. */
 void pool_share(struct as_engine *engine, struct target *target,
                 const struct as_observation *observation, const struct outcome *outcome);
+
+/*
+ * Instances that never became nodes, whoever ordered them: a pool's decision says how many of each
+ * group leave, and the group lets them go as soon as it can. They never served: the limit of
+ * removals does not hold them. They are not stored: after a restart, and with new rules, the pool
+ * decides anew. What an increase of alertscaler's lacks is taken back instead (engine_growth.h).
+ */
+
+#define OVERDUE_US (30 * AS_US_PER_S) /* then the pool decides anew */
+
+/* The target has decided: tells its groups, which are looked at next. */
+void overdue_tell(struct as_engine *engine, struct target *target,
+                  const struct as_observation *observation, const struct outcome *outcome);
+/* The group was observed. Returns the size without what leaves now; -1: nothing does. */
+int32_t overdue_review(struct as_engine *engine, struct target *target,
+                       const struct as_observation *observation);
+/* Of the action that was applied. Memory of the step. */
+const char *overdue_explain(struct as_engine *engine, const struct intent *intent);
 
 #endif
