@@ -30,7 +30,6 @@
 #include "engine_orders.h"
 #include "engine_pauses.h"
 #include "engine_pools.h"
-#include "engine_records.h"
 #include "engine_resize.h"
 #include "engine_scopes.h"
 #include "engine_set_backs.h"

@@ -14,7 +14,6 @@
  */
 #include "engine_alerts.h"
 
-#include "engine_causes.h"
 #include "engine_effects.h"
 #include "engine_incidents.h"
 #include "engine_muting.h"

@@ -1,13 +1,15 @@
 /*
- * The effects of one step, in order. They point into the step's arena or the engine, and are valid
- * until the next step.
+ * The effects of one step, in order, and what decides their order: the targets to be evaluated
+ * once the step is committed, and the causes of their next decisions. Effects point into the
+ * step's arena or the engine, and are valid until the next step.
  */
-#include "engine_effects.h"
-
+#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/decide/sized.h>
 
+#include "engine_effects.h"
 #include "engine_stored.h"
 
 struct as_effect *effect_add(struct as_engine *engine, enum as_effect_kind kind)
@@ -152,5 +154,103 @@ struct as_order_record *effect_order_record(struct as_engine *engine, const stru
     struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_COMMAND);
     effect->ticket = request;
     effect->order = record;
+    return record;
+}
+
+/*
+ * The targets to be evaluated once a step is committed, and the causes of their next decisions.
+ */
+
+/* Notes the cause of the next decision. */
+static void ask(struct as_engine *engine, struct target *target, const char *notification,
+                as_wall_time starts_at)
+{
+    struct asked *asked = &target->asked;
+    target->dirty = true;
+    if (asked->total == 0 || starts_at.us > asked->youngest.us)
+        asked->youngest = starts_at;
+    if (strcmp(asked->last, notification) == 0)
+        return;
+    memcpy(asked->last, notification, AS_ULID_SIZE);
+    if (asked->total++ == 0)
+        asked->first = engine->mono;
+    if (asked->count < AS_RECORD_LIST_MAX) {
+        asked->ids = as_xgrow(asked->ids, asked->count, &asked->capacity, AS_ULID_SIZE);
+        memcpy(asked->ids[asked->count++], notification, AS_ULID_SIZE);
+    }
+}
+
+/* Evaluates the target after the waiter's commit. */
+void target_touch(struct target *target, struct waiter *waiter)
+{
+    target->dirty = true;
+    for (size_t i = waiter->kick_count; i-- > 0 && i + 8 > waiter->kick_count;) {
+        if (waiter->kick[i] == target)
+            return;
+    }
+    waiter->kick =
+        as_xgrow(waiter->kick, waiter->kick_count, &waiter->kick_capacity, sizeof(struct target *));
+    waiter->kick[waiter->kick_count++] = target;
+    target->pins++;
+}
+
+void cause_touch(struct as_engine *engine, struct cause *cause, const struct incident *incident,
+                 struct target *target)
+{
+    if (cause->notification)
+        ask(engine, target, cause->notification, incident->starts_at);
+    cause->touched = as_xgrow(cause->touched, cause->touched_count, &cause->touched_capacity,
+                              sizeof(struct target *));
+    cause->touched[cause->touched_count++] = target;
+}
+
+/* Commits the results of the cause; its targets are evaluated then. */
+struct waiter *cause_commit(struct as_engine *engine, struct cause *cause)
+{
+    struct waiter *waiter = effect_commit_awaited(engine);
+    for (size_t i = 0; i < cause->touched_count; i++)
+        target_touch(cause->touched[i], waiter);
+    free(cause->touched);
+    *cause = (struct cause){0};
+    return waiter;
+}
+
+/*
+ * Records of actions: see the header.
+ */
+
+struct as_action_record *record_action(struct as_engine *engine, const struct target *target,
+                                       const struct intent *intent, enum as_reason outcome)
+{
+    struct as_action_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    const struct origin *origin = &target->origin;
+    const bool is_answer = origin->set && !intent->is_ordered; /* to an alert */
+    const char *decision = as_arena_strdup(&engine->arena, intent->decision_id);
+    *record = (struct as_action_record){
+        .id = as_arena_strdup(&engine->arena, intent->action_id),
+        .decision = intent->is_ordered ? NULL : decision,
+        .command = intent->is_ordered ? decision : NULL,
+        .target = target->ref->id,
+        .target_name = target->config ? target->config->name : "",
+        .target_kind = target->ref->kind,
+        .unit = as_sized_get_unit(target->ref),
+        .rule = intent->is_ordered ? NULL : as_arena_strdup(&engine->arena, intent->rule),
+        .has_sizes = true,
+        .from = intent->from,
+        .to = intent->to,
+        .outcome = outcome,
+        .message = "",
+        .method = "",
+        .path = "",
+        .version = as_arena_strdup(&engine->arena, intent->version),
+        .attempts = 1,
+        .duration_us = engine->mono.us - intent->sent.us,
+        .since_notification_us = is_answer ? engine->mono.us - origin->notified.us : -1,
+        .since_alert_us = is_answer ? engine->wall.us - origin->alert.us : -1,
+        .approval = intent->approval[0] ? as_arena_strdup(&engine->arena, intent->approval) : NULL,
+    };
+    if (is_answer && record->since_alert_us < 0)
+        record->since_alert_us = 0;
+    effect_add(engine, AS_EFFECT_RECORD_ACTION)->action = record;
     return record;
 }

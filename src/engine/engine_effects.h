@@ -28,4 +28,32 @@ struct as_incident_record *effect_incident_record(struct as_engine *engine,
 struct as_order_record *effect_order_record(struct as_engine *engine, const struct as_order *order,
                                             const struct target *target, uint64_t request);
 
+/*
+ * Targets that are evaluated once a step is committed.
+ */
+
+/* What opens or closes incidents: a notification, the list of alerts, or time alone. */
+struct cause {
+    const char *notification; /* its id; NULL: another cause */
+    const char *credential;   /* "": no credential, trusted */
+    struct target **touched;  /* evaluated after the commit; may repeat */
+    size_t touched_count, touched_capacity;
+};
+
+/* Evaluates the target after the waiter's commit. */
+void target_touch(struct target *target, struct waiter *waiter);
+/* The target is evaluated after the cause's commit. */
+void cause_touch(struct as_engine *engine, struct cause *cause, const struct incident *incident,
+                 struct target *target);
+struct waiter *cause_commit(struct as_engine *engine, struct cause *cause);
+
+/*
+ * Records of actions, for the action log.
+ */
+
+/* Adds the record of an intent to the step's effects. Its answer (message, method, path, attempts)
+ * is the caller's to fill in. */
+struct as_action_record *record_action(struct as_engine *engine, const struct target *target,
+                                       const struct intent *intent, enum as_reason outcome);
+
 #endif

@@ -16,7 +16,6 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine_bindings.h"
-#include "engine_causes.h"
 #include "engine_effects.h"
 #include "engine_endings.h"
 #include "engine_follow.h"

@@ -4,7 +4,7 @@
 #ifndef ALERTSCALER_SRC_ENGINE_ENGINE_INCIDENTS_H
 #define ALERTSCALER_SRC_ENGINE_ENGINE_INCIDENTS_H
 
-#include "engine_causes.h"
+#include "engine_effects.h"
 
 /* Alertmanager lists the alert of an open incident. Nothing else changes. */
 void incident_see_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,

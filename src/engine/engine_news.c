@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#include "engine_causes.h"
+#include "engine_effects.h"
 #include "engine_scopes.h"
 
 /* credential NULL: a report for all credentials that sent the alert. */

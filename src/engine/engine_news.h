@@ -4,7 +4,7 @@
 #ifndef ALERTSCALER_SRC_ENGINE_ENGINE_NEWS_H
 #define ALERTSCALER_SRC_ENGINE_ENGINE_NEWS_H
 
-#include "engine_causes.h"
+#include "engine_effects.h"
 
 void news_note(struct as_engine *engine, struct cause *cause, struct incident *incident);
 void news_note_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,

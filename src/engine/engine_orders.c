@@ -17,7 +17,6 @@
 
 #include "engine_aliases.h"
 #include "engine_approvals.h"
-#include "engine_causes.h"
 #include "engine_contention.h"
 #include "engine_effects.h"
 #include "engine_floors.h"

@@ -20,7 +20,6 @@
 
 #include <alertscaler/base/alloc.h>
 
-#include "engine_causes.h"
 #include "engine_effects.h"
 
 static as_mono_time get_end(const struct pause *pause)

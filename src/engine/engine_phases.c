@@ -54,17 +54,18 @@
  * A target with a share is observed every SHARE_LOOK_US, one with a growth every GROWTH_LOOK_US or
  * more often.
  */
-#include "engine_phases.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/decide/sized.h>
 
 #include "engine_actions.h"
 #include "engine_after.h"
 #include "engine_aliases.h"
 #include "engine_approvals.h"
+#include "engine_bindings.h"
 #include "engine_contention.h"
 #include "engine_decisions.h"
 #include "engine_effects.h"
@@ -74,16 +75,182 @@
 #include "engine_growth.h"
 #include "engine_lacks.h"
 #include "engine_limits.h"
-#include "engine_objects.h"
 #include "engine_orders.h"
+#include "engine_phases.h"
 #include "engine_pools.h"
 #include "engine_resize.h"
 #include "engine_schedules.h"
 #include "engine_scopes.h"
 #include "engine_shares.h"
 #include "engine_sources.h"
+#include "engine_state.h"
 #include "engine_targets.h"
-#include "engine_templates.h"
+
+/*
+ * Another object under the same name.
+ */
+
+/*
+ * Templates of node groups: what a new node would be like, as last seen on a node. They are stored,
+ * so that a group without a node keeps its template over a restart. The engine does not read them.
+ */
+
+/*
+ * Templates of node groups: see the header.
+ */
+
+/* Returns how many there are. `templates_out` may be NULL. */
+static size_t collect(const struct as_engine *engine, const char *cluster,
+                      struct as_group_template *templates_out)
+{
+    const struct target *member;
+    size_t count = 0;
+    for (size_t i = 0; i < engine->ruleset->target_count; i++) {
+        const struct as_target_config *entry = &engine->ruleset->targets[i];
+        if (!entry->kind->has_nodes || !as_str_equal(entry->nodes.cluster, cluster))
+            continue;
+        LIST_FOREACH (member, &engine->members[i], of_entry) {
+            if (member->template_ && templates_out)
+                templates_out[count] =
+                    (struct as_group_template){member->ref->key, member->template_};
+            count += member->template_ != NULL;
+        }
+    }
+    return count;
+}
+
+/* The templates of all node groups of the cluster. */
+static void templates_fill(struct as_engine *engine, const char *cluster,
+                           struct as_observe_request *request)
+{
+    request->template_count = collect(engine, cluster, NULL);
+    struct as_group_template *templates =
+        as_arena_alloc(&engine->arena, request->template_count, sizeof(*templates));
+    collect(engine, cluster, templates);
+    request->templates = templates;
+}
+
+static void take(struct as_engine *engine, struct target *target, const char *seen)
+{
+    if (!seen || strcmp(seen, target->template_ ? target->template_ : "") == 0)
+        return;
+    free(target->template_);
+    target->template_ = *seen ? as_xstrdup(seen) : NULL;
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
+static struct target *find_group(struct as_engine *engine, const char *key)
+{
+    struct target *member;
+    for (size_t i = 0; i < engine->ruleset->target_count; i++) {
+        LIST_FOREACH (member, &engine->members[i], of_entry) {
+            if (strcmp(member->ref->key, key) == 0)
+                return member;
+        }
+    }
+    return NULL;
+}
+
+/* Stores the templates that were seen, where they are other ones. */
+static void templates_take(struct as_engine *engine, struct target *target,
+                           const struct as_observation *observation)
+{
+    if (observation->nodes)
+        take(engine, target, observation->nodes->template_);
+    for (size_t i = 0; i < observation->template_count; i++) {
+        struct target *group = find_group(engine, observation->templates[i].group);
+        if (group)
+            take(engine, group, observation->templates[i].text);
+    }
+}
+
+/*
+ * Another object under the same name: the former was deleted, the new one has another UID. What
+ * belongs to the former is dropped: locks, the history for windows and policies, sizes to give
+ * back, a request with unknown outcome, an ordered size. The rest stays: pauses belong to the name,
+ * what a rule has done for an incident (`once`, max_steps, `every`) to the incident, and
+ * last_step_down to the alert's reports.
+ *
+ * Objects without a UID count as the same for ever, as do targets stored without one. If an earlier
+ * UID comes back, it is an outdated view of the target.
+ *
+ * The same object in another unit (decide/sized.h) has other sizes: what is a size or a number of
+ * steps is dropped. Its locks stay.
+ */
+
+#define GIVEN_UP "given up: "
+
+static const char is_other_object[] = GIVEN_UP "another object has the name now";
+static const char is_other_unit[] = GIVEN_UP "sizes are counted in another unit now";
+
+/* To be committed. `why` begins with GIVEN_UP. */
+static void forget_sizes(struct as_engine *engine, struct target *target, const char *why)
+{
+    const char *cause = why + strlen(GIVEN_UP);
+    target->recommendation_count = 0;
+    target->born = moment_now(engine);
+    contention_end(engine, target, cause);
+    endings_forget_sizes(target);
+    bindings_forget_sizes(engine, target);
+    growth_forget_pods(target);
+    resize_forget(target);
+    follow_forget_pods(engine, target);
+    actions_supersede_maybe(engine, target, why);
+    orders_supersede(engine, target, why);
+    approvals_forget(engine, target, cause);
+}
+
+static void forget_former(struct as_engine *engine, struct target *target)
+{
+    target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
+    target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
+    target->is_untold = true;
+    forget_sizes(engine, target, is_other_object);
+}
+
+/* The UID without the unit behind it. */
+static size_t measure_uid(const char *uid)
+{
+    return strcspn(uid, (const char[]){AS_SIZED_UNIT_MARK, '\0'});
+}
+
+static bool is_same_object(const char *uid, const char *other)
+{
+    const size_t size = measure_uid(uid);
+    return size > 0 && size == measure_uid(other) && memcmp(uid, other, size) == 0;
+}
+
+static void see_unit(struct as_engine *engine, struct target *target, const char *uid)
+{
+    memcpy(target->uid, uid, strlen(uid) + 1);
+    forget_sizes(engine, target, is_other_unit);
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
+/* Call it before an observation is used. Drops what belongs to the former object; records and
+ * commits that. */
+static void object_see(struct as_engine *engine, struct target *target, const char *uid)
+{
+    if (!*uid || strcmp(target->uid, uid) == 0)
+        return;
+    if (is_same_object(target->uid, uid)) {
+        see_unit(engine, target, uid);
+        return;
+    }
+    if (is_same_object(target->former_uid, uid))
+        return;
+    const bool is_other = target->uid[0] != '\0';
+    memcpy(target->former_uid, target->uid, sizeof(target->uid));
+    memcpy(target->uid, uid, strlen(uid) + 1);
+    if (is_other)
+        forget_former(engine, target);
+    if (!is_other && !target->is_stored)
+        return;
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
 
 /* Targets with a plain address and no incidents are observed this often, below this rate in all. */
 #define REFRESH_US         (60 * AS_US_PER_S)

@@ -19,7 +19,6 @@
 #include "engine_forbidden.h"
 #include "engine_growth.h"
 #include "engine_pauses.h"
-#include "engine_records.h"
 #include "engine_targets.h"
 
 #define ROLLOUT_US (600 * AS_US_PER_S) /* Kubernetes' default of progressDeadlineSeconds */
