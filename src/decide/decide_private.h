@@ -29,6 +29,12 @@ static inline int64_t as_decide_get_distance(const struct as_decide_input *input
     return direction == AS_DIRECTION_UP ? size - input->replicas : input->replicas - size;
 }
 
+static inline bool as_decide_has_way(enum as_ways ways, enum as_direction direction)
+{
+    return (direction == AS_DIRECTION_DOWN && (ways & AS_WAYS_DOWN)) ||
+           (direction == AS_DIRECTION_UP && (ways & AS_WAYS_UP));
+}
+
 static inline int32_t as_decide_saturate(__int128 size)
 {
     return size < 0 ? 0 : size > AS_SIZE_MAX ? AS_SIZE_MAX : (int32_t)size;
@@ -37,9 +43,5 @@ static inline int32_t as_decide_saturate(__int128 size)
 /* The size that one proposal wants, or the reason for none. */
 struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
                                             const struct as_proposal *proposal);
-
-/* What forbids the direction to the proposals of this rule alone; NULL: nothing. */
-const struct as_forbidden *as_decide_find_ban(const struct as_decide_input *input, const char *rule,
-                                              enum as_direction direction);
 
 #endif

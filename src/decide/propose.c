@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <alertscaler/base/str.h>
+
 #include "decide_private.h"
 
 /*
@@ -525,6 +527,18 @@ static bool falls_back(const struct as_decide_input *input, const struct as_prop
                proposal->fallback.after_us;
 }
 
+/* What forbids the direction to the proposals of this rule alone; NULL: nothing. */
+static const struct as_forbidden *propose_find_ban(const struct as_decide_input *input,
+                                                   const char *rule, enum as_direction direction)
+{
+    for (size_t i = 0; i < input->forbidden_count; i++) {
+        const struct as_forbidden *row = &input->forbidden[i];
+        if (row->rule && as_str_equal(row->rule, rule) && as_decide_has_way(row->ways, direction))
+            return row;
+    }
+    return NULL;
+}
+
 /* A rule that may not go its way wants the size to stay. */
 struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
                                             const struct as_proposal *proposal)
@@ -539,7 +553,7 @@ struct as_proposal_result as_decide_propose(const struct as_decide_input *input,
     if (!result.has_size)
         return result;
     result.ban =
-        as_decide_find_ban(input, proposal->rule, as_decide_get_direction(input, result.desired));
+        propose_find_ban(input, proposal->rule, as_decide_get_direction(input, result.desired));
     if (result.ban) {
         result.desired = input->replicas;
         result.within_tolerance = false;
