@@ -5,9 +5,14 @@
  * or commit under way; a size is set only after the commit of its intent; commits are answered in
  * order.
  */
+#include <alertscaler/engine/engine.h>
+
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/decide/sized.h>
 
 #include "engine_actions.h"
 #include "engine_alerts.h"
@@ -16,21 +21,287 @@
 #include "engine_bindings.h"
 #include "engine_effects.h"
 #include "engine_follow.h"
+#include "engine_forbidden.h"
 #include "engine_incidents.h"
-#include "engine_leave.h"
 #include "engine_limits.h"
-#include "engine_muting.h"
 #include "engine_orders.h"
 #include "engine_pauses.h"
 #include "engine_phases.h"
 #include "engine_pools.h"
 #include "engine_registry.h"
-#include "engine_restore.h"
+#include "engine_scopes.h"
 #include "engine_shares.h"
 #include "engine_sources.h"
 #include "engine_state.h"
+#include "engine_stored.h"
 #include "engine_targets.h"
 #include "engine_watchdog.h"
+
+/*
+ * Node groups of the restored state, whose nodes may have our marks.
+ */
+
+/*
+ * Restores the stored state, before the first event.
+ */
+
+/*
+ * Restores the stored state, before the first event. Earlier versions stored one alert with two
+ * fingerprints as two incidents, and two spellings of one object as two targets: these are united.
+ */
+
+static int compare_seen(const void *a, const void *b)
+{
+    const struct incident *const *left = a, *const *right = b;
+    const int64_t x = (*left)->seen.mono.us, y = (*right)->seen.mono.us;
+    return x != y ? (x > y) - (x < y) : ((*left)->serial > (*right)->serial) * 2 - 1;
+}
+
+static int compare_resolved(const void *a, const void *b)
+{
+    const struct incident *const *left = a, *const *right = b;
+    const int64_t x = (*left)->resolved.mono.us, y = (*right)->resolved.mono.us;
+    return x != y ? (x > y) - (x < y) : ((*left)->serial > (*right)->serial) * 2 - 1;
+}
+
+static void sort(struct incident_list *list, int (*compare)(const void *, const void *))
+{
+    struct incident *incident;
+    size_t count = 0, at = 0;
+    TAILQ_FOREACH (incident, list, in_order)
+        count++;
+    struct incident **incidents = as_xcalloc(count + 1, sizeof(struct incident *));
+    TAILQ_FOREACH (incident, list, in_order)
+        incidents[at++] = incident;
+    qsort(incidents, count, sizeof(struct incident *), compare);
+    TAILQ_INIT(list);
+    for (at = 0; at < count; at++)
+        TAILQ_INSERT_TAIL(list, incidents[at], in_order);
+    free(incidents);
+}
+
+/* Dates ahead of the clock: from an earlier version, or the clock went back. */
+static void date(struct as_engine *engine)
+{
+    struct incident *incident;
+    RB_FOREACH (incident, incident_tree, &engine->incidents) {
+        if (!is_ahead(engine, incident->starts_at))
+            continue;
+        incident->starts_at = engine->wall;
+        incident->is_undated = true;
+    }
+}
+
+/* Deletes what earlier versions stored twice, or under keys not used any more. */
+static void store_united(struct as_engine *engine)
+{
+    struct incident *incident;
+    for (size_t i = 0; i < engine->former_count; i++)
+        effect_delete_former(engine, engine->former[i]);
+    free(engine->former);
+    engine->former = NULL;
+    RB_FOREACH (incident, incident_tree, &engine->incidents) {
+        if (incident->is_united)
+            effect_put_incident(engine, incident);
+    }
+    if (engine->effect_count > 0)
+        effect_commit(engine);
+}
+
+/* After everything is restored: sorts the lists by time, which the next deadline needs; the store
+ * has another order. */
+static void restore_finish(struct as_engine *engine)
+{
+    sort(&engine->open, compare_seen);
+    sort(&engine->resolved, compare_resolved);
+    date(engine);
+    store_united(engine);
+}
+
+static void forget_former(struct as_engine *engine, const struct as_incident_key *key)
+{
+    if (!key->has_former)
+        return;
+    engine->former = as_xgrow(engine->former, engine->former_count, &engine->former_capacity,
+                              sizeof(*engine->former));
+    engine->former[engine->former_count++] = key->former;
+}
+
+/* Decides between two incidents of one alert, stored by earlier versions under two fingerprints. */
+static bool replaces(const struct incident *incident, const struct incident *same)
+{
+    if (incident->is_open != same->is_open)
+        return incident->is_open;
+    return incident->opened.wall.us < same->opened.wall.us;
+}
+
+static void unite(struct as_engine *engine, struct incident *stays, const struct incident *goes)
+{
+    owners_share_progress(stays, goes);
+    for (uint32_t i = 0; i < goes->credential_count; i++)
+        (void)incident_add_credential(stays, goes->credentials[i]);
+    forget_former(engine, &goes->key);
+    stays->is_united = true;
+}
+
+int as_engine_restore_incident(struct as_engine *engine, const struct as_incident_state *state)
+{
+    struct incident *same = incident_find(engine, &state->key.digest, state->key.owner);
+    if (same && !same->key.has_former && !state->key.has_former)
+        return -EEXIST;
+    if (state->key.has_former && !state->is_open && state->labels->count == 0) {
+        forget_former(engine, &state->key); /* its alert is unknown */
+        return 0;
+    }
+    struct incident *incident = incident_of_state(engine, state);
+    if (same && !replaces(incident, same)) {
+        unite(engine, same, incident);
+        incident_free(incident);
+        return 0;
+    }
+    if (same) {
+        unite(engine, incident, same);
+        incident_bury(engine, same);
+    }
+    incident_insert(engine, incident);
+    return 0;
+}
+
+/* False: the key exists already. */
+static bool add_key(struct store_keys *keys, const char *key)
+{
+    for (size_t i = 0; i < keys->count; i++) {
+        if (strcmp(keys->items[i], key) == 0)
+            return false;
+    }
+    keys->items = as_xgrow(keys->items, keys->count, &keys->capacity, sizeof(*keys->items));
+    keys->items[keys->count++] = as_xstrdup(key);
+    return true;
+}
+
+int as_engine_restore_target(struct as_engine *engine, const struct as_target_state *state)
+{
+    struct target *target = target_get(engine, state->ref ? target_ref_of_stored(engine, state->ref)
+                                                          : target_ref_of_id(state->id));
+    if (!add_key(&target->stored_as, state->stored_as))
+        return -EEXIST;
+    target_take_state(engine, target, state);
+    pauses_restore(engine, target, state->pause);
+    return 0;
+}
+
+int as_engine_restore_intent(struct as_engine *engine, const struct as_intent_state *state)
+{
+    struct target *target = target_get(engine, target_ref_of_stored(engine, state->ref));
+    if (!add_key(&target->intents_stored_as, state->stored_as))
+        return -EEXIST;
+    target_take_intent(engine, target, state);
+    return 0;
+}
+
+int as_engine_restore_pause(struct as_engine *engine, const struct as_pause_state *state)
+{
+    pauses_restore(engine, NULL, state);
+    return 0;
+}
+
+/*
+ * Whether nodes that are marked to leave may go on leaving, and whether pods of a target may go on
+ * being resized. Asked before each such step.
+ */
+
+static bool is_resized(const struct target *target)
+{
+    struct as_sized sized;
+    as_sized_read(target->ref, &sized);
+    return sized.what == AS_SIZED_RESOURCE;
+}
+
+/* A group that is scaled down by rules which say `guard: none`, and by no others, needs no proof.
+ */
+static bool needs_proof(const struct as_engine *engine, const struct target *target)
+{
+    const struct as_ruleset *ruleset = engine->ruleset;
+    for (size_t i = 0; i < ruleset->rule_count; i++) {
+        const struct as_rule *rule = &ruleset->rules[i];
+        if (&ruleset->targets[rule->target] == target->config &&
+            rule->action.kind != AS_ACTION_SCALE_UP && rule->action.kind != AS_ACTION_HOLD &&
+            rule->guard_kind != AS_GUARD_WAIVED)
+            return engine->config.watchdog_count > 0;
+    }
+    return false;
+}
+
+const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const char *id,
+                                          as_mono_time now)
+{
+    const struct target *target = target_find_id(engine, id);
+    const struct as_nodes_config *nodes = target ? target_get_nodes(target) : NULL;
+    if (!target || !target->config || (!is_resized(target) && (!nodes || !nodes->cluster)))
+        return "";
+    if (engine->stopping)
+        return "alertscaler stops";
+    if (engine->config.dry_run || target->config->dry_run)
+        return "dry run";
+    if (pauses_find(engine, target))
+        return "paused";
+    if (alias_is_refused(engine, target))
+        return "another target is the same group";
+    if (!is_resized(target) && forbidden_is_with_pool(engine, target, AS_WAYS_DOWN))
+        return "held: the size must not go down";
+    if (nodes && needs_proof(engine, target) && !watchdog_is_alive(engine, now))
+        return "guarded: the watchdog is not heard of";
+    return NULL;
+}
+
+/* Call it at the start, after rules are bound and before targets are forgotten. */
+static void leave_on_start(struct as_engine *engine)
+{
+    struct target *target;
+    RB_FOREACH (target, target_tree, &engine->targets) {
+        const struct as_target_config *config =
+            target->config ? target->config : target_find_entry(engine, target);
+        const bool is_restored = target->is_stored || target->maybe;
+        if (is_restored && target->ref->kind->has_nodes &&
+            (!config || as_target_config_has_nodes(config)))
+            engine->has_restored_groups = true;
+    }
+}
+
+bool as_engine_has_restored_groups(const struct as_engine *engine)
+{
+    return engine->has_restored_groups;
+}
+
+bool as_engine_is_contended(const struct as_engine *engine, const char *id)
+{
+    const struct target *target = target_find_id(engine, id);
+    return target && as_moment_is_set(target->contention.since);
+}
+
+bool as_engine_is_ineffective(const struct as_engine *engine, const char *id, const char *rule)
+{
+    const struct target *target = target_find_id(engine, id);
+    return target && follow_holds(engine, target, rule);
+}
+
+size_t as_engine_count_open(const struct as_engine *engine, const char *id)
+{
+    const struct target *target = target_find_id(engine, id);
+    return target ? target->open_bindings : 0;
+}
+
+const char *as_engine_find_sender(const struct as_engine *engine, const char *id)
+{
+    const struct target *target = target_find_id(engine, id);
+    return target ? scope_find_sender(engine, target) : NULL;
+}
+
+const char *as_engine_find_name(const struct as_engine *engine, const char *id)
+{
+    const struct target *target = target_find_id(engine, id);
+    return target && target->config ? target->config->name : "";
+}
 
 struct as_engine *as_engine_new(const struct as_engine_config *config,
                                 const struct as_ruleset *ruleset)

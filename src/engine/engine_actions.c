@@ -35,7 +35,6 @@
 #include "engine_set_backs.h"
 #include "engine_shares.h"
 #include "engine_sources.h"
-#include "engine_steps.h"
 #include "engine_targets.h"
 
 /* `returned`: how many came back that were to leave: no increase, but a decrease that ended early.

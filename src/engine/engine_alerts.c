@@ -5,7 +5,7 @@
  * The list repairs what notifications do not say or what was lost: it opens missed incidents,
  * closes those whose alerts are gone, and holds silenced, inhibited or muted ones, for which
  * Alertmanager sends nothing, not even their resolved. It opens incidents only of alerts that
- * Alertmanager sends for certain (engine_muting.c).
+ * Alertmanager sends for certain (engine_incidents.c).
  *
  * A list is as old as its request. A notification received since then is newer and wins.
  *
@@ -16,8 +16,6 @@
 
 #include "engine_effects.h"
 #include "engine_incidents.h"
-#include "engine_muting.h"
-#include "engine_news.h"
 #include "engine_registry.h"
 #include "engine_watchdog.h"
 

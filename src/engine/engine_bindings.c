@@ -19,7 +19,6 @@
 #include "engine_groups.h"
 #include "engine_growth.h"
 #include "engine_orders.h"
-#include "engine_owners.h"
 #include "engine_registry.h"
 #include "engine_resize.h"
 #include "engine_schedules.h"

@@ -20,4 +20,24 @@ as_mono_time decisions_get_next_due(const struct as_engine *engine, struct targe
 void decisions_make(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation, struct outcome *outcome_out);
 
+/*
+ * What rules want now.
+ */
+
+struct proposer { /* source of a proposal: an incident of a group (NULL: to stay), or an ending */
+    struct group *group;
+    const struct incident *incident;
+    const struct ending *ending;
+    bool is_share; /* of a pool */
+};
+struct proposals {
+    struct as_proposal *items;
+    struct proposer *origins; /* one per item */
+    size_t count;
+    bool has_dry;                /* the target has a rule with dry_run */
+    struct as_digest *incidents; /* the first AS_RECORD_LIST_MAX */
+    size_t incident_count;
+    uint64_t incident_total;
+};
+
 #endif

@@ -13,4 +13,10 @@ void history_begin(struct as_engine *engine, struct target *target, int32_t repl
 void history_fill(struct as_engine *engine, const struct target *target,
                   struct as_decide_input *input);
 
+/*
+ * Which incidents a change was a step of.
+ */
+
+void steps_count(struct as_engine *engine, struct target *target, const struct intent *intent);
+
 #endif

@@ -4,7 +4,7 @@
 #ifndef ALERTSCALER_SRC_ENGINE_ENGINE_LACKS_H
 #define ALERTSCALER_SRC_ENGINE_ENGINE_LACKS_H
 
-#include "engine_proposals.h"
+#include "engine_decisions.h"
 #include "engine_state.h"
 
 /* Tells the proposals what their rules fall back to, and since when they lack their values. */

@@ -20,4 +20,15 @@ void incident_insert(struct as_engine *engine, struct incident *incident);
 void incident_bury(struct as_engine *engine, struct incident *incident);
 size_t room_get_used(const struct as_engine *engine); /* bytes */
 
+/*
+ * Several incidents of one alert.
+ */
+
+/* What rules have done for `from` counts for `incident` too. Neither is bound now. */
+void owners_share_progress(struct incident *incident, const struct incident *from);
+/* The same for one binding, from the alert's other incidents. */
+void owners_inherit(const struct as_engine *engine, struct binding *binding);
+/* After new rules or credentials, while no incident is bound: finds each owner. */
+void owners_find(struct as_engine *engine);
+
 #endif

@@ -11,7 +11,7 @@
 #include "engine_effects.h"
 #include "engine_groups.h"
 #include "engine_growth.h"
-#include "engine_steps.h"
+#include "engine_history.h"
 #include "engine_targets.h"
 
 static char **copy_names(const char *const *names, size_t count)

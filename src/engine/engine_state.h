@@ -520,9 +520,9 @@ struct as_engine {
     uint64_t list_ticket;              /* of the list under way; 0: none */
     as_mono_time list_due, list_asked; /* asked: time of the last request */
     unsigned list_failures;            /* in a row */
-    char **notifiers;                  /* receivers that have notified us (engine_muting.c) */
+    char **notifiers;                  /* receivers that have notified us (engine_incidents.c) */
     uint32_t notifier_count;
-    struct unmuted *unmuted; /* by the last list (engine_muting.c) */
+    struct unmuted *unmuted; /* by the last list (engine_incidents.c) */
     size_t unmuted_count;
     as_mono_time watchdog_seen;
 
