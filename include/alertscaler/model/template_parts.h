@@ -1,5 +1,5 @@
 /*
- * A template's parts, for template.c, for template_promql.c and for target.c, which must know which
+ * A template's parts, for template.c and for target.c, which must know which
  * part of a result came from an alert.
  */
 #ifndef ALERTSCALER_MODEL_TEMPLATE_PARTS_H
@@ -26,9 +26,5 @@ struct as_template {
 /* What a part contributes: its text, or the alert's value ("" if absent). */
 const char *template_part_get(const struct template_part *part, const struct as_labels *labels,
                               const struct as_labels *annotations);
-
-/* The errors of as_template_expand for a part without a value, and for a too long result. */
-int template_fail_absent(const struct template_part *part, struct as_error *error);
-int template_check_size(const struct as_buf *out, struct as_error *error);
 
 #endif
