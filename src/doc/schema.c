@@ -1,16 +1,339 @@
 /*
- * Reads maps by their tables. All errors of a map are reported. An invalid value leaves the default
- * in its place, which is harmless: nothing is used after an error.
+ * The reader of maps by their tables. All errors of a map are reported. An invalid value leaves the
+ * default in its place, which is harmless: nothing is used after an error.
  */
 #include <alertscaler/doc/schema.h>
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/time.h>
+
+/*
+ * Single values: strict; each error says what was expected and what was found.
+ */
+
+bool schema_is_kind(struct loader *loader, const struct as_yaml_node *node, enum as_yaml_kind kind)
+{
+    static const char *const words[] = {
+        [AS_YAML_SCALAR] = "a single value",
+        [AS_YAML_LIST] = "a list",
+        [AS_YAML_MAP] = "a map",
+    };
+    char found[AS_YAML_FOUND_SIZE];
+    if (node->kind == kind && !(kind == AS_YAML_SCALAR && as_yaml_is_null(node)))
+        return true;
+    if (node == as_yaml_get_root(loader->tree) && node->kind == AS_YAML_SCALAR)
+        as_yaml_report(loader->tree, node, AS_YAML_HIDE, loader->diagnostics,
+                       "expected %s, found a single text (not shown, as it may be a secret): is it "
+                       "this file that is meant?",
+                       words[kind]);
+    else
+        loader_report(loader, node, "expected %s, found %s", words[kind],
+                      as_yaml_describe(node, found));
+    return false;
+}
+
+static bool schema_is_text(struct loader *loader, const struct as_yaml_node *node)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    if (node->kind == AS_YAML_SCALAR && node->size > 0 && !as_yaml_is_null(node))
+        return true;
+    loader_report(loader, node, "expected text, found %s",
+                  node->kind == AS_YAML_SCALAR && node->size == 0 && !node->is_plain
+                      ? "an empty text"
+                      : as_yaml_describe(node, found));
+    return false;
+}
+
+static bool has_controls(const char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7F)
+            return true;
+    }
+    return false;
+}
+
+static bool is_line(struct loader *loader, const struct as_yaml_node *node)
+{
+    if (!schema_is_text(loader, node))
+        return false;
+    if (has_controls(node->text)) {
+        loader_report(loader, node, "expected one line of text without control characters");
+        return false;
+    }
+    return true;
+}
+
+bool schema_parse_string(struct loader *loader, const struct as_yaml_node *node, const char **out)
+{
+    if (!is_line(loader, node))
+        return false;
+    *out = as_arena_strdup(loader->arena, node->text);
+    return true;
+}
+
+bool schema_is_name(const char *text)
+{
+    size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+    return size > 0 && size <= SCHEMA_NAME_MAX && text[size] == '\0';
+}
+
+static bool parse_path(struct loader *loader, const struct as_yaml_node *node, const char **out)
+{
+    if (!is_line(loader, node))
+        return false;
+    bool is_relative = node->text[0] != '/' && loader->folder[0];
+    AS_CLEANUP(as_free_p)
+    char *joined = is_relative ? as_xasprintf("%s/%s", loader->folder, node->text) : NULL;
+    *out = as_arena_strdup(loader->arena, joined ? joined : node->text);
+    return true;
+}
+
+static bool schema_check_url(struct loader *loader, const struct as_yaml_node *node)
+{
+    if (!is_line(loader, node))
+        return false;
+    const char *rest = strstr(node->text, "://");
+    bool is_http =
+        as_str_starts_with(node->text, "http://") || as_str_starts_with(node->text, "https://");
+    size_t host = is_http ? strcspn(rest + 3, "/?#") : 0;
+    if (host == 0 || strchr(node->text, ' ')) {
+        char found[AS_YAML_FOUND_SIZE];
+        loader_report(loader, node, "expected a URL like http://host:9090, found %s",
+                      as_yaml_describe(node, found));
+        return false;
+    }
+    if (memchr(rest + 3, '@', host)) {
+        as_yaml_report(loader->tree, node, AS_YAML_HIDE, loader->diagnostics,
+                       "credentials do not stand in a URL: use `basic_auth` in `http_config`");
+        return false;
+    }
+    return true;
+}
+
+bool schema_parse_i64(struct loader *loader, const struct as_yaml_node *node, int64_t min,
+                      int64_t max, int64_t *out)
+{
+    char found[AS_YAML_FOUND_SIZE], range[64] = "";
+    int64_t number = 0;
+    if (max == 0 && min == 0) {
+        min = INT64_MIN;
+        max = INT64_MAX;
+    } else {
+        snprintf(range, sizeof(range), " from %" PRId64 " to %" PRId64, min, max);
+    }
+    if (node->kind == AS_YAML_SCALAR && node->is_plain &&
+        as_number_parse_i64(node->text, node->size, &number) == 0 && number >= min &&
+        number <= max) {
+        *out = number;
+        return true;
+    }
+    loader_report(loader, node, "expected an integer%s, found %s", range,
+                  as_yaml_describe(node, found));
+    return false;
+}
+
+bool schema_parse_number(struct loader *loader, const struct as_yaml_node *node, double *out)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    if (node->kind == AS_YAML_SCALAR && node->is_plain &&
+        as_number_parse_double(node->text, node->size, out) == 0)
+        return true;
+    loader_report(loader, node, "expected a number, found %s", as_yaml_describe(node, found));
+    return false;
+}
+
+static bool parse_bool(struct loader *loader, const struct as_yaml_node *node, bool *out)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    bool is_true = node->kind == AS_YAML_SCALAR && strcmp(node->text, "true") == 0;
+    bool is_false = node->kind == AS_YAML_SCALAR && strcmp(node->text, "false") == 0;
+    if (node->kind == AS_YAML_SCALAR && node->is_plain && (is_true || is_false)) {
+        *out = is_true;
+        return true;
+    }
+    loader_report(loader, node, "expected true or false, found %s", as_yaml_describe(node, found));
+    return false;
+}
+
+static bool parse_duration(struct loader *loader, const struct as_yaml_node *node,
+                           const struct schema_field *field, int64_t *out)
+{
+    struct as_error error = AS_ERROR_INIT;
+    int64_t us = 0;
+    if (!is_line(loader, node))
+        return false;
+    if (as_duration_parse(node->text, &us, &error) < 0) {
+        loader_report(loader, node, "%s", error.text);
+        return false;
+    }
+    bool is_ranged = field->min != 0 || field->max != 0;
+    if (is_ranged && (us < field->min || (field->max != 0 && us > field->max))) {
+        char min[AS_DURATION_SIZE], max[AS_DURATION_SIZE], found[AS_YAML_FOUND_SIZE];
+        as_duration_print(field->min, min);
+        as_duration_print(field->max, max);
+        loader_report(loader, node, "expected a duration of at least %s%s%s, found %s", min,
+                      field->max ? " and at most " : "", field->max ? max : "",
+                      as_yaml_describe(node, found));
+        return false;
+    }
+    *out = us;
+    return true;
+}
+
+static bool parse_size(struct loader *loader, const struct as_yaml_node *node,
+                       const struct schema_field *field, uint64_t *out)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    uint64_t bytes = 0;
+    int status = node->kind == AS_YAML_SCALAR ? as_number_parse_size(node->text, &bytes) : -EINVAL;
+    bool is_in_range = bytes >= (uint64_t)field->min && bytes <= (uint64_t)field->max;
+    if (status == 0 && is_in_range) {
+        *out = bytes;
+        return true;
+    }
+    if (status == -EINVAL)
+        loader_report(loader, node, "expected a size like 512KiB, 16MiB or 1GB, found %s",
+                      as_yaml_describe(node, found));
+    else
+        loader_report(loader, node,
+                      "expected a size from %" PRId64 " to %" PRId64 " bytes, found %s", field->min,
+                      field->max, as_yaml_describe(node, found));
+    return false;
+}
+
+bool schema_parse_percent(struct loader *loader, const struct as_yaml_node *node, int64_t min,
+                          int64_t max, int64_t *milli_percent_out)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    int64_t milli = 0;
+    int status =
+        node->kind == AS_YAML_SCALAR ? as_number_parse_percent(node->text, &milli) : -EINVAL;
+    if (status == 0 && milli >= min && milli <= max) {
+        *milli_percent_out = milli;
+        return true;
+    }
+    if (status == -EINVAL)
+        loader_report(loader, node, "expected a percentage like 50%% or 12.5%%, found %s",
+                      as_yaml_describe(node, found));
+    else
+        loader_report(loader, node, "expected a percentage from %.10g%% to %.10g%%, found %s",
+                      (double)min / 1000, (double)max / 1000, as_yaml_describe(node, found));
+    return false;
+}
+
+static bool schema_parse_word(struct loader *loader, const struct as_yaml_node *node,
+                              const char *const *words, unsigned *out)
+{
+    char found[AS_YAML_FOUND_SIZE], hint[SUGGESTION_SIZE], list[256] = "";
+    size_t used = 0;
+    bool is_scalar = node->kind == AS_YAML_SCALAR;
+    struct suggestion suggestion = suggestion_start(is_scalar ? node->text : "");
+    for (unsigned i = 0; words[i]; i++) {
+        if (is_scalar && strcmp(words[i], node->text) == 0) {
+            *out = i;
+            return true;
+        }
+        suggestion_offer(&suggestion, words[i]);
+        const char *separator = i == 0 ? "" : words[i + 1] ? ", " : " or ";
+        int status = snprintf(list + used, sizeof(list) - used, "%s%s", separator, words[i]);
+        used += status > 0 && (size_t)status < sizeof(list) - used ? (size_t)status : 0;
+    }
+    loader_report(loader, node, "expected %s, found %s%s", list, as_yaml_describe(node, found),
+                  suggestion_print(&suggestion, hint));
+    return false;
+}
+
+static bool schema_parse_name(struct loader *loader, const struct as_yaml_node *node,
+                              const char **out)
+{
+    if (!schema_is_text(loader, node))
+        return false;
+    if (!schema_is_name(node->text)) {
+        loader_report(loader, node, SCHEMA_EXPECTED_NAME);
+        return false;
+    }
+    *out = as_arena_strdup(loader->arena, node->text);
+    return true;
+}
+
+bool schema_parse_scalar(struct loader *loader, const struct schema_field *field,
+                         const struct as_yaml_node *node, void *object)
+{
+    void *out = (char *)object + field->offset;
+    int64_t number = 0;
+    switch (field->type) {
+    case SCHEMA_STRING: return schema_parse_string(loader, node, out);
+    case SCHEMA_TEXT:
+        if (!schema_is_text(loader, node))
+            return false;
+        *(const char **)out = as_arena_strdup(loader->arena, node->text);
+        return true;
+    case SCHEMA_QUERY:
+        if (!schema_is_text(loader, node))
+            return false;
+        *(const struct as_yaml_node **)out = node;
+        return true;
+    case SCHEMA_NAME: return schema_parse_name(loader, node, out);
+    case SCHEMA_PATH: return parse_path(loader, node, out);
+    case SCHEMA_URL:
+        return schema_check_url(loader, node) && schema_parse_string(loader, node, out);
+    case SCHEMA_BOOL: return parse_bool(loader, node, out);
+    case SCHEMA_INT:
+        if (!schema_parse_i64(loader, node, field->min, field->max, &number))
+            return false;
+        *(int32_t *)out = (int32_t)number;
+        return true;
+    case SCHEMA_DURATION: return parse_duration(loader, node, field, out);
+    case SCHEMA_SIZE: return parse_size(loader, node, field, out);
+    case SCHEMA_PERCENT: return schema_parse_percent(loader, node, field->min, field->max, out);
+    case SCHEMA_WORD: return schema_parse_word(loader, node, field->words, out);
+    case SCHEMA_STRINGS:
+    case SCHEMA_PATHS:
+    case SCHEMA_URLS:
+    case SCHEMA_MAP:
+    case SCHEMA_MAPS:
+    case SCHEMA_NAMED:
+    case SCHEMA_CUSTOM:
+    case SCHEMA_SCALAR:
+    case SCHEMA_NUMBER:
+    case SCHEMA_QUANTITY:
+    case SCHEMA_TIME:
+    case SCHEMA_REASON:
+    case SCHEMA_WORDS:
+    case SCHEMA_TABLE: break;
+    }
+    abort();
+}
+
+static bool schema_parse_strings(struct loader *loader, const struct schema_field *field,
+                                 const struct as_yaml_node *list, void *object)
+{
+    if (!schema_is_kind(loader, list, AS_YAML_LIST) || !schema_check_count(loader, field, list))
+        return false;
+    const char **strings = as_arena_alloc(loader->arena, list->count, sizeof(*strings));
+    size_t count = 0;
+    const struct schema_field one = {.type = field->type == SCHEMA_STRINGS ? SCHEMA_STRING
+                                             : field->type == SCHEMA_PATHS ? SCHEMA_PATH
+                                                                           : SCHEMA_URL};
+    for (uint32_t i = 0; i < list->count; i++)
+        count += schema_parse_scalar(loader, &one, list->items[i], &strings[count]);
+    memcpy((char *)object + field->offset, &strings, sizeof(strings));
+    memcpy((char *)object + field->count_offset, &count, sizeof(count));
+    return count == list->count;
+}
 
 #define CANDIDATE_MAX 40 /* bytes of a key that is suggested or looked up */
 
@@ -58,8 +381,8 @@ const char *suggestion_print(const struct suggestion *suggestion, char text_out[
 }
 
 /* Finds the field, and the start of its struct. */
-static const struct schema_field *find_field(const struct schema *schema, const char *key,
-                                             void **object_io)
+static const struct schema_field *schema_find_field(const struct schema *schema, const char *key,
+                                                    void **object_io)
 {
     for (const struct schema_field *field = schema->fields; field->key; field++) {
         if (strcmp(field->key, key) == 0)
@@ -68,7 +391,7 @@ static const struct schema_field *find_field(const struct schema *schema, const 
     if (!schema->base)
         return NULL;
     *object_io = (char *)*object_io + schema->base_offset;
-    return find_field(schema->base, key, object_io);
+    return schema_find_field(schema->base, key, object_io);
 }
 
 static void offer_fields(const struct schema *schema, struct suggestion *suggestion)
@@ -141,7 +464,7 @@ void schema_parse(struct loader *loader, const struct schema *schema,
     for (uint32_t i = 0; i < node->count; i++) {
         const struct as_yaml_pair *pair = &node->pairs[i];
         void *target = object;
-        const struct schema_field *field = find_field(schema, pair->key->text, &target);
+        const struct schema_field *field = schema_find_field(schema, pair->key->text, &target);
         if (field)
             schema_parse_value(loader, field, pair->value, target);
         else if (!schema->other || !schema->other(loader, node, pair, object))

@@ -194,8 +194,6 @@ bool schema_parse_scalar(struct loader *loader, const struct schema_field *field
                          const struct as_yaml_node *node, void *object);
 bool schema_check_count(struct loader *loader, const struct schema_field *field,
                         const struct as_yaml_node *node); /* of a list or map */
-bool schema_parse_strings(struct loader *loader, const struct schema_field *field,
-                          const struct as_yaml_node *list, void *object);
 
 /* Whether further errors are only counted, so that they need no hints. */
 bool loader_is_full(const struct loader *loader);
