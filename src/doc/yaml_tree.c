@@ -1,7 +1,7 @@
 /*
- * Builds a tree of libyaml's events. The tree lives in one arena; children are collected on a stack
- * and copied in one piece when their collection ends. The recursion is as deep as the document,
- * which is bounded.
+ * The reader of YAML: a tree of libyaml's events, with places for diagnostics. The tree lives in
+ * one arena; children are collected on a stack and copied in one piece when their collection ends.
+ * The recursion is as deep as the document, which is bounded.
  *
  * libyaml accepts more than these files may have (anchors, tags, duplicate keys, ...): this is
  * reported here and parsing goes on. If the rest is unreadable, parsing ends.
@@ -13,27 +13,477 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#include <uthash.h>
+
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/errno_text.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/doc/diagnostics.h>
 
-#include "yaml_anchors.h"
-#include "yaml_source.h"
-#include "yaml_words.h"
+/* The text of a YAML tree: maps places to lines and back, for diagnostics. Line ends are libyaml's:
+ * LF, CR, CR LF, NEL, LS and PS. */
+struct yaml_source {
+    char *file;
+    char *text; /* a copy, NUL-terminated */
+    size_t size;
+    uint32_t *lines; /* offset of each line */
+    size_t line_count;
+};
 
-#define TOO_DEEP "nested too deeply (more than 32 levels)"
-#define TOO_MANY "the file holds more than 1000000 values"
+/* The anchors of a YAML document: names that aliases refer to. A repeated name replaces the node
+ * from there on. */
+struct yaml_anchor {
+    const struct as_yaml_node *node; /* NULL while its content is being read */
+    size_t weight;                   /* nodes in it, aliases expanded */
+    unsigned height;                 /* its levels of lists and maps */
+};
+
+struct yaml_anchors {
+    struct yaml_anchor_entry *table;
+};
+
+/*
+ * Queries on one node of a YAML tree.
+ */
+
+const struct as_yaml_node *as_yaml_find(const struct as_yaml_node *node, const char *key)
+{
+    for (uint32_t i = 0; node && node->kind == AS_YAML_MAP && i < node->count; i++) {
+        if (strcmp(node->pairs[i].key->text, key) == 0)
+            return node->pairs[i].value;
+    }
+    return NULL;
+}
+
+bool as_yaml_is_null(const struct as_yaml_node *node)
+{
+    return node->kind == AS_YAML_SCALAR && node->is_plain &&
+           (node->size == 0 || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0);
+}
+
+const char *as_yaml_describe(const struct as_yaml_node *node, char text_out[AS_YAML_FOUND_SIZE])
+{
+    if (node->kind != AS_YAML_SCALAR)
+        return node->kind == AS_YAML_LIST ? "a list" : "a map";
+    if (as_yaml_is_null(node))
+        return "nothing";
+    size_t shown = as_str_cut_utf8(node->text, node->size, 60);
+    char quote = node->is_plain ? '`' : '"';
+    snprintf(text_out, AS_YAML_FOUND_SIZE, "%c%.*s%s%c", quote, (int)shown, node->text,
+             shown < node->size ? "..." : "", quote);
+    return text_out;
+}
+
+/*
+ * libyaml's errors are about its grammar; the most common cause is indentation.
+ */
+
+/* Rewrites libyaml's problem as what to look for and what to do; other problems stay as they
+ * are. */
+static const char *yaml_words_explain(const char *problem)
+{
+    static const struct {
+        const char *problem, *words;
+    } table[] = {
+        {"did not find expected key",
+         "this line is indented otherwise than the keys beside it: keys of one map begin in one "
+         "column"},
+        {"did not find expected '-' indicator",
+         "this line is indented otherwise than the list beside it: its entries begin with `- ` in "
+         "one column"},
+        {"mapping values are not allowed in this context",
+         "no `key: value` can stand here: either the line is indented too far, or a value that "
+         "holds `: ` needs quotes"},
+        {"block sequence entries are not allowed in this context",
+         "no list entry `- ` can stand here: begin the list on the line after its key"},
+        {"could not find expected ':'", "expected `key: value`: there is no `: ` behind the key"},
+        {"did not find expected <document start>",
+         "expected the end of the file: this line is indented less than the first one"},
+        {"found character that cannot start any token", "no value begins with this character"},
+        {"did not find expected ',' or '}'", "expected `,` or `}`: a `{` is not closed"},
+        {"did not find expected ',' or ']'", "expected `,` or `]`: a `[` is not closed"},
+        {"found unexpected end of stream", "the file ends here, within a text in quotes"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(table); i++) {
+        if (strcmp(problem, table[i].problem) == 0)
+            return table[i].words;
+    }
+    return problem;
+}
+
+static char *describe_failure(const char *path, int status)
+{
+    if (status == -EFBIG)
+        return as_xstrdup("the file is larger than 16 MiB");
+    if ((status == -ENOENT || status == -ENOTDIR) && strpbrk(path, "*?["))
+        return as_xstrdup("no file matches this pattern");
+    if (status == -EISDIR)
+        return as_xasprintf("this is a folder: name the files in it, as %s%s*.yaml", path,
+                            *path && path[strlen(path) - 1] == '/' ? "" : "/");
+    return as_xasprintf("cannot read this: %s", as_errno_get_text(status));
+}
+
+/* Why a file could not be read, from a negative errno. */
+static void yaml_words_report_failure(const char *path, int status,
+                                      struct as_diagnostics *diagnostics)
+{
+    AS_CLEANUP(as_free_p) char *message = describe_failure(path, status);
+    as_diagnostics_add(diagnostics, &(struct as_diagnostic){.file = path, .message = message});
+}
+
+/*
+ * Places and lines of a text. Lines are indexed once. Columns are counted only near the start of a
+ * line, so that a thousand errors on one line of 16 MiB cost nothing.
+ */
+
+#define COLUMN_MAX    4096 /* no excerpt further right */
+#define EXCERPT_MAX   120  /* characters */
+#define EXCERPT_FRONT 60   /* characters shown before the place, in a longer line */
+
+/* The size of the line break at `text`, or 0. */
+static size_t match_break(const char *text)
+{
+    if (text[0] == '\n')
+        return 1;
+    if (text[0] == '\r')
+        return text[1] == '\n' ? 2 : 1;
+    if (text[0] == '\xC2' && text[1] == '\x85')
+        return 2;
+    if (text[0] == '\xE2' && text[1] == '\x80' && (text[2] == '\xA8' || text[2] == '\xA9'))
+        return 3;
+    return 0;
+}
+
+static void index_lines(struct yaml_source *source)
+{
+    size_t capacity = 0;
+    const char *end = source->text + source->size;
+
+    for (const char *at = source->text; at <= end;) {
+        source->lines = as_xgrow(source->lines, source->line_count, &capacity, sizeof(uint32_t));
+        source->lines[source->line_count++] = (uint32_t)(at - source->text);
+        size_t size = 0;
+        while (at < end && (size = match_break(at)) == 0)
+            at++;
+        if (at == end)
+            break;
+        at += size;
+    }
+}
+
+static void yaml_source_init(struct yaml_source *source, const char *file, const char *text,
+                             size_t size)
+{
+    *source = (struct yaml_source){
+        .file = as_xstrdup(file),
+        .text = as_xmalloc(size + 1),
+        .size = size,
+    };
+    if (size > 0)
+        memcpy(source->text, text, size);
+    source->text[size] = '\0';
+    index_lines(source);
+}
+
+static void yaml_source_deinit(struct yaml_source *source)
+{
+    free(source->file);
+    free(source->text);
+    free(source->lines);
+}
+
+/* The longest prefix that is valid UTF-8. */
+static size_t yaml_source_measure_utf8(const char *text, size_t size)
+{
+    size_t good = 0, bad = size;
+    while (good < bad) { /* bisects */
+        size_t middle = good + (bad - good + 1) / 2;
+        size_t cut = as_str_cut_utf8(text, size, middle);
+        if (as_str_is_utf8(text, cut))
+            good = middle;
+        else
+            bad = middle - 1;
+    }
+    return good;
+}
+
+static bool is_character_start(char byte)
+{
+    return ((unsigned char)byte & 0xC0) != 0x80;
+}
 
 struct as_yaml_tree {
     struct yaml_source source;
     struct as_arena arena;
     const struct as_yaml_node *root;
 };
+
+static const struct yaml_source *yaml_get_source(const struct as_yaml_tree *tree)
+{
+    return &tree->source;
+}
+
+static struct as_yaml_place yaml_source_find_place(const struct yaml_source *source, size_t offset)
+{
+    size_t low = 0, high = source->line_count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (source->lines[middle] <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    uint32_t column = 1;
+    for (size_t at = source->lines[low]; at < offset; at++)
+        column += is_character_start(source->text[at + 1]) || at + 1 == source->size;
+    return (struct as_yaml_place){(uint32_t)low + 1, column, column + 1};
+}
+
+/* Skips `count` characters, but not the line's end. */
+static const char *skip_characters(const char *at, const char *end, size_t count)
+{
+    while (count > 0 && at < end && match_break(at) == 0) {
+        at++;
+        count -= is_character_start(*at);
+    }
+    return at;
+}
+
+static const char *yaml_find_line(const struct yaml_source *source, uint32_t line)
+{
+    if (line == 0 || line > source->line_count)
+        return NULL;
+    return source->text + source->lines[line - 1];
+}
+
+/* The text from a place on; NULL: no such place, or too far right. */
+static const char *yaml_source_find_text(const struct yaml_source *source,
+                                         struct as_yaml_place place)
+{
+    const char *line = yaml_find_line(source, place.line);
+    if (!line || place.column == 0 || place.column > COLUMN_MAX)
+        return NULL;
+    return skip_characters(line, source->text + source->size, place.column - 1);
+}
+
+static uint32_t yaml_count_characters(const char *text, size_t size)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < size; i++)
+        count += is_character_start(text[i]);
+    return count;
+}
+
+/* After `|` each line of the text is an indented line of the file. */
+static bool find_in_block(const struct yaml_source *source, const struct as_yaml_node *scalar,
+                          size_t offset, struct as_yaml_place *place_out)
+{
+    const char *part = scalar->text;
+    uint32_t number = scalar->place.line + 1;
+    for (const char *at = part; at < scalar->text + offset; at++) {
+        if (*at == '\n') {
+            number++;
+            part = at + 1;
+        }
+    }
+    const char *line = yaml_find_line(source, number);
+    size_t part_size = strcspn(part, "\n"), size = 0;
+    while (line && line[size] && match_break(line + size) == 0)
+        size++;
+    if (!line || size < part_size || memcmp(line + size - part_size, part, part_size) != 0)
+        return false;
+    size_t before = size - part_size + (size_t)(scalar->text + offset - part);
+    uint32_t column = 1 + yaml_count_characters(line, before),
+             end = 1 + yaml_count_characters(line, size);
+    *place_out = (struct as_yaml_place){number, column, end > column ? end : column + 1};
+    return true;
+}
+
+/* As as_yaml_find_inside. */
+static bool yaml_source_find_inside(const struct yaml_source *source,
+                                    const struct as_yaml_node *scalar, size_t offset,
+                                    struct as_yaml_place *place_out)
+{
+    const char *start = yaml_source_find_text(source, scalar->place);
+    uint32_t quote = scalar->is_plain ? 0 : 1;
+    if (!start || offset > scalar->size)
+        return false;
+    if (*start == '|')
+        return find_in_block(source, scalar, offset, place_out);
+    if (strncmp(start + quote, scalar->text, scalar->size) != 0)
+        return false;
+    struct as_yaml_place place = scalar->place;
+    place.column += quote + yaml_count_characters(scalar->text, offset);
+    if (place.column >= place.end_column)
+        place.end_column = place.column + 1;
+    *place_out = place;
+    return true;
+}
+
+static char *copy_excerpt(const struct yaml_source *source, struct as_yaml_place place,
+                          uint32_t *column_out)
+{
+    const char *end = source->text + source->size, *line = yaml_find_line(source, place.line);
+    if (!line || place.column == 0 || place.column > COLUMN_MAX)
+        return NULL;
+    uint32_t column = place.column > EXCERPT_MAX ? place.column - EXCERPT_FRONT : 1;
+    const char *start = skip_characters(line, end, column - 1);
+    *column_out = column;
+    return as_xstrndup(start, (size_t)(skip_characters(start, end, EXCERPT_MAX) - start));
+}
+
+static void yaml_source_report(const struct yaml_source *source, struct as_yaml_place place,
+                               enum as_severity severity, enum as_yaml_show show,
+                               struct as_diagnostics *diagnostics, const char *message)
+{
+    uint32_t excerpt_column = 1;
+    AS_CLEANUP(as_free_p)
+    char *excerpt = show == AS_YAML_SHOW && diagnostics->count < AS_DIAGNOSTICS_MAX
+                        ? copy_excerpt(source, place, &excerpt_column)
+                        : NULL;
+    as_diagnostics_add(diagnostics, &(struct as_diagnostic){
+                                        .severity = severity,
+                                        .file = source->file,
+                                        .line = place.line,
+                                        .column = place.column,
+                                        .end_column = place.end_column,
+                                        .message = message,
+                                        .excerpt = excerpt,
+                                        .excerpt_column = excerpt_column,
+                                    });
+}
+
+/*
+ * Reports about a node of a tree, with its place.
+ */
+
+#define MESSAGE_SIZE 1024
+
+void as_yaml_vreport(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
+                     enum as_severity severity, enum as_yaml_show show,
+                     struct as_diagnostics *diagnostics, const char *format, va_list arguments)
+{
+    char message[MESSAGE_SIZE];
+    vsnprintf(message, sizeof(message), format, arguments);
+    yaml_source_report(yaml_get_source(tree), node->place, severity, show, diagnostics, message);
+}
+
+void as_yaml_report(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
+                    enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
+                    ...)
+{
+    va_list arguments;
+    if (node->is_flawed)
+        return;
+    va_start(arguments, format);
+    as_yaml_vreport(tree, node, AS_SEVERITY_ERROR, show, diagnostics, format, arguments);
+    va_end(arguments);
+}
+
+void as_yaml_warn(const struct as_yaml_tree *tree, const struct as_yaml_node *node,
+                  enum as_yaml_show show, struct as_diagnostics *diagnostics, const char *format,
+                  ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    as_yaml_vreport(tree, node, AS_SEVERITY_WARNING, show, diagnostics, format, arguments);
+    va_end(arguments);
+}
+
+/*
+ * Anchors in a hash table, and the pairs that merge keys add to a map. Copies no node: an alias is
+ * the same node as its anchor.
+ */
+
+struct yaml_anchor_entry {
+    char *name;
+    struct yaml_anchor anchor;
+    UT_hash_handle hh;
+};
+
+/* Leaves an empty table. */
+static void yaml_anchors_deinit(struct yaml_anchors *anchors)
+{
+    struct yaml_anchor_entry *entry, *next;
+    HASH_ITER (hh, anchors->table, entry, next) {
+        HASH_DEL(anchors->table, entry);
+        free(entry->name);
+        free(entry);
+    }
+}
+
+static void yaml_anchors_put(struct yaml_anchors *anchors, const char *name,
+                             const struct yaml_anchor *anchor)
+{
+    struct yaml_anchor_entry *entry;
+    HASH_FIND_STR(anchors->table, name, entry);
+    if (!entry) {
+        entry = as_xcalloc(1, sizeof(*entry));
+        entry->name = as_xstrdup(name);
+        HASH_ADD_KEYPTR(hh, anchors->table, entry->name, strlen(entry->name), entry);
+    }
+    entry->anchor = *anchor;
+}
+
+/* NULL: no such name (yet). */
+static const struct yaml_anchor *yaml_anchors_find(const struct yaml_anchors *anchors,
+                                                   const char *name)
+{
+    struct yaml_anchor_entry *entry;
+    HASH_FIND_STR(anchors->table, name, entry);
+    return entry ? &entry->anchor : NULL;
+}
+
+/* Merge keys: their maps' pairs are added to a map, which overrides them; a `<<` is a plain key. */
+static bool yaml_is_merge_key(const struct as_yaml_node *key)
+{
+    return key->kind == AS_YAML_SCALAR && key->is_plain && strcmp(key->text, "<<") == 0;
+}
+
+/* SIZE_MAX: not a map or maps */
+static size_t yaml_count_merged(const struct as_yaml_node *value)
+{
+    if (value->kind == AS_YAML_MAP)
+        return value->count;
+    if (value->kind == AS_YAML_SCALAR)
+        return SIZE_MAX;
+    size_t count = 0;
+    for (uint32_t i = 0; i < value->count; i++) {
+        if (value->items[i]->kind != AS_YAML_MAP)
+            return SIZE_MAX;
+        count += value->items[i]->count;
+    }
+    return count;
+}
+
+static size_t copy_pairs(const struct as_yaml_node *map, struct as_yaml_pair *pairs_out)
+{
+    if (map->count > 0)
+        memcpy(pairs_out, map->pairs, map->count * sizeof(*pairs_out));
+    return map->count;
+}
+
+static size_t yaml_copy_merged(const struct as_yaml_node *value, struct as_yaml_pair *pairs_out)
+{
+    if (value->kind == AS_YAML_MAP)
+        return copy_pairs(value, pairs_out);
+    size_t count = 0;
+    for (uint32_t i = 0; i < value->count; i++)
+        count += copy_pairs(value->items[i], pairs_out + count);
+    return count;
+}
+
+#define TOO_DEEP "nested too deeply (more than 32 levels)"
+#define TOO_MANY "the file holds more than 1000000 values"
 
 struct builder {
     yaml_parser_t parser;
@@ -49,7 +499,7 @@ struct builder {
     struct yaml_anchors anchors;
 };
 
-static struct as_yaml_place make_place(yaml_mark_t start, yaml_mark_t end)
+static struct as_yaml_place yaml_make_place(yaml_mark_t start, yaml_mark_t end)
 {
     struct as_yaml_place place = {
         .line = (uint32_t)start.line + 1,
@@ -70,25 +520,26 @@ static void flaw(struct builder *builder, struct as_yaml_place place, const char
     builder->is_flawed = true;
 }
 
-static int fail(struct builder *builder, struct as_yaml_place place, const char *message)
+static int yaml_fail(struct builder *builder, struct as_yaml_place place, const char *message)
 {
     flaw(builder, place, message);
     return -EINVAL;
 }
 
 /* libyaml's error for a text it cannot read; for the two most common mistakes also the reason. */
-static int fail_syntax(struct builder *builder)
+static int yaml_fail_syntax(struct builder *builder)
 {
     const yaml_parser_t *parser = &builder->parser;
     if (parser->error == YAML_READER_ERROR) {
         struct as_yaml_place place =
             yaml_source_find_place(&builder->tree->source, parser->problem_offset);
-        return fail(builder, place, "a control character; only printable text is allowed");
+        return yaml_fail(builder, place, "a control character; only printable text is allowed");
     }
     if (parser->error == YAML_MEMORY_ERROR)
-        return fail(builder, (struct as_yaml_place){1, 1, 1}, "not enough memory to read this");
+        return yaml_fail(builder, (struct as_yaml_place){1, 1, 1},
+                         "not enough memory to read this");
 
-    struct as_yaml_place place = make_place(parser->problem_mark, parser->problem_mark);
+    struct as_yaml_place place = yaml_make_place(parser->problem_mark, parser->problem_mark);
     const char *rest = yaml_source_find_text(&builder->tree->source, place);
     const char *why = "";
     char context[64] = "";
@@ -102,20 +553,20 @@ static int fail_syntax(struct builder *builder)
     AS_CLEANUP(as_free_p)
     char *message =
         as_xasprintf("not valid YAML: %s%s%s", yaml_words_explain(parser->problem), context, why);
-    return fail(builder, place, message);
+    return yaml_fail(builder, place, message);
 }
 
 static int next_event(struct builder *builder, yaml_event_t *event_out)
 {
-    return yaml_parser_parse(&builder->parser, event_out) ? 0 : fail_syntax(builder);
+    return yaml_parser_parse(&builder->parser, event_out) ? 0 : yaml_fail_syntax(builder);
 }
 
-static struct as_yaml_node *add_node(struct builder *builder, enum as_yaml_kind kind,
-                                     const yaml_event_t *event)
+static struct as_yaml_node *yaml_add_node(struct builder *builder, enum as_yaml_kind kind,
+                                          const yaml_event_t *event)
 {
     struct as_yaml_node *node = as_arena_alloc(&builder->tree->arena, 1, sizeof(*node));
     node->kind = kind;
-    node->place = make_place(event->start_mark, event->end_mark);
+    node->place = yaml_make_place(event->start_mark, event->end_mark);
     return node;
 }
 
@@ -143,7 +594,7 @@ static void check_properties(struct builder *builder, struct as_yaml_node *node,
 static int make_scalar(struct builder *builder, const yaml_event_t *event,
                        struct as_yaml_node **node_out)
 {
-    struct as_yaml_node *node = add_node(builder, AS_YAML_SCALAR, event);
+    struct as_yaml_node *node = yaml_add_node(builder, AS_YAML_SCALAR, event);
     const char *value = (const char *)event->data.scalar.value;
     size_t size = event->data.scalar.length;
     char *text = as_arena_alloc(&builder->tree->arena, size + 1, 1);
@@ -166,16 +617,16 @@ static int follow_alias(struct builder *builder, const yaml_event_t *event,
 {
     const char *name = (const char *)event->data.alias.anchor;
     const struct yaml_anchor *anchor = yaml_anchors_find(&builder->anchors, name);
-    struct as_yaml_place place = make_place(event->start_mark, event->end_mark);
+    struct as_yaml_place place = yaml_make_place(event->start_mark, event->end_mark);
     if (!anchor)
-        return fail(builder, place, "an alias (*) of what is not named above with &");
+        return yaml_fail(builder, place, "an alias (*) of what is not named above with &");
     if (!anchor->node)
-        return fail(builder, place, "an alias (*) of what it stands in itself");
+        return yaml_fail(builder, place, "an alias (*) of what it stands in itself");
     if (builder->depth + anchor->height > AS_YAML_DEPTH_MAX)
-        return fail(builder, place, TOO_DEEP);
+        return yaml_fail(builder, place, TOO_DEEP);
     builder->node_count += anchor->weight;
     if (builder->node_count > AS_YAML_NODES_MAX)
-        return fail(builder, place, TOO_MANY);
+        return yaml_fail(builder, place, TOO_MANY);
     if (builder->reach < builder->depth + anchor->height)
         builder->reach = builder->depth + anchor->height;
     *node_out = anchor->node;
@@ -187,7 +638,7 @@ static int make_alias(struct builder *builder, const yaml_event_t *event,
 {
     if (builder->is_foreign)
         return follow_alias(builder, event, node_out);
-    struct as_yaml_node *node = add_node(builder, AS_YAML_SCALAR, event);
+    struct as_yaml_node *node = yaml_add_node(builder, AS_YAML_SCALAR, event);
     node->text = "";
     flaw(builder, node->place,
          "aliases (*) are not supported; text that begins with * must stand "
@@ -212,7 +663,7 @@ static int finish_list(struct builder *builder, struct as_yaml_node *list, size_
     return 0;
 }
 
-static int compare_keys(const void *left, const void *right)
+static int yaml_compare_keys(const void *left, const void *right)
 {
     const struct as_yaml_pair *const *a = left, *const *b = right;
     int status = strcmp((*a)->key->text, (*b)->key->text);
@@ -229,7 +680,7 @@ static void drop_duplicates(struct builder *builder, struct as_yaml_node *map,
     bool *is_dropped = as_xcalloc(map->count, sizeof(*is_dropped));
     for (uint32_t i = 0; i < map->count; i++)
         sorted[i] = &pairs[i];
-    qsort(sorted, map->count, sizeof(*sorted), compare_keys);
+    qsort(sorted, map->count, sizeof(*sorted), yaml_compare_keys);
     for (uint32_t i = 1, first = 0; i < map->count; i++) {
         const struct as_yaml_node *key = sorted[i]->key;
         if (strcmp(sorted[first]->key->text, key->text) != 0) {
@@ -321,7 +772,7 @@ static int parse_children(struct builder *builder, struct as_yaml_node *node, ya
     size_t base = builder->stack_count;
 
     if (builder->depth == AS_YAML_DEPTH_MAX)
-        return fail(builder, node->place, TOO_DEEP);
+        return yaml_fail(builder, node->place, TOO_DEEP);
     builder->depth++;
     if (builder->reach < builder->depth)
         builder->reach = builder->depth;
@@ -352,7 +803,7 @@ static int make_collection(struct builder *builder, const yaml_event_t *event,
                            struct as_yaml_node **node_out)
 {
     bool is_list = event->type == YAML_SEQUENCE_START_EVENT;
-    struct as_yaml_node *node = add_node(builder, is_list ? AS_YAML_LIST : AS_YAML_MAP, event);
+    struct as_yaml_node *node = yaml_add_node(builder, is_list ? AS_YAML_LIST : AS_YAML_MAP, event);
 
     if (is_list)
         check_properties(builder, node, event->data.sequence_start.anchor,
@@ -402,7 +853,7 @@ static int parse_node(struct builder *builder, const yaml_event_t *event,
                       const struct as_yaml_node **node_out)
 {
     if (++builder->node_count > AS_YAML_NODES_MAX)
-        return fail(builder, make_place(event->start_mark, event->end_mark), TOO_MANY);
+        return yaml_fail(builder, yaml_make_place(event->start_mark, event->end_mark), TOO_MANY);
     if (event->type == YAML_ALIAS_EVENT)
         return make_alias(builder, event, node_out);
     struct as_yaml_node *node = NULL;
@@ -431,7 +882,7 @@ static int finish_documents(struct builder *builder, unsigned count)
     struct as_yaml_node *root = as_arena_alloc(&builder->tree->arena, 1, sizeof(*root));
     *root = (struct as_yaml_node){.is_plain = true, .place = {1, 1, 2}, .text = ""};
     if (!builder->is_foreign && count == 0)
-        return fail(builder, root->place, "the file is empty");
+        return yaml_fail(builder, root->place, "the file is empty");
     if (builder->is_stream || count == 0)
         builder->tree->root = root;
     if (!builder->is_stream)
@@ -451,9 +902,9 @@ static int parse_documents(struct builder *builder)
         if (status < 0)
             return status;
         yaml_event_type_t type = event.type;
-        struct as_yaml_place place = make_place(event.start_mark, event.end_mark);
+        struct as_yaml_place place = yaml_make_place(event.start_mark, event.end_mark);
         if (type == YAML_DOCUMENT_START_EVENT && documents++ > 0 && !builder->is_stream)
-            status = fail(builder, place, "a second document; a file holds one");
+            status = yaml_fail(builder, place, "a second document; a file holds one");
         else if (type != YAML_STREAM_START_EVENT && type != YAML_STREAM_END_EVENT &&
                  type != YAML_DOCUMENT_START_EVENT && type != YAML_DOCUMENT_END_EVENT)
             status = parse_node(builder, &event, &node);
@@ -474,19 +925,20 @@ static int check_bytes(struct builder *builder, const char *text, size_t size)
     size_t offset = nul ? (size_t)(nul - text) : size;
 
     if (size > AS_YAML_SIZE_MAX)
-        return fail(builder, (struct as_yaml_place){1, 1, 1}, "the file is larger than 16 MiB");
+        return yaml_fail(builder, (struct as_yaml_place){1, 1, 1},
+                         "the file is larger than 16 MiB");
     if (!nul && as_str_is_utf8(text, size))
         return 0;
     const size_t good = yaml_source_measure_utf8(text, offset);
     bool is_nul = nul && good == offset;
-    return fail(builder, yaml_source_find_place(&builder->tree->source, good),
-                is_nul ? "a NUL byte: this is no text file" : "not valid UTF-8");
+    return yaml_fail(builder, yaml_source_find_place(&builder->tree->source, good),
+                     is_nul ? "a NUL byte: this is no text file" : "not valid UTF-8");
 }
 
 enum form { OWN, FOREIGN, DOCUMENTS };
 
-static int parse(const char *file, const char *text, size_t size, enum form form,
-                 struct as_diagnostics *diagnostics, struct as_yaml_tree **tree_out)
+static int yaml_parse(const char *file, const char *text, size_t size, enum form form,
+                      struct as_diagnostics *diagnostics, struct as_yaml_tree **tree_out)
 {
     AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = as_xcalloc(1, sizeof(*tree));
     struct builder builder = {.tree = tree, .diagnostics = diagnostics};
@@ -503,7 +955,8 @@ static int parse(const char *file, const char *text, size_t size, enum form form
     if (status < 0)
         return status;
     if (!yaml_parser_initialize(&builder.parser))
-        return fail(&builder, (struct as_yaml_place){1, 1, 1}, "not enough memory to read this");
+        return yaml_fail(&builder, (struct as_yaml_place){1, 1, 1},
+                         "not enough memory to read this");
     yaml_parser_set_encoding(&builder.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&builder.parser, (const unsigned char *)tree->source.text, size);
     status = parse_documents(&builder);
@@ -520,17 +973,17 @@ static int parse(const char *file, const char *text, size_t size, enum form form
 int as_yaml_parse(const char *file, const char *text, size_t size,
                   struct as_diagnostics *diagnostics, struct as_yaml_tree **tree_out)
 {
-    return parse(file, text, size, OWN, diagnostics, tree_out);
+    return yaml_parse(file, text, size, OWN, diagnostics, tree_out);
 }
 
 int as_yaml_parse_foreign(const char *file, const char *text, size_t size,
                           struct as_diagnostics *diagnostics, struct as_yaml_tree **tree_out)
 {
-    return parse(file, text, size, FOREIGN, diagnostics, tree_out);
+    return yaml_parse(file, text, size, FOREIGN, diagnostics, tree_out);
 }
 
-static int load(const char *path, enum form form, struct as_diagnostics *diagnostics,
-                struct as_yaml_tree **tree_out)
+static int yaml_load(const char *path, enum form form, struct as_diagnostics *diagnostics,
+                     struct as_yaml_tree **tree_out)
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
     size_t size = 0;
@@ -541,25 +994,25 @@ static int load(const char *path, enum form form, struct as_diagnostics *diagnos
         yaml_words_report_failure(path, status, diagnostics);
         return status;
     }
-    return parse(path, text, size, form, diagnostics, tree_out);
+    return yaml_parse(path, text, size, form, diagnostics, tree_out);
 }
 
 int as_yaml_load(const char *path, struct as_diagnostics *diagnostics,
                  struct as_yaml_tree **tree_out)
 {
-    return load(path, OWN, diagnostics, tree_out);
+    return yaml_load(path, OWN, diagnostics, tree_out);
 }
 
 int as_yaml_load_foreign(const char *path, struct as_diagnostics *diagnostics,
                          struct as_yaml_tree **tree_out)
 {
-    return load(path, FOREIGN, diagnostics, tree_out);
+    return yaml_load(path, FOREIGN, diagnostics, tree_out);
 }
 
 int as_yaml_load_documents(const char *path, struct as_diagnostics *diagnostics,
                            struct as_yaml_tree **tree_out)
 {
-    return load(path, DOCUMENTS, diagnostics, tree_out);
+    return yaml_load(path, DOCUMENTS, diagnostics, tree_out);
 }
 
 struct as_yaml_tree *as_yaml_free(struct as_yaml_tree *tree)
@@ -594,7 +1047,34 @@ bool as_yaml_find_inside(const struct as_yaml_tree *tree, const struct as_yaml_n
     return yaml_source_find_inside(&tree->source, scalar, offset, place_out);
 }
 
-const struct yaml_source *yaml_tree_get_source(const struct as_yaml_tree *tree)
+/*
+ * A command's input, read and parsed.
+ */
+
+typedef int parse_fn(const char *file, const char *text, size_t size,
+                     struct as_diagnostics *diagnostics, struct as_yaml_tree **tree_out);
+
+static int yaml_input_load(const char *path, parse_fn *parse, struct as_diagnostics *diagnostics,
+                           struct as_yaml_tree **tree_out)
 {
-    return &tree->source;
+    AS_CLEANUP(as_free_p) char *text = NULL;
+    size_t size = 0;
+    const int status = as_file_read_input(path, AS_YAML_SIZE_MAX, &text, &size);
+    if (status < 0) {
+        yaml_words_report_failure(path, status, diagnostics);
+        return status;
+    }
+    return parse(path, text, size, diagnostics, tree_out);
+}
+
+int as_yaml_input_load(const char *path, struct as_diagnostics *diagnostics,
+                       struct as_yaml_tree **tree_out)
+{
+    return yaml_input_load(path, as_yaml_parse, diagnostics, tree_out);
+}
+
+int as_yaml_input_load_foreign(const char *path, struct as_diagnostics *diagnostics,
+                               struct as_yaml_tree **tree_out)
+{
+    return yaml_input_load(path, as_yaml_parse_foreign, diagnostics, tree_out);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/doc/yaml_input.h>
+#include <alertscaler/doc/yaml_tree.h>
 
 #include "access_patterns.h"
 #include "content_hash.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/doc/yaml_input.h>
+#include <alertscaler/doc/yaml_tree.h>
 
 #include "rule_files.h"
 

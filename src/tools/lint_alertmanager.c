@@ -15,7 +15,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/doc/schema.h>
-#include <alertscaler/doc/yaml_input.h>
+#include <alertscaler/doc/yaml_tree.h>
 
 /* --- AlertmanagerConfig, the object of Prometheus' operator --- */
 

@@ -16,7 +16,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/doc/yaml_input.h>
+#include <alertscaler/doc/yaml_tree.h>
 #include <alertscaler/tools/lint.h>
 
 #include "lint_matchers.h"

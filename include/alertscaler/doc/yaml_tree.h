@@ -119,4 +119,15 @@ void as_yaml_vreport(const struct as_yaml_tree *tree, const struct as_yaml_node 
 
 AS_DEFINE_CLEANUP(struct as_yaml_tree *, as_yaml_free)
 
+/*
+ * The YAML that a person names for one command: unlike a configured file it may be a pipe, as the
+ * <(...) of a shell makes, or standard input.
+ */
+
+/* As as_yaml_load and as_yaml_load_foreign. */
+int as_yaml_input_load(const char *path, struct as_diagnostics *diagnostics,
+                       struct as_yaml_tree **tree_out) AS_MUST_USE;
+int as_yaml_input_load_foreign(const char *path, struct as_diagnostics *diagnostics,
+                               struct as_yaml_tree **tree_out) AS_MUST_USE;
+
 #endif

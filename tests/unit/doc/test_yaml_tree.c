@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <alertscaler/base/buf.h>
-#include <alertscaler/doc/yaml_input.h>
 #include <alertscaler/doc/yaml_tree.h>
 
 static struct as_diagnostics diagnostics;
