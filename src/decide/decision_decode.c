@@ -14,7 +14,6 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/cluster/node_pack.h>
 #include <alertscaler/decide/decision.h>
-#include <alertscaler/doc/json_dump.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/model/action.h>
 

@@ -1,19 +1,69 @@
 /*
- * Reading the objects of a tree: see the header.
+ * The reader of JSON objects: each value is checked as it is read, and an error names its place.
  */
 #include <alertscaler/doc/json_reader.h>
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/base/buf.h>
 
+#define PATH_MAX_SIZE (AS_ERROR_SIZE + 256) /* what is longer would be cut anyway */
+
+void place_init(struct place *place, struct as_error *error)
+{
+    *place = (struct place){.root = place, .index = -1, .error = error};
+}
+
+void place_enter(struct place *place, struct place *parent, const char *name, ptrdiff_t index)
+{
+    *place = (struct place){.root = parent->root, .parent = parent, .name = name, .index = index};
+}
+
+static void reader_append_path(struct as_buf *path, const struct place *place)
+{
+    if (!place->parent)
+        return;
+    reader_append_path(path, place->parent);
+    as_buf_printf(path, "%s%s", path->size ? "." : "", place->name);
+    if (place->index >= 0)
+        as_buf_printf(path, "[%td]", place->index);
+}
+
+void place_fail(struct place *place, const char *name, const char *format, ...)
+{
+    struct as_buf path = AS_BUF_INIT(PATH_MAX_SIZE);
+    char message[AS_ERROR_SIZE];
+    va_list list;
+
+    if (place->root->has_failed)
+        return;
+    place->root->has_failed = true;
+    va_start(list, format);
+    vsnprintf(message, sizeof(message), format, list);
+    va_end(list);
+    reader_append_path(&path, place);
+    if (name)
+        as_buf_printf(&path, "%s%s", path.size ? "." : "", name);
+    as_error_set(place->root->error, "%s%s%s", path.size ? path.data : "", path.size ? ": " : "",
+                 message);
+    as_buf_deinit(&path);
+}
+
+int place_result(const struct place *place)
+{
+    return place->root->has_failed ? -EBADMSG : 0;
+}
+
 #define SECONDS_MAX 3153600000 /* 100 years */
 
 /* Does not zero `known`, which is large. */
-static void init(struct as_reader *reader, const struct tree_value *object, bool is_lenient)
+static void reader_init(struct as_reader *reader, const struct tree_value *object, bool is_lenient)
 {
     reader->object = object;
     reader->is_lenient = is_lenient;
@@ -32,7 +82,7 @@ void as_read_document(struct as_reader *reader, const struct tree_value *documen
                       struct as_error *error)
 {
     place_init(&reader->place, error);
-    init(reader, document, false);
+    reader_init(reader, document, false);
     check_object(reader);
 }
 
@@ -40,7 +90,7 @@ void as_read_lenient(struct as_reader *reader, const struct tree_value *document
                      struct as_error *error)
 {
     place_init(&reader->place, error);
-    init(reader, document, true);
+    reader_init(reader, document, true);
     if (document)
         check_object(reader);
 }
@@ -50,7 +100,7 @@ void as_read_object(struct as_reader *reader, struct as_reader *parent, const ch
     const struct tree_value *object = as_read_any(parent, name);
 
     place_enter(&reader->place, &parent->place, name, -1);
-    init(reader, tree_is(object, TREE_NULL) ? NULL : object, parent->is_lenient);
+    reader_init(reader, tree_is(object, TREE_NULL) ? NULL : object, parent->is_lenient);
     if (reader->object)
         check_object(reader);
 }
@@ -59,11 +109,11 @@ void as_read_item(struct as_reader *reader, struct as_reader *parent, const char
                   const struct tree_value *item, size_t index)
 {
     place_enter(&reader->place, &parent->place, name, (ptrdiff_t)index);
-    init(reader, item, parent->is_lenient);
+    reader_init(reader, item, parent->is_lenient);
     check_object(reader);
 }
 
-static bool is_known(const struct as_reader *reader, const char *key)
+static bool reader_is_known(const struct as_reader *reader, const char *key)
 {
     for (size_t i = 0; i < reader->known_count; i++) {
         if (strcmp(reader->known[i], key) == 0)
@@ -77,7 +127,7 @@ void as_read_end(struct as_reader *reader)
     if (!reader->object || reader->taken == reader->object->size)
         return;
     for (const struct tree_value *member = reader->object->first; member; member = member->next) {
-        if (!is_known(reader, member->name))
+        if (!reader_is_known(reader, member->name))
             as_read_fail(reader, member->name, "unknown field");
     }
 }
@@ -107,8 +157,8 @@ const struct tree_value *as_read_any(struct as_reader *reader, const char *name)
     return value;
 }
 
-static const struct tree_value *read_values(struct as_reader *reader, const char *name,
-                                            enum tree_kind kind, size_t *count_out)
+static const struct tree_value *reader_read_values(struct as_reader *reader, const char *name,
+                                                   enum tree_kind kind, size_t *count_out)
 {
     const struct tree_value *value = as_read_any(reader, name);
 
@@ -124,12 +174,12 @@ static const struct tree_value *read_values(struct as_reader *reader, const char
 
 const struct tree_value *as_read_list(struct as_reader *reader, const char *name, size_t *count_out)
 {
-    return read_values(reader, name, TREE_ARRAY, count_out);
+    return reader_read_values(reader, name, TREE_ARRAY, count_out);
 }
 
 const struct tree_value *as_read_map(struct as_reader *reader, const char *name, size_t *count_out)
 {
-    return read_values(reader, name, TREE_OBJECT, count_out);
+    return reader_read_values(reader, name, TREE_OBJECT, count_out);
 }
 
 void as_read_i64(struct as_reader *reader, const char *name, int64_t low, int64_t high,

@@ -32,15 +32,15 @@ static bool needs_comma(struct as_json_writer *json)
     return is_after_item;
 }
 
-static void begin_value(struct as_json_writer *json)
+static void writer_begin_value(struct as_json_writer *json)
 {
     if (needs_comma(json))
         as_buf_append_char(json->buf, ',');
 }
 
-static void begin(struct as_json_writer *json, bool is_object)
+static void writer_begin(struct as_json_writer *json, bool is_object)
 {
-    begin_value(json);
+    writer_begin_value(json);
     assert(json->depth < AS_JSON_DEPTH_MAX);
     as_buf_append_char(json->buf, is_object ? '{' : '[');
     json->levels[json->depth].is_object = is_object;
@@ -49,7 +49,7 @@ static void begin(struct as_json_writer *json, bool is_object)
     json->depth++;
 }
 
-static void end(struct as_json_writer *json, bool is_object)
+static void writer_end(struct as_json_writer *json, bool is_object)
 {
     assert(json->depth > 0 && !json->after_key);
     assert(json->levels[json->depth - 1].is_object == is_object);
@@ -59,22 +59,22 @@ static void end(struct as_json_writer *json, bool is_object)
 
 void as_json_begin_object(struct as_json_writer *json)
 {
-    begin(json, true);
+    writer_begin(json, true);
 }
 
 void as_json_end_object(struct as_json_writer *json)
 {
-    end(json, true);
+    writer_end(json, true);
 }
 
 void as_json_begin_array(struct as_json_writer *json)
 {
-    begin(json, false);
+    writer_begin(json, false);
 }
 
 void as_json_end_array(struct as_json_writer *json)
 {
-    end(json, false);
+    writer_end(json, false);
 }
 
 static bool is_special(unsigned char c, bool html)
@@ -162,7 +162,7 @@ static size_t escape(struct as_buf *buf, const char *text, size_t size)
 }
 
 /* Returns whether nothing was escaped. */
-AS_RARE static bool write_runs(struct as_json_writer *json, const char *text, size_t size)
+static AS_RARE bool write_runs(struct as_json_writer *json, const char *text, size_t size)
 {
     struct as_buf *buf = json->buf;
     bool is_escaped = false;
@@ -255,7 +255,7 @@ void as_json_write_hex(struct as_json_writer *json, uint64_t number)
 
 void as_json_write_i64(struct as_json_writer *json, int64_t number)
 {
-    begin_value(json);
+    writer_begin_value(json);
     as_buf_append_i64(json->buf, number);
 }
 
@@ -263,7 +263,7 @@ void as_json_write_double(struct as_json_writer *json, double number)
 {
     char text[AS_NUMBER_SIZE] = "null";
 
-    begin_value(json);
+    writer_begin_value(json);
     if (isfinite(number))
         as_number_print_double(number, text);
     as_buf_append_str(json->buf, text);
@@ -271,19 +271,19 @@ void as_json_write_double(struct as_json_writer *json, double number)
 
 void as_json_write_bool(struct as_json_writer *json, bool value)
 {
-    begin_value(json);
+    writer_begin_value(json);
     as_buf_append_str(json->buf, value ? "true" : "false");
 }
 
 void as_json_write_null(struct as_json_writer *json)
 {
-    begin_value(json);
+    writer_begin_value(json);
     as_buf_append(json->buf, "null", 4);
 }
 
 void as_json_write_raw(struct as_json_writer *json, const char *text, size_t size)
 {
-    begin_value(json);
+    writer_begin_value(json);
     as_buf_append(json->buf, text, size);
 }
 
@@ -303,4 +303,17 @@ void as_json_write_member_bool(struct as_json_writer *json, const char *key, boo
 {
     as_json_write_key(json, key);
     as_json_write_bool(json, value);
+}
+
+static int writer_append(const char *bytes, size_t size, void *out)
+{
+    as_buf_append(out, bytes, size);
+    return 0;
+}
+
+void as_json_dump(const json_t *json, struct as_buf *out)
+{
+    /* fails only without memory, or for NULL after such a failure */
+    if (json_dump_callback(json, writer_append, out, JSON_COMPACT) != 0)
+        out->failed = true;
 }

@@ -10,8 +10,8 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/doc/json_dump.h>
 #include <alertscaler/doc/json_tree.h>
+#include <alertscaler/doc/json_writer.h>
 
 #include "kube_object.h"
 

@@ -22,7 +22,6 @@
 #include "kube_annotations.h"
 #include "kube_list.h"
 #include "kube_object.h"
-#include <alertscaler/doc/json_dump.h>
 
 /* The second was used before Kubernetes 1.17. */
 static const char *const zone_labels[] = {

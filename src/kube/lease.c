@@ -8,7 +8,7 @@
 #include <alertscaler/base/str.h>
 
 #include "kube_object.h"
-#include <alertscaler/doc/json_dump.h>
+#include <alertscaler/doc/json_writer.h>
 
 static void read_time(struct as_reader *spec, const char *name, as_maybe_time *time_out)
 {

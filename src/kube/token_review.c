@@ -10,7 +10,7 @@
 #include <alertscaler/base/str.h>
 
 #include "kube_object.h"
-#include <alertscaler/doc/json_dump.h>
+#include <alertscaler/doc/json_writer.h>
 
 void as_token_review_encode(const char *token, const char *const *audiences, size_t audience_count,
                             struct as_buf *out)

@@ -1,7 +1,7 @@
 /*
- * Reading documents of alerts (the webhook's and the API's). Errors name the place (doc/json_place.h) and
- * what was there instead: "alerts[3].labels.severity: expected a string, got a number". All errors
- * are -EINVAL. An unreadable alert does not make the others invalid.
+ * Reading documents of alerts (the webhook's and the API's). Errors name the place (json_reader.h)
+ * and what was there instead: "alerts[3].labels.severity: expected a string, got a number". All
+ * errors are -EINVAL. An unreadable alert does not make the others invalid.
  */
 #ifndef ALERTSCALER_SRC_MONITORING_ALERT_READER_H
 #define ALERTSCALER_SRC_MONITORING_ALERT_READER_H
@@ -16,7 +16,7 @@
 #include <alertscaler/model/labels.h>
 #include <alertscaler/model/labels_digest.h>
 
-#include <alertscaler/doc/json_place.h>
+#include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_tree.h>
 
 struct alert_reader {

@@ -1,6 +1,7 @@
 /*
  * Reads the objects of a tree (json_tree.h): each member by its name, with type and range. The
- * first problem is the error of the document, with its place (json_place.h); as_read_result returns it.
+ * first problem is the error of the document, with its place; as_read_result returns
+ * it.
  *
  * An absent member leaves the output unchanged: set the default before. A strict reader refuses
  * members that were never requested; null counts as absent only for strings, times, objects and
@@ -18,8 +19,29 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 
-#include <alertscaler/doc/json_place.h>
 #include <alertscaler/doc/json_tree.h>
+
+/*
+ * A place in a document, and how an error names it: "observed.pods[3].phase: expected ...". All
+ * readers of JSON say their errors through place_fail. Only the first error of a document counts.
+ */
+
+struct place {
+    struct place *root;         /* of the document; the root's own is itself */
+    const struct place *parent; /* NULL: the root */
+    const char *name;           /* in the parent */
+    ptrdiff_t index;            /* in the list `name`; -1: `name` is no list */
+    struct as_error *error;     /* of the root; may be NULL */
+    bool has_failed;            /* of the root */
+};
+
+void place_init(struct place *place, struct as_error *error);
+/* The parent must stay where it is. */
+void place_enter(struct place *place, struct place *parent, const char *name, ptrdiff_t index);
+
+/* `name` may be NULL: the place itself. */
+void place_fail(struct place *place, const char *name, const char *format, ...) AS_PRINTF(3, 4);
+int place_result(const struct place *place) AS_MUST_USE; /* 0, or -EBADMSG with an error */
 
 #define AS_READ_FIELDS_MAX 24 /* members of a strict object; more is a bug, asserted */
 

@@ -19,6 +19,7 @@
 #ifndef ALERTSCALER_DOC_JSON_WRITER_H
 #define ALERTSCALER_DOC_JSON_WRITER_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,5 +70,17 @@ void as_json_write_raw(struct as_json_writer *json, const char *text, size_t siz
 void as_json_write_member(struct as_json_writer *json, const char *key, const char *text);
 void as_json_write_member_i64(struct as_json_writer *json, const char *key, int64_t number);
 void as_json_write_member_bool(struct as_json_writer *json, const char *key, bool value);
+
+/*
+ * Writing documents that are made with jansson.
+ */
+
+static inline void as_json_free_p(json_t **json)
+{
+    json_decref(*json);
+}
+
+/* Appends the compact text of `json`. */
+void as_json_dump(const json_t *json, struct as_buf *out);
 
 #endif
