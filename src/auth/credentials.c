@@ -13,7 +13,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/arena.h>
-#include <alertscaler/base/file_stamp.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 

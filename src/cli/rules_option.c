@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/tools/engine_config.h>
 

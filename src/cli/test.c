@@ -12,7 +12,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
-#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/regex.h>
 #include <alertscaler/base/safe_text.h>

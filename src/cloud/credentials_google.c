@@ -17,7 +17,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/encode.h>
-#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
 

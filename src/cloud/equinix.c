@@ -12,7 +12,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/str.h>
 
 #include "provider_answer.h"

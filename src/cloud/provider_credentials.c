@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/str.h>
 
 #define LABEL_MAX 63 /* bytes of one label of a host name (RFC 1035) */

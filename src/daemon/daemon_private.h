@@ -23,7 +23,7 @@
 
 #include <event2/event.h>
 
-#include <alertscaler/base/file_stamp.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/daemon/adapters.h>
 #include <alertscaler/daemon/daemon.h>
 #include <alertscaler/http/tls_server.h>

@@ -17,9 +17,8 @@
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/file.h>
-#include <alertscaler/base/file_stamp.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 

@@ -24,7 +24,7 @@
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/doc/diagnostics.h>

@@ -18,7 +18,7 @@
 #include <time.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>

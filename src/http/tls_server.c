@@ -19,7 +19,7 @@
 #include <openssl/pem.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/file_stamp.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/file_stamp.h>
+#include <alertscaler/base/file.h>
 
 #include "content_hash.h"
 #include "rule_files.h"

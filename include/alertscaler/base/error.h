@@ -23,4 +23,10 @@ void as_error_wrap(struct as_error *error, const char *format, ...) AS_PRINTF(2,
  * negative). */
 void as_error_set_errno(struct as_error *error, int code, const char *format, ...) AS_PRINTF(3, 4);
 
+/*
+ * The text of an errno value: strerror's, or a better one.
+ */
+
+const char *as_errno_get_text(int code); /* positive or negative */
+
 #endif

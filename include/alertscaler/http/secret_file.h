@@ -14,7 +14,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/base/file_stamp.h>
+#include <alertscaler/base/file.h>
 #include <alertscaler/base/time.h>
 
 #define AS_SECRET_FILE_MAX ((size_t)64 * 1024) /* bytes of content */

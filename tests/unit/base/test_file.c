@@ -16,7 +16,6 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
-#include <alertscaler/base/file_stamp.h>
 #include <alertscaler/base/str.h>
 
 static char folder[] = "/tmp/test-file-XXXXXX";
