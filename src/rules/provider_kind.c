@@ -8,6 +8,9 @@
 
 #include <alertscaler/rules/tables.h>
 
+const char *const provider_usual_keys[] = {"type", "timeout", "http_config", NULL};
+const char *const provider_login_keys[] = {"basic_auth", "authorization", "http_headers", NULL};
+
 static int compare_words(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

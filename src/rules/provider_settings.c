@@ -8,7 +8,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/base/url.h>
 
-#include <alertscaler/doc/json_schema.h>
+#include "schema_writer.h"
 #include <alertscaler/rules/tables.h>
 
 static void parse_type(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -50,8 +50,6 @@ static bool check_privacy(struct loader *loader, const struct as_provider_key *k
                      "use https://");
     return !key->is_private;
 }
-
-const char *const provider_usual_keys[] = {"type", "timeout", "http_config", NULL};
 
 static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
                          const struct as_yaml_pair *pair, void *object)
@@ -98,8 +96,6 @@ static const struct schema_field provider_fields[] = {
     SCHEMA_FIELD("http_config", MAP, as_provider_settings, http, .map = &schema_http_config),
     {0},
 };
-
-const char *const provider_login_keys[] = {"basic_auth", "authorization", "http_headers", NULL};
 
 /* Reports login keys that would be ignored. */
 static void refuse_logins(struct loader *loader, const struct as_provider_kind *kind,

@@ -1,21 +1,270 @@
 /*
- * A target's address: which keys it has, which of them hold templates, and what templates may
- * select. Values without templates are checked completely.
+ * The resolver of addresses: which keys a target has, which of them hold templates, and what
+ * templates may select. Values without templates are checked completely.
  */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
+#include <alertscaler/base/url.h>
+#include <alertscaler/decide/sized.h>
 #include <alertscaler/decide/target.h>
+#include <alertscaler/model/field_path.h>
 
 #include "resolve.h"
 
-#define MACHINES "cluster.x-k8s.io" /* the API group of Cluster API */
+/*
+ * What is known here of Kubernetes' kinds: their version, whether they have a size, and whether
+ * they are in a namespace. Of other kinds the cluster says it, when the target is observed.
+ */
 
-void add_address_field(struct resolver *resolver, struct as_target_config *config, const char *key,
-                       const char *value, const struct as_yaml_node *node, bool *is_good)
+/* Kinds with a known apiVersion. */
+static const struct {
+    const char *kind, *api_version;
+    bool has_scale;
+} known_kinds[] = {
+    {"Deployment", "apps/v1", true},
+    {"StatefulSet", "apps/v1", true},
+    {"ReplicaSet", "apps/v1", true},
+    {"ReplicationController", "v1", true},
+    {"DaemonSet", "apps/v1", false},
+    {"Job", "batch/v1", false},
+    {"CronJob", "batch/v1", false},
+    {"Pod", "v1", false},
+    {"ConfigMap", "v1", false},
+    {"PersistentVolumeClaim", "v1", false},
+    {"HorizontalPodAutoscaler", "autoscaling/v2", false},
+};
+
+/* Whether the kind is known to have a scale subresource. */
+static bool kind_has_scale(const char *kind)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(known_kinds); i++) {
+        if (strcmp(known_kinds[i].kind, kind) == 0)
+            return known_kinds[i].has_scale;
+    }
+    return false;
+}
+
+/* All of them are in a namespace; with another group in the version it is another kind. */
+static bool kind_has_namespace(const char *kind, const char *api_version)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(known_kinds); i++) {
+        if (strcmp(known_kinds[i].kind, kind) != 0)
+            continue;
+        const size_t group = strcspn(known_kinds[i].api_version, "/");
+        return !api_version || strncmp(known_kinds[i].api_version, api_version, group) == 0;
+    }
+    return false;
+}
+
+/* The version that the kind implies; NULL: none, which was reported. */
+static const char *find_api_version(struct resolver *resolver, const struct as_yaml_node *node,
+                                    bool is_scale)
+{
+    char hint[SUGGESTION_SIZE];
+    struct suggestion suggestion = suggestion_start(node->text);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(known_kinds); i++) {
+        if (strcmp(known_kinds[i].kind, node->text) == 0 && (known_kinds[i].has_scale || !is_scale))
+            return known_kinds[i].api_version;
+        if (strcmp(known_kinds[i].kind, node->text) == 0) {
+            loader_report(
+                &resolver->loader, node,
+                "a %s has no scale subresource, and so no size: `field` names a number in "
+                "it",
+                node->text);
+            return NULL;
+        }
+        if (known_kinds[i].has_scale || !is_scale)
+            suggestion_offer(&suggestion, known_kinds[i].kind);
+    }
+    loader_report(&resolver->loader, node, "kind `%s` needs an `apiVersion`%s", node->text,
+                  suggestion_print(&suggestion, hint));
+    return NULL;
+}
+
+/* Kinds without a namespace that have a size. */
+static const struct {
+    const char *kind, *group;
+} cluster_wide[] = {
+    {"NodePool", "karpenter.sh"},
+};
+
+static bool is_of_group(const char *api_version, const char *group)
+{
+    const size_t size = strlen(group);
+    return strncmp(api_version, group, size) == 0 && api_version[size] == '/';
+}
+
+static bool is_cluster_wide(const char *kind, const char *api_version)
+{
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cluster_wide); i++) {
+        if (strcmp(cluster_wide[i].kind, kind) == 0 &&
+            is_of_group(api_version, cluster_wide[i].group))
+            return true;
+    }
+    return false;
+}
+
+/* Reports a namespace that is missing, and warns of one where there is none. False: it is missing.
+ * `kind` and `api_version`: NULL if they are not readable. */
+static bool check_namespace(struct resolver *resolver, const struct raw_target *raw,
+                            const char *kind, const char *api_version)
+{
+    const struct as_yaml_node *given = as_yaml_find(raw->address, "namespace");
+    if (given && kind && api_version && is_cluster_wide(kind, api_version))
+        as_yaml_warn(resolver->loader.tree, schema_find_key(raw->address, "namespace"),
+                     AS_YAML_SHOW, resolver->loader.diagnostics,
+                     "a %s is in no namespace: leave `namespace` out", kind);
+    if (given || !kind || !kind_has_namespace(kind, api_version))
+        return true;
+    loader_report(&resolver->loader, raw->address, "a %s needs `namespace`", kind);
+    return false;
+}
+
+/*
+ * `allow` of a target: lists that the target has no key for, URLs that are not in their normal
+ * form, and templates that no list limits.
+ */
+
+char **copy_strings(const char *const *strings, size_t count)
+{
+    char **copy = count > 0 ? as_xcalloc(count, sizeof(char *)) : NULL;
+    for (size_t i = 0; i < count; i++)
+        copy[i] = as_xstrdup(strings[i]);
+    return copy;
+}
+
+/* The URL as a pattern in its normal form: `*` for each template. */
+static char *make_url_pattern(const char *text)
+{
+    struct as_buf pattern = AS_BUF_INIT(AS_TARGET_ID_MAX);
+    AS_CLEANUP(as_buf_deinit) struct as_buf starred = AS_BUF_INIT(AS_TARGET_ID_MAX);
+    const char *action;
+    for (; (action = strstr(text, "{{")) != NULL && strstr(action, "}}");
+         text = strstr(action, "}}") + 2) {
+        as_buf_append(&starred, text, (size_t)(action - text));
+        as_buf_append_char(&starred, '*');
+    }
+    as_buf_append_str(&starred, text);
+    if (as_buf_check(&starred) < 0 || !as_url_append_normal(starred.data, &pattern) ||
+        as_buf_check(&pattern) < 0) {
+        as_buf_deinit(&pattern);
+        return as_xstrdup("http://host/*");
+    }
+    return as_buf_take(&pattern, NULL);
+}
+
+/* A template without a list that limits it. */
+static void report_unlimited(struct resolver *resolver, const struct raw_target *raw,
+                             const char *key, enum as_allow limit)
+{
+    static const char *const examples[AS_ALLOW_COUNT] = {
+        [AS_ALLOW_CLUSTERS] = "edge, 'eu-*'",
+        [AS_ALLOW_API_VERSIONS] = "apps/v1",
+        [AS_ALLOW_KINDS] = "Deployment, StatefulSet",
+        [AS_ALLOW_NAMESPACES] = "shop, 'team-*'",
+        [AS_ALLOW_NAMES] = "web, 'api-*'",
+    };
+    const struct as_yaml_node *value = as_yaml_find(raw->address, key);
+    if (limit == AS_ALLOW_URLS) {
+        AS_CLEANUP(as_free_p) char *pattern = make_url_pattern(value->text);
+        loader_report(&resolver->loader, value,
+                      "an alert gives more of `url` than its last path segment: say which URLs it "
+                      "may give, for example `allow: {urls: ['%s']}`",
+                      pattern);
+        return;
+    }
+    loader_report(&resolver->loader, value,
+                  "an alert gives `%s`: say which values it may give, for example "
+                  "`allow: {%s: [%s]}`%s",
+                  key, as_allow_get_word(limit), examples[limit],
+                  limit == AS_ALLOW_NAMES ? " (['*']: any)" : "");
+}
+
+/* URLs are compared in their normal form. */
+static void check_url_patterns(struct resolver *resolver, const struct as_yaml_node *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct as_yaml_node *item = list->items[i];
+        AS_CLEANUP(as_free_p) char *normal = as_target_url_normalize(item->text);
+        if (strcmp(item->text, "*") == 0)
+            continue;
+        if (!as_str_starts_with(normal, "http://") && !as_str_starts_with(normal, "https://"))
+            loader_report(&resolver->loader, item,
+                          "expected a URL like http://host/*/group, with `*` for any text");
+        else if (strcmp(normal, item->text) != 0)
+            loader_report(&resolver->loader, item,
+                          "URLs are compared in their normal form: write `%s`", normal);
+    }
+}
+
+void check_allow(struct resolver *resolver, const struct raw_target *raw,
+                 const struct as_target_config *config)
+{
+    const struct as_target_kind *kind = config->kind;
+    const struct as_yaml_node *map = as_yaml_find(raw->node, "allow");
+    for (enum as_allow i = 0; i < AS_ALLOW_COUNT; i++) {
+        const char *word = as_allow_get_word(i);
+        if (config->allowed[i].count == 0)
+            continue;
+        if (!kind->allow[i])
+            loader_report(&resolver->loader, schema_find_key(map, word),
+                          "no alert may select the %.*s of %s", (int)strlen(word) - 1, word,
+                          kind->title);
+        else if (i == AS_ALLOW_URLS && !as_yaml_find(raw->address, kind->allow[i]))
+            loader_report(&resolver->loader, schema_find_key(map, word),
+                          "the `node_group` has no `url`: its `name` is limited by `names`");
+        else if (i == AS_ALLOW_URLS)
+            check_url_patterns(resolver, as_yaml_find(map, word));
+    }
+    for (size_t i = 0; i < config->address_count; i++) {
+        const struct as_address_field *field = &config->address[i];
+        const enum as_allow limit = as_target_find_limit(config, field->key);
+        if (!as_template_is_plain(field->value) && limit < AS_ALLOW_COUNT &&
+            config->allowed[limit].count == 0)
+            report_unlimited(resolver, raw, field->key, limit);
+    }
+}
+
+/*
+ * What of a Kubernetes object is sized: the keys `field`, `container` and those beside them of an
+ * address, and what rules may want of such a target.
+ */
+
+struct sized_keys {
+    /* NULL: not given */
+    const struct as_yaml_node *field, *unit, *absent, *status_field;
+    const struct as_yaml_node *container, *resource, *limits, *apply, *template_;
+};
+
+/* NULL: not given, or reported already. */
+static const struct as_yaml_node *address_find_key(const struct raw_target *raw, const char *key)
+{
+    const struct as_address_key *row = as_target_kind_find_key(raw->kind, key);
+    return raw->values[row - raw->kind->keys] ? as_yaml_find(raw->address, key) : NULL;
+}
+
+static struct sized_keys find_keys(const struct raw_target *raw)
+{
+    return (struct sized_keys){
+        address_find_key(raw, "field"),     address_find_key(raw, "unit"),
+        address_find_key(raw, "absent"),    address_find_key(raw, "status_field"),
+        address_find_key(raw, "container"), address_find_key(raw, "resource"),
+        address_find_key(raw, "limits"),    address_find_key(raw, "apply"),
+        address_find_key(raw, "template"),
+    };
+}
+
+/* Adds a field to the address. `node` is the place of its value; NULL: a default. */
+static void add_address_field(struct resolver *resolver, struct as_target_config *config,
+                              const char *key, const char *value, const struct as_yaml_node *node,
+                              bool *is_good)
 {
     struct as_error error = AS_ERROR_INIT;
     char found[AS_YAML_FOUND_SIZE];
@@ -39,12 +288,307 @@ void add_address_field(struct resolver *resolver, struct as_target_config *confi
     }
 }
 
+/* Adds the key with its path in the one form that equal paths share. */
+static bool add_path(struct resolver *resolver, struct as_target_config *config, const char *key,
+                     const struct as_yaml_node *node, struct as_field_path *path)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(2 * AS_FIELD_PATH_MAX);
+    struct as_error error = AS_ERROR_INIT;
+    bool is_good = true;
+    if (as_field_path_parse(node->text, path, &error) != 0) {
+        report_in_text(&resolver->loader, node, error.text);
+        return false;
+    }
+    as_field_path_print(path, path->count, &text);
+    add_address_field(resolver, config, key, text.data, node, &is_good);
+    return is_good;
+}
+
+/* What of `metadata` may be written by others than the API server. */
+static bool is_free_metadata(const struct as_field_path *path)
+{
+    return path->count == 3 && (strcmp(path->steps[1].name, "annotations") == 0 ||
+                                strcmp(path->steps[1].name, "labels") == 0);
+}
+
+static bool check_field(struct resolver *resolver, const struct raw_target *raw,
+                        const struct as_field_path *path, const char *field)
+{
+    const struct as_yaml_node *kind = as_yaml_find(raw->address, "kind");
+    const struct as_yaml_node *node = as_yaml_find(raw->address, "field");
+    const char *first = path->steps[0].name;
+    struct loader *loader = &resolver->loader;
+    if (strcmp(field, "spec.replicas") == 0 && kind_has_scale(kind->text))
+        loader_report(loader, node,
+                      "`spec.replicas` of a %s is its size already: without `field` it is set "
+                      "through the scale subresource, which needs fewer rights",
+                      kind->text);
+    else if (path->count == 1 || strcmp(first, "status") == 0)
+        loader_report(loader, node, "`%s` cannot be set: expected a path like spec.minReplicas",
+                      first);
+    else if (strcmp(first, "metadata") == 0 && !is_free_metadata(path))
+        loader_report(loader, node,
+                      "of `metadata` only an annotation or a label can be set, like "
+                      "metadata.annotations['example.com/workers']");
+    else
+        return true;
+    return false;
+}
+
+static bool add_field(struct resolver *resolver, const struct raw_target *raw,
+                      const struct as_yaml_node *node, struct as_target_config *config)
+{
+    struct as_field_path path;
+    return add_path(resolver, config, "field", node, &path) &&
+           check_field(resolver, raw, &path,
+                       as_template_get_text(config->address[config->address_count - 1].value));
+}
+
+static bool add_unit(struct resolver *resolver, const struct raw_target *raw,
+                     const struct as_yaml_node *node, struct as_target_config *config)
+{
+    const struct as_bounds_config *bounds = &raw->policy.bounds;
+    struct as_error error = AS_ERROR_INIT;
+    struct as_unit unit;
+    bool is_good = true;
+    if (as_unit_parse(node->text, &unit, &error) != 0) {
+        loader_report(&resolver->loader, node, "%s", error.text);
+        return false;
+    }
+    if (!as_unit_is_countable(&unit, bounds->max)) {
+        char amount[AS_AMOUNT_SIZE];
+        as_unit_print(&unit, bounds->max, amount);
+        loader_report(&resolver->loader, node, "`max` would be %s, more than a quantity can hold",
+                      amount);
+        return false;
+    }
+    add_address_field(resolver, config, "unit", node->text, node, &is_good);
+    return is_good;
+}
+
+static bool check_plain(struct resolver *resolver, const char *key, const struct as_yaml_node *node)
+{
+    if (!is_template(node))
+        return true;
+    loader_report(&resolver->loader, node, "`%s` cannot come from a template", key);
+    return false;
+}
+
+static bool check_keys(struct resolver *resolver, const struct sized_keys *keys)
+{
+    const struct {
+        const char *key;
+        const struct as_yaml_node *node;
+        const struct as_yaml_node *owner;
+        const char *of;
+    } rows[] = {{"unit", keys->unit, keys->field ? keys->field : keys->container,
+                 keys->resource ? "container" : "field"},
+                {"absent", keys->absent, keys->field, "field"},
+                {"status_field", keys->status_field, keys->field, "field"},
+                {"field", keys->field, keys->field, ""},
+                {"resource", keys->resource, keys->container, "container"},
+                {"limits", keys->limits, keys->container, "container"},
+                {"apply", keys->apply, keys->container, "container"},
+                {"template", keys->template_, keys->container, "container"},
+                {"container", keys->container, keys->container, ""}};
+    bool is_good = true;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (!rows[i].node)
+            continue;
+        is_good = check_plain(resolver, rows[i].key, rows[i].node) && is_good;
+        if (rows[i].owner)
+            continue;
+        loader_report(&resolver->loader, rows[i].node,
+                      "`%s` is for a target with `%s`, which is missing", rows[i].key, rows[i].of);
+        is_good = false;
+    }
+    return is_good;
+}
+
+/* --- a resource of a container --- */
+
+/* Kinds whose pods can be sized, of the group apps. */
+static bool check_workload(struct resolver *resolver, const struct raw_target *raw, bool by_pods)
+{
+    static const struct {
+        const char *kind;
+        bool rolls;
+    } kinds[] = {
+        {"Deployment", true}, {"StatefulSet", true}, {"DaemonSet", true}, {"ReplicaSet", false}};
+    const struct as_yaml_node *kind = as_yaml_find(raw->address, "kind");
+    const struct as_yaml_node *version = as_yaml_find(raw->address, "apiVersion");
+    const bool is_apps = !version || strncmp(version->text, "apps/", strlen("apps/")) == 0;
+    for (size_t i = 0; is_apps && i < AS_ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kinds[i].kind, kind->text) != 0)
+            continue;
+        if (kinds[i].rolls || by_pods)
+            return true;
+        loader_report(&resolver->loader, kind,
+                      "a change of the template of a %s reaches no pod: use `apply: pods`",
+                      kind->text);
+        return false;
+    }
+    loader_report(
+        &resolver->loader, kind,
+        "`container` is for a Deployment, StatefulSet, DaemonSet or ReplicaSet of apps/v1");
+    return false;
+}
+
+static bool check_container(struct resolver *resolver, const struct raw_target *raw,
+                            const struct sized_keys *keys)
+{
+    const bool by_pods = keys->apply && strcmp(keys->apply->text, "pods") == 0;
+    const bool has_template = keys->template_ && strcmp(keys->template_->text, "true") == 0;
+    const struct {
+        bool is_wrong;
+        const struct as_yaml_node *node;
+        const char *text;
+    } rows[] = {
+        {keys->field, keys->field, "either `field` or `container`, not both"},
+        {!keys->resource, keys->container, "`container` needs `resource`: cpu or memory"},
+        {!keys->unit, keys->container,
+         "`container` needs `unit`: how much a step is, like 64Mi or 100m"},
+        {has_template && !by_pods, keys->template_, "`template` is for `apply: pods`"},
+        {raw->policy.bounds.min == 0, keys->container,
+         "`container` needs a `min` of at least 1: a request of 0 is none"},
+    };
+    bool is_good = true;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (!rows[i].is_wrong)
+            continue;
+        loader_report(&resolver->loader, rows[i].node, "%s", rows[i].text);
+        is_good = false;
+    }
+    return check_workload(resolver, raw, by_pods) && is_good;
+}
+
+static bool address_add_container(struct resolver *resolver, const struct raw_target *raw,
+                                  const struct sized_keys *keys, struct as_target_config *config)
+{
+    const struct {
+        const char *key;
+        const struct as_yaml_node *node;
+    } rows[] = {{"container", keys->container},
+                {"resource", keys->resource},
+                {"limits", keys->limits},
+                {"apply", keys->apply},
+                {"template", keys->template_}};
+    bool is_good = check_container(resolver, raw, keys);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (rows[i].node)
+            add_address_field(resolver, config, rows[i].key, rows[i].node->text, rows[i].node,
+                              &is_good);
+    }
+    return is_good;
+}
+
+/* A PersistentVolumeClaim, which only grows. */
+static bool is_claim(const struct raw_target *target)
+{
+    const struct as_yaml_node *kind = target->kind == &as_target_kind_kubernetes && target->address
+                                          ? as_yaml_find(target->address, "kind")
+                                          : NULL;
+    return kind && as_yaml_find(target->address, "field") &&
+           strcmp(kind->text, AS_SIZED_ONLY_UP_KIND) == 0;
+}
+
+static void report_shrinking(struct resolver *resolver, const struct as_yaml_node *node,
+                             const char *name, const char *remedy)
+{
+    loader_report(
+        &resolver->loader, node,
+        "a PersistentVolumeClaim never shrinks, but this could make target `%s` smaller%s", name,
+        remedy);
+}
+
+/* Such a size is no number of pods: nobody waits until so many are ready. */
+static bool check_waiting(struct resolver *resolver, const struct raw_target *raw,
+                          const struct sized_keys *keys, struct as_target_config *config)
+{
+    const struct as_yaml_node *timeout = schema_find_key(raw->node, "ready_timeout");
+    if (!keys->field && !keys->container)
+        return true;
+    config->ready_timeout_us = 0; /* also that of `defaults` */
+    if (timeout)
+        loader_report(&resolver->loader, timeout, "`ready_timeout` waits for pods, and %s",
+                      keys->field ? "a field has none"
+                                  : "the size of a resource is no number of pods");
+    return !timeout;
+}
+
+/* The keys of an address that say what is sized (decide/sized.h). False: reported. */
+static bool resolve_sized(struct resolver *resolver, const struct raw_target *raw,
+                          struct as_target_config *config)
+{
+    if (!as_target_kind_has_sized(raw->kind))
+        return true;
+    const struct sized_keys keys = find_keys(raw);
+    struct as_field_path path;
+    bool is_good = check_keys(resolver, &keys);
+    if (!is_good)
+        return false;
+    if (!check_waiting(resolver, raw, &keys, config))
+        is_good = false;
+    if (keys.field)
+        is_good = add_field(resolver, raw, keys.field, config) && is_good;
+    if (keys.unit)
+        is_good = add_unit(resolver, raw, keys.unit, config) && is_good;
+    if (keys.absent)
+        add_address_field(resolver, config, "absent", keys.absent->text, keys.absent, &is_good);
+    if (keys.status_field)
+        is_good = add_path(resolver, config, "status_field", keys.status_field, &path) && is_good;
+    if (keys.container)
+        is_good = address_add_container(resolver, raw, &keys, config) && is_good;
+    if (is_claim(raw) && raw->policy.bounds.enforce_bounds) {
+        const struct as_yaml_node *key = schema_find_key(raw->node, "enforce_bounds");
+        report_shrinking(resolver, key ? key : raw->key, raw->name,
+                         ": set `enforce_bounds: false`");
+        is_good = false;
+    }
+    return is_good;
+}
+
+/* --- what rules may want --- */
+
+const char *find_lack_of_pods(const struct raw_target *target)
+{
+    if (target->kind && !target->kind->has_pods)
+        return target->kind->title;
+    if (target->address && as_yaml_find(target->address, "container"))
+        return "a resource of a container";
+    return target->address && as_yaml_find(target->address, "field") ? "a field of an object"
+                                                                     : NULL;
+}
+
+static bool goes_down(const struct raw_target *target)
+{
+    const struct as_bounds_config *bounds = &target->policy.bounds;
+    return !bounds->has_behavior || bounds->behavior.down.select != AS_SELECT_DISABLED;
+}
+
+void check_only_up(struct resolver *resolver, const struct raw_rule *raw,
+                   const struct raw_target *target)
+{
+    static const char remedy[] =
+        ": use `scale_up`, or give the target `behavior: {scaleDown: {selectPolicy: Disabled}}`";
+    const char *action = as_action_kind_get_word(raw->action.kind);
+    if (!raw->enabled || !is_claim(target) || !goes_down(target))
+        return;
+    if (raw->action.kind != AS_ACTION_SCALE_UP && raw->action.kind != AS_ACTION_HOLD &&
+        schema_find_key(raw->node, action))
+        report_shrinking(resolver, schema_find_key(raw->node, action), target->name, remedy);
+    if (raw->has_ending)
+        report_shrinking(resolver, schema_find_key(raw->node, "on_resolved"), target->name, "");
+}
+
+#define MACHINES "cluster.x-k8s.io" /* the API group of Cluster API */
+
 bool is_template(const struct as_yaml_node *node)
 {
     return node && node->kind == AS_YAML_SCALAR && strstr(node->text, "{{");
 }
 
-static void check_cluster(struct resolver *resolver, const struct as_yaml_node *node)
+static void address_check_cluster(struct resolver *resolver, const struct as_yaml_node *node)
 {
     char hint[SUGGESTION_SIZE];
     const struct as_settings *settings = resolver->settings;
@@ -111,8 +655,8 @@ static bool check_select(struct resolver *resolver, const struct raw_target *raw
     return false;
 }
 
-static bool check_group(struct resolver *resolver, const struct raw_target *raw,
-                        const struct as_provider_kind *kind)
+static bool address_check_group(struct resolver *resolver, const struct raw_target *raw,
+                                const struct as_provider_kind *kind)
 {
     static const char *const others[] = {"provider", NULL};
     const struct as_provider_key *key;
@@ -141,7 +685,7 @@ static bool check_http_group(struct resolver *resolver, const struct raw_target 
 {
     const struct as_yaml_node *url = as_yaml_find(raw->address, "url");
     const struct as_yaml_node *name = as_yaml_find(raw->address, "name");
-    bool is_good = check_group(resolver, raw, &http);
+    bool is_good = address_check_group(resolver, raw, &http);
     const struct as_yaml_node *nodes = as_yaml_find(raw->node, "nodes");
     if (nodes && !as_yaml_find(nodes, "select")) {
         loader_report(&resolver->loader, schema_find_key(raw->node, "nodes"),
@@ -225,7 +769,7 @@ static bool check_provider(struct resolver *resolver, const struct raw_target *r
         return false;
     if (strcmp(provider->type, "http") == 0)
         return check_http_group(resolver, raw);
-    return check_group(resolver, raw, as_provider_kind_find(provider->type));
+    return address_check_group(resolver, raw, as_provider_kind_find(provider->type));
 }
 
 /* Places, kinds and clusters of a group: `allow` has no list for them. */
@@ -247,10 +791,10 @@ static bool check_templates(struct resolver *resolver, const struct raw_target *
 }
 
 /* Whether the cluster or provider exists, and accepts the address. */
-static bool check_owner(struct resolver *resolver, const struct raw_target *raw)
+static bool address_check_owner(struct resolver *resolver, const struct raw_target *raw)
 {
     if (strcmp(raw->kind->owner, "cluster") == 0) {
-        check_cluster(resolver, as_yaml_find(raw->address, "cluster"));
+        address_check_cluster(resolver, as_yaml_find(raw->address, "cluster"));
         return true;
     }
     const bool is_good = check_provider(resolver, raw);
@@ -334,7 +878,7 @@ static bool resolve_keys(struct resolver *resolver, struct raw_target *raw,
 {
     const struct as_target_kind *kind = raw->kind;
     const struct as_yaml_node *map = raw->address;
-    bool is_good = check_owner(resolver, raw);
+    bool is_good = address_check_owner(resolver, raw);
     if (kind == &as_target_kind_kubernetes)
         is_good = complete_version(resolver, raw) && is_good;
     if (kind == &as_target_kind_kubernetes)
@@ -426,7 +970,7 @@ static bool resolve_nodes(struct resolver *resolver, const struct raw_target *ra
     if (has_nodes && !check_drain(resolver, from, map))
         return false;
     if (!is_none)
-        check_cluster(resolver, cluster);
+        address_check_cluster(resolver, cluster);
     if (!has_nodes)
         return true;
     config->nodes = (struct as_nodes_config){
@@ -486,14 +1030,14 @@ static int compare_raw(const struct located *a, const struct located *b)
     return (a->raw->number > b->raw->number) - (a->raw->number < b->raw->number);
 }
 
-static int compare_keys(const void *left, const void *right)
+static int address_compare_keys(const void *left, const void *right)
 {
     const struct located *a = left, *b = right;
     const int status = strcmp(a->ref->key, b->ref->key);
     return status ? status : compare_raw(a, b);
 }
 
-static int compare_places(const void *left, const void *right)
+static int address_compare_places(const void *left, const void *right)
 {
     const struct located *a = left, *b = right;
     const int status = strcmp(a->place, b->place);
@@ -508,14 +1052,14 @@ static void report_same(struct resolver *resolver, const struct located *a, cons
                   first->name, as_yaml_get_file(first->tree), first->key->place.line);
 }
 
-static void check_pairs(struct resolver *resolver, struct located *items, size_t count)
+static void address_check_pairs(struct resolver *resolver, struct located *items, size_t count)
 {
-    qsort(items, count, sizeof(*items), compare_keys);
+    qsort(items, count, sizeof(*items), address_compare_keys);
     for (size_t i = 1; i < count; i++) {
         if (strcmp(items[i - 1].ref->key, items[i].ref->key) == 0)
             report_same(resolver, &items[i - 1], &items[i]);
     }
-    qsort(items, count, sizeof(*items), compare_places);
+    qsort(items, count, sizeof(*items), address_compare_places);
     for (size_t i = 1; i < count; i++) {
         if (*items[i].place && strcmp(items[i - 1].place, items[i].place) == 0 &&
             strcmp(items[i - 1].ref->key, items[i].ref->key) != 0)
@@ -542,7 +1086,7 @@ void check_addresses(struct resolver *resolver)
         items[count].place = make_place(items[count].ref);
         count++;
     }
-    check_pairs(resolver, items, count);
+    address_check_pairs(resolver, items, count);
     for (size_t i = 0; i < count; i++) {
         as_target_ref_free(items[i].ref);
         free(items[i].place);

@@ -120,20 +120,9 @@ struct raw_test_file {
     size_t test_count;
 };
 
-extern const char *const test_outcomes[]; /* up to NULL; "queued" first */
-
-/* For a test without errors: its events in order. */
-void rule_test_make_events(struct as_arena *arena, const struct raw_test *raw,
-                           struct as_rule_test *test);
-
-/* Checks that the names of targets and rules exist. */
-void rule_test_check_names(struct loader *loader, const struct raw_test *raw,
-                           const struct as_ruleset *ruleset);
-
-/* Checks that the groups that are named exist, and that it is known what their nodes have. */
-void rule_test_check_cluster(struct loader *loader, const struct raw_cluster *cluster,
-                             const struct as_ruleset *ruleset);
-const struct as_rule_test_cluster *rule_test_make_cluster(struct as_arena *arena,
-                                                          const struct raw_cluster *raw);
+/* The tables of a file of rule tests. */
+extern const struct schema schema_test_file, schema_test, schema_test_input, schema_test_query,
+    schema_test_expect, schema_test_state, schema_test_pod, schema_test_nodes,
+    schema_test_resources, schema_test_cluster, schema_test_cluster_pods, schema_test_cluster_nodes;
 
 #endif

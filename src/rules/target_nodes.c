@@ -10,7 +10,7 @@
 #include <alertscaler/base/time.h>
 
 #include "rule_parts.h"
-#include <alertscaler/doc/json_schema.h>
+#include "schema_writer.h"
 
 #define TAINTS_MAX 64
 #define LABELS_MAX 256

@@ -6,7 +6,7 @@
 #include <alertscaler/base/time.h>
 
 #include "rule_parts.h"
-#include <alertscaler/doc/json_schema.h>
+#include "schema_writer.h"
 
 #define IN_TARGET(member) offsetof(struct raw_target, member)
 

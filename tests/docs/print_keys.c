@@ -7,7 +7,7 @@
 
 #include <alertscaler/rules/provider_kind.h>
 
-#include "rules/rule_tests_schema.h"
+#include "rules/rule_tests_private.h"
 #include <alertscaler/rules/tables.h>
 
 static const char *const types[] = {

@@ -1,11 +1,17 @@
 /*
- * What a table adds to its JSON Schema beyond its rows (json_schema.c): `describe_keys` and
- * `describe_map` of those that read further keys themselves.
+ * The writer of JSON Schemas, and what a table adds to its JSON Schema beyond its rows:
+ * `describe_keys` and `describe_map` of tables that read further keys themselves.
  */
-#ifndef ALERTSCALER_DOC_JSON_SCHEMA_H
-#define ALERTSCALER_DOC_JSON_SCHEMA_H
+#ifndef ALERTSCALER_SRC_RULES_SCHEMA_WRITER_H
+#define ALERTSCALER_SRC_RULES_SCHEMA_WRITER_H
+
+#include <alertscaler/base/buf.h>
+#include <alertscaler/rules/tables.h>
 
 struct schema_writer;
+
+/* The JSON Schema of a file whose root is this table. */
+void schema_write_document(const struct schema *root, struct as_buf *out);
 
 /* `kubernetes`, `node_group`, ... of a target */
 void json_schema_describe_addresses(struct schema_writer *to);
