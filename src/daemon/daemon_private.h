@@ -29,7 +29,6 @@
 #include <alertscaler/http/tls_server.h>
 #include <alertscaler/log/storage.h>
 #include <alertscaler/rules/config.h>
-#include <alertscaler/rules/config_stamps.h>
 #include <alertscaler/rules/external_url.h>
 #include <alertscaler/rules/web_config.h>
 #include <alertscaler/runtime/metrics.h>

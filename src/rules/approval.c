@@ -8,7 +8,7 @@
 
 #include "content_hash.h"
 #include "resolve.h"
-#include "rule_parts.h"
+#include <alertscaler/rules/tables.h>
 
 static const struct schema_field approval_fields[] = {
     SCHEMA_FIELD("above", INT, as_approval_config, above, .is_required = true, .min = 0,

@@ -1,20 +1,297 @@
 /*
- * Loading: the configuration, the rule files it names, and checks over all of them. After an error
- * nothing is kept.
+ * The loader of a configuration with all its rule files, and their digests and stamps. The files
+ * are accepted or refused as a whole.
  */
 #include <alertscaler/rules/config.h>
 
 #include <errno.h>
+#include <glob.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/file.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/doc/yaml_tree.h>
 
 #include "access_patterns.h"
 #include "content_hash.h"
 #include "resolve.h"
 #include "rule_files.h"
+
+/*
+ * Expands `rule_files`: see the header. As in Prometheus, a pattern may match nothing, but a named
+ * file must exist.
+ */
+
+enum as_config_kind as_config_find_kind(const char *path)
+{
+    struct as_diagnostics ignored = AS_DIAGNOSTICS_INIT;
+    AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
+    int status = as_yaml_load(path, &ignored, &tree);
+    as_diagnostics_deinit(&ignored);
+    const struct as_yaml_node *root = status >= 0 ? as_yaml_get_root(tree) : NULL;
+    bool is_rules = as_yaml_find(root, "rules") || as_yaml_find(root, "targets");
+    return is_rules ? AS_CONFIG_RULES : AS_CONFIG_SETTINGS;
+}
+
+void rule_files_deinit(struct rule_files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        free(files->names[i]);
+    free(files->names);
+    *files = (struct rule_files){0};
+}
+
+static void rule_files_add(struct rule_files *files, const char *path)
+{
+    files->names = as_xgrow(files->names, files->count, &files->capacity, sizeof(char *));
+    files->names[files->count++] = as_xstrdup(path);
+}
+
+static int config_compare_names(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* also removes duplicates */
+static void rule_files_sort(struct rule_files *files)
+{
+    size_t kept = 0;
+    if (files->count == 0)
+        return;
+    qsort(files->names, files->count, sizeof(char *), config_compare_names);
+    for (size_t i = 0; i < files->count; i++) {
+        if (kept > 0 && strcmp(files->names[kept - 1], files->names[i]) == 0)
+            free(files->names[i]);
+        else
+            files->names[kept++] = files->names[i];
+    }
+    files->count = kept;
+}
+
+/* A missing folder has no matching files; an unreadable folder might have some. */
+static int config_stop_glob(const char *path, int code)
+{
+    return code != ENOENT && code != ENOTDIR;
+}
+
+/* Relative to the folder; glob characters of the folder's name are escaped. */
+static char *make_pattern(const char *folder, const char *text)
+{
+    size_t size = text[0] == '/' ? 0 : strlen(folder), used = 0;
+    char *pattern = as_xmalloc(2 * size + strlen(text) + 2);
+    for (size_t i = 0; i < size; i++) {
+        if (strchr("*?[]\\", folder[i]))
+            pattern[used++] = '\\';
+        pattern[used++] = folder[i];
+    }
+    if (size > 0)
+        pattern[used++] = '/';
+    memcpy(pattern + used, text, strlen(text) + 1);
+    return pattern;
+}
+
+/* What glob() says. */
+static int find_matches(struct rule_files *files, const char *folder, const char *text)
+{
+    AS_CLEANUP(as_free_p) char *escaped = make_pattern(folder, text);
+    glob_t found = {0};
+    const int status = glob(escaped, GLOB_NOSORT, config_stop_glob, &found);
+    for (size_t i = 0; status == 0 && i < found.gl_pathc; i++)
+        rule_files_add(files, found.gl_pathv[i]);
+    globfree(&found);
+    return status;
+}
+
+/* Adds the files that one name or pattern leads to now; none where it leads nowhere. */
+static void rule_files_find(struct rule_files *files, const char *folder, const char *text)
+{
+    (void)find_matches(files, folder, text); /* a load reports what cannot be found */
+}
+
+void rule_files_expand(struct rule_files *files, struct loader *loader,
+                       const struct as_yaml_node *node)
+{
+    const struct schema_field field = {.type = SCHEMA_PATH};
+    const char *path = NULL;
+    if (node->kind != AS_YAML_SCALAR || node->size == 0 ||
+        !schema_parse_scalar(loader, &field, node, &path))
+        return;
+    if (!strpbrk(node->text, "*?[")) {
+        if (access(path, R_OK) == 0)
+            rule_files_add(files, path);
+        else
+            loader_report(loader, node, "cannot read %s: %s", path, strerror(errno));
+        return;
+    }
+    const int status = find_matches(files, loader->folder, node->text);
+    if (status == GLOB_NOMATCH)
+        as_yaml_warn(loader->tree, node, AS_YAML_SHOW, loader->diagnostics,
+                     "no file matches this pattern");
+    else if (status != 0)
+        loader_report(loader, node, "cannot look for files that match this: %s",
+                      status == GLOB_NOSPACE ? "not enough memory" : "a folder cannot be read");
+}
+
+/* NULL: neither ending. */
+static char *swap_ending(const char *pattern)
+{
+    static const char *const endings[] = {".yaml", ".yml"};
+    const size_t size = strlen(pattern);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(endings); i++) {
+        const size_t ending = strlen(endings[i]);
+        if (size > ending && strcmp(pattern + size - ending, endings[i]) == 0)
+            return as_xasprintf("%.*s%s", (int)(size - ending), pattern, endings[1 - i]);
+    }
+    return NULL;
+}
+
+static bool config_is_listed(const struct rule_files *files, const char *path)
+{
+    struct stat one, other;
+    for (size_t i = 0; i < files->count; i++) {
+        if (strcmp(files->names[i], path) == 0)
+            return true;
+    }
+    for (size_t i = 0; i < files->count && stat(path, &one) == 0; i++) {
+        if (stat(files->names[i], &other) == 0 && one.st_dev == other.st_dev &&
+            one.st_ino == other.st_ino)
+            return true;
+    }
+    return false;
+}
+
+static void check_ending(const struct rule_files *files, struct loader *loader,
+                         const struct as_yaml_node *node)
+{
+    AS_CLEANUP(as_free_p) char *other = swap_ending(node->text);
+    if (!other || !strpbrk(node->text, "*?["))
+        return;
+    AS_CLEANUP(as_free_p) char *escaped = make_pattern(loader->folder, other);
+    glob_t found = {0};
+    const int status = glob(escaped, 0, config_stop_glob, &found);
+    for (size_t i = 0; status == 0 && i < found.gl_pathc; i++) {
+        const char *path = found.gl_pathv[i];
+        if (config_is_listed(files, path) || as_config_find_kind(path) != AS_CONFIG_RULES)
+            continue;
+        as_yaml_warn(
+            loader->tree, node, AS_YAML_SHOW, loader->diagnostics,
+            "%s has rules or targets and is passed over: add '%s' to rule_files, or rename "
+            "the file",
+            path, other);
+        break;
+    }
+    globfree(&found);
+}
+
+/* Warns of rule files that the list misses because they end in the other one of `.yaml` and `.yml`.
+ * Call it after all elements were expanded. */
+static void rule_files_check_endings(const struct rule_files *files, struct loader *loader,
+                                     const struct as_yaml_node *list)
+{
+    for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
+        if (list->items[i]->kind == AS_YAML_SCALAR)
+            check_ending(files, loader, list->items[i]);
+    }
+}
+
+char *rule_files_copy_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return as_xstrdup("");
+    return as_xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+struct stamping {
+    struct content_hash hash;
+    struct timespec latest;
+    const char *newest;
+};
+
+static bool is_later(struct timespec a, struct timespec b)
+{
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+/* A missing file has a stamp too: an editor may be about to rename another one to its name. */
+static void config_add(struct stamping *stamping, const char *path)
+{
+    struct as_file_stamp stamp;
+    const bool is_there = as_file_stamp_take(path, &stamp) == 0;
+    if (!is_there)
+        stamp = (struct as_file_stamp){.size = -1};
+    const int64_t numbers[] = {
+        (int64_t)stamp.device,  (int64_t)stamp.inode, (int64_t)stamp.size,   stamp.modified.tv_sec,
+        stamp.modified.tv_nsec, stamp.changed.tv_sec, stamp.changed.tv_nsec,
+    };
+    content_hash_add(&stamping->hash, path, strlen(path) + 1);
+    content_hash_add(&stamping->hash, (const char *)numbers, sizeof(numbers));
+    if (is_there && is_later(stamp.changed, stamping->latest)) {
+        stamping->latest = stamp.changed;
+        stamping->newest = path;
+    }
+}
+
+void as_config_stamp_files(const struct as_config *config, struct as_config_stamps *stamps_out)
+{
+    AS_CLEANUP(rule_files_deinit) struct rule_files files = {0};
+    AS_CLEANUP(as_free_p) char *folder = rule_files_copy_folder(config->path);
+    const struct as_settings *settings = &config->settings;
+    struct stamping stamping = {.hash = content_hash_begin(), .newest = config->path};
+    for (size_t i = 0; i < settings->rule_file_count; i++)
+        rule_files_find(&files, folder, settings->rule_files[i]);
+    rule_files_sort(&files);
+    config_add(&stamping, config->path);
+    for (size_t i = 0; i < files.count; i++)
+        config_add(&stamping, files.names[i]);
+    content_hash_end(&stamping.hash, stamps_out->text);
+    (void)snprintf(stamps_out->newest, sizeof(stamps_out->newest), "%s", stamping.newest);
+}
+
+/*
+ * The files of a configuration, read again without being parsed: what their digests are now.
+ */
+
+static bool config_add_file(struct content_hash *hash, const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    if (as_file_read(path, AS_YAML_SIZE_MAX, &text, &size) != 0)
+        return false;
+    content_hash_add(hash, text, size);
+    free(text);
+    return true;
+}
+
+static void hash_files(const char *const *paths, size_t count, char text_out[AS_DIGEST_TEXT_SIZE])
+{
+    struct content_hash hash = content_hash_begin();
+    bool is_whole = true;
+    for (size_t i = 0; i < count && is_whole; i++)
+        is_whole = config_add_file(&hash, paths[i]);
+    content_hash_end(&hash, text_out);
+    if (!is_whole)
+        text_out[0] = '\0';
+}
+
+void as_config_hash_files(const struct as_config *config, struct as_config_digests *digests_out)
+{
+    AS_CLEANUP(rule_files_deinit) struct rule_files files = {0};
+    AS_CLEANUP(as_free_p) char *folder = rule_files_copy_folder(config->path);
+    const struct as_settings *settings = &config->settings;
+    for (size_t i = 0; i < settings->rule_file_count; i++)
+        rule_files_find(&files, folder, settings->rule_files[i]);
+    rule_files_sort(&files);
+    hash_files((const char *const *)&config->path, 1, digests_out->config);
+    hash_files((const char *const *)files.names, files.count, digests_out->rules);
+}
 
 struct loading {
     struct as_config *config;
@@ -47,18 +324,6 @@ static struct loader make_loader(const struct loading *loading, const struct as_
     };
 }
 
-static void hash(struct as_yaml_tree *const *trees, size_t count,
-                 char text_out[AS_DIGEST_TEXT_SIZE])
-{
-    struct content_hash hash = content_hash_begin();
-    for (size_t i = 0; i < count; i++) {
-        size_t size = 0;
-        const char *text = as_yaml_get_text(trees[i], &size);
-        content_hash_add(&hash, text, size);
-    }
-    content_hash_end(&hash, text_out);
-}
-
 /* Every configuration has a cluster `default`, even if not given. */
 static void add_default_cluster(struct as_config *config)
 {
@@ -73,6 +338,18 @@ static void add_default_cluster(struct as_config *config)
     settings->clusters = clusters;
 }
 
+static void config_hash(struct as_yaml_tree *const *trees, size_t count,
+                        char text_out[AS_DIGEST_TEXT_SIZE])
+{
+    struct content_hash hash = content_hash_begin();
+    for (size_t i = 0; i < count; i++) {
+        size_t size = 0;
+        const char *text = as_yaml_get_text(trees[i], &size);
+        content_hash_add(&hash, text, size);
+    }
+    content_hash_end(&hash, text_out);
+}
+
 static void load_settings(struct loading *loading)
 {
     struct as_config *config = loading->config;
@@ -81,7 +358,7 @@ static void load_settings(struct loading *loading)
     if (loading->settings_tree) {
         const struct as_yaml_node *root = as_yaml_get_root(loading->settings_tree);
         schema_parse(&loader, &schema_settings, root, root, &config->settings);
-        hash(&loading->settings_tree, 1, config->digest);
+        config_hash(&loading->settings_tree, 1, config->digest);
     }
     add_default_cluster(config);
     const char *cluster = config->settings.receiver.token_review.cluster;
@@ -104,7 +381,7 @@ static void find_rule_files(struct loading *loading)
     rule_files_check_endings(&loading->files, &loader, list);
 }
 
-static void load_trees(struct loading *loading)
+static void config_load_trees(struct loading *loading)
 {
     for (size_t i = 0; i < loading->files.count; i++) {
         struct as_yaml_tree *tree = NULL;
@@ -128,7 +405,7 @@ static void *join_pointers(struct as_arena *arena, size_t count)
 }
 
 /* Concatenates the targets and rules of all files. */
-static void join(struct resolver *resolver, struct raw_rule_file *files, size_t count)
+static void config_join(struct resolver *resolver, struct raw_rule_file *files, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         resolver->target_count += files[i].target_count;
@@ -156,6 +433,10 @@ static void keep_file_names(struct loading *loading)
     config->rule_file_count = loading->tree_count;
 }
 
+/*
+ * The stamps of all files of a configuration, as one text.
+ */
+
 static void load_rules(struct loading *loading)
 {
     struct as_arena arena = AS_ARENA_INIT; /* of what is freed at the end */
@@ -173,13 +454,13 @@ static void load_rules(struct loading *loading)
         resolver.loader.tree = loading->trees[i];
         schema_parse(&resolver.loader, &schema_rule_file, root, root, &files[i]);
     }
-    join(&resolver, files, loading->tree_count);
+    config_join(&resolver, files, loading->tree_count);
     if (resolver.target_count > AS_RULES_MAX || resolver.rule_count > AS_RULES_MAX)
         loader_report(&resolver.loader, as_yaml_get_root(resolver.loader.tree),
                       "more than %d rules or targets in all files", AS_RULES_MAX);
     else
         resolve_rules(&resolver);
-    hash(loading->trees, loading->tree_count, loading->config->ruleset->digest);
+    config_hash(loading->trees, loading->tree_count, loading->config->ruleset->digest);
     keep_file_names(loading);
     as_arena_deinit(&arena);
 }
@@ -192,11 +473,11 @@ static struct as_config *config_new(const char *path)
     return config;
 }
 
-static int load(struct loading *loading, struct as_config **config_out)
+static int config_load(struct loading *loading, struct as_config **config_out)
 {
     load_settings(loading);
     rule_files_sort(&loading->files);
-    load_trees(loading);
+    config_load_trees(loading);
     load_rules(loading);
     if (loading->diagnostics->has_error)
         return AS_CONFIG_INVALID;
@@ -230,7 +511,7 @@ static int load_all(const char *path, const char *const *rules, size_t count,
         rule_files_add(&loading.files, rules[i]);
     if (path && !rules)
         find_rule_files(&loading);
-    status = load(&loading, config_out);
+    status = config_load(&loading, config_out);
     config = loading.config;
     return status;
 }
@@ -287,15 +568,4 @@ struct as_config *as_config_free(struct as_config *config)
     free(config->path);
     free(config);
     return NULL;
-}
-
-enum as_config_kind as_config_find_kind(const char *path)
-{
-    struct as_diagnostics ignored = AS_DIAGNOSTICS_INIT;
-    AS_CLEANUP(as_yaml_free_p) struct as_yaml_tree *tree = NULL;
-    int status = as_yaml_load(path, &ignored, &tree);
-    as_diagnostics_deinit(&ignored);
-    const struct as_yaml_node *root = status >= 0 ? as_yaml_get_root(tree) : NULL;
-    bool is_rules = as_yaml_find(root, "rules") || as_yaml_find(root, "targets");
-    return is_rules ? AS_CONFIG_RULES : AS_CONFIG_SETTINGS;
 }

@@ -15,20 +15,10 @@ struct rule_files {
 };
 
 void rule_files_deinit(struct rule_files *files);
-void rule_files_add(struct rule_files *files, const char *path);
-void rule_files_sort(struct rule_files *files); /* also removes duplicates */
 
 /* Adds the files of one list element; reports its errors. */
 void rule_files_expand(struct rule_files *files, struct loader *loader,
                        const struct as_yaml_node *node);
-
-/* Adds the files that one name or pattern leads to now; none where it leads nowhere. */
-void rule_files_find(struct rule_files *files, const char *folder, const char *text);
-
-/* Warns of rule files that the list misses because they end in the other one of `.yaml` and `.yml`.
- * Call it after all elements were expanded. */
-void rule_files_check_endings(const struct rule_files *files, struct loader *loader,
-                              const struct as_yaml_node *list);
 
 /* The folder of a file, for a loader: "" for the working directory. Caller's memory. */
 char *rule_files_copy_folder(const char *path);

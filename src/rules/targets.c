@@ -1,12 +1,933 @@
 /*
  * The tables of `targets.<name>` and of `defaults`: both have the keys of a target's policy.
  */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/calendar.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/base/quantity.h>
+#include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/cluster/node_sums.h>
+#include <alertscaler/rules/provider_kind.h>
 
-#include "rule_parts.h"
+#include "resolve.h"
 #include "schema_writer.h"
+#include <alertscaler/rules/tables.h>
+
+#define NODES_SELECT_MAX 16
+
+struct rule_amount_range {
+    const char *expected;
+    int scale; /* 3: counted in thousandths */
+    int64_t min, max;
+    bool is_whole; /* not to be had in parts; else rounded down */
+};
+
+/*
+ * The table of `targets.<name>.schedules[]`: bounds that hold at certain times.
+ */
+
+#define WALL_TIME "([01][0-9]|2[0-3]):[0-5][0-9]"
+#define DAYS      "(mon|tue|wed|thu|fri|sat|sun)"
+
+/* "07:30"; as the end of a day "24:00". */
+static bool parse_wall_time(const char *text, bool is_end, int32_t *seconds_out)
+{
+    unsigned hours = 0, minutes = 0;
+    if (strlen(text) != 5 || strspn(text, "0123456789") != 2 || text[2] != ':' ||
+        strspn(text + 3, "0123456789") != 2)
+        return false;
+    hours = (unsigned)(text[0] - '0') * 10 + (unsigned)(text[1] - '0');
+    minutes = (unsigned)(text[3] - '0') * 10 + (unsigned)(text[4] - '0');
+    if (minutes > 59 || (hours > 23 && !(is_end && hours == 24 && minutes == 0)))
+        return false;
+    *seconds_out = (int32_t)(hours * 3600 + minutes * 60);
+    return true;
+}
+
+static void parse_end(struct loader *loader, const struct as_yaml_node *value, bool is_end,
+                      struct raw_schedule *schedule)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    struct as_schedule *of = &schedule->of;
+    enum raw_schedule_time *form = is_end ? &schedule->to : &schedule->from;
+    if (value->kind == AS_YAML_SCALAR &&
+        as_wall_time_parse(value->text, value->size, is_end ? &of->end : &of->begin) == 0)
+        *form = RAW_SCHEDULE_MOMENT;
+    else if (value->kind == AS_YAML_SCALAR &&
+             parse_wall_time(value->text, is_end, is_end ? &of->to_s : &of->from_s))
+        *form = RAW_SCHEDULE_WALL_TIME;
+    else
+        loader_report(loader, value,
+                      "expected a time of the day like '07:30'%s, or a moment with its offset like "
+                      "2026-11-27T00:00:00+01:00, found %s",
+                      is_end ? " (at most '24:00')" : "", as_yaml_describe(value, found));
+}
+
+static void parse_from(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_end(loader, value, false, object);
+}
+
+static void parse_to(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_end(loader, value, true, object);
+}
+
+/* 0 to 6; 7: no day */
+static unsigned find_day(const char *text, size_t size)
+{
+    static const char days[] = "montuewedthufrisatsun";
+    unsigned day = 0;
+    while (day < 7 && !(size == 3 && memcmp(days + (size_t)day * 3, text, 3) == 0))
+        day++;
+    return day;
+}
+
+/* "mon", "mon-fri", "sat-mon" */
+static bool add_days(const char *text, unsigned *days)
+{
+    const size_t first = strcspn(text, "-");
+    const char *last = text[first] ? text + first + 1 : text;
+    unsigned day = find_day(text, first);
+    const unsigned end = find_day(last, strlen(last));
+    if (day > 6 || end > 6)
+        return false;
+    *days |= 1U << day;
+    for (; day != end; *days |= 1U << day)
+        day = (day + 1) % 7;
+    return true;
+}
+
+static void parse_days(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct raw_schedule *schedule = object;
+    char found[AS_YAML_FOUND_SIZE];
+    if (!schema_is_kind(loader, value, AS_YAML_LIST))
+        return;
+    if (value->count == 0)
+        loader_report(loader, value, "expected at least one day, found an empty list");
+    for (uint32_t i = 0; i < value->count; i++) {
+        const struct as_yaml_node *item = value->items[i];
+        if (item->kind != AS_YAML_SCALAR || !add_days(item->text, &schedule->of.days))
+            loader_report(loader, item,
+                          "expected mon, tue, wed, thu, fri, sat, sun, or a range like mon-fri, "
+                          "found %s",
+                          as_yaml_describe(item, found));
+    }
+}
+
+static void parse_bound(struct loader *loader, const struct as_yaml_node *value, int64_t least,
+                        bool *has_out, int32_t *bound_out)
+{
+    const struct schema_field field = {.type = SCHEMA_INT, .min = least, .max = AS_SIZE_MAX};
+    *has_out = schema_parse_scalar(loader, &field, value, bound_out);
+}
+
+static void parse_min(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct as_schedule *of = &((struct raw_schedule *)object)->of;
+    parse_bound(loader, value, 0, &of->has_min, &of->min);
+}
+
+static void parse_max(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct as_schedule *of = &((struct raw_schedule *)object)->of;
+    parse_bound(loader, value, 1, &of->has_max, &of->max);
+}
+
+/* In the order of enum as_ways, from DOWN. */
+static const char *const ways[] = {"down", "up", "both", NULL};
+
+static void parse_hold(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    const struct schema_field field = {.type = SCHEMA_WORD, .words = ways};
+    unsigned index = 0;
+    if (schema_parse_scalar(loader, &field, value, &index))
+        ((struct raw_schedule *)object)->of.hold = (enum as_ways)(index + 1);
+}
+
+static const struct schema_field schedule_fields[] = {
+    SCHEMA_FIELD("name", NAME, raw_schedule, name, .is_required = true),
+    SCHEMA_FIELD("timezone", STRING, raw_schedule, timezone),
+    {.key = "days",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_days,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(STRINGS, .pattern = "^" DAYS "(-" DAYS ")?$",
+                                       .when_empty = "expected at least one day")),
+     .expected = "list of days"},
+    {.key = "from",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_from,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(SCALAR, .pattern = "^" WALL_TIME "$"), SCHEMA_FORM(TIME)),
+     .expected = "time"},
+    {.key = "to",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_to,
+     .forms =
+         SCHEMA_FORMS(SCHEMA_FORM(SCALAR, .pattern = "^(" WALL_TIME "|24:00)$"), SCHEMA_FORM(TIME)),
+     .expected = "time"},
+    {.key = "min",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_min,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 0, .max = AS_SIZE_MAX)),
+     .expected = "integer"},
+    {.key = "max",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_max,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(INT, .min = 1, .max = AS_SIZE_MAX)),
+     .expected = "integer"},
+    {.key = "hold",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_hold,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(WORD, .words = ways)),
+     .expected = "down, up or both"},
+    {0},
+};
+
+static void check_moments(struct loader *loader, const struct as_yaml_node *node,
+                          const struct raw_schedule *schedule)
+{
+    static const char *const keys[] = {"timezone", "days"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
+        const struct as_yaml_node *key = schema_find_key(node, keys[i]);
+        if (key)
+            loader_report(loader, key, "`%s` is for times of the day: moments have their offset",
+                          keys[i]);
+    }
+    if (schedule->of.end.us <= schedule->of.begin.us)
+        loader_report(loader, as_yaml_find(node, "to"), "`to` is not after `from`");
+}
+
+static void check_wall_times(struct loader *loader, const struct as_yaml_node *node,
+                             const struct as_yaml_node *at, const struct raw_schedule *schedule)
+{
+    if (schedule->of.from_s == schedule->of.to_s)
+        loader_report(loader, as_yaml_find(node, "to"),
+                      "`to` equals `from`; a whole day is from '00:00' to '24:00'");
+    if (!as_yaml_find(node, "timezone"))
+        loader_report(loader, at, "key `timezone` is missing: times of the day need it");
+}
+
+static void finish_schedule(struct loader *loader, const struct as_yaml_node *node,
+                            const struct as_yaml_node *at, void *object)
+{
+    struct raw_schedule *schedule = object;
+    const struct as_schedule *of = &schedule->of;
+    schedule->node = node;
+    if (!as_yaml_find(node, "min") && !as_yaml_find(node, "max") && !as_yaml_find(node, "hold"))
+        loader_report(loader, at,
+                      "the schedule changes nothing: it has no `min`, no `max` and no `hold`");
+    if (of->has_min && of->has_max && of->min > of->max)
+        loader_report(loader, as_yaml_find(node, "max"), "`max` %d is below `min` %d", of->max,
+                      of->min);
+    if (schedule->from == RAW_SCHEDULE_NONE || schedule->to == RAW_SCHEDULE_NONE)
+        return;
+    if (schedule->from != schedule->to)
+        loader_report(loader, as_yaml_find(node, "to"),
+                      "`from` and `to` are both times of the day, or both moments");
+    else if (schedule->from == RAW_SCHEDULE_MOMENT)
+        check_moments(loader, node, schedule);
+    else
+        check_wall_times(loader, node, at, schedule);
+    if (schedule->of.days == 0)
+        schedule->of.days = AS_SCHEDULE_ALL_DAYS;
+}
+
+static const struct schema target_schedules =
+    SCHEMA("schedules", raw_schedule, schedule_fields, .finish = finish_schedule);
+
+/*
+ * `nodes.select`: the labels of a group's nodes, for providers that do not name instances.
+ */
+
+static int compare_labels(const void *a, const void *b)
+{
+    return strcmp(((const struct as_label *)a)->name, ((const struct as_label *)b)->name);
+}
+
+static const char *print_select(struct as_arena *arena, struct as_label *labels, size_t count)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT_OPEN((size_t)64 * 1024);
+    qsort(labels, count, sizeof(*labels), compare_labels);
+    for (size_t i = 0; i < count; i++)
+        as_buf_printf(&text, "%s%s=%s", i > 0 ? "," : "", labels[i].name, labels[i].value);
+    return as_arena_strdup(arena, text.data ? text.data : "");
+}
+
+/* Kubernetes' keys and values of labels; false after a report. The value is memory of the loader's
+ * arena. */
+static bool rule_check_label_key(struct loader *loader, const struct as_yaml_node *node)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    if (node->kind == AS_YAML_SCALAR && as_label_is_kubernetes_key(node->text))
+        return true;
+    loader_report(loader, node,
+                  "expected a Kubernetes key (at most 63 letters, digits, `-`, `_` and `.`, a "
+                  "letter or digit at both ends; a DNS name and `/` may stand before), found %s",
+                  as_yaml_describe(node, found));
+    return false;
+}
+
+static bool rule_parse_label_value(struct loader *loader, const struct as_yaml_node *node,
+                                   const char **value_out)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    if (!schema_is_kind(loader, node, AS_YAML_SCALAR))
+        return false;
+    if (!as_label_is_kubernetes_value(node->text)) {
+        loader_report(loader, node,
+                      "expected a Kubernetes value (at most 63 letters, digits, `-`, `_` and "
+                      "`.`, a letter or digit at both ends), found %s",
+                      as_yaml_describe(node, found));
+        return false;
+    }
+    *value_out = as_arena_strdup(loader->arena, node->text);
+    return true;
+}
+
+static void parse_nodes_select(struct loader *loader, const struct as_yaml_node *value,
+                               void *object)
+{
+    struct as_label labels[NODES_SELECT_MAX];
+    size_t count = 0;
+    if (!schema_is_kind(loader, value, AS_YAML_MAP))
+        return;
+    if (value->count == 0 || value->count > NODES_SELECT_MAX) {
+        loader_report(loader, value, "expected 1 to %d labels", NODES_SELECT_MAX);
+        return;
+    }
+    for (uint32_t i = 0; i < value->count; i++) {
+        const struct as_yaml_pair *pair = &value->pairs[i];
+        labels[count].name = pair->key->text;
+        if (!rule_check_label_key(loader, pair->key) ||
+            !rule_parse_label_value(loader, pair->value, &labels[count].value))
+            return;
+        count++;
+    }
+    ((struct raw_nodes *)object)->select = print_select(loader->arena, labels, count);
+}
+
+/* Whether whoever has the labels of `wide` also has those of `narrow`: "k=v,..." ascending. */
+static bool is_part_of(const char *narrow, const char *wide)
+{
+    for (size_t size = 0; *narrow; narrow += size + (narrow[size] == ',')) {
+        size = strcspn(narrow, ",");
+        const char *at = wide;
+        while (*at && (strncmp(at, narrow, size) != 0 || (at[size] != ',' && at[size] != '\0'))) {
+            at += strcspn(at, ",");
+            at += *at == ',';
+        }
+        if (!*at)
+            return false;
+    }
+    return true;
+}
+
+static void targets_check_pair(struct resolver *resolver, const struct raw_target *first,
+                               const struct raw_target *second)
+{
+    if (!first->nodes.select || !second->nodes.select ||
+        strcmp(first->nodes.cluster, second->nodes.cluster) != 0 ||
+        (!is_part_of(first->nodes.select, second->nodes.select) &&
+         !is_part_of(second->nodes.select, first->nodes.select)))
+        return;
+    resolver->loader.tree = second->tree;
+    loader_report(&resolver->loader, schema_find_key(as_yaml_find(second->node, "nodes"), "select"),
+                  "a node may have these labels and those of target `%s` at %s:%u: a node belongs "
+                  "to one group",
+                  first->name, as_yaml_get_file(first->tree), first->key->place.line);
+}
+
+void check_selects(struct resolver *resolver)
+{
+    for (size_t i = 0; i < resolver->target_count; i++)
+        for (size_t j = i + 1; resolver->targets[i]->nodes.select && j < resolver->target_count;
+             j++)
+            targets_check_pair(resolver, resolver->targets[i], resolver->targets[j]);
+}
+
+/*
+ * The tables of `targets.<name>.pool`, and of what `nodes` says of a group for pools.
+ */
+
+#define NODES_MAX 1000000 /* of what leaves at a time */
+#define PRICE_MAX 1000000000
+
+static const struct schema_field schema_price_forms[] = {
+    SCHEMA_FORM(NUMBER, .max = INT64_C(1000) * PRICE_MAX), {0}};
+
+/* Words in a list, each once */
+
+/* Returns how many there are; `indices_out` has room for all words, which end with a NULL. */
+static size_t targets_parse_words(struct loader *loader, const struct as_yaml_node *list,
+                                  const char *const *words, unsigned *indices_out)
+{
+    size_t count = 0;
+    unsigned seen = 0;
+    if (!schema_is_kind(loader, list, AS_YAML_LIST))
+        return 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct schema_field field = {.type = SCHEMA_WORD, .words = words};
+        unsigned index = 0;
+        if (!schema_parse_scalar(loader, &field, list->items[i], &index))
+            continue;
+        if (seen & (1U << index)) {
+            loader_report(loader, list->items[i], "`%s` is in the list already", words[index]);
+            continue;
+        }
+        seen |= 1U << index;
+        indices_out[count++] = index;
+    }
+    return count;
+}
+
+static unsigned parse_bits(struct loader *loader, const struct as_yaml_node *list,
+                           const char *const *words)
+{
+    unsigned indices[8], bits = 0;
+    const size_t count = targets_parse_words(loader, list, words, indices);
+    for (size_t i = 0; i < count; i++)
+        bits |= 1U << indices[i];
+    return bits;
+}
+
+static void parse_price(struct loader *loader, const struct as_yaml_node *value, double *price_out)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    double price = 0;
+    if (!schema_parse_number(loader, value, &price))
+        return;
+    if (price < 0 || price > PRICE_MAX)
+        loader_report(loader, value, "expected a price from 0 to 1e9, found %s",
+                      as_yaml_describe(value, found));
+    else
+        *price_out = price;
+}
+
+/* ---- `nodes.unneeded`, `nodes.keep`, `nodes.price` ---- */
+
+/* In the order of their bits (enum as_node_ignore, enum as_keep). */
+static const char *const ignored[] = {"daemonsets", "mirror", NULL};
+static const char *const kept[] = {"system_pods", "local_storage", "unreplicated", NULL};
+
+static void parse_unready_for(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct raw_unneeded *unneeded = object;
+    const struct schema_field field = {.type = SCHEMA_DURATION};
+    if (value->kind == AS_YAML_SCALAR && strcmp(value->text, "never") == 0)
+        unneeded->of.unready_for_us = AS_UNREADY_NEVER;
+    else
+        (void)schema_parse_scalar(loader, &field, value, &unneeded->of.unready_for_us);
+}
+
+static void parse_ignore(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    ((struct raw_unneeded *)object)->of.ignore = parse_bits(loader, value, ignored);
+}
+
+static const struct schema_field unneeded_fields[] = {
+    SCHEMA_FIELD("below", PERCENT, raw_unneeded, below, .max = 100000, .fallback = "50%"),
+    SCHEMA_FIELD("for", DURATION, raw_unneeded, of.for_us, .fallback = "10m"),
+    {.key = "unready_for",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_unready_for,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(DURATION),
+                           SCHEMA_FORM(WORD, .words = (const char *const[]){"never", NULL})),
+     .expected = "duration or never",
+     .fallback = "20m"},
+    {.key = "ignore",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_ignore,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(WORDS, .words = ignored)),
+     .expected = "list of daemonsets and mirror"},
+    {0},
+};
+
+static const struct schema nodes_unneeded = SCHEMA("nodes.unneeded", raw_unneeded, unneeded_fields);
+
+static const struct schema_field schema_keep_forms[] = {SCHEMA_FORM(WORDS, .words = kept), {0}};
+
+static void parse_nodes_keep(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    ((struct raw_nodes *)object)->unneeded.of.keep = parse_bits(loader, value, kept);
+}
+
+static void parse_nodes_price(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_price(loader, value, &((struct raw_nodes *)object)->price);
+}
+
+/* ---- `pool` ---- */
+
+static const char *const filters[] = {
+    [AS_POOL_LEAST_WASTE] = "least_waste",
+    [AS_POOL_MOST_PODS] = "most_pods",
+    [AS_POOL_LEAST_NODES] = "least_nodes",
+    [AS_POOL_PRIORITY] = "priority",
+    [AS_POOL_PRICE] = "price",
+    [AS_POOL_RANDOM] = "random",
+    [AS_POOL_FILTER_COUNT] = NULL,
+};
+
+static void parse_choose(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct as_pool_config *pool = &((struct raw_pool *)object)->of;
+    unsigned indices[AS_POOL_FILTER_COUNT];
+    pool->choose_count = targets_parse_words(loader, value, filters, indices);
+    for (size_t i = 0; i < pool->choose_count; i++)
+        pool->choose[i] = (enum as_pool_filter)indices[i];
+}
+
+static const struct rule_amount_range cpu_range = {"cores from 0 to 1000000", 3, 0,
+                                                   INT64_C(1000000000), false};
+static const struct rule_amount_range memory_range = {"bytes from 0 to 1Ei", 0, 0, INT64_C(1) << 60,
+                                                      false};
+
+#define PARSE_RANGE(name, member, range)                                                           \
+    static void parse_##name(struct loader *loader, const struct as_yaml_node *value,              \
+                             void *object)                                                         \
+    {                                                                                              \
+        rule_parse_amount(loader, value, &(range), &((struct as_pool_range *)object)->member);     \
+    }
+
+static void rule_parse_amount(struct loader *loader, const struct as_yaml_node *value,
+                              const struct rule_amount_range *range, int64_t *amount_out)
+{
+    char found[AS_YAML_FOUND_SIZE];
+    int64_t down = 0, up = 0;
+    if (value->kind != AS_YAML_SCALAR ||
+        as_quantity_parse_scaled(value->text, value->size, range->scale, false, &down) < 0 ||
+        as_quantity_parse_scaled(value->text, value->size, range->scale, true, &up) < 0)
+        loader_report(loader, value, "expected a quantity like 7.9, 500m or 30Gi, found %s",
+                      as_yaml_describe(value, found));
+    else if (down < range->min || up > range->max || (range->is_whole && down != up))
+        loader_report(loader, value, "expected %s, found %s", range->expected,
+                      as_yaml_describe(value, found));
+    else
+        *amount_out = down;
+}
+
+PARSE_RANGE(min_cpu, min, cpu_range)
+PARSE_RANGE(max_cpu, max, cpu_range)
+PARSE_RANGE(min_memory, min, memory_range)
+PARSE_RANGE(max_memory, max, memory_range)
+
+#define RANGE_FIELDS(word)                                                                         \
+    {                                                                                              \
+        {.key = "min",                                                                             \
+         .type = SCHEMA_CUSTOM,                                                                    \
+         .parse = parse_min_##word,                                                                \
+         .forms = SCHEMA_QUANTITY_FORMS,                                                           \
+         .expected = "quantity"},                                                                  \
+            {.key = "max",                                                                         \
+             .type = SCHEMA_CUSTOM,                                                                \
+             .parse = parse_max_##word,                                                            \
+             .forms = SCHEMA_QUANTITY_FORMS,                                                       \
+             .expected = "quantity"},                                                              \
+            {0},                                                                                   \
+    }
+
+static const struct schema_field cpu_fields[] = RANGE_FIELDS(cpu);
+static const struct schema_field memory_fields[] = RANGE_FIELDS(memory);
+
+static void finish_range(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_node *at, void *object)
+{
+    const struct as_pool_range *range = object;
+    if (range->min > range->max)
+        loader_report(loader, as_yaml_find(node, "max"), "`max` is below `min`");
+}
+
+static const struct schema pool_cpu =
+    SCHEMA("pool.cpu", as_pool_range, cpu_fields, .finish = finish_range);
+static const struct schema pool_memory =
+    SCHEMA("pool.memory", as_pool_range, memory_fields, .finish = finish_range);
+
+static void parse_cpu_price(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_price(loader, value, &((struct raw_pod_price *)object)->cpu);
+}
+
+static void parse_memory_price(struct loader *loader, const struct as_yaml_node *value,
+                               void *object)
+{
+    parse_price(loader, value, &((struct raw_pod_price *)object)->memory);
+}
+
+static const struct schema_field price_fields[] = {
+    {.key = "cpu",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_cpu_price,
+     .forms = schema_price_forms,
+     .expected = "number"},
+    {.key = "memory",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_memory_price,
+     .forms = schema_price_forms,
+     .expected = "number"},
+    {0},
+};
+
+static const struct schema pool_pod_price = SCHEMA("pool.pod_price", raw_pod_price, price_fields);
+
+static const struct schema_field at_once_fields[] = {
+    SCHEMA_FIELD("empty", INT, raw_at_once, empty, .min = 1, .max = NODES_MAX, .fallback = "10"),
+    SCHEMA_FIELD("drain", INT, raw_at_once, drain, .min = 1, .max = NODES_MAX, .fallback = "1"),
+    {0},
+};
+
+static const struct schema pool_at_once = SCHEMA("pool.at_once", raw_at_once, at_once_fields);
+
+static const struct schema_field pool_fields[] = {
+    SCHEMA_FIELD("groups", STRINGS, raw_pool, groups, .is_required = true,
+                 .count_offset = offsetof(struct raw_pool, group_count), .max = AS_POOL_GROUPS_MAX,
+                 .when_empty = "expected at least one node group"),
+    {.key = "choose",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_choose,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(WORDS, .words = filters)),
+     .expected = "list of least_waste, most_pods, least_nodes, priority, price and random"},
+    SCHEMA_FIELD("balance", BOOL, raw_pool, of.balance, .fallback = "false"),
+    SCHEMA_FIELD("ignore_labels", STRINGS, raw_pool, ignore_labels,
+                 .count_offset = offsetof(struct raw_pool, ignore_label_count),
+                 .max = AS_POOL_LABELS_MAX),
+    SCHEMA_FIELD("cpu", MAP, raw_pool, of.cpu, .map = &pool_cpu),
+    SCHEMA_FIELD("memory", MAP, raw_pool, of.memory, .map = &pool_memory),
+    SCHEMA_FIELD("pod_price", MAP, raw_pool, pod_price, .map = &pool_pod_price),
+    SCHEMA_FIELD("at_once", MAP, raw_pool, at_once, .map = &pool_at_once),
+    SCHEMA_FIELD("expendable_below", INT, raw_pool, of.expendable_below, .min = INT32_MIN,
+                 .max = INT32_MAX, .fallback = "-10"),
+    {0},
+};
+
+static void init_pool(struct loader *loader, void *object)
+{
+    ((struct raw_pool *)object)->of = as_pool_config_default;
+}
+
+static const struct schema target_pool = SCHEMA("pool", raw_pool, pool_fields, .init = init_pool);
+
+/*
+ * The tables of `targets.<name>.nodes`: how instances of a node group are nodes of a cluster, and
+ * what a new node is like.
+ */
+
+#define TAINTS_MAX 64
+#define LABELS_MAX 256
+
+/* Quantities */
+
+/* From what is no mistake to beyond the largest machines. */
+static const struct rule_amount_range ranges[AS_RES_NAMED] = {
+    [AS_RES_CPU] = {"cores from 1m to 10000", 3, 1, 10000000, false},
+    [AS_RES_MEMORY] = {"bytes from 1Mi to 1Pi", 0, INT64_C(1) << 20, INT64_C(1) << 50, false},
+    [AS_RES_EPHEMERAL] = {"bytes from 0 to 1Ei", 0, 0, INT64_C(1) << 60, false},
+    [AS_RES_PODS] = {"a whole number from 1 to 10000", 0, 1, 10000, true},
+};
+static const struct rule_amount_range range_of_others = {"a whole number from 0 to 1Ei", 0, 0,
+                                                         INT64_C(1) << 60, true};
+
+static void parse_resource(struct loader *loader, const struct as_yaml_node *value,
+                           enum as_res resource, void *object)
+{
+    struct as_node_template_config *config = object;
+    rule_parse_amount(loader, value, &ranges[resource], &config->amount[resource]);
+}
+
+static void parse_cpu(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_resource(loader, value, AS_RES_CPU, object);
+}
+
+static void parse_memory(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_resource(loader, value, AS_RES_MEMORY, object);
+}
+
+static void parse_ephemeral(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_resource(loader, value, AS_RES_EPHEMERAL, object);
+}
+
+static void parse_pods(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    parse_resource(loader, value, AS_RES_PODS, object);
+}
+
+/* Keys and values of labels and taints */
+
+/* `template.labels` */
+
+static void parse_labels(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct as_node_template_config *config = object;
+    struct as_label pairs[LABELS_MAX];
+    size_t count = 0;
+    if (!schema_is_kind(loader, value, AS_YAML_MAP))
+        return;
+    if (value->count > LABELS_MAX) {
+        loader_report(loader, value, "at most %d labels are possible", LABELS_MAX);
+        return;
+    }
+    for (uint32_t i = 0; i < value->count; i++) {
+        const struct as_yaml_pair *pair = &value->pairs[i];
+        const bool is_key = rule_check_label_key(loader, pair->key);
+        pairs[count].name = pair->key->text;
+        count += rule_parse_label_value(loader, pair->value, &pairs[count].value) && is_key;
+    }
+    const int status = as_labels_new_in(loader->arena, pairs, count, &config->labels);
+    (void)status; /* equal keys: the file's reader has reported them */
+}
+
+/* `template.taints` */
+
+static void parse_taint_key(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    if (rule_check_label_key(loader, value))
+        ((struct as_taint *)object)->key = as_arena_strdup(loader->arena, value->text);
+}
+
+static void parse_taint_value(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    rule_parse_label_value(loader, value, &((struct as_taint *)object)->value);
+}
+
+static const char *const effect_words[] = {"NoSchedule", "PreferNoSchedule", "NoExecute", NULL};
+
+static void parse_effect(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    static const enum as_taint_effect effects[] = {
+        AS_TAINT_NO_SCHEDULE, AS_TAINT_PREFER_NO_SCHEDULE, AS_TAINT_NO_EXECUTE};
+    const struct schema_field field = {.type = SCHEMA_WORD, .words = effect_words};
+    unsigned word = 0;
+    if (schema_parse_scalar(loader, &field, value, &word))
+        ((struct as_taint *)object)->effect = effects[word];
+}
+
+static const struct schema_field taint_fields[] = {
+    {.key = "key",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_taint_key,
+     .forms = SCHEMA_FORMS(SCHEMA_LABEL_KEY),
+     .expected = "text"},
+    {.key = "value",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_taint_value,
+     .forms = SCHEMA_FORMS(SCHEMA_LABEL_VALUE),
+     .expected = "text"},
+    {.key = "effect",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_effect,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(WORD, .words = effect_words)),
+     .expected = "NoSchedule, PreferNoSchedule or NoExecute"},
+    {0},
+};
+
+static void init_taint(struct loader *loader, void *object)
+{
+    struct as_taint *taint = object;
+    taint->key = taint->value = "";
+}
+
+static const struct schema nodes_taints =
+    SCHEMA("nodes.template.taints", as_taint, taint_fields, .init = init_taint);
+
+/* `template` */
+
+static const struct schema_field template_fields[] = {
+    {.key = "cpu",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_cpu,
+     .forms = SCHEMA_QUANTITY_FORMS,
+     .expected = "quantity"},
+    {.key = "memory",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_memory,
+     .forms = SCHEMA_QUANTITY_FORMS,
+     .expected = "quantity"},
+    {.key = "ephemeral-storage",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_ephemeral,
+     .forms = SCHEMA_QUANTITY_FORMS,
+     .expected = "quantity"},
+    {.key = "pods",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_pods,
+     .forms = SCHEMA_QUANTITY_FORMS,
+     .expected = "quantity",
+     .fallback = "110"},
+    {.key = "labels",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_labels,
+     .forms = SCHEMA_FORMS(SCHEMA_FORM(
+         TABLE, .max = LABELS_MAX, .forms = SCHEMA_FORMS(SCHEMA_LABEL_VALUE, SCHEMA_LABEL_KEY))),
+     .expected = "map"},
+    {.key = "taints",
+     .type = SCHEMA_MAPS,
+     .offset = offsetof(struct as_node_template_config, taints),
+     .count_offset = offsetof(struct as_node_template_config, taint_count),
+     .max = TAINTS_MAX,
+     .map = &nodes_taints},
+    {0},
+};
+
+/* Extended resources and huge pages, under their names. */
+static bool targets_take_named(struct loader *loader, const struct as_yaml_node *node,
+                               const struct as_yaml_pair *pair, void *object)
+{
+    struct as_node_template_config *config = object;
+    const char *name = pair->key->text;
+    if (!strchr(name, '/') && !as_str_starts_with(name, "hugepages-"))
+        return false;
+    if (!rule_check_label_key(loader, pair->key))
+        return true;
+    if (config->named_count == AS_ARRAY_SIZE(config->named)) {
+        loader_report(loader, pair->key, "at most %zu other resources are possible",
+                      AS_ARRAY_SIZE(config->named));
+        return true;
+    }
+    struct as_node_amount *named = &config->named[config->named_count++];
+    named->name = as_arena_strdup(loader->arena, name);
+    rule_parse_amount(loader, pair->value, &range_of_others, &named->amount);
+    return true;
+}
+
+static void init_template(struct loader *loader, void *object)
+{
+    struct as_node_template_config *config = object;
+    const int status = as_labels_new_in(loader->arena, NULL, 0, &config->labels);
+    assert(status == 0);
+    (void)status;
+}
+
+/* Kubernetes allows one taint for each key and effect. */
+static void finish_template(struct loader *loader, const struct as_yaml_node *node,
+                            const struct as_yaml_node *at, void *object)
+{
+    const struct as_node_template_config *config = object;
+    const struct as_yaml_node *list = as_yaml_find(node, "taints");
+    for (size_t i = 1; i < config->taint_count; i++) {
+        const struct as_taint *taint = &config->taints[i];
+        for (size_t j = 0; j < i; j++) {
+            if (!*taint->key || taint->effect != config->taints[j].effect ||
+                strcmp(taint->key, config->taints[j].key) != 0)
+                continue;
+            loader_report(loader, list->items[i],
+                          "a taint with this key and effect is already in the list");
+            break;
+        }
+    }
+}
+
+static const struct schema nodes_template =
+    SCHEMA("nodes.template", as_node_template_config, template_fields, .other = targets_take_named,
+           .describe_map = json_schema_describe_resources, .init = init_template,
+           .finish = finish_template);
+
+/* `health` */
+
+static const struct schema_field health_fields[] = {
+    SCHEMA_FIELD("grace", DURATION, as_node_health_config, grace_us, .is_required = true,
+                 .min = AS_US_PER_S),
+    SCHEMA_FIELD("newest", PERCENT, as_node_health_config, newest, .is_required = true, .min = 1000,
+                 .max = 100000),
+    SCHEMA_FIELD("most", PERCENT, as_node_health_config, most, .max = 100000, .fallback = "0%"),
+    {0},
+};
+
+static const struct schema nodes_health =
+    SCHEMA("nodes.health", as_node_health_config, health_fields);
+
+/* `nodes` */
+
+static const struct schema_field nodes_fields[] = {
+    SCHEMA_FIELD("cluster", STRING, raw_nodes, cluster, .fallback = "default"),
+    {.key = "select",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_nodes_select,
+     .forms =
+         SCHEMA_FORMS(SCHEMA_FORM(TABLE, .max = NODES_SELECT_MAX,
+                                  .forms = SCHEMA_FORMS(SCHEMA_LABEL_VALUE, SCHEMA_LABEL_KEY))),
+     .expected = "map"},
+    SCHEMA_FIELD("choose", WORD, raw_nodes, choose,
+                 .words = (const char *const[]){[AS_CHOOSE_EMPTY_FIRST] = "empty_first",
+                                                [AS_CHOOSE_OLDEST] = "oldest",
+                                                [AS_CHOOSE_NEWEST] = "newest",
+                                                [AS_CHOOSE_LEAST_UTILIZED] = "least_utilized",
+                                                [AS_CHOOSE_STRATEGY_COUNT] = NULL},
+                 .fallback = "empty_first"),
+    SCHEMA_FIELD("drain", WORD, raw_nodes, drain,
+                 .words = (const char *const[]){[AS_NODES_DRAIN_FALSE] = "false",
+                                                [AS_NODES_DRAIN_TRUE] = "true",
+                                                [AS_NODES_DRAIN_WAIT] = "wait",
+                                                NULL},
+                 .fallback = "true"),
+    SCHEMA_FIELD("drain_after", DURATION, raw_nodes, drain_after_us, .fallback = "5m"),
+    SCHEMA_FIELD("drain_timeout", DURATION, raw_nodes, drain_timeout_us, .min = AS_US_PER_S,
+                 .fallback = "10m"),
+    SCHEMA_FIELD("grace_period", DURATION, raw_nodes, grace_us),
+    SCHEMA_FIELD("ready_timeout", DURATION, raw_nodes, ready_timeout_us, .min = AS_US_PER_S,
+                 .fallback = "15m"),
+    SCHEMA_FIELD("template", MAP, raw_nodes, template_, .map = &nodes_template),
+    SCHEMA_FIELD("startup_taints", STRINGS, raw_nodes, startup_taints,
+                 .count_offset = offsetof(struct raw_nodes, startup_taint_count),
+                 .max = TAINTS_MAX),
+    SCHEMA_FIELD(
+        "pending", WORD, raw_nodes, pending,
+        .words =
+            (const char *const[]){
+                [AS_NODES_PENDING_SELECTING] = "selecting", [AS_NODES_PENDING_ANY] = "any", NULL},
+        .fallback = "selecting"),
+    SCHEMA_FIELD("priority", INT, raw_nodes, priority, .min = INT32_MIN, .max = INT32_MAX),
+    {.key = "price",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_nodes_price,
+     .forms = schema_price_forms,
+     .expected = "number"},
+    SCHEMA_FIELD("unneeded", MAP, raw_nodes, unneeded, .map = &nodes_unneeded),
+    {.key = "keep",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_nodes_keep,
+     .forms = schema_keep_forms,
+     .expected = "list of system_pods, local_storage and unreplicated"},
+    SCHEMA_FIELD("health", MAP, raw_nodes, health, .map = &nodes_health),
+    {0},
+};
+
+static void init_nodes(struct loader *loader, void *object)
+{
+    struct raw_nodes *raw = object;
+    raw->grace_us = -1; /* each pod's own */
+    raw->price = -1;
+    raw->unneeded.of.keep = AS_KEEP_DEFAULT;
+}
+
+static void finish_nodes(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_node *at, void *object)
+{
+    const struct as_yaml_node *list = as_yaml_find(node, "startup_taints");
+    if (!list || list->kind != AS_YAML_LIST)
+        return;
+    for (uint32_t i = 0; i < list->count && list->count <= TAINTS_MAX; i++)
+        if (list->items[i]->kind == AS_YAML_SCALAR && list->items[i]->size > 0 &&
+            !as_yaml_is_null(list->items[i]))
+            rule_check_label_key(loader, list->items[i]);
+}
+
+static const struct schema target_nodes =
+    SCHEMA("nodes", raw_nodes, nodes_fields, .init = init_nodes, .finish = finish_nodes);
 
 #define IN_TARGET(member) offsetof(struct raw_target, member)
 
@@ -40,17 +961,6 @@ struct raw_policy {
     int32_t value, period_s;
 };
 
-struct raw_direction {
-    int32_t window_s;
-    unsigned select;
-    struct raw_policy *policies;
-    size_t policy_count;
-};
-
-struct raw_behavior {
-    struct raw_direction up, down;
-};
-
 static const struct schema_field policy_fields[] = {
     SCHEMA_FIELD("type", WORD, raw_policy, type, .is_required = true,
                  .words = (const char *const[]){"Pods", "Percent", NULL}),
@@ -62,6 +972,17 @@ static const struct schema_field policy_fields[] = {
 };
 
 static const struct schema policies = SCHEMA("behavior.policies", raw_policy, policy_fields);
+
+struct raw_direction {
+    int32_t window_s;
+    unsigned select;
+    struct raw_policy *policies;
+    size_t policy_count;
+};
+
+struct raw_behavior {
+    struct raw_direction up, down;
+};
 
 #define DIRECTION_FIELDS(window)                                                                   \
     {                                                                                              \

@@ -141,23 +141,13 @@ extern const struct schema *const schema_http_parts[],
                                           *const schema_target_parts[],
                                               *const schema_web_parts[], *const schema_rule_parts[];
 
-/* `parse` of the five actions and of `on_resolved` (rule_actions.c); `object` is the rule. */
-void parse_scale_up(struct loader *loader, const struct as_yaml_node *value, void *object);
-void parse_scale_down(struct loader *loader, const struct as_yaml_node *value, void *object);
-void parse_scale_to(struct loader *loader, const struct as_yaml_node *value, void *object);
-void parse_track(struct loader *loader, const struct as_yaml_node *value, void *object);
-void parse_pass_through(struct loader *loader, const struct as_yaml_node *value, void *object);
-void parse_on_resolved(struct loader *loader, const struct as_yaml_node *value, void *object);
-void parse_guard(struct loader *loader, const struct as_yaml_node *value, void *object);
-
 /* `parse` of `approval`; `object` is the target's policy, or the rule (approval.c). */
 void parse_target_approval(struct loader *loader, const struct as_yaml_node *value, void *object);
 void parse_rule_approval(struct loader *loader, const struct as_yaml_node *value, void *object);
 
-/* Forms of values, for keys that several tables have. */
-extern const struct schema_field schema_matcher_list[], schema_scale_forms[],
-    schema_scale_to_forms[], schema_track_forms[], schema_pass_through_forms[],
-    schema_on_resolved_forms[], schema_guard_forms[], schema_approval_forms[];
+/* Tables and forms of values, for keys that several tables have. */
+extern const struct schema rule_approval;
+extern const struct schema_field schema_matcher_list[], schema_approval_forms[];
 
 /* A list of matchers, not empty; their texts are checked when they are compiled. */
 bool check_matcher_list(struct loader *loader, const struct as_yaml_node *value);
