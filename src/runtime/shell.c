@@ -1,48 +1,458 @@
 /*
- * Carries out the engine's effects in order. Writes are collected in one batch until the effect
- * that commits it.
+ * The shell: it stamps the time, steps the engine, and carries the effects out in their order.
+ * Writes are collected in one batch until the effect that commits it.
  *
  * Targets and sources answer with the tickets they got, and to this shell: its owner closes their
  * ports before it frees the shell.
  */
 #include <alertscaler/runtime/shell.h>
 
+#include <bsd/sys/queue.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/digest.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/log.h>
+#include <alertscaler/engine/engine.h>
 #include <alertscaler/engine/state.h>
+#include <alertscaler/notify/notifier.h>
+#include <alertscaler/port/store.h>
 
-#include "shell_private.h"
-#include "shell_restore.h"
+#include "repeat.h"
 
-#define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
-#define KEPT_BUFFER     ((size_t)1024 * 1024)
+/* Keys in AS_STORE_META */
+#define SHELL_PAUSE_KEY "pause" /* of all targets */
+#define SHELL_DRY_KEY   "dry_run_since"
+#define SHELL_MARKS_KEY "marked_nodes" /* since when nodes may have our marks; absent: none has */
 
-static void run(struct as_shell *shell, struct as_event *event);
+struct shell_restored {
+    size_t intents;
+    as_maybe_time dry_since; /* start of the dry run at the last write to the store */
+    bool has_marks;          /* nodes may have our marks */
+    bool is_any_group;       /* there is an intent of a node group */
+};
 
-static void answer(struct port_calls *calls, struct as_event *event)
+#define START_TICKET (UINT64_MAX - 1) /* for the start record; the engine counts from 1 */
+
+struct port_calls { /* requests to one pair of ports that are not answered */
+    SLIST_ENTRY(port_calls) next;
+    struct as_shell *shell;
+    const struct as_target_port *targets;
+    size_t open;
+};
+SLIST_HEAD(port_calls_list, port_calls);
+
+struct as_shell {
+    struct as_shell_config config;
+    char *instance, *boot, *version, *config_digest;
+    struct as_engine *engine;
+    struct port_calls_list calls; /* the present ports first; former ports while they have calls */
+    struct tell *tell;
+    const struct as_ruleset *ruleset;
+    struct as_storage_batch *batch; /* effects so far, or NULL */
+    struct as_buf scratch, key;
+    struct repeat_log log;
+    char *list_note; /* that was logged last; NULL: none */
+    as_mono_time mono;
+    as_wall_time wall;
+    as_maybe_time dry_since; /* start of the present dry run, or of one that ended during a stop */
+    bool has_marks;          /* nodes may have our marks: the store says so */
+    bool may_marks_be_new;   /* an action of this process, or of the one before, may still mark */
+    bool ready;
+    bool is_fenced; /* nothing more is carried out */
+};
+
+/*
+ * The engine's requests to ports that are not answered, counted for each pair of ports: after a
+ * reload the former ports may only be closed when they have answered.
+ */
+
+static void shell_add(struct as_shell *shell)
 {
-    run(shell_calls_end(calls), event);
+    struct port_calls *calls = as_xcalloc(1, sizeof(*calls));
+    calls->shell = shell;
+    calls->targets = shell->config.targets;
+    SLIST_INSERT_HEAD(&shell->calls, calls, next);
 }
 
-static void on_observed(void *context, uint64_t ticket, const struct as_observation *result)
+static void remove_if_over(struct port_calls *calls)
 {
-    answer(context,
-           &(struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = result});
+    struct as_shell *shell = calls->shell;
+    if (calls->open > 0 || calls == SLIST_FIRST(&shell->calls))
+        return;
+    SLIST_REMOVE(&shell->calls, calls, port_calls, next);
+    free(calls);
+}
+
+static void shell_calls_init(struct as_shell *shell)
+{
+    SLIST_INIT(&shell->calls);
+    shell_add(shell);
+}
+
+static void shell_calls_deinit(struct as_shell *shell)
+{
+    struct port_calls *calls;
+    while ((calls = SLIST_FIRST(&shell->calls))) {
+        SLIST_REMOVE_HEAD(&shell->calls, next);
+        free(calls);
+    }
+}
+
+/* the present ports */
+static struct port_calls *shell_calls_begin(struct as_shell *shell)
+{
+    struct port_calls *calls = SLIST_FIRST(&shell->calls);
+    calls->open++;
+    return calls;
+}
+
+/* answered */
+static struct as_shell *shell_calls_end(struct port_calls *calls)
+{
+    struct as_shell *shell = calls->shell;
+    calls->open--;
+    remove_if_over(calls);
+    return shell;
+}
+
+/* From now on these are the present ports. */
+static void shell_calls_use(struct as_shell *shell, struct as_target_port *targets,
+                            struct as_source_port *source)
+{
+    struct port_calls *former = SLIST_FIRST(&shell->calls);
+    const bool are_new = targets != shell->config.targets || source != shell->config.source;
+    shell->config.targets = targets;
+    shell->config.source = source;
+    if (!are_new)
+        return;
+    shell_add(shell);
+    remove_if_over(former);
+}
+
+bool as_shell_has_calls(const struct as_shell *shell, const struct as_target_port *targets)
+{
+    const struct port_calls *calls;
+    SLIST_FOREACH (calls, &shell->calls, next) {
+        if (calls->targets == targets && calls->open > 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Passes each kind of stored document to its decoder, and the result to the engine.
+ */
+
+#define KEY_SHOWN 256 /* bytes of the key of a row that cannot be read */
+
+struct restoring {
+    const struct step *step;
+    struct as_engine *engine;
+    const struct as_state_clock *clock;
+    struct shell_restored *restored;
+    struct as_error *error;
+};
+
+/* What is read of a kind of rows. */
+struct step {
+    enum as_store_kind kind;
+    int (*read)(struct restoring *restoring, const void *key, size_t key_size, const void *value,
+                size_t value_size);
+    const char *what;
+};
+
+struct step;
+
+static int restore_incident(void *context, const struct as_incident_state *state)
+{
+    struct restoring *restoring = context;
+    return as_engine_restore_incident(restoring->engine, state);
+}
+
+static int shell_restore_target(void *context, const struct as_target_state *state)
+{
+    struct restoring *restoring = context;
+    return as_engine_restore_target(restoring->engine, state);
+}
+
+static int restore_intent(void *context, const struct as_intent_state *state)
+{
+    struct restoring *restoring = context;
+    restoring->restored->intents++;
+    if (state->ref->kind->has_nodes)
+        restoring->restored->is_any_group = true;
+    return as_engine_restore_intent(restoring->engine, state);
+}
+
+static int restore_pause(void *context, const struct as_pause_state *state)
+{
+    struct restoring *restoring = context;
+    return as_engine_restore_pause(restoring->engine, state);
+}
+
+static int read_incident(struct restoring *restoring, const void *key, size_t key_size,
+                         const void *value, size_t value_size)
+{
+    return as_state_decode_incident(value, value_size, restoring->clock, restore_incident,
+                                    restoring, restoring->error);
+}
+
+static int shell_read_target(struct restoring *restoring, const void *key, size_t key_size,
+                             const void *value, size_t value_size)
+{
+    return as_state_decode_target(value, value_size, restoring->clock, shell_restore_target,
+                                  restoring, restoring->error);
+}
+
+static int read_intent(struct restoring *restoring, const void *key, size_t key_size,
+                       const void *value, size_t value_size)
+{
+    return as_state_decode_intent(value, value_size, restoring->clock, restore_intent, restoring,
+                                  restoring->error);
+}
+
+static bool is_key(const char *wanted, const void *key, size_t key_size)
+{
+    return key_size == strlen(wanted) && memcmp(key, wanted, key_size) == 0;
+}
+
+static int read_meta(struct restoring *restoring, const void *key, size_t key_size,
+                     const void *value, size_t value_size)
+{
+    if (is_key(SHELL_MARKS_KEY, key, key_size))
+        restoring->restored->has_marks = true;
+    if (is_key(SHELL_DRY_KEY, key, key_size)) {
+        as_maybe_time *since = &restoring->restored->dry_since;
+        since->set = as_wall_time_parse(value, value_size, &since->at) == 0;
+        return 0;
+    }
+    if (!is_key(SHELL_PAUSE_KEY, key, key_size))
+        return 0;
+    return as_state_decode_pause(value, value_size, restoring->clock, restore_pause, restoring,
+                                 restoring->error);
+}
+
+/* Names the row: an incident by its digest, as the action log does. */
+static void name_row(struct restoring *restoring, const void *key, size_t key_size, int status)
+{
+    struct as_digest digest;
+    char text[AS_DIGEST_TEXT_SIZE];
+    if (!*restoring->error->text)
+        as_error_set(restoring->error,
+                     status == -EEXIST ? "another row is about the same" : "it cannot be restored");
+    if (restoring->step->kind == AS_STORE_INCIDENT && key_size >= sizeof(digest.bytes)) {
+        memcpy(digest.bytes, key, sizeof(digest.bytes));
+        as_digest_print(&digest, text);
+        as_error_wrap(restoring->error, "%s", text);
+    } else {
+        as_error_wrap(restoring->error, "%.*s", key_size < KEY_SHOWN ? (int)key_size : KEY_SHOWN,
+                      (const char *)key);
+    }
+}
+
+static int shell_visit(void *context, const void *key, size_t key_size, const void *value,
+                       size_t value_size)
+{
+    struct restoring *restoring = context;
+    *restoring->error = (struct as_error)AS_ERROR_INIT;
+    const int status = restoring->step->read(restoring, key, key_size, value, value_size);
+    if (status != 0)
+        name_row(restoring, key, key_size, status);
+    return status;
+}
+
+/* Locks come before intents: an intent may belong to an unlocked target. A negative errno if
+ * something is unreadable, with reason and place. */
+static int shell_restore(struct as_store *store, const struct as_state_clock *clock,
+                         struct as_engine *engine, struct shell_restored *restored_out,
+                         struct as_error *error)
+{
+    static const struct step steps[] = {
+        {AS_STORE_INCIDENT, read_incident, "incident"},
+        {AS_STORE_TARGET, shell_read_target, "target"},
+        {AS_STORE_INTENT, read_intent, "intent"},
+        {AS_STORE_META, read_meta, "pause"},
+    };
+    struct as_error own = AS_ERROR_INIT;
+    error = error ? error : &own;
+    *restored_out = (struct shell_restored){0};
+    struct restoring restoring = {
+        .engine = engine, .clock = clock, .restored = restored_out, .error = error};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(steps); i++) {
+        restoring.step = &steps[i];
+        const int status = store->visit(store, steps[i].kind, shell_visit, &restoring, error);
+        if (status != 0) {
+            as_error_wrap(error, "reading %ss from the state", steps[i].what);
+            return status;
+        }
+    }
+    return 0;
+}
+
+/*
+ * The shell's own records: what the engine does not know of.
+ */
+
+#define RECORD_SIZE_MAX ((size_t)256 * 1024 * 1024)
+
+/* Appends the record in `scratch` to the batch. */
+static void shell_append_to(struct as_shell *shell, struct as_storage_batch *batch,
+                            const struct as_record_places *places)
+{
+    if (as_buf_check(&shell->scratch) != 0) {
+        /* impossible within the limits on bodies; a record is never dropped silently */
+        as_log(AS_LOG_ERROR, "record too large for the action log",
+               AS_FI("max_bytes", RECORD_SIZE_MAX));
+        abort();
+    }
+    as_storage_batch_append(batch, &(struct as_audit_record){
+                                       .json = shell->scratch.data,
+                                       .size = shell->scratch.size,
+                                       .at_hash = places->at_hash,
+                                       .at_prev = places->at_prev,
+                                       .at_seq = places->at_seq,
+                                   });
+    shell->log.records++;
+    shell->log.bytes += shell->scratch.size + AS_STORAGE_SEAL_BYTES;
+}
+
+/* shell->batch */
+static void shell_submit(struct as_shell *shell)
+{
+    struct as_storage_batch *batch = shell->batch;
+    shell->batch = NULL;
+    as_storage_submit(shell->config.storage, batch);
+}
+
+/* Appends the record in `scratch`, one of the shell's own, as a batch. */
+static void shell_append_own(struct as_shell *shell, uint64_t ticket,
+                             const struct as_record_places *places)
+{
+    shell->batch = as_storage_batch_new(ticket);
+    shell_append_to(shell, shell->batch, places);
+    shell_submit(shell);
+}
+
+#define KEPT_BUFFER ((size_t)1024 * 1024)
+
+static struct as_buf *shell_scratch_clear(struct as_shell *shell)
+{
+    if (shell->scratch.capacity > KEPT_BUFFER)
+        as_buf_deinit(&shell->scratch);
+    as_buf_clear(&shell->scratch);
+    return &shell->scratch;
+}
+
+/* the time of what follows */
+static void shell_stamp(struct as_shell *shell)
+{
+    const struct as_clock *clock = shell->config.clock;
+    shell->mono = clock->get_mono(clock);
+    shell->wall = clock->get_wall(clock);
+}
+
+static void shell_record_start_or_stop(struct as_shell *shell, enum as_record_kind kind,
+                                       size_t intents)
+{
+    const struct as_engine_counts counts = as_engine_get_counts(shell->engine);
+    const struct as_start_record record = {
+        .version = shell->version,
+        .config_digest = shell->config_digest,
+        .rules_digest = shell->ruleset->digest,
+        .targets = shell->ruleset->target_count,
+        .rules = shell->ruleset->rule_count,
+        .incidents = counts.incidents_open,
+        .intents = intents,
+    };
+    struct as_record_places places;
+    shell_stamp(shell);
+    as_record_encode_start(&(struct as_record_header){shell->wall, shell->instance}, kind, &record,
+                           shell_scratch_clear(shell), &places);
+    shell_append_own(shell, kind == AS_RECORD_START ? START_TICKET : 0, &places);
+}
+
+void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,
+                                   const char *problem)
+{
+    const struct as_reload_record record = {
+        .credential = credential,
+        .error = problem,
+        .old_config_digest = shell->config_digest,
+        .old_rules_digest = shell->ruleset->digest,
+        .config_digest = shell->config_digest,
+        .rules_digest = shell->ruleset->digest,
+    };
+    struct as_record_places places;
+    shell_stamp(shell);
+    as_record_encode_reload(&(struct as_record_header){shell->wall, shell->instance}, &record,
+                            shell_scratch_clear(shell), &places);
+    shell_append_own(shell, 0, &places);
+    repeat_log_begin_epoch(&shell->log);
+}
+
+void as_shell_record_denied(struct as_shell *shell, const struct as_denied_record *record)
+{
+    struct as_record_places places;
+    shell_stamp(shell);
+    as_record_encode_denied(&(struct as_record_header){shell->wall, shell->instance}, record,
+                            shell_scratch_clear(shell), &places);
+    shell_append_own(shell, 0, &places);
+}
+
+void as_shell_record_nodes(struct as_shell *shell, const struct as_nodes_record *record)
+{
+    struct as_record_places places;
+    struct as_nodes_record named = *record;
+    named.target_name = as_engine_find_name(shell->engine, record->target);
+    shell_stamp(shell);
+    as_record_encode_nodes(&(struct as_record_header){shell->wall, shell->instance}, &named,
+                           shell_scratch_clear(shell), &places);
+    shell_append_own(shell, 0, &places);
+}
+
+void as_shell_record_others(struct as_shell *shell, const struct as_others_record *record)
+{
+    struct as_record_places places;
+    struct as_others_record named = *record;
+    named.target_name = as_engine_find_name(shell->engine, record->target);
+    shell_stamp(shell);
+    as_record_encode_others(&(struct as_record_header){shell->wall, shell->instance}, &named,
+                            shell_scratch_clear(shell), &places);
+    shell_append_own(shell, 0, &places);
+}
+
+void as_shell_record_stop(struct as_shell *shell)
+{
+    shell_record_start_or_stop(shell, AS_RECORD_STOP, 0);
+}
+
+static void shell_run(struct as_shell *shell, struct as_event *event);
+
+static void shell_answer(struct port_calls *calls, struct as_event *event)
+{
+    shell_run(shell_calls_end(calls), event);
+}
+
+static void shell_on_observed(void *context, uint64_t ticket, const struct as_observation *result)
+{
+    shell_answer(context, &(struct as_event){
+                              .kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = result});
 }
 
 static void on_scaled(void *context, uint64_t ticket, const struct as_scale_result *result)
 {
-    answer(context,
-           &(struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = result});
+    shell_answer(context,
+                 &(struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = result});
 }
 
 static void on_queried(void *context, uint64_t ticket, const struct as_query_result *result)
 {
-    answer(context,
-           &(struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = result});
+    shell_answer(context,
+                 &(struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = result});
 }
 
 /* Each note once: it comes with every list. */
@@ -64,7 +474,8 @@ static void on_listed(void *context, uint64_t ticket, const struct as_alert_list
     else if (list->unread > 0)
         as_log(AS_LOG_WARN, "alerts of the list not read", AS_F("error", list->problem),
                AS_FI("count", list->unread));
-    answer(context, &(struct as_event){.kind = AS_EVENT_LISTED, .ticket = ticket, .list = list});
+    shell_answer(context,
+                 &(struct as_event){.kind = AS_EVENT_LISTED, .ticket = ticket, .list = list});
 }
 
 static uint64_t find_commit_ticket(const struct as_effects *effects, size_t from)
@@ -76,16 +487,9 @@ static uint64_t find_commit_ticket(const struct as_effects *effects, size_t from
     return 0;
 }
 
-struct as_buf *shell_scratch_clear(struct as_shell *shell)
-{
-    if (shell->scratch.capacity > KEPT_BUFFER)
-        as_buf_deinit(&shell->scratch);
-    as_buf_clear(&shell->scratch);
-    return &shell->scratch;
-}
-
 /* Stores `scratch`. */
-static void put(struct as_shell *shell, enum as_store_kind kind, const void *key, size_t key_size)
+static void shell_put(struct as_shell *shell, enum as_store_kind kind, const void *key,
+                      size_t key_size)
 {
     as_storage_batch_put(shell->batch, kind, key, key_size, shell->scratch.data,
                          shell->scratch.size);
@@ -93,7 +497,7 @@ static void put(struct as_shell *shell, enum as_store_kind kind, const void *key
 
 static void put_named(struct as_shell *shell, enum as_store_kind kind, const char *name)
 {
-    put(shell, kind, name, strlen(name));
+    shell_put(shell, kind, name, strlen(name));
 }
 
 static void delete_named(struct as_shell *shell, enum as_store_kind kind, const char *name)
@@ -124,7 +528,7 @@ static void put_incident(struct as_shell *shell, const struct as_incident_state 
 {
     put_incident_key(&incident->key, &shell->key);
     as_state_encode_incident(incident, shell->boot, &shell->scratch);
-    put(shell, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
+    shell_put(shell, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
     delete_former(shell, &incident->key);
 }
 
@@ -137,28 +541,7 @@ static void delete_incident(struct as_shell *shell, const struct as_incident_key
     delete_former(shell, key);
 }
 
-/* Appends the record in `scratch`. */
-void shell_append_to(struct as_shell *shell, struct as_storage_batch *batch,
-                     const struct as_record_places *places)
-{
-    if (as_buf_check(&shell->scratch) != 0) {
-        /* impossible within the limits on bodies; a record is never dropped silently */
-        as_log(AS_LOG_ERROR, "record too large for the action log",
-               AS_FI("max_bytes", RECORD_SIZE_MAX));
-        abort();
-    }
-    as_storage_batch_append(batch, &(struct as_audit_record){
-                                       .json = shell->scratch.data,
-                                       .size = shell->scratch.size,
-                                       .at_hash = places->at_hash,
-                                       .at_prev = places->at_prev,
-                                       .at_seq = places->at_seq,
-                                   });
-    shell->log.records++;
-    shell->log.bytes += shell->scratch.size + AS_STORAGE_SEAL_BYTES;
-}
-
-static void append(struct as_shell *shell, const struct as_record_places *places)
+static void shell_append(struct as_shell *shell, const struct as_record_places *places)
 {
     shell_append_to(shell, shell->batch, places);
 }
@@ -183,7 +566,7 @@ static void record_notification(struct as_shell *shell, const struct as_record_h
             repeat.same_as = base->id;
             as_record_encode_repeat(header, &repeat, &shell->scratch, &places);
             if (find_log_file(shell) == base->file) {
-                append(shell, &places);
+                shell_append(shell, &places);
                 return;
             }
             as_buf_clear(&shell->scratch);
@@ -193,14 +576,7 @@ static void record_notification(struct as_shell *shell, const struct as_record_h
     if (base)
         repeat_set_base(&shell->log, base, record->notification, said, shell->wall,
                         find_log_file(shell));
-    append(shell, &places);
-}
-
-void shell_submit(struct as_shell *shell)
-{
-    struct as_storage_batch *batch = shell->batch;
-    shell->batch = NULL;
-    as_storage_submit(shell->config.storage, batch);
+    shell_append(shell, &places);
 }
 
 static void commit(struct as_shell *shell, const struct as_effect *effect)
@@ -241,7 +617,7 @@ static void put_marks(struct as_shell *shell)
 }
 
 /* Writes go into the batch of their commit. */
-static void carry_out(struct as_shell *shell, const struct as_effects *effects, size_t at)
+static void shell_carry_out(struct as_shell *shell, const struct as_effects *effects, size_t at)
 {
     const struct as_effect *effect = &effects->items[at];
     const struct as_record_header header = {shell->wall, shell->instance};
@@ -299,7 +675,7 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
     case AS_EFFECT_ANSWER: return; /* done by the callback `effect` */
     case AS_EFFECT_OBSERVE:
         targets->observe(targets, effect->ticket, effect->call.ref, effect->call.observe,
-                         on_observed, shell_calls_begin(shell));
+                         shell_on_observed, shell_calls_begin(shell));
         return;
     case AS_EFFECT_QUERY:
         source->query(source, effect->ticket, effect->query, on_queried, shell_calls_begin(shell));
@@ -316,15 +692,8 @@ static void carry_out(struct as_shell *shell, const struct as_effects *effects, 
             targets->warn(targets, effect->call.ref, effect->call.late);
         return;
     }
-    append(shell, &places);
+    shell_append(shell, &places);
     tell_on_effect(shell->tell, shell->engine, effect, shell->batch);
-}
-
-void shell_stamp(struct as_shell *shell)
-{
-    const struct as_clock *clock = shell->config.clock;
-    shell->mono = clock->get_mono(clock);
-    shell->wall = clock->get_wall(clock);
 }
 
 static void report_deadline(void *context)
@@ -354,7 +723,7 @@ static bool may_end_states(const struct as_event *event, const struct as_effects
 }
 
 /* Ports call back in a later turn, so this is never reentered. */
-static void run(struct as_shell *shell, struct as_event *event)
+static void shell_run(struct as_shell *shell, struct as_event *event)
 {
     const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
     struct as_effects effects;
@@ -368,7 +737,7 @@ static void run(struct as_shell *shell, struct as_event *event)
         if (!check_fence(shell, &effects.items[i]))
             return;
         callbacks->effect(callbacks->context, &effects.items[i]);
-        carry_out(shell, &effects, i);
+        shell_carry_out(shell, &effects, i);
     }
     if (may_end_states(event, &effects) || tell_must_check_states(shell->tell))
         tell_check_states(shell->tell, shell->engine);
@@ -387,7 +756,7 @@ static void record_notify(void *context, struct as_storage_batch *batch,
     shell_append_to(shell, batch, &places);
 }
 
-static const char *find_sender(void *context, const char *target)
+static const char *shell_find_sender(void *context, const char *target)
 {
     return as_engine_find_sender(((struct as_shell *)context)->engine, target);
 }
@@ -440,9 +809,9 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->key = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
     repeat_log_init(&shell->log, config->engine.seed);
     shell->engine = as_engine_new(&config->engine, config->ruleset);
-    shell->tell = tell_new(
-        &(struct tell_callbacks){record_notify, find_sender, may_send, report_deadline, shell},
-        config->clock, config->storage);
+    shell->tell = tell_new(&(struct tell_callbacks){record_notify, shell_find_sender, may_send,
+                                                    report_deadline, shell},
+                           config->clock, config->storage);
 
     shell_stamp(shell);
     const struct as_state_clock clock = {shell->boot, shell->mono, shell->wall};
@@ -462,7 +831,7 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
         return status;
     }
     tell_reload(shell->tell, &config->tell);
-    run(shell, &(struct as_event){.kind = AS_EVENT_START});
+    shell_run(shell, &(struct as_event){.kind = AS_EVENT_START});
     tell_incidents(shell, "started with open incidents");
     store_dry_run(shell, config->engine.dry_run);
     *shell_out = shell;
@@ -491,18 +860,19 @@ struct as_shell *as_shell_free(struct as_shell *shell)
 void as_shell_notify(struct as_shell *shell, const struct as_notification *notification,
                      uint64_t request)
 {
-    run(shell, &(struct as_event){
-                   .kind = AS_EVENT_NOTIFICATION, .ticket = request, .notification = notification});
+    shell_run(shell, &(struct as_event){.kind = AS_EVENT_NOTIFICATION,
+                                        .ticket = request,
+                                        .notification = notification});
 }
 
 void as_shell_order(struct as_shell *shell, const struct as_order *order, uint64_t request)
 {
-    run(shell, &(struct as_event){.kind = AS_EVENT_ORDER, .ticket = request, .order = order});
+    shell_run(shell, &(struct as_event){.kind = AS_EVENT_ORDER, .ticket = request, .order = order});
 }
 
 void as_shell_halt(struct as_shell *shell, const struct as_halt *halt)
 {
-    run(shell, &(struct as_event){.kind = AS_EVENT_HALT, .halt = halt});
+    shell_run(shell, &(struct as_event){.kind = AS_EVENT_HALT, .halt = halt});
 }
 
 void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)
@@ -513,7 +883,7 @@ void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)
         tell_on_deleted(shell->tell);
         tell_people(shell);
     } else if (ticket != 0)
-        run(shell, &(struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
+        shell_run(shell, &(struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
 }
 
 void as_shell_on_hashed(struct as_shell *shell, uint64_t number, const char *hash)
@@ -529,7 +899,7 @@ void as_shell_visit_receivers(const struct as_shell *shell, as_tell_visit_fn *vi
 
 void as_shell_wake(struct as_shell *shell)
 {
-    run(shell, &(struct as_event){.kind = AS_EVENT_DEADLINE});
+    shell_run(shell, &(struct as_event){.kind = AS_EVENT_DEADLINE});
 }
 
 void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
@@ -557,7 +927,8 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
     shell_calls_use(shell, targets, source);
     if (tell)
         tell_reload(shell->tell, tell);
-    run(shell, &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});
+    shell_run(shell,
+              &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});
     if (shell->dry_since.set && !engine->dry_run)
         tell_incidents(shell, "ended the dry run with open incidents");
     store_dry_run(shell, engine->dry_run);
@@ -566,7 +937,7 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
 void as_shell_stop(struct as_shell *shell)
 {
     tell_stop(shell->tell);
-    run(shell, &(struct as_event){.kind = AS_EVENT_STOP});
+    shell_run(shell, &(struct as_event){.kind = AS_EVENT_STOP});
 }
 
 bool as_shell_may_have_marks(const struct as_shell *shell)
