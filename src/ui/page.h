@@ -55,8 +55,8 @@ bool page_may_see_target(const struct api_request *request, const char *name, co
 bool page_may_see_rule(const struct api_request *request, const char *rule, const char *target_name,
                        const char *target_id);
 
-/* page_orders.c: the forms of orders, for who may give them; target NULL: on all targets at once. A page
- * that refreshes has none of them; others have `has_form`. */
+/* the forms of orders, for who may give them; target NULL: on all targets at once. A
+ * page that refreshes has none of them; others have `has_form`. */
 bool page_has_orders(const struct api_request *request, const struct as_target_view *target);
 void page_print_orders(const struct api_request *request, const struct as_target_view *target);
 struct page_order {
@@ -67,23 +67,21 @@ struct page_order {
 };
 /* A form that opens by a click on its title. Nothing if no request could have its path. */
 void page_print_order(const struct api_request *request, const struct page_order *order);
-/* page_held.c: contended targets and rules that did not help, of all targets and of one. */
+/* contended targets and rules that did not help, of all targets and of one. */
 void page_print_held(struct api_request *request);
 void page_print_held_of(const struct api_request *request, const struct as_target_view *target);
-bool page_is_held(const struct api_request *request, const struct as_target_view *target);
 /* Begins a form to a path of ours, with the seal that it needs. */
 void page_begin_form(const struct api_request *request, const char *path);
 /* Appends the query string that lets a page show the result of an order, and shows it. */
 void page_append_result(const struct as_http_exchange *exchange, bool is_done, const char *text,
                         struct as_buf *url);
-void page_print_result(const struct api_request *request);
 
-/* page_approval_rows.c: what waits for a person, with forms to answer it for who may; target NULL: of
- * all. Nothing if nothing waits. */
+/* page_approval_rows.c: what waits for a person, with forms to answer it for who may; target NULL:
+ * of all. Nothing if nothing waits. */
 bool page_has_answers(const struct api_request *request); /* forms, of any target */
 void page_print_approvals(const struct api_request *request, const struct as_target_view *target);
 
-/* page_words.c: in the words of people */
+/* in the words of people */
 void page_print_span(struct as_buf *out, int64_t us); /* "12 s", "5 min", "3 h", "2 d" */
 void page_print_ago(const struct api_request *request, as_wall_time at); /* with the time itself */
 /* "10 (10Gi) → 12 (12Gi)" */
@@ -118,10 +116,22 @@ struct page_slice page_slice_get(const struct api_request *request, size_t total
 void page_slice_print(const struct api_request *request, const struct page_slice *slice,
                       const char *path);
 #define PAGE_URL_MAX ((size_t)64 * 1024)
-/* Appends the present parameters, each with `&` behind it, without `page` and `without`. */
-void page_append_query(const struct api_request *request, const char *without, struct as_buf *url);
 
 /* page_spark.c: a small picture of a target's last hour. */
 void page_print_spark(const struct api_request *request, const char *target);
+
+/*
+ * The table of targets: filtered by the parameters `q` (part of a name or id) and `state`, sorted
+ * by `sort` and `order`, in pages of 100.
+ */
+
+/* The form and the table; the engine must be there. */
+void target_rows_print(struct api_request *request);
+
+/* For a target's own page too: "6", "6 -> 8, 5 there"; why it is held, as small signs. */
+void target_print_size(struct as_buf *out, const struct as_target_view *target);
+void target_print_bounds(struct as_buf *out,
+                         const struct as_target_view *target); /* has an entry */
+void target_print_signs(const struct api_request *request, const struct as_target_view *target);
 
 #endif

@@ -7,7 +7,6 @@
 #include "page.h"
 #include "page_answers.h"
 #include "page_incident_rows.h"
-#include "page_target_rows.h"
 
 #define DECISIONS_SHOWN 20
 #define INCIDENTS_SHOWN 10

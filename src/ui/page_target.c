@@ -16,7 +16,6 @@
 #include "page.h"
 #include "page_answers.h"
 #include "page_rule_rows.h"
-#include "page_target_rows.h"
 
 #define DECISIONS_SHOWN 20
 #define ACTIONS_SHOWN   10

@@ -1,0 +1,1193 @@
+/*
+ * The parts that all pages share: head, menu and foot; times, sizes and reasons in words; forms of
+ * operator commands and their results; what is blocked for a time; the table of targets.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <alertscaler/auth/auth.h>
+#include <alertscaler/auth/browser.h>
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/encode.h>
+#include <alertscaler/base/number.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
+#include <alertscaler/decide/sized.h>
+#include <alertscaler/decide/target.h>
+#include <alertscaler/model/forbidden.h>
+#include <alertscaler/rules/external_url.h>
+#include <alertscaler/runtime/version.h>
+
+#include "api_names.h"
+#include "page.h"
+#include "page_style.h"
+
+/*
+ * Times, sizes, reasons and pauses, in the words of people.
+ */
+
+#define PAGES_SHOWN 1000000
+
+void page_print_span(struct as_buf *out, int64_t us)
+{
+    const int64_t seconds = us > 0 ? us / AS_US_PER_S : 0;
+    if (seconds < 120)
+        as_buf_printf(out, "%" PRId64 " s", seconds);
+    else if (seconds < 2 * 60 * 60)
+        as_buf_printf(out, "%" PRId64 " min", seconds / 60);
+    else if (seconds < 2 * 24 * 60 * 60)
+        as_buf_printf(out, "%" PRId64 " h", seconds / (60 * 60));
+    else
+        as_buf_printf(out, "%" PRId64 " d", seconds / (24 * 60 * 60));
+}
+
+void page_print_time(const struct api_request *request, as_wall_time at)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(at, text);
+    as_buf_printf(page_get_out(request), "<time datetime=\"%s\">%.10s %.8s</time>", text, text,
+                  text + 11);
+}
+
+void page_print_ago(const struct api_request *request, as_wall_time at)
+{
+    struct as_buf *out = page_get_out(request);
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(at, text);
+    as_buf_printf(out, "<time datetime=\"%s\" title=\"%s\">", text, text);
+    page_print_span(out, request->view.wall.us - at.us);
+    as_buf_append_str(out, " ago</time>");
+}
+
+void page_print_reason(struct as_buf *out, enum as_reason reason)
+{
+    html_element(out, "code", NULL, as_reason_get_word(reason));
+    as_buf_append_str(out, ": ");
+    html_text(out, as_reason_get_meaning(reason));
+}
+
+void page_print_pause(const struct api_request *request, const struct as_pause_view *pause)
+{
+    struct as_buf *out = page_get_out(request);
+    as_buf_append_str(out, "paused");
+    if (pause->ways != AS_WAYS_BOTH)
+        as_buf_printf(out, " (%s)", as_ways_get_word(pause->ways));
+    if (*pause->who) {
+        as_buf_append_str(out, " by ");
+        html_text(out, api_show_credential(request, pause->who));
+    }
+    if (as_moment_is_set(pause->until)) {
+        as_buf_append_str(out, " for another ");
+        page_print_span(out, pause->until.mono.us - request->view.mono.us);
+    }
+    as_buf_append_str(out, ": ");
+    html_text(out, pause->reason);
+}
+
+void page_fact_begin(struct as_buf *out, const char *title)
+{
+    as_buf_append_str(out, "<div>");
+    html_element(out, "dt", NULL, title);
+    as_buf_append_str(out, "<dd>");
+}
+
+void page_fact_end(struct as_buf *out)
+{
+    as_buf_append_str(out, "</dd></div>\n");
+}
+
+void page_print_pill(struct as_buf *out, const char *class, const char *text)
+{
+    as_buf_printf(out, "<span class=\"pill %s\">", class);
+    html_text(out, text);
+    as_buf_append_str(out, "</span> ");
+}
+
+const char *page_root(const struct api_request *request)
+{
+    const struct as_external_url *url = request->view.external_url;
+    return url ? as_external_url_get_path(url) : "";
+}
+
+void page_link(const struct api_request *request, struct as_buf *out, const char *path,
+               const char *rest, const char *text)
+{
+    AS_CLEANUP(as_free_p) char *base = as_xasprintf("%s%s", page_root(request), path);
+    html_link(out, base, rest, text);
+}
+
+/* Whether several targets may have this name. */
+static bool is_shared(const struct api_request *request, const char *name)
+{
+    const struct as_ruleset *ruleset = request->view.ruleset;
+    size_t i = 0;
+    while (i < ruleset->target_count && strcmp(ruleset->targets[i].name, name) != 0)
+        i++;
+    return i < ruleset->target_count && ruleset->targets[i].is_templated;
+}
+
+void page_link_target(const struct api_request *request, struct as_buf *out, const char *id,
+                      const char *name)
+{
+    page_link(request, out, "/targets/", id, *name ? name : id);
+    if (!is_shared(request, name))
+        return;
+    as_buf_append_char(out, ' ');
+    html_element(out, "span", "id", as_target_id_get_end(id));
+}
+
+void page_link_rule(const struct api_request *request, struct as_buf *out, const char *rule)
+{
+    page_link(request, out, "/rules?q=", rule, rule);
+}
+
+/* --- lists in pages --- */
+
+struct page_slice page_slice_get(const struct api_request *request, size_t total, size_t size)
+{
+    const char *text = api_parameter_find(request, "page");
+    int64_t page = 1;
+    if (text &&
+        (as_number_parse_i64(text, strlen(text), &page) != 0 || page < 1 || page > PAGES_SHOWN))
+        page = 1;
+    const size_t last = total > 0 ? (total - 1) / size : 0;
+    const size_t number = (size_t)(page - 1) > last ? last : (size_t)(page - 1);
+    const size_t from = number * size;
+    return (struct page_slice){.from = from,
+                               .to = total - from > size ? from + size : total,
+                               .total = total,
+                               .size = size};
+}
+
+/* Appends the present parameters, each with `&` behind it, without `page` and `without`. */
+static void page_append_query(const struct api_request *request, const char *without,
+                              struct as_buf *url)
+{
+    const struct evkeyval *parameter;
+    TAILQ_FOREACH (parameter, &request->parameters, next) {
+        if (strcmp(parameter->key, without) != 0 && strcmp(parameter->key, "page") != 0 &&
+            as_str_is_visible(parameter->key, strlen(parameter->key)))
+            html_query(url, parameter->key, parameter->value);
+    }
+}
+
+static void link_to(const struct api_request *request, const char *path, size_t page,
+                    const char *title)
+{
+    struct as_buf *out = page_get_out(request);
+    AS_CLEANUP(as_buf_deinit) struct as_buf url = AS_BUF_INIT(PAGE_URL_MAX);
+    as_buf_printf(&url, "%s%s?", page_root(request), path);
+    page_append_query(request, "page", &url);
+    as_buf_printf(&url, "page=%zu", page);
+    if (as_buf_check(&url) == 0)
+        html_link(out, url.data, "", title);
+}
+
+void page_slice_print(const struct api_request *request, const struct page_slice *slice,
+                      const char *path)
+{
+    struct as_buf *out = page_get_out(request);
+    const size_t number = slice->from / slice->size + 1;
+    if (slice->total <= slice->size)
+        return;
+    as_buf_append_str(out, "<nav class=\"pages\" aria-label=\"More rows\">");
+    if (number > 1)
+        link_to(request, path, number - 1, "Previous");
+    as_buf_printf(out, "<span>%zu to %zu of %zu</span>", slice->from + 1, slice->to, slice->total);
+    if (slice->to < slice->total)
+        link_to(request, path, number + 1, "Next");
+    as_buf_append_str(out, "</nav>\n");
+}
+
+/* --- decisions in words --- */
+
+void page_print_change(struct as_buf *out, const char *unit, int32_t from, int32_t to)
+{
+    char before[AS_SIZE_TEXT_SIZE], after[AS_SIZE_TEXT_SIZE];
+    as_buf_printf(out, "%s \u2192 %s", as_unit_print_size(unit, from, before),
+                  as_unit_print_size(unit, to, after));
+}
+
+static void print_target_change(struct as_buf *out, const struct kept_decision *decision)
+{
+    char text[AS_SIZE_TEXT_SIZE];
+    if (decision->desired != decision->replicas) {
+        as_buf_append_str(out, "<b>");
+        page_print_change(out, decision->unit, decision->replicas, decision->desired);
+        as_buf_append_str(out, "</b>");
+    } else {
+        as_buf_printf(out, "stays at %s",
+                      as_unit_print_size(decision->unit, decision->desired, text));
+    }
+    if (decision->has_would)
+        as_buf_printf(out, ", would be %s",
+                      as_unit_print_size(decision->unit, decision->would, text));
+}
+
+void page_print_decisions(const struct api_request *request, const char *target, size_t limit)
+{
+    static const struct html_column columns[] = {
+        {.title = "When"}, {.title = "Target"}, {.title = "Size"}, {.title = "Why"}};
+    static const struct html_column own_columns[] = {
+        {.title = "When"}, {.title = "Size"}, {.title = "Why"}};
+    struct as_buf *out = page_get_out(request);
+    const struct kept_decision *decision;
+    struct html_table table;
+    size_t count = 0;
+    TAILQ_FOREACH (decision, &request->api->decisions, next) {
+        if ((target && !as_target_is_same(target, decision->target)) ||
+            !page_may_see_target(request, decision->target_name, decision->target))
+            continue;
+        if (count++ == limit)
+            break;
+        if (count == 1)
+            html_table_begin(&table, out, "Decisions", target ? own_columns : columns,
+                             target ? AS_ARRAY_SIZE(own_columns) : AS_ARRAY_SIZE(columns));
+        html_row_begin(&table);
+        html_cell(&table);
+        as_buf_printf(out, "<a href=\"%s/decisions/%s\">", page_root(request), decision->id);
+        page_print_time(request, decision->at);
+        as_buf_append_str(out, "</a>");
+        if (!target) {
+            html_cell(&table);
+            page_link_target(request, out, decision->target, decision->target_name);
+        }
+        html_cell(&table);
+        print_target_change(out, decision);
+        html_cell(&table);
+        page_print_reason(out, decision->reason);
+        if (decision->rule) {
+            as_buf_append_str(out, " Rule ");
+            page_link_rule(request, out, decision->rule);
+        }
+        html_row_end(&table);
+    }
+    if (count > 0)
+        html_table_end(&table);
+    else
+        html_element(out, "p", "dim", "No decision since this replica began to lead.");
+}
+
+/*
+ * What is held for a time: targets that are left alone because others set their sizes back, and
+ * rules that did not help. Each can be ended by resuming the target. And of one target what rules
+ * and schedules hold, which end by themselves.
+ */
+
+#define ROWS_SHOWN 100
+
+struct listing {
+    const struct api_request *request;
+    struct html_table table;
+    size_t count; /* of what the request's credential may see */
+};
+
+static void print_why_contended(struct as_buf *out, const struct as_target_view *target)
+{
+    const struct as_set_back *last = &target->set_backs[target->set_back_count - 1];
+    char size[AS_SIZE_TEXT_SIZE];
+    html_text(out, *last->by ? last->by : "Somebody else");
+    as_buf_printf(out, " has set its size back to %s",
+                  as_unit_print_size(as_sized_get_unit(target->ref), last->found, size));
+}
+
+/* Begins a row, and the table before the first. False: there is no room for it. */
+static bool begin_row(struct listing *listing, const char *id, const char *name)
+{
+    static const struct html_column columns[] = {
+        {.title = "Target"}, {.title = "Why"}, {.title = "Until"}};
+    struct as_buf *out = page_get_out(listing->request);
+    if (listing->count == 0) {
+        page_part(listing->request, "Held");
+        html_table_begin(&listing->table, out, "Held", columns, AS_ARRAY_SIZE(columns));
+    }
+    if (listing->count++ >= ROWS_SHOWN)
+        return false;
+    html_row_begin(&listing->table);
+    html_cell(&listing->table);
+    page_link_target(listing->request, out, id, name);
+    html_cell(&listing->table);
+    return true;
+}
+
+static void end_row(struct listing *listing, as_wall_time until)
+{
+    html_cell(&listing->table);
+    page_print_time(listing->request, until);
+    html_row_end(&listing->table);
+}
+
+static void list_contended(void *context, const struct as_target_view *target)
+{
+    struct listing *listing = context;
+    if (!as_moment_is_set(target->contended_until) || target->set_back_count == 0 ||
+        !page_may_see_target(listing->request, target->name, target->id) ||
+        !begin_row(listing, target->id, target->name))
+        return;
+    print_why_contended(page_get_out(listing->request), target);
+    end_row(listing, target->contended_until.wall);
+}
+
+static void list_ineffective(void *context, const struct as_ineffective_view *view)
+{
+    struct listing *listing = context;
+    struct as_buf *out = page_get_out(listing->request);
+    if (!page_may_see_rule(listing->request, view->rule, view->target_name, view->ref->id) ||
+        !begin_row(listing, view->ref->id, view->target_name))
+        return;
+    as_buf_append_str(out, "rule ");
+    page_link_rule(listing->request, out, view->rule);
+    as_buf_append_str(out, " did not help");
+    end_row(listing, view->until.wall);
+}
+
+void page_print_held(struct api_request *request)
+{
+    const struct as_view *view = &request->view;
+    struct listing listing = {.request = request};
+    as_engine_visit_targets(view->engine, view->mono, view->wall, list_contended, &listing);
+    as_engine_visit_ineffective(view->engine, view->mono, view->wall, list_ineffective, &listing);
+    if (listing.count > 0)
+        html_table_end(&listing.table);
+    if (listing.count > ROWS_SHOWN)
+        as_buf_printf(page_get_out(request), "<p class=\"dim\">and %zu more</p>\n",
+                      listing.count - ROWS_SHOWN);
+}
+
+static bool is_any(const struct as_target_view *target)
+{
+    return true;
+}
+
+struct held {
+    const struct api_request *request;
+    const struct as_target_ref *ref;
+    bool prints, is_any;
+};
+
+static void note_ineffective(void *context, const struct as_ineffective_view *view)
+{
+    struct held *held = context;
+    struct as_buf *out = page_get_out(held->request);
+    if (view->ref != held->ref)
+        return;
+    held->is_any = true;
+    if (!held->prints ||
+        !page_may_see_rule(held->request, view->rule, view->target_name, view->ref->id))
+        return;
+    as_buf_append_str(out, "<p class=\"note warn\">The last actions of the rule ");
+    page_link_rule(held->request, out, view->rule);
+    as_buf_append_str(out, " did not help: it is held here until ");
+    page_print_time(held->request, view->until.wall);
+    as_buf_append_str(out, ", or until the target is resumed.</p>\n");
+}
+
+static bool visit_ineffective(const struct api_request *request,
+                              const struct as_target_view *target, bool prints)
+{
+    const struct as_view *view = &request->view;
+    struct held held = {.request = request, .ref = target->ref, .prints = prints};
+    as_engine_visit_ineffective(view->engine, view->mono, view->wall, note_ineffective, &held);
+    return held.is_any;
+}
+
+struct holding {
+    const struct api_request *request;
+    const struct as_target_view *target;
+};
+
+static bool may_see_holder(const struct holding *holding, const struct as_hold_view *hold)
+{
+    const struct as_target_view *target = holding->target;
+    return hold->by != AS_HOLDER_RULE ||
+           page_may_see_rule(holding->request, hold->name, target->name, target->id);
+}
+
+/* "Nothing goes down: the rule upstream holds it while its alert fires." */
+static void print_hold(void *context, const struct as_hold_view *hold)
+{
+    const struct holding *holding = context;
+    const struct api_request *request = holding->request;
+    struct as_buf *out = page_get_out(request);
+    if (!may_see_holder(holding, hold))
+        return;
+    as_buf_printf(out, "<p class=\"note warn\">Nothing goes %s: the %s ",
+                  hold->ways == AS_WAYS_BOTH ? "up or down" : as_ways_get_word(hold->ways),
+                  as_holder_get_word(hold->by));
+    html_element(out, "code", NULL, hold->name);
+    as_buf_append_str(out, " holds it");
+    if (hold->by == AS_HOLDER_RULE)
+        as_buf_append_str(out, " while its alert fires");
+    if (hold->until.set) {
+        as_buf_append_str(out, " until ");
+        page_print_time(request, hold->until.at);
+    }
+    as_buf_append_str(out, ".</p>\n");
+}
+
+void page_print_held_of(const struct api_request *request, const struct as_target_view *target)
+{
+    const struct as_view *view = &request->view;
+    struct as_buf *out = page_get_out(request);
+    if (as_moment_is_set(target->contended_until) && target->set_back_count > 0) {
+        as_buf_append_str(out, "<p class=\"note warn\">");
+        print_why_contended(out, target);
+        as_buf_append_str(out, ": it is left alone until ");
+        page_print_time(request, target->contended_until.wall);
+        as_buf_append_str(out, ", or until it is resumed.</p>\n");
+    }
+    (void)visit_ineffective(request, target, true);
+    struct holding holding = {request, target};
+    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, print_hold, &holding);
+}
+
+static bool page_is_held(const struct api_request *request, const struct as_target_view *target)
+{
+    return as_moment_is_set(target->contended_until) || visit_ineffective(request, target, false);
+}
+
+/*
+ * The forms of operators' orders, and their results. Each order has a form with a reason of its
+ * own; the program that reads them is forms.c.
+ */
+
+#define RESULT_MAX     ((size_t)600) /* bytes of a result's text */
+#define PATH_MAX_BYTES ((size_t)16 * 1024)
+
+bool page_has_orders(const struct api_request *request, const struct as_target_view *target)
+{
+    const struct as_view *view = &request->view;
+    if (!view->engine || api_parameter_find(request, "refresh") ||
+        !as_auth_may_order(request->exchange))
+        return false;
+    return target ? page_may_see_target(request, target->name, target->id)
+                  : as_scope_is_whole(view->scopes, view->scope_count, request->who);
+}
+
+void page_begin_form(const struct api_request *request, const char *path)
+{
+    struct as_buf *out = page_get_out(request);
+    char seal[AS_FORM_TOKEN_SIZE];
+    as_auth_seal(request->exchange, AS_FORM_SEALED, seal);
+    as_buf_append_str(out, "<form class=\"order\" method=\"post\" action=\"");
+    html_text(out, page_root(request));
+    html_text(out, path);
+    as_buf_printf(out, "\">\n<input type=\"hidden\" name=\"form\" value=\"%s\">\n", seal);
+    explicit_bzero(seal, sizeof(seal));
+}
+
+static const char for_field[] =
+    "<label>For how long<input name=\"for\" placeholder=\"until resumed\" "
+    "autocomplete=\"off\"></label>\n"
+    "<label>What<select name=\"direction\"><option value=\"both\">both directions</option>"
+    "<option value=\"down\">only scaling down</option>"
+    "<option value=\"up\">only scaling up</option></select></label>\n";
+
+void page_print_order(const struct api_request *request, const struct page_order *order)
+{
+    struct as_buf *out = page_get_out(request);
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(PATH_MAX_BYTES);
+    as_buf_printf(&path, "%s/%s", order->place, order->word);
+    if (as_buf_check(&path) != 0)
+        return;
+    as_buf_append_str(out, "<details class=\"order\"><summary>");
+    html_text(out, order->title);
+    as_buf_append_str(out, "</summary>\n");
+    page_begin_form(request, path.data);
+    as_buf_append_str(out, order->fields);
+    as_buf_printf(out,
+                  "<label>Reason<input name=\"reason\"%s maxlength=\"1000\" "
+                  "autocomplete=\"off\"></label>\n",
+                  order->needs_reason ? " required" : "");
+    html_element(out, "button", NULL, order->title);
+    as_buf_append_str(out, "</form></details>\n");
+}
+
+static void page_print_form(const struct api_request *request, const char *place, const char *word,
+                            const char *title, const char *fields)
+{
+    page_print_order(request, &(struct page_order){place, word, title, fields, true});
+}
+
+/* What its bounds are, and its size now. */
+static void print_scale_form(const struct api_request *request, const char *place,
+                             const struct as_target_view *target)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf fields = AS_BUF_INIT(1024);
+    as_buf_append_str(&fields, "<label>Size<input name=\"replicas\" type=\"number\" min=\"0\" "
+                               "max=\"2147483647\" required");
+    if (target->has_size)
+        as_buf_printf(&fields, " value=\"%" PRId32 "\"", target->desired);
+    as_buf_append_str(&fields, "></label>\n<label class=\"check\"><input name=\"force\" "
+                               "type=\"checkbox\" value=\"true\"> Ignore its bounds");
+    if (target->config) {
+        as_buf_append_str(&fields, " (");
+        target_print_bounds(&fields, target);
+        as_buf_append_char(&fields, ')');
+    }
+    as_buf_append_str(&fields, "</label>\n");
+    page_print_form(request, place, "scale", "Scale", fields.data);
+}
+
+static void print_floor_form(const struct api_request *request, const char *place,
+                             const struct as_target_view *target)
+{
+    static const char end[] = "<input type=\"hidden\" name=\"end\" value=\"true\">\n";
+    static const char set[] =
+        "<label>Not below<input name=\"replicas\" type=\"number\" min=\"1\" "
+        "max=\"2147483647\" required></label>\n<label>For how long<input name=\"for\" "
+        "placeholder=\"2h\" required autocomplete=\"off\"></label>\n";
+    const bool has_floor = target->floor.size > 0;
+    page_print_form(request, place, "floor", has_floor ? "End the floor" : "Floor",
+                    has_floor ? end : set);
+}
+
+static void print_orders_of_all(const struct api_request *request)
+{
+    const struct as_view *view = &request->view;
+    if (as_engine_get_pause(view->engine, view->mono, view->wall).is_set)
+        page_print_form(request, "", "resume", "Resume all targets", "");
+    else
+        page_print_form(request, "", "pause", "Pause all targets", for_field);
+}
+
+static void print_orders_of(const struct api_request *request, const struct as_target_view *target)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf place = AS_BUF_INIT(PATH_MAX_BYTES);
+    as_buf_append_str(&place, "/targets/");
+    as_encode_percent(&place, target->id, strlen(target->id), "");
+    if (as_buf_check(&place) != 0)
+        return; /* no request could have this path */
+    if (target->pause.is_set || page_is_held(request, target))
+        page_print_form(request, place.data, "resume", "Resume", "");
+    if (!target->pause.is_set)
+        page_print_form(request, place.data, "pause", "Pause", for_field);
+    print_scale_form(request, place.data, target);
+    print_floor_form(request, place.data, target);
+    if (as_moment_is_set(target->up_locked_until) || as_moment_is_set(target->down_locked_until))
+        page_print_form(request, place.data, "unlock", "Unlock", "");
+}
+
+void page_print_orders(const struct api_request *request, const struct as_target_view *target)
+{
+    if (!page_has_orders(request, target))
+        return;
+    page_part(request, "Orders");
+    if (target)
+        print_orders_of(request, target);
+    else
+        print_orders_of_all(request);
+}
+
+/* --- results --- */
+
+static const char *const result_names[] = {[false] = "refused", [true] = "done"};
+
+/* The seal covers what it says, and whether it was done. */
+static void print_sealed(struct as_buf *out, const char *name, const char *text)
+{
+    as_buf_printf(out, "%s:%s", name, text);
+}
+
+void page_append_result(const struct as_http_exchange *exchange, bool is_done, const char *text,
+                        struct as_buf *url)
+{
+    char line[RESULT_MAX], seal[AS_FORM_TOKEN_SIZE];
+    AS_CLEANUP(as_buf_deinit) struct as_buf sealed = AS_BUF_INIT(RESULT_MAX + 16);
+    as_str_copy_line(text, line, sizeof(line));
+    print_sealed(&sealed, result_names[is_done], line);
+    as_auth_seal(exchange, sealed.data, seal);
+    as_buf_append_char(url, '?');
+    html_query(url, result_names[is_done], line);
+    as_buf_printf(url, "seal=%s", seal);
+}
+
+static void page_print_result(const struct api_request *request)
+{
+    struct as_buf *out = page_get_out(request);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(result_names); i++) {
+        const char *text = api_parameter_find(request, result_names[i]);
+        AS_CLEANUP(as_buf_deinit) struct as_buf sealed = AS_BUF_INIT(RESULT_MAX + 16);
+        if (!text)
+            continue;
+        print_sealed(&sealed, result_names[i], text);
+        if (as_buf_check(&sealed) != 0 || !as_auth_check_seal(request->exchange, sealed.data,
+                                                              api_parameter_find(request, "seal")))
+            continue; /* somebody else wrote it */
+        as_buf_printf(out, "<p class=\"note %s\" role=\"status\">", i ? "good" : "bad");
+        html_text(out, text);
+        as_buf_append_str(out, "</p>\n");
+    }
+}
+
+/*
+ * All targets are looked at once; only the rows of one page are printed. So a page of 10,000
+ * targets costs a pass and a sort.
+ */
+
+#define TARGET_ROWS_SHOWN 100
+
+void target_print_size(struct as_buf *out, const struct as_target_view *target)
+{
+    if (!target->has_size) {
+        html_element(out, "span", "dim", "not known");
+        return;
+    }
+    const char *unit = as_sized_get_unit(target->ref);
+    char text[AS_SIZE_TEXT_SIZE];
+    as_buf_printf(out, "<b>%s</b>", as_unit_print_size(unit, target->replicas, text));
+    if (target->desired != target->replicas)
+        as_buf_printf(out, " \u2192 <b>%s</b>", as_unit_print_size(unit, target->desired, text));
+    if (target->status_replicas != target->replicas)
+        as_buf_printf(out, " <small>%s there</small>",
+                      as_unit_print_size(unit, target->status_replicas, text));
+}
+
+void target_print_bounds(struct as_buf *out, const struct as_target_view *target)
+{
+    const char *unit = as_sized_get_unit(target->ref);
+    char min[AS_SIZE_TEXT_SIZE], max[AS_SIZE_TEXT_SIZE];
+    as_buf_printf(out, "%s to %s", as_unit_print_size(unit, target->bounds.min, min),
+                  as_unit_print_size(unit, target->bounds.max, max));
+}
+
+static void page_print_lock(const struct api_request *request, const char *what,
+                            struct as_moment until)
+{
+    struct as_buf *out = page_get_out(request);
+    if (!as_moment_is_set(until) || until.mono.us <= request->view.mono.us)
+        return;
+    as_buf_printf(out, "<span class=\"pill\">%s locked for ", what);
+    page_print_span(out, until.mono.us - request->view.mono.us);
+    as_buf_append_str(out, "</span> ");
+}
+
+static bool page_is_dry(const struct api_request *request, const struct as_target_view *target)
+{
+    return !request->view.dry_run && target->config && target->config->dry_run;
+}
+
+void target_print_signs(const struct api_request *request, const struct as_target_view *target)
+{
+    struct as_buf *out = page_get_out(request);
+    if (target->last_failure != AS_REASON_APPLIED)
+        page_print_pill(out, "bad", as_reason_get_word(target->last_failure));
+    if (target->open_incidents > 0)
+        as_buf_printf(out, "<span class=\"pill warn\">%zu firing</span> ", target->open_incidents);
+    if (target->pause.is_set)
+        page_print_pill(out, "warn", "paused");
+    if (as_moment_is_set(target->contended_until))
+        page_print_pill(out, "warn", "contended");
+    if (target->did_not_come)
+        page_print_pill(out, "bad", "did not come");
+    if (page_is_dry(request, target))
+        page_print_pill(out, "warn", "dry run");
+    if (!target->config)
+        page_print_pill(out, "warn", "no rule");
+    if (target->has_order)
+        as_buf_printf(out, "<span class=\"pill warn\">ordered: %" PRId32 "</span> ",
+                      target->ordered);
+    page_print_lock(request, "up", target->up_locked_until);
+    page_print_lock(request, "down", target->down_locked_until);
+    if (target->waits_for) {
+        as_buf_append_str(out, "<span class=\"pill\">waits for ");
+        html_text(out, target->waits_for);
+        as_buf_append_str(out, "</span> ");
+    }
+}
+
+/* --- which, and in what order --- */
+
+static bool is_firing(const struct as_target_view *target)
+{
+    return target->open_incidents > 0;
+}
+
+static bool page_is_locked(const struct as_target_view *target)
+{
+    return as_moment_is_set(target->up_locked_until) || as_moment_is_set(target->down_locked_until);
+}
+
+static bool is_paused(const struct as_target_view *target)
+{
+    return target->pause.is_set;
+}
+
+static bool is_failing(const struct as_target_view *target)
+{
+    return target->last_failure != AS_REASON_APPLIED;
+}
+
+static const struct state {
+    const char *word, *title;
+    bool (*has)(const struct as_target_view *target);
+} states[] = {
+    {"", "all", is_any},
+    {"firing", "firing", is_firing},
+    {"locked", "locked", page_is_locked},
+    {"paused", "paused", is_paused},
+    {"failing", "failing", is_failing},
+};
+
+static const char *get_label(const struct as_target_view *target)
+{
+    return *target->name ? target->name : target->id;
+}
+
+static int page_compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_name(const struct as_target_view *a, const struct as_target_view *b)
+{
+    const int names = strcasecmp(get_label(a), get_label(b));
+    return names ? names : strcmp(a->id, b->id);
+}
+
+static int64_t page_get_size(const struct as_target_view *target)
+{
+    return target->has_size ? target->replicas : -1;
+}
+
+static int by_size(const struct as_target_view *a, const struct as_target_view *b)
+{
+    return page_compare_numbers(page_get_size(a), page_get_size(b));
+}
+
+static int by_incidents(const struct as_target_view *a, const struct as_target_view *b)
+{
+    return page_compare_numbers((int64_t)a->open_incidents, (int64_t)b->open_incidents);
+}
+
+static int64_t get_decided(const struct as_target_view *target)
+{
+    return target->last_decision ? target->last_at.us : INT64_MIN;
+}
+
+static int by_decision(const struct as_target_view *a, const struct as_target_view *b)
+{
+    return page_compare_numbers(get_decided(a), get_decided(b));
+}
+
+struct wanted {
+    const struct api_request *request;
+    const char *text; /* NULL: any */
+    const struct state *state;
+    const struct sorting *sorting;
+    bool is_descending;
+    struct as_target_view *rows; /* valid until the engine's next step */
+    size_t count, capacity;
+};
+
+static const struct sorting {
+    const char *word;
+    size_t column;
+    int (*compare)(const struct as_target_view *a, const struct as_target_view *b);
+} sortings[] = {
+    {"name", 0, by_name},
+    {"size", 1, by_size},
+    {"incidents", 4, by_incidents},
+    {"decided", 5, by_decision},
+};
+
+static int page_compare(const void *left, const void *right, void *context)
+{
+    const struct wanted *wanted = context;
+    const struct as_target_view *a = left, *b = right;
+    const int order = wanted->sorting->compare(a, b);
+    if (order == 0)
+        return by_name(a, b);
+    return wanted->is_descending ? -order : order;
+}
+
+static struct wanted read_wanted(const struct api_request *request)
+{
+    const char *state = api_parameter_find(request, "state");
+    const char *sort = api_parameter_find(request, "sort");
+    struct wanted wanted = {
+        .request = request,
+        .text = api_parameter_find(request, "q"),
+        .state = &states[0],
+        .sorting = &sortings[0],
+        .is_descending = as_str_equal(api_parameter_find(request, "order"), "desc"),
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(states); i++) {
+        if (as_str_equal(state, states[i].word))
+            wanted.state = &states[i];
+    }
+    for (size_t i = 0; i < AS_ARRAY_SIZE(sortings); i++) {
+        if (as_str_equal(sort, sortings[i].word))
+            wanted.sorting = &sortings[i];
+    }
+    return wanted;
+}
+
+static void page_collect(void *context, const struct as_target_view *target)
+{
+    struct wanted *wanted = context;
+    if (!wanted->state->has(target) ||
+        (wanted->text && !strcasestr(target->name, wanted->text) &&
+         !strcasestr(target->id, wanted->text)) ||
+        !page_may_see_target(wanted->request, target->name, target->id))
+        return;
+    wanted->rows = as_xgrow(wanted->rows, wanted->count, &wanted->capacity, sizeof(*wanted->rows));
+    wanted->rows[wanted->count++] = *target;
+}
+
+/* --- the form and the table --- */
+
+static void target_rows_print_form(const struct wanted *wanted)
+{
+    struct as_buf *out = page_get_out(wanted->request);
+    as_buf_printf(out,
+                  "<form class=\"filter\" method=\"get\" action=\"%s/\">"
+                  "<label>Name or id<input name=\"q\" type=\"search\"",
+                  page_root(wanted->request));
+    html_attribute(out, "value", wanted->text ? wanted->text : "");
+    as_buf_append_str(out, "></label><label>State<select name=\"state\">");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(states); i++)
+        as_buf_printf(out, "<option value=\"%s\"%s>%s</option>", states[i].word,
+                      &states[i] == wanted->state ? " selected" : "", states[i].title);
+    as_buf_append_str(out, "</select></label><label>Order<select name=\"sort\">");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(sortings); i++)
+        as_buf_printf(out, "<option%s>%s</option>",
+                      &sortings[i] == wanted->sorting ? " selected" : "", sortings[i].word);
+    as_buf_printf(out,
+                  "</select></label><label>Direction<select name=\"order\">"
+                  "<option value=\"asc\">up</option><option value=\"desc\"%s>down</option></select>"
+                  "</label><button>Show</button></form>\n",
+                  wanted->is_descending ? " selected" : "");
+}
+
+static void page_print_row(struct html_table *table, const struct api_request *request,
+                           const struct as_target_view *target)
+{
+    struct as_buf *out = table->out;
+    html_row_begin(table);
+    html_cell(table);
+    page_link_target(request, out, target->id, target->name);
+    as_buf_append_str(out, "<br>");
+    html_element(out, "span", "id", target->id);
+    html_cell(table);
+    target_print_size(out, target);
+    html_cell(table);
+    if (target->config)
+        target_print_bounds(out, target);
+    html_cell(table);
+    page_print_spark(request, target->id);
+    html_cell(table);
+    target_print_signs(request, target);
+    html_cell(table);
+    if (target->last_decision) {
+        as_buf_printf(out, "<a href=\"%s/decisions/%s\">", page_root(request),
+                      target->last_decision);
+        page_print_ago(request, target->last_at);
+        as_buf_append_str(out, "</a> ");
+        html_element(out, "code", NULL, as_reason_get_word(target->last_reason));
+    }
+    html_row_end(table);
+}
+
+#define COLUMNS 6
+
+static void page_print_rows(struct wanted *wanted, const struct page_slice *slice)
+{
+    struct html_column columns[COLUMNS] = {
+        {.title = "Target"}, {.title = "Size", .is_number = true},
+        {.title = "Bounds"}, {.title = "Last hour"},
+        {.title = "Now"},    {.title = "Last decision"},
+    };
+    struct as_buf urls[AS_ARRAY_SIZE(sortings)];
+    struct html_table table;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(sortings); i++) {
+        struct html_column *column = &columns[sortings[i].column];
+        const bool is_sorted = &sortings[i] == wanted->sorting;
+        urls[i] = AS_BUF_INIT(PAGE_URL_MAX);
+        as_buf_printf(&urls[i], "%s/?", page_root(wanted->request));
+        if (wanted->text)
+            html_query(&urls[i], "q", wanted->text);
+        html_query(&urls[i], "state", wanted->state->word);
+        html_query(&urls[i], "sort", sortings[i].word);
+        as_buf_append_str(&urls[i],
+                          is_sorted && !wanted->is_descending ? "order=desc" : "order=asc");
+        column->href = as_buf_check(&urls[i]) == 0 ? urls[i].data : NULL;
+        column->sorted = !is_sorted              ? HTML_UNSORTED
+                         : wanted->is_descending ? HTML_DESCENDING
+                                                 : HTML_ASCENDING;
+    }
+    html_table_begin(&table, page_get_out(wanted->request), "Targets", columns, COLUMNS);
+    for (size_t i = slice->from; i < slice->to; i++)
+        page_print_row(&table, wanted->request, &wanted->rows[i]);
+    html_table_end(&table);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(sortings); i++)
+        as_buf_deinit(&urls[i]);
+}
+
+void target_rows_print(struct api_request *request)
+{
+    const struct as_view *view = &request->view;
+    struct wanted wanted = read_wanted(request);
+    as_engine_visit_targets(view->engine, view->mono, view->wall, page_collect, &wanted);
+    if (wanted.count > 1)
+        qsort_r(wanted.rows, wanted.count, sizeof(*wanted.rows), page_compare, &wanted);
+    const struct page_slice slice = page_slice_get(request, wanted.count, TARGET_ROWS_SHOWN);
+    target_rows_print_form(&wanted);
+    if (wanted.count > 0)
+        page_print_rows(&wanted, &slice);
+    else
+        html_element(page_get_out(request), "p", "dim",
+                     wanted.text || wanted.state != &states[0]
+                         ? "No target fits."
+                         : "No target yet: one appears with the first alert that a rule binds to "
+                           "it.");
+    page_slice_print(request, &slice, "/");
+    free(wanted.rows);
+}
+
+/*
+ * What surrounds a page: head, menu, what concerns all targets, foot.
+ */
+
+#define PAGE_TYPE     "text/html; charset=utf-8"
+#define HEADERS_MAX   ((size_t)1024)
+#define SENTENCE_SIZE 1024
+#define REFRESH_S     15
+#define REFRESH_MAX_S 3600
+
+/* Seconds that the reader has asked for; 0: the page stays as it is. */
+static int64_t get_refresh(const struct api_request *request)
+{
+    const char *text = api_parameter_find(request, "refresh");
+    int64_t seconds = 0;
+    if (request->has_form || !text || as_number_parse_i64(text, strlen(text), &seconds) != 0)
+        return 0;
+    return seconds < 5 ? 0 : seconds > REFRESH_MAX_S ? REFRESH_MAX_S : seconds;
+}
+
+static void print_menu(const struct api_request *request, enum page_place place)
+{
+    static const struct {
+        enum page_place place;
+        const char *path, *title;
+    } rows[] = {
+        {PAGE_TARGETS, "/", "Targets"},
+        {PAGE_INCIDENTS, "/incidents", "Incidents"},
+        {PAGE_RULES, "/rules", "Rules"},
+    };
+    struct as_buf *out = page_get_out(request);
+    as_buf_append_str(out, "<nav aria-label=\"Pages\"><ul>");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++)
+        as_buf_printf(out, "<li><a href=\"%s%s\"%s>%s</a></li>", page_root(request), rows[i].path,
+                      rows[i].place == place ? " aria-current=\"page\"" : "", rows[i].title);
+    as_buf_append_str(out, "</ul></nav>");
+}
+
+/* Who reads this page, or how to log in. */
+static void print_login(const struct api_request *request)
+{
+    const struct as_view *view = &request->view;
+    if (as_auth_has_session(request->exchange))
+        page_link(request, page_get_out(request), "/account", "", request->who);
+    else if ((view->has_passwords || view->has_tokens) &&
+             as_browser_may_log_in(request->exchange, view->external_url))
+        page_link(request, page_get_out(request), "/login", "", "Log in");
+}
+
+static void print_bar(const struct api_request *request, const struct page_head *head)
+{
+    struct as_buf *out = page_get_out(request);
+    as_buf_printf(out, "<div class=\"bar\"><header><a class=\"brand\" href=\"%s/\">alertscaler</a>",
+                  page_root(request));
+    if (!head->is_open) {
+        print_menu(request, head->place);
+        as_buf_append_str(out, "<span class=\"where\">");
+        html_text(out, request->api->instance);
+        as_buf_append_str(out, "</span>");
+        print_login(request);
+    }
+    as_buf_append_str(out, "</header></div>\n");
+}
+
+static void begin_note(struct as_buf *out, const char *class)
+{
+    as_buf_printf(out, "<p class=\"note %s\">", class);
+}
+
+static void print_pause_of_all(const struct api_request *request)
+{
+    const struct as_view *view = &request->view;
+    struct as_buf *out = page_get_out(request);
+    if (!view->engine)
+        return;
+    const struct as_pause_view pause = as_engine_get_pause(view->engine, view->mono, view->wall);
+    if (!pause.is_set)
+        return;
+    begin_note(out, "warn");
+    as_buf_append_str(out,
+                      pause.is_halt ? "The kill switch is set: everything is " : "Everything is ");
+    page_print_pause(request, &pause);
+    as_buf_append_str(out, "</p>\n");
+}
+
+static void page_print_notes(const struct api_request *request)
+{
+    const struct as_view *view = &request->view;
+    struct as_buf *out = page_get_out(request);
+    if (view->not_ready) {
+        begin_note(out, "bad");
+        as_buf_append_str(out, "Not ready: ");
+        html_text(out, view->not_ready);
+        as_buf_append_str(out, "</p>\n");
+    }
+    print_pause_of_all(request);
+    if (view->dry_run) {
+        begin_note(out, "warn");
+        as_buf_append_str(out, "Dry run: everything is decided and recorded, nothing is "
+                               "changed.</p>\n");
+    }
+}
+
+void page_begin(struct api_request *request, const struct page_head *head)
+{
+    struct as_buf *out = page_get_out(request);
+    request->has_form = head->has_form || head->is_open;
+    request->is_open = head->is_open;
+    request->stays = head->stays;
+    const int64_t refresh = get_refresh(request);
+    as_buf_append_str(out,
+                      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                      "<meta name=\"viewport\" content=\"width=device-width, "
+                      "initial-scale=1\">\n<meta name=\"referrer\" content=\"same-origin\">\n");
+    if (refresh > 0)
+        as_buf_printf(out, "<meta http-equiv=\"refresh\" content=\"%d\">\n", (int)refresh);
+    if (head->leads_to) {
+        as_buf_append_str(out, "<meta http-equiv=\"refresh\" content=\"0;url=");
+        html_text(out, head->leads_to);
+        as_buf_append_str(out, "\">\n");
+    }
+    as_buf_append_str(out, "<title>");
+    html_text(out, head->title);
+    as_buf_append_str(out, " \u00b7 alertscaler</title>\n");
+    style_print(out);
+    as_buf_append_str(out, "</head>\n<body>\n");
+    print_bar(request, head);
+    as_buf_append_str(out, "<main>\n");
+    html_element(out, "h1", NULL, head->title);
+    as_buf_append_char(out, '\n');
+    if (head->is_open)
+        return;
+    page_print_notes(request);
+    page_print_result(request);
+}
+
+/* The reader turns refreshing on: a page that reloads by itself would interrupt a screen reader. */
+static void print_refresh(const struct api_request *request)
+{
+    struct as_buf *out = page_get_out(request);
+    AS_CLEANUP(as_buf_deinit) struct as_buf url = AS_BUF_INIT(PAGE_URL_MAX);
+    if (request->stays)
+        return;
+    as_buf_append_char(&url, '?');
+    page_append_query(request, "refresh", &url);
+    const bool is_on = get_refresh(request) > 0;
+    if (!is_on)
+        as_buf_printf(&url, "refresh=%d", REFRESH_S);
+    if (as_buf_check(&url) != 0)
+        return;
+    html_link(out, url.data, "",
+              is_on               ? "Stop refreshing"
+              : request->has_form ? "Refresh every 15 seconds, without forms"
+                                  : "Refresh every 15 seconds");
+}
+
+static void print_foot(const struct api_request *request)
+{
+    static const char *const documents[][2] = {
+        {"/api/v1/status", "status"},
+        {"/api/v1/targets", "targets"},
+        {"/api/v1/incidents", "incidents"},
+        {"/api/v1/rules", "rules"},
+        {"/api/v1/decisions", "decisions"},
+        {"/api/v1/approvals", "approvals"},
+        {"/metrics", "metrics"},
+    };
+    struct as_buf *out = page_get_out(request);
+    if (request->is_open) {
+        as_buf_append_str(out, "</main>\n</body></html>\n");
+        return;
+    }
+    as_buf_append_str(out, "</main>\n<footer><p><span>");
+    html_text(out, as_version_get());
+    as_buf_append_str(out, "</span><span>up for ");
+    page_print_span(out, request->view.wall.us - request->view.started.us);
+    as_buf_append_str(out, "</span><span>all times are UTC</span>");
+    print_refresh(request);
+    as_buf_append_str(out, "</p>\n<p>");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(documents); i++)
+        page_link(request, out, documents[i][0], "", documents[i][1]);
+    as_buf_append_str(out, " <span>as the API has them</span></p></footer>\n</body></html>\n");
+}
+
+void page_end(struct api_request *request, int status)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf headers = AS_BUF_INIT(HEADERS_MAX);
+    print_foot(request);
+    as_buf_append_str(&headers,
+                      status == 503 ? AS_REPLY_LATER AS_REPLY_NO_STORE : AS_REPLY_NO_STORE);
+    style_print_policy(&headers);
+    api_reply_body(request, status, PAGE_TYPE, headers.data);
+}
+
+void page_part(const struct api_request *request, const char *title)
+{
+    html_element(page_get_out(request), "h2", NULL, title);
+    as_buf_append_char(page_get_out(request), '\n');
+}
+
+void page_refuse(struct api_request *request, int status, const char *title, const char *format,
+                 ...)
+{
+    char sentence[SENTENCE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    if (vsnprintf(sentence, sizeof(sentence), format, arguments) < 0)
+        sentence[0] = '\0';
+    va_end(arguments);
+    page_begin(request, &(struct page_head){.title = title, .place = PAGE_ELSEWHERE});
+    html_element(page_get_out(request), "p", NULL, sentence);
+    page_end(request, status);
+}
+
+bool page_has_engine(struct api_request *request)
+{
+    const struct as_view *view = &request->view;
+    if (view->engine)
+        return true;
+    if (*view->leader.holder && !view->leader.is_leader)
+        page_refuse(request, 503, "This replica does not lead",
+                    "Only the leader knows targets, incidents and decisions: ask %s.",
+                    view->leader.holder);
+    else
+        page_refuse(request, 503, "Nothing to show yet",
+                    "The state is not open, so there are no targets, incidents and decisions.");
+    return false;
+}
+
+bool page_may_see_target(const struct api_request *request, const char *name, const char *id)
+{
+    const struct as_view *view = &request->view;
+    return as_scope_allows_target(view->scopes, view->scope_count, request->who, name, id);
+}
+
+bool page_may_see_rule(const struct api_request *request, const char *rule, const char *target_name,
+                       const char *target_id)
+{
+    const struct as_view *view = &request->view;
+    return as_scope_allows(view->scopes, view->scope_count, request->who, rule, target_name,
+                           target_id);
+}
