@@ -13,7 +13,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
-#include <alertscaler/base/errno_text.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/daemon/adapters.h>
