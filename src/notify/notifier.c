@@ -122,7 +122,6 @@ static inline as_mono_time tell_now(const struct tell *tell)
     return tell->clock->get_mono(tell->clock);
 }
 
-/* tell.c */
 static void tell_forget_removed(
     struct tell *tell); /* destinations without settings, as far as possible */
 
@@ -133,10 +132,8 @@ static void noted_write(struct tell *tell, struct noted *noted, struct as_storag
 static void noted_restore(struct tell *tell, struct noted *noted, uint64_t number, const char *text,
                           size_t size);
 
-/* tell_queue.c */
 #define QUEUE_KEY_SIZE (sizeof(TELL_ENTRY_PREFIX) + 16)
-/* tell_notices.c */
-/* tell_send.c */
+
 /* Entries, in the state and in memory: their limit, and dropping. */
 
 #define DROP_AT_ONCE  100 /* at an overflow, so that not every notice brings a record of a loss */

@@ -169,7 +169,7 @@ static void parse_track(struct loader *loader, const struct as_yaml_node *value,
 }
 
 /*
- * The actions of a rule (`track` is in rule_track.c), what it does when its incident ends, and its
+ * The actions of a rule (`track` is above), what it does when its incident ends, and its
  * guard.
  */
 

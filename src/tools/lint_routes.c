@@ -291,7 +291,7 @@ static bool is_dedicated(const struct lint_alertmanager *alertmanager)
     return !receiver && is_only_ours(alertmanager->routes[0]->receiver);
 }
 
-/* A route that brings alerts to us and to nobody else (lint_people.c). */
+/* A route that brings alerts to us and to nobody else. */
 static void lint_check_people(struct lint_run *run, const struct lint_route *route)
 {
     AS_CLEANUP(matcher_list_deinit) struct matcher_list list = {.items = NULL};
@@ -402,7 +402,7 @@ static const char *find_own_alert(struct lint_run *run, const struct lint_route 
     return found;
 }
 
-/* A route that brings us what we have sent ourselves (lint_own.c). */
+/* A route that brings us what we have sent ourselves. */
 static void lint_check_own_alerts(struct lint_run *run, const struct lint_route *route)
 {
     const struct as_settings *settings = &run->config->settings;

@@ -316,7 +316,7 @@ class Documentation(unittest.TestCase):
 
     def read_table(self, header, name, begin, end):
         """Words and meanings by an X-macro of a header, and the cells of the tables of a part of the page."""
-        text = re.sub(r'"\s*\\?\s*"', "", (ROOT / "include/alertscaler/core" / header).read_text(encoding="utf-8"))
+        text = re.sub(r'"\s*\\?\s*"', "", (ROOT / "include/alertscaler/model" / header).read_text(encoding="utf-8"))
         rows = dict(re.findall(rf'X\({name}_\w+, "(\w+)",[\s\\]*"([^"]+)"\)', text))
         lines = self.text.split(begin)[1].split(end)[0].splitlines()
         return rows, [line.split("|")[1:] for line in lines if line.startswith("| `")]

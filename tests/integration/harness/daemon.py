@@ -22,7 +22,7 @@ def find_binary():
     """$ALERTSCALER_BIN, else the first build there is; None where nothing is built."""
     given = os.environ.get("ALERTSCALER_BIN")
     candidates = [pathlib.Path(given)] if given else [
-        ROOT / build / place for build in BUILDS for place in ("src/alertscaler", "src/app/alertscaler", "alertscaler")]
+        ROOT / build / place for build in BUILDS for place in ("src/alertscaler", "alertscaler")]
     return next((c for c in candidates if c.is_file() and os.access(c, os.X_OK)), None)
 
 

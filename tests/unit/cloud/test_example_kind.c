@@ -66,7 +66,7 @@ const struct as_target_kind *const as_target_kinds[] = {
     NULL,
 };
 
-/* --- The adapter, a file of src/target: a size in memory, one call at a time. --- */
+/* --- The adapter, a file of src/kube: a size in memory, one call at a time. --- */
 
 struct example {
     struct as_target_port port;
