@@ -550,7 +550,7 @@ static bool find_version(const char *object, size_t size, struct as_protobuf_fie
 /* The object within its envelope. */
 static bool open_envelope(const void *bytes, size_t size, const char **object_out, size_t *size_out)
 {
-    struct as_protobuf_field raw, encoding;
+    struct as_protobuf_field raw = {0}, encoding = {0};
     if (size < MAGIC_SIZE || memcmp(bytes, MAGIC, MAGIC_SIZE) != 0)
         return false;
     bytes = (const char *)bytes + MAGIC_SIZE;

@@ -5,16 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/log/log_chain.h>
-#include <alertscaler/rules/provider_kind.h>
-#include <alertscaler/decide/decide.h>
-#include <alertscaler/model/gate.h>
 #include <alertscaler/cluster/pool_choice.h>
 #include <alertscaler/cluster/survey.h>
+#include <alertscaler/decide/decide.h>
 #include <alertscaler/decide/notice.h>
 #include <alertscaler/decide/order.h>
 #include <alertscaler/decide/record.h>
 #include <alertscaler/decide/target_kind.h>
+#include <alertscaler/log/log_chain.h>
+#include <alertscaler/model/gate.h>
+#include <alertscaler/rules/provider_kind.h>
 
 #include "cli/cli.h"
 #include "runtime/metrics_private.h"

@@ -1,6 +1,6 @@
 /*
- * target_registry.h: each reference reaches the adapter of its cluster or provider; an unreachable adapter
- * says why; an unusable configured cluster is an error at once.
+ * target_registry.h: each reference reaches the adapter of its cluster or provider; an unreachable
+ * adapter says why; an unusable configured cluster is an error at once.
  */
 #include <alertscaler/cloud/target_registry.h>
 

@@ -18,8 +18,8 @@
 #include <alertscaler/notify/notice.h>
 
 #include "../../support/rule_spec.h"
-#include "engine/state.c" /* for its tables */
 #include "engine/engine_stored.h"
+#include "engine/state.c" /* for its tables */
 #include "source_root.h"
 
 #define ROWS     TEST_SOURCE_ROOT "/tests/golden/upgrade/1c874e40/rows.tsv"

@@ -1,6 +1,6 @@
 /*
- * target_outcome.h: every status and every end of a transfer has one reason; only requests that may have
- * been carried out are ambiguous.
+ * target_outcome.h: every status and every end of a transfer has one reason; only requests that may
+ * have been carried out are ambiguous.
  */
 #include <alertscaler/kube/target_outcome.h>
 

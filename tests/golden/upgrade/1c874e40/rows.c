@@ -15,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/decide/incident.h>
+#include <alertscaler/cluster/node_template_text.h>
 #include <alertscaler/cluster/nodes_seen.h>
 #include <alertscaler/cluster/survey.h>
+#include <alertscaler/decide/incident.h>
 #include <alertscaler/decide/target_kind.h>
-#include <alertscaler/model/labels_digest.h>
-#include <alertscaler/cluster/node_template_text.h>
-#include <alertscaler/notify/notice.h>
 #include <alertscaler/engine/state.h>
+#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/notify/notice.h>
 
 #define BOOT         "10000000-0000-4000-8000-000000000000"
 #define NOW_S        INT64_C(1795737600) /* 2026-11-27T00:00:00Z */
