@@ -125,6 +125,7 @@ def test_a_server_behind_tls_and_a_password(make_prometheus, make_driver, tmp_pa
     driver = make_driver(prometheus.url, basic_auth=auth, tls_config={"ca_file": str(protection.authority.certificate)})
     assert driver.query("1")["error"] == "Prometheus: HTTP 401"
     replace(tmp_path / "password", PASSWORD)
+    time.sleep(1.1)                                     # a changed secret counts when its file has not changed for a second
     assert driver.query("1")["value"] == 1
     said = make_driver(prometheus.url, basic_auth=auth).query("1")
     assert said["error"].startswith("Prometheus: unreachable: ") and "certificate" in said["error"], said
