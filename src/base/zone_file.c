@@ -2,14 +2,14 @@
  * Zones by their names. Separate from zone.c, so that its users (the core) do not depend on input
  * and output.
  */
-#include "zone_private.h"
-
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+
+#include "zone_private.h"
 
 static bool is_name_char(char c)
 {

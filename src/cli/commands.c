@@ -8,9 +8,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/cli/main.h>
 
 #include "cli.h"
+#include "main.h"
 
 /* --- help: the list of commands, and the --help of each command --- */
 

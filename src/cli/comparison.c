@@ -8,12 +8,13 @@
  */
 #include "comparison.h"
 
-#include <bsd/sys/tree.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include <bsd/sys/tree.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>

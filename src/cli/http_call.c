@@ -261,7 +261,8 @@ json_t *http_answer_load(const struct as_args *args, const struct http_answer *a
     return safe;
 }
 
-char *http_answer_explain(const struct http_answer *answer)
+/* The daemon's error text: one line that is safe for a terminal, for free(). */
+static char *http_answer_explain(const struct http_answer *answer)
 {
     const char *text = answer->body.data ? answer->body.data : "";
     json_t *json = json_loadb(text, answer->body.size, 0, NULL);

@@ -5,11 +5,11 @@
 #ifndef ALERTSCALER_SRC_CLI_HTTP_CALL_H
 #define ALERTSCALER_SRC_CLI_HTTP_CALL_H
 
+#include <jansson.h>
+
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
-
-#include <jansson.h>
 
 #include "cli.h"
 
@@ -31,9 +31,6 @@ void http_answer_deinit(struct http_answer *answer);
 /* The document for printing; NULL: it is not JSON. Without -o json its texts are safe for a
  * terminal (base/safe_text.h). A new reference. */
 json_t *http_answer_load(const struct as_args *args, const struct http_answer *answer) AS_MUST_USE;
-
-/* The daemon's error text: one line that is safe for a terminal, for free(). */
-char *http_answer_explain(const struct http_answer *answer) AS_MUST_USE;
 
 /* Prints the daemon's error text on standard error; returns AS_EXIT_NO. */
 int http_answer_refuse(const struct as_args *args, const struct http_answer *answer);

@@ -8,7 +8,6 @@
  */
 #include "log_reader.h"
 
-#include <bsd/sys/queue.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -17,6 +16,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <bsd/sys/queue.h>
+
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 

@@ -1,6 +1,8 @@
 /*
  * The program's entry, and the only place that knows the concrete adapters.
  */
+#include "main.h"
+
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -8,14 +10,13 @@
 #include <unistd.h>
 
 #include <event2/event.h>
-
 #include <jansson.h>
 #include <openssl/crypto.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/cli/main.h>
 #include <alertscaler/cloud/target_registry.h>
 #include <alertscaler/daemon/adapters.h>
+#include <alertscaler/daemon/instance.h>
 #include <alertscaler/http/client.h>
 #include <alertscaler/http/loop.h>
 #include <alertscaler/http/server.h>
@@ -28,8 +29,6 @@
 #include <alertscaler/log/sqlite.h>
 #include <alertscaler/monitoring/monitoring.h>
 #include <alertscaler/notify/messenger.h>
-
-#include <alertscaler/daemon/instance.h>
 #include <alertscaler/port/system_clock.h>
 
 struct as_outside {

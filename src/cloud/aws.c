@@ -8,8 +8,6 @@
  * the size. The size must still be the one of the decision. Groups whose size does not count
  * instances (weights, CPUs) are refused.
  */
-#include "providers.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +16,7 @@
 #include "aws_profiles.h"
 #include "credentials_aws.h"
 #include "provider_answer.h"
+#include "providers.h"
 
 #define API_VERSION    "2011-01-01"
 #define ACTIVITIES_MAX 50 /* names in one request */

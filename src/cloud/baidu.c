@@ -7,14 +7,13 @@
  * its size has changed since the decision. A scale-up sets an absolute size. Nodes are removed by
  * name, and the size falls with them. Both start tasks that can be polled.
  */
-#include "providers.h"
-
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
 #include "provider_answer.h"
+#include "providers.h"
 
 #define PAGE_SIZE 100
 #define PREFIX    "/api/cce/service/v2"

@@ -7,8 +7,6 @@
  * create a device would create another; so each change derives the names of its devices from its
  * own id, and looks for these names before it creates any.
  */
-#include "providers.h"
-
 #include <ctype.h>
 #include <string.h>
 
@@ -16,6 +14,7 @@
 #include <alertscaler/base/str.h>
 
 #include "provider_answer.h"
+#include "providers.h"
 
 #define PAGE_SIZE 100
 #define TRIES     3 /* more tries, if it is unknown whether a device was created */

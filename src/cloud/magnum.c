@@ -7,14 +7,13 @@
  * accepted before it is checked, and a second change during the first may break both: so every
  * change begins by reading cluster and group.
  */
-#include "providers.h"
-
 #include <string.h>
 
 #include <alertscaler/base/str.h>
 
 #include "credentials_openstack.h"
 #include "provider_answer.h"
+#include "providers.h"
 
 #define MICROVERSION "1.10" /* the first that can resize to zero; groups came with 1.9 */
 #define NODE_LABEL   "magnum.openstack.org/nodegroup"

@@ -16,11 +16,11 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/cloud/provider_group.h>
 #include <alertscaler/decide/choose.h>
+#include <alertscaler/kube/drain.h>
 #include <alertscaler/kube/env.h>
+#include <alertscaler/kube/nodes.h>
 
 #include "provider_account.h"
-#include <alertscaler/kube/drain.h>
-#include <alertscaler/kube/nodes.h>
 
 struct as_leave;
 

@@ -11,9 +11,9 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/cluster/survey_make.h>
 #include <alertscaler/decide/decide.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "pool_groups.h"
-#include <alertscaler/kube/target_outcome.h>
 
 #define SLICE_US      (3 * AS_US_PER_MS)  /* of work in one turn of the loop */
 #define SLICE_FITS    UINT64_C(50000)     /* between two looks at the clock: about 0.5 ms */

@@ -7,10 +7,10 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/kube/env.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "provider_account.h"
 #include "provider_fault.h"
-#include <alertscaler/kube/target_outcome.h>
 
 struct as_removal;
 

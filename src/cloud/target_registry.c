@@ -16,13 +16,13 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/cloud/http_group.h>
 #include <alertscaler/decide/choose.h>
+#include <alertscaler/kube/clusters.h>
 #include <alertscaler/kube/kube_access.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "node_group.h"
 #include "pool_target.h"
 #include "target_adapters.h"
-#include <alertscaler/kube/clusters.h>
-#include <alertscaler/kube/target_outcome.h>
 
 struct row {
     const struct as_target_kind *kind;

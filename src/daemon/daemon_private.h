@@ -9,33 +9,32 @@
 #define ALERTSCALER_SRC_DAEMON_DAEMON_PRIVATE_H
 
 #include <bsd/sys/queue.h>
-
 #include <event2/event.h>
 
+#include <alertscaler/auth/auth.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/daemon/adapters.h>
 #include <alertscaler/daemon/daemon.h>
+#include <alertscaler/daemon/instance.h>
 #include <alertscaler/http/tls_server.h>
+#include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/log/storage.h>
+#include <alertscaler/port/system_clock.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/rules/external_url.h>
 #include <alertscaler/rules/web_config.h>
 #include <alertscaler/runtime/metrics.h>
+#include <alertscaler/runtime/operators.h>
+#include <alertscaler/runtime/receiver.h>
 #include <alertscaler/runtime/shell.h>
 #include <alertscaler/ui/api.h>
+#include <alertscaler/ui/forms.h>
+#include <alertscaler/ui/history_fill.h>
+#include <alertscaler/ui/route.h>
 
 #include "kill_switch.h"
 #include "sandbox.h"
 #include "state_opener.h"
-#include <alertscaler/auth/auth.h>
-#include <alertscaler/daemon/instance.h>
-#include <alertscaler/kube/kube_rivals.h>
-#include <alertscaler/port/system_clock.h>
-#include <alertscaler/runtime/operators.h>
-#include <alertscaler/runtime/receiver.h>
-#include <alertscaler/ui/forms.h>
-#include <alertscaler/ui/history_fill.h>
-#include <alertscaler/ui/route.h>
 
 struct retired { /* ports of an earlier configuration, whose answers may still come */
     STAILQ_ENTRY(retired) next;

@@ -1,8 +1,6 @@
 /*
  * The sandbox as a whole: which parts are enabled, in which order, and what is logged.
  */
-#include "sandbox_private.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -16,6 +14,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
+
+#include "sandbox_private.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \

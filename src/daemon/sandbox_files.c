@@ -5,9 +5,6 @@
  * The rule for a file covers its folder: rotation replaces a file by another of the same name. If a
  * path has symbolic links, the folder that it leads to now is covered too.
  */
-#include "named_files.h"
-#include "sandbox_private.h"
-
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +12,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+
+#include "named_files.h"
+#include "sandbox_private.h"
 
 /* Folders, not /etc/resolv.conf and others one by one: when such a file is replaced, a rule for the
  * old one is useless. */

@@ -117,7 +117,8 @@ int64_t growth_get_look_us(const struct as_engine *engine, const struct target *
     return part > WORKLOAD_LOOK_MIN_US ? part : WORKLOAD_LOOK_MIN_US;
 }
 
-int32_t growth_count_missing(const struct target *target)
+/* Of the last observation. */
+static int32_t growth_count_missing(const struct target *target)
 {
     const int32_t missing = target->replicas - target->ready;
     return missing > 0 ? missing : 0;

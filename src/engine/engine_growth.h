@@ -47,7 +47,6 @@ const char *growth_on_applied(struct as_engine *engine, struct target *target,
 int64_t growth_get_timeout(const struct target *target); /* of a workload; 0: nobody waits */
 /* Instances that serve, or ready pods; where the pods are not known, the pods that there are. */
 int32_t growth_count_ready(const struct as_observation *observation);
-int32_t growth_count_missing(const struct target *target); /* of the last observation */
 bool growth_needs_pods(const struct target *target);
 int64_t growth_get_look_us(const struct as_engine *engine, const struct target *target);
 void growth_forget_pods(struct target *target); /* another object has the name */

@@ -22,6 +22,17 @@ static char **copy_names(const char *const *names, size_t count)
     return copy;
 }
 
+/* It is over; after the last one the pool decides anew. */
+static void share_drop(struct as_engine *engine, struct target *group)
+{
+    struct target *pool = group->share.pool;
+    share_free(&group->share);
+    if (!pool || --pool->pool.shares > 0)
+        return;
+    pool->dirty = true;
+    target_make_ready(engine, pool);
+}
+
 void share_give(struct as_engine *engine, struct target *pool, struct target *group,
                 const struct share_terms *terms)
 {
@@ -44,16 +55,6 @@ void share_give(struct as_engine *engine, struct target *pool, struct target *gr
     pool->pool.shares++;
     group->dirty = true;
     target_make_ready(engine, group);
-}
-
-void share_drop(struct as_engine *engine, struct target *group)
-{
-    struct target *pool = group->share.pool;
-    share_free(&group->share);
-    if (!pool || --pool->pool.shares > 0)
-        return;
-    pool->dirty = true;
-    target_make_ready(engine, pool);
 }
 
 void shares_drop_all(struct as_engine *engine)

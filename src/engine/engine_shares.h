@@ -52,8 +52,6 @@ void share_on_applied(struct as_engine *engine, struct target *group, const stru
 void share_on_failure(struct as_engine *engine, struct target *group, const struct intent *intent,
                       const struct as_scale_result *result);
 
-/* It is over; after the last one the pool decides anew. */
-void share_drop(struct as_engine *engine, struct target *group);
 void shares_drop_all(struct as_engine *engine);
 
 /* An increase of the group did not come, and was taken back: its pool decides anew, now. */

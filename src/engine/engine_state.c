@@ -122,7 +122,8 @@ struct request *request_free(struct request *request)
     return NULL;
 }
 
-void requests_deinit(struct target *target)
+/* And its free steps. */
+static void requests_deinit(struct target *target)
 {
     struct request *request;
     while ((request = TAILQ_FIRST(&target->requests))) {

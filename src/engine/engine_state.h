@@ -605,7 +605,6 @@ struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_t
 void progress_deinit(struct as_progress *progress);
 void incident_free(struct incident *incident);
 struct request *request_free(struct request *request);
-void requests_deinit(struct target *target); /* and its free steps */
 struct intent *intent_free(struct intent *intent);
 void share_free(struct share *share);
 void backing_forget(struct backing *backing);                                       /* its names */

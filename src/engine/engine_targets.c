@@ -53,7 +53,8 @@ static int compare_places(const void *left, const void *right)
     return strcmp(a->key, b->key);
 }
 
-struct target *target_find(const struct as_engine *engine, const char *key)
+/* By the key of one of its ids. NULL: none. */
+static struct target *target_find(const struct as_engine *engine, const char *key)
 {
     const struct target_place wanted = {.key = (char *)(uintptr_t)key};
     const struct target_place *place = engine->place_count > 0

@@ -10,8 +10,6 @@
 #define REEVALUATE_US (60 * AS_US_PER_S)
 
 struct as_target_ref *target_ref_of_id(const char *id);
-/* By the key of one of its ids. NULL: none. */
-struct target *target_find(const struct as_engine *engine, const char *key);
 struct target *target_find_id(const struct as_engine *engine, const char *id);
 struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken);
 void target_set_config(struct as_engine *engine, struct target *target,

@@ -9,21 +9,21 @@
 #ifndef ALERTSCALER_SRC_HTTP_CONNECTION_H
 #define ALERTSCALER_SRC_HTTP_CONNECTION_H
 
-#include <bsd/sys/queue.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <time.h>
 
+#include <bsd/sys/queue.h>
 #include <event2/util.h>
 
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/shares.h>
 #include <alertscaler/base/throttle.h>
-#include <alertscaler/http/http_parser.h>
 #include <alertscaler/http/server.h>
 
+#include "http_parser.h"
 #include "stream.h"
 
 struct as_tls_context;

@@ -5,7 +5,7 @@
  *
  * Deliberately not here: decoding of the path, the meaning of methods, limits on the body.
  */
-#include <alertscaler/http/http_parser.h>
+#include "http_parser.h"
 
 #include <stdbool.h>
 #include <string.h>

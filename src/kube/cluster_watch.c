@@ -14,7 +14,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/cluster/cluster_facts.h>
 #include <alertscaler/kube/kube_facts.h>
-#include <alertscaler/kube/kube_watch.h>
+
+#include "kube_watch.h"
 
 #define FREED_PODS 5000 /* in a turn of the loop: 1 ms */
 

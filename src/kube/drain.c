@@ -16,21 +16,22 @@
 #include <alertscaler/kube/drain.h>
 
 #include <assert.h>
-#include <bsd/sys/queue.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/kube/instance_nodes.h>
 #include <alertscaler/kube/kube_documents.h>
 #include <alertscaler/kube/kube_nodes.h>
-#include <alertscaler/kube/kube_path.h>
 #include <alertscaler/kube/target_limits.h>
 
 #include "kube_pages.h"
+#include "kube_path.h"
 #include "node_pods.h"
 
 /* State. A drain is in the list of its owner from drain_new to drain_report. */

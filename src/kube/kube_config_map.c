@@ -1,7 +1,7 @@
 /*
  * ConfigMaps: see the header. `binaryData` is not ours and is ignored.
  */
-#include <alertscaler/kube/kube_config_map.h>
+#include "kube_config_map.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,11 +9,11 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
 
 #include "kube_list.h"
 #include "kube_object.h"
-#include <alertscaler/doc/json_reader.h>
 
 const struct as_kube_config_item *as_kube_config_map_find(const struct as_kube_config_map *map,
                                                           const char *key)

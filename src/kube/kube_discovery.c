@@ -11,8 +11,8 @@
 #define uthash_fatal(msg) abort() /* as for every small allocation */
 #include <uthash.h>
 
+#include "kube_path.h"
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/kube/kube_path.h>
 #include <alertscaler/kube/target_limits.h>
 
 #define ENTRIES_MAX 256

@@ -19,11 +19,11 @@
 #include <alertscaler/decide/observation.h>
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/kube/kube_nodes.h>
-#include <alertscaler/kube/kubernetes_pods.h>
 
 #include "kube_annotations.h"
 #include "kube_parts.h"
 #include "kube_protobuf.h"
+#include "kubernetes_pods.h"
 #include "pod_requests.h"
 
 /* Readers of parts of an object. */

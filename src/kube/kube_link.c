@@ -17,8 +17,9 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/http/retry_after.h>
 #include <alertscaler/kube/kube_documents.h>
-#include <alertscaler/kube/kube_path.h>
-#include <alertscaler/kube/store_limits.h>
+
+#include "kube_path.h"
+#include "store_limits.h"
 
 #define PATH_MAX_SIZE ((size_t)8192)
 #define BODY_MAX      ((size_t)8 * 1024 * 1024)

@@ -11,9 +11,10 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/kube/kube_client.h>
-#include <alertscaler/kube/kube_config_map.h>
-#include <alertscaler/kube/kube_state.h>
 #include <alertscaler/kube/kube_store.h>
+
+#include "kube_config_map.h"
+#include "kube_state.h"
 
 struct kube_link {
     const struct as_access_env *env;

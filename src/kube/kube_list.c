@@ -14,9 +14,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/kube/kubernetes_pods.h>
-
 #include <alertscaler/doc/json_scan.h>
+
+#include "kubernetes_pods.h"
 
 struct reader {
     const char *begin, *at, *end;

@@ -7,8 +7,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
-#include <alertscaler/kube/kubernetes_others.h>
 #include <alertscaler/kube/target_limits.h>
+
+#include "kubernetes_others.h"
 
 #define OK 200
 

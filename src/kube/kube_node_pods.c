@@ -5,8 +5,6 @@
  * prevent CA from removing a node?"), except that pods of kube-system are protected by their
  * budgets only: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
  */
-#include <alertscaler/kube/kube_nodes.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +12,15 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
-#include <alertscaler/kube/kubernetes_pods.h>
+#include <alertscaler/kube/kube_nodes.h>
 
 #include "kube_annotations.h"
 #include "kube_list.h"
 #include "kube_object.h"
+#include "kubernetes_pods.h"
 #include "pod_requests.h"
-#include <alertscaler/doc/json_reader.h>
 
 #define NAMESPACE_MAX 63
 #define BLOCKING_SIZE 640

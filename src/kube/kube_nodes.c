@@ -17,11 +17,11 @@
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/doc/json_writer.h>
-#include <alertscaler/kube/kubernetes_pods.h>
 
 #include "kube_annotations.h"
 #include "kube_list.h"
 #include "kube_object.h"
+#include "kubernetes_pods.h"
 
 /* The second was used before Kubernetes 1.17. */
 static const char *const zone_labels[] = {

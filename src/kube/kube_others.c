@@ -17,12 +17,12 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/record.h>
 #include <alertscaler/decide/sized.h>
-#include <alertscaler/kube/kube_path.h>
-#include <alertscaler/kube/kubernetes_others.h>
 #include <alertscaler/kube/target_limits.h>
 
 #include "kube_noted.h"
 #include "kube_pages.h"
+#include "kube_path.h"
+#include "kubernetes_others.h"
 
 #define NOT_FOUND 404
 

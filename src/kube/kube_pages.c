@@ -15,8 +15,9 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/kube/kube_documents.h>
-#include <alertscaler/kube/kube_path.h>
 #include <alertscaler/kube/target_limits.h>
+
+#include "kube_path.h"
 
 #define FORBIDDEN 403
 #define NOT_FOUND 404

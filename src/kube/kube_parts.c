@@ -4,9 +4,10 @@
  */
 #include "kube_parts.h"
 
-#include "kube_annotations.h"
 #include <alertscaler/kube/kube_facts.h>
 #include <alertscaler/kube/kube_nodes.h>
+
+#include "kube_annotations.h"
 
 static const struct tree_part nothing[] = {{.name = NULL}};
 

@@ -1,7 +1,7 @@
 /*
  * Paths of the Kubernetes API: see the header.
  */
-#include <alertscaler/kube/kube_path.h>
+#include "kube_path.h"
 
 #include <errno.h>
 #include <string.h>

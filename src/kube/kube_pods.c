@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/kube/kube_path.h>
 #include <alertscaler/kube/target_limits.h>
 
 #include "kube_pages.h"
+#include "kube_path.h"
 
 struct as_kube_pod_list {
     struct as_kube_pages *pages;

@@ -6,9 +6,9 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/kube/kube_client.h>
-#include <alertscaler/kube/kubernetes_pods.h>
-
 #include <alertscaler/kube/target_outcome.h>
+
+#include "kubernetes_pods.h"
 
 struct as_kube_pod_list;
 

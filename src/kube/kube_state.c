@@ -2,7 +2,7 @@
  * State in API objects, as texts: records, the journal, and the head. Only texts that
  * alertscaler wrote are read back; any difference is damage and is refused.
  */
-#include <alertscaler/kube/kube_state.h>
+#include "kube_state.h"
 
 #include <errno.h>
 #include <inttypes.h>

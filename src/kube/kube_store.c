@@ -21,11 +21,11 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/kube/store_limits.h>
 #include <alertscaler/port/store.h>
 
 #include "kube_link.h"
 #include "kube_table.h"
+#include "store_limits.h"
 
 struct kube_store {
     struct as_store port;

@@ -12,7 +12,8 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/kube/store_limits.h>
+
+#include "store_limits.h"
 
 #define TEXT_MAX  ((size_t)1024 * 1024)
 #define VALUE_MAX ((size_t)1024 * 1024 * 1024)

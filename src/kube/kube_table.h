@@ -15,8 +15,8 @@
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
+#include "kube_state.h"
 #include <alertscaler/base/buf.h>
-#include <alertscaler/kube/kube_state.h>
 #include <alertscaler/port/store.h>
 
 struct kube_shard;

@@ -6,13 +6,16 @@
  * observation's. Pods are resized one by one; no version guards them, because the workload's
  * version does not change with them. So each pod is read again before it is changed.
  */
-#include <bsd/sys/queue.h>
+#include "kube_vertical.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
@@ -21,8 +24,6 @@
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_documents.h>
-#include <alertscaler/kube/kube_path.h>
-#include <alertscaler/kube/kubernetes_resources.h>
 #include <alertscaler/kube/scale_request.h>
 #include <alertscaler/kube/target_limits.h>
 #include <alertscaler/kube/target_outcome.h>
@@ -30,7 +31,8 @@
 
 #include "kube_manager.h"
 #include "kube_pages.h"
-#include "kube_vertical.h"
+#include "kube_path.h"
+#include "kubernetes_resources.h"
 
 /* Called once, in a later turn. The outcome is APPLIED with a message that counts the pods; or why
  * it ended early: then `is_accepted` says that pods were resized before. */

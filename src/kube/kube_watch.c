@@ -5,7 +5,7 @@
  * `version` is always the one up to which everything has been told; "" while there is a list to be
  * told first. So what is asked next follows from it alone.
  */
-#include <alertscaler/kube/kube_watch.h>
+#include "kube_watch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/http/access_limits.h>
 #include <alertscaler/http/retry_after.h>
-#include <alertscaler/kube/kube_path.h>
+
+#include "kube_path.h"
 
 #define JSON          "application/json"
 #define PROTOBUF      "application/vnd.kubernetes.protobuf"

@@ -1,7 +1,7 @@
 /*
  * Who else sizes an object: see the header.
  */
-#include <alertscaler/kube/kubernetes_others.h>
+#include "kubernetes_others.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/doc/json_reader.h>
 
 #include "kube_list.h"
 #include "kube_object.h"
-#include <alertscaler/doc/json_reader.h>
 
 #define HPA_MIN           1 /* what the API takes where nothing is said */
 #define SCALED_OBJECT_MAX 100

@@ -2,7 +2,7 @@
  * Pods of a target, from pages of a list. The defaults of the HorizontalPodAutoscaler for absent
  * values belong to the decision, not to this module.
  */
-#include <alertscaler/kube/kubernetes_pods.h>
+#include "kubernetes_pods.h"
 
 #include <errno.h>
 #include <math.h>

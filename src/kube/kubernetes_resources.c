@@ -3,7 +3,7 @@
  * its rollout, and the pods that are resized in place. All arithmetic is exact, in whole
  * numbers.
  */
-#include <alertscaler/kube/kubernetes_resources.h>
+#include "kubernetes_resources.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -17,10 +17,10 @@
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_tree.h>
 #include <alertscaler/doc/json_writer.h>
-#include <alertscaler/kube/kubernetes_pods.h>
 
 #include "kube_list.h"
 #include "kube_object.h"
+#include "kubernetes_pods.h"
 
 /* Requests and limits in units. */
 

@@ -14,9 +14,9 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_documents.h>
-#include <alertscaler/kube/kube_path.h>
-#include <alertscaler/kube/lease.h>
 
+#include "kube_path.h"
+#include "lease.h"
 #include "lease_state.h"
 
 #define OBJECT_MAX       ((size_t)512 * 1024) /* annotations may have 256 KiB */

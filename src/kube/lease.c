@@ -1,14 +1,14 @@
 /*
  * A Lease: see the header. As in client-go, absent and null members are zero.
  */
-#include <alertscaler/kube/lease.h>
+#include "lease.h"
 
 #include <string.h>
 
 #include <alertscaler/base/str.h>
+#include <alertscaler/doc/json_writer.h>
 
 #include "kube_object.h"
-#include <alertscaler/doc/json_writer.h>
 
 static void read_time(struct as_reader *spec, const char *name, as_maybe_time *time_out)
 {

@@ -20,7 +20,8 @@
 
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/kube/lease.h>
+
+#include "lease.h"
 
 struct lease_times { /* duration > renew_deadline > 1.2 retry */
     int64_t duration_us, renew_deadline_us, retry_us;

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/kube/kube_path.h>
-#include <alertscaler/kube/kubernetes_pods.h>
 #include <alertscaler/kube/target_limits.h>
 
 #include "kube_pages.h"
+#include "kube_path.h"
+#include "kubernetes_pods.h"
 
 struct as_node_pod_list {
     struct as_kube_pages *pages;

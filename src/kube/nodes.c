@@ -9,13 +9,13 @@
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/kube/instance_nodes.h>
 #include <alertscaler/kube/kube_nodes.h>
-#include <alertscaler/kube/kube_path.h>
 #include <alertscaler/kube/target_limits.h>
 
 #include "kube_pages.h"
+#include "kube_path.h"
 #include "node_pods.h"
-#include <alertscaler/kube/instance_nodes.h>
 
 struct reader { /* of one node's pods */
     struct as_nodes_reading *owner;

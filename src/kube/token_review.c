@@ -8,9 +8,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/doc/json_writer.h>
 
 #include "kube_object.h"
-#include <alertscaler/doc/json_writer.h>
 
 void as_token_review_encode(const char *token, const char *const *audiences, size_t audience_count,
                             struct as_buf *out)

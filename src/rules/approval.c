@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/rules/tables.h>
+
 #include "content_hash.h"
 #include "resolve.h"
-#include <alertscaler/rules/tables.h>
 
 static const struct schema_field approval_fields[] = {
     SCHEMA_FIELD("above", INT, as_approval_config, above, .is_required = true, .min = 0,

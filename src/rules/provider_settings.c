@@ -7,9 +7,9 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/base/url.h>
+#include <alertscaler/rules/tables.h>
 
 #include "schema_writer.h"
-#include <alertscaler/rules/tables.h>
 
 static void parse_type(struct loader *loader, const struct as_yaml_node *value, void *object)
 {

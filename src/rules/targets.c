@@ -14,10 +14,10 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/cluster/node_sums.h>
 #include <alertscaler/rules/provider_kind.h>
+#include <alertscaler/rules/tables.h>
 
 #include "resolve.h"
 #include "schema_writer.h"
-#include <alertscaler/rules/tables.h>
 
 #define NODES_SELECT_MAX 16
 

@@ -10,9 +10,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/arena.h>
+#include <alertscaler/rules/tables.h>
 
 #include "rule_files.h"
-#include <alertscaler/rules/tables.h>
 
 struct as_web_config {
     struct as_web_settings settings;

@@ -1,14 +1,14 @@
 /*
  * Series by their label values. A series stays forever: a counter must not restart.
  */
-#include "metrics_private.h"
-
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+
+#include "metrics_private.h"
 
 #define KEY_MAX (1 + METRIC_LABELS_MAX * (METRIC_VALUE_MAX + 1))
 

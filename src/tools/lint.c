@@ -2,14 +2,14 @@
  * Runs all checks. A loaded rule set has no places, and only lint needs them: so each rule file is
  * read again for them.
  */
-#include "lint_run.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+
+#include "lint_run.h"
 
 #define WORK_MAX ((size_t)100 * 1000 * 1000) /* in units of lint_cost: about ten seconds */
 

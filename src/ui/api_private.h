@@ -14,19 +14,18 @@
 #define ALERTSCALER_SRC_UI_API_PRIVATE_H
 
 #include <bsd/sys/queue.h>
-
 #include <event2/keyvalq_struct.h>
 #include <uthash.h>
 
+#include <alertscaler/auth/reply.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/unit.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/ui/api.h>
+#include <alertscaler/ui/history.h>
 
 #include "api_answers.h"
-#include <alertscaler/auth/reply.h>
-#include <alertscaler/ui/history.h>
 
 #define API_BODY_MAX  ((size_t)16 * 1024 * 1024)
 #define API_LIMIT_MAX 1000000

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/auth/auth.h>
+#include <alertscaler/auth/auth_passwords.h>
+#include <alertscaler/auth/browser.h>
+#include <alertscaler/auth/reply.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/encode.h>
@@ -13,15 +17,11 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/engine/order.h>
+#include <alertscaler/runtime/operators.h>
 
 #include "form_body.h"
 #include "page.h"
 #include "page_answers.h"
-#include <alertscaler/auth/auth.h>
-#include <alertscaler/auth/auth_passwords.h>
-#include <alertscaler/auth/browser.h>
-#include <alertscaler/auth/reply.h>
-#include <alertscaler/runtime/operators.h>
 
 #define HANDLER_LOGIN "login"
 #define HANDLER_FORM  "form"

@@ -2,14 +2,14 @@
  * One array of events a target. What is dropped of it leaves behind what still holds: the size, and
  * alerts that have begun and not ended.
  */
-#include "history_private.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+
+#include "history_private.h"
 
 #define FEW_EVENTS  16
 #define FORGET_PART 16 /* one of so many targets, when all have few events */

@@ -17,10 +17,10 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
+#include <alertscaler/port/system_clock.h>
 #include <alertscaler/tools/record_text.h>
 
 #include "history_private.h"
-#include <alertscaler/port/system_clock.h>
 
 #define PIECE    ((size_t)64 * 1024)   /* read in one turn */
 #define LINE_MAX ((size_t)1024 * 1024) /* a longer one is skipped */

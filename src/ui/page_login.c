@@ -2,14 +2,14 @@
  * The pages around a login. They are shown to everybody: nothing of the replica is in them, not
  * even its version.
  */
+#include <alertscaler/auth/auth.h>
+#include <alertscaler/auth/browser.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/rules/external_url.h>
 
 #include "page.h"
 #include "page_answers.h"
-#include <alertscaler/auth/auth.h>
-#include <alertscaler/auth/browser.h>
 
 static void begin(struct api_request *request, const char *title, bool has_form)
 {

@@ -7,16 +7,16 @@
 
 #include <string.h>
 
-#include <alertscaler/base/alloc.h>
-
-#include "api_answers.h"
-#include "page_answers.h"
 #include <alertscaler/auth/auth.h>
 #include <alertscaler/auth/browser.h>
 #include <alertscaler/auth/reply.h>
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/runtime/operators.h>
 #include <alertscaler/runtime/receiver.h>
 #include <alertscaler/ui/forms.h>
+
+#include "api_answers.h"
+#include "page_answers.h"
 
 struct as_route_methods {
     const char *names[3]; /* ends with NULL; empty: all */

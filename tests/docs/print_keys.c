@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include <alertscaler/rules/provider_kind.h>
+#include <alertscaler/rules/tables.h>
 
 #include "rules/rule_tests_private.h"
-#include <alertscaler/rules/tables.h>
 
 static const char *const types[] = {
     [SCHEMA_STRING] = "text",

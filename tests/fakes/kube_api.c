@@ -1,8 +1,6 @@
 /*
  * The ConfigMaps of an API server: see the header.
  */
-#include "kube_api.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +13,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/kube/kube_access.h>
 #include <alertscaler/kube/kube_store.h>
+
+#include "kube_api.h"
 
 #define DATA_MAX (1024 * 1024)     /* Kubernetes': of a ConfigMap */
 #define BODY_MAX (3 * 1024 * 1024) /* and of a request */

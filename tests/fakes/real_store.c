@@ -1,8 +1,6 @@
 /*
  * A store in a real API server: see the header.
  */
-#include "real_store.h"
-
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -15,6 +13,8 @@
 #include <alertscaler/http/loop.h>
 #include <alertscaler/kube/kube_access.h>
 #include <alertscaler/kube/kube_store.h>
+
+#include "real_store.h"
 
 struct outside {
     struct event_base *base;

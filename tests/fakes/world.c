@@ -1,8 +1,6 @@
 /*
  * A world in which nothing happens unless the test says so: see the header.
  */
-#include "world.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include <alertscaler/base/alloc.h>
 
 #include "teardown.h"
+#include "world.h"
 
 struct world_answer_entry {
     STAILQ_ENTRY(world_answer_entry) entry;

@@ -2,8 +2,6 @@
  * Objects of other autoscalers from a stranger. Whatever is converted must be rule files that load,
  * under names of the checked alphabet, with texts for people of visible ASCII.
  */
-#include "fuzz.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +10,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/tools/convert.h>
+
+#include "fuzz.h"
 
 #define FILES_MAX 64
 

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include <alertscaler/monitoring/payload.h>
+#include <alertscaler/runtime/decoded.h>
 
 #include "fuzz.h"
-#include <alertscaler/runtime/decoded.h>
 
 static void check_body(struct as_decoded *decoded, const char *body, size_t size)
 {

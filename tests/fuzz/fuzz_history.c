@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include <alertscaler/tools/record_text.h>
+#include <alertscaler/ui/history.h>
 
 #include "fuzz.h"
-#include <alertscaler/ui/history.h>
 
 #define TARGETS_MAX 16
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/http/http_parser.h>
 
 #include "fuzz.h"
+#include "http/http_parser.h"
 
 #define MAX_HEAD 1024
 

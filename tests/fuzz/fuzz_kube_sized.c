@@ -8,9 +8,9 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/kube/kubernetes_resources.h>
 
 #include "fuzz.h"
+#include "kube/kubernetes_resources.h"
 
 #define PATCH_MAX ((size_t)1 << 20)
 #define PODS_MAX  ((size_t)64)

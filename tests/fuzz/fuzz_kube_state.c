@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/kube/kube_state.h>
 
 #include "fuzz.h"
+#include "kube/kube_state.h"
 
 #define MAX ((size_t)16 << 20)
 

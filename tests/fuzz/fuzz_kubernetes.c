@@ -5,10 +5,10 @@
 
 #include <alertscaler/cloud/http_group.h>
 #include <alertscaler/kube/kube_documents.h>
-#include <alertscaler/kube/kubernetes_others.h>
-#include <alertscaler/kube/lease.h>
 
 #include "fuzz.h"
+#include "kube/kubernetes_others.h"
+#include "kube/lease.h"
 
 static struct as_error error;
 

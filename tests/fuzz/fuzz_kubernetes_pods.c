@@ -11,9 +11,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/quantity.h>
-#include <alertscaler/kube/kubernetes_pods.h>
 
 #include "fuzz.h"
+#include "kube/kubernetes_pods.h"
 
 static struct as_error error;
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <alertscaler/cli/main.h>
+#include "cli/main.h"
 
 #include "fuzz.h"
 

@@ -26,15 +26,14 @@
 #include <alertscaler/tools/engine_config.h>
 #include <alertscaler/tools/explain.h>
 #include <alertscaler/tools/record_text.h>
+#include <alertscaler/ui/history.h>
+#include <alertscaler/ui/route.h>
 
 #include "../support/audit_memory.h"
 #include "../support/store_memory.h"
 #include "../unit/http/exchange.h"
-#include "ui/api_private.h"
-#include <alertscaler/ui/history.h>
-#include <alertscaler/ui/route.h>
-
 #include "fuzz.h"
+#include "ui/api_private.h"
 
 #define ROWS_MAX    64
 #define CALLS_MAX   64

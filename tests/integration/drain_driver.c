@@ -20,10 +20,10 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
-
-#include "driver.h"
 #include <alertscaler/kube/drain.h>
 #include <alertscaler/kube/nodes.h>
+
+#include "driver.h"
 
 #define INSTANCES_MAX 64
 

@@ -15,9 +15,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/protobuf.h>
-#include <alertscaler/kube/kube_watch.h>
 
 #include "driver.h"
+#include "kube/kube_watch.h"
 
 #define WATCHES_MAX 16
 

@@ -4,14 +4,14 @@
  * silenced alerts. Time intervals mute groups: a peer marks a group only when it flushes the group,
  * and forgets the mark with the group's last alert, or when it is started anew.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/model/labels_digest.h>
+
+#include "sim.h"
 
 #define RETRY_FIRST (500 * AS_US_PER_MS)
 #define RETRY_MAX   (60 * SECOND)

@@ -2,13 +2,13 @@
  * Rules whose large changes wait for people, and the people who are asked: they approve or deny, at
  * once or late, twice, too late, or never.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+
+#include "sim.h"
 
 struct as_approval_config approvals_randomize(struct world *world)
 {

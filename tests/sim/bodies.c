@@ -3,12 +3,12 @@
  * whatever a record is, the reader finds in it, or in the one that it names, what a whole record
  * would have said of each alert.
  */
-#include "sim.h"
-
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/log/record.h>
+
+#include "sim.h"
 
 static bool is_same(const struct message *a, const struct message *b)
 {

@@ -5,13 +5,13 @@
  * A change of ours of which the daemon could not learn (no answer, and somebody else changed the
  * size before it looked again) starts no lock and counts for nobody; see check_others_change.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+
+#include "sim.h"
 
 /* From the answer of a guard to the intent: a target may take so long to answer. */
 #define PROOF_US MINUTE

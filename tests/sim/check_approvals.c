@@ -5,13 +5,13 @@
  * in the other direction. In the log, where only what has become durable counts: an approval is
  * used once, and not after its incident's end; and nobody is asked twice within an hour.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+
+#include "sim.h"
 
 static bool is_open(enum as_approval_event last)
 {

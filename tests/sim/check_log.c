@@ -2,8 +2,6 @@
  * The promises that can be read in the action log: it is whole, everything is in it exactly once,
  * what was acknowledged is in it, and it agrees with the state.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +11,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/log/log_chain.h>
+
+#include "sim.h"
 
 #define KEY_SIZE   64
 #define OUTPUT_MAX ((size_t)1 << 24)

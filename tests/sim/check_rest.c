@@ -6,8 +6,6 @@
  * of which waits for news of its alert, and what follows the end of an incident that nobody has
  * told of.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,8 @@
 #include <jansson.h>
 
 #include <alertscaler/decide/decision.h>
+
+#include "sim.h"
 
 #define SETTLED_US (2 * MINUTE)   /* of calm: what was late has arrived */
 #define FOLLOW_US  (15 * MINUTE)  /* longer than any lock */

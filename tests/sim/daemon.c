@@ -3,14 +3,14 @@
  * rules; and what the daemon does around them. Two of them may run for a while: world->daemon is
  * always the one whose event it is, and the other one is world->former (daemon_enter).
  */
-#include "sim.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+
+#include "sim.h"
 
 #define WAKES_PER_SECOND 400
 #define LOOK_EVERY_US    (250 * AS_US_PER_MS) /* at the kill switch */

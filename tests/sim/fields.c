@@ -4,13 +4,13 @@
  * that others set are no multiples of the unit. The object's scale is another target: what changes
  * one of them is a conflict for the other, but each has its own locks.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/kube/kube_field.h>
+
+#include "sim.h"
 
 #define UNIT   (INT64_C(64) << 20)
 #define ABSENT 2 /* the size of a field that is not there */

@@ -9,8 +9,6 @@
  * it tells the story of each seed instead (stories.c). With --logs it writes the action log of each
  * seed into the directory, as seed-N.jsonl.
  */
-#include "sim.h"
-
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -22,6 +20,8 @@
 
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/number.h>
+
+#include "sim.h"
 
 static uint64_t current_seed;
 

@@ -2,13 +2,13 @@
  * Operators: orders to the daemon at any moment, and the kill switch, which needs no daemon. Who
  * gets no answer does not know what became of the order; the checks do.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+
+#include "sim.h"
 
 #define STEPS_MAX       60 /* from the time of the order to the event after which it comes */
 #define CALM_PAUSE      (5 * MINUTE) /* a longer one is not waited for in the calm */

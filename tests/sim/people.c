@@ -4,8 +4,6 @@
  * end: everything is told at least once, for each target in the order of the log, and nothing that
  * is not there.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +12,8 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/decide/notice.h>
+
+#include "sim.h"
 
 #define TIMEOUT (10 * SECOND)
 

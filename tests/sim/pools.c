@@ -4,13 +4,13 @@
  * leave in the background, as cloud/node_leave.c lets them. Watches of the cluster stop:
  * for two minutes what they said last counts, then nothing is known.
  */
-#include "pools.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+
+#include "pools.h"
 
 #define TICK_US     (10 * SECOND)
 #define LEAVE_MAX   (300 * SECOND) /* from mark to deletion: pods take their time */

@@ -2,13 +2,13 @@
  * One seed: trouble for so many steps, then calm, in which everything that was begun must come to
  * its end.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/decide/rule_index.h>
+
+#include "sim.h"
 
 #define CALM_US             (120 * MINUTE) /* a repeat may be late, and a size of 18 needs 18 locks */
 #define CALM_STEPS_MAX      200000

@@ -3,9 +3,9 @@
  * clock, narrowed by the target's own, and at the end of the calm a size is not below a min in
  * force.
  */
-#include "sim.h"
-
 #include <alertscaler/base/attr.h>
+
+#include "sim.h"
 
 #define SETTLED_US (10 * MINUTE) /* after a begin; longer than a back-off */
 

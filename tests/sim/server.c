@@ -2,13 +2,13 @@
  * Targets behind an API server: conditional on versions, slow, refusing, or silent about the
  * outcome; and other people, who also change sizes, remove targets and create them again.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+
+#include "sim.h"
 
 #define LATE_MAX (50 * SECOND) /* how late a request may still be carried out */
 

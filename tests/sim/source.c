@@ -2,13 +2,13 @@
  * Monitoring behind an unreliable network: values that change, queries that fail, and the list of
  * firing alerts, of which a peer that has just started may know only a part.
  */
-#include "sim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+
+#include "sim.h"
 
 struct sim_source {
     struct as_source_port port;

@@ -1,13 +1,13 @@
 /*
  * Time, events, trace and verdict.
  */
-#include "sim.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <alertscaler/base/alloc.h>
+
+#include "sim.h"
 
 static int compare_events(const struct event *a, const struct event *b)
 {

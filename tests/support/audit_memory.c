@@ -2,8 +2,6 @@
  * The in-memory sink. The medium holds the bytes; the sink is a handle on it. `calls_left` counts
  * down to the injected failure.
  */
-#include "audit_memory.h"
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,6 +10,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/log/log_chain.h>
+
+#include "audit_memory.h"
 
 struct as_audit_memory {
     struct as_buf lines;

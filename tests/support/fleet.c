@@ -1,8 +1,6 @@
 /*
  * A cluster with node groups: see the header.
  */
-#include "fleet.h"
-
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +8,8 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/decide/target.h>
+
+#include "fleet.h"
 
 #define MIB INT64_C(1048576)
 

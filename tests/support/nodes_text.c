@@ -1,14 +1,14 @@
 /*
  * Nodes and pods as lines of words: see the header.
  */
-#include "nodes_text.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
+
+#include "nodes_text.h"
 
 #define WORDS_MAX 64 /* of a line; of labels, taints and so on */
 

@@ -1,13 +1,13 @@
 /*
  * Builds what the configuration's loader would build from the same rules.
  */
-#include "rule_spec.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+
+#include "rule_spec.h"
 
 static void give_up(const char *what, const char *which)
 {

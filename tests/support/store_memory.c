@@ -2,8 +2,6 @@
  * The in-memory store: one ordered map per kind, and injected failures. A failed commit is applied
  * either not at all or whole, as with a file whose last sync failed.
  */
-#include "store_memory.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,8 @@
 #include <bsd/sys/tree.h>
 
 #include <alertscaler/base/alloc.h>
+
+#include "store_memory.h"
 
 struct record {
     RB_ENTRY(record) link;

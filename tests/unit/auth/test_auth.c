@@ -2,9 +2,9 @@
  * The gate: what is open, what needs which credential, and the answers and records of refusals. The
  * exchange is simulated; credentials are real ones, from files.
  */
-#include "auth_gate.h"
-
 #include <alertscaler/base/log.h>
+
+#include "auth_gate.h"
 
 TestSuite(auth, .init = setup, .fini = teardown);
 

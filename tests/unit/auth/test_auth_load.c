@@ -2,13 +2,13 @@
  * The gate under load: expensive checks are limited per address, valid credentials are not held up,
  * and malformed tokens are sent to nobody.
  */
-#include "auth_gate.h"
-
 #include <openssl/evp.h>
+
+#include <alertscaler/auth/auth_review.h>
 
 #include "access_env.h"
 #include "auth/auth_limit.h"
-#include <alertscaler/auth/auth_review.h>
+#include "auth_gate.h"
 
 TestSuite(auth_load, .init = setup, .fini = teardown);
 

@@ -1,8 +1,6 @@
 /*
  * aws_profiles.h: the files shared with AWS' own tools, and commands in them.
  */
-#include "cloud/aws_profiles.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +8,8 @@
 #include <criterion/criterion.h>
 
 #include <alertscaler/base/str.h>
+
+#include "cloud/aws_profiles.h"
 
 static struct as_arena arena = {.chunks = NULL};
 static struct aws_profiles profiles;

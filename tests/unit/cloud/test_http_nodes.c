@@ -3,9 +3,9 @@
  * does not promise to remove the named nodes is not trusted to. Which nodes have the labels.
  */
 #include <alertscaler/cloud/http_group.h>
+#include <alertscaler/kube/instance_nodes.h>
 
 #include "talker.h"
-#include <alertscaler/kube/instance_nodes.h>
 
 #define URL "http://pool:8080/groups/a?token=secret"
 

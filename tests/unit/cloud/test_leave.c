@@ -3,8 +3,6 @@
  * of a fake cluster. Promises: a decrease is done with its marks; a growth has marked nodes back at
  * once; each step asks for a permit; another process goes on with what it finds.
  */
-#include "cloud/node_group.h"
-
 #include <inttypes.h>
 
 #include <jansson.h>
@@ -15,6 +13,7 @@
 #include <alertscaler/kube/target_limits.h>
 
 #include "../kube/kube_client.h"
+#include "cloud/node_group.h"
 #include "clouds.h"
 
 #define NODES_MAX 500

@@ -2,14 +2,13 @@
  * Instances that leave a group whose size goes down with each of them: whatever is lost, refused or
  * killed meanwhile, no instance reduces the size twice, and no more leave than requested.
  */
-#include "cloud/node_group.h"
-
 #include <inttypes.h>
 
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/str.h>
 
 #include "../kube/support.h"
+#include "cloud/node_group.h"
 #include "clouds.h"
 
 #define INSTANCES 12

@@ -2,9 +2,9 @@
  * What holds for every plan, in random worlds. A model that places pods one by one says which nodes
  * are unneeded.
  */
-#include "../engine/pool_world.h"
-
 #include <alertscaler/base/random.h>
+
+#include "../engine/pool_world.h"
 
 #define WORLDS 400
 #define MIB    (INT64_C(1) << 20)

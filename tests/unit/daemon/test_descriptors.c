@@ -2,8 +2,6 @@
  * The limit of open files. Promises: the soft limit becomes the hard one; there is a warning if
  * that is too low for the configured connections.
  */
-#include "daemon/descriptors.h"
-
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,6 +10,8 @@
 #include <criterion/criterion.h>
 
 #include <alertscaler/base/log.h>
+
+#include "daemon/descriptors.h"
 
 static size_t call(rlim_t soft, rlim_t hard, unsigned connections, char log[1024])
 {

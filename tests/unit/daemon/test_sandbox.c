@@ -3,9 +3,6 @@
  * process. The filters of both architectures are interpreted here call by call; child processes
  * show what this machine's kernel does with them.
  */
-#include "daemon/sandbox_private.h"
-
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -24,8 +21,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+
+#include "daemon/sandbox_private.h"
 
 #define PROGRAM_MAX 4096
 #define OWN_PID     4711

@@ -2,9 +2,6 @@
  * The sandbox knows every key of the configuration that names a file: for each such key in the
  * tables, a configuration with a file in its own folder is collected.
  */
-#include "daemon/sandbox_private.h"
-
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +9,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/kube/kube_access.h>
 #include <alertscaler/rules/provider_kind.h>
+#include <alertscaler/rules/tables.h>
 #include <alertscaler/rules/web_config.h>
 
 #include "access_env.h"
+#include "daemon/sandbox_private.h"
 #include "files.h"
-#include <alertscaler/rules/tables.h>
 
 #define HTTP(holder, before, after)                                                                \
     {holder "basic_auth.username_file",                                                            \

@@ -1,8 +1,6 @@
 /*
  * See engine_harness.h.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/engine/state.h>
 #include <alertscaler/model/labels_digest.h>
+
+#include "engine_harness.h"
 
 #define DEFAULT_SIZE    4
 #define TRANSCRIPT_MAX  ((size_t)1 << 22)

@@ -2,11 +2,11 @@
  * Actions: intents before them, outcomes after them, failures, and requests whose outcome is
  * unknown.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 static const struct spec slow = {
     .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60}},

@@ -1,9 +1,9 @@
 /*
  * `after`: a target waits for those before it, no longer than necessary, and is never forgotten.
  */
-#include "engine_harness.h"
-
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 /* `front` comes first in every order but the one that is asked for. */
 static const struct spec shop = {

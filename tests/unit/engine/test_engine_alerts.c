@@ -3,8 +3,6 @@
  * are gone close them, silenced alerts are held; and the watchdog. The list is read every 30 s
  * here.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include <alertscaler/base/attr.h>
 
 #include "engine/engine_watchdog.h"
+#include "engine_harness.h"
 
 #define RESYNC 30
 

@@ -2,12 +2,12 @@
  * Changes that wait for a person: what is asked, who may answer, and that no rule changes a size by
  * more than its `above` without an approval that covers it.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 #define ASKS(n)                                                                                    \
     {                                                                                              \

@@ -1,11 +1,11 @@
 /*
  * Sizes that others set back: what counts as one, when a target is contended, and what ends it.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 static const struct spec slow = {
     .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60}},

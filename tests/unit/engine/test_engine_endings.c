@@ -2,9 +2,9 @@
  * `on_resolved`: the actions after an incident was resolved, which need proof that monitoring
  * works. "Losing the monitoring never removes capacity."
  */
-#include "engine_harness.h"
-
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 static const struct spec giving_back = {
     .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},

@@ -2,11 +2,11 @@
  * `fallback`: a value that stays unavailable raises the size, and never lowers it. Since when it
  * has been so survives crashes and reloads.
  */
-#include "engine_harness.h"
-
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 static const struct spec spec = {
     .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},

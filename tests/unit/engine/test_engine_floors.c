@@ -1,11 +1,11 @@
 /*
  * Floors by hand: raised at once, kept until their end, over crashes, also without an incident.
  */
-#include "engine_harness.h"
-
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 static const struct spec spec = {
     .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60}},

@@ -2,9 +2,9 @@
  * Steps that need no approval, of rules whose larger changes do: each one counts for the hour, also
  * if what wanted it has ended before it was done.
  */
-#include "engine_harness.h"
-
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 #define ASKS(n)                                                                                    \
     {                                                                                              \

@@ -1,11 +1,11 @@
 /*
  * Directions that are forbidden: by rules with `hold`, and by pauses of one direction.
  */
-#include "engine_harness.h"
-
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 static const struct spec consumers = {
     .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60}},

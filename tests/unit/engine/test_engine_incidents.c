@@ -2,9 +2,9 @@
  * The engine's incidents, by each requirement of docs/receiver.md: one incident, one answer, even
  * if Alertmanager's peers repeat, lose, reorder or duplicate notifications.
  */
-#include "engine_harness.h"
-
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 static const struct spec slow_and_idle = {
     .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 300}},

@@ -2,12 +2,12 @@
  * Limits over all targets: no window of time has more actions, or more removed replicas, than
  * allowed; waiting targets are served in turn; no target waits for a free limit.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/random.h>
+
+#include "engine_harness.h"
 
 #define A_MINUTE (60 * AS_US_PER_S)
 

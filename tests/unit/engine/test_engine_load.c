@@ -2,14 +2,14 @@
  * Loads that have made other autoscalers swing: young pods that cost more, a single wrong reading;
  * and alerts that are repeated or reordered.
  */
-#include "engine_harness.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/random.h>
+
+#include "engine_harness.h"
 
 /* HPA's defaults. */
 static const struct as_behavior hpa = {

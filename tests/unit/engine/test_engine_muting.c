@@ -3,11 +3,11 @@
  * unmuted for the whole wait of its route, and a muted group holds its incident. The list is read
  * every 30 s here, and the wait is 90 s.
  */
-#include "engine_harness.h"
-
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 #define RESYNC 30
 #define WAIT   90

@@ -7,13 +7,13 @@
  * Limits over all targets, `after` and the memory for incidents are shared by design: there are
  * none here.
  */
-#include "engine_harness.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/random.h>
+
+#include "engine_harness.h"
 
 #define SEEDS 300
 #define STEPS 80

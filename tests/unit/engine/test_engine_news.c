@@ -3,9 +3,9 @@
  * or the size comes from a value queried for this decision. Dead monitoring costs each target at
  * most one step down.
  */
-#include "engine_harness.h"
-
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 #define RESYNC 60
 #define LOCK   300

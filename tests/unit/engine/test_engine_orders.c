@@ -2,9 +2,9 @@
  * Operators' sizes and unlocks: recorded, durable, carried out once, and stopped only by the kill
  * switch.
  */
-#include "engine_harness.h"
-
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 static const struct spec slow = {
     .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60}},

@@ -3,13 +3,13 @@
  * pause, and nothing is set under the kill switch; each order that was answered as accepted gets a
  * recorded outcome in the end. A failing seed is printed, and fails again.
  */
-#include "engine_harness.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/random.h>
+
+#include "engine_harness.h"
 
 #define SEEDS 400
 #define STEPS 60

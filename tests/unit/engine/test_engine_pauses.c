@@ -2,11 +2,11 @@
  * Pauses and the kill switch: nothing is set while one holds, everything else continues, and
  * waiting decisions are made when it ends.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 static const struct spec slow = {
     .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60},

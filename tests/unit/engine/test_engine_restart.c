@@ -1,9 +1,9 @@
 /*
  * What survives a crash at any moment, a reboot, and new rules.
  */
-#include "engine_harness.h"
-
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 static const struct spec slow = {
     .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 60}},

@@ -2,11 +2,11 @@
  * Rules while incidents stay open: repetition without help from Alertmanager, steps, vetoes,
  * bounds, dry runs.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 #define ONE_TARGET(...) .targets = {{.name = "web", .min = 1, .max = 20, __VA_ARGS__}}
 #define SLOW            .name = "slow", .match = {"alertname=Slow"}, .target = "web"

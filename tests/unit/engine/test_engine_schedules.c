@@ -2,9 +2,9 @@
  * Schedules: both ends are events, a min in force is enforced at every look, and nothing of the
  * past decides: only the wall clock does.
  */
-#include "engine_harness.h"
-
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 /* The wall clock of the tests starts at 1000. */
 static const struct spec office = {

@@ -3,12 +3,12 @@
  * themselves. What a cluster has is made up here: each pod that waits needs a node of its own, and
  * what was bought since the start is on its way.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/base/arena.h>
+
+#include "engine_harness.h"
 
 #define GROUPS_MAX 8
 #define LOOKS_MAX  4

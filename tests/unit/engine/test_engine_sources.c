@@ -2,11 +2,11 @@
  * Values from outside: queries, annotations, labels, pods; and guards. Unknown values never scale
  * down.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 #define PER_POD_QUERY "sum by (pod) (rps)"
 

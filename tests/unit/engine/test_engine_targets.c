@@ -2,12 +2,12 @@
  * One object is one target with one lock, in any spelling; a new object under the same name is a
  * new target.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/engine/state.h>
+
+#include "engine_harness.h"
 
 #define APPS       "kubernetes/default/apps/v1/Deployment/shop/web"
 #define EXTENSIONS "kubernetes/default/extensions/v1beta1/Deployment/shop/web"

@@ -1,11 +1,11 @@
 /*
  * The engine's views, as shown by metrics and the API.
  */
-#include "engine_harness.h"
-
 #include <stdio.h>
 
 #include <alertscaler/base/attr.h>
+
+#include "engine_harness.h"
 
 static const struct spec spec = {
     .targets = {{.name = "web", .min = 1, .max = 20, .up = 60, .down = 300, .up_after_down = 30}},

@@ -2,13 +2,13 @@
  * The request parser. Promises: anything but exact HTTP/1.x is refused with the right status; the
  * result does not depend on how the bytes were cut; nothing after the head is touched.
  */
-#include <alertscaler/http/http_parser.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <criterion/criterion.h>
+
+#include "http/http_parser.h"
 
 #define MAX_HEAD 512
 

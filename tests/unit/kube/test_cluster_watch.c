@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kube_client.h"
 #include <alertscaler/kube/cluster_watch.h>
+
+#include "kube_client.h"
 
 #define NODES   "/api/v1/nodes"
 #define PODS    "/api/v1/pods"

@@ -2,15 +2,16 @@
  * kube/kubernetes_others.h: HPAs and ScaledObjects with their defaults, how KEDA pauses, what lies
  * or is too much; and the manager of a field.
  */
-#include <criterion/criterion.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/attr.h>
-#include <alertscaler/kube/kubernetes_others.h>
+
+#include "kube/kubernetes_others.h"
 
 static struct as_error error;
 static struct as_kube_others others;

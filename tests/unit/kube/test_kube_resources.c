@@ -2,15 +2,16 @@
  * kube/kubernetes_resources.h: requests and limits in units, the progress of a rollout, and what
  * kubelets say of a resize.
  */
-#include <criterion/criterion.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/kube/kubernetes_resources.h>
+
+#include "kube/kubernetes_resources.h"
 
 static struct as_error error;
 

@@ -2,12 +2,11 @@
  * Who else sizes the targets of a cluster, against a scripted API server: what is listed, how
  * often, who is told what of which target; answers that lie, are too large, come late or never.
  */
-#include "kube/kube_others.h"
-
 #include <alertscaler/base/log.h>
 #include <alertscaler/decide/record.h>
 #include <alertscaler/kube/target_limits.h>
 
+#include "kube/kube_others.h"
 #include "kube_client.h"
 
 #define SCALED_OBJECTS "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects?limit=500"

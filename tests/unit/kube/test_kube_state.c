@@ -2,8 +2,6 @@
  * kube/kube_state.h and kube_config_map.h: written state is readable for people and can be read
  * back; changes by hand are refused, not guessed at.
  */
-#include <alertscaler/kube/kube_state.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +9,8 @@
 #include <criterion/criterion.h>
 
 #include <alertscaler/base/str.h>
+
+#include "kube/kube_state.h"
 
 static struct as_error error;
 

@@ -4,8 +4,6 @@
  * acknowledged and leaves nothing half-written, and an earlier holder of the state is locked out,
  * whatever it was doing.
  */
-#include <alertscaler/kube/kube_store.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +15,11 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/log.h>
-#include <alertscaler/kube/kube_state.h>
-#include <alertscaler/kube/store_limits.h>
+#include <alertscaler/kube/kube_store.h>
 
 #include "../../support/store_memory.h"
+#include "kube/kube_state.h"
+#include "kube/store_limits.h"
 #include "kube_api.h"
 
 static struct kube_api api;

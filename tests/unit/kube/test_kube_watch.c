@@ -2,8 +2,6 @@
  * kube_watch.h in the fake world: what is asked, what is told, and when it is asked again. However
  * the answers break or lie, what the listener knows in the end is what the server has.
  */
-#include <alertscaler/kube/kube_watch.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +13,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/http/access_limits.h>
 
+#include "kube/kube_watch.h"
 #include "pod.h"
 
 #define PROTOBUF "application/vnd.kubernetes.protobuf"

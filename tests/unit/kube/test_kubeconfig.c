@@ -3,8 +3,6 @@
  * ever showing a secret. Files and expected results are in tests/golden/kubeconfig;
  * AS_UPDATE_GOLDEN=1 rewrites them.
  */
-#include "kube/kubeconfig.h"
-
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>
@@ -19,6 +17,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
 
+#include "kube/kubeconfig.h"
 #include "source_root.h"
 
 #define GOLDEN TEST_SOURCE_ROOT "/tests/golden/kubeconfig/"

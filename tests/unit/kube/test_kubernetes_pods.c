@@ -2,17 +2,18 @@
  * kube/kubernetes_pods.h: selectors of old and new Scales, pods with all data of HPA's arithmetic,
  * and a reason for other documents.
  */
-#include <criterion/criterion.h>
-
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
-#include <alertscaler/kube/kubernetes_pods.h>
+
+#include "kube/kubernetes_pods.h"
 
 static struct as_error error;
 

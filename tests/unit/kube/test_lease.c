@@ -2,15 +2,14 @@
  * kube/lease.h: client-go's Leases are understood, an update leaves the data of others unchanged,
  * and any other document is refused by name.
  */
-#include <criterion/criterion.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <criterion/criterion.h>
 #include <jansson.h>
 
-#include <alertscaler/kube/lease.h>
+#include "kube/lease.h"
 
 static struct as_error error;
 static struct as_lease_object object;

@@ -2,20 +2,21 @@
  * What people are told: one message at a time, in order for each target, until it is taken; over
  * restarts; and what becomes of it where it is never taken.
  */
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/log.h>
 #include <alertscaler/decide/target_kind.h>
 #include <alertscaler/log/record.h>
 #include <alertscaler/notify/notice.h>
+#include <alertscaler/notify/notifier.h>
 
 #include "../../support/audit_memory.h"
 #include "../../support/store_memory.h"
-#include <alertscaler/notify/notifier.h>
 
 static as_mono_time now = {1000 * AS_US_PER_S};
 static bool leads = true;

@@ -2,17 +2,17 @@
  * The metrics: events are counted under the documented labels, Prometheus can read both formats,
  * and nothing from outside makes their number grow without end.
  */
-#include "runtime/metrics_private.h"
-
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/str.h>
 
 #include "../ui/world.h"
+#include "runtime/metrics_private.h"
 #include "source_root.h"
 
 extern char **environ;

@@ -2,15 +2,14 @@
  * The API's read side: its paths, the documented forms of its answers, errors for wrong requests,
  * and limits on answers. On a real engine; the exchange is simulated.
  */
-#include "ui/api_private.h"
-#include <alertscaler/ui/route.h>
-
 #include <criterion/criterion.h>
 #include <jansson.h>
 
 #include <alertscaler/base/str.h>
+#include <alertscaler/ui/route.h>
 
 #include "../http/exchange.h"
+#include "ui/api_private.h"
 #include "world.h"
 
 static struct world world;

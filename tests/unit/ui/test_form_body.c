@@ -1,13 +1,13 @@
 /*
  * The body of a form, read strictly.
  */
-#include "ui/form_body.h"
+#include <string.h>
 
 #include <criterion/criterion.h>
 
-#include <string.h>
-
 #include <alertscaler/base/attr.h>
+
+#include "ui/form_body.h"
 
 static int decode(const char *text, struct as_form_body *body, struct as_error *error)
 {

@@ -2,18 +2,18 @@
  * The pages for people, on a real engine: what they say, what they keep from whom, and that nothing
  * from outside changes them, however long or many it is.
  */
-#include "ui/api_private.h"
-#include <alertscaler/ui/route.h>
-
-#include <criterion/criterion.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <time.h>
 
+#include <criterion/criterion.h>
+#include <jansson.h>
+
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/decision.h>
+#include <alertscaler/ui/route.h>
 
 #include "../http/exchange.h"
+#include "ui/api_private.h"
 #include "world.h"
 
 #define CHECKOUT "kubernetes/default/apps/v1/Deployment/shop/checkout"

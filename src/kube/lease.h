@@ -4,8 +4,8 @@
  *
  * An update starts from the object as it was read: labels, annotations and unknown fields stay.
  */
-#ifndef ALERTSCALER_KUBE_LEASE_H
-#define ALERTSCALER_KUBE_LEASE_H
+#ifndef ALERTSCALER_SRC_KUBE_LEASE_H
+#define ALERTSCALER_SRC_KUBE_LEASE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * Every limit of the store in an API server. docs/high-availability.md says what is refused beyond
  * them.
  */
-#ifndef ALERTSCALER_KUBE_STORE_LIMITS_H
-#define ALERTSCALER_KUBE_STORE_LIMITS_H
+#ifndef ALERTSCALER_SRC_KUBE_STORE_LIMITS_H
+#define ALERTSCALER_SRC_KUBE_STORE_LIMITS_H
 
 #include <stddef.h>
 

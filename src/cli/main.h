@@ -1,8 +1,8 @@
 /*
  * The command line: finds the command in the table, reads its options, runs it.
  */
-#ifndef ALERTSCALER_CLI_MAIN_H
-#define ALERTSCALER_CLI_MAIN_H
+#ifndef ALERTSCALER_SRC_CLI_MAIN_H
+#define ALERTSCALER_SRC_CLI_MAIN_H
 
 struct as_adapters;
 

@@ -12,8 +12,8 @@
  *
  * https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
  */
-#ifndef ALERTSCALER_KUBE_KUBE_WATCH_H
-#define ALERTSCALER_KUBE_KUBE_WATCH_H
+#ifndef ALERTSCALER_SRC_KUBE_KUBE_WATCH_H
+#define ALERTSCALER_SRC_KUBE_KUBE_WATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
  * headers, space before a colon, more than one space in the request line, Content-Length twice or
  * with Transfer-Encoding, any transfer coding other than a single `chunked`, no Host or several.
  */
-#ifndef ALERTSCALER_HTTP_HTTP_PARSER_H
-#define ALERTSCALER_HTTP_HTTP_PARSER_H
+#ifndef ALERTSCALER_SRC_HTTP_HTTP_PARSER_H
+#define ALERTSCALER_SRC_HTTP_HTTP_PARSER_H
 
 #include <stdbool.h>
 #include <stddef.h>

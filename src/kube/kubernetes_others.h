@@ -3,8 +3,8 @@
  * and the managers in an object's metadata. Pure. Unknown members are ignored, and so are items
  * that aim at nothing.
  */
-#ifndef ALERTSCALER_KUBE_KUBERNETES_OTHERS_H
-#define ALERTSCALER_KUBE_KUBERNETES_OTHERS_H
+#ifndef ALERTSCALER_SRC_KUBE_KUBERNETES_OTHERS_H
+#define ALERTSCALER_SRC_KUBE_KUBERNETES_OTHERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  *
  * Decoders: 0; or -EBADMSG with an error that names the field; or an outcome of their own.
  */
-#ifndef ALERTSCALER_KUBE_KUBERNETES_RESOURCES_H
-#define ALERTSCALER_KUBE_KUBERNETES_RESOURCES_H
+#ifndef ALERTSCALER_SRC_KUBE_KUBERNETES_RESOURCES_H
+#define ALERTSCALER_SRC_KUBE_KUBERNETES_RESOURCES_H
 
 #include <stdbool.h>
 #include <stddef.h>

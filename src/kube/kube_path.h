@@ -1,8 +1,8 @@
 /*
  * Paths of the Kubernetes API. Every segment from outside is checked and escaped.
  */
-#ifndef ALERTSCALER_KUBE_KUBE_PATH_H
-#define ALERTSCALER_KUBE_KUBE_PATH_H
+#ifndef ALERTSCALER_SRC_KUBE_KUBE_PATH_H
+#define ALERTSCALER_SRC_KUBE_KUBE_PATH_H
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>

@@ -2,8 +2,8 @@
  * ConfigMaps of the Kubernetes API, as far as a store needs them: name, version, and the texts in
  * `data`. Pure.
  */
-#ifndef ALERTSCALER_KUBE_KUBE_CONFIG_MAP_H
-#define ALERTSCALER_KUBE_KUBE_CONFIG_MAP_H
+#ifndef ALERTSCALER_SRC_KUBE_KUBE_CONFIG_MAP_H
+#define ALERTSCALER_SRC_KUBE_KUBE_CONFIG_MAP_H
 
 #include <stddef.h>
 

@@ -5,8 +5,8 @@
  * Decoders: 0, or -EBADMSG with an error that names pod and field, or -E2BIG if a list is longer
  * than the caller's limit.
  */
-#ifndef ALERTSCALER_KUBE_KUBERNETES_PODS_H
-#define ALERTSCALER_KUBE_KUBERNETES_PODS_H
+#ifndef ALERTSCALER_SRC_KUBE_KUBERNETES_PODS_H
+#define ALERTSCALER_SRC_KUBE_KUBERNETES_PODS_H
 
 #include <stddef.h>
 

@@ -17,8 +17,8 @@
  *   ...
  *   drop incident-9 0
  */
-#ifndef ALERTSCALER_KUBE_KUBE_STATE_H
-#define ALERTSCALER_KUBE_KUBE_STATE_H
+#ifndef ALERTSCALER_SRC_KUBE_KUBE_STATE_H
+#define ALERTSCALER_SRC_KUBE_KUBE_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,8 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/kube/kube_config_map.h>
+
+#include "kube_config_map.h"
 
 #define AS_KUBE_STATE_FORMAT      2 /* 2: incidents are identified by the digests of their labels */
 #define AS_KUBE_STATE_KINDS       5 /* in the order of the port's: meta, incident, target, ... */
