@@ -413,8 +413,6 @@ static struct as_kube_resize_run *resize_pods_start(const struct as_kube_resize_
 
 /* Calls of the target port. */
 
-#define STRATEGIC_MERGE_TYPE "application/strategic-merge-patch+json"
-
 struct as_kube_vertical {
     struct as_kube_client *client;
     struct as_kube_events *events;
