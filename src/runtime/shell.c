@@ -151,6 +151,8 @@ bool as_shell_has_calls(const struct as_shell *shell, const struct as_target_por
 
 struct restoring {
     const struct step *step;
+    const char *key; /* of the row */
+    size_t key_size;
     struct as_engine *engine;
     const struct as_state_clock *clock;
     struct shell_restored *restored;
@@ -167,21 +169,51 @@ struct step {
 
 struct step;
 
+/* Earlier versions had the fingerprint in place of digest and owner. */
+static void make_former_key(const struct as_incident_key *key, unsigned char former_out[8])
+{
+    for (unsigned i = 0; i < 8; i++)
+        former_out[i] = (unsigned char)(key->former >> (56 - 8 * i));
+}
+
+/* The row's key is `first`, then `rest`. A row under another key would never be replaced. */
+static int check_key(const struct restoring *restoring, const void *first, size_t first_size,
+                     const char *rest)
+{
+    const size_t rest_size = strlen(rest);
+    if (restoring->key_size == first_size + rest_size &&
+        memcmp(restoring->key, first, first_size) == 0 &&
+        memcmp(restoring->key + first_size, rest, rest_size) == 0)
+        return 0;
+    as_error_set(restoring->error, "its key is not the one of its content");
+    return -EBADMSG;
+}
+
 static int restore_incident(void *context, const struct as_incident_state *state)
 {
     struct restoring *restoring = context;
-    return as_engine_restore_incident(restoring->engine, state);
+    const struct as_incident_key *key = &state->key;
+    unsigned char former[8];
+    make_former_key(key, former);
+    const int status = key->has_former ? check_key(restoring, former, sizeof(former), "")
+                                       : check_key(restoring, key->digest.bytes,
+                                                   sizeof(key->digest.bytes), key->owner);
+    return status != 0 ? status : as_engine_restore_incident(restoring->engine, state);
 }
 
 static int shell_restore_target(void *context, const struct as_target_state *state)
 {
     struct restoring *restoring = context;
-    return as_engine_restore_target(restoring->engine, state);
+    const int status = check_key(restoring, "", 0, state->stored_as);
+    return status != 0 ? status : as_engine_restore_target(restoring->engine, state);
 }
 
 static int restore_intent(void *context, const struct as_intent_state *state)
 {
     struct restoring *restoring = context;
+    const int status = check_key(restoring, "", 0, state->stored_as);
+    if (status != 0)
+        return status;
     restoring->restored->intents++;
     if (state->ref->kind->has_nodes)
         restoring->restored->is_any_group = true;
@@ -259,6 +291,8 @@ static int shell_visit(void *context, const void *key, size_t key_size, const vo
 {
     struct restoring *restoring = context;
     *restoring->error = (struct as_error)AS_ERROR_INIT;
+    restoring->key = key;
+    restoring->key_size = key_size;
     const int status = restoring->step->read(restoring, key, key_size, value, value_size);
     if (status != 0)
         name_row(restoring, key, key_size, status);
@@ -519,8 +553,7 @@ static void delete_former(struct as_shell *shell, const struct as_incident_key *
     unsigned char former[8];
     if (!key->has_former)
         return;
-    for (unsigned i = 0; i < sizeof(former); i++)
-        former[i] = (unsigned char)(key->former >> (56 - 8 * i));
+    make_former_key(key, former);
     as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, former, sizeof(former));
 }
 

@@ -9,6 +9,7 @@
 #include <alertscaler/runtime/shell.h>
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -125,9 +126,8 @@ static void on_failed(void *context, int status, const char *error)
     cr_assert_fail("%s", error);
 }
 
-static void open_shell(void)
+static int try_open_shell(struct as_error *error)
 {
-    struct as_error error = AS_ERROR_INIT;
     struct as_storage_config storage_config = as_storage_config_default;
     struct as_store *store = as_store_memory_attach(state);
     storage_config.store = store;
@@ -135,7 +135,7 @@ static void open_shell(void)
     storage_config.clock = &clock_;
     storage_config.callbacks = (struct as_storage_callbacks){
         .durable = on_durable, .hashed = on_hashed, .failed = on_failed};
-    cr_assert_eq(as_storage_new(&storage_config, &storage, &error), 0, "%s", error.text);
+    cr_assert_eq(as_storage_new(&storage_config, &storage, error), 0, "%s", error->text);
     const struct as_shell_config config = {
         .clock = &clock_,
         .targets = &targets,
@@ -155,7 +155,13 @@ static void open_shell(void)
                       .may_act = may_act,
                       .fenced = on_fenced},
     };
-    cr_assert_eq(as_shell_new(&config, store, &shell, &error), 0, "%s", error.text);
+    return as_shell_new(&config, store, &shell, error);
+}
+
+static void open_shell(void)
+{
+    struct as_error error = AS_ERROR_INIT;
+    cr_assert_eq(try_open_shell(&error), 0, "%s", error.text);
 }
 
 static void close_shell(void)
@@ -669,4 +675,70 @@ Test(shell, a_state_with_groups_whose_instances_are_no_nodes_has_no_marks)
     end_action(3);
     begin_with(&deleted);
     cr_expect_not(as_shell_may_have_marks(shell));
+}
+
+/* --- rows --- */
+
+struct row {
+    char key[512], value[4096];
+    size_t key_size, value_size;
+};
+
+static int take_row(void *context, const void *key, size_t key_size, const void *value,
+                    size_t value_size)
+{
+    struct row *row = context;
+    cr_assert_lt(key_size, sizeof(row->key));
+    cr_assert_leq(value_size, sizeof(row->value));
+    memcpy(row->key, key, row->key_size = key_size);
+    memcpy(row->value, value, row->value_size = value_size);
+    return 0;
+}
+
+/* Such a row would stay when its target or incident is stored anew or forgotten. The next start
+ * would find two rows of one target, or an incident that ended long ago. */
+static void expect_no_start_with_another_key(enum as_store_kind kind)
+{
+    struct as_error error = AS_ERROR_INIT;
+    close_shell();
+    struct row row = {.key_size = 0};
+    struct as_store *store = as_store_memory_attach(state);
+    cr_assert_eq(store->visit(store, kind, take_row, &row, &error), 0);
+    cr_assert_gt(row.key_size, 0, "there is such a row");
+    row.key[row.key_size] = 'x';
+    const struct as_store_change changes[] = {
+        {.kind = kind, .key = row.key, .key_size = row.key_size},
+        {.kind = kind,
+         .key = row.key,
+         .key_size = row.key_size + 1,
+         .value = row.value,
+         .value_size = row.value_size},
+    };
+    cr_assert_eq(store->commit(store, changes, 2, &error), 0);
+    store->close(store);
+    cr_expect_eq(try_open_shell(&error), -EBADMSG);
+    cr_expect(strstr(error.text, "its key is not the one of its content"), "%s", error.text);
+}
+
+Test(shell, an_incident_under_another_key_is_refused)
+{
+    decide();
+    commit();
+    expect_no_start_with_another_key(AS_STORE_INCIDENT);
+}
+
+Test(shell, a_target_under_another_key_is_refused)
+{
+    begin_with(&grown);
+    decide();
+    commit();
+    end_action(5);
+    expect_no_start_with_another_key(AS_STORE_TARGET);
+}
+
+Test(shell, an_intent_under_another_key_is_refused)
+{
+    decide();
+    commit();
+    expect_no_start_with_another_key(AS_STORE_INTENT);
 }
