@@ -29,7 +29,7 @@
 #include <alertscaler/log/sqlite.h>
 #include <alertscaler/monitoring/monitoring.h>
 #include <alertscaler/notify/messenger.h>
-#include <alertscaler/port/system_clock.h>
+#include <alertscaler/port/clock.h>
 
 struct as_outside {
     struct event_base *base;

@@ -19,7 +19,7 @@
 #include <alertscaler/http/tls_server.h>
 #include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/log/storage.h>
-#include <alertscaler/port/system_clock.h>
+#include <alertscaler/port/clock.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/rules/external_url.h>
 #include <alertscaler/rules/web_config.h>

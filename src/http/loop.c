@@ -1,5 +1,5 @@
 /*
- * libevent's timers behind port/loop.h.
+ * libevent's timers behind port/clock.h.
  */
 #include <alertscaler/http/loop.h>
 

@@ -17,7 +17,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
-#include <alertscaler/port/system_clock.h>
+#include <alertscaler/port/clock.h>
 #include <alertscaler/tools/record_text.h>
 
 #include "history_private.h"

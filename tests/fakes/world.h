@@ -15,7 +15,6 @@
 
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>
-#include <alertscaler/port/loop.h>
 #include <alertscaler/port/process.h>
 
 struct world_answer { /* to the next request of this method whose URL ends in `path` */

@@ -24,7 +24,6 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/cloud/talk_fault.h>
 #include <alertscaler/port/http.h>
-#include <alertscaler/port/http_fields.h>
 
 #define AS_TALK_TURNS_MAX    500                  /* answers in one talk */
 #define AS_TALK_PAGES_MAX    200                  /* of one list */

@@ -1,11 +1,11 @@
 /*
- * The libevent adapters of port/loop.h and port/process.h.
+ * The libevent adapters of port/clock.h and port/process.h.
  */
 #ifndef ALERTSCALER_HTTP_LOOP_H
 #define ALERTSCALER_HTTP_LOOP_H
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/port/loop.h>
+#include <alertscaler/port/clock.h>
 #include <alertscaler/port/process.h>
 
 struct event_base;

@@ -9,7 +9,6 @@
 #include <alertscaler/decide/record.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>
-#include <alertscaler/port/loop.h>
 #include <alertscaler/port/process.h>
 
 /* Which changes to other systems are allowed now. */

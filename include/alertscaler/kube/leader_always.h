@@ -5,8 +5,8 @@
 #define ALERTSCALER_KUBE_LEADER_ALWAYS_H
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/port/clock.h>
 #include <alertscaler/port/leader.h>
-#include <alertscaler/port/loop.h>
 
 /* `identity` is copied. */
 struct as_leader *as_always_leader_new(const char *identity, struct as_loop *loop) AS_MUST_USE;

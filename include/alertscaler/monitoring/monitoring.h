@@ -13,7 +13,6 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>
-#include <alertscaler/port/loop.h>
 #include <alertscaler/port/source.h>
 #include <alertscaler/rules/settings.h>
 

@@ -27,7 +27,7 @@
 
 #include <alertscaler/base/str.h>
 #include <alertscaler/http/server.h>
-#include <alertscaler/port/http_fields.h>
+#include <alertscaler/port/http.h>
 
 #include "http/connection.h"
 

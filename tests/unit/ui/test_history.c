@@ -16,7 +16,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 
-#include <alertscaler/port/system_clock.h>
+#include <alertscaler/port/clock.h>
 
 #define START  INT64_C(1795600000000000) /* 2026-11-25 */
 #define MINUTE AS_US_PER_MIN

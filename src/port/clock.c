@@ -1,7 +1,8 @@
 /*
- * CLOCK_BOOTTIME includes the machine's sleep, so that cooldowns agree with the wall clock.
+ * The system's clocks. CLOCK_BOOTTIME includes the machine's sleep, so that cooldowns agree with the
+ * wall clock.
  */
-#include <alertscaler/port/system_clock.h>
+#include <alertscaler/port/clock.h>
 
 #include <stdio.h>
 #include <stdlib.h>
