@@ -25,7 +25,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/rule_index.h>
 #include <alertscaler/decide/target.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 #include <alertscaler/model/template.h>
 #include <alertscaler/monitoring/prometheus_range.h>
 #include <alertscaler/rules/config.h>

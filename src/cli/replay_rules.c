@@ -28,7 +28,7 @@
 #include <alertscaler/decide/ruleset.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/log/record.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 #include <alertscaler/model/reason.h>
 #include <alertscaler/model/scope.h>
 #include <alertscaler/model/template.h>

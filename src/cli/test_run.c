@@ -17,7 +17,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/unit.h>
 #include <alertscaler/decide/record.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 #include <alertscaler/model/reason.h>
 #include <alertscaler/tools/engine_config.h>
 #include <alertscaler/tools/rehearsal.h>

@@ -23,7 +23,7 @@
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/decide/target_kind.h>
 #include <alertscaler/model/scope.h>
-#include <alertscaler/model/template_parts.h>
+#include <alertscaler/model/template.h>
 
 #include "kinds.h"
 

@@ -20,7 +20,7 @@
 #include <alertscaler/decide/target.h>
 #include <alertscaler/doc/json_tree.h>
 #include <alertscaler/doc/json_writer.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 
 /*
  * Structs as JSON objects and back: one row describes a member for both directions. Rows are sorted

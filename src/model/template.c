@@ -3,6 +3,8 @@
  * annotation. The syntax is a small part of Go's text/template; the rest of it is an error, never
  * plain text.
  */
+#include <alertscaler/model/template.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +12,6 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/model/template_parts.h>
 
 struct reader {
     const char *start;

@@ -14,7 +14,6 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/model/labels.h>
-#include <alertscaler/model/labels_digest.h>
 
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_tree.h>

@@ -13,7 +13,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/cluster/pool.h>
-#include <alertscaler/model/query.h>
+#include <alertscaler/model/source.h>
 
 #include "content_hash.h"
 #include "resolve.h"

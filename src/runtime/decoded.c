@@ -12,7 +12,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/shares.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 #include <alertscaler/monitoring/payload.h>
 #include <alertscaler/runtime/shell.h>
 

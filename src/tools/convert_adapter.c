@@ -9,7 +9,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/regex.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/model/query.h>
+#include <alertscaler/model/source.h>
 
 /* What a rule knows of a metric. */
 struct adapter_trace {

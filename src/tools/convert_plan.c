@@ -16,7 +16,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/target_kind.h>
-#include <alertscaler/model/query.h>
+#include <alertscaler/model/source.h>
 #include <alertscaler/model/template.h>
 
 /* --- texts in YAML --- */

@@ -23,7 +23,7 @@
 #include <alertscaler/decide/observation.h>
 #include <alertscaler/decide/ruleset.h>
 #include <alertscaler/decide/target.h>
-#include <alertscaler/model/query.h>
+#include <alertscaler/model/source.h>
 #include <alertscaler/rules/rule_tests.h>
 
 struct world_target {

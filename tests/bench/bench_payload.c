@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 #include <alertscaler/monitoring/payload.h>
 
 #include "clock.h"

@@ -1,5 +1,5 @@
 /* Any bytes as answers of Prometheus and Alertmanager: read, or refused with a reason; the result
- * keeps the promises of model/query.h and model/alert_list.h. */
+ * keeps the promises of model/source.h. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>

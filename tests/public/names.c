@@ -13,7 +13,6 @@
 #include <alertscaler/decide/record.h>
 #include <alertscaler/decide/target_kind.h>
 #include <alertscaler/log/log_chain.h>
-#include <alertscaler/model/gate.h>
 #include <alertscaler/rules/provider_kind.h>
 
 #include "cli/cli.h"

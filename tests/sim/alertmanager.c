@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 
 #include "sim.h"
 

@@ -17,6 +17,17 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/model/labels.h>
 
+/* A pod's state besides its resources, in Kubernetes' words. */
+enum as_pod_phase {
+    AS_POD_PENDING,
+    AS_POD_RUNNING,
+    AS_POD_SUCCEEDED,
+    AS_POD_FAILED,
+    AS_POD_UNKNOWN
+};
+
+enum as_tristate { AS_FALSE, AS_TRUE, AS_UNKNOWN };
+
 /* Indices of amounts. Those of extended resources and huge pages begin at AS_RES_NAMED: their
  * meaning is that of one table of names, which the cluster has. */
 enum as_res {

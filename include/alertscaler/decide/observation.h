@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 #include <alertscaler/base/time.h>
+#include <alertscaler/cluster/cluster.h>
 #include <alertscaler/cluster/nodes_seen.h>
 #include <alertscaler/cluster/pool_plan.h>
 #include <alertscaler/decide/pool_request.h>
 #include <alertscaler/model/action.h>
-#include <alertscaler/model/pod.h>
 #include <alertscaler/model/reason.h>
 
 #define AS_VERSION_SIZE      256 /* of an ETag or resourceVersion, with NUL; a longer is an error */

@@ -26,9 +26,8 @@
 #include <alertscaler/decide/order.h>
 #include <alertscaler/decide/record.h>
 #include <alertscaler/decide/ruleset.h>
-#include <alertscaler/model/alert_list.h>
-#include <alertscaler/model/query.h>
 #include <alertscaler/model/scope.h>
+#include <alertscaler/model/source.h>
 
 struct as_engine;
 

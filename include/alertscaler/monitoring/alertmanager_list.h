@@ -11,7 +11,7 @@
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/model/alert_list.h>
+#include <alertscaler/model/source.h>
 
 #define AS_ALERTMANAGER_GROUPS_PATH "/api/v2/alerts/groups?active=true&silenced=true&inhibited=true"
 #define AS_ALERTMANAGER_STATUS_PATH "/api/v2/status"

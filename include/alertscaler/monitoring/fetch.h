@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include <alertscaler/base/error.h>
-#include <alertscaler/model/query.h>
+#include <alertscaler/model/source.h>
 #include <alertscaler/monitoring/http_auth.h>
 #include <alertscaler/monitoring/monitoring.h>
 

@@ -13,7 +13,7 @@
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
-#include <alertscaler/model/query.h>
+#include <alertscaler/model/source.h>
 
 #define AS_PROMETHEUS_QUERY_PATH "/api/v1/query"
 

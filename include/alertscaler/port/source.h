@@ -7,8 +7,7 @@
 
 #include <stdint.h>
 
-#include <alertscaler/model/alert_list.h>
-#include <alertscaler/model/query.h>
+#include <alertscaler/model/source.h>
 
 /* Each is called exactly once per call, in a later turn of the loop. The result is valid during the
  * callback. */

@@ -16,7 +16,7 @@
 #include <alertscaler/decide/observation.h>
 #include <alertscaler/doc/diagnostics.h>
 #include <alertscaler/model/labels.h>
-#include <alertscaler/model/query.h>
+#include <alertscaler/model/source.h>
 #include <alertscaler/rules/config.h>
 
 #define AS_RULE_TEST_TIME_MAX (366 * AS_US_PER_DAY) /* the longest test */

@@ -8,7 +8,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/engine/state.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 
 #include "engine_harness.h"
 

@@ -17,7 +17,7 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/cluster/node_template.h>
 #include <alertscaler/decide/target.h>
-#include <alertscaler/model/query.h>
+#include <alertscaler/model/source.h>
 #include <alertscaler/rules/config.h>
 
 static char folder[] = "/tmp/[alertscaler]*-XXXXXX"; /* looks like a pattern, and is none */

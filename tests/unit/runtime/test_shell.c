@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include <alertscaler/base/log.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 
 #include "../../support/audit_memory.h"
 #include "../../support/rule_spec.h"

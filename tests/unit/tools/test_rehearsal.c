@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 #include <alertscaler/tools/rehearsal.h>
 
 #include "../../support/rule_spec.h"

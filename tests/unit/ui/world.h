@@ -6,14 +6,15 @@
 #ifndef ALERTSCALER_TESTS_APP_WORLD_H
 #define ALERTSCALER_TESTS_APP_WORLD_H
 
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/engine/engine.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 #include <alertscaler/runtime/metrics.h>
 #include <alertscaler/ui/api.h>
 

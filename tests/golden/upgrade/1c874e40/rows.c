@@ -21,7 +21,7 @@
 #include <alertscaler/decide/incident.h>
 #include <alertscaler/decide/target_kind.h>
 #include <alertscaler/engine/state.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 #include <alertscaler/notify/notice.h>
 
 #define BOOT         "10000000-0000-4000-8000-000000000000"
