@@ -9,7 +9,7 @@
 #include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/cluster/survey.h>
 #include <alertscaler/decide/decide.h>
 #include <alertscaler/kube/target_outcome.h>
 

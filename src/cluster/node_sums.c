@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <alertscaler/cluster/node_pods.h>
+#include <alertscaler/cluster/cluster.h>
 #include <alertscaler/cluster/nodes_seen.h>
 #include <alertscaler/cluster/pool.h>
 

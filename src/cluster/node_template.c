@@ -9,7 +9,6 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/cluster/node_template_text.h>
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
 

@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/cluster/survey_make.h>
-
-#include "shape_key.h"
+#include "survey_shapes.h"
 #include "survey_work.h"
 
 const char *as_stay_get_word(enum as_stay stay)

@@ -1,12 +1,31 @@
 /*
- * Shapes of a survey: pod shapes by what they say, with the budgets that select them instead of
- * labels. Shapes that differ in labels or namespace only are one.
+ * Shapes of pods: their key as bytes, and the table of shapes of a survey. The key decides whether
+ * two pods are equal for placing and evicting.
  */
 #ifndef ALERTSCALER_SRC_CLUSTER_SURVEY_SHAPES_H
 #define ALERTSCALER_SRC_CLUSTER_SURVEY_SHAPES_H
 
 #include <alertscaler/base/arena.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/cluster/cluster.h>
 #include <alertscaler/cluster/survey.h>
+
+/*
+ * The parts of a pod's shape as bytes: equal parts give equal bytes, on every machine. Numbers are
+ * 8 bytes, the lowest first. Lists stand behind their lengths, texts with their NULs, so that
+ * different parts have different bytes.
+ */
+
+void shape_key_add_number(struct as_buf *key, uint64_t number);
+void shape_key_add_text(struct as_buf *key, const char *text); /* NULL differs from "" */
+void shape_key_add_affinity(struct as_buf *key, const struct as_pod_shape *shape);
+void shape_key_add_tolerations(struct as_buf *key, const struct as_pod_shape *shape);
+void shape_key_add_ports(struct as_buf *key, const struct as_pod_shape *shape);
+
+/*
+ * Shapes of a survey: pod shapes by what they say, with the budgets that select them instead of
+ * labels. Shapes that differ in labels or namespace only are one.
+ */
 
 #define SURVEY_SHAPE_BYTES_MAX ((size_t)16 << 10) /* of its key; larger ones are no part of it */
 #define SURVEY_NO_NUMBER       UINT32_MAX

@@ -8,7 +8,7 @@
 
 #include <alertscaler/cluster/node_pack.h>
 #include <alertscaler/cluster/node_sums.h>
-#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/cluster/survey.h>
 
 #include "survey_shapes.h"
 

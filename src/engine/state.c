@@ -14,7 +14,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/cluster/node_template_text.h>
+#include <alertscaler/cluster/node_template.h>
 #include <alertscaler/cluster/nodes_seen.h>
 #include <alertscaler/decide/incident.h>
 #include <alertscaler/decide/target.h>

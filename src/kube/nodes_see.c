@@ -11,11 +11,10 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cluster/cluster.h>
 #include <alertscaler/cluster/node_health.h>
-#include <alertscaler/cluster/node_pods.h>
 #include <alertscaler/cluster/node_sums.h>
 #include <alertscaler/cluster/node_template.h>
-#include <alertscaler/cluster/node_template_text.h>
 
 #define GROUPS_MAX 1000 /* with one more, the one seen first is forgotten */
 

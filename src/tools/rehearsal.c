@@ -17,7 +17,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/cluster/cluster_facts.h>
 #include <alertscaler/cluster/node_pack.h>
-#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/cluster/survey.h>
 #include <alertscaler/decide/choose.h>
 #include <alertscaler/decide/decide.h>
 #include <alertscaler/decide/observation.h>

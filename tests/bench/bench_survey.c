@@ -11,7 +11,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/cluster/pool_plan.h>
-#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/cluster/survey.h>
 #include <alertscaler/decide/decision.h>
 
 #include "clock.h"

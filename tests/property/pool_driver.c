@@ -19,8 +19,8 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/cluster/node_sums.h>
-#include <alertscaler/cluster/node_template_text.h>
-#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/cluster/node_template.h>
+#include <alertscaler/cluster/survey.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/kube/kube_facts.h>
 

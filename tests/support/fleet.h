@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include <alertscaler/cluster/pool_plan.h>
-#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/cluster/survey.h>
 #include <alertscaler/decide/observation.h>
 
 #define FLEET_GROUPS 4

@@ -19,7 +19,10 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
+#include <alertscaler/base/time.h>
 #include <alertscaler/cluster/cluster.h>
+
+struct as_cluster_facts;
 
 #define AS_CLUSTER_FACTS_BYTES                                                                     \
     ((size_t)64 << 20) /* 5,000 nodes with 100,000 pods of 1,000 shapes */
@@ -36,8 +39,6 @@ enum as_cluster_kind {
 struct as_cluster_facts_limits {
     size_t bytes; /* of memory that the facts may take: at least 1 MiB */
 };
-
-struct as_cluster_facts;
 
 struct as_cluster_facts *as_cluster_facts_new(const struct as_cluster_facts_limits *limits);
 struct as_cluster_facts *as_cluster_facts_free(struct as_cluster_facts *facts);
@@ -92,5 +93,18 @@ const struct as_cluster *as_cluster_facts_view(struct as_cluster_facts *facts,
 size_t as_cluster_facts_measure(const struct as_cluster_facts *facts);
 
 AS_DEFINE_CLEANUP(struct as_cluster_facts *, as_cluster_facts_free)
+
+/*
+ * How much is known of a cluster's nodes and pods, and how old it is: for metrics.
+ */
+
+struct as_facts_view {
+    const char *cluster; /* its name in the configuration */
+    size_t objects[AS_CLUSTER_KIND_COUNT];
+    as_mono_time fresh_at; /* until when everything is known, of every kind */
+};
+
+/* The view is good for the call. */
+typedef void as_facts_visit_fn(void *context, const struct as_facts_view *view);
 
 #endif

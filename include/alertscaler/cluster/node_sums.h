@@ -14,7 +14,6 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/cluster/cluster.h>
 #include <alertscaler/cluster/node_fit.h>
-#include <alertscaler/cluster/node_pods.h>
 #include <alertscaler/cluster/nodes_seen.h>
 
 struct as_pod_count {

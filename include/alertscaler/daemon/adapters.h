@@ -7,7 +7,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/cluster/facts_view.h>
+#include <alertscaler/cluster/cluster_facts.h>
 #include <alertscaler/http/server.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/port/audit.h>

@@ -13,7 +13,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/cluster/cluster.h>
-#include <alertscaler/cluster/facts_view.h>
+#include <alertscaler/cluster/cluster_facts.h>
 #include <alertscaler/kube/kube_client.h>
 
 #define AS_CLUSTER_WATCH_FRESH_US (2 * AS_US_PER_MIN)

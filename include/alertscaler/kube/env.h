@@ -5,7 +5,6 @@
 #ifndef ALERTSCALER_KUBE_ENV_H
 #define ALERTSCALER_KUBE_ENV_H
 
-#include <alertscaler/cluster/nodes_record.h>
 #include <alertscaler/decide/record.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/http.h>

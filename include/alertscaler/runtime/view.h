@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include <alertscaler/base/time.h>
-#include <alertscaler/cluster/facts_view.h>
+#include <alertscaler/cluster/cluster_facts.h>
 #include <alertscaler/decide/ruleset.h>
 #include <alertscaler/engine/engine.h>
 #include <alertscaler/log/storage.h>

@@ -2,12 +2,12 @@
  * The text of a node group's template: it comes back as it was; equal templates are equal texts; a
  * text of another form is refused with the place.
  */
-#include <alertscaler/cluster/node_template_text.h>
-
 #include <errno.h>
 #include <string.h>
 
 #include <criterion/criterion.h>
+
+#include <alertscaler/cluster/node_template.h>
 
 static const struct as_res_names names = {
     .count = AS_RES_NAMED + 2,

@@ -2,9 +2,6 @@
  * The survey of a pool, from the facts of its cluster: sections 4.1 to 4.3 and 5.1 of the contract,
  * case by case; support/nodes_text.h has the words of nodes and pods.
  */
-#include <alertscaler/cluster/node_sums.h>
-#include <alertscaler/cluster/survey_make.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +9,8 @@
 #include <criterion/criterion.h>
 
 #include <alertscaler/base/buf.h>
+#include <alertscaler/cluster/node_sums.h>
+#include <alertscaler/cluster/survey.h>
 
 #include "../../support/nodes_text.h"
 

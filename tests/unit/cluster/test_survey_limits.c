@@ -2,13 +2,13 @@
  * Clusters beyond the limits of a survey: what is cut off errs towards fewer changes, and the
  * document stays below its limit.
  */
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/cluster/survey_make.h>
+#include <criterion/criterion.h>
+
+#include <alertscaler/cluster/survey.h>
 #include <alertscaler/decide/decision.h>
 
 #define NOW ((as_wall_time){INT64_C(1000) * AS_US_PER_H})

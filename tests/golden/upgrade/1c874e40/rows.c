@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/cluster/node_template_text.h>
+#include <alertscaler/cluster/node_template.h>
 #include <alertscaler/cluster/nodes_seen.h>
 #include <alertscaler/cluster/survey.h>
 #include <alertscaler/decide/incident.h>
