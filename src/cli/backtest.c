@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <jansson.h>
+
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
@@ -23,7 +25,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/rule_index.h>
+#include <alertscaler/decide/ruleset.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/model/labels.h>
 #include <alertscaler/model/template.h>

@@ -1,11 +1,10 @@
 /*
  * A copy of a pool's request: see the header.
  */
-#include <alertscaler/decide/pool_request.h>
-
 #include <string.h>
 
 #include <alertscaler/decide/choose.h>
+#include <alertscaler/decide/observation.h>
 
 static void *copy_items(struct as_arena *arena, const void *items, size_t count, size_t size)
 {

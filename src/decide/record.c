@@ -1,15 +1,65 @@
 /*
  * The words of the action log's records: of their kinds, and of what orders, approvals, notices,
- * incidents and effects say.
+ * incidents and effects say. Also the memory of a notification, which its record describes.
+ *
+ * Words are stored and are public: they never change. The module writes no record (log/record.c).
  */
 #include <alertscaler/decide/record.h>
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/decide/approval.h>
 #include <alertscaler/decide/notice.h>
+#include <alertscaler/decide/notification.h>
 #include <alertscaler/decide/order.h>
+
+/* Size and release of a notification; the payload's decoder makes it. */
+
+static size_t notification_measure_text(const char *text)
+{
+    return text ? AS_ALLOC_EXTRA + strlen(text) + 1 : 0;
+}
+
+size_t as_notification_measure(const struct as_notification *notification)
+{
+    size_t bytes = AS_ALLOC_EXTRA + sizeof(*notification) + AS_ALLOC_EXTRA +
+                   notification->alert_count * sizeof(*notification->alerts) +
+                   notification_measure_text(notification->receiver) +
+                   notification_measure_text(notification->group_key) +
+                   notification_measure_text(notification->reason);
+    for (size_t i = 0; i < notification->alert_count; i++) {
+        const struct as_alert *alert = &notification->alerts[i];
+        bytes += notification_measure_text(alert->problem) + as_labels_measure(alert->labels) +
+                 as_labels_measure(alert->annotations);
+    }
+    return bytes;
+}
+
+struct as_notification *as_notification_free(struct as_notification *notification)
+{
+    if (!notification)
+        return NULL;
+    for (size_t i = 0; i < notification->alert_count; i++) {
+        free(notification->alerts[i].problem);
+        as_labels_free(notification->alerts[i].labels);
+        as_labels_free(notification->alerts[i].annotations);
+    }
+    free(notification->alerts);
+    free(notification->receiver);
+    free(notification->group_key);
+    free(notification->reason);
+    free(notification->remote);
+    free(notification->credential);
+    free(notification->traceparent);
+    free(notification);
+    return NULL;
+}
+
+/* Words */
 
 const char *as_approval_answer_get_word(enum as_approval_answer answer)
 {

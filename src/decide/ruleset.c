@@ -1,11 +1,197 @@
 /*
- * Frees a rule set; config makes it from the rule files. Also frees a partial one (zeroed memory
- * elsewhere), for a loader that gives up halfway.
+ * Rule sets, as the decision reads them: schedules and bounds of targets, the index that finds the
+ * rules of an alert, and the release of a set.
+ *
+ * A rule set does not change once it is made. The module reads no rule file (rules/).
  */
 #include <alertscaler/decide/ruleset.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define uthash_fatal(msg) abort() /* as for each small allocation of ours */
+#include <uthash.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/calendar.h>
+#include <alertscaler/model/bounds.h>
+
+/* Schedules in force at a time, and their bounds */
+
+#define DAYS_BACK  2 /* one that began then may still be in force */
+#define DAYS_AHEAD 15
+#define YEAR_US    (366 * AS_US_PER_DAY)
+
+static int64_t find_utc_us(const struct as_schedule *schedule, int64_t day, int32_t time_s,
+                           enum as_zone_pick pick)
+{
+    return as_zone_find_utc(schedule->zone, day * AS_S_PER_DAY + time_s, pick) * AS_US_PER_S;
+}
+
+/* Extends or begins a stretch by one day's. True: later days do not matter any more. */
+static bool take_day(const struct as_schedule *schedule, int64_t day, int64_t now,
+                     struct as_schedule_look *look)
+{
+    const bool is_overnight = schedule->to_s <= schedule->from_s;
+    const int64_t begin = find_utc_us(schedule, day, schedule->from_s, AS_ZONE_FIRST);
+    const int64_t end = find_utc_us(schedule, day + is_overnight, schedule->to_s, AS_ZONE_LAST);
+    if (begin >= end || end <= now)
+        return false;
+    if (look->is_in_force && begin > look->change.at.us)
+        return true;
+    if (!look->is_in_force && begin > now) {
+        look->change = (as_maybe_time){true, {begin}};
+        return true;
+    }
+    look->is_in_force = true;
+    if (!look->change.set || end > look->change.at.us)
+        look->change = (as_maybe_time){true, {end}};
+    return false;
+}
+
+static struct as_schedule_look look_at_moments(const struct as_schedule *schedule, int64_t now)
+{
+    struct as_schedule_look look = {.is_in_force =
+                                        schedule->begin.us <= now && now < schedule->end.us};
+    if (now < schedule->begin.us)
+        look.change = (as_maybe_time){true, schedule->begin};
+    else if (look.is_in_force)
+        look.change = (as_maybe_time){true, schedule->end};
+    return look;
+}
+
+struct as_schedule_look as_schedule_look(const struct as_schedule *schedule, as_wall_time now)
+{
+    struct as_schedule_look look = {0};
+    if (!schedule->zone)
+        return look_at_moments(schedule, now.us);
+    const int64_t utc = now.us / AS_US_PER_S - (now.us % AS_US_PER_S < 0);
+    const int64_t today = as_calendar_find_day(utc + as_zone_get_offset(schedule->zone, utc));
+    for (int64_t day = today - DAYS_BACK; day < today + DAYS_AHEAD; day++) {
+        if ((schedule->days >> as_calendar_get_weekday(day) & 1) &&
+            take_day(schedule, day, now.us, &look))
+            return look;
+    }
+    if (look.is_in_force && look.change.at.us > now.us + (DAYS_AHEAD - 2) * AS_US_PER_DAY)
+        look.change.set = false; /* one day follows the other, for ever */
+    return look;
+}
+
+static void note_change(struct as_schedule_bounds *bounds, as_maybe_time change)
+{
+    if (change.set && (!bounds->change.set || change.at.us < bounds->change.at.us))
+        bounds->change = change;
+}
+
+/* With `min` above `max` where they contradict each other. */
+static struct as_schedule_bounds combine(const struct as_schedule *schedules, size_t count,
+                                         int32_t own_min, int32_t own_max, as_wall_time now)
+{
+    struct as_schedule_bounds bounds = {.min = own_min, .max = own_max};
+    bool has_max = false;
+    assert(count <= AS_SCHEDULES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        const struct as_schedule *schedule = &schedules[i];
+        const struct as_schedule_look look = as_schedule_look(schedule, now);
+        note_change(&bounds, look.change);
+        if (!look.is_in_force)
+            continue;
+        bounds.in_force |= UINT32_C(1) << i;
+        if (schedule->has_min && (!bounds.has_min || schedule->min > bounds.min))
+            bounds.min = schedule->min;
+        if (schedule->has_max && (!has_max || schedule->max > bounds.max))
+            bounds.max = schedule->max;
+        bounds.has_min |= schedule->has_min;
+        has_max |= schedule->has_max;
+    }
+    return bounds;
+}
+
+struct as_schedule_bounds as_schedules_get_bounds(const struct as_schedule *schedules, size_t count,
+                                                  int32_t own_min, int32_t own_max,
+                                                  as_wall_time now)
+{
+    struct as_schedule_bounds bounds = combine(schedules, count, own_min, own_max, now);
+    if (bounds.min > bounds.max)
+        bounds.min = bounds.max;
+    return bounds;
+}
+
+/* Which schedule in force a bound is from. */
+static size_t find_source(const struct as_schedule *schedules, size_t count, uint32_t in_force,
+                          bool is_max, int32_t bound)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct as_schedule *schedule = &schedules[i];
+        const bool names = is_max ? schedule->has_max && schedule->max == bound
+                                  : schedule->has_min && schedule->min == bound;
+        if ((in_force >> i & 1) && names)
+            return i;
+    }
+    return AS_SCHEDULES_MAX;
+}
+
+/* Whether any bound that may be in force is below any `min` that may be. */
+static bool may_conflict(const struct as_schedule *schedules, size_t count, int32_t own_min,
+                         int32_t own_max)
+{
+    int32_t highest = own_min, lowest = own_max;
+    for (size_t i = 0; i < count; i++) {
+        if (schedules[i].has_min && schedules[i].min > highest)
+            highest = schedules[i].min;
+        if (schedules[i].has_max && schedules[i].max < lowest)
+            lowest = schedules[i].max;
+    }
+    return highest > lowest;
+}
+
+static bool find_between(const struct as_schedule *schedules, size_t count, int32_t own_min,
+                         int32_t own_max, int64_t from, int64_t to,
+                         struct as_schedule_conflict *conflict_out)
+{
+    for (as_wall_time at = {from}; at.us < to;) {
+        const struct as_schedule_bounds bounds = combine(schedules, count, own_min, own_max, at);
+        if (bounds.min > bounds.max) {
+            *conflict_out = (struct as_schedule_conflict){
+                .at = at,
+                .min_of = find_source(schedules, count, bounds.in_force, false, bounds.min),
+                .max_of = find_source(schedules, count, bounds.in_force, true, bounds.max),
+                .min = bounds.min,
+                .max = bounds.max,
+            };
+            return true;
+        }
+        if (!bounds.change.set)
+            return false;
+        at = bounds.change.at;
+    }
+    return false;
+}
+
+bool as_schedules_find_conflict(const struct as_schedule *schedules, size_t count, int32_t own_min,
+                                int32_t own_max, as_wall_time around,
+                                struct as_schedule_conflict *conflict_out)
+{
+    if (!may_conflict(schedules, count, own_min, own_max))
+        return false;
+    if (find_between(schedules, count, own_min, own_max, around.us, around.us + YEAR_US,
+                     conflict_out))
+        return true;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t begin = schedules[i].begin.us, year = as_time_add(begin, YEAR_US);
+        const int64_t end = schedules[i].end.us < year ? schedules[i].end.us : year;
+        if (!schedules[i].zone &&
+            find_between(schedules, count, own_min, own_max, begin, end, conflict_out))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The release of a rule set; config makes it from the rule files. Also frees a partial one (zeroed
+ * memory elsewhere), for a loader that gives up halfway.
+ */
 
 static void free_strings(char **strings, size_t count)
 {
@@ -99,4 +285,245 @@ struct as_schedule_bounds as_target_config_get_bounds(const struct as_target_con
 bool as_source_is_asked(const struct as_source *source)
 {
     return source->kind == AS_SOURCE_QUERY || source->kind == AS_SOURCE_NODES;
+}
+
+/*
+ * The rule index: name -> value -> rules, two hash tables. Each rule is stored under one of its
+ * matchers, the key: an equality, or a regular expression that is a plain alternation; then the
+ * rule is stored under each of its words. A key never matches the empty string: otherwise the rule
+ * could match an alert without the label, which a lookup would not find.
+ *
+ * A lookup costs the alert's labels and the rules found under them; rules without a key are tried
+ * for every alert. A rule is found at most once, because an alert has one value per name.
+ */
+
+struct rule_list {
+    uint32_t *items;
+    size_t count, capacity;
+};
+
+struct value_entry {
+    char *value;
+    uint32_t sharers; /* rules that could use it as key */
+    struct rule_list rules;
+    UT_hash_handle hh;
+};
+
+struct name_entry {
+    const char *name; /* owned by the matcher */
+    struct value_entry *values;
+    UT_hash_handle hh;
+};
+
+struct as_rule_index {
+    const struct as_ruleset *ruleset;
+    struct name_entry *names;
+    struct rule_list keyless;
+    struct rule_list matches; /* the last answer */
+};
+
+static void append(struct rule_list *list, uint32_t rule)
+{
+    list->items = as_xgrow(list->items, list->count, &list->capacity, sizeof(*list->items));
+    list->items[list->count++] = rule;
+}
+
+/* A matcher's values, if it can be a key. */
+static bool find_key(const struct as_matcher *matcher, struct as_matcher_values *values_out)
+{
+    if (!as_matcher_find_values(matcher, values_out))
+        return false;
+    if (*values_out->items[0]) /* sorted: an empty one would be first */
+        return true;
+    as_matcher_values_deinit(values_out);
+    return false;
+}
+
+static struct value_entry *take_entry(struct as_rule_index *index, const char *name,
+                                      const char *value)
+{
+    struct name_entry *by_name;
+    struct value_entry *by_value;
+
+    HASH_FIND_STR(index->names, name, by_name);
+    if (!by_name) {
+        by_name = as_xcalloc(1, sizeof(*by_name));
+        by_name->name = name;
+        HASH_ADD_KEYPTR(hh, index->names, by_name->name, strlen(name), by_name);
+    }
+    HASH_FIND_STR(by_name->values, value, by_value);
+    if (!by_value) {
+        by_value = as_xcalloc(1, sizeof(*by_value));
+        by_value->value = as_xstrdup(value);
+        HASH_ADD_KEYPTR(hh, by_name->values, by_value->value, strlen(value), by_value);
+    }
+    return by_value;
+}
+
+static void count_sharers(struct as_rule_index *index, const struct as_rule *rule)
+{
+    for (size_t i = 0; i < rule->matcher_count; i++) {
+        AS_CLEANUP(as_matcher_values_deinit) struct as_matcher_values words = {NULL};
+        if (!find_key(&rule->matchers[i], &words))
+            continue;
+        for (size_t k = 0; k < words.count; k++)
+            take_entry(index, rule->matchers[i].name, words.items[k])->sharers++;
+    }
+}
+
+/* Stores the rule under the matcher whose most common word has the fewest rules. */
+static void insert(struct as_rule_index *index, uint32_t number)
+{
+    const struct as_rule *rule = &index->ruleset->rules[number];
+    struct as_matcher_values best = {.text = NULL};
+    const char *best_name = NULL;
+    uint32_t best_cost = UINT32_MAX;
+
+    for (size_t i = 0; i < rule->matcher_count; i++) {
+        struct as_matcher_values words = {.text = NULL};
+        uint32_t cost = 0;
+        if (!find_key(&rule->matchers[i], &words))
+            continue;
+        for (size_t k = 0; k < words.count; k++) {
+            uint32_t sharers = take_entry(index, rule->matchers[i].name, words.items[k])->sharers;
+            cost = sharers > cost ? sharers : cost;
+        }
+        if (cost < best_cost) {
+            struct as_matcher_values worse = best;
+            best = words;
+            words = worse;
+            best_name = rule->matchers[i].name;
+            best_cost = cost;
+        }
+        as_matcher_values_deinit(&words);
+    }
+    for (size_t k = 0; k < best.count; k++)
+        append(&take_entry(index, best_name, best.items[k])->rules, number);
+    if (!best.text)
+        append(&index->keyless, number);
+    as_matcher_values_deinit(&best);
+}
+
+static void free_value(struct name_entry *name, struct value_entry *value)
+{
+    HASH_DEL(name->values, value);
+    free(value->rules.items);
+    free(value->value);
+    free(value);
+}
+
+static void free_name(struct as_rule_index *index, struct name_entry *name)
+{
+    struct value_entry *value, *next;
+
+    HASH_ITER (hh, name->values, value, next)
+        free_value(name, value);
+    HASH_DEL(index->names, name);
+    free(name);
+}
+
+/* Removes words without rules: they would cost every alert a lookup. */
+static void prune(struct as_rule_index *index)
+{
+    struct name_entry *name, *next_name;
+    struct value_entry *value, *next_value;
+
+    HASH_ITER (hh, index->names, name, next_name) {
+        HASH_ITER (hh, name->values, value, next_value) {
+            if (value->rules.count == 0)
+                free_value(name, value);
+        }
+        if (!name->values)
+            free_name(index, name);
+    }
+}
+
+struct as_rule_index *as_rule_index_new(const struct as_ruleset *ruleset)
+{
+    struct as_rule_index *index = as_xcalloc(1, sizeof(*index));
+
+    index->ruleset = ruleset;
+    for (size_t i = 0; i < ruleset->rule_count; i++)
+        count_sharers(index, &ruleset->rules[i]);
+    for (size_t i = 0; i < ruleset->rule_count; i++)
+        insert(index, (uint32_t)i);
+    prune(index);
+    return index;
+}
+
+struct as_rule_index *as_rule_index_free(struct as_rule_index *index)
+{
+    if (!index)
+        return NULL;
+
+    struct name_entry *name, *next;
+    HASH_ITER (hh, index->names, name, next)
+        free_name(index, name);
+    free(index->keyless.items);
+    free(index->matches.items);
+    free(index);
+    return NULL;
+}
+
+struct wanted { /* what a search compares with */
+    const struct as_labels *labels;
+    const char *const *receivers;
+    size_t receiver_count;
+};
+
+static bool includes_receiver(const struct as_rule *rule, const struct wanted *wanted)
+{
+    if (!wanted->receivers)
+        return true;
+    for (size_t i = 0; i < rule->receiver_count; i++) {
+        for (size_t k = 0; k < wanted->receiver_count; k++) {
+            if (strcmp(rule->receivers[i], wanted->receivers[k]) == 0)
+                return true;
+        }
+    }
+    return rule->receiver_count == 0;
+}
+
+static void try_rules(struct as_rule_index *index, const struct rule_list *candidates,
+                      const struct wanted *wanted)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        const struct as_rule *rule = &index->ruleset->rules[candidates->items[i]];
+        bool matches = includes_receiver(rule, wanted);
+        for (size_t k = 0; k < rule->matcher_count && matches; k++)
+            matches = as_matcher_match(&rule->matchers[k], wanted->labels);
+        if (matches)
+            append(&index->matches, candidates->items[i]);
+    }
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+size_t as_rule_index_match(struct as_rule_index *index, const struct as_labels *labels,
+                           const char *const *receivers, size_t receiver_count,
+                           const uint32_t **rules_out)
+{
+    const struct wanted wanted = {labels, receivers, receiver_count};
+    struct rule_list *matches = &index->matches;
+
+    matches->count = 0;
+    try_rules(index, &index->keyless, &wanted);
+    for (uint32_t i = 0; i < labels->count; i++) {
+        struct name_entry *name;
+        struct value_entry *value = NULL;
+        HASH_FIND_STR(index->names, labels->items[i].name, name);
+        if (name)
+            HASH_FIND_STR(name->values, labels->items[i].value, value);
+        if (value)
+            try_rules(index, &value->rules, &wanted);
+    }
+    if (matches->count > 1)
+        qsort(matches->items, matches->count, sizeof(*matches->items), compare_numbers);
+    *rules_out = matches->items;
+    return matches->count;
 }

@@ -25,8 +25,6 @@
 #include <alertscaler/model/scope.h>
 #include <alertscaler/model/template.h>
 
-#include "kinds.h"
-
 const struct as_target_kind *as_target_kind_find(const char *word)
 {
     for (size_t i = 0; as_target_kinds[i]; i++) {
@@ -564,7 +562,7 @@ static bool is_sized_alike(const struct as_target_kind *kind, const char *patter
 bool as_target_may_have_id(const struct as_target_config *config, const char *id)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf pattern = AS_BUF_INIT(AS_TARGET_ID_MAX - 1);
-    if (strlen(id) >= AS_TARGET_ID_MAX || !is_without_controls(id))
+    if (strlen(id) >= AS_TARGET_ID_MAX || !as_target_value_is_plain(id))
         return false;
     append_id(config, NULL, &pattern);
     if (as_buf_check(&pattern) < 0)

@@ -14,7 +14,7 @@
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/shares.h>
-#include <alertscaler/decide/rule_index.h>
+#include <alertscaler/decide/ruleset.h>
 #include <alertscaler/engine/engine.h>
 
 /* How long a request whose answer was lost may still be carried out by the other side. */

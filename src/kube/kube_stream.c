@@ -18,7 +18,7 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/protobuf.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/document_limits.h>
+#include <alertscaler/decide/notification.h>
 #include <alertscaler/doc/json_scan.h>
 
 /*

@@ -12,7 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/document_limits.h>
+#include <alertscaler/decide/notification.h>
 #include <alertscaler/doc/json_writer.h>
 
 #define SHOWN_MAX 64 /* bytes of a refused text in an error */

@@ -13,7 +13,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/document_limits.h>
+#include <alertscaler/decide/notification.h>
 
 #include "alert_reader.h"
 

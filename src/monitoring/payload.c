@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/document_limits.h>
+#include <alertscaler/decide/notification.h>
 #include <alertscaler/doc/json_writer.h>
 
 #include "alert_reader.h"

@@ -19,7 +19,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/document_limits.h>
+#include <alertscaler/decide/notification.h>
 #include <alertscaler/doc/json_tree.h>
 #include <alertscaler/monitoring/prometheus_range.h>
 

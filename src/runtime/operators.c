@@ -12,8 +12,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/decide/order.h>
 #include <alertscaler/doc/json_writer.h>
-#include <alertscaler/engine/order.h>
 
 #include <alertscaler/auth/reply.h>
 

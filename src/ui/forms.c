@@ -15,8 +15,8 @@
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/decide/order.h>
 #include <alertscaler/doc/json_writer.h>
-#include <alertscaler/engine/order.h>
 #include <alertscaler/runtime/operators.h>
 
 #include "form_body.h"

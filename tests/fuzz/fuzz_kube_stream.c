@@ -1,8 +1,6 @@
 /* Any bytes as a list or a watch of the Kubernetes API, in both forms, behind a byte that says
  * which and how they are cut: however that is, the same is told and the same is refused; what is
  * told is within the limits; what jansson reads is not called malformed. */
-#include <alertscaler/kube/kube_stream.h>
-
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -10,7 +8,8 @@
 #include <jansson.h>
 
 #include <alertscaler/base/buf.h>
-#include <alertscaler/decide/document_limits.h>
+#include <alertscaler/decide/notification.h>
+#include <alertscaler/kube/kube_stream.h>
 
 #include "fuzz.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/engine/order.h>
+#include <alertscaler/decide/order.h>
 
 #include "fuzz.h"
 

@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/document_limits.h>
+#include <alertscaler/decide/notification.h>
 #include <alertscaler/monitoring/payload.h>
 
 #include "fuzz.h"

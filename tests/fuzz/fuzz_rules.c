@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <alertscaler/decide/rule_index.h>
+#include <alertscaler/decide/ruleset.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/rules/config.h>
 

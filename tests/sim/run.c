@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/decide/rule_index.h>
+#include <alertscaler/decide/ruleset.h>
 
 #include "sim.h"
 

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/model/forbidden.h>
@@ -80,5 +82,25 @@ struct as_order_record {   /* in the action log: kind `command` */
     bool has_bounds;
     int32_t min, max; /* of the target */
 };
+
+/*
+ * The body of an operator's order to the API: {"reason": "the big move", "for": "1h", "replicas":
+ * 5, "force": true}.
+ */
+
+#define AS_ORDER_BODY_MAX ((size_t)16 * 1024)
+
+struct as_order_document { /* owns its texts */
+    struct as_order order;
+    char reason[AS_ORDER_REASON_MAX];
+};
+
+/*
+ * Fills `kind`, `reason`, `for_us`, `replicas` and `force` of the order; the caller fills the rest.
+ * Errors: a member that the kind does not allow; a reason that is empty or too long, or missing
+ * unless the order approves or denies. 0; -EBADMSG with an error for the client.
+ */
+int as_order_decode(const char *json, size_t size, enum as_order_kind kind,
+                    struct as_order_document *document_out, struct as_error *error) AS_MUST_USE;
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * What of a target's object is its size, and in which unit it is counted: the scale subresource,
  * a field of the object, or a resource of a container of its pods. One row per kind of these
- * (decide/sized.c).
+ * (decide/kinds.c).
  *
  * It is part of the target's identity: the scale and a field of one object are two targets with two
  * locks. An id says what is sized behind a colon, unless it is the scale:
@@ -73,6 +73,5 @@ void as_sized_append_unit(const struct as_target_ref *ref, char *text, size_t si
 size_t as_sized_find(const char *id);
 
 /* Appends what an id says behind its colon, in its canonical form. */
-void as_sized_append_key(const char *text, struct as_buf *out);
 
 #endif

@@ -14,10 +14,10 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 
+struct as_target_kind;
+
 #define AS_TARGET_KINDS_MAX 8
 #define AS_TARGET_KEYS_MAX  16
-
-struct as_target_kind;
 
 struct as_target_field {
     const char *key;
@@ -128,5 +128,9 @@ enum as_allow as_target_kind_find_allow(const struct as_target_kind *kind, const
 bool as_target_kind_has_key(const struct as_target_kind *kind, const char *key);
 /* Whether a part of its objects may be sized (decide/sized.h). */
 bool as_target_kind_has_sized(const struct as_target_kind *kind);
+
+/* A check of address values that the rows of kinds (kinds.c) and addresses (target.c) share: the
+ * value is not empty, and has neither C0, DEL nor C1. */
+bool as_target_value_is_plain(const char *value);
 
 #endif

@@ -4,7 +4,7 @@
  * object, and the part that is being read. Pure.
  *
  * JSON is checked by its grammar, without the UTF-8 of texts. The bytes of a binary object are not
- * checked. Limits: decide/document_limits.h.
+ * checked. Limits: decide/notification.h.
  */
 #ifndef ALERTSCALER_KUBE_KUBE_STREAM_H
 #define ALERTSCALER_KUBE_KUBE_STREAM_H

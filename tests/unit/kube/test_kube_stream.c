@@ -2,8 +2,6 @@
  * Lists and watches while they arrive. Promise: however the bytes are cut, the same is told, and
  * the same error with the same place.
  */
-#include <alertscaler/kube/kube_stream.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +13,8 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/protobuf.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/document_limits.h>
+#include <alertscaler/decide/notification.h>
+#include <alertscaler/kube/kube_stream.h>
 
 static const char *const verbs[] = {
     [AS_KUBE_LISTED] = "LISTED",   [AS_KUBE_ADDED] = "ADDED",       [AS_KUBE_MODIFIED] = "MODIFIED",

@@ -2,8 +2,6 @@
  * Alertmanager's list of alerts: read whole, or refused with the place; and the merge of several
  * lists.
  */
-#include <alertscaler/monitoring/alertmanager_list.h>
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +12,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/document_limits.h>
+#include <alertscaler/decide/notification.h>
+#include <alertscaler/monitoring/alertmanager_list.h>
 
 static struct as_alertmanager_alerts *lists[3];
 static size_t list_count;

@@ -1,12 +1,13 @@
 /* The payload: those of every Alertmanager and Grafana are read; errors say where and why. */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/decide/document_limits.h>
+#include <alertscaler/decide/notification.h>
 #include <alertscaler/monitoring/payload.h>
 
 #define YEAR_ONE_US (-INT64_C(62135596800) * AS_US_PER_S)

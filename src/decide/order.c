@@ -1,7 +1,7 @@
 /*
  * Orders, read strictly: a mistyped member must not be ignored.
  */
-#include <alertscaler/engine/order.h>
+#include <alertscaler/decide/order.h>
 
 #include <errno.h>
 #include <string.h>

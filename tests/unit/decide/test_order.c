@@ -2,13 +2,13 @@
  * The bodies of orders: valid members are taken exactly, and mistyped ones are refused with a text
  * that says what is expected.
  */
-#include <alertscaler/engine/order.h>
-
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/time.h>
+#include <alertscaler/decide/order.h>
 
 static struct as_order_document document;
 static struct as_error error;
