@@ -14,28 +14,15 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/decide/sized.h>
 
-#include "engine_actions.h"
-#include "engine_alerts.h"
 #include "engine_aliases.h"
-#include "engine_approvals.h"
-#include "engine_bindings.h"
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_follow.h"
-#include "engine_forbidden.h"
 #include "engine_incidents.h"
 #include "engine_limits.h"
-#include "engine_orders.h"
-#include "engine_pauses.h"
 #include "engine_phases.h"
 #include "engine_pools.h"
 #include "engine_registry.h"
-#include "engine_scopes.h"
-#include "engine_shares.h"
-#include "engine_sources.h"
 #include "engine_state.h"
-#include "engine_stored.h"
-#include "engine_targets.h"
-#include "engine_watchdog.h"
 
 /*
  * Node groups of the restored state, whose nodes may have our marks.

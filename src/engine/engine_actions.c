@@ -8,34 +8,20 @@
  * decided again, but only the same size may be requested: then it does not matter which request
  * wins.
  */
-#include "engine_actions.h"
-
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/decide/sized.h>
 
 #include "engine_aliases.h"
-#include "engine_approvals.h"
-#include "engine_contention.h"
-#include "engine_decisions.h"
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_endings.h"
-#include "engine_floors.h"
-#include "engine_follow.h"
-#include "engine_groups.h"
-#include "engine_growth.h"
-#include "engine_history.h"
+#include "engine_incidents.h"
 #include "engine_limits.h"
-#include "engine_orders.h"
-#include "engine_pauses.h"
+#include "engine_phases.h"
 #include "engine_pools.h"
-#include "engine_resize.h"
-#include "engine_scopes.h"
-#include "engine_set_backs.h"
-#include "engine_shares.h"
-#include "engine_sources.h"
-#include "engine_targets.h"
+#include "engine_registry.h"
+#include "engine_state.h"
 
 /* `returned`: how many came back that were to leave: no increase, but a decrease that ended early.
  */

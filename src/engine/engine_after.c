@@ -13,12 +13,10 @@
  * failure, and one that a lock, a limit or its bounds keep at its size. The configuration has no
  * cycles; even in a cycle the deadlines would end the wait.
  */
-#include "engine_after.h"
-
 #include <bsd/sys/queue.h>
 
-#include "engine_pauses.h"
-#include "engine_targets.h"
+#include "engine_concerns.h"
+#include "engine_registry.h"
 
 /* The longest time that a target is held in one way. */
 #define AFTER_MAX_US (30 * AS_US_PER_S)

@@ -14,7 +14,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/engine/engine.h>
 
-#include "engine_targets.h"
+#include "engine_registry.h"
 
 /* What was read longer ago is read anew before another target relies on it. */
 #define BACKING_AGE_US (10 * AS_US_PER_MIN)

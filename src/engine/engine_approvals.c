@@ -1,17 +1,16 @@
 /*
  * Changes that wait for a person: see the header.
  */
-#include "engine_approvals.h"
-
 #include <assert.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/decide/sized.h>
 
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_groups.h"
-#include "engine_requests.h"
+#include "engine_registry.h"
+#include "engine_state.h"
 
 static const char halted[] = "the kill switch was set";
 

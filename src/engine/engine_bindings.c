@@ -5,25 +5,14 @@
  * a rule has done for an incident (steps, time of the last) is then carried over by the names of
  * rule and target.
  */
-#include "engine_bindings.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 
-#include "engine_approvals.h"
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_endings.h"
-#include "engine_follow.h"
-#include "engine_groups.h"
-#include "engine_growth.h"
-#include "engine_orders.h"
 #include "engine_registry.h"
-#include "engine_resize.h"
-#include "engine_schedules.h"
-#include "engine_scopes.h"
-#include "engine_targets.h"
 
 static void bind(const struct as_engine *engine, struct binding *binding, struct incident *incident,
                  struct group *group)

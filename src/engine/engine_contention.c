@@ -12,9 +12,9 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/decide/sized.h>
 
-#include "engine_contention.h"
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_set_backs.h"
+#include "engine_state.h"
 
 /* Numbers; the unit may stand behind (decide/sized.h). */
 static bool is_older(const char *version, const char *other)

@@ -12,27 +12,13 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/sized.h>
 
-#include "engine_after.h"
-#include "engine_approvals.h"
-#include "engine_contention.h"
-#include "engine_decisions.h"
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_endings.h"
-#include "engine_forbidden.h"
-#include "engine_groups.h"
-#include "engine_growth.h"
-#include "engine_history.h"
 #include "engine_incidents.h"
-#include "engine_lacks.h"
 #include "engine_limits.h"
-#include "engine_orders.h"
-#include "engine_pauses.h"
-#include "engine_resize.h"
-#include "engine_schedules.h"
-#include "engine_shares.h"
-#include "engine_sources.h"
-#include "engine_targets.h"
-#include "engine_watchdog.h"
+#include "engine_phases.h"
+#include "engine_pools.h"
+#include "engine_registry.h"
 
 /*
  * What a target's rules want now.

@@ -3,14 +3,15 @@
  * once the step is committed, and the causes of their next decisions. Effects point into the
  * step's arena or the engine, and are valid until the next step.
  */
+#include "engine_effects.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/decide/sized.h>
 
-#include "engine_effects.h"
-#include "engine_stored.h"
+#include "engine_state.h"
 
 struct as_effect *effect_add(struct as_engine *engine, enum as_effect_kind kind)
 {

@@ -13,14 +13,11 @@
  *
  * Of a pool, the actions are those of its groups, and the rule is held on the pool.
  */
-#include "engine_follow.h"
-
 #include <string.h>
 
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_groups.h"
-#include "engine_growth.h"
-#include "engine_targets.h"
+#include "engine_registry.h"
 
 #define FOLLOWS_MAX 64 /* of one target; beyond, the oldest ends as unknown */
 

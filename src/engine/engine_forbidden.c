@@ -1,14 +1,12 @@
 /*
  * Who forbids a direction on a target, each from where it is known.
  */
-#include "engine_forbidden.h"
-
 #include <assert.h>
 
 #include <alertscaler/base/attr.h>
 
-#include "engine_pauses.h"
-#include "engine_targets.h"
+#include "engine_concerns.h"
+#include "engine_registry.h"
 
 #define SINGLE_MAX 4 /* three pauses, and an increase that did not come */
 

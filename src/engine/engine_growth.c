@@ -11,14 +11,12 @@
  * A back-off is a lock like a cooldown's, after the decrease by the taking back. It is forgotten
  * when an increase arrives in full, or after three hours.
  */
-#include "engine_growth.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_forbidden.h"
-#include "engine_targets.h"
+#include "engine_registry.h"
 
 #define BACK_OFF_FIRST_US  (5 * AS_US_PER_MIN)
 #define BACK_OFF_MAX_US    (30 * AS_US_PER_MIN)

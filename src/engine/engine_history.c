@@ -6,10 +6,8 @@
 #include <alertscaler/base/alloc.h>
 
 #include "engine_effects.h"
-#include "engine_groups.h"
-#include "engine_history.h"
 #include "engine_registry.h"
-#include "engine_requests.h"
+#include "engine_state.h"
 
 /*
  * A target's history: our changes, for HPA's policies and for the limits over all targets; and

@@ -10,23 +10,20 @@
  *
  * A resolved incident is remembered until the stale window has passed, even if its firing never
  * came: a retrying peer of Alertmanager may deliver the old firing after the resolved.
+ *
+ * The module evaluates no target: it only makes targets due.
  */
+#include "engine_incidents.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 
-#include "engine_bindings.h"
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_endings.h"
-#include "engine_follow.h"
-#include "engine_groups.h"
-#include "engine_incidents.h"
 #include "engine_registry.h"
-#include "engine_scopes.h"
-#include "engine_stored.h"
-#include "engine_targets.h"
-#include "engine_watchdog.h"
+#include "engine_state.h"
 
 /*
  * When an incident's alert was last reported as firing. Each further step down waits for such a
@@ -75,8 +72,8 @@ static void news_note(struct as_engine *engine, struct cause *cause, struct inci
     touch_those_who_wait(engine, cause, incident);
 }
 
-void news_note_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
-                      const struct as_listed_alert *alert)
+static void news_note_listed(struct as_engine *engine, struct cause *cause,
+                             struct incident *incident, const struct as_listed_alert *alert)
 {
     const bool is_first = incident->listed.us == INT64_MIN;
     if (!is_first && alert->updated_at.us < incident->updated_at.us)
@@ -118,6 +115,13 @@ as_mono_time news_get(const struct as_engine *engine, const struct binding *bind
 
 #define NOTIFIERS_MAX 64
 #define UNMUTED_MAX   AS_ALERT_LIST_MAX
+
+/* What a list proves about an alert that fires. */
+enum muting {
+    MUTING_SENT,    /* Alertmanager sends it, to a receiver that counts */
+    MUTING_UNKNOWN, /* neither */
+    MUTING_SILENCED /* it is silenced, inhibited, or muted by time */
+};
 
 /* An alert in an unmuted group of a receiver, in each list since then. */
 struct unmuted {
@@ -209,8 +213,8 @@ static bool is_waited_for(struct as_engine *engine, const struct as_listed_alert
            bindings_check(engine, alert->labels, route->receiver) == BIND_OK;
 }
 
-/* The list's order is that of the array. */
-void muting_note_list(struct as_engine *engine, const struct as_alert_list *list)
+/* Before the alerts of a list, or its error, are handled. The list's order is that of the array. */
+static void muting_note_list(struct as_engine *engine, const struct as_alert_list *list)
 {
     struct unmuted *array = NULL;
     size_t count = 0, capacity = 0;
@@ -249,9 +253,12 @@ static bool is_sent(const struct as_engine *engine, const struct as_listed_alert
     return unmuted && engine->list_asked.us - unmuted->since.us >= route->wait_us;
 }
 
-enum muting muting_judge(struct as_engine *engine, const struct as_listed_alert *alert,
-                         const struct incident *incident, const char *const **receivers_out,
-                         size_t *count_out)
+/* The receivers that count are the configured ones (else those that have notified us), and those of
+ * the incident if it is open (NULL: none). Sets the receivers that get the alert for certain: in
+ * the engine's arena, none unless MUTING_SENT. */
+static enum muting muting_judge(struct as_engine *engine, const struct as_listed_alert *alert,
+                                const struct incident *incident, const char *const **receivers_out,
+                                size_t *count_out)
 {
     const char **receivers = as_arena_alloc(&engine->arena, alert->route_count, sizeof(char *));
     size_t muted = 0, unknown = 0, sent = 0;
@@ -469,8 +476,8 @@ static void store_seen(struct as_engine *engine, struct incident *incident, bool
 }
 
 /* Alertmanager lists the alert of an open incident. Nothing else changes. */
-void incident_see_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
-                         bool is_suppressed)
+static void incident_see_listed(struct as_engine *engine, struct cause *cause,
+                                struct incident *incident, bool is_suppressed)
 {
     see_again(engine, incident);
     store_seen(engine, incident, is_held_anew(engine, cause, incident, is_suppressed));
@@ -525,8 +532,8 @@ static bool is_later_stretch(const struct as_engine *engine, struct incident *in
 }
 
 /* The alert fires. */
-struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cause,
-                                     const struct as_listed_alert *alert)
+static struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cause,
+                                            const struct as_listed_alert *alert)
 {
     const char *owner = scope_get_owner(engine, cause->credential, alert->labels);
     struct incident *incident = incident_find(engine, &alert->digest, owner);
@@ -606,8 +613,8 @@ static void set_resolved(struct as_engine *engine, struct incident *incident,
 }
 
 /* The alert of an open incident has stopped firing. */
-void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
-                    as_wall_time starts_at)
+static void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
+                           as_wall_time starts_at)
 {
     incident_end(engine, cause, incident, AS_INCIDENT_CLOSED);
     set_resolved(engine, incident, starts_at);
@@ -740,4 +747,157 @@ as_mono_time incidents_get_deadline(const struct as_engine *engine)
             deadline.us = end;
     }
     return deadline;
+}
+
+/*
+ * Alertmanager's list of alerts, read from its API at start and then every resync_us, one list at a
+ * time. And the watchdog: an alert that always fires, as proof that monitoring works.
+ *
+ * The list repairs what notifications do not say or what was lost: it opens missed incidents,
+ * closes those whose alerts are gone, and holds silenced, inhibited or muted ones, for which
+ * Alertmanager sends nothing, not even their resolved. It opens incidents only of alerts that
+ * Alertmanager sends for certain (muting_judge).
+ *
+ * A list is as old as its request. A notification received since then is newer and wins.
+ *
+ * Nothing here is stored: a restart begins with a list, counts missing incidents from 0, and waits
+ * for the watchdog.
+ */
+
+/* An incident is closed after so many lists in a row without it. One list proves nothing: a
+ * restarted Alertmanager lists no alerts until Prometheus has sent them again. */
+#define LISTS_MISSED    2
+#define LIST_BACKOFF_US (5 * AS_US_PER_S) /* after an error; doubled up to resync_us */
+
+static void request_list(struct as_engine *engine)
+{
+    engine->list_due = AS_MONO_NEVER;
+    if (engine->stopping || engine->config.resync_us == 0)
+        return;
+    engine->list_ticket = ++engine->next_ticket;
+    engine->list_asked = engine->mono;
+    effect_add(engine, AS_EFFECT_LIST_ALERTS)->ticket = engine->list_ticket;
+}
+
+/* At start, and when the configuration may have changed. */
+void alerts_resume(struct as_engine *engine)
+{
+    if (engine->list_ticket) /* its answer continues */
+        return;
+    const int64_t due = as_time_add(engine->mono.us, engine->config.resync_us);
+    if (engine->list_due.us == AS_MONO_NEVER.us || engine->config.resync_us == 0)
+        request_list(engine);
+    else if (engine->list_due.us > due)
+        engine->list_due.us = due;
+}
+
+void alerts_on_deadline(struct as_engine *engine)
+{
+    if (engine->list_due.us <= engine->mono.us)
+        request_list(engine);
+}
+
+as_mono_time alerts_get_deadline(const struct as_engine *engine)
+{
+    return engine->list_due;
+}
+
+static void set_due(struct as_engine *engine, bool has_failed)
+{
+    const int64_t longest = engine->config.resync_us;
+    int64_t delay = has_failed ? LIST_BACKOFF_US : longest;
+    for (unsigned i = 0; i < engine->list_failures && delay < longest; i++)
+        delay *= 2;
+    engine->list_failures = has_failed ? engine->list_failures + 1 : 0;
+    engine->list_due.us = as_time_add(engine->mono.us, delay < longest ? delay : longest);
+}
+
+/* The incident of all credentials that may trigger every rule of the alert. */
+static void handle_shared(struct as_engine *engine, struct cause *cause, uint64_t ticket,
+                          const struct as_listed_alert *alert)
+{
+    struct incident *shared = incident_find(engine, &alert->digest, "");
+    const bool is_open = shared && shared->is_open;
+    const bool is_older = shared && shared->seen_ticket >= ticket;
+    struct as_listed_alert seen = *alert;
+    const enum muting muting =
+        muting_judge(engine, alert, shared, &seen.receivers, &seen.receiver_count);
+    seen.is_suppressed = muting == MUTING_SILENCED;
+    if (muting == MUTING_UNKNOWN && is_open && !is_older)
+        incident_see_listed(engine, cause, shared, incident_is_held(shared));
+    if (muting == MUTING_UNKNOWN)
+        return;
+    if (!is_older || (!seen.is_suppressed && !is_ahead(engine, alert->starts_at) &&
+                      starts_later(alert->starts_at, shared->starts_at)))
+        (void)incident_see(engine, cause, &seen);
+}
+
+static void handle_owned(struct as_engine *engine, struct cause *cause,
+                         const struct as_listed_alert *alert, struct incident *incident)
+{
+    const char *const *receivers;
+    size_t count;
+    const enum muting muting = muting_judge(engine, alert, incident, &receivers, &count);
+    const bool is_held =
+        muting == MUTING_UNKNOWN ? incident_is_held(incident) : muting == MUTING_SILENCED;
+    incident_see_listed(engine, cause, incident, is_held);
+}
+
+static void handle_listed(struct as_engine *engine, struct cause *cause, uint64_t ticket,
+                          const struct as_listed_alert *alert)
+{
+    handle_shared(engine, cause, ticket, alert);
+    struct incident *incident = incident_find_first(engine, &alert->digest);
+    for (; incident; incident = incident_find_next(incident)) {
+        if (!incident->is_open)
+            continue;
+        if (incident->key.owner[0] != '\0' && incident->seen_ticket < ticket)
+            handle_owned(engine, cause, alert, incident);
+        news_note_listed(engine, cause, incident, alert);
+    }
+}
+
+/* No listed incident has a `seen_ticket` below the list's, nor has one with a notification
+ * since. */
+static void close_unnamed(struct as_engine *engine, struct cause *cause, uint64_t ticket)
+{
+    struct incident *incident;
+    RB_FOREACH (incident, incident_tree, &engine->incidents) {
+        if (incident->is_open && incident->seen_ticket < ticket &&
+            ++incident->missed >= LISTS_MISSED)
+            incident_close(engine, cause, incident, incident->starts_at);
+    }
+}
+
+/* With a watchdog configured, a list without it is incomplete, as is a list with unreadable alerts:
+ * then absence does not prove that an alert ended. */
+void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as_alert_list *list)
+{
+    if (ticket == 0 || ticket != engine->list_ticket)
+        return;
+    engine->list_ticket = 0;
+    if (engine->stopping || engine->config.resync_us == 0)
+        return;
+    set_due(engine, list->error != NULL);
+    muting_note_list(engine, list);
+    if (list->error)
+        return;
+
+    struct cause cause = {.credential = ""};
+    const size_t effects = engine->effect_count;
+    bool lives_on = engine->config.watchdog_count == 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct as_listed_alert *alert = &list->alerts[i];
+        if (as_labels_are_own(alert->labels))
+            continue;
+        const bool lives = watchdog_matches(engine, alert->labels);
+        lives_on = lives_on || lives;
+        if (lives && !alert->is_suppressed)
+            engine->watchdog_seen = engine->mono;
+        handle_listed(engine, &cause, ticket, alert);
+    }
+    if (lives_on && list->unread == 0)
+        close_unnamed(engine, &cause, ticket);
+    if (engine->effect_count > effects || cause.touched_count > 0)
+        cause_commit(engine, &cause);
 }

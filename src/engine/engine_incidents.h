@@ -1,5 +1,6 @@
 /*
- * Incidents: opened, repeated, held, resolved, expired.
+ * What monitoring says: incidents of notifications and of lists of alerts, and the values that
+ * rules read from queries, labels and annotations.
  */
 #ifndef ALERTSCALER_SRC_ENGINE_ENGINE_INCIDENTS_H
 #define ALERTSCALER_SRC_ENGINE_ENGINE_INCIDENTS_H
@@ -7,15 +8,8 @@
 #include "engine_effects.h"
 #include "engine_state.h"
 
-/* Alertmanager lists the alert of an open incident. Nothing else changes. */
-void incident_see_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
-                         bool is_suppressed);
-/* The alert fires. */
-struct as_alert_outcome incident_see(struct as_engine *engine, struct cause *cause,
-                                     const struct as_listed_alert *alert);
-/* The alert of an open incident has stopped firing. */
-void incident_close(struct as_engine *engine, struct cause *cause, struct incident *incident,
-                    as_wall_time starts_at);
+/* Incidents: opened, repeated, held, resolved, expired */
+
 void incidents_handle(struct as_engine *engine, const struct as_notification *notification,
                       uint64_t request);
 void incidents_expire(struct as_engine *engine);
@@ -25,33 +19,46 @@ as_mono_time incidents_get_deadline(const struct as_engine *engine);
  * When the alerts of incidents were last reported as firing.
  */
 
-void news_note_listed(struct as_engine *engine, struct cause *cause, struct incident *incident,
-                      const struct as_listed_alert *alert);
 /* When a credential that may trigger the rule last reported the alert as firing; INT64_MIN: never
  * since the start. */
 as_mono_time news_get(const struct as_engine *engine, const struct binding *binding);
 
+/* Forgets what lists said about time intervals. */
+void muting_deinit(struct as_engine *engine);
+
 /*
- * Time intervals of Alertmanager, as its lists show them.
+ * The list of firing alerts.
  */
 
-/* What a list proves about an alert that fires. */
-enum muting {
-    MUTING_SENT,    /* Alertmanager sends it, to a receiver that counts */
-    MUTING_UNKNOWN, /* neither */
-    MUTING_SILENCED /* it is silenced, inhibited, or muted by time */
-};
+void alerts_resume(struct as_engine *engine);
+void alerts_on_deadline(struct as_engine *engine);
+as_mono_time alerts_get_deadline(const struct as_engine *engine);
+void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as_alert_list *list);
 
-/* Before the alerts of a list, or its error, are handled. */
-void muting_note_list(struct as_engine *engine, const struct as_alert_list *list);
+/*
+ * Queries, and values from labels and annotations.
+ */
 
-/* The receivers that count are the configured ones (else those that have notified us), and those of
- * the incident if it is open (NULL: none). Sets the receivers that get the alert for certain: in
- * the engine's arena, none unless MUTING_SENT. */
-enum muting muting_judge(struct as_engine *engine, const struct as_listed_alert *alert,
-                         const struct incident *incident, const char *const **receivers_out,
-                         size_t *count_out);
+#define ASK_AGAIN_US (15 * AS_US_PER_S) /* if a rule has no `every` */
 
-void muting_deinit(struct as_engine *engine);
+void sources_drop(struct as_engine *engine, struct target *target);
+/* New rules, while an observation goes on: asks what they need too, and does not wait for answers
+ * that they do not need. */
+void sources_on_rules(struct as_engine *engine, struct target *target);
+bool sources_is_same_for_all(const struct as_rule *rule);
+const char *sources_get_guard(struct as_engine *engine, const struct as_rule *rule,
+                              const struct incident *incident);
+void sources_ask(struct as_engine *engine, struct target *target);
+struct target *sources_answer(struct as_engine *engine, uint64_t ticket,
+                              const struct as_query_result *result);
+bool sources_is_guard_met(const struct target *target, const char *text);
+void sources_read(struct as_engine *engine, const struct target *target, const struct as_rule *rule,
+                  const struct incident *incident, struct as_proposal *proposal,
+                  const char **text_out);
+bool sources_need_pods(const struct target *target);
+bool sources_need_nodes(const struct target *target);
+void sources_fill_pods(struct as_engine *engine, const struct target *target,
+                       const struct as_observation *observation, struct as_decide_input *input);
+int64_t sources_get_interval(const struct target *target);
 
 #endif

@@ -3,37 +3,13 @@
  * of the rule, and ends with the first one that has all of them, or with the rule's last incident.
  * It is stored with the target, so that a restart does not begin it anew.
  */
-#include "engine_lacks.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 
-#include "engine_groups.h"
-
-static struct lack *find(const struct target *target, const char *rule)
-{
-    for (size_t i = 0; i < target->lack_count; i++) {
-        if (strcmp(target->lacks[i].rule, rule) == 0)
-            return &target->lacks[i];
-    }
-    return NULL;
-}
-
-static void begin(struct target *target, const char *rule, struct as_moment since)
-{
-    struct lack *lacks =
-        as_xrealloc_array(target->lacks, target->lack_count + 1, sizeof(*target->lacks));
-    lacks[target->lack_count++] = (struct lack){.rule = as_xstrdup(rule), .since = since};
-    target->lacks = lacks;
-}
-
-static void end(struct target *target, struct lack *lack)
-{
-    free(lack->rule);
-    *lack = target->lacks[--target->lack_count];
-}
+#include "engine_concerns.h"
+#include "engine_registry.h"
 
 /* The rule of a proposal that has, or should have, a value for this decision; NULL: none. */
 static const struct as_rule *find_rule(const struct proposer *origin)
@@ -46,7 +22,7 @@ void lacks_fill(struct as_engine *engine, const struct target *target, struct pr
 {
     for (size_t i = 0; i < proposals->count; i++) {
         const struct as_rule *rule = find_rule(&proposals->origins[i]);
-        const struct lack *lack = rule ? find(target, rule->name) : NULL;
+        const struct lack *lack = rule ? lack_find(target, rule->name) : NULL;
         if (rule)
             proposals->items[i].fallback = rule->fallback;
         if (lack)
@@ -66,11 +42,11 @@ bool lacks_note(struct as_engine *engine, struct target *target, const struct pr
             is_missing = is_missing || results[next].is_missing;
         while (++next < proposals->count && find_rule(&proposals->origins[next]) == rule);
         i = next;
-        struct lack *lack = rule ? find(target, rule->name) : NULL;
+        struct lack *lack = rule ? lack_find(target, rule->name) : NULL;
         if (lack && !is_missing)
-            end(target, lack);
+            lack_end(target, lack);
         else if (rule && !lack && is_missing)
-            begin(target, rule->name, moment_now(engine));
+            lack_begin(target, rule->name, moment_now(engine));
         else
             continue;
         is_changed = true;
@@ -84,7 +60,7 @@ bool lacks_review(struct target *target)
     for (size_t i = target->lack_count; i > 0; i--) {
         const struct group *group = group_find(target, target->lacks[i - 1].rule);
         if (!group || group->rule->fallback.at_least == 0)
-            end(target, &target->lacks[i - 1]);
+            lack_end(target, &target->lacks[i - 1]);
     }
     return target->lack_count != before;
 }
@@ -103,29 +79,4 @@ as_mono_time lacks_get_next_due(const struct as_engine *engine, struct target *t
             next.us = due;
     }
     return next;
-}
-
-void lacks_fill_state(struct as_engine *engine, const struct target *target,
-                      struct as_target_state *state)
-{
-    struct as_lack_state *lacks =
-        as_arena_alloc(&engine->arena, target->lack_count, sizeof(*lacks));
-    for (size_t i = 0; i < target->lack_count; i++)
-        lacks[i] =
-            (struct as_lack_state){.rule = as_arena_strdup(&engine->arena, target->lacks[i].rule),
-                                   .since = target->lacks[i].since};
-    state->lacks = lacks;
-    state->lack_count = target->lack_count;
-}
-
-/* Of two spellings of one target the earlier moment counts. */
-void lacks_take_state(struct target *target, const struct as_target_state *state)
-{
-    for (size_t i = 0; i < state->lack_count; i++) {
-        struct lack *known = find(target, state->lacks[i].rule);
-        if (!known)
-            begin(target, state->lacks[i].rule, state->lacks[i].since);
-        else if (state->lacks[i].since.mono.us < known->since.mono.us)
-            known->since = state->lacks[i].since;
-    }
 }

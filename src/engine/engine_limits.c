@@ -24,8 +24,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include "engine_scopes.h"
-#include "engine_targets.h"
+#include "engine_registry.h"
 
 /* A window with more items than this merges pairs of them at the later time: they count a little
  * longer, never shorter. */

@@ -6,8 +6,6 @@
  * outcome committed. Locks, limits, `after` and pauses do not stop it; the kill switch ends it.
  * While the kill switch is set, each order that can lead to a change is refused.
  */
-#include "engine_orders.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,15 +14,9 @@
 #include <alertscaler/decide/sized.h>
 
 #include "engine_aliases.h"
-#include "engine_approvals.h"
-#include "engine_contention.h"
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_floors.h"
-#include "engine_follow.h"
-#include "engine_growth.h"
-#include "engine_pauses.h"
-#include "engine_scopes.h"
-#include "engine_targets.h"
+#include "engine_registry.h"
 
 /* Targets that can be paused at once: an order costs memory and state. */
 #define PAUSED_MAX  10000

@@ -11,8 +11,6 @@
  * is not after the first end. A pause is counted from its order, so that a restart does not make it
  * longer.
  */
-#include "engine_pauses.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +18,7 @@
 
 #include <alertscaler/base/alloc.h>
 
+#include "engine_concerns.h"
 #include "engine_effects.h"
 
 static as_mono_time get_end(const struct pause *pause)

@@ -45,7 +45,7 @@
  *   turn     it waits for a place within the limits; turn_after: for others to settle (before it is
  *            evaluated, or with a decrease). The target that gives up a place, or settles, puts it
  *            into the ready list
- *   share    what a pool has decided for this group: its proposal (engine_shares.h)
+ *   share    what a pool has decided for this group: its proposal (engine_pools.h)
  *   ordered  an operator's size that is not set yet: comes before the rules, asks no queries
  *   growth   an increase that has not come yet
  *
@@ -54,6 +54,8 @@
  * A target with a share is observed every SHARE_LOOK_US, one with a growth every GROWTH_LOOK_US or
  * more often.
  */
+#include "engine_phases.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,30 +63,14 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/sized.h>
 
-#include "engine_actions.h"
-#include "engine_after.h"
 #include "engine_aliases.h"
-#include "engine_approvals.h"
-#include "engine_bindings.h"
-#include "engine_contention.h"
-#include "engine_decisions.h"
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_endings.h"
-#include "engine_floors.h"
-#include "engine_follow.h"
-#include "engine_growth.h"
-#include "engine_lacks.h"
+#include "engine_incidents.h"
 #include "engine_limits.h"
-#include "engine_orders.h"
-#include "engine_phases.h"
 #include "engine_pools.h"
-#include "engine_resize.h"
-#include "engine_schedules.h"
-#include "engine_scopes.h"
-#include "engine_shares.h"
-#include "engine_sources.h"
+#include "engine_registry.h"
 #include "engine_state.h"
-#include "engine_targets.h"
 
 /*
  * Another object under the same name.

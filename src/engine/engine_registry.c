@@ -1,4 +1,295 @@
 /*
+ * The registry of incidents: the tree of all, the groups of a rule on a target, and the reach of
+ * credentials.
+ *
+ * Invariants: an incident is in the tree from its opening until it is forgotten; its memory is
+ * counted after each change. The module opens and closes no incident (engine_incidents.c), and
+ * knows targets only through groups (engine_targets.c).
+ */
+#include "engine_registry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/sys/queue.h>
+
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+
+#include "engine_effects.h"
+
+/*
+ * What a rule may do, and when, for the incidents that it is bound to.
+ */
+
+struct group *group_find(struct target *target, const char *rule)
+{
+    struct group *group;
+    RB_FOREACH (group, group_tree, &target->groups) {
+        if (strcmp(group->rule->name, rule) == 0)
+            return group;
+    }
+    return NULL;
+}
+
+struct group *group_get(struct target *target, const struct as_rule *rule)
+{
+    struct group key = {.rule = rule};
+    struct group *group = RB_FIND(group_tree, &target->groups, &key);
+    if (group)
+        return group;
+    group = as_xcalloc(1, sizeof(*group));
+    group->target = target;
+    group->rule = rule;
+    TAILQ_INIT(&group->bindings);
+    RB_INSERT(group_tree, &target->groups, group);
+    return group;
+}
+
+bool rule_keeps_progress(const struct as_rule *rule, const struct as_target_config *config)
+{
+    if (rule->max_steps || rule->every_us || rule->on_resolved.kind == AS_ENDING_GIVE_BACK)
+        return true;
+    /* without a lock whose end would repeat it, a rule acts once for an incident */
+    if (as_action_is_absolute(&rule->action))
+        return false;
+    return rule->action.kind == AS_ACTION_SCALE_UP
+               ? config->bounds.cooldown.up_us == 0
+               : as_cooldown_get_down_after_down(&config->bounds.cooldown) == 0;
+}
+
+bool binding_is_used_up(const struct binding *binding)
+{
+    const struct as_rule *rule = binding->group->rule;
+    return rule->max_steps && binding->steps >= rule->max_steps;
+}
+
+/* When the rule may act for this incident (again), if the incident is not held. Ignores the
+ * target's lock. */
+as_mono_time binding_get_due_unheld(const struct binding *binding)
+{
+    const struct as_rule *rule = binding->group->rule;
+    if (binding_is_used_up(binding))
+        return AS_MONO_NEVER;
+    if (binding->steps == 0 || !rule_keeps_progress(rule, binding->group->target->config))
+        return (as_mono_time){INT64_MIN};
+    if (rule->every_us)
+        return (as_mono_time){as_time_add(binding->applied.mono.us, rule->every_us)};
+    const struct as_cooldown *cooldown = &binding->group->target->config->bounds.cooldown;
+    const bool has_lock = rule->action.kind == AS_ACTION_SCALE_DOWN
+                              ? as_cooldown_get_down_after_down(cooldown) > 0
+                              : cooldown->up_us > 0;
+    return has_lock || as_action_is_absolute(&rule->action) ? (as_mono_time){INT64_MIN}
+                                                            : AS_MONO_NEVER;
+}
+
+as_mono_time binding_get_due(const struct binding *binding)
+{
+    return incident_is_held(binding->incident) ? AS_MONO_NEVER : binding_get_due_unheld(binding);
+}
+
+/* The earliest time at which a binding that is not due now will be due. */
+as_mono_time bindings_get_next_due(const struct as_engine *engine, struct target *target)
+{
+    as_mono_time next = AS_MONO_NEVER;
+    struct group *group;
+    const struct binding *binding;
+    RB_FOREACH (group, group_tree, &target->groups) {
+        if (!rule_keeps_progress(group->rule, target->config))
+            continue;
+        TAILQ_FOREACH (binding, &group->bindings, in_group) {
+            const as_mono_time due = binding_get_due(binding);
+            if (due.us > engine->mono.us && due.us < next.us)
+                next = due;
+        }
+    }
+    return next;
+}
+
+/*
+ * What credentials reach. An incident stores the credentials that sent it. A rule acts on it if one
+ * of them may trigger that rule on that target. What a credential may not trigger it may not
+ * influence either: for an alert with rules beyond its reach it has its own incident, and cannot
+ * change or end the shared one.
+ *
+ * Alertmanager's list and time have the credential "", which reaches everything.
+ */
+
+bool scope_is_whole(const struct as_engine *engine, const char *credential)
+{
+    return as_scope_is_whole(engine->config.scopes, engine->config.scope_count, credential);
+}
+
+bool scope_lets(const struct as_engine *engine, const char *credential, const struct as_rule *rule,
+                const struct as_target_ref *ref)
+{
+    return as_scope_allows(engine->config.scopes, engine->config.scope_count, credential,
+                           rule->name, engine->ruleset->targets[rule->target].name, ref->id);
+}
+
+bool scope_allows(const struct as_engine *engine, const struct incident *incident,
+                  const struct as_rule *rule, const struct as_target_ref *ref)
+{
+    for (uint32_t i = 0; i < incident->credential_count; i++) {
+        if (scope_lets(engine, incident->credentials[i], rule, ref))
+            return true;
+    }
+    return false;
+}
+
+/* An order has no rule. Orders to all targets need an unrestricted credential. */
+bool scope_allows_order(const struct as_engine *engine, const char *credential,
+                        const struct target *target)
+{
+    if (!target)
+        return scope_is_whole(engine, credential);
+    return as_scope_allows_target(engine->config.scopes, engine->config.scope_count, credential,
+                                  target->config ? target->config->name : NULL, target->ref->id);
+}
+
+/* The first credential of the incident; NULL: one of them is not narrowed. */
+static const char *scope_find_narrowed(const struct as_engine *engine,
+                                       const struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->credential_count; i++) {
+        if (scope_is_whole(engine, incident->credentials[i]))
+            return NULL;
+    }
+    return incident->credential_count > 0 ? incident->credentials[0] : NULL;
+}
+
+const char *scope_find_sender(const struct as_engine *engine, const struct target *target)
+{
+    struct group_tree *groups = (struct group_tree *)(uintptr_t)&target->groups;
+    const char *first = NULL;
+    struct group *group;
+    struct binding *binding;
+    if (engine->config.scope_count == 0 || target->ordered.is_set)
+        return NULL;
+    if (target->open_bindings == 0)
+        return target->sender;
+    RB_FOREACH (group, group_tree, groups) {
+        TAILQ_FOREACH (binding, &group->bindings, in_group) {
+            const char *credential = scope_find_narrowed(engine, binding->incident);
+            if (!credential)
+                return NULL;
+            first = first ? first : credential;
+        }
+    }
+    return first;
+}
+
+const char *target_note_sender(const struct as_engine *engine, struct target *target)
+{
+    const char *sender = scope_find_sender(engine, target);
+    if (!as_str_equal(sender, target->sender)) {
+        char *former = target->sender;
+        target->sender = sender ? as_xstrdup(sender) : NULL;
+        free(former);
+    }
+    return target->sender;
+}
+
+static bool reaches_bound(const struct as_engine *engine, const char *credential,
+                          const struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct group *group = incident->bindings[i].group;
+        if (scope_lets(engine, credential, group->rule, group->target->ref))
+            return true;
+    }
+    return false;
+}
+
+/* True also if no rule matches: then the outcome says so. */
+bool scope_reaches(struct as_engine *engine, const char *credential,
+                   const struct incident *incident, const struct as_listed_alert *alert)
+{
+    if (scope_is_whole(engine, credential))
+        return true;
+    const uint32_t *rules;
+    const size_t count = as_rule_index_match(engine->index, alert->labels, alert->receivers,
+                                             alert->receiver_count, &rules);
+    size_t beyond = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct as_rule *rule = &engine->ruleset->rules[rules[i]];
+        const struct as_target_config *config = &engine->ruleset->targets[rule->target];
+        AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
+        if (!rule->enabled ||
+            as_target_ref_new(config, alert->labels, alert->annotations, &ref, NULL) != 0)
+            continue;
+        if (scope_lets(engine, credential, rule, ref))
+            return true;
+        beyond++;
+    }
+    if (incident && incident->binding_count > 0) /* its rules may name other receivers */
+        return reaches_bound(engine, credential, incident);
+    return beyond == 0;
+}
+
+static bool is_by_annotations(const struct as_target_config *config)
+{
+    for (size_t i = 0; i < config->address_count; i++) {
+        enum as_template_map map;
+        size_t at = 0;
+        while (as_template_find_next(config->address[i].value, &at, &map)) {
+            if (map == AS_TEMPLATE_ANNOTATIONS)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool spans_rule(const struct as_engine *engine, const char *credential,
+                       const struct as_rule *rule, const struct as_labels *labels)
+{
+    static const struct as_labels no_annotations = {0};
+    const struct as_target_config *config = &engine->ruleset->targets[rule->target];
+    if (as_scope_allows(engine->config.scopes, engine->config.scope_count, credential, rule->name,
+                        config->name, "")) /* by the entry's name: any address */
+        return true;
+    AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
+    if (is_by_annotations(config))
+        return false;
+    return as_target_ref_new(config, labels, &no_annotations, &ref, NULL) != 0 ||
+           scope_lets(engine, credential, rule, ref);
+}
+
+/* The credential may trigger every rule that these labels can match, through any receiver and with
+ * any annotations: nothing it says about the alert affects other rules. */
+static bool scope_spans(const struct as_engine *engine, const char *credential,
+                        const struct as_labels *labels)
+{
+    if (scope_is_whole(engine, credential))
+        return true;
+    const uint32_t *rules;
+    const size_t count = as_rule_index_match(engine->index, labels, NULL, 0, &rules);
+    for (size_t i = 0; i < count; i++) {
+        const struct as_rule *rule = &engine->ruleset->rules[rules[i]];
+        if (rule->enabled && !spans_rule(engine, credential, rule, labels))
+            return false;
+    }
+    return true;
+}
+
+const char *scope_get_owner(const struct as_engine *engine, const char *credential,
+                            const struct as_labels *labels)
+{
+    return scope_spans(engine, credential, labels) ? "" : credential;
+}
+
+bool scope_covers(const struct as_engine *engine, const char *credential,
+                  const struct incident *incident)
+{
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct group *group = incident->bindings[i].group;
+        if (!scope_lets(engine, credential, group->rule, group->target->ref))
+            return false;
+    }
+    return true;
+}
+
+/*
  * All incidents: found by their alert, added and removed; several incidents of one alert.
  *
  * Also how much memory they use, and whether one more notification may add others. It counts what
@@ -6,15 +297,6 @@
  * make for them. All narrowed credentials together may use half of the memory, each an equal part
  * of it.
  */
-#include <bsd/sys/queue.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <alertscaler/base/alloc.h>
-
-#include "engine_effects.h"
-#include "engine_registry.h"
-#include "engine_scopes.h"
 
 #define TARGET_BYTES (sizeof(struct target) + sizeof(struct group) + 1024) /* texts, its index */
 

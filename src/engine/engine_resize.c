@@ -8,18 +8,14 @@
  * template's request: they get the target's last size while that is larger. Only a pod that has
  * exactly the template's request counts as come later; what somebody else has set stays.
  */
-#include "engine_resize.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include <alertscaler/decide/sized.h>
 
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_forbidden.h"
-#include "engine_growth.h"
-#include "engine_pauses.h"
-#include "engine_targets.h"
+#include "engine_registry.h"
 
 #define ROLLOUT_US (600 * AS_US_PER_S) /* Kubernetes' default of progressDeadlineSeconds */
 

@@ -1,9 +1,46 @@
 /*
- * The bounds of a decision, and when they change.
+ * Bounds in force: of the entry, of schedules, of the other side, and floors by hand.
+ *
+ * Bounds follow from the state and the time of the present event alone. The module enforces no
+ * bound: decisions do (decide/).
  */
-#include "engine_schedules.h"
+#include <alertscaler/base/alloc.h>
 
-#include "engine_targets.h"
+#include "engine_concerns.h"
+#include "engine_registry.h"
+
+/*
+ * Floors by hand. A floor is counted from its order, so that a restart does not make it longer. It
+ * is part of the bounds in force (target_get_bounds), which every look enforces.
+ */
+
+void floor_set(struct as_engine *engine, struct target *target, const struct as_order *order)
+{
+    floor_assign(&target->floor, &(struct as_floor_state){
+                                     .size = order->replicas,
+                                     .since = moment_now(engine),
+                                     .for_us = order->for_us,
+                                     .who = order->who,
+                                     .reason = order->reason,
+                                 });
+}
+
+bool floor_forbids(const struct as_engine *engine, const struct target *target,
+                   const struct intent *intent)
+{
+    return target->floor.size > 0 && *intent->rule && !intent->is_ordered &&
+           intent->to < intent->from && intent->to < target_get_bounds(engine, target).min;
+}
+
+as_mono_time floor_get_end(const struct target *target)
+{
+    const struct floor *floor = &target->floor;
+    if (floor->size == 0)
+        return AS_MONO_NEVER;
+    return (as_mono_time){as_time_add(floor->since.mono.us, floor->for_us)};
+}
+
+/* The bounds of a decision, and when they change */
 
 /* The other side's bounds narrow the configured ones; if both contradict, its maximum wins. */
 static void narrow(int32_t *min, int32_t *max, const struct as_observation *observation)

@@ -6,8 +6,6 @@
  * answer serves one decision only. The decision waits for all answers, also to queries that were
  * added after the first ones: a value that nobody asked for is no reason to scale down.
  */
-#include "engine_sources.h"
-
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
@@ -15,7 +13,8 @@
 #include <alertscaler/base/str.h>
 
 #include "engine_effects.h"
-#include "engine_groups.h"
+#include "engine_incidents.h"
+#include "engine_registry.h"
 
 #define SOURCES_NO_GUARD                                                                           \
     "# the guard's templates cannot be filled in" /* never asked, so never met */

@@ -1,5 +1,8 @@
 /*
- * The state's trees and lists, and the memory of its parts.
+ * The engine's state: its trees and lists, the memory of its parts, and their stored form.
+ *
+ * Invariants: what a part keeps it has copied; what is filled for the store is memory of the step.
+ * The module decides nothing, and calls no other module of the engine.
  */
 #include "engine_state.h"
 
@@ -9,7 +12,270 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/decide/sized.h>
 
-#include "engine_set_backs.h"
+#include "engine_concerns.h"
+#include "engine_registry.h"
+
+/* Sizes that others set back */
+
+void contention_forget_own(struct contention *contention)
+{
+    free((char *)(uintptr_t)contention->own.version);
+    contention->own = (struct as_own_size){.version = NULL};
+    contention->has_own = false;
+}
+
+void contention_drop_oldest(struct contention *contention)
+{
+    free((char *)(uintptr_t)contention->set_backs[0].by);
+    memmove(contention->set_backs, contention->set_backs + 1,
+            --contention->count * sizeof(*contention->set_backs));
+}
+
+void contention_clear(struct contention *contention)
+{
+    while (contention->count > 0)
+        contention_drop_oldest(contention);
+    contention_forget_own(contention);
+    contention->since = AS_MOMENT_NEVER;
+}
+
+void contention_add(struct contention *contention, const struct as_set_back *set_back)
+{
+    if (contention->count == AS_SET_BACKS_MAX)
+        contention_drop_oldest(contention);
+    struct as_set_back *copy = &contention->set_backs[contention->count++];
+    *copy = *set_back;
+    copy->by = as_xstrdup(set_back->by);
+}
+
+const struct as_set_back *contention_copy(struct as_engine *engine,
+                                          const struct contention *contention)
+{
+    struct as_set_back *copies = as_arena_alloc(&engine->arena, contention->count, sizeof(*copies));
+    for (size_t i = 0; i < contention->count; i++) {
+        copies[i] = contention->set_backs[i];
+        copies[i].by = as_arena_strdup(&engine->arena, copies[i].by);
+    }
+    return copies;
+}
+
+static void contention_fill_state(struct as_engine *engine, const struct contention *contention,
+                                  struct as_target_state *state)
+{
+    const int64_t age = engine->mono.us - contention->own.at.mono.us;
+    if (contention->has_own && age < AS_SET_BACK_WITHIN_US) {
+        struct as_own_size *own = as_arena_alloc(&engine->arena, 1, sizeof(*own));
+        *own = contention->own;
+        own->version = as_arena_strdup(&engine->arena, own->version);
+        state->own_size = own;
+    }
+    if (contention->count > 0)
+        state->set_backs = contention_copy(engine, contention);
+    state->set_back_count = contention->count;
+    state->contended = contention->since;
+}
+
+static void contention_take_state(struct contention *contention,
+                                  const struct as_target_state *state)
+{
+    const struct as_own_size *own = state->own_size;
+    if (own && (!contention->has_own || contention->own.at.mono.us < own->at.mono.us)) {
+        contention_forget_own(contention);
+        contention->has_own = true;
+        contention->own = *own;
+        contention->own.version = as_xstrdup(own->version);
+    }
+    if (state->set_back_count > 0 && state->contended.mono.us >= contention->since.mono.us) {
+        while (contention->count > 0)
+            contention_drop_oldest(contention);
+        for (size_t i = 0; i < state->set_back_count; i++)
+            contention_add(contention, &state->set_backs[i]);
+        contention->since = state->contended;
+    }
+}
+
+/* Requests for approvals, and free steps */
+
+/* A target with more free steps than this has the oldest of a rule added to that rule's next one,
+ * which counts longer. */
+#define FREE_STEPS_MAX 1024
+
+struct request *request_new(const struct as_approval_state *state)
+{
+    struct request *request = as_xcalloc(1, sizeof(*request));
+    request->state = *state;
+    request->state.id = as_xstrdup(state->id);
+    request->state.decision = as_xstrdup(state->decision);
+    request->state.rule = as_xstrdup(state->rule);
+    request->state.incident = as_xstrdup(state->incident);
+    request->state.uid = as_xstrdup(state->uid);
+    request->state.who = as_xstrdup(state->who);
+    return request;
+}
+
+static void free_text(const char *text)
+{
+    free((char *)(uintptr_t)text);
+}
+
+struct request *request_find(struct target *target, const char *rule)
+{
+    struct request *request;
+    TAILQ_FOREACH (request, &target->requests, in_target) {
+        if (strcmp(request->state.rule, rule) == 0)
+            return request;
+    }
+    return NULL;
+}
+
+void request_remove(struct target *target, struct request *request)
+{
+    TAILQ_REMOVE(&target->requests, request, in_target);
+}
+
+void request_set_who(struct request *request, const char *who)
+{
+    free_text(request->state.who);
+    request->state.who = as_xstrdup(who);
+}
+
+as_mono_time request_get_end(const struct request *request)
+{
+    const struct as_approval_state *state = &request->state;
+    switch (state->answer) {
+    case AS_APPROVAL_WAITING:
+        return (as_mono_time){as_time_add(state->asked.mono.us, state->for_us)};
+    case AS_APPROVAL_APPROVED:
+        return (as_mono_time){as_time_add(state->answered.mono.us, state->for_us)};
+    case AS_APPROVAL_DENIED:
+    case AS_APPROVAL_EXPIRED:
+    case AS_APPROVAL_VOID:
+    case AS_APPROVAL_ANSWER_COUNT: break;
+    }
+    return (as_mono_time){as_time_add(state->answered.mono.us, AS_APPROVAL_SPAN_US)};
+}
+
+struct as_approval_state request_copy_state(struct as_engine *engine, const struct request *request)
+{
+    struct as_approval_state state = request->state;
+    state.id = as_arena_strdup(&engine->arena, state.id);
+    state.decision = as_arena_strdup(&engine->arena, state.decision);
+    state.rule = as_arena_strdup(&engine->arena, state.rule);
+    state.incident = as_arena_strdup(&engine->arena, state.incident);
+    state.uid = as_arena_strdup(&engine->arena, state.uid);
+    state.who = as_arena_strdup(&engine->arena, state.who);
+    return state;
+}
+
+static bool is_within(const struct as_free_step *step, as_mono_time now)
+{
+    return now.us - step->at.mono.us < AS_APPROVAL_SPAN_US;
+}
+
+static int32_t add(int32_t a, int32_t b)
+{
+    const int64_t sum = (int64_t)a + b;
+    return sum > INT32_MAX ? INT32_MAX : sum < -INT32_MAX ? -INT32_MAX : (int32_t)sum;
+}
+
+static void remove_step(struct target *target, size_t at)
+{
+    free_text(target->free_steps[at].rule);
+    target->free_step_count--;
+    memmove(target->free_steps + at, target->free_steps + at + 1,
+            (target->free_step_count - at) * sizeof(*target->free_steps));
+}
+
+static void unite_oldest(struct target *target)
+{
+    const struct as_free_step *oldest = &target->free_steps[0];
+    for (size_t i = 1; i < target->free_step_count; i++) {
+        struct as_free_step *step = &target->free_steps[i];
+        if (strcmp(step->rule, oldest->rule) == 0 && (step->change > 0) == (oldest->change > 0)) {
+            step->change = add(step->change, oldest->change);
+            break;
+        }
+    }
+    remove_step(target, 0);
+}
+
+void free_steps_add(struct target *target, as_mono_time now, const struct as_free_step *step)
+{
+    while (target->free_step_count > 0 && !is_within(&target->free_steps[0], now))
+        remove_step(target, 0);
+    if (target->free_step_count >= FREE_STEPS_MAX)
+        unite_oldest(target);
+    target->free_steps = as_xgrow(target->free_steps, target->free_step_count,
+                                  &target->free_step_capacity, sizeof(*target->free_steps));
+    size_t at = target->free_step_count++;
+    for (; at > 0 && target->free_steps[at - 1].at.mono.us > step->at.mono.us; at--)
+        target->free_steps[at] = target->free_steps[at - 1];
+    target->free_steps[at] = *step;
+    target->free_steps[at].rule = as_xstrdup(step->rule);
+}
+
+int32_t free_steps_sum(const struct target *target, as_mono_time now, const char *rule, bool is_up)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < target->free_step_count; i++) {
+        const struct as_free_step *step = &target->free_steps[i];
+        if (is_within(step, now) && (step->change > 0) == is_up && strcmp(step->rule, rule) == 0)
+            sum = add(sum, is_up ? step->change : -step->change);
+    }
+    return sum;
+}
+
+static void requests_fill_state(struct as_engine *engine, const struct target *target,
+                                struct as_target_state *state)
+{
+    const struct request *request;
+    size_t count = 0;
+    TAILQ_FOREACH (request, &target->requests, in_target)
+        count++;
+    if (count > 0) {
+        struct as_approval_state *approvals =
+            as_arena_alloc(&engine->arena, count, sizeof(*approvals));
+        TAILQ_FOREACH (request, &target->requests, in_target)
+            approvals[state->approval_count++] = request_copy_state(engine, request);
+        state->approvals = approvals;
+    }
+    if (target->free_step_count > 0) {
+        struct as_free_step *steps =
+            as_arena_alloc(&engine->arena, target->free_step_count, sizeof(*steps));
+        for (size_t i = 0; i < target->free_step_count; i++) {
+            steps[i] = target->free_steps[i];
+            steps[i].rule = as_arena_strdup(&engine->arena, steps[i].rule);
+        }
+        state->free_steps = steps;
+        state->free_step_count = target->free_step_count;
+    }
+}
+
+/* Another spelling of the target may have a request of the same rule: the later one counts. */
+static void take_request(struct target *target, const struct as_approval_state *state)
+{
+    struct request *other = request_find(target, state->rule);
+    if (other && other->state.asked.mono.us >= state->asked.mono.us)
+        return;
+    if (other) {
+        request_remove(target, other);
+        request_free(other);
+    }
+    struct request *request = request_new(state);
+    TAILQ_INSERT_TAIL(&target->requests, request, in_target);
+}
+
+static void requests_take_state(struct target *target, const struct as_target_state *state)
+{
+    for (size_t i = 0; i < state->approval_count; i++)
+        take_request(target, &state->approvals[i]);
+    for (size_t i = 0; i < state->free_step_count; i++)
+        free_steps_add(target, state->free_steps[i].at.mono, &state->free_steps[i]);
+}
+
+/* Trees, lists, and the memory of all other parts */
+
+#define CREDENTIALS_MAX 64 /* per incident */
 
 #define CLOCK_JUMP_US AS_US_PER_S
 #define ENDINGS_MAX   64 /* per target; a new one replaces the oldest */
@@ -96,6 +362,23 @@ void incident_free(struct incident *incident)
     free(incident);
 }
 
+bool incident_add_credential(struct incident *incident, const char *credential)
+{
+    for (uint32_t i = 0; i < incident->credential_count; i++) {
+        if (strcmp(incident->credentials[i], credential) == 0)
+            return false;
+    }
+    if (incident->credential_count == CREDENTIALS_MAX)
+        return false;
+    incident->credentials = as_xrealloc_array(incident->credentials, incident->credential_count + 1,
+                                              sizeof(*incident->credentials));
+    incident->reported = as_xrealloc_array(incident->reported, incident->credential_count + 1,
+                                           sizeof(*incident->reported));
+    incident->reported[incident->credential_count].us = INT64_MIN;
+    incident->credentials[incident->credential_count++] = as_xstrdup(credential);
+    return true;
+}
+
 static void free_names(char **names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -103,7 +386,7 @@ static void free_names(char **names, size_t count)
     free(names);
 }
 
-static void free_text(const char *text)
+static void engine_state_free_text(const char *text)
 {
     free((char *)(uintptr_t)text);
 }
@@ -112,12 +395,12 @@ struct request *request_free(struct request *request)
 {
     if (!request)
         return NULL;
-    free_text(request->state.id);
-    free_text(request->state.decision);
-    free_text(request->state.rule);
-    free_text(request->state.incident);
-    free_text(request->state.uid);
-    free_text(request->state.who);
+    engine_state_free_text(request->state.id);
+    engine_state_free_text(request->state.decision);
+    engine_state_free_text(request->state.rule);
+    engine_state_free_text(request->state.incident);
+    engine_state_free_text(request->state.uid);
+    engine_state_free_text(request->state.who);
     free(request);
     return NULL;
 }
@@ -131,7 +414,7 @@ static void requests_deinit(struct target *target)
         request_free(request);
     }
     while (target->free_step_count > 0)
-        free_text(target->free_steps[--target->free_step_count].rule);
+        engine_state_free_text(target->free_steps[--target->free_step_count].rule);
     free(target->free_steps);
 }
 
@@ -185,11 +468,46 @@ void floor_free(struct floor *floor)
     *floor = (struct floor){0};
 }
 
+void floor_assign(struct floor *floor, const struct as_floor_state *state)
+{
+    floor_free(floor);
+    *floor = (struct floor){
+        .size = state->size,
+        .since = state->since,
+        .for_us = state->for_us,
+        .who = as_xstrdup(state->who),
+        .reason = as_xstrdup(state->reason),
+    };
+}
+
 void pause_free(struct pause *pause)
 {
     free(pause->who);
     free(pause->reason);
     *pause = (struct pause){0};
+}
+
+struct lack *lack_find(const struct target *target, const char *rule)
+{
+    for (size_t i = 0; i < target->lack_count; i++) {
+        if (strcmp(target->lacks[i].rule, rule) == 0)
+            return &target->lacks[i];
+    }
+    return NULL;
+}
+
+void lack_begin(struct target *target, const char *rule, struct as_moment since)
+{
+    struct lack *lacks =
+        as_xrealloc_array(target->lacks, target->lack_count + 1, sizeof(*target->lacks));
+    lacks[target->lack_count++] = (struct lack){.rule = as_xstrdup(rule), .since = since};
+    target->lacks = lacks;
+}
+
+void lack_end(struct target *target, struct lack *lack)
+{
+    free(lack->rule);
+    *lack = target->lacks[--target->lack_count];
 }
 
 void ending_free(struct target *target, struct ending *ending)
@@ -393,4 +711,577 @@ bool target_did_not_come(const struct target *target, as_mono_time now)
         return false;
     as_sized_read(target->ref, &sized);
     return sized.what == AS_SIZED_RESOURCE;
+}
+
+/*
+ * The conversion of the engine's state, piece by piece: for the store, in the step's memory, and
+ * back, before the first event.
+ *
+ * Earlier versions stored two spellings of one object as two targets. These are united: the latest
+ * of each lock counts, and both histories.
+ */
+
+struct as_incident_target binding_get_target(const struct binding *binding)
+{
+    const struct target *target = binding->group->target;
+    return (struct as_incident_target){
+        .target = target->ref->id,
+        .rule = binding->group->rule->name,
+        .has_replicas = target->has_size,
+        .replicas = target->replicas,
+    };
+}
+
+struct as_incident_state incident_get_state(const struct incident *incident)
+{
+    return (struct as_incident_state){
+        .key = incident->key,
+        .fingerprint = incident->fingerprint,
+        .is_open = incident->is_open,
+        .starts_at = incident->starts_at,
+        .is_undated = incident->is_undated,
+        .opened = incident->opened,
+        .seen = incident->seen,
+        .resolved = incident->resolved,
+        .silenced = incident->silenced,
+        .receivers = (const char *const *)incident->receivers,
+        .receiver_count = incident->receiver_count,
+        .credentials = (const char *const *)incident->credentials,
+        .credential_count = incident->credential_count,
+        .labels = incident->labels,
+        .annotations = incident->annotations,
+    };
+}
+
+struct as_incident_state *incident_fill_state(struct as_engine *engine,
+                                              const struct incident *incident)
+{
+    struct as_incident_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    *state = incident_get_state(incident);
+    struct as_progress *progress = as_arena_alloc(
+        &engine->arena, incident->binding_count + incident->kept_count, sizeof(*progress));
+    state->progress = progress;
+    for (uint32_t i = 0; i < incident->kept_count; i++) { /* bound in the same step: it is freed */
+        struct as_progress *kept = &progress[state->progress_count++];
+        *kept = incident->kept[i];
+        kept->rule = as_arena_strdup(&engine->arena, kept->rule);
+        kept->target = as_arena_strdup(&engine->arena, kept->target);
+    }
+    for (uint32_t i = 0; i < incident->binding_count; i++) {
+        const struct binding *binding = &incident->bindings[i];
+        if (binding->steps == 0)
+            continue;
+        progress[state->progress_count++] = (struct as_progress){
+            .rule = binding->group->rule->name,
+            .target = binding->group->target->ref->id,
+            .steps = binding->steps,
+            .applied = binding->applied,
+            .origin = binding->origin,
+        };
+    }
+    return state;
+}
+
+static struct as_progress *copy_progress(const struct as_progress *progress, size_t count)
+{
+    struct as_progress *copies = as_xcalloc(count + 1, sizeof(*copies));
+    for (size_t i = 0; i < count; i++) {
+        copies[i] = progress[i];
+        copies[i].rule = as_xstrdup(progress[i].rule);
+        copies[i].target = as_xstrdup(progress[i].target);
+    }
+    return copies;
+}
+
+/* With the next serial; not in the tree yet. */
+struct incident *incident_of_state(struct as_engine *engine, const struct as_incident_state *state)
+{
+    struct incident *incident = as_xcalloc(1, sizeof(*incident));
+    incident->key = state->key;
+    incident->key.owner = as_xstrdup(state->key.owner);
+    incident->fingerprint = state->fingerprint;
+    incident->serial = ++engine->next_serial;
+    incident->is_open = state->is_open;
+    incident->starts_at = state->starts_at;
+    incident->is_undated = state->is_undated;
+    incident->opened = state->opened;
+    incident->seen = state->seen;
+    incident->resolved = state->resolved;
+    incident->seen_stored = state->seen.mono;
+    /* `seen` is stored late, never by more than this */
+    if (state->is_open)
+        incident->seen.mono.us = as_time_add(incident->seen.mono.us,
+                                             engine->config.incident_expiry_us / SEEN_STORE_PART);
+    incident->listed.us = INT64_MIN;
+    incident->silenced = state->silenced;
+    incident->late_until.us = INT64_MIN;
+    incident->receivers = as_xcalloc(state->receiver_count + 1, sizeof(*incident->receivers));
+    for (size_t i = 0; i < state->receiver_count; i++)
+        incident->receivers[incident->receiver_count++] = as_xstrdup(state->receivers[i]);
+    for (size_t i = 0; i < state->credential_count; i++)
+        (void)incident_add_credential(incident, state->credentials[i]);
+    incident->labels = state->labels ? as_labels_copy(state->labels) : NULL;
+    incident->annotations = state->annotations ? as_labels_copy(state->annotations) : NULL;
+    incident->kept = copy_progress(state->progress, state->progress_count);
+    incident->kept_count = (uint32_t)state->progress_count;
+    return incident;
+}
+
+struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct target *target,
+                                          const struct intent *intent, bool maybe)
+{
+    struct as_intent_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    const struct as_target_config *config = target->config;
+    *state = (struct as_intent_state){
+        .ref = target->ref,
+        .stored_as = target->ref->key,
+        .uid = target->uid,
+        .action_id = intent->action_id,
+        .decision_id = intent->decision_id,
+        .is_ordered = intent->is_ordered,
+        .is_of_alert = intent->is_of_alert,
+        .rule = intent->rule,
+        .from = intent->from,
+        .to = intent->to,
+        .at = intent->at,
+        .maybe = maybe,
+        .outcome = intent->outcome,
+        .approval = intent->approval[0] ? intent->approval : NULL,
+        .marks_nodes = config && as_target_config_has_nodes(config) && intent->to <= intent->from,
+    };
+    const size_t size = strlen(intent->version) + 1;
+    memcpy(state->version, intent->version, size < AS_VERSION_SIZE ? size : AS_VERSION_SIZE);
+    return state;
+}
+
+static struct intent *intent_of_state(const struct as_engine *engine,
+                                      const struct as_intent_state *state)
+{
+    struct intent *intent = as_xcalloc(1, sizeof(*intent));
+    memcpy(intent->action_id, state->action_id, strnlen(state->action_id, AS_ULID_SIZE - 1));
+    memcpy(intent->decision_id, state->decision_id, strnlen(state->decision_id, AS_ULID_SIZE - 1));
+    intent->is_ordered = state->is_ordered;
+    intent->is_of_alert = state->is_of_alert;
+    intent->rule = as_xstrdup(state->rule);
+    intent->from = state->from;
+    intent->to = state->to;
+    intent->version = as_xstrdup(state->version);
+    intent->at = state->at;
+    intent->sent = state->at.mono;
+    intent->until.us = as_time_add(state->at.mono.us, MAYBE_US);
+    intent->outcome = state->outcome;
+    intent->serial = engine->next_serial;
+    intent->restored = !state->maybe;
+    if (state->approval)
+        memcpy(intent->approval, state->approval, strnlen(state->approval, AS_ULID_SIZE - 1));
+    return intent;
+}
+
+static void take_uid(struct target *target, const char *uid)
+{
+    if (!target->uid[0] && uid && strlen(uid) < sizeof(target->uid))
+        memcpy(target->uid, uid, strlen(uid) + 1);
+}
+
+/* The newest comes first. All are looked for before the next decision. */
+void target_take_intent(const struct as_engine *engine, struct target *target,
+                        const struct as_intent_state *state)
+{
+    struct intent *intent = intent_of_state(engine, state);
+    struct intent **place = &target->maybe;
+    while (*place && (*place)->at.mono.us >= intent->at.mono.us)
+        place = &(*place)->older;
+    intent->older = *place;
+    *place = intent;
+    take_uid(target, state->uid);
+    target->dirty = true;
+}
+
+struct as_pause_state *pause_fill_state(struct as_engine *engine, const struct pause *pause)
+{
+    struct as_pause_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    *state = (struct as_pause_state){
+        .since = pause->since,
+        .for_us = pause->for_us,
+        .ways = pause->ways == AS_WAYS_BOTH ? AS_WAYS_NONE : (int32_t)pause->ways,
+        .who = as_arena_strdup(&engine->arena, pause->who),
+        .reason = as_arena_strdup(&engine->arena, pause->reason),
+    };
+    return state;
+}
+
+static void fill_endings(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
+{
+    struct as_ending_state *endings =
+        as_arena_alloc(&engine->arena, target->ending_count, sizeof(*endings));
+    const struct ending *ending;
+    TAILQ_FOREACH (ending, &target->endings, in_target) {
+        struct as_ending_state *copy = &endings[state->ending_count++];
+        *copy = ending->state;
+        copy->rule = as_arena_strdup(&engine->arena, ending->state.rule);
+        copy->incident = as_arena_strdup(&engine->arena, ending->state.incident);
+        copy->guard = as_arena_strdup(&engine->arena, ending->state.guard);
+    }
+    state->endings = endings;
+}
+
+/* Another spelling of the target may have left an ending of the same rule: the later one counts. */
+static void take_ending(struct target *target, const struct as_ending_state *state)
+{
+    struct ending *other = ending_find(target, state->rule);
+    if (other && other->state.ended.mono.us >= state->ended.mono.us)
+        return;
+    if (other)
+        ending_free(target, other);
+    (void)ending_add(target, state);
+}
+
+static void take_endings(struct target *target, const struct as_target_state *state)
+{
+    if (!target->entry || *state->entry) {
+        free(target->entry);
+        target->entry = as_xstrdup(state->entry);
+    }
+    for (size_t i = 0; i < state->ending_count; i++)
+        take_ending(target, &state->endings[i]);
+}
+
+static void fill_ordered(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
+{
+    const struct ordered *ordered = &target->ordered;
+    if (!ordered->is_set)
+        return;
+    struct as_ordered_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = (struct as_ordered_state){
+        .id = as_arena_strdup(&engine->arena, ordered->id),
+        .replicas = ordered->replicas,
+        .force = ordered->force,
+        .at = ordered->at,
+    };
+    state->ordered = copy;
+}
+
+static void take_ordered(struct target *target, const struct as_target_state *state)
+{
+    const struct as_ordered_state *ordered = state->ordered;
+    if (!ordered || (target->ordered.is_set && target->ordered.at.mono.us > ordered->at.mono.us))
+        return;
+    target->ordered = (struct ordered){
+        .is_set = true,
+        .replicas = ordered->replicas,
+        .force = ordered->force,
+        .at = ordered->at,
+    };
+    memcpy(target->ordered.id, ordered->id, strnlen(ordered->id, AS_ULID_SIZE - 1));
+}
+
+static void fill_growth(struct as_engine *engine, const struct target *target,
+                        struct as_target_state *state)
+{
+    const struct growth *growth = &target->growth;
+    if (!growth->is_open && !as_moment_is_set(growth->failed) && growth->surplus == 0)
+        return;
+    struct as_growth_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = (struct as_growth_state){
+        .id = as_arena_strdup(&engine->arena, growth->id),
+        .is_open = growth->is_open,
+        .is_ordered = growth->is_ordered,
+        .is_refused = growth->is_refused,
+        .from = growth->from,
+        .to = growth->to,
+        .missing = growth->missing,
+        .since = growth->since,
+        .failed = growth->failed,
+        .back_off_us = growth->back_off_us,
+        .did_not_come = growth->did_not_come,
+        .ready = growth->ready,
+        .surplus = growth->surplus,
+        .surplus_from = growth->surplus_from,
+        .surplus_since = growth->surplus_since,
+    };
+    state->growth = copy;
+}
+
+static void take_growth(struct target *target, const struct as_target_state *state)
+{
+    const struct as_growth_state *stored = state->growth;
+    struct growth *growth = &target->growth;
+    if (!stored || (growth->is_open && growth->since.mono.us > stored->since.mono.us))
+        return;
+    *growth = (struct growth){
+        .is_open = stored->is_open,
+        .is_ordered = stored->is_ordered,
+        .is_refused = stored->is_refused,
+        .from = stored->from,
+        .to = stored->to,
+        .missing = stored->missing,
+        .since = stored->since,
+        .failed = stored->failed,
+        .back_off_us = stored->back_off_us,
+        .did_not_come = stored->did_not_come,
+        .ready = stored->ready,
+        .surplus = stored->surplus,
+        .surplus_from = stored->surplus_from,
+        .surplus_since = stored->surplus_since,
+    };
+    memcpy(growth->id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
+}
+
+static void fill_follows(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
+{
+    struct as_follow_state *follows =
+        as_arena_alloc(&engine->arena, target->follow_count, sizeof(*follows));
+    const struct follow *follow;
+    TAILQ_FOREACH (follow, &target->follows, in_target) {
+        struct as_follow_state *copy = &follows[state->follow_count++];
+        *copy = follow->state;
+        copy->action_id = as_arena_strdup(&engine->arena, follow->state.action_id);
+        copy->decision_id = as_arena_strdup(&engine->arena, follow->state.decision_id);
+        copy->rule = as_arena_strdup(&engine->arena, follow->state.rule);
+    }
+    state->follows = state->follow_count > 0 ? follows : NULL;
+    struct as_trial_state *trials =
+        as_arena_alloc(&engine->arena, target->trial_count, sizeof(*trials));
+    const struct trial *trial;
+    TAILQ_FOREACH (trial, &target->trials, in_target) {
+        struct as_trial_state *copy = &trials[state->trial_count++];
+        *copy = trial->state;
+        copy->rule = as_arena_strdup(&engine->arena, trial->state.rule);
+    }
+    state->trials = state->trial_count > 0 ? trials : NULL;
+}
+
+static void take_follows(struct as_engine *engine, struct target *target,
+                         const struct as_target_state *state)
+{
+    for (size_t i = 0; i < state->follow_count; i++)
+        follow_add(engine, target, &state->follows[i]);
+    for (size_t i = 0; i < state->trial_count; i++) {
+        struct trial *trial = trial_get(target, state->trials[i].rule);
+        trial->state.in_vain = state->trials[i].in_vain;
+        trial->state.held = state->trials[i].held;
+    }
+}
+
+static void fill_resize(struct as_engine *engine, const struct target *target,
+                        struct as_target_state *state)
+{
+    const struct resize *resize = &target->resize;
+    if (!resize->is_set)
+        return;
+    struct as_resize_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = (struct as_resize_state){
+        .id = as_arena_strdup(&engine->arena, resize->id),
+        .is_open = resize->is_open,
+        .is_above = resize->is_above,
+        .is_late = resize->is_late,
+        .is_ordered = resize->is_ordered,
+        .from = resize->from,
+        .to = resize->to,
+    };
+    state->resize = copy;
+}
+
+/* What is known already is newer. */
+static void take_resize(struct target *target, const struct as_target_state *state)
+{
+    const struct as_resize_state *stored = state->resize;
+    if (!stored || target->resize.is_set)
+        return;
+    target->resize = (struct resize){
+        .is_set = true,
+        .is_open = stored->is_open,
+        .is_above = stored->is_above,
+        .is_late = stored->is_late,
+        .is_ordered = stored->is_ordered,
+        .from = stored->from,
+        .to = stored->to,
+        .moved = AS_MOMENT_NEVER,
+    };
+    memcpy(target->resize.id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
+}
+
+static void take_event(struct target *target, const struct as_past_event *event)
+{
+    target->events = as_xgrow(target->events, target->event_count, &target->event_capacity,
+                              sizeof(*target->events));
+    size_t at = target->event_count++;
+    for (; at > 0 && target->events[at - 1].at.mono.us > event->at.mono.us; at--)
+        target->events[at] = target->events[at - 1];
+    target->events[at] = *event;
+}
+
+static void take_recommendation(struct target *target, const struct as_past_recommendation *item)
+{
+    target->recommendations =
+        as_xgrow(target->recommendations, target->recommendation_count,
+                 &target->recommendation_capacity, sizeof(*target->recommendations));
+    size_t at = target->recommendation_count++;
+    for (; at > 0 && target->recommendations[at - 1].at.mono.us > item->at.mono.us; at--)
+        target->recommendations[at] = target->recommendations[at - 1];
+    target->recommendations[at] = *item;
+}
+
+/* Merges the history with that of another spelling, in order. */
+static void take_history(struct target *target, const struct as_target_state *state)
+{
+    for (size_t i = 0; i < state->event_count; i++)
+        take_event(target, &state->events[i]);
+    for (size_t i = 0; i < state->recommendation_count; i++)
+        take_recommendation(target, &state->recommendations[i]);
+}
+
+/* What is to go on after a restart needs the address before an alert gives it: what is unfinished,
+ * floors, and the schedules of an entry with templates. So does a node group that other targets may
+ * be, too. */
+static bool needs_address(const struct target *target)
+{
+    const bool is_templated =
+        target->config ? target->config->is_templated
+                       : (target->entry && *target->entry) || target->backing.is_candidate;
+    return target->ending_count > 0 || target->ordered.is_set || target->growth.is_open ||
+           target->resize.is_open || target->resize.is_above || target->floor.size > 0 ||
+           (is_templated && target->ref->field_count > 0);
+}
+
+static void fill_address(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
+{
+    const bool is_needed = needs_address(target);
+    const char *entry = target->config ? target->config->name : target->entry;
+    state->ref = is_needed ? target->ref : NULL;
+    state->entry = is_needed && entry ? as_arena_strdup(&engine->arena, entry) : "";
+}
+
+static void lacks_fill_state(struct as_engine *engine, const struct target *target,
+                             struct as_target_state *state)
+{
+    struct as_lack_state *lacks =
+        as_arena_alloc(&engine->arena, target->lack_count, sizeof(*lacks));
+    for (size_t i = 0; i < target->lack_count; i++)
+        lacks[i] =
+            (struct as_lack_state){.rule = as_arena_strdup(&engine->arena, target->lacks[i].rule),
+                                   .since = target->lacks[i].since};
+    state->lacks = lacks;
+    state->lack_count = target->lack_count;
+}
+
+/* Of two spellings of one target the earlier moment counts. */
+static void lacks_take_state(struct target *target, const struct as_target_state *state)
+{
+    for (size_t i = 0; i < state->lack_count; i++) {
+        struct lack *known = lack_find(target, state->lacks[i].rule);
+        if (!known)
+            lack_begin(target, state->lacks[i].rule, state->lacks[i].since);
+        else if (state->lacks[i].since.mono.us < known->since.mono.us)
+            known->since = state->lacks[i].since;
+    }
+}
+
+static void floor_fill_state(struct as_engine *engine, const struct target *target,
+                             struct as_target_state *state)
+{
+    const struct floor *floor = &target->floor;
+    if (floor->size == 0)
+        return;
+    struct as_floor_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = (struct as_floor_state){
+        .size = floor->size,
+        .since = floor->since,
+        .for_us = floor->for_us,
+        .who = as_arena_strdup(&engine->arena, floor->who),
+        .reason = as_arena_strdup(&engine->arena, floor->reason),
+    };
+    state->floor = copy;
+}
+
+/* Of two spellings of one target the higher floor counts. */
+static void floor_take_state(struct target *target, const struct as_target_state *state)
+{
+    if (state->floor && state->floor->size > target->floor.size)
+        floor_assign(&target->floor, state->floor);
+}
+
+struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target)
+{
+    struct as_target_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
+    *state = (struct as_target_state){
+        .id = target->ref->id,
+        .stored_as = target->ref->key,
+        .last_up = target->last_up,
+        .last_down = target->last_down,
+        .dry_last_up = target->dry_last_up,
+        .dry_last_down = target->dry_last_down,
+        .last_step_down = target->last_step_down,
+        .last_return = target->last_return,
+        .uid = target->uid,
+        .born = target->born,
+        .keep_us = target->keep_us,
+        .events = target->events,
+        .event_count = target->event_count,
+        .recommendations = target->recommendations,
+        .recommendation_count = target->recommendation_count,
+        .template_ = as_arena_strdup(&engine->arena, target->template_),
+    };
+    fill_address(engine, target, state);
+    fill_endings(engine, target, state);
+    lacks_fill_state(engine, target, state);
+    floor_fill_state(engine, target, state);
+    fill_ordered(engine, target, state);
+    fill_growth(engine, target, state);
+    fill_follows(engine, target, state);
+    contention_fill_state(engine, &target->contention, state);
+    fill_resize(engine, target, state);
+    requests_fill_state(engine, target, state);
+    state->asked = target->pool.asked;
+    state->asked_count = target->pool.asked_count;
+    if (target->pause.is_set)
+        state->pause = pause_fill_state(engine, &target->pause);
+    return state;
+}
+
+static void take_locks(struct target *target, const struct as_target_state *state)
+{
+    target->last_up = moment_get_later(target->last_up, state->last_up);
+    target->last_down = moment_get_later(target->last_down, state->last_down);
+    target->dry_last_up = moment_get_later(target->dry_last_up, state->dry_last_up);
+    target->dry_last_down = moment_get_later(target->dry_last_down, state->dry_last_down);
+    target->last_step_down = moment_get_later(target->last_step_down, state->last_step_down);
+    target->last_return = moment_get_later(target->last_return, state->last_return);
+}
+
+void target_take_locks(struct target *target, const struct as_target_state *state)
+{
+    take_locks(target, state);
+    if (target->event_count == 0 && target->recommendation_count == 0)
+        take_history(target, state);
+}
+
+/* All but its pause. */
+void target_take_state(struct as_engine *engine, struct target *target,
+                       const struct as_target_state *state)
+{
+    take_locks(target, state);
+    target->born = moment_get_later(target->born, state->born);
+    if (!target->is_stored || target->keep_us < state->keep_us)
+        target->keep_us = state->keep_us;
+    target->is_stored = true;
+    take_uid(target, state->uid);
+    take_history(target, state);
+    take_endings(target, state);
+    lacks_take_state(target, state);
+    floor_take_state(target, state);
+    take_ordered(target, state);
+    take_growth(target, state);
+    take_follows(engine, target, state);
+    contention_take_state(&target->contention, state);
+    take_resize(target, state);
+    requests_take_state(target, state);
+    if (state->asked_count > 0)
+        pool_set_asked(&target->pool, state->asked, state->asked_count);
+    if (state->template_ && !target->template_)
+        target->template_ = as_xstrdup(state->template_);
 }

@@ -8,7 +8,6 @@
 #define ALERTSCALER_SRC_ENGINE_ENGINE_STATE_H
 
 #include <bsd/sys/queue.h>
-
 #include <bsd/sys/tree.h>
 
 #include <alertscaler/base/arena.h>
@@ -16,6 +15,9 @@
 #include <alertscaler/base/shares.h>
 #include <alertscaler/decide/ruleset.h>
 #include <alertscaler/engine/engine.h>
+
+struct group;
+struct target;
 
 /* How long a request whose answer was lost may still be carried out by the other side. */
 #define MAYBE_US (90 * AS_US_PER_S)
@@ -25,9 +27,6 @@
 
 /* How long a rule that was found ineffective is held. */
 #define TRIAL_HELD_US AS_US_PER_DAY
-
-struct target;
-struct group;
 
 struct binding { /* one open incident, one rule that matches it, one target */
     TAILQ_ENTRY(binding) in_group;
@@ -120,7 +119,7 @@ struct trial { /* how a rule's last actions went (engine_follow.c) */
 };
 TAILQ_HEAD(trial_list, trial);
 
-struct lack { /* of a rule with `fallback` (engine_lacks.h) */
+struct lack { /* of a rule with `fallback` (engine_lacks.c) */
     char *rule;
     struct as_moment since;
 };
@@ -147,7 +146,7 @@ struct pause { /* an operator's, or the kill switch */
     char *who, *reason;
 };
 
-struct floor {    /* ordered by an operator (engine_floors.h) */
+struct floor {    /* ordered by an operator (engine_schedules.c) */
     int32_t size; /* 0: none */
     struct as_moment since;
     int64_t for_us;
@@ -162,7 +161,7 @@ struct ordered { /* a size ordered by an operator and not set yet */
     struct as_moment at;
 };
 
-/* Sizes of ours that others set back (engine_contention.h). */
+/* Sizes of ours that others set back (engine_contention.c). */
 struct contention {
     bool has_own;
     struct as_own_size own;                         /* owns its version */
@@ -189,7 +188,7 @@ struct growth { /* the last increase, until all of it has arrived (engine_growth
     int32_t unregistered; /* nodes for which it has backed off; in memory alone */
 };
 
-struct resize { /* of a container's resource: its last change (engine_resize.h) */
+struct resize { /* of a container's resource: its last change (engine_resize.c) */
     bool is_set;
     bool is_open;          /* its rollout has not ended */
     bool is_late;          /* and did not in time: the size before it is put back */
@@ -204,7 +203,7 @@ struct resize { /* of a container's resource: its last change (engine_resize.h) 
     as_maybe_time newest, later_than;
 };
 
-struct share {           /* what a pool has decided for this group (engine_shares.h) */
+struct share {           /* what a pool has decided for this group (engine_pools.h) */
     struct target *pool; /* NULL: none */
     char *rule, decision[AS_ULID_SIZE]; /* of the pool */
     int32_t to;
@@ -262,7 +261,7 @@ struct backing { /* the resources behind the target (engine_aliases.h); in memor
     enum as_reason outcome;
 };
 
-struct request { /* for an approval (engine_approvals.h); of a rule at most one */
+struct request { /* for an approval (engine_approvals.c); of a rule at most one */
     TAILQ_ENTRY(request) in_target;
     struct as_approval_state state; /* owns its texts */
 };
@@ -604,6 +603,7 @@ struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_t
                               as_wall_time wall);
 void progress_deinit(struct as_progress *progress);
 void incident_free(struct incident *incident);
+bool incident_add_credential(struct incident *incident, const char *credential);
 struct request *request_free(struct request *request);
 struct intent *intent_free(struct intent *intent);
 void share_free(struct share *share);
@@ -613,6 +613,10 @@ void store_keys_free(struct store_keys *keys);
 void ask_free(struct ask *ask);
 void pause_free(struct pause *pause);
 void floor_free(struct floor *floor);
+void floor_assign(struct floor *floor, const struct as_floor_state *state); /* copies */
+struct lack *lack_find(const struct target *target, const char *rule); /* NULL: none of this rule */
+void lack_begin(struct target *target, const char *rule, struct as_moment since);
+void lack_end(struct target *target, struct lack *lack);
 void ending_free(struct target *target, struct ending *ending);
 struct ending *ending_add(struct target *target, const struct as_ending_state *state);
 /* NULL: none of this rule. */
@@ -627,5 +631,69 @@ void trial_free(struct target *target, struct trial *trial);
 void asked_clear(struct asked *asked);
 void held_free(struct target *target);
 struct target *target_free(struct target *target);
+
+/*
+ * Requests for approvals and free steps: their memory, and their stored form.
+ */
+
+/* Copies the state; it is in no list yet. */
+struct request *request_new(const struct as_approval_state *state) AS_MUST_USE;
+struct request *request_find(struct target *target, const char *rule); /* NULL: none */
+void request_remove(struct target *target, struct request *request);   /* from the list */
+
+void request_set_who(struct request *request, const char *who); /* copies */
+
+/* When the present answer ends: it expires, or the rule may ask again. */
+as_mono_time request_get_end(const struct request *request);
+/* In the step's memory. */
+struct as_approval_state request_copy_state(struct as_engine *engine,
+                                            const struct request *request);
+
+/* Adds a step; those older than AS_APPROVAL_SPAN_US go. */
+void free_steps_add(struct target *target, as_mono_time now, const struct as_free_step *step);
+/* What the rule has added (or taken) within the span. */
+int32_t free_steps_sum(const struct target *target, as_mono_time now, const char *rule, bool is_up);
+
+/*
+ * What is remembered of sizes of ours that others set back: in memory, and in the store.
+ */
+
+void contention_clear(struct contention *contention); /* frees what it owns: nothing is known */
+void contention_forget_own(struct contention *contention);
+/* Copies its texts; the oldest makes room. */
+void contention_add(struct contention *contention, const struct as_set_back *set_back);
+void contention_drop_oldest(struct contention *contention);
+/* In the step's memory. */
+const struct as_set_back *contention_copy(struct as_engine *engine,
+                                          const struct contention *contention);
+
+/* Of two spellings of a target the later contention counts. */
+
+/*
+ * Converts the engine's state: for the store, and back.
+ */
+
+/* An incident's `seen` is stored when the stored one is older than this part of the expiry. */
+#define SEEN_STORE_PART 16
+
+struct as_incident_target binding_get_target(const struct binding *binding);
+/* Without progress. */
+struct as_incident_state incident_get_state(const struct incident *incident);
+/* In the step's memory. */
+struct as_incident_state *incident_fill_state(struct as_engine *engine,
+                                              const struct incident *incident);
+/* With the next serial; not in the tree yet. */
+struct incident *incident_of_state(struct as_engine *engine, const struct as_incident_state *state);
+struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct target *target,
+                                          const struct intent *intent, bool maybe);
+void target_take_intent(const struct as_engine *engine, struct target *target,
+                        const struct as_intent_state *state);
+struct as_pause_state *pause_fill_state(struct as_engine *engine, const struct pause *pause);
+struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target);
+/* Only locks, of which the later counts, and the history if the target has none. */
+void target_take_locks(struct target *target, const struct as_target_state *state);
+/* Before the first event, united with that of another spelling of the target; without its pause. */
+void target_take_state(struct as_engine *engine, struct target *target,
+                       const struct as_target_state *state);
 
 #endif

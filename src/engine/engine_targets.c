@@ -5,8 +5,6 @@
  * A failed target waits for its deadline, whatever comes: more alerts do not mean more requests to
  * a broken API server. A target that was not found waits less for a new incident.
  */
-#include "engine_targets.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +12,10 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_history.h"
-#include "engine_pauses.h"
-#include "engine_stored.h"
+#include "engine_registry.h"
+#include "engine_state.h"
 
 #define BACKOFF_FIRST_US (1 * AS_US_PER_S)
 #define BACKOFF_MAX_US   (60 * AS_US_PER_S)

@@ -3,13 +3,9 @@
  */
 #include <alertscaler/decide/sized.h>
 
-#include "engine_after.h"
-#include "engine_forbidden.h"
-#include "engine_groups.h"
-#include "engine_growth.h"
-#include "engine_requests.h"
+#include "engine_concerns.h"
+#include "engine_registry.h"
 #include "engine_state.h"
-#include "engine_stored.h"
 
 static void visit_rules(const struct target *target, as_hold_visit_fn *visit, void *context)
 {

@@ -9,7 +9,7 @@
 
 #include <alertscaler/base/attr.h>
 
-#include "engine/engine_watchdog.h"
+#include "engine/engine_concerns.h"
 #include "engine_harness.h"
 
 #define RESYNC 30

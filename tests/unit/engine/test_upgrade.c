@@ -2,12 +2,10 @@
  * The state that commit 1c874e40 wrote (tests/golden/upgrade/1c874e40/rows.tsv): every row is
  * restored and written again as it was, and the rows have every member of every kind of state.
  */
-#include <alertscaler/engine/state.h>
-
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <criterion/criterion.h>
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
@@ -15,10 +13,11 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/engine/engine.h>
+#include <alertscaler/engine/state.h>
 #include <alertscaler/notify/notice.h>
 
 #include "../../support/rule_spec.h"
-#include "engine/engine_stored.h"
+#include "engine/engine_state.h"
 #include "engine/state.c" /* for its tables */
 #include "source_root.h"
 

@@ -1,0 +1,368 @@
+/*
+ * The concerns of a target: each has state on a target and a say in its decisions. A section for
+ * each says what decisions, actions and phases call of it.
+ *
+ * A concern knows no phase: it makes a target due, and answers whether the target may change.
+ */
+#ifndef ALERTSCALER_SRC_ENGINE_ENGINE_CONCERNS_H
+#define ALERTSCALER_SRC_ENGINE_ENGINE_CONCERNS_H
+
+#include <stdbool.h>
+
+#include "engine_phases.h"
+#include "engine_state.h"
+
+/*
+ * Increases of node groups, and of workloads with ready_timeout, that have not arrived yet.
+ */
+
+/* How often a growing target is observed, at least. */
+#define GROWTH_LOOK_US (15 * AS_US_PER_S)
+
+struct locks { /* of cooldowns, and of a back-off */
+    struct as_moment up, down;
+    struct as_cooldown cooldown;
+};
+
+struct locks growth_get_locks(const struct target *target, as_mono_time now);
+void growth_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
+void growth_refuse(struct as_engine *engine, struct target *target); /* for lack of capacity */
+/* The provider says that what was asked for does not come. True: this is new; to be stored. */
+bool growth_hear_shortage(struct as_engine *engine, struct target *target,
+                          const struct as_observation *observation);
+/* An increase has failed for another reason. To be stored. */
+void growth_fail(struct as_engine *engine, struct target *target);
+/* Whether the group backs off for it: not where it may still be done, or was only too early. */
+bool growth_is_failure(const struct as_scale_result *result);
+bool growth_is_backing_off(const struct target *target, as_mono_time now);
+/* When the back-off ends; unset: there is none. */
+as_maybe_time growth_get_open_at(const struct as_engine *engine, const struct target *target);
+/* An increase of a pool's group was in doubt, and the provider has accepted it. To be stored. */
+void growth_note_surplus(struct as_engine *engine, struct target *target,
+                         const struct intent *intent);
+/* Nodes of such increases that are still in the size. */
+int32_t growth_get_surplus(const struct target *target);
+/* Nodes that another controller has requested do not register. True: the group backs off for them
+ * from now on; to be stored. */
+bool growth_note_unregistered(struct as_engine *engine, struct target *target, int32_t count);
+/* What a refused increase lacks. */
+int32_t growth_get_refused(const struct target *target);
+/* What is missing cannot be taken back either: it does not block the group any more. */
+void growth_give_up(struct as_engine *engine, struct target *target);
+bool growth_is_taken_back(const struct target *target, const struct intent *intent);
+/* Call it before the target is stored. Returns the message for a taking back, else NULL. `why`: the
+ * provider's reason; "" if unknown. */
+const char *growth_on_applied(struct as_engine *engine, struct target *target,
+                              const struct intent *intent, const char *why);
+int64_t growth_get_timeout(const struct target *target); /* of a workload; 0: nobody waits */
+/* Instances that serve, or ready pods; where the pods are not known, the pods that there are. */
+int32_t growth_count_ready(const struct as_observation *observation);
+bool growth_needs_pods(const struct target *target);
+int64_t growth_get_look_us(const struct as_engine *engine, const struct target *target);
+void growth_forget_pods(struct target *target); /* another object has the name */
+bool growth_is_awaited(const struct target *target, const struct as_observation *observation);
+/* After an observation. Returns the size to take the group back to, without what did not come; -1:
+ * nothing to take back. */
+int32_t growth_review(struct as_engine *engine, struct target *target,
+                      const struct as_observation *observation);
+bool growth_remake(struct as_engine *engine, struct target *target); /* as orders_remake */
+
+/*
+ * The last change of a container's resource: a pod template whose rollout is waited for, or pods
+ * that were resized in place.
+ */
+
+/* The change was applied. Of a put-back or a catch-up it returns what the record says; else NULL.
+ */
+const char *resize_on_applied(struct as_engine *engine, struct target *target,
+                              const struct intent *intent);
+bool resize_is_put_back(const struct target *target, const struct intent *intent);
+/* Pods that came later get the target's last size: no change of it, and no lock. */
+bool resize_is_catch_up(const struct target *target, const struct intent *intent);
+bool resize_is_awaited(const struct target *target, const struct as_observation *observation);
+/* The size that is to be set without a decision: what was before a rollout that did not end, or the
+ * last size where pods came later. -1: none. */
+int32_t resize_review(struct as_engine *engine, struct target *target,
+                      const struct as_observation *observation);
+bool resize_remake(struct as_engine *engine, struct target *target); /* as orders_remake */
+/* Another object has the name, or sizes are counted in another unit. To be stored. */
+void resize_forget(struct target *target);
+/* The workload could not be read. True: to be stored. */
+bool resize_on_unseen(struct target *target, enum as_reason outcome);
+/* The put-back was refused for good: nobody tries again. */
+void resize_give_up(struct as_engine *engine, struct target *target);
+
+/*
+ * A target's bounds in force: its own, those of its schedules, and those that the other side has.
+ * They follow from the wall time of the present event alone, so that a clock that jumps leaves
+ * nothing behind.
+ */
+
+/* Fills the bounds of a decision. */
+void schedules_fill(struct as_engine *engine, const struct target *target,
+                    const struct as_observation *observation, struct as_decide_input *input);
+
+/* After new rules and after a restart: schedules and a floor go on without an alert that names
+ * their target anew. */
+void schedules_remake(struct as_engine *engine, struct target *target);
+
+/* When the bounds in force change, if the clock does not jump; AS_MONO_NEVER: nothing is known. */
+as_mono_time schedules_get_due(const struct as_engine *engine, const struct target *target);
+
+/*
+ * Floors that operators order: until its end, the size of a target does not go below one.
+ */
+
+/* Replaces an earlier one. The target is to be stored. */
+void floor_set(struct as_engine *engine, struct target *target, const struct as_order *order);
+
+/* Whether the intent is a rule's decrease that ends below the floor. */
+bool floor_forbids(const struct as_engine *engine, const struct target *target,
+                   const struct intent *intent);
+as_mono_time floor_get_end(const struct target *target); /* NEVER: it has none */
+
+/*
+ * Pauses and the kill switch.
+ */
+
+void pause_set(struct as_engine *engine, struct target *target, const struct as_order *order);
+void pause_clear(struct as_engine *engine, struct target *target); /* NULL: the pause of all */
+/* The pause that holds the target now, in both directions; NULL: none. */
+const struct pause *pauses_find(const struct as_engine *engine, const struct target *target);
+/* ... in this direction, or in both. */
+const struct pause *pauses_find_in(const struct as_engine *engine, const struct target *target,
+                                   enum as_ways ways);
+const struct as_pause_note *pauses_note(struct as_engine *engine, const struct target *target);
+/* Why the intent must not be sent; NULL: it may. Static memory. */
+const char *pauses_find_obstacle(const struct as_engine *engine, const struct target *target,
+                                 const struct intent *intent);
+void pauses_touch_all(struct as_engine *engine, struct waiter *waiter);
+/* True: the kill switch was newly set; this is to be committed. */
+bool pauses_on_halt(struct as_engine *engine, const struct as_halt *halt);
+void pauses_on_deadline(struct as_engine *engine);
+void pauses_restore(struct as_engine *engine, struct target *target,
+                    const struct as_pause_state *state);
+
+/*
+ * Directions that are forbidden on a target now, beside what its rules with `hold` propose.
+ */
+
+/* The rows are the engine's, for this step; so are their texts. */
+void forbidden_fill(struct as_engine *engine, const struct target *target,
+                    struct as_decide_input *input);
+
+/* Whether a pause, a rule with `hold` or a schedule forbids this one direction to the whole target.
+ */
+bool forbidden_is_held(const struct as_engine *engine, const struct target *target,
+                       enum as_ways way);
+
+/* The same, or the wait after an increase that did not come. */
+bool forbidden_is(const struct as_engine *engine, const struct target *target, enum as_ways way);
+
+/* The same, or to the pool of the group. */
+bool forbidden_is_with_pool(const struct as_engine *engine, const struct target *target,
+                            enum as_ways way);
+
+/* A rule with `hold` whose alert fires and is not silenced. */
+bool group_holds(const struct group *group);
+
+/*
+ * Changes that wait for a person: what is asked, what becomes of it, and who may use it.
+ *
+ * A request is ended by its time, by the end of its incident, by another rule text, another object
+ * or a size that is there already. An approval leaves the target for the intent that uses it, in
+ * that intent's commit, so that no second action can rest on it. It comes back only if the action
+ * was certainly not done. The kill switch ends each approval, so that no change after its removal
+ * rests on an answer from before.
+ */
+
+/* What a decision must know of the rule's approvals; is_set is false if the rule needs none. */
+struct as_approval_terms approvals_get_terms(struct as_engine *engine, struct target *target,
+                                             const struct as_rule *rule);
+
+/* Ends requests that are over. True: the target must be stored. */
+bool approvals_review(struct as_engine *engine, struct target *target);
+/* Those whose size is there already. True: the target must be stored. */
+bool approvals_see_size(struct as_engine *engine, struct target *target, int32_t replicas);
+/* Ends all; the target must be stored. */
+void approvals_forget(struct as_engine *engine, struct target *target, const char *why);
+/* The kill switch is set: ends all approvals that are given and not used. An approval that an
+ * action has used ends with an action that was certainly not done. Requests without an answer stay.
+ */
+void approvals_on_halt(struct as_engine *engine);
+as_mono_time approvals_get_next_end(const struct target *target); /* NEVER: no request */
+
+/* After a live decision: ends requests in the other direction. True: the target must be stored. */
+bool approvals_heed(struct as_engine *engine, struct target *target,
+                    const struct as_decision *decision);
+struct approval_wish { /* what to ask */
+    const struct as_rule *rule;
+    const char *incident, *decision;
+    int32_t from, to;
+};
+void approvals_ask(struct as_engine *engine, struct target *target,
+                   const struct approval_wish *wish);
+
+/* The approval with this id goes to the intent (NULL: of a pool, which has none). The target must
+ * be stored in the intent's commit. */
+void approvals_use(struct as_engine *engine, struct target *target, const char *id,
+                   struct intent *intent);
+/* The intent was certainly not carried out. True: the target must be stored. */
+bool approvals_return(struct as_engine *engine, struct target *target, struct intent *intent);
+/* The rule has changed the size without an approval. Before the target is stored. */
+void approvals_note_step(struct as_engine *engine, struct target *target, const char *rule,
+                         int32_t change);
+
+/* The target with the request; NULL: there is none. */
+struct target *approvals_find(const struct as_engine *engine, const char *id);
+/* Answers a request. NULL: done, and the target must be stored; else why not. */
+const char *approvals_answer(struct as_engine *engine, struct target *target,
+                             const struct as_order *order, const char *command);
+
+/*
+ * Sizes of ours that others set back, and the target that is left alone because of them.
+ *
+ * A set-back: within AS_SET_BACK_WITHIN_US after we set A to B, the size is found changed from B
+ * towards A, and no request of ours can have done it. Each change of ours is set back once at most.
+ * AS_SET_BACKS_MAX of them within AS_CONTENDED_US make the target `contended` for as long.
+ * Of pods that are resized in place the size is the smallest that they ask for; one that asks for
+ * the template's is a new pod.
+ */
+
+/* We have set a size; `outcome` is not AS_REASON_APPLIED where that failed in the middle, as with
+ * pods that are resized one by one: it is no size then. To be stored with the target. */
+void contention_note_own(const struct as_engine *engine, struct target *target,
+                         const struct intent *intent, enum as_reason outcome);
+/* Our size, if somebody may have set it back. */
+void contention_fill_request(const struct as_engine *engine, const struct target *target,
+                             struct as_observe_request *request);
+/* The target was observed, and no request of ours is in question. Commits what it finds. */
+void contention_see(struct as_engine *engine, struct target *target,
+                    const struct as_observation *observation);
+
+bool contention_holds(const struct as_engine *engine, const struct target *target);
+as_mono_time contention_get_end(const struct target *target); /* NEVER: it is not contended */
+/* NULL: it is not contended. */
+const struct as_contended_note *contention_note(struct as_engine *engine,
+                                                const struct target *target);
+
+/* Ends it once its time is over; commits. */
+void contention_review(struct as_engine *engine, struct target *target);
+/* Ends it now, and forgets what led to it. To be committed with the target. `why`: static or of the
+ * step. */
+void contention_end(struct as_engine *engine, struct target *target, const char *why);
+
+/* Until when a target that nothing uses must be remembered for it; INT64_MIN: not at all. */
+as_mono_time contention_get_forget_time(const struct target *target);
+
+/* Whether an object was changed between the two. False if either is "" (it has no version), and for
+ * a smaller number: the server lacks the last changes, e.g. after a fail-over. */
+bool version_is_newer(const char *version, const char *than);
+
+/*
+ * Did it help? Actions of alerts are followed until their effect is known.
+ */
+
+/* Whether an open incident of its rule wants the change. */
+bool follow_is_of_alert(struct as_engine *engine, struct target *target,
+                        const struct intent *intent);
+/* The size is set. Call it before the target is stored. */
+void follow_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
+/* After an observation; commits. */
+void follow_see(struct as_engine *engine, struct target *target,
+                const struct as_observation *observation);
+/* Call it before the incident's bindings are dropped; belongs to the commit of its end. */
+void follow_on_end(struct as_engine *engine, const struct incident *incident, bool is_resolved);
+void follow_on_deadline(struct as_engine *engine);
+as_mono_time follow_get_deadline(const struct as_engine *engine);
+/* After new rules or a restart; to be committed. */
+void follow_remake(struct as_engine *engine);
+/* Another object has the target's name. The target is to be stored. */
+void follow_forget_pods(struct as_engine *engine, struct target *target);
+
+/* Whether the rule is held on the target or, as its trials are those of the pool, on its pool. */
+bool follow_holds(const struct as_engine *engine, const struct target *target, const char *rule);
+/* Ends the target's holds; NULL: those of all targets. True: there were some; to be committed. */
+bool follow_release(struct as_engine *engine, struct target *target);
+
+/*
+ * What rules want after an incident was resolved.
+ */
+
+void endings_begin(struct as_engine *engine, const struct incident *incident);
+bool endings_review(struct as_engine *engine, struct target *target, int32_t replicas);
+bool ending_get_action(const struct as_engine *engine, const struct ending *ending,
+                       int32_t replicas, struct as_action *action_out);
+bool endings_finish(struct as_engine *engine, struct target *target,
+                    const struct as_decision *decision, bool is_live);
+bool ending_is_proven(const struct as_engine *engine, const struct target *target,
+                      const struct ending *ending);
+as_mono_time endings_get_next_due(const struct as_engine *engine, const struct target *target);
+void endings_on_applied(struct as_engine *engine, struct target *target, const char *rule,
+                        int32_t from, int32_t to);
+bool endings_remake(struct as_engine *engine, struct target *target);
+void endings_forget_sizes(struct target *target); /* of give_back: they are another object's */
+
+/*
+ * The watchdog: an alert that always fires.
+ */
+
+bool watchdog_matches(const struct as_engine *engine, const struct as_labels *labels);
+void watchdog_see(struct as_engine *engine, const struct as_labels *labels);
+bool watchdog_is_alive(const struct as_engine *engine, as_mono_time now);
+bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_config *b);
+
+/*
+ * Since when rules with `fallback` lack their values, of each rule on a target.
+ */
+
+/* Tells the proposals what their rules fall back to, and since when they lack their values. */
+void lacks_fill(struct as_engine *engine, const struct target *target, struct proposals *proposals);
+/* Begins and ends stretches without a value. True: the target is to be stored. */
+bool lacks_note(struct as_engine *engine, struct target *target, const struct proposals *proposals,
+                const struct as_proposal_result *results);
+/* Forgets those of rules that have no open incident any more. True: the target is to be stored. */
+bool lacks_review(struct target *target);
+/* When a rule first falls back. */
+as_mono_time lacks_get_next_due(const struct as_engine *engine, struct target *target);
+
+/*
+ * Which target waits for which others, by `after`.
+ */
+
+/* True: the target must not be evaluated now; it has a deadline, or is made ready before. */
+bool after_must_wait(struct as_engine *engine, struct target *target);
+/* The target has decided to decrease. For which target it waits; NULL: for none. It is made ready
+ * when that one has settled, and must be looked at again at `until_out`. */
+const struct target *after_hold_decrease(struct as_engine *engine, struct target *target,
+                                         as_mono_time *until_out);
+/* The name of the target that it waits for; NULL: none. */
+const char *after_get_blocker(const struct target *target);
+void after_release(struct as_engine *engine, struct target *target);
+void after_forget(struct as_engine *engine, struct target *target);
+
+/*
+ * Operators' orders.
+ */
+
+bool orders_is_of(const struct target *target, const struct intent *intent); /* that waits now */
+/* The kill switch was set. To be committed. */
+void orders_on_halt(struct as_engine *engine);
+/* Returns the target to settle if it is idle; or NULL. */
+struct target *orders_handle(struct as_engine *engine, const struct as_order *order,
+                             uint64_t request);
+/* The target was observed. True: begin the ordered change; false: nothing to do now. */
+bool orders_begin(struct as_engine *engine, struct target *target,
+                  const struct as_observation *observation);
+/* The observation failed, or a request (`is_told`: recorded already). True: given up, and the
+ * target is to be stored. */
+bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
+                       bool is_told);
+bool orders_remake(struct as_engine *engine, struct target *target); /* true: to be stored */
+void orders_supersede(struct as_engine *engine, struct target *target, const char *why);
+void orders_on_applied(struct target *target, const struct intent *intent);
+
+/* Ends a floor whose time is over, and records that. True: the target is to be stored. */
+bool orders_end_floor(struct as_engine *engine, struct target *target);
+
+#endif
