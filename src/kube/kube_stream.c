@@ -73,7 +73,7 @@ static void capture_begin(struct kube_capture *capture, const char *from)
 /* So far, with the present part up to `end`. */
 static int stream_check_size(const struct kube_capture *capture, const char *end)
 {
-    return (size_t)(end - capture->from) > AS_KUBE_OBJECT_MAX - capture->kept.size ? -EMSGSIZE : 0;
+    return (size_t)(end - capture->from) > AS_KUBE_ITEM_MAX - capture->kept.size ? -EMSGSIZE : 0;
 }
 
 /* These two: 0, or -EMSGSIZE above the limit. */
@@ -727,7 +727,7 @@ static int begin_bytes(struct proto_stream *proto, uint64_t size, struct as_erro
     const bool is_kept = is_in_list
                              ? proto->field == LIST_METADATA || proto->field == LIST_ITEMS
                              : proto->field == UNKNOWN_TYPE || proto->field == UNKNOWN_ENCODING;
-    if (is_kept && size > AS_KUBE_OBJECT_MAX)
+    if (is_kept && size > AS_KUBE_ITEM_MAX)
         return stream_protobuf_fail_limit(proto, error);
     if (is_kept) {
         proto->state = IN_CAPTURE;
@@ -790,7 +790,7 @@ static int proto_read_head(struct proto_stream *proto, struct as_error *error)
     if (++proto->shift < LENGTH_SIZE)
         return 0;
     proto->shift = 0;
-    if (proto->left > AS_KUBE_OBJECT_MAX)
+    if (proto->left > AS_KUBE_ITEM_MAX)
         return stream_protobuf_fail_limit(proto, error);
     proto->state = IN_CAPTURE;
     capture_begin(&proto->stream.object, proto->at);
@@ -884,7 +884,7 @@ struct as_kube_stream *as_kube_stream_new(enum as_kube_stream_kind kind, enum as
     stream->kind = kind;
     stream->take = take;
     stream->context = context;
-    stream->object.kept = AS_BUF_INIT_OPEN(AS_KUBE_OBJECT_MAX);
+    stream->object.kept = AS_BUF_INIT_OPEN(AS_KUBE_ITEM_MAX);
     stream->next = AS_BUF_INIT_OPEN(AS_KUBE_CONTINUE_MAX);
     return stream;
 }

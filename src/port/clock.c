@@ -1,6 +1,6 @@
 /*
- * The system's clocks. CLOCK_BOOTTIME includes the machine's sleep, so that cooldowns agree with the
- * wall clock.
+ * The system's clocks. CLOCK_BOOTTIME includes the machine's sleep, so that cooldowns agree with
+ * the wall clock.
  */
 #include <alertscaler/port/clock.h>
 

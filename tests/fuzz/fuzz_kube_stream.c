@@ -25,7 +25,7 @@ static void check_event(const struct told *told, const struct as_kube_stream_eve
     const bool has_object = event->verb < AS_KUBE_BOOKMARK;
     FUZZ_CHECK((event->verb == AS_KUBE_LISTED) == (told->kind == AS_KUBE_STREAM_LIST));
     FUZZ_CHECK(event->form == told->form && (event->object != NULL) == has_object);
-    FUZZ_CHECK(event->size <= AS_KUBE_OBJECT_MAX);
+    FUZZ_CHECK(event->size <= AS_KUBE_ITEM_MAX);
     FUZZ_CHECK((event->status != NULL) == (event->verb == AS_KUBE_ERROR));
     if (event->verb != AS_KUBE_ERROR && event->verb != AS_KUBE_LISTED)
         FUZZ_CHECK(*event->resource_version);

@@ -71,7 +71,7 @@ AS_DEFINE_CLEANUP(struct as_notification *, as_notification_free)
 
 /* One object of a list or a watch of the Kubernetes API, in bytes. The API server refuses one of
  * more than about 1.5 MiB, and the JSON text may be larger than what etcd stores. */
-#define AS_KUBE_OBJECT_MAX ((size_t)3 * 1024 * 1024)
+#define AS_KUBE_ITEM_MAX ((size_t)3 * 1024 * 1024)
 /* The token that continues a list. */
 #define AS_KUBE_CONTINUE_MAX ((size_t)16 * 1024)
 

@@ -293,9 +293,9 @@ static void expect_limit(char *json, const char *told_first, const char *told_re
 Test(kube_stream, limits)
 {
     const size_t frame = strlen("{\"a\":\"\"}");
-    expect_limit(repeat("{\"items\":[{\"a\":\"", "x", AS_KUBE_OBJECT_MAX - frame, "\"}" TAIL),
+    expect_limit(repeat("{\"items\":[{\"a\":\"", "x", AS_KUBE_ITEM_MAX - frame, "\"}" TAIL),
                  "LISTED large\nversion 1", "");
-    expect_limit(repeat("{\"items\":[{\"a\":\"", "x", AS_KUBE_OBJECT_MAX - frame + 1, "\"}" TAIL),
+    expect_limit(repeat("{\"items\":[{\"a\":\"", "x", AS_KUBE_ITEM_MAX - frame + 1, "\"}" TAIL),
                  "Message too long: byte ", ": the object is larger than 3 MiB\n");
     expect_limit(repeat("{\"items\":[{\"a\":", "[", 61, ""), "malformed: the list ends early", "");
     expect_limit(repeat("{\"items\":[{\"a\":", "[", 62, ""),
