@@ -29,12 +29,7 @@
  */
 
 /*
- * Restores the stored state, before the first event.
- */
-
-/*
- * Restores the stored state, before the first event. Earlier versions stored one alert with two
- * fingerprints as two incidents, and two spellings of one object as two targets: these are united.
+ * Restores the stored state, before the first event. Two rows about one subject are refused.
  */
 
 static int compare_seen(const void *a, const void *b)
@@ -67,7 +62,7 @@ static void sort(struct incident_list *list, int (*compare)(const void *, const 
     free(incidents);
 }
 
-/* Dates ahead of the clock: from an earlier version, or the clock went back. */
+/* Dates ahead of the clock: the clock went back. */
 static void date(struct as_engine *engine)
 {
     struct incident *incident;
@@ -79,22 +74,6 @@ static void date(struct as_engine *engine)
     }
 }
 
-/* Deletes what earlier versions stored twice, or under keys not used any more. */
-static void store_united(struct as_engine *engine)
-{
-    struct incident *incident;
-    for (size_t i = 0; i < engine->former_count; i++)
-        effect_delete_former(engine, engine->former[i]);
-    free(engine->former);
-    engine->former = NULL;
-    RB_FOREACH (incident, incident_tree, &engine->incidents) {
-        if (incident->is_united)
-            effect_put_incident(engine, incident);
-    }
-    if (engine->effect_count > 0)
-        effect_commit(engine);
-}
-
 /* After everything is restored: sorts the lists by time, which the next deadline needs; the store
  * has another order. */
 static void restore_finish(struct as_engine *engine)
@@ -102,75 +81,28 @@ static void restore_finish(struct as_engine *engine)
     sort(&engine->open, compare_seen);
     sort(&engine->resolved, compare_resolved);
     date(engine);
-    store_united(engine);
-}
-
-static void forget_former(struct as_engine *engine, const struct as_incident_key *key)
-{
-    if (!key->has_former)
-        return;
-    engine->former = as_xgrow(engine->former, engine->former_count, &engine->former_capacity,
-                              sizeof(*engine->former));
-    engine->former[engine->former_count++] = key->former;
-}
-
-/* Decides between two incidents of one alert, stored by earlier versions under two fingerprints. */
-static bool replaces(const struct incident *incident, const struct incident *same)
-{
-    if (incident->is_open != same->is_open)
-        return incident->is_open;
-    return incident->opened.wall.us < same->opened.wall.us;
-}
-
-static void unite(struct as_engine *engine, struct incident *stays, const struct incident *goes)
-{
-    owners_share_progress(stays, goes);
-    for (uint32_t i = 0; i < goes->credential_count; i++)
-        (void)incident_add_credential(stays, goes->credentials[i]);
-    forget_former(engine, &goes->key);
-    stays->is_united = true;
 }
 
 int as_engine_restore_incident(struct as_engine *engine, const struct as_incident_state *state)
 {
-    struct incident *same = incident_find(engine, &state->key.digest, state->key.owner);
-    if (same && !same->key.has_former && !state->key.has_former)
+    if (incident_find(engine, &state->key.digest, state->key.owner))
         return -EEXIST;
-    if (state->key.has_former && !state->is_open && state->labels->count == 0) {
-        forget_former(engine, &state->key); /* its alert is unknown */
-        return 0;
-    }
-    struct incident *incident = incident_of_state(engine, state);
-    if (same && !replaces(incident, same)) {
-        unite(engine, same, incident);
-        incident_free(incident);
-        return 0;
-    }
-    if (same) {
-        unite(engine, incident, same);
-        incident_bury(engine, same);
-    }
-    incident_insert(engine, incident);
+    incident_insert(engine, incident_of_state(engine, state));
     return 0;
 }
 
-/* False: the key exists already. */
-static bool add_key(struct store_keys *keys, const char *key)
+static struct as_target_ref *copy_ref(const struct as_target_ref *ref)
 {
-    for (size_t i = 0; i < keys->count; i++) {
-        if (strcmp(keys->items[i], key) == 0)
-            return false;
-    }
-    keys->items = as_xgrow(keys->items, keys->count, &keys->capacity, sizeof(*keys->items));
-    keys->items[keys->count++] = as_xstrdup(key);
-    return true;
+    return as_target_ref_make(ref->kind, ref->id, ref->fields, ref->field_count);
 }
 
 int as_engine_restore_target(struct as_engine *engine, const struct as_target_state *state)
 {
-    struct target *target = target_get(engine, state->ref ? target_ref_of_stored(engine, state->ref)
-                                                          : target_ref_of_id(state->id));
-    if (!add_key(&target->stored_as, state->stored_as))
+    struct target *target =
+        target_get(engine, state->ref ? copy_ref(state->ref) : target_ref_of_id(state->id));
+    if (strcmp(target->ref->key, state->stored_as) != 0)
+        return -EBADMSG;
+    if (target->is_stored)
         return -EEXIST;
     target_take_state(engine, target, state);
     pauses_restore(engine, target, state->pause);
@@ -179,8 +111,10 @@ int as_engine_restore_target(struct as_engine *engine, const struct as_target_st
 
 int as_engine_restore_intent(struct as_engine *engine, const struct as_intent_state *state)
 {
-    struct target *target = target_get(engine, target_ref_of_stored(engine, state->ref));
-    if (!add_key(&target->intents_stored_as, state->stored_as))
+    struct target *target = target_get(engine, copy_ref(state->ref));
+    if (strcmp(target->ref->key, state->stored_as) != 0)
+        return -EBADMSG;
+    if (target->maybe)
         return -EEXIST;
     target_take_intent(engine, target, state);
     return 0;
@@ -381,7 +315,6 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     pause_free(&engine->pause);
     pause_free(&engine->halt);
     muting_deinit(engine);
-    free(engine->former);
     as_rule_index_free(engine->index);
     as_arena_deinit(&engine->arena);
     free(engine->effects);

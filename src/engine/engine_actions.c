@@ -239,7 +239,7 @@ static void await_outcome(struct as_engine *engine, struct target *target)
     target_set_phase(engine, target, PHASE_OUTCOME);
 }
 
-/* The present intent is over; an older one may still be in question. */
+/* The present intent is over; an earlier request may still be in doubt. */
 static void store_maybe(struct as_engine *engine, struct target *target)
 {
     if (target->maybe)
@@ -424,11 +424,9 @@ void actions_supersede_maybe(struct as_engine *engine, struct target *target, co
 {
     if (!target->maybe)
         return;
-    for (const struct intent *intent = target->maybe; intent; intent = intent->older) {
-        if (intent->outcome != AS_REASON_SUPERSEDED) /* else it was recorded after a restart */
-            record_superseded(engine, target, intent, why);
-        orders_on_applied(target, intent); /* recorded here */
-    }
+    if (target->maybe->outcome != AS_REASON_SUPERSEDED) /* else it was recorded after a restart */
+        record_superseded(engine, target, target->maybe, why);
+    orders_on_applied(target, target->maybe); /* recorded here */
     end_maybe(engine, target);
 }
 
@@ -438,29 +436,6 @@ static bool has_lost(const struct target *target, const struct intent *intent,
                      const struct as_observation *observation)
 {
     return target->ref->kind->is_current && version_is_newer(observation->version, intent->version);
-}
-
-static const char not_found[] = "not found to be done after a restart; decided anew";
-
-/* Earlier versions may have stored intents under several spellings of the target. Keeps the one
- * that was carried out, else the newest. True: the others are over, which must be stored. */
-static bool settle_spellings(struct as_engine *engine, struct target *target, int32_t replicas)
-{
-    struct intent *left = target->maybe, *kept = left;
-    const bool is_less = left->older != NULL;
-    for (struct intent *intent = left; intent && kept->to != replicas; intent = intent->older)
-        kept = intent->to == replicas ? intent : kept;
-    while (left) {
-        struct intent *intent = left;
-        left = intent->older;
-        intent->older = NULL;
-        if (intent == kept)
-            continue;
-        record_superseded(engine, target, intent, not_found);
-        intent_free(intent);
-    }
-    target->maybe = kept;
-    return is_less;
 }
 
 /* A process that died while it marked nodes: those that it had marked leave, and count. */
@@ -474,7 +449,6 @@ static bool is_done_in_part(const struct target *target, const struct intent *ma
 bool actions_settle_maybe(struct as_engine *engine, struct target *target,
                           const struct as_observation *observation)
 {
-    const bool is_less = settle_spellings(engine, target, observation->replicas);
     struct intent *maybe = target->maybe;
     if (is_done_in_part(target, maybe, observation->replicas))
         maybe->to = observation->replicas;
@@ -501,13 +475,14 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
     }
     const bool is_news = maybe->restored;
     if (is_news) {
-        record_superseded(engine, target, maybe, not_found);
+        record_superseded(engine, target, maybe,
+                          "not found to be done after a restart; decided anew");
         maybe->outcome = AS_REASON_SUPERSEDED;
         maybe->restored = false;
     }
     if (has_lost(target, maybe, observation) || maybe->until.us <= engine->mono.us) {
         drop_maybe(engine, target);
-    } else if (is_news || is_less) {
+    } else if (is_news) {
         effect_put_intent(engine, target, maybe, true);
         effect_commit(engine);
     }
@@ -521,12 +496,10 @@ void actions_give_up_maybe(struct as_engine *engine, struct target *target)
     struct intent *maybe = target->maybe;
     if (maybe->until.us > engine->mono.us)
         return;
-    for (const struct intent *intent = maybe; intent; intent = intent->older) {
-        if (intent->restored)
-            record_superseded(engine, target, intent,
-                              "the target could not be observed, and no rule leads to it any more");
-        note_change(engine, target, intent, 0);
-    }
+    if (maybe->restored)
+        record_superseded(engine, target, maybe,
+                          "the target could not be observed, and no rule leads to it any more");
+    note_change(engine, target, maybe, 0);
     target_set_keep(engine, target);
     effect_put_target(engine, target);
     drop_maybe(engine, target);

@@ -39,7 +39,6 @@ void effect_commit(struct as_engine *engine)
 void effect_put_incident(struct as_engine *engine, struct incident *incident)
 {
     effect_add(engine, AS_EFFECT_PUT_INCIDENT)->incident = incident_fill_state(engine, incident);
-    incident->key.has_former = false; /* the effect moves it */
 }
 
 void effect_delete_incident(struct as_engine *engine, const struct incident *incident)
@@ -47,27 +46,9 @@ void effect_delete_incident(struct as_engine *engine, const struct incident *inc
     effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->incident_key = incident->key;
 }
 
-void effect_delete_former(struct as_engine *engine, uint64_t former)
-{
-    effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->incident_key =
-        (struct as_incident_key){.has_former = true, .former = former};
-}
-
-/* Earlier versions could store a target under several ids: it becomes one record. */
-static void delete_other_spellings(struct as_engine *engine, enum as_effect_kind kind,
-                                   struct store_keys *keys, const char *key)
-{
-    for (size_t i = 0; i < keys->count; i++) {
-        if (strcmp(keys->items[i], key) != 0)
-            effect_add(engine, kind)->stored_as = as_arena_strdup(&engine->arena, keys->items[i]);
-    }
-    store_keys_free(keys);
-}
-
 void effect_put_target(struct as_engine *engine, struct target *target)
 {
     target->is_stored = true;
-    delete_other_spellings(engine, AS_EFFECT_DELETE_TARGET, &target->stored_as, target->ref->key);
     effect_add(engine, AS_EFFECT_PUT_TARGET)->target = target_fill_state(engine, target);
 }
 
@@ -91,23 +72,18 @@ void effect_put_pause(struct as_engine *engine)
 
 void effect_delete_target(struct as_engine *engine, struct target *target)
 {
-    delete_other_spellings(engine, AS_EFFECT_DELETE_TARGET, &target->stored_as, target->ref->key);
     effect_add(engine, AS_EFFECT_DELETE_TARGET)->stored_as = target->ref->key;
 }
 
 void effect_put_intent(struct as_engine *engine, struct target *target, const struct intent *intent,
                        bool maybe)
 {
-    delete_other_spellings(engine, AS_EFFECT_DELETE_INTENT, &target->intents_stored_as,
-                           target->ref->key);
     effect_add(engine, AS_EFFECT_PUT_INTENT)->intent =
         intent_fill_state(engine, target, intent, maybe);
 }
 
 void effect_delete_intent(struct as_engine *engine, struct target *target)
 {
-    delete_other_spellings(engine, AS_EFFECT_DELETE_INTENT, &target->intents_stored_as,
-                           target->ref->key);
     effect_add(engine, AS_EFFECT_DELETE_INTENT)->stored_as = target->ref->key;
 }
 

@@ -11,7 +11,6 @@ struct waiter *effect_commit_awaited(struct as_engine *engine);
 void effect_commit(struct as_engine *engine); /* nobody waits */
 void effect_put_incident(struct as_engine *engine, struct incident *incident);
 void effect_delete_incident(struct as_engine *engine, const struct incident *incident);
-void effect_delete_former(struct as_engine *engine, uint64_t former);
 void effect_put_target(struct as_engine *engine, struct target *target);
 /* Stores the target, and then warns its readers. Copies the warning. */
 void effect_warn(struct as_engine *engine, struct target *target,

@@ -563,8 +563,6 @@ static struct as_alert_outcome incident_see(struct as_engine *engine, struct cau
     struct as_alert_outcome outcome = incident_open(engine, cause, alert, owner);
     if (!outcome.is_queued) /* else it was replaced */
         effect_delete_incident(engine, incident);
-    else if (incident->key.has_former)
-        effect_delete_former(engine, incident->key.former);
     return outcome;
 }
 

@@ -555,8 +555,7 @@ static void change_owner(struct as_engine *engine, struct incident *incident, co
     struct incident *other = incident_find(engine, &incident->key.digest, owner);
     char *copy = as_xstrdup(owner);
     const struct as_incident_key former = {incident->key.digest,
-                                           as_arena_strdup(&engine->arena, incident->key.owner),
-                                           incident->key.has_former, incident->key.former};
+                                           as_arena_strdup(&engine->arena, incident->key.owner)};
     effect_add(engine, AS_EFFECT_DELETE_INCIDENT)->incident_key = former;
     if (other && other->is_open) {
         owners_share_progress(other, incident);
@@ -574,7 +573,6 @@ static void change_owner(struct as_engine *engine, struct incident *incident, co
     RB_REMOVE(incident_tree, &engine->incidents, incident);
     free((char *)(uintptr_t)incident->key.owner);
     incident->key.owner = copy;
-    incident->key.has_former = false;
     RB_INSERT(incident_tree, &engine->incidents, incident);
     effect_put_incident(engine, incident);
 }
@@ -596,7 +594,6 @@ static void split_off(struct as_engine *engine, const struct incident *incident,
     struct incident *own = as_xmalloc(sizeof(*own));
     *own = *incident;
     own->key.owner = as_xstrdup(credential);
-    own->key.has_former = false;
     own->serial = ++engine->next_serial;
     own->bytes = own->charged = 0;
     own->share = NULL;

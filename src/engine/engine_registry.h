@@ -52,9 +52,6 @@ as_mono_time target_limit_look(const struct as_engine *engine, const struct targ
 /* New rules: every target loses its entry; those with a plain address get it again. */
 void targets_reset_entries(struct as_engine *engine);
 void targets_free_places(struct as_engine *engine);
-/* The address of a stored target: with its id of today. */
-struct as_target_ref *target_ref_of_stored(const struct as_engine *engine,
-                                           const struct as_target_ref *stored);
 
 /*
  * All incidents, and the memory that they use.

@@ -79,15 +79,12 @@ static void contention_take_state(struct contention *contention,
                                   const struct as_target_state *state)
 {
     const struct as_own_size *own = state->own_size;
-    if (own && (!contention->has_own || contention->own.at.mono.us < own->at.mono.us)) {
-        contention_forget_own(contention);
+    if (own) {
         contention->has_own = true;
         contention->own = *own;
         contention->own.version = as_xstrdup(own->version);
     }
-    if (state->set_back_count > 0 && state->contended.mono.us >= contention->since.mono.us) {
-        while (contention->count > 0)
-            contention_drop_oldest(contention);
+    if (state->set_back_count > 0) {
         for (size_t i = 0; i < state->set_back_count; i++)
             contention_add(contention, &state->set_backs[i]);
         contention->since = state->contended;
@@ -422,21 +419,12 @@ struct intent *intent_free(struct intent *intent)
 {
     if (!intent)
         return NULL;
-    intent_free(intent->older);
     free(intent->rule);
     free(intent->version);
     free_names(intent->take, intent->take_count);
     request_free(intent->used);
     free(intent);
     return NULL;
-}
-
-void store_keys_free(struct store_keys *keys)
-{
-    for (size_t i = 0; i < keys->count; i++)
-        free(keys->items[i]);
-    free(keys->items);
-    *keys = (struct store_keys){0};
 }
 
 void ask_free(struct ask *ask)
@@ -693,8 +681,6 @@ struct target *target_free(struct target *target)
     free(target->dry_verdict.rule);
     free(target->dry_verdict.holder);
     as_target_ref_free(target->ref);
-    store_keys_free(&target->stored_as);
-    store_keys_free(&target->intents_stored_as);
     free(target);
     return NULL;
 }
@@ -715,10 +701,7 @@ bool target_did_not_come(const struct target *target, as_mono_time now)
 
 /*
  * The conversion of the engine's state, piece by piece: for the store, in the step's memory, and
- * back, before the first event.
- *
- * Earlier versions stored two spellings of one object as two targets. These are united: the latest
- * of each lock counts, and both histories.
+ * back, before the first event. A row comes before everything else that is known of its target.
  */
 
 struct as_incident_target binding_get_target(const struct binding *binding)
@@ -883,16 +866,11 @@ static void take_uid(struct target *target, const char *uid)
         memcpy(target->uid, uid, strlen(uid) + 1);
 }
 
-/* The newest comes first. All are looked for before the next decision. */
+/* The next observation shows whether the request took effect. */
 void target_take_intent(const struct as_engine *engine, struct target *target,
                         const struct as_intent_state *state)
 {
-    struct intent *intent = intent_of_state(engine, state);
-    struct intent **place = &target->maybe;
-    while (*place && (*place)->at.mono.us >= intent->at.mono.us)
-        place = &(*place)->older;
-    intent->older = *place;
-    *place = intent;
+    target->maybe = intent_of_state(engine, state);
     take_uid(target, state->uid);
     target->dirty = true;
 }
@@ -926,25 +904,14 @@ static void fill_endings(struct as_engine *engine, const struct target *target,
     state->endings = endings;
 }
 
-/* Another spelling of the target may have left an ending of the same rule: the later one counts. */
-static void take_ending(struct target *target, const struct as_ending_state *state)
-{
-    struct ending *other = ending_find(target, state->rule);
-    if (other && other->state.ended.mono.us >= state->ended.mono.us)
-        return;
-    if (other)
-        ending_free(target, other);
-    (void)ending_add(target, state);
-}
-
 static void take_endings(struct target *target, const struct as_target_state *state)
 {
-    if (!target->entry || *state->entry) {
-        free(target->entry);
-        target->entry = as_xstrdup(state->entry);
+    free(target->entry);
+    target->entry = as_xstrdup(state->entry);
+    for (size_t i = 0; i < state->ending_count; i++) {
+        if (!ending_find(target, state->endings[i].rule)) /* a damaged row may repeat it */
+            (void)ending_add(target, &state->endings[i]);
     }
-    for (size_t i = 0; i < state->ending_count; i++)
-        take_ending(target, &state->endings[i]);
 }
 
 static void fill_ordered(struct as_engine *engine, const struct target *target,
@@ -966,7 +933,7 @@ static void fill_ordered(struct as_engine *engine, const struct target *target,
 static void take_ordered(struct target *target, const struct as_target_state *state)
 {
     const struct as_ordered_state *ordered = state->ordered;
-    if (!ordered || (target->ordered.is_set && target->ordered.at.mono.us > ordered->at.mono.us))
+    if (!ordered)
         return;
     target->ordered = (struct ordered){
         .is_set = true,
@@ -1008,7 +975,7 @@ static void take_growth(struct target *target, const struct as_target_state *sta
 {
     const struct as_growth_state *stored = state->growth;
     struct growth *growth = &target->growth;
-    if (!stored || (growth->is_open && growth->since.mono.us > stored->since.mono.us))
+    if (!stored)
         return;
     *growth = (struct growth){
         .is_open = stored->is_open,
@@ -1085,11 +1052,10 @@ static void fill_resize(struct as_engine *engine, const struct target *target,
     state->resize = copy;
 }
 
-/* What is known already is newer. */
 static void take_resize(struct target *target, const struct as_target_state *state)
 {
     const struct as_resize_state *stored = state->resize;
-    if (!stored || target->resize.is_set)
+    if (!stored)
         return;
     target->resize = (struct resize){
         .is_set = true,
@@ -1125,7 +1091,6 @@ static void take_recommendation(struct target *target, const struct as_past_reco
     target->recommendations[at] = *item;
 }
 
-/* Merges the history with that of another spelling, in order. */
 static void take_history(struct target *target, const struct as_target_state *state)
 {
     for (size_t i = 0; i < state->event_count; i++)
@@ -1169,15 +1134,11 @@ static void lacks_fill_state(struct as_engine *engine, const struct target *targ
     state->lack_count = target->lack_count;
 }
 
-/* Of two spellings of one target the earlier moment counts. */
 static void lacks_take_state(struct target *target, const struct as_target_state *state)
 {
     for (size_t i = 0; i < state->lack_count; i++) {
-        struct lack *known = lack_find(target, state->lacks[i].rule);
-        if (!known)
+        if (!lack_find(target, state->lacks[i].rule)) /* a damaged row may repeat it */
             lack_begin(target, state->lacks[i].rule, state->lacks[i].since);
-        else if (state->lacks[i].since.mono.us < known->since.mono.us)
-            known->since = state->lacks[i].since;
     }
 }
 
@@ -1198,10 +1159,9 @@ static void floor_fill_state(struct as_engine *engine, const struct target *targ
     state->floor = copy;
 }
 
-/* Of two spellings of one target the higher floor counts. */
 static void floor_take_state(struct target *target, const struct as_target_state *state)
 {
-    if (state->floor && state->floor->size > target->floor.size)
+    if (state->floor)
         floor_assign(&target->floor, state->floor);
 }
 
@@ -1265,9 +1225,8 @@ void target_take_state(struct as_engine *engine, struct target *target,
                        const struct as_target_state *state)
 {
     take_locks(target, state);
-    target->born = moment_get_later(target->born, state->born);
-    if (!target->is_stored || target->keep_us < state->keep_us)
-        target->keep_us = state->keep_us;
+    target->born = state->born;
+    target->keep_us = state->keep_us;
     target->is_stored = true;
     take_uid(target, state->uid);
     take_history(target, state);
@@ -1282,6 +1241,6 @@ void target_take_state(struct as_engine *engine, struct target *target,
     requests_take_state(target, state);
     if (state->asked_count > 0)
         pool_set_asked(&target->pool, state->asked, state->asked_count);
-    if (state->template_ && !target->template_)
+    if (state->template_)
         target->template_ = as_xstrdup(state->template_);
 }

@@ -80,7 +80,6 @@ struct incident {
     uint32_t binding_count;
     struct as_progress *kept; /* progress of rules that it is not bound to (now) */
     uint32_t kept_count;
-    bool is_united; /* made of two incidents of earlier versions */
 };
 RB_HEAD(incident_tree, incident);
 TAILQ_HEAD(incident_list, incident);
@@ -288,12 +287,6 @@ struct intent {
     struct request *used;        /* that request, until the outcome is known; not stored */
     as_maybe_time later_than;    /* of the scale request; not stored */
     bool is_revoked;             /* the kill switch was set since: `used` does not come back */
-    struct intent *older;        /* restored from another spelling of the target; or NULL */
-};
-
-struct store_keys { /* keys of earlier versions that the store still has */
-    char **items;
-    size_t count, capacity;
 };
 
 struct asked { /* what the next decision answers: notifications since the last one */
@@ -378,9 +371,8 @@ struct target {
     struct as_moment last_step_down;                                 /* of our decreases */
     struct as_moment last_return; /* when nodes that were to leave last came back for a growth */
     int64_t keep_us;
-    bool is_stored;                                 /* the store has a record of it */
-    struct store_keys stored_as, intents_stored_as; /* until they are replaced */
-    char uid[AS_UID_SIZE];                          /* of the present object; "": unknown */
+    bool is_stored;               /* the store has a record of it */
+    char uid[AS_UID_SIZE];        /* of the present object; "": unknown */
     char former_uid[AS_UID_SIZE]; /* of its predecessor, which does not come back */
     struct as_moment born;        /* when it was first seen in place of another */
     bool is_untold;               /* no decision record says so yet */
@@ -481,8 +473,6 @@ struct as_engine {
     as_wall_time wall;
 
     struct incident_tree incidents;
-    uint64_t *former; /* keys of earlier versions' deleted incidents; until the start */
-    size_t former_count, former_capacity;
     struct incident_list open, resolved, graveyard; /* graveyard: freed at the next step */
     size_t open_count;
     size_t incident_bytes;            /* of all incidents in the tree */
@@ -609,7 +599,6 @@ struct intent *intent_free(struct intent *intent);
 void share_free(struct share *share);
 void backing_forget(struct backing *backing);                                       /* its names */
 void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count); /* copies */
-void store_keys_free(struct store_keys *keys);
 void ask_free(struct ask *ask);
 void pause_free(struct pause *pause);
 void floor_free(struct floor *floor);

@@ -153,8 +153,8 @@ static bool has_url_of(const struct target *former, const struct as_target_ref *
     return former->ref->field_count == 0 || (id && other && as_target_is_same(id, other));
 }
 
-/* An HTTP group may be stored under its other id: by the name, as earlier versions did with
- * templates, or by the URL, before its entry had a name. Its locks and its pause count. */
+/* An HTTP group may be known under its other id: by the name, before its entry had a template, or
+ * by the URL, before its entry had a name. Its locks and its pause count. */
 static void unite_former(struct as_engine *engine, struct target *target,
                          const struct as_target_ref *ref)
 {
@@ -372,22 +372,6 @@ static void note_places(struct as_engine *engine)
     }
     engine->place_count = count;
     qsort(engine->places, count, sizeof(*engine->places), compare_places);
-}
-
-struct as_target_ref *target_ref_of_stored(const struct as_engine *engine,
-                                           const struct as_target_ref *stored)
-{
-    AS_CLEANUP(as_free_p) char *id = as_target_ref_make_url_id(stored);
-    bool is_plain = false, is_templated = false; /* which entries have the address */
-    for (size_t i = 0; id && i < engine->ruleset->target_count; i++) {
-        const struct as_target_config *config = &engine->ruleset->targets[i];
-        if (config->is_templated)
-            is_templated = is_templated || as_target_may_have_id(config, id);
-        else
-            is_plain = is_plain || as_target_may_have_id(config, stored->id);
-    }
-    return as_target_ref_make(stored->kind, is_templated && !is_plain ? id : stored->id,
-                              stored->fields, stored->field_count);
 }
 
 /* Targets with a plain address exist from the start: for metrics and the API, and because no

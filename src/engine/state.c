@@ -50,8 +50,7 @@ struct state_pairs {
 };
 
 struct state_row {
-    const char *name;   /* NULL: the end */
-    const char *former; /* its name in earlier versions */
+    const char *name; /* NULL: the end */
     enum state_kind kind;
     bool is_optional;    /* omitted if NULL, unset, false or (I32) 0 */
     bool is_needed;      /* a moment that must not be null */
@@ -404,13 +403,10 @@ static void state_rows_read(struct state_reader *reader, const struct state_row 
                             const struct tree_value *object, void *to)
 {
     for (const struct state_row *row = rows; row->name; row++) {
-        const char *name = row->name;
-        const struct tree_value *value = tree_find(object, name);
-        if (!value && row->former)
-            value = tree_find(object, name = row->former);
+        const struct tree_value *value = tree_find(object, row->name);
         if ((value || !row->is_optional) && !read_value(reader, row, value, (char *)to + row->at,
                                                         (void *)((char *)to + row->count_at)))
-            state_reader_damage(reader, name);
+            state_reader_damage(reader, row->name);
     }
 }
 
@@ -435,18 +431,17 @@ static const struct state_row progress_rows[] = {
     {.name = NULL},
 };
 
-/* Documents of earlier versions have no digest and no owner. */
 static const struct state_row incident_rows[] = {
     {STATE_ROW("annotations", LABELS, document, incident.annotations)},
     {STATE_ROW("boot", TEXT, document, boot)},
     {STATE_ROW("credentials", TEXTS, document, incident.credentials),
      .count_at = offsetof(struct document, incident.credential_count)},
-    {STATE_ROW("digest", DIGEST, document, incident.key.digest), .is_optional = true},
+    {STATE_ROW("digest", DIGEST, document, incident.key.digest)},
     {STATE_ROW("fingerprint", HEX, document, incident.fingerprint)},
     {STATE_ROW("labels", LABELS, document, incident.labels)},
     {STATE_ROW("open", BOOL, document, incident.is_open)},
     {STATE_ROW("opened", MOMENT, document, incident.opened)},
-    {STATE_ROW("owner", TEXT, document, incident.key.owner), .is_optional = true},
+    {STATE_ROW("owner", TEXT, document, incident.key.owner)},
     {STATE_ROW_OBJECT("progress", LIST, document, incident.progress, progress_rows),
      .count_at = offsetof(struct document, incident.progress_count)},
     {STATE_ROW("receivers", TEXTS, document, incident.receivers),
@@ -504,7 +499,7 @@ static const struct state_row ending_rows[] = {
     {STATE_ROW("applied", MOMENT, as_ending_state, applied)},
     {STATE_ROW("ended", MOMENT, as_ending_state, ended)},
     {STATE_ROW("guard", TEXT, as_ending_state, guard)},
-    {STATE_ROW("incident", TEXT, as_ending_state, incident), .former = "fingerprint"},
+    {STATE_ROW("incident", TEXT, as_ending_state, incident)},
     {STATE_ROW("last", I32, as_ending_state, last), .min = -1},
     {STATE_ROW("origin", I32, as_ending_state, origin)},
     {STATE_ROW("peak", I32, as_ending_state, peak), .min = -1},
@@ -631,7 +626,7 @@ static const struct state_row pause_document_rows[] = {
     {.name = NULL},
 };
 
-/* The key: omitted if equal to the id, as it was in earlier versions. */
+/* The key: omitted if equal to the id. */
 static const struct state_row target_rows[] = {
     {STATE_ROW("address", PAIRS, document, address)},
     {STATE_ROW_OBJECT("approvals", LIST, document, target.approvals, approval_rows),
@@ -765,11 +760,6 @@ static void damage(struct reader *reader, const char *name)
     state_reader_damage(&reader->rows, name);
 }
 
-static bool has(const struct reader *reader, const char *name)
-{
-    return tree_find(reader->rows.tree.root, name) != NULL;
-}
-
 /* The reader must be closed even after a failure. */
 static int reader_open(struct reader *reader, const char *json, size_t size,
                        const struct as_state_clock *clock, const struct state_row *rows,
@@ -794,16 +784,8 @@ static void reader_close(struct reader *reader)
     tree_deinit(&reader->rows.tree);
 }
 
-/* Earlier versions identified incidents by the fingerprint, without a digest. */
-static void check_incident(struct reader *reader, struct as_incident_state *state)
+static void check_incident(struct reader *reader, const struct as_incident_state *state)
 {
-    if (!has(reader, "digest") && !has(reader, "owner"))
-        state->key = (struct as_incident_key){.digest = as_labels_get_digest(state->labels),
-                                              .owner = "",
-                                              .has_former = true,
-                                              .former = state->fingerprint};
-    else if (!has(reader, "digest") || !has(reader, "owner"))
-        damage(reader, has(reader, "digest") ? "owner" : "digest");
     if (as_moment_is_set(state->resolved) == state->is_open)
         damage(reader, "resolved");
 }
@@ -847,18 +829,6 @@ static struct as_target_ref *make_ref(struct reader *reader, const struct docume
                 : NULL;
 }
 
-/* The last decrease, as earlier versions stored it. */
-static struct as_moment find_step_down(const struct as_target_state *state)
-{
-    struct as_moment last = state->last_down;
-    for (size_t i = 0; i < state->event_count; i++) {
-        const struct as_past_event *event = &state->events[i];
-        if (event->change < 0 && event->at.mono.us > last.mono.us)
-            last = event->at;
-    }
-    return last;
-}
-
 static void check_template(struct reader *reader, const char *text)
 {
     static const struct as_res_names names = {.count = AS_RES_NAMED};
@@ -875,12 +845,6 @@ static void check_target(struct reader *reader, const struct document *document,
     state->id = document->id;
     state->stored_as = document->key ? document->key : document->id;
     state->uid = document->uid ? document->uid : "";
-    if (!has(reader, "last_step_down"))
-        state->last_step_down = find_step_down(state);
-    if (!has(reader, "last_return"))
-        state->last_return = AS_MOMENT_NEVER;
-    if (!has(reader, "contended"))
-        state->contended = AS_MOMENT_NEVER;
     if (growth && growth->is_open && !as_moment_is_set(growth->since))
         damage(reader, "since");
     if ((state->ordered || (growth && growth->is_open) ||
@@ -895,7 +859,10 @@ static void check_target(struct reader *reader, const struct document *document,
 int as_state_decode_target(const char *json, size_t size, const struct as_state_clock *clock,
                            as_state_target_fn *use, void *context, struct as_error *error)
 {
-    struct document document = {.target.born = AS_MOMENT_NEVER};
+    struct document document = {.target = {.born = AS_MOMENT_NEVER,
+                                           .contended = AS_MOMENT_NEVER,
+                                           .last_return = AS_MOMENT_NEVER,
+                                           .last_step_down = AS_MOMENT_NEVER}};
     struct reader reader;
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
     int status = reader_open(&reader, json, size, clock, target_rows, &document, error);

@@ -401,6 +401,15 @@ int as_kube_state_head_decode(const struct as_kube_config_map *map,
                      format, AS_KUBE_STATE_FORMAT);
         return -EPROTO;
     }
+    if (!status && format < AS_KUBE_STATE_FORMAT) {
+        as_error_set(error,
+                     "it is from an older alertscaler (format %" PRIu64
+                     ", this one reads format %d): delete the ConfigMaps with the label "
+                     "app.kubernetes.io/component=state to start without the open incidents, locks "
+                     "and pauses in them",
+                     format, AS_KUBE_STATE_FORMAT);
+        return -EPROTO;
+    }
     if (status || (status = as_kube_state_get_number(map, "epoch", &head.epoch, error)) ||
         (status = as_kube_state_get_number(map, "sequence", &head.sequence, error)) ||
         (status = as_kube_state_get_number(map, "serial", &head.serial, error)) ||

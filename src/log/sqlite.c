@@ -261,6 +261,14 @@ static int open_check_owner(sqlite3 *db, const char *path, int64_t *version_out,
                      path, (int)version, AS_STORE_SQLITE_SCHEMA);
         return -EPROTO;
     }
+    if (version == 1) {
+        as_error_set(error,
+                     "state file %s is from an older alertscaler (schema 1, this one reads schema "
+                     "%d): move it and its -wal file away to start without the open incidents, "
+                     "locks and pauses in it",
+                     path, AS_STORE_SQLITE_SCHEMA);
+        return -EPROTO;
+    }
     if (version < 1) {
         as_error_set(error, "state file %s is damaged (schema %d): move it away", path,
                      (int)version);
@@ -276,9 +284,6 @@ static const char settings[] = "PRAGMA locking_mode=EXCLUSIVE;"
                                "PRAGMA temp_store=MEMORY;"
                                "PRAGMA cache_size=-1024;"
                                "PRAGMA synchronous=FULL;";
-/* Earlier versions have the same tables; the content of records changes as they are written. An
- * earlier version cannot read the new records, so the file's version must rise now. */
-static const char upgrade[] = "PRAGMA user_version=" TO_TEXT(AS_STORE_SQLITE_SCHEMA) ";";
 static const char journal[] = "PRAGMA journal_mode=WAL;"
                               "PRAGMA journal_size_limit=16777216;";
 
@@ -306,8 +311,6 @@ static int sqlite_open(const char *path, bool may_create, sqlite3 **db_out, stru
         status = open_execute(*db_out, path, journal, "open", error);
     if (!status && version == 0)
         status = open_execute(*db_out, path, schema, "create", error);
-    else if (!status && version < AS_STORE_SQLITE_SCHEMA)
-        status = open_execute(*db_out, path, upgrade, "upgrade", error);
     else if (!status)
         status = open_execute(*db_out, path, "BEGIN IMMEDIATE; ROLLBACK;", "lock", error);
     return status;

@@ -169,13 +169,6 @@ struct step {
 
 struct step;
 
-/* Earlier versions had the fingerprint in place of digest and owner. */
-static void make_former_key(const struct as_incident_key *key, unsigned char former_out[8])
-{
-    for (unsigned i = 0; i < 8; i++)
-        former_out[i] = (unsigned char)(key->former >> (56 - 8 * i));
-}
-
 /* The row's key is `first`, then `rest`. A row under another key would never be replaced. */
 static int check_key(const struct restoring *restoring, const void *first, size_t first_size,
                      const char *rest)
@@ -193,11 +186,8 @@ static int restore_incident(void *context, const struct as_incident_state *state
 {
     struct restoring *restoring = context;
     const struct as_incident_key *key = &state->key;
-    unsigned char former[8];
-    make_former_key(key, former);
-    const int status = key->has_former ? check_key(restoring, former, sizeof(former), "")
-                                       : check_key(restoring, key->digest.bytes,
-                                                   sizeof(key->digest.bytes), key->owner);
+    const int status =
+        check_key(restoring, key->digest.bytes, sizeof(key->digest.bytes), key->owner);
     return status != 0 ? status : as_engine_restore_incident(restoring->engine, state);
 }
 
@@ -547,31 +537,17 @@ static void put_incident_key(const struct as_incident_key *key, struct as_buf *o
     as_buf_append_str(out, key->owner);
 }
 
-/* Deletes the key of earlier versions. */
-static void delete_former(struct as_shell *shell, const struct as_incident_key *key)
-{
-    unsigned char former[8];
-    if (!key->has_former)
-        return;
-    make_former_key(key, former);
-    as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, former, sizeof(former));
-}
-
 static void put_incident(struct as_shell *shell, const struct as_incident_state *incident)
 {
     put_incident_key(&incident->key, &shell->key);
     as_state_encode_incident(incident, shell->boot, &shell->scratch);
     shell_put(shell, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
-    delete_former(shell, &incident->key);
 }
 
 static void delete_incident(struct as_shell *shell, const struct as_incident_key *key)
 {
-    if (key->owner) {
-        put_incident_key(key, &shell->key);
-        as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
-    }
-    delete_former(shell, key);
+    put_incident_key(key, &shell->key);
+    as_storage_batch_delete(shell->batch, AS_STORE_INCIDENT, shell->key.data, shell->key.size);
 }
 
 static void shell_append(struct as_shell *shell, const struct as_record_places *places)

@@ -46,8 +46,6 @@ struct as_incident_key {
     struct as_digest digest; /* of the labels */
     const char *owner; /* "": shared by all credentials that may trigger every rule of the alert;
                           else the only credential that it belongs to */
-    bool has_former;   /* stored as in earlier versions: by the sender's fingerprint */
-    uint64_t former;
 };
 
 struct as_incident_state {

@@ -127,7 +127,7 @@ struct as_effect { /* everything borrowed until the next step */
         const struct as_target_state *target;
         const struct as_intent_state *intent;
         const struct as_pause_state *pause;
-        struct as_incident_key incident_key; /* delete incident; owner NULL: only the former key */
+        struct as_incident_key incident_key; /* delete incident */
         const char *stored_as;               /* delete target, delete intent: the store's key */
         const struct as_notification_record *notification;
         const struct as_decision_record *decision;

@@ -286,12 +286,6 @@ static size_t key_of(const struct as_incident_key *key, char key_out[128])
            (size_t)snprintf(key_out + sizeof(key->digest.bytes), 64, "%s", key->owner);
 }
 
-static void stage_former(struct harness *harness, const struct as_incident_key *key)
-{
-    if (key->has_former)
-        stage(harness, AS_STORE_INCIDENT, &key->former, sizeof(key->former), NULL);
-}
-
 static void carry_out(struct harness *harness, const struct as_effect *effect)
 {
     struct as_buf value = AS_BUF_INIT(TRANSCRIPT_MAX);
@@ -300,12 +294,9 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
     case AS_EFFECT_PUT_INCIDENT:
         as_state_encode_incident(effect->incident, harness->boot, &value);
         stage(harness, AS_STORE_INCIDENT, key, key_of(&effect->incident->key, key), &value);
-        stage_former(harness, &effect->incident->key);
         break;
     case AS_EFFECT_DELETE_INCIDENT:
-        if (effect->incident_key.owner)
-            stage(harness, AS_STORE_INCIDENT, key, key_of(&effect->incident_key, key), NULL);
-        stage_former(harness, &effect->incident_key);
+        stage(harness, AS_STORE_INCIDENT, key, key_of(&effect->incident_key, key), NULL);
         break;
     case AS_EFFECT_PUT_TARGET:
         harness->target_puts++;

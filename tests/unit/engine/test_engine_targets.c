@@ -2,8 +2,10 @@
  * One object is one target with one lock, in any spelling; a new object under the same name is a
  * new target.
  */
+#include <errno.h>
 #include <stdio.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/engine/state.h>
 
@@ -283,7 +285,7 @@ Test(engine_targets, what_a_template_may_give_is_paused_before_it_comes_in_any_s
     harness_stop(&h);
 }
 
-/* --- what an earlier version stored under several spellings --- */
+/* --- stored rows --- */
 
 static void plant(struct harness *harness, enum as_store_kind kind, const char *id,
                   struct as_buf *text)
@@ -303,13 +305,15 @@ static struct as_moment ago(const struct harness *harness, int64_t seconds)
 static void plant_target(struct harness *harness, const char *id, struct as_target_state state)
 {
     struct as_buf text = AS_BUF_INIT(65536);
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(id);
     state.id = id;
+    state.stored_as = key;
     state.entry = "";
     state.keep_us = AS_US_PER_DAY;
     state.last_down = state.dry_last_up = state.dry_last_down = state.born = AS_MOMENT_NEVER;
     state.last_step_down = state.last_return = AS_MOMENT_NEVER;
     as_state_encode_target(&state, harness->boot, &text);
-    plant(harness, AS_STORE_TARGET, id, &text);
+    plant(harness, AS_STORE_TARGET, key, &text);
 }
 
 static void plant_intent(struct harness *harness, const char *id, int32_t to)
@@ -325,6 +329,7 @@ static void plant_intent(struct harness *harness, const char *id, int32_t to)
     struct as_buf text = AS_BUF_INIT(65536);
     const struct as_intent_state state = {
         .ref = ref,
+        .stored_as = ref->key,
         .action_id = "01J0000000000000000000000A",
         .decision_id = "01J0000000000000000000000B",
         .rule = "slow",
@@ -334,53 +339,20 @@ static void plant_intent(struct harness *harness, const char *id, int32_t to)
         .at = ago(harness, 5),
     };
     as_state_encode_intent(&state, harness->boot, &text);
-    plant(harness, AS_STORE_INTENT, id, &text);
+    plant(harness, AS_STORE_INTENT, ref->key, &text);
 }
 
-Test(engine_targets, stored_spellings_of_one_target_become_one_with_the_latest_lock)
+/* Earlier versions stored two spellings of one object as two targets: such a row is refused, as its
+ * key would stay in the store. */
+Test(engine_targets, a_row_under_another_spelling_is_refused)
 {
-    static const char *const ids[] = {APPS, EXTENSIONS};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(ids); i++) {
-        WITH(h, as_apps);
-        plant_target(&h, ids[i], (struct as_target_state){.last_up = ago(&h, 20)});
-        plant_target(&h, ids[1 - i], (struct as_target_state){.last_up = ago(&h, 50)});
-        harness_crash(&h, 0);
-        fire(&h, "Slow", 990);
-        cr_assert(strstr(said(&h), "decided web 4 cooldown (6) by slow"));
-        tick(&h, 39);
-        cr_assert_eq(harness_target(&h, "web")->size, 4);
-        tick(&h, 1);
-        cr_assert_eq(harness_target(&h, "web")->size, 6);
-        cr_assert_eq(as_store_memory_get_count(h.memory, AS_STORE_TARGET), 1);
-        harness_crash(&h, 1);
-        cr_assert(strstr(said(&h), "decided web 6 cooldown (8) by slow"));
-        harness_stop(&h);
-    }
+    WITH(h, as_apps);
+    const struct as_target_state state = {.id = EXTENSIONS, .stored_as = EXTENSIONS};
+    cr_assert_eq(as_engine_restore_target(h.engine, &state), -EBADMSG);
+    harness_stop(&h);
 }
 
-/* Of two pauses the one that lasts longer. */
-Test(engine_targets, a_pause_of_one_stored_spelling_is_the_targets)
-{
-    static const char *const ids[] = {APPS, EXTENSIONS};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(ids); i++) {
-        WITH(h, as_apps);
-        const struct as_pause_state shorter = {ago(&h, 10), 20 * AS_US_PER_S, 0, "ada", "x"};
-        const struct as_pause_state longer = {ago(&h, 20), 90 * AS_US_PER_S, 0, "bob", "y"};
-        const struct as_moment never = AS_MOMENT_NEVER;
-        plant_target(&h, ids[i], (struct as_target_state){.last_up = never, .pause = &shorter});
-        plant_target(&h, ids[1 - i], (struct as_target_state){.last_up = never, .pause = &longer});
-        harness_crash(&h, 0);
-        fire(&h, "Slow", 990);
-        cr_assert(strstr(said(&h), "decided web 4 paused (6) by slow"));
-        tick(&h, 69);
-        cr_assert_eq(harness_target(&h, "web")->size, 4);
-        tick(&h, 1);
-        cr_assert_eq(harness_target(&h, "web")->size, 6);
-        harness_stop(&h);
-    }
-}
-
-/* --- what an earlier version stored under the names of HTTP groups --- */
+/* --- rows under the names of HTTP groups --- */
 
 static const struct spec any_group = {
     .targets = {ANY_GROUP},
@@ -412,9 +384,9 @@ Test(engine_targets, a_pause_under_the_name_of_a_group_holds_its_url)
         harness_crash(&h, 0);
         fire(&h, "any,app=web,team=b", 990);
         fire(&h, "any,app=web,team=a", 990);
-        cr_assert(strstr(said(&h), "decided web 4 paused (6) by any") || i == 0);
+        (void)said(&h);
         tick(&h, 600);
-        cr_assert_eq(harness_target(&h, "web")->size, i == 0 ? 6 : 4);
+        cr_assert_eq(harness_target(&h, "web")->size, 6, "the alert with the name b was first");
         harness_crash(&h, 1);
         fire(&h, "any,app=web,team=a,pod=c", 990);
         cr_assert(strstr(said(&h), "paused"), "%zu", i);
@@ -479,18 +451,16 @@ Test(engine_targets, steps_locks_and_pauses_outlast_a_new_template)
     harness_stop(&h);
 }
 
-Test(engine_targets, every_stored_intent_is_looked_for_first)
+Test(engine_targets, a_stored_intent_is_looked_for_first)
 {
-    static const int32_t sizes[] = {6, 7, 4};
+    static const int32_t sizes[] = {6, 4};
     static const char *const expected[] = {
-        "restarted; observe web; acted web 4>7 superseded late; acted web 4>6 applied late",
-        "restarted; observe web; acted web 4>6 superseded late; acted web 4>7 applied late",
-        "restarted; observe web; acted web 4>7 superseded late; acted web 4>6 superseded late",
+        "restarted; observe web; acted web 4>6 applied late",
+        "restarted; observe web; acted web 4>6 superseded late",
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(sizes); i++) {
         WITH(h, as_apps);
         plant_intent(&h, APPS, 6);
-        plant_intent(&h, EXTENSIONS, 7);
         harness_target(&h, "web")->size = sizes[i];
         harness_crash(&h, 0);
         cr_said(&h, expected[i]);
@@ -499,12 +469,13 @@ Test(engine_targets, every_stored_intent_is_looked_for_first)
     }
 }
 
-Test(engine_targets, a_record_of_one_spelling_that_comes_twice_is_refused)
+Test(engine_targets, a_row_that_comes_twice_is_refused)
 {
     WITH(h, as_apps);
     const struct as_moment never = AS_MOMENT_NEVER;
+    AS_CLEANUP(as_free_p) char *key = as_target_key_make(EXTENSIONS);
     const struct as_target_state state = {.id = EXTENSIONS,
-                                          .stored_as = EXTENSIONS,
+                                          .stored_as = key,
                                           .entry = "",
                                           .uid = "",
                                           .born = never,
@@ -515,7 +486,7 @@ Test(engine_targets, a_record_of_one_spelling_that_comes_twice_is_refused)
                                           .last_step_down = never,
                                           .last_return = never};
     cr_assert_eq(as_engine_restore_target(h.engine, &state), 0);
-    cr_assert_neq(as_engine_restore_target(h.engine, &state), 0);
+    cr_assert_eq(as_engine_restore_target(h.engine, &state), -EEXIST);
     harness_stop(&h);
 }
 

@@ -258,31 +258,6 @@ Test(state, a_resolved_incident_needs_no_labels)
     as_buf_deinit(&text);
 }
 
-static int keep_key(void *context, const struct as_incident_state *state)
-{
-    *(struct as_incident_key *)context = state->key;
-    return 0;
-}
-
-/* Earlier versions kept incidents by the sender's fingerprint. */
-Test(state, an_incident_of_an_earlier_version_is_known_by_its_labels)
-{
-    static const char json[] =
-        "{\"annotations\":{},\"boot\":\"b1\",\"credentials\":[],\"fingerprint\":"
-        "\"00000000000000aa\",\"labels\":{\"a\":\"b\"},\"open\":true,\"opened\":[1,2],"
-        "\"progress\":[],\"receivers\":[],\"resolved\":null,\"seen\":[1,2],\"silenced\":null,"
-        "\"starts_at\":1}";
-    struct as_incident_key key;
-    struct as_error error = AS_ERROR_INIT;
-    char digest[AS_DIGEST_TEXT_SIZE];
-    cr_assert_eq(as_state_decode_incident(json, strlen(json), &test_clock, keep_key, &key, &error),
-                 0, "%s", error.text);
-    as_digest_print(&key.digest, digest);
-    cr_assert_str_eq(digest, "8fb20ef63ced4145fc2e983ffe597d1dcff39154c3bf21f0fa9dde6a0c50fdc9");
-    cr_assert(key.has_former);
-    cr_assert_eq(key.former, 0xaa);
-}
-
 /* last_up of the target: 990 s on the boot's clock b1, 49990 s by the wall. */
 static const struct {
     const char *what, *boot;
@@ -346,7 +321,7 @@ Test(state, a_document_cut_anywhere_is_refused)
     }
 }
 
-/* Those that documents of earlier versions do not have. */
+/* Documents leave these out where the value is the usual one. */
 static bool is_optional(const char *key)
 {
     static const char *const keys[] = {"born",        "contended",      "key",
@@ -387,8 +362,7 @@ Test(state, a_document_without_one_of_its_members_or_with_a_strange_one_is_refus
     }
 }
 
-/* An earlier version stored a target under its id, and knew no UID. */
-static int use_earlier(void *context, const struct as_target_state *state)
+static int use_short(void *context, const struct as_target_state *state)
 {
     unsigned *used = context;
     cr_assert_str_eq(state->stored_as, "node_group/mine/pool");
@@ -402,7 +376,7 @@ static int use_earlier(void *context, const struct as_target_state *state)
     return 0;
 }
 
-Test(state, a_target_of_an_earlier_version_is_stored_under_its_id)
+Test(state, a_target_without_optional_members_is_stored_under_its_id)
 {
     struct as_buf text = encode(TARGET);
     json_t *document = json_loadb(text.data, text.size, 0, NULL);
@@ -415,39 +389,12 @@ Test(state, a_target_of_an_earlier_version_is_stored_under_its_id)
     json_object_del(document, "set_backs");
     json_object_del(document, "template");
     char *json = json_dumps(document, JSON_COMPACT);
-    cr_assert_eq(as_state_decode_target(json, strlen(json), &test_clock, use_earlier, &used, NULL),
+    cr_assert_eq(as_state_decode_target(json, strlen(json), &test_clock, use_short, &used, NULL),
                  0);
     cr_assert_eq(used, 1);
     free(json);
     json_decref(document);
     as_buf_deinit(&text);
-}
-
-/* Documents of earlier versions: what is known of the last decrease counts. */
-Test(state, the_last_step_down_of_an_earlier_version_is_its_last_known_decrease)
-{
-    static const struct {
-        const char *last_down;
-        int64_t expected; /* the event that lowers the size is of 990 */
-    } rows[] = {{"null", 990}, {"[980000000,49980000000]", 990}, {"[995000000,49995000000]", 995}};
-    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct as_buf text = encode(TARGET);
-        json_t *document = json_loadb(text.data, text.size, 0, NULL);
-        struct again again;
-        char expected[64];
-        json_object_del(document, "last_step_down");
-        json_object_set_new(document, "last_down",
-                            json_loads(rows[i].last_down, JSON_DECODE_ANY, NULL));
-        char *json = json_dumps(document, JSON_COMPACT);
-        cr_assert_eq(decode(TARGET, json, strlen(json), &test_clock, &again, NULL), 0);
-        snprintf(expected, sizeof(expected), "\"last_step_down\":[%d000000,",
-                 (int)rows[i].expected);
-        cr_assert(strstr(again.text.data, expected), "%s", again.text.data);
-        free(json);
-        json_decref(document);
-        as_buf_deinit(&again.text);
-        as_buf_deinit(&text);
-    }
 }
 
 static const struct {

@@ -153,10 +153,11 @@ static size_t write_targets(struct as_engine *engine, struct as_buf *out)
             compare(find_row("target", target->ref->key), out);
             count++;
         }
-        for (const struct intent *intent = target->maybe; intent; intent = intent->older) {
+        if (target->maybe) {
             as_buf_clear(out);
-            as_state_encode_intent(intent_fill_state(engine, target, intent, !intent->restored),
-                                   BOOT, out);
+            as_state_encode_intent(
+                intent_fill_state(engine, target, target->maybe, !target->maybe->restored), BOOT,
+                out);
             compare(find_row("intent", target->ref->key), out);
             count++;
         }

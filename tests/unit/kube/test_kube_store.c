@@ -428,16 +428,18 @@ Test(kube_store, a_newer_format_is_refused)
     cr_expect(strstr(error.text, "newer alertscaler"), "%s", error.text);
 }
 
-/* So that the version that wrote it refuses it from now on. */
-Test(kube_store, an_older_format_becomes_this_versions)
+Test(kube_store, an_unreleased_format_is_refused_and_left_as_it_is)
 {
     struct as_error error = AS_ERROR_INIT;
     struct as_store *store;
     (void)count_requests();
     kube_api_set(&api, "alertscaler-state", "format", "1");
-    cr_assert_eq(kube_api_open(&api, "b", &store, &error), 0, "%s", error.text);
-    cr_expect_str_eq(kube_api_get(&api, "alertscaler-state", "format"), "2");
-    store->close(store);
+    cr_assert_eq(kube_api_open(&api, "b", &store, &error), -EPROTO);
+    cr_expect(strstr(error.text, "from an older alertscaler (format 1, this one reads format 2): "
+                                 "delete the ConfigMaps with the label "
+                                 "app.kubernetes.io/component=state"),
+              "%s", error.text);
+    cr_expect_str_eq(kube_api_get(&api, "alertscaler-state", "format"), "1");
 }
 
 /* Limits and refusals */
