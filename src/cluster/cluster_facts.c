@@ -512,7 +512,7 @@ static void release_labels(struct pod_shapes *shapes, const struct as_labels *la
 
 /* Keys */
 
-static void add_requests(struct as_buf *key, const struct as_resources *requests)
+static void facts_add_requests(struct as_buf *key, const struct as_resources *requests)
 {
     for (unsigned i = 0; i < AS_RES_MAX; i++) {
         if (requests->amount[i] == 0)
@@ -527,7 +527,7 @@ static void add_requests(struct as_buf *key, const struct as_resources *requests
 static void pod_shape_make_key(struct as_buf *key, const struct as_pod_shape *shape)
 {
     as_buf_clear(key);
-    add_requests(key, &shape->requests);
+    facts_add_requests(key, &shape->requests);
     shape_key_add_number(key, (uintptr_t)shape->selector);
     shape_key_add_number(key, (uintptr_t)shape->labels);
     shape_key_add_affinity(key, shape);
@@ -982,7 +982,7 @@ void as_cluster_facts_end_list(struct as_cluster_facts *facts, enum as_cluster_k
     facts->is_known[kind] = true;
 }
 
-static int refuse(const struct as_cluster_facts *facts, struct as_error *error)
+static int facts_refuse(const struct as_cluster_facts *facts, struct as_error *error)
 {
     as_error_set(error, "the cluster's nodes, pods and budgets need more than %zu bytes of memory",
                  facts->bytes_max);
@@ -994,14 +994,14 @@ static int check_room(struct as_cluster_facts *facts, struct as_error *error)
     if (as_cluster_facts_measure(facts) <= facts->bytes_max)
         return 0;
     facts->is_full = true;
-    return refuse(facts, error);
+    return facts_refuse(facts, error);
 }
 
 int as_cluster_facts_put_node(struct as_cluster_facts *facts, const struct as_node_fact *node,
                               struct as_error *error)
 {
     if (facts->is_full)
-        return refuse(facts, error);
+        return facts_refuse(facts, error);
     put_node(facts, node);
     return check_room(facts, error);
 }
@@ -1012,7 +1012,7 @@ int as_cluster_facts_put_pod(struct as_cluster_facts *facts, const struct as_pod
     char key[KEY_SIZE];
 
     if (facts->is_full)
-        return refuse(facts, error);
+        return facts_refuse(facts, error);
     const size_t size = facts_make_key(key, put->fact.namespace_, put->fact.name);
     struct pod *pod = find_pod(facts, key, size);
     const struct as_pod_shape *former = pod ? facts->pods[pod->place].shape : NULL;
@@ -1027,7 +1027,7 @@ int as_cluster_facts_put_budget(struct as_cluster_facts *facts, const struct as_
                                 struct as_error *error)
 {
     if (facts->is_full)
-        return refuse(facts, error);
+        return facts_refuse(facts, error);
     put_budget(facts, budget);
     return check_room(facts, error);
 }
@@ -1074,7 +1074,7 @@ static void renew_ranks(struct as_cluster_facts *facts)
 const struct as_cluster *as_cluster_facts_view(struct as_cluster_facts *facts,
                                                struct as_error *error)
 {
-    if (facts->is_full && refuse(facts, error) < 0)
+    if (facts->is_full && facts_refuse(facts, error) < 0)
         return NULL;
     for (size_t i = 0; i < AS_CLUSTER_KIND_COUNT; i++) {
         if (facts->is_known[i])

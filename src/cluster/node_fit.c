@@ -123,7 +123,7 @@ static bool term_matches(const struct as_node_shape *node, const struct as_node_
     return term->count > 0;
 }
 
-static bool is_selected(const struct as_node_shape *node, const struct as_pod_shape *shape)
+static bool fit_is_selected(const struct as_node_shape *node, const struct as_pod_shape *shape)
 {
     for (size_t i = 0; shape->selector && i < shape->selector->count; i++) {
         const struct as_label *label = &shape->selector->items[i];
@@ -168,7 +168,7 @@ static bool is_tolerated(const struct as_taint *taint, const struct as_pod_shape
 
 enum as_misfit as_node_admits(const struct as_node_shape *node, const struct as_pod_shape *shape)
 {
-    if (!is_selected(node, shape))
+    if (!fit_is_selected(node, shape))
         return AS_MISFIT_SELECTOR;
     for (size_t i = 0; i < node->taint_count; i++)
         if (!is_tolerated(&node->taints[i], shape))

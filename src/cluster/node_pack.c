@@ -72,20 +72,20 @@ static void add_key(struct key_list *list, const char *key)
     list->count++;
 }
 
-static void add_requirement(const struct as_node_requirement *requirement, void *context)
+static void pack_add_requirement(const struct as_node_requirement *requirement, void *context)
 {
     if (!requirement->is_field)
         add_key(context, requirement->key);
 }
 
-static void list_keys(struct key_list *list, const struct as_pending *pending, size_t count)
+static void pack_list_keys(struct key_list *list, const struct as_pending *pending, size_t count)
 {
     list->count = 0;
     for (size_t i = 0; i < count; i++) {
         const struct as_pod_shape *shape = pending[i].shape;
         for (size_t k = 0; shape->selector && k < shape->selector->count; k++)
             add_key(list, shape->selector->items[k].name);
-        each_requirement(shape, add_requirement, list);
+        each_requirement(shape, pack_add_requirement, list);
         for (size_t k = 0; shape->zone && k < AS_ARRAY_SIZE(zone_labels); k++)
             add_key(list, zone_labels[k]);
     }
@@ -102,9 +102,9 @@ void as_node_classes_init(struct as_node_classes *classes, const struct as_pendi
     struct key_list list = {.keys = NULL};
 
     *classes = (struct as_node_classes){.arena = arena, .slot_count = 2};
-    list_keys(&list, pending, count);
+    pack_list_keys(&list, pending, count);
     list.keys = as_arena_alloc(arena, list.count, sizeof(*list.keys));
-    list_keys(&list, pending, count);
+    pack_list_keys(&list, pending, count);
     qsort(list.keys, list.count, sizeof(*list.keys), compare_texts);
     classes->keys = list.keys;
     for (size_t i = 0; i < list.count; i++)
@@ -121,7 +121,7 @@ void as_node_classes_init(struct as_node_classes *classes, const struct as_pendi
 /* Nodes */
 
 /* FNV-1a 64 over the text and its NUL. NULL has a digest of its own. */
-static uint64_t digest(uint64_t state, const char *text)
+static uint64_t pack_digest(uint64_t state, const char *text)
 {
     const uint64_t prime = UINT64_C(0x100000001b3);
     if (!text)
@@ -137,10 +137,10 @@ static uint64_t digest_node(const struct as_node_shape *node, const char *const 
 {
     uint64_t state = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < count; i++)
-        state = digest(state, values[i]);
+        state = pack_digest(state, values[i]);
     for (size_t i = 0; i < node->taint_count; i++) {
-        state = digest(state, node->taints[i].key);
-        state = digest(state, node->taints[i].value);
+        state = pack_digest(state, node->taints[i].key);
+        state = pack_digest(state, node->taints[i].value);
         state ^= (uint64_t)node->taints[i].effect;
     }
     return state;
@@ -249,7 +249,7 @@ struct as_pack_work {
     uint8_t *verdicts; /* of enum as_pack_verdict, for each class */
 };
 
-static void spend(struct as_pack_work *work, uint64_t fits)
+static void pack_spend(struct as_pack_work *work, uint64_t fits)
 {
     work->budget -= fits < work->budget ? fits : work->budget;
     work->slice -= fits < work->slice ? fits : work->slice;
@@ -271,7 +271,7 @@ static struct as_pack_amounts get_needs(const struct as_pod_shape *shape)
                                     .pods = get_need(shape, AS_RES_PODS)};
 }
 
-static bool has_enough(const struct as_pack_amounts *left, const struct as_pack_amounts *needs)
+static bool pack_has_enough(const struct as_pack_amounts *left, const struct as_pack_amounts *needs)
 {
     return left->cpu >= needs->cpu && left->memory >= needs->memory && left->pods >= needs->pods;
 }
@@ -281,14 +281,14 @@ struct ranked {
     uint32_t index;
 };
 
-static double get_share(const struct as_node_shape *node, const struct as_pod_shape *shape,
-                        enum as_res resource)
+static double pack_get_share(const struct as_node_shape *node, const struct as_pod_shape *shape,
+                             enum as_res resource)
 {
     const int64_t allocatable = node->allocatable.amount[resource];
     return allocatable > 0 ? (double)shape->requests.amount[resource] / (double)allocatable : 0;
 }
 
-static int compare_ranked(const void *a, const void *b)
+static int pack_compare_ranked(const void *a, const void *b)
 {
     const struct ranked *left = a, *right = b;
     if (left->score != right->score)
@@ -307,11 +307,11 @@ static void order_shapes(struct as_pack_work *work, const struct as_pack_request
         struct ranked *item = &ranked[work->order_count++];
         item->index = (uint32_t)i;
         if (work->template_)
-            item->score = get_share(work->template_, shape, AS_RES_CPU) +
-                          get_share(work->template_, shape, AS_RES_MEMORY);
+            item->score = pack_get_share(work->template_, shape, AS_RES_CPU) +
+                          pack_get_share(work->template_, shape, AS_RES_MEMORY);
     }
     if (work->template_)
-        qsort(ranked, work->order_count, sizeof(*ranked), compare_ranked);
+        qsort(ranked, work->order_count, sizeof(*ranked), pack_compare_ranked);
     work->order = as_arena_alloc(work->arena, work->order_count, sizeof(*work->order));
     for (size_t i = 0; i < work->order_count; i++)
         work->order[i] = ranked[i].index;
@@ -381,7 +381,7 @@ static void split_run(struct as_pack *pack, size_t at, uint64_t count)
 }
 
 /* Places `count` pods of the current shape on each node of a bin's run. */
-static void take(struct as_pack *pack, size_t at, uint64_t count)
+static void pack_take(struct as_pack *pack, size_t at, uint64_t count)
 {
     struct as_pack_work *work = pack->work;
     const uint32_t index = work->order[work->at];
@@ -394,7 +394,7 @@ static void take(struct as_pack *pack, size_t at, uint64_t count)
 
 /* Places pods of the current shape on a bin: `each` on every node, until the pods run out. The last
  * of these nodes may get fewer. `each` is above 0, and at most the number of pods. */
-static void fill(struct as_pack *pack, size_t at, uint64_t each)
+static void pack_fill(struct as_pack *pack, size_t at, uint64_t each)
 {
     const struct as_pack_work *work = pack->work;
     const uint64_t pods = pack->left[work->order[work->at]];
@@ -403,10 +403,10 @@ static void fill(struct as_pack *pack, size_t at, uint64_t each)
         split_run(pack, at, full);
         if (pods % each > 0) {
             split_run(pack, at + 1, 1);
-            take(pack, at + 1, pods % each);
+            pack_take(pack, at + 1, pods % each);
         }
     }
-    take(pack, at, each);
+    pack_take(pack, at, each);
 }
 
 /* Drops bins that no remaining shape fits. */
@@ -415,14 +415,14 @@ static void sweep(struct as_pack_work *work)
     const struct as_pack_amounts *least = &work->least[work->at];
     size_t kept = 0;
     for (size_t i = 0; i < work->bin_count; i++)
-        if (has_enough(&work->bins[i].left, least))
+        if (pack_has_enough(&work->bins[i].left, least))
             work->bins[kept++] = work->bins[i];
     work->bin_count = kept;
 }
 
 /* The current shape */
 
-static uint64_t count_texts(const struct as_pod_shape *shape)
+static uint64_t pack_count_texts(const struct as_pod_shape *shape)
 {
     uint64_t texts = shape->toleration_count + (shape->selector ? shape->selector->count : 0);
     for (size_t i = 0; i < shape->term_count; i++)
@@ -431,11 +431,11 @@ static uint64_t count_texts(const struct as_pod_shape *shape)
     return texts;
 }
 
-static bool is_admitted(struct as_pack_work *work, const struct as_node_shape *node,
-                        uint8_t *verdict, const struct as_pod_shape *shape)
+static bool pack_is_admitted(struct as_pack_work *work, const struct as_node_shape *node,
+                             uint8_t *verdict, const struct as_pod_shape *shape)
 {
     if (*verdict == VERDICT_UNKNOWN || work->reads_name) {
-        spend(work, work->texts + node->taint_count);
+        pack_spend(work, work->texts + node->taint_count);
         *verdict = as_node_admits(node, shape) == AS_FITS ? VERDICT_ADMITTED : VERDICT_REFUSED;
     }
     return *verdict == VERDICT_ADMITTED;
@@ -444,25 +444,25 @@ static bool is_admitted(struct as_pack_work *work, const struct as_node_shape *n
 static uint64_t count_room(struct as_pack_work *work, const struct as_node_room *room,
                            const struct as_pod_shape *shape, uint64_t wanted)
 {
-    spend(work, room->guest_count * (1 + shape->port_count));
+    pack_spend(work, room->guest_count * (1 + shape->port_count));
     return as_node_room_count(room, work->names, shape, wanted, NULL);
 }
 
 static size_t find_bin(const struct as_pack_bin *bins, size_t at, size_t end,
                        struct as_pack_amounts needs)
 {
-    while (at < end && !has_enough(&bins[at].left, &needs))
+    while (at < end && !pack_has_enough(&bins[at].left, &needs))
         at++;
     return at;
 }
 
 static void begin_shape(struct as_pack_work *work, const struct as_pod_shape *shape)
 {
-    spend(work, 1);
+    pack_spend(work, 1);
     work->is_begun = true;
     work->bin_at = 0;
     work->needs = get_needs(shape);
-    work->texts = count_texts(shape);
+    work->texts = pack_count_texts(shape);
     work->reads_name = as_pod_shape_reads_name(shape);
     memset(work->verdicts, VERDICT_UNKNOWN, work->classes.count);
     if (work->at % SWEEP_EVERY == SWEEP_EVERY - 1)
@@ -477,16 +477,16 @@ static void place_on_bins(struct as_pack *pack, const struct as_pod_shape *shape
         const size_t more = work->bin_count - work->bin_at;
         const size_t end = work->bin_at + (work->slice < more ? (size_t)work->slice : more);
         const size_t found = find_bin(work->bins, work->bin_at, end, work->needs);
-        spend(work, found - work->bin_at + (found < end));
+        pack_spend(work, found - work->bin_at + (found < end));
         work->bin_at = found;
         if (found == end)
             continue;
         const struct as_pack_bin *bin = &work->bins[found];
         const struct as_node_run *run = &pack->runs[bin->run];
-        if (is_admitted(work, run->node, &work->verdicts[bin->class], shape)) {
+        if (pack_is_admitted(work, run->node, &work->verdicts[bin->class], shape)) {
             uint64_t each = count_room(work, &run->room, shape, *left);
             if (each > 0)
-                fill(pack, found, each);
+                pack_fill(pack, found, each);
         }
         work->bin_at++;
     }
@@ -497,8 +497,8 @@ static void place_on_new(struct as_pack *pack, const struct as_pod_shape *shape,
                          const uint64_t *left)
 {
     struct as_pack_work *work = pack->work;
-    spend(work, 1);
-    if (!is_admitted(work, work->template_, &work->verdicts[0], shape))
+    pack_spend(work, 1);
+    if (!pack_is_admitted(work, work->template_, &work->verdicts[0], shape))
         return;
     const uint64_t each = count_room(work, &work->empty, shape, *left);
     if (each == 0)
@@ -512,7 +512,7 @@ static void place_on_new(struct as_pack *pack, const struct as_pod_shape *shape,
     insert_run(pack, at,
                &(struct as_node_run){.node = work->template_, .room = work->empty, .count = nodes},
                0);
-    fill(pack, at, each);
+    pack_fill(pack, at, each);
     pack->nodes += nodes;
     work->limit -= nodes;
 }
@@ -605,7 +605,7 @@ static void class_bins(struct as_pack *pack)
         struct as_pack_bin *bin = &work->bins[work->classed];
         const struct as_node_shape *node = pack->runs[bin->run].node;
         bin->class = as_node_classes_take(&work->classes, node);
-        spend(work, 1 + work->classes.key_count + node->taint_count);
+        pack_spend(work, 1 + work->classes.key_count + node->taint_count);
     }
 }
 

@@ -46,8 +46,8 @@ const char *as_nodes_word_get_text(enum as_nodes_word word)
 }
 
 /* Whether every open node, or the new node where there is none, says this resource. */
-static bool is_known(const struct as_nodes_seen *seen, enum as_resource resource,
-                     struct as_error *error)
+static bool sums_is_known(const struct as_nodes_seen *seen, enum as_resource resource,
+                          struct as_error *error)
 {
     static const char *const words[AS_RESOURCE_COUNT] = {"cpu", "memory"};
 
@@ -65,14 +65,14 @@ static bool is_known(const struct as_nodes_seen *seen, enum as_resource resource
 }
 
 /* The larger of cpu's and memory's, as Escalator has it. */
-static int get_utilization(const struct as_nodes_seen *seen, double *value_out,
-                           struct as_error *error)
+static int sums_get_utilization(const struct as_nodes_seen *seen, double *value_out,
+                                struct as_error *error)
 {
     const bool is_none = seen->open == 0 && !seen->is_template;
 
     double largest = 0;
     for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++) {
-        if (!is_none && !is_known(seen, i, error))
+        if (!is_none && !sums_is_known(seen, i, error))
             return -ENODATA;
         const double percent =
             !is_none ? 100.0 * (double)seen->requests[i] / (double)seen->allocatable[i]
@@ -98,10 +98,10 @@ int as_nodes_seen_get(const struct as_nodes_seen *seen, enum as_nodes_word word,
         return -ENODATA;
     }
     switch (word) {
-    case AS_NODES_UTILIZATION: return get_utilization(seen, value_out, error);
+    case AS_NODES_UTILIZATION: return sums_get_utilization(seen, value_out, error);
     case AS_NODES_COUNT: *value_out = (double)seen->open; return 0;
     case AS_NODES_CORES:
-        if (seen->open > 0 && !is_known(seen, AS_RESOURCE_CPU, error))
+        if (seen->open > 0 && !sums_is_known(seen, AS_RESOURCE_CPU, error))
             return -ENODATA;
         *value_out = seen->open > 0 ? (double)seen->allocatable[AS_RESOURCE_CPU] / 1000 : 0;
         return 0;
@@ -140,8 +140,8 @@ bool as_pod_needs_nodes(const struct as_pod_shape *shape)
            shape->priority >= as_pool_config_default.expendable_below;
 }
 
-static void add_requests(struct as_nodes_seen *seen, const struct as_pod_shape *shape,
-                         uint64_t count)
+static void sums_add_requests(struct as_nodes_seen *seen, const struct as_pod_shape *shape,
+                              uint64_t count)
 {
     for (size_t i = 0; i < AS_RESOURCE_COUNT && as_pod_needs_nodes(shape); i++)
         seen->requests[i] = as_amount_add(seen->requests[i], shape->requests.amount[i], count);
@@ -169,12 +169,12 @@ void as_nodes_seen_init(struct as_nodes_seen *seen, const struct as_node_sums_re
         const uint32_t *pods = as_node_pods_get(request->pods, node, &pod_count);
 
         for (size_t j = 0; j < pod_count; j++)
-            add_requests(seen, cluster->pods[pods[j]].shape, 1);
+            sums_add_requests(seen, cluster->pods[pods[j]].shape, 1);
         if (as_node_is_open(&cluster->nodes[node]))
             add_allocatable(seen, &cluster->nodes[node]);
     }
     for (size_t i = 0; i < request->pending_count; i++)
-        add_requests(seen, request->pending[i].shape, request->pending[i].count);
+        sums_add_requests(seen, request->pending[i].shape, request->pending[i].count);
     seen->is_template = seen->open == 0 && request->template_;
     for (size_t i = 0; i < AS_RESOURCE_COUNT && seen->is_template; i++)
         seen->allocatable[i] = request->template_->amount[i];
@@ -186,7 +186,8 @@ bool as_pod_has_selector(const struct as_pod_shape *shape)
 }
 
 /* as_node_admits checks labels before taints. */
-static bool is_selected(const struct as_node_shape *template_, const struct as_pod_shape *shape)
+static bool sums_is_selected(const struct as_node_shape *template_,
+                             const struct as_pod_shape *shape)
 {
     return as_node_admits(template_, shape) != AS_MISFIT_SELECTOR;
 }
@@ -194,10 +195,10 @@ static bool is_selected(const struct as_node_shape *template_, const struct as_p
 bool as_pod_selects(const struct as_pod_shape *shape, const struct as_node_shape *template_,
                     const struct as_node_shape *const *others, size_t other_count)
 {
-    if (!as_pod_has_selector(shape) || !is_selected(template_, shape))
+    if (!as_pod_has_selector(shape) || !sums_is_selected(template_, shape))
         return false;
     for (size_t i = 0; i < other_count; i++)
-        if (others[i] && is_selected(others[i], shape))
+        if (others[i] && sums_is_selected(others[i], shape))
             return false;
     return true;
 }
@@ -217,7 +218,7 @@ bool as_resource_is_accelerator(const char *name)
     return false;
 }
 
-static bool is_late(const struct as_pod_fact *pod, as_wall_time now)
+static bool sums_is_late(const struct as_pod_fact *pod, as_wall_time now)
 {
     return pod->is_leaving && pod->gone_at.set &&
            as_time_add(pod->gone_at.at.us, AS_POD_LATE_US) < now.us;
@@ -250,7 +251,7 @@ static double get_percent(const struct look *look, size_t resource, int64_t allo
 
         if (is_ignored(pod->shape, look->ignore))
             allocatable = as_amount_add(allocatable, -request, 1);
-        else if (!is_late(pod, look->now) && pod->shape->priority >= look->expendable_below)
+        else if (!sums_is_late(pod, look->now) && pod->shape->priority >= look->expendable_below)
             requested = as_amount_add(requested, request, 1);
     }
     if (requested <= 0)

@@ -33,13 +33,14 @@ struct amount {
     int64_t amount;
 };
 
-static int compare_names(const void *a, const void *b)
+static int node_template_compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct amount *)a)->name, ((const struct amount *)b)->name);
 }
 
-static void write_amounts(struct as_json_writer *json, const char *key,
-                          const struct as_resources *amounts, const struct as_res_names *names)
+static void node_template_write_amounts(struct as_json_writer *json, const char *key,
+                                        const struct as_resources *amounts,
+                                        const struct as_res_names *names)
 {
     struct amount rows[AS_RES_MAX];
     size_t count = 0;
@@ -47,7 +48,7 @@ static void write_amounts(struct as_json_writer *json, const char *key,
         if (i < AS_RES_NAMED || amounts->amount[i] != 0)
             rows[count++] = (struct amount){i < AS_RES_NAMED ? base_names[i] : names->name[i],
                                             amounts->amount[i] > 0 ? amounts->amount[i] : 0};
-    qsort(rows, count, sizeof(*rows), compare_names);
+    qsort(rows, count, sizeof(*rows), node_template_compare_names);
     as_json_write_key(json, key);
     as_json_begin_object(json);
     for (size_t i = 0; i < count; i++)
@@ -63,7 +64,8 @@ static const char *get_effect(enum as_taint_effect effect)
     return effects[i].text;
 }
 
-static void write_taints(struct as_json_writer *json, const struct as_node_shape *shape)
+static void node_template_write_taints(struct as_json_writer *json,
+                                       const struct as_node_shape *shape)
 {
     as_json_write_key(json, "taints");
     as_json_begin_array(json);
@@ -78,7 +80,8 @@ static void write_taints(struct as_json_writer *json, const struct as_node_shape
 }
 
 /* Left out where there are none: texts that were stored before stay as they are. */
-static void write_ports(struct as_json_writer *json, const struct as_node_template *template_)
+static void node_template_write_ports(struct as_json_writer *json,
+                                      const struct as_node_template *template_)
 {
     if (template_->port_count == 0)
         return;
@@ -100,9 +103,9 @@ void as_node_template_encode(const struct as_node_template *template_,
     struct as_json_writer json;
     as_json_init(&json, out, AS_JSON_ANY_ORDER);
     as_json_begin_object(&json);
-    write_amounts(&json, "allocatable", &template_->allocatable, names);
-    write_amounts(&json, "capacity", &template_->capacity, names);
-    write_amounts(&json, "free", &template_->shape.allocatable, names);
+    node_template_write_amounts(&json, "allocatable", &template_->allocatable, names);
+    node_template_write_amounts(&json, "capacity", &template_->capacity, names);
+    node_template_write_amounts(&json, "free", &template_->shape.allocatable, names);
     as_json_write_key(&json, "labels");
     as_json_begin_object(&json);
     for (size_t i = 0; i < template_->shape.labels->count; i++) {
@@ -111,8 +114,8 @@ void as_node_template_encode(const struct as_node_template *template_,
             as_json_write_member(&json, label->name, label->value);
     }
     as_json_end_object(&json);
-    write_ports(&json, template_);
-    write_taints(&json, &template_->shape);
+    node_template_write_ports(&json, template_);
+    node_template_write_taints(&json, &template_->shape);
     as_json_end_object(&json);
 }
 
@@ -129,7 +132,8 @@ static void read_amounts(struct as_reader *parent, const char *key,
                     AS_RES_AMOUNT_MAX, &amounts_out->amount[i]);
 }
 
-static const struct as_labels *read_labels(struct as_reader *parent, struct as_arena *arena)
+static const struct as_labels *node_template_read_labels(struct as_reader *parent,
+                                                         struct as_arena *arena)
 {
     struct as_reader reader;
     as_read_require(parent, "labels");
@@ -209,7 +213,7 @@ int as_node_template_decode(const char *text, const struct as_res_names *names,
     read_amounts(&reader, "allocatable", names, &template_.allocatable);
     read_amounts(&reader, "capacity", names, &template_.capacity);
     read_amounts(&reader, "free", names, &template_.shape.allocatable);
-    template_.shape.labels = read_labels(&reader, arena);
+    template_.shape.labels = node_template_read_labels(&reader, arena);
     read_taints(&reader, arena, &template_.shape);
     read_ports(&reader, arena, &template_);
     status = as_read_result(&reader);
@@ -344,7 +348,8 @@ static void keep_taints(struct as_node_shape *shape, const struct as_node_templa
 
 /* Labels */
 
-static bool is_common(const struct as_node_template_request *request, const struct as_label *label)
+static bool node_template_is_common(const struct as_node_template_request *request,
+                                    const struct as_label *label)
 {
     for (size_t i = 0; i < request->node_count; i++) {
         const struct as_node_fact *node = &request->cluster->nodes[request->nodes[i]];
@@ -366,7 +371,7 @@ static const struct as_labels *keep_labels(const struct as_labels *labels,
 
     for (size_t i = 0; i < labels->count; i++)
         if (strcmp(labels->items[i].name, LABEL_HOSTNAME) != 0 &&
-            is_common(request, &labels->items[i]))
+            node_template_is_common(request, &labels->items[i]))
             pairs[count++] = labels->items[i];
 
     int status = as_labels_new(pairs, count, &kept);

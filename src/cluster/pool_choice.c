@@ -137,7 +137,7 @@ static bool are_equal_but_for(const struct as_labels *a, const struct as_labels 
     }
 }
 
-static bool is_within(int64_t a, int64_t b, double tolerance)
+static bool choice_is_within(int64_t a, int64_t b, double tolerance)
 {
     const double larger = (double)(a > b ? a : b), smaller = (double)(a > b ? b : a);
     return larger - smaller <= larger * tolerance;
@@ -149,10 +149,12 @@ bool as_pool_is_similar(const struct as_node_template *a, const struct as_node_t
 {
     for (size_t i = 0; i < names->count; i++) {
         const double tolerance = i == AS_RES_MEMORY ? MEMORY_TOLERANCE : 0;
-        if (!is_within(a->capacity.amount[i], b->capacity.amount[i], tolerance) ||
-            !is_within(a->allocatable.amount[i], b->allocatable.amount[i], OTHER_TOLERANCE) ||
-            (i != AS_RES_PODS && !is_within(a->shape.allocatable.amount[i],
-                                            b->shape.allocatable.amount[i], OTHER_TOLERANCE)))
+        if (!choice_is_within(a->capacity.amount[i], b->capacity.amount[i], tolerance) ||
+            !choice_is_within(a->allocatable.amount[i], b->allocatable.amount[i],
+                              OTHER_TOLERANCE) ||
+            (i != AS_RES_PODS &&
+             !choice_is_within(a->shape.allocatable.amount[i], b->shape.allocatable.amount[i],
+                               OTHER_TOLERANCE)))
             return false;
     }
     return are_equal_but_for(a->shape.labels, b->shape.labels, ignored, ignored_count);
@@ -160,8 +162,8 @@ bool as_pool_is_similar(const struct as_node_template *a, const struct as_node_t
 
 bool as_pool_has_similar_pods(const struct as_node_template *a, const struct as_node_template *b)
 {
-    return is_within(a->shape.allocatable.amount[AS_RES_PODS],
-                     b->shape.allocatable.amount[AS_RES_PODS], OTHER_TOLERANCE);
+    return choice_is_within(a->shape.allocatable.amount[AS_RES_PODS],
+                            b->shape.allocatable.amount[AS_RES_PODS], OTHER_TOLERANCE);
 }
 
 /* Balance */
@@ -308,7 +310,7 @@ const char *as_pool_filter_get_word(enum as_pool_filter filter)
 
 /* Filters */
 
-static size_t count_left(const struct as_pool_option *options, size_t count)
+static size_t choice_count_left(const struct as_pool_option *options, size_t count)
 {
     size_t left = 0;
     for (size_t i = 0; i < count; i++)
@@ -316,7 +318,7 @@ static size_t count_left(const struct as_pool_option *options, size_t count)
     return left;
 }
 
-static void drop(struct as_pool_option *option, enum as_pool_filter filter)
+static void choice_drop(struct as_pool_option *option, enum as_pool_filter filter)
 {
     option->is_out = true;
     option->out_by = filter;
@@ -346,13 +348,13 @@ static void keep_best(const struct as_pool_choice *choice, enum as_pool_filter f
     for (size_t i = 0; i < count; i++)
         if (!options[i].is_out && (!best || !(options[i].scored & bit) ||
                                    options[i].scores[filter] != best->scores[filter]))
-            drop(&options[i], filter);
+            choice_drop(&options[i], filter);
 }
 
 static void keep_random(const struct as_pool_choice *choice, struct as_pool_option *options,
                         size_t count)
 {
-    const size_t left = count_left(options, count);
+    const size_t left = choice_count_left(options, count);
     struct as_random random;
     if (left == 0)
         return;
@@ -360,7 +362,7 @@ static void keep_random(const struct as_pool_choice *choice, struct as_pool_opti
     uint64_t kept = as_random_get_below(&random, left);
     for (size_t i = 0; i < count; i++)
         if (!options[i].is_out && kept-- != 0)
-            drop(&options[i], AS_POOL_RANDOM);
+            choice_drop(&options[i], AS_POOL_RANDOM);
 }
 
 size_t as_pool_choose(const struct as_pool_choice *choice, struct as_pool_option *options,
@@ -376,7 +378,7 @@ size_t as_pool_choose(const struct as_pool_choice *choice, struct as_pool_option
         options[i].out_by = AS_POOL_FILTER_COUNT;
         options[i].scored = 0;
     }
-    for (size_t i = 0; i < asked_count && (i == 0 || count_left(options, count) > 1); i++) {
+    for (size_t i = 0; i < asked_count && (i == 0 || choice_count_left(options, count) > 1); i++) {
         if (asked[i] == AS_POOL_RANDOM)
             keep_random(choice, options, count);
         else

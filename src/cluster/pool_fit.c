@@ -31,7 +31,7 @@ static int compare_amounts(const struct ranked *a, const struct ranked *b, enum 
     return (left < right) - (left > right);
 }
 
-static int compare_ranked(const void *a, const void *b)
+static int pool_fit_compare_ranked(const void *a, const void *b)
 {
     const struct ranked *left = a, *right = b;
     const int32_t one = left->shape->pod.priority, other = right->shape->pod.priority;
@@ -57,7 +57,7 @@ struct as_survey_pods *pool_sort_pods(const struct as_survey *survey,
     for (size_t i = 0; i < count; i++)
         ranked[i] = (struct ranked){&survey->shapes[pods[i].shape], pods[i]};
     if (count > 1)
-        qsort(ranked, count, sizeof(*ranked), compare_ranked);
+        qsort(ranked, count, sizeof(*ranked), pool_fit_compare_ranked);
     for (size_t i = 0; i < count; i++)
         sorted[i] = ranked[i].pods;
     return sorted;
@@ -73,7 +73,8 @@ struct as_survey_pods *pool_sort_pods(const struct as_survey *survey,
 #define PATIENCE_US (2 * AS_US_PER_MIN) /* after the nodes came */
 #define NOTE_US     AS_US_PER_MIN       /* `at` is kept as current as this: each change is stored */
 
-static const struct as_survey_group *find_group(const struct as_survey *survey, const char *name)
+static const struct as_survey_group *pool_fit_find_group(const struct as_survey *survey,
+                                                         const char *name)
 {
     for (size_t i = 0; i < survey->group_count; i++)
         if (strcmp(survey->groups[i].name, name) == 0)
@@ -125,7 +126,7 @@ static bool review_open(const struct as_pool_work *work, const struct as_survey_
 
 static bool review(const struct as_pool_work *work, struct as_asked *asked)
 {
-    const struct as_survey_group *group = find_group(work->survey, asked->group);
+    const struct as_survey_group *group = pool_fit_find_group(work->survey, asked->group);
     if (!group || has_changed(group, asked))
         return false;
     if (asked->is_in_vain)
@@ -195,7 +196,8 @@ static void pool_asked_add(struct as_pool_work *work, uint32_t shape, uint32_t g
 #define PLACE_FITS    (AS_PACK_FITS_MAX / 4) /* on what is on its way */
 #define ESTIMATE_FITS (AS_PACK_FITS_MAX / 2) /* of all groups */
 
-static const struct as_survey_group *get_group(const struct as_pool_work *work, size_t group)
+static const struct as_survey_group *pool_fit_get_group(const struct as_pool_work *work,
+                                                        size_t group)
 {
     return &work->survey->groups[group];
 }
@@ -205,13 +207,13 @@ static size_t get_pair(const struct as_pool_work *work, size_t entry, size_t gro
     return entry * work->survey->group_count + group;
 }
 
-static bool is_open(const struct as_pool_work *work, size_t group)
+static bool pool_fit_is_open(const struct as_pool_work *work, size_t group)
 {
-    return get_group(work, group)->is_member &&
+    return pool_fit_get_group(work, group)->is_member &&
            work->plan.groups[group].skipped == AS_REASON_SCALED;
 }
 
-static bool is_known(const struct as_survey_group *group)
+static bool pool_fit_is_known(const struct as_survey_group *group)
 {
     return group->template_.source != AS_NODE_TEMPLATE_NONE;
 }
@@ -241,8 +243,9 @@ static int64_t get_total(const struct as_survey_group *group, int64_t all, enum 
 {
     const int64_t lacking = count_lacking(group);
     const int64_t average = pool_get_average(all, group->nodes);
-    const int64_t each =
-        lacking > 0 && is_known(group) ? group->template_.capacity.amount[resource] : average;
+    const int64_t each = lacking > 0 && pool_fit_is_known(group)
+                             ? group->template_.capacity.amount[resource]
+                             : average;
     return as_amount_add(all, lacking > 0 ? each : -each,
                          (uint64_t)(lacking > 0 ? lacking : -lacking));
 }
@@ -257,7 +260,7 @@ static void init_caps(struct as_pool_work *work)
     const struct as_pool_config *config = work->request.config;
     int64_t cpu = 0, memory = 0, unknown = 0;
     for (size_t i = 0; i < work->survey->group_count; i++) {
-        const struct as_survey_group *group = get_group(work, i);
+        const struct as_survey_group *group = pool_fit_get_group(work, i);
         if (!group->is_member)
             continue;
         unknown += group->size < 0 ? count_lacking(group) : group->in_doubt;
@@ -278,7 +281,7 @@ static enum as_reason get_closed(const struct as_pool_work *work,
         return group->closed;
     if (group->size < 0)
         return AS_REASON_UNREACHABLE;
-    if (!is_known(group))
+    if (!pool_fit_is_known(group))
         return AS_REASON_NO_TEMPLATE;
     if ((int64_t)group->size + group->in_doubt >= group->max ||
         as_pool_cap(&work->fit.caps, &group->template_.capacity, 1) == 0)
@@ -298,8 +301,8 @@ static void begin_pack_on_coming(struct as_pool_work *work)
                                             .fits = PLACE_FITS};
     size_t count = 0;
     for (size_t i = 0; i < survey->group_count; i++) {
-        const struct as_survey_group *group = get_group(work, i);
-        if (group->coming <= 0 || !is_known(group))
+        const struct as_survey_group *group = pool_fit_get_group(work, i);
+        if (group->coming <= 0 || !pool_fit_is_known(group))
             continue;
         runs[count++] = (struct as_node_run){.node = &group->template_.shape,
                                              .room = work->fit.rooms[i],
@@ -314,7 +317,7 @@ static void make_rooms(struct as_pool_work *work)
     const size_t count = work->survey->group_count;
     work->fit.rooms = as_arena_alloc(work->arena, count, sizeof(*work->fit.rooms));
     for (size_t i = 0; i < count; i++) {
-        const struct as_node_template *template_ = &get_group(work, i)->template_;
+        const struct as_node_template *template_ = &pool_fit_get_group(work, i)->template_;
         struct as_node_room *room = &work->fit.rooms[i];
         room->left = template_->shape.allocatable;
         if (template_->port_count == 0)
@@ -353,9 +356,9 @@ bool pool_fit_begin(struct as_pool_work *work)
     init_caps(work);
     size_t open = 0;
     for (size_t i = 0; i < groups; i++) {
-        if (get_group(work, i)->is_member)
-            work->plan.groups[i].skipped = get_closed(work, get_group(work, i));
-        open += is_open(work, i);
+        if (pool_fit_get_group(work, i)->is_member)
+            work->plan.groups[i].skipped = get_closed(work, pool_fit_get_group(work, i));
+        open += pool_fit_is_open(work, i);
     }
     fit->share = ESTIMATE_FITS / (open > 0 ? open : 1);
     begin_pack_on_coming(work);
@@ -387,7 +390,8 @@ bool pool_fit_place(struct as_pool_work *work)
 
 /* Shapes and templates */
 
-static uint64_t count_texts(const struct as_pod_shape *shape, const struct as_node_shape *node)
+static uint64_t pool_fit_count_texts(const struct as_pod_shape *shape,
+                                     const struct as_node_shape *node)
 {
     uint64_t texts = node->taint_count * (1 + shape->toleration_count);
     texts += shape->selector ? shape->selector->count : 0;
@@ -400,35 +404,36 @@ static uint64_t count_texts(const struct as_pod_shape *shape, const struct as_no
 static enum as_misfit get_misfit(const struct as_pool_work *work, size_t group,
                                  const struct as_pod_shape *shape)
 {
-    enum as_misfit misfit = as_node_admits(&get_group(work, group)->template_.shape, shape);
+    enum as_misfit misfit =
+        as_node_admits(&pool_fit_get_group(work, group)->template_.shape, shape);
     if (misfit == AS_FITS && as_node_room_count(&work->fit.rooms[group], &work->survey->resources,
                                                 shape, 1, &misfit) > 0)
         return AS_FITS;
     return misfit;
 }
 
-static void look(struct as_pool_work *work, size_t entry, size_t group)
+static void pool_fit_check_misfit(struct as_pool_work *work, size_t entry, size_t group)
 {
     struct pool_fit *fit = &work->fit;
-    const struct as_node_shape *node = &get_group(work, group)->template_.shape;
+    const struct as_node_shape *node = &pool_fit_get_group(work, group)->template_.shape;
     const struct as_pod_shape *shape = fit->pending[entry].shape;
     const size_t pair = get_pair(work, entry, group);
-    if (fit->pending[entry].count == 0 || !get_group(work, group)->is_member)
+    if (fit->pending[entry].count == 0 || !pool_fit_get_group(work, group)->is_member)
         return;
-    if (is_known(get_group(work, group)))
+    if (pool_fit_is_known(pool_fit_get_group(work, group)))
         fit->misfits[pair] = (uint8_t)get_misfit(work, group, shape);
     fit->in_vain[pair] = pool_asked_in_vain(work, fit->shapes[entry], (uint32_t)group);
-    pool_spend(work,
-               10 + count_texts(shape, node) + (shape->unchecked ? work->plan.asked_count : 0));
+    pool_spend(work, 10 + pool_fit_count_texts(shape, node) +
+                         (shape->unchecked ? work->plan.asked_count : 0));
 }
 
 static bool is_listed(const struct as_pool_work *work, size_t entry, size_t group)
 {
-    return work->fit.pending[entry].count > 0 && get_group(work, group)->is_member &&
-           is_known(get_group(work, group));
+    return work->fit.pending[entry].count > 0 && pool_fit_get_group(work, group)->is_member &&
+           pool_fit_is_known(pool_fit_get_group(work, group));
 }
 
-static void list_shapes(struct as_pool_work *work)
+static void pool_fit_list_shapes(struct as_pool_work *work)
 {
     const struct pool_fit *fit = &work->fit;
     struct as_pool_plan *plan = &work->plan;
@@ -451,18 +456,18 @@ bool pool_fit_look(struct as_pool_work *work)
     const size_t groups = work->survey->group_count;
     pool_spend(work, 1);
     if (fit->at < fit->count * groups) {
-        look(work, fit->at / groups, fit->at % groups);
+        pool_fit_check_misfit(work, fit->at / groups, fit->at % groups);
         fit->at++;
         return false;
     }
-    list_shapes(work);
+    pool_fit_list_shapes(work);
     fit->at = 0;
     return true;
 }
 
 /* Estimates */
 
-static bool takes_all(const struct as_pool_work *work, size_t group, size_t other)
+static bool pool_fit_takes_all(const struct as_pool_work *work, size_t group, size_t other)
 {
     for (size_t i = 0; i < work->fit.count; i++)
         if (may_ask(work, i, group) && !may_ask(work, i, other))
@@ -473,8 +478,8 @@ static bool takes_all(const struct as_pool_work *work, size_t group, size_t othe
 static bool is_similar(const struct as_pool_work *work, size_t group, size_t other)
 {
     const struct as_pool_config *config = work->request.config;
-    const struct as_node_template *one = &get_group(work, group)->template_;
-    const struct as_node_template *two = &get_group(work, other)->template_;
+    const struct as_node_template *one = &pool_fit_get_group(work, group)->template_;
+    const struct as_node_template *two = &pool_fit_get_group(work, other)->template_;
     return as_pool_is_similar(one, two, &work->survey->resources,
                               (const char *const *)config->ignore_labels,
                               config->ignore_label_count) &&
@@ -483,16 +488,16 @@ static bool is_similar(const struct as_pool_work *work, size_t group, size_t oth
 
 static bool may_share(const struct as_pool_work *work, size_t group, size_t other)
 {
-    return work->request.config->balance && other != group && is_open(work, other) &&
-           is_similar(work, group, other) && takes_all(work, group, other);
+    return work->request.config->balance && other != group && pool_fit_is_open(work, other) &&
+           is_similar(work, group, other) && pool_fit_takes_all(work, group, other);
 }
 
-static uint64_t get_limit(const struct as_pool_work *work, size_t group)
+static uint64_t pool_fit_get_limit(const struct as_pool_work *work, size_t group)
 {
     int64_t room = 0;
     for (size_t i = 0; i < work->survey->group_count; i++)
         if (i == group || may_share(work, group, i))
-            room += get_group(work, i)->max - (int64_t)get_group(work, i)->size;
+            room += pool_fit_get_group(work, i)->max - (int64_t)pool_fit_get_group(work, i)->size;
     if (room > work->fit.caps.nodes)
         room = work->fit.caps.nodes;
     return room < AS_PACK_NODES_MAX ? (uint64_t)room : AS_PACK_NODES_MAX;
@@ -509,8 +514,8 @@ static void begin_estimate(struct as_pool_work *work, size_t group)
     for (size_t i = 0; i < fit->count; i++)
         pending[i] = (struct as_pending){fit->pending[i].shape,
                                          may_ask(work, i, group) ? fit->pending[i].count : 0};
-    as_pack_init_on_new(&fit->pack, &request, &get_group(work, group)->template_.shape,
-                        &fit->rooms[group], get_limit(work, group), work->arena);
+    as_pack_init_on_new(&fit->pack, &request, &pool_fit_get_group(work, group)->template_.shape,
+                        &fit->rooms[group], pool_fit_get_limit(work, group), work->arena);
     pool_spend(work, 50 * fit->count + 1000 * work->survey->group_count);
 }
 
@@ -525,7 +530,7 @@ static bool has_accelerator(const struct as_res_names *names, const struct as_re
 static void end_estimate(struct as_pool_work *work, size_t index)
 {
     struct pool_fit *fit = &work->fit;
-    const struct as_survey_group *group = get_group(work, index);
+    const struct as_survey_group *group = pool_fit_get_group(work, index);
     const struct as_resources *node = &group->template_.capacity;
     struct as_pool_option *option = &work->plan.groups[index].option;
     struct as_resources requests;
@@ -551,7 +556,7 @@ bool pool_fit_estimate(struct as_pool_work *work)
     struct pool_fit *fit = &work->fit;
     if (fit->at == work->survey->group_count)
         return true;
-    if (!fit->is_packing && is_open(work, fit->at)) {
+    if (!fit->is_packing && pool_fit_is_open(work, fit->at)) {
         begin_estimate(work, fit->at);
         fit->is_packing = true;
     } else if (!fit->is_packing) {
@@ -566,7 +571,7 @@ bool pool_fit_estimate(struct as_pool_work *work)
 
 /* The choice */
 
-static size_t choose(struct as_pool_work *work)
+static size_t pool_fit_choose_option(struct as_pool_work *work)
 {
     const struct as_pool_config *config = work->request.config;
     const size_t count = work->survey->group_count;
@@ -597,7 +602,7 @@ struct sharers {
 
 static void add_sharer(const struct as_pool_work *work, struct sharers *sharers, size_t index)
 {
-    const struct as_survey_group *group = get_group(work, index);
+    const struct as_survey_group *group = pool_fit_get_group(work, index);
     sharers->groups[sharers->count] = (uint32_t)index;
     sharers->shares[sharers->count++] =
         (struct as_pool_share){.size = group->size, .max = group->max};
@@ -651,16 +656,16 @@ static bool could_take_any(const struct as_pool_work *work, size_t group)
 }
 
 /* That of the first closed group that would take a pod; then of one without a template. */
-static enum as_reason find_obstacle(const struct as_pool_work *work)
+static enum as_reason pool_fit_find_obstacle(const struct as_pool_work *work)
 {
     enum as_reason unknown = AS_REASON_NO_GROUP;
     for (size_t i = 0; i < work->survey->group_count; i++) {
         const enum as_reason skipped = work->plan.groups[i].skipped;
         if (skipped == AS_REASON_SCALED)
             continue;
-        if (is_known(get_group(work, i)) && could_take_any(work, i))
+        if (pool_fit_is_known(pool_fit_get_group(work, i)) && could_take_any(work, i))
             return skipped;
-        if (!is_known(get_group(work, i)) && unknown == AS_REASON_NO_GROUP)
+        if (!pool_fit_is_known(pool_fit_get_group(work, i)) && unknown == AS_REASON_NO_GROUP)
             unknown = skipped;
     }
     return work->plan.is_cut ? AS_REASON_NO_CHANGE : unknown;
@@ -669,14 +674,14 @@ static enum as_reason find_obstacle(const struct as_pool_work *work)
 static bool is_homeless(const struct as_pool_work *work, size_t entry)
 {
     for (size_t i = 0; i < work->survey->group_count; i++)
-        if (get_group(work, i)->is_member &&
-            (!is_known(get_group(work, i)) ||
+        if (pool_fit_get_group(work, i)->is_member &&
+            (!pool_fit_is_known(pool_fit_get_group(work, i)) ||
              work->fit.misfits[get_pair(work, entry, i)] == AS_FITS))
             return false;
     return true;
 }
 
-static int compare_pods(const void *a, const void *b)
+static int pool_fit_compare_pods(const void *a, const void *b)
 {
     const struct as_survey_pods *left = a, *right = b;
     return (left->shape > right->shape) - (left->shape < right->shape);
@@ -698,7 +703,7 @@ static uint64_t list_homeless(struct as_pool_work *work)
             (struct as_survey_pods){fit->shapes[i], (uint32_t)fit->pending[i].count};
     }
     if (plan->homeless_count > 1)
-        qsort(homeless, plan->homeless_count, sizeof(*homeless), compare_pods);
+        qsort(homeless, plan->homeless_count, sizeof(*homeless), pool_fit_compare_pods);
     plan->homeless_pods = homeless;
     return waiting;
 }
@@ -708,7 +713,7 @@ bool pool_fit_choose(struct as_pool_work *work)
     struct as_pool_plan *plan = &work->plan;
     const uint64_t waiting = list_homeless(work);
     pool_spend(work, 1);
-    plan->chosen = choose(work);
+    plan->chosen = pool_fit_choose_option(work);
     const uint64_t added = plan->chosen == AS_POOL_NO_OPTION ? 0 : share_out(work, plan->chosen);
     plan->fit_size += (int32_t)added;
     if (added > 0)
@@ -716,6 +721,6 @@ bool pool_fit_choose(struct as_pool_work *work)
     else if (plan->chosen != AS_POOL_NO_OPTION)
         plan->fit_reason = AS_REASON_AT_MAX;
     else if (waiting > 0)
-        plan->fit_reason = find_obstacle(work);
+        plan->fit_reason = pool_fit_find_obstacle(work);
     return true;
 }

@@ -68,8 +68,8 @@ static void pool_margins_init(struct as_pool_work *work)
 
 /* The survey says what a node has for pods, and what its group has on average: the larger counts.
  */
-static int64_t get_amount(const struct as_survey_node *node, int64_t all, int64_t nodes,
-                          enum as_res resource)
+static int64_t plan_get_amount(const struct as_survey_node *node, int64_t all, int64_t nodes,
+                               enum as_res resource)
 {
     const int64_t allocatable = node->node.allocatable.amount[resource];
     const int64_t average = pool_get_average(all, nodes);
@@ -79,13 +79,13 @@ static int64_t get_amount(const struct as_survey_node *node, int64_t all, int64_
 static int64_t get_cpu(const struct as_pool_work *work, const struct as_survey_node *node)
 {
     const struct as_survey_group *group = &work->survey->groups[node->group];
-    return get_amount(node, group->cpu, group->nodes, AS_RES_CPU);
+    return plan_get_amount(node, group->cpu, group->nodes, AS_RES_CPU);
 }
 
 static int64_t get_memory(const struct as_pool_work *work, const struct as_survey_node *node)
 {
     const struct as_survey_group *group = &work->survey->groups[node->group];
-    return get_amount(node, group->memory, group->nodes, AS_RES_MEMORY);
+    return plan_get_amount(node, group->memory, group->nodes, AS_RES_MEMORY);
 }
 
 /* False, and nothing is used: a minimum keeps the node. */
@@ -125,7 +125,7 @@ static bool pool_is_due(const struct as_pool_work *work, uint32_t index)
 }
 
 /* AS_STAY_COUNT: an unneeded node leaves now. */
-static enum as_stay decide(struct as_pool_work *work, uint32_t index)
+static enum as_stay plan_decide(struct as_pool_work *work, uint32_t index)
 {
     const struct as_survey_node *node = &work->survey->nodes[index];
     struct pool_margins *margins = &work->take.margins;
@@ -165,7 +165,7 @@ static void list_leaving(struct as_pool_work *work)
 
 /* Memory */
 
-static void remember(struct as_pool_plan *plan, const struct as_unneeded *unneeded)
+static void plan_remember(struct as_pool_plan *plan, const struct as_unneeded *unneeded)
 {
     if (unneeded->since.set || unneeded->no_room.set)
         plan->unneeded[plan->unneeded_count++] = *unneeded;
@@ -191,7 +191,7 @@ static void remember_node(struct as_pool_work *work, size_t index, bool is_unnee
         unneeded.no_room = now;
     else
         unneeded.no_room = get_no_room(work, work->take.known[index]);
-    remember(&work->plan, &unneeded);
+    plan_remember(&work->plan, &unneeded);
 }
 
 /* A node that is not part of the survey now; it may have been cut off. */
@@ -200,7 +200,7 @@ static void remember_other(struct as_pool_work *work, const struct as_unneeded *
     const struct as_unneeded unneeded = {.node = known->node,
                                          .no_room = get_no_room(work, known),
                                          .seen = {.set = true, .at = work->request.terms.now}};
-    remember(&work->plan, &unneeded);
+    plan_remember(&work->plan, &unneeded);
 }
 
 /* Nodes and what is known of them ascend by name. */
@@ -233,7 +233,7 @@ static bool pool_leave(struct as_pool_work *work)
             plan->stays[node] == AS_STAY_COUNT || plan->stays[node] == AS_STAY_AT_MIN;
         if (plan->stays[node] != AS_STAY_COUNT)
             continue;
-        plan->stays[node] = decide(work, node);
+        plan->stays[node] = plan_decide(work, node);
         if (plan->stays[node] == AS_STAY_COUNT) {
             plan->groups[survey->nodes[node].group].take_to--;
             plan->take_size--;
@@ -358,7 +358,8 @@ static void update_bin(struct pool_bin *bin, const struct as_node_room *room)
     bin->pods = room->left.amount[AS_RES_PODS];
 }
 
-static struct as_node_room make_room(struct as_pool_work *work, const struct as_survey_node *node)
+static struct as_node_room plan_make_room(struct as_pool_work *work,
+                                          const struct as_survey_node *node)
 {
     struct as_node_room room = {.left = node->left,
                                 .expendable = node->expendable,
@@ -380,7 +381,7 @@ static void make_bins(struct as_pool_work *work)
         const struct as_survey_node *node = get_node(work, i);
         if (!may_receive(node))
             continue;
-        take->rooms[take->bin_count] = make_room(work, node);
+        take->rooms[take->bin_count] = plan_make_room(work, node);
         take->bins[take->bin_count] = (struct pool_bin){.node = (uint32_t)i};
         update_bin(&take->bins[take->bin_count], &take->rooms[take->bin_count]);
         take->bin_count++;
@@ -463,7 +464,7 @@ static bool pool_take_class(struct as_pool_work *work)
 
 /* One candidate */
 
-static void spend(struct as_pool_work *work, uint64_t fits)
+static void plan_spend(struct as_pool_work *work, uint64_t fits)
 {
     pool_spend(work, fits);
     work->take.fits -= fits < work->take.fits ? fits : work->take.fits;
@@ -489,7 +490,7 @@ static void undo(struct as_pool_work *work)
     }
 }
 
-static bool has_enough(const struct pool_bin *bin, const struct as_resources *requests)
+static bool plan_has_enough(const struct pool_bin *bin, const struct as_resources *requests)
 {
     const int64_t *need = requests->amount;
     return (need[AS_RES_CPU] <= 0 || bin->cpu >= need[AS_RES_CPU]) &&
@@ -497,14 +498,14 @@ static bool has_enough(const struct pool_bin *bin, const struct as_resources *re
            (need[AS_RES_PODS] <= 0 || bin->pods >= need[AS_RES_PODS]);
 }
 
-static bool is_admitted(struct as_pool_work *work, const struct pool_bin *bin, uint32_t shape,
-                        bool reads_name)
+static bool plan_is_admitted(struct as_pool_work *work, const struct pool_bin *bin, uint32_t shape,
+                             bool reads_name)
 {
     const struct pool_take *take = &work->take;
     const struct as_node_shape *node = &get_node(work, bin->node)->node;
     uint8_t *verdict = &take->verdicts[shape * take->class_max + bin->class];
     if (*verdict == VERDICT_UNKNOWN || reads_name) {
-        spend(work, 10 + node->taint_count);
+        plan_spend(work, 10 + node->taint_count);
         *verdict = as_node_admits(node, &work->survey->shapes[shape].pod) == AS_FITS
                        ? VERDICT_ADMITTED
                        : VERDICT_REFUSED;
@@ -513,7 +514,7 @@ static bool is_admitted(struct as_pool_work *work, const struct pool_bin *bin, u
 }
 
 /* A node stays while it is no candidate that was found unneeded. */
-static bool stays(const struct as_pool_work *work, uint32_t node)
+static bool plan_stays(const struct as_pool_work *work, uint32_t node)
 {
     return node != work->take.order[work->take.at] && work->plan.stays[node] != AS_STAY_COUNT;
 }
@@ -528,12 +529,12 @@ static bool place(struct as_pool_work *work, const struct as_survey_pods *pods)
     size_t i;
     for (i = 0; i < take->bin_count && left > 0; i++) {
         struct pool_bin *bin = &take->bins[i];
-        if (!has_enough(bin, &shape->requests) || !stays(work, bin->node) ||
-            !is_admitted(work, bin, pods->shape, reads_name))
+        if (!plan_has_enough(bin, &shape->requests) || !plan_stays(work, bin->node) ||
+            !plan_is_admitted(work, bin, pods->shape, reads_name))
             continue;
         const uint64_t count =
             as_node_room_count(&take->rooms[i], &work->survey->resources, shape, left, NULL);
-        spend(work, 1 + take->rooms[i].guest_count * (1 + shape->port_count));
+        plan_spend(work, 1 + take->rooms[i].guest_count * (1 + shape->port_count));
         if (count == 0)
             continue;
         remember_room(work, i);
@@ -541,7 +542,7 @@ static bool place(struct as_pool_work *work, const struct as_survey_pods *pods)
         update_bin(bin, &take->rooms[i]);
         left -= count;
     }
-    spend(work, 1 + i);
+    plan_spend(work, 1 + i);
     return left == 0;
 }
 
@@ -615,7 +616,7 @@ static void begin_candidate(struct as_pool_work *work, const struct as_survey_no
 {
     work->take.pods = pool_sort_pods(work->survey, node->pods, node->pod_count, work->arena);
     work->take.pod_at = 0;
-    spend(work, 1 + 10 * node->pod_count);
+    plan_spend(work, 1 + 10 * node->pod_count);
 }
 
 /* What was not looked at because the work ended stays as `no_room`: its row is broken. */
@@ -629,14 +630,14 @@ static bool pool_take_simulate(struct as_pool_work *work)
     if (work->plan.stays[index] == AS_STAY_RECEIVES) {
         withdraw(work, index);
         take->at++;
-        spend(work, 1);
+        plan_spend(work, 1);
     } else if (!take->pods) {
         begin_candidate(work, node);
         if (!has_disruptions(work, node))
             end_candidate(work, AS_STAY_BUDGET);
     } else if (take->pod_at == node->pod_count) {
         end_candidate(work, AS_STAY_COUNT);
-        spend(work, 1);
+        plan_spend(work, 1);
     } else if (take->fits == 0) {
         work->plan.is_cut = true;
         end_candidate(work, AS_STAY_NO_ROOM);
@@ -687,7 +688,7 @@ static const struct {
 };
 
 /* Of a group that cannot be read, the nodes that are known count. */
-static int32_t get_size(const struct as_survey_group *group)
+static int32_t plan_get_size(const struct as_survey_group *group)
 {
     if (group->size >= 0)
         return group->size;
@@ -707,7 +708,7 @@ static void init_plan(struct as_pool_work *work)
     plan->groups = as_arena_alloc(work->arena, survey->group_count, sizeof(*plan->groups));
     for (size_t i = 0; i < survey->group_count; i++) {
         const struct as_survey_group *group = &survey->groups[i];
-        plan->groups[i].fit = plan->groups[i].take_to = get_size(group);
+        plan->groups[i].fit = plan->groups[i].take_to = plan_get_size(group);
         plan->groups[i].skipped = AS_REASON_SCALED;
         size += group->is_member ? plan->groups[i].fit : 0;
     }
@@ -735,7 +736,7 @@ struct as_pool_work *as_pool_begin(const struct as_pool_plan_request *request,
     return work;
 }
 
-static bool is_asked_for(const struct as_pool_work *work)
+static bool plan_is_asked_for(const struct as_pool_work *work)
 {
     return phases[work->phase].is_take ? work->request.terms.with_take
                                        : work->request.terms.with_fit;
@@ -745,7 +746,7 @@ bool as_pool_step(struct as_pool_work *work, uint64_t fits, struct as_pool_plan 
 {
     work->slice = fits;
     while (work->phase < AS_ARRAY_SIZE(phases) && work->slice > 0) {
-        if (!is_asked_for(work) || phases[work->phase].run(work))
+        if (!plan_is_asked_for(work) || phases[work->phase].run(work))
             work->phase++;
     }
     if (work->phase < AS_ARRAY_SIZE(phases))

@@ -87,9 +87,9 @@ static int32_t count_coming(const struct as_survey_member *member, const struct 
 /* While marked nodes are there, alertscaler has made the size 0. If nodes that
  * another controller requested do not register, the engine lets the group back off from this
  * decision on. */
-static enum as_reason find_closed(const struct as_survey_member *member,
-                                  const struct survey_group *group,
-                                  const struct as_node_template *template_)
+static enum as_reason survey_find_closed(const struct as_survey_member *member,
+                                         const struct survey_group *group,
+                                         const struct as_node_template *template_)
 {
     if (member->closed != AS_REASON_SCALED)
         return member->closed;
@@ -107,7 +107,7 @@ static enum as_reason find_closed(const struct as_survey_member *member,
 }
 
 /* AS_STAY_COUNT: its nodes may leave. */
-static enum as_stay find_stay(const struct as_survey_member *member)
+static enum as_stay survey_find_stay(const struct as_survey_member *member)
 {
     if (!member->is_member)
         return AS_STAY_NO_GROUP;
@@ -187,7 +187,8 @@ static void note_drain(struct as_survey *survey, const struct as_survey_member *
         survey->drain_failed = member->drain_failed;
 }
 
-static void make_group(struct as_survey_work *work, size_t index, struct as_survey_group *out)
+static void survey_make_group(struct as_survey_work *work, size_t index,
+                              struct as_survey_group *out)
 {
     const struct as_survey_member *member = &work->request->members[index];
     struct survey_group *group = &work->groups[index];
@@ -216,8 +217,8 @@ static void make_group(struct as_survey_work *work, size_t index, struct as_surv
     count_nodes(work, member, group, out);
     out->coming = count_coming(member, group);
     make_template(work, member, group, out);
-    out->closed = find_closed(member, group, &out->template_);
-    group->stay = find_stay(member);
+    out->closed = survey_find_closed(member, group, &out->template_);
+    group->stay = survey_find_stay(member);
     note_drain(&work->survey, member);
 }
 
@@ -226,7 +227,7 @@ static bool survey_make_groups(struct as_survey_work *work)
     const size_t count = work->request->member_count;
 
     for (; work->slice > 0 && work->at < count; work->at++)
-        make_group(work, work->at, &work->shown_groups[work->at]);
+        survey_make_group(work, work->at, &work->shown_groups[work->at]);
     return work->at == count;
 }
 
@@ -437,7 +438,7 @@ static bool survey_weigh_pods(struct as_survey_work *work)
 
 /* Placing */
 
-static int compare_keys(const struct survey_shape *a, const struct survey_shape *b)
+static int survey_compare_keys(const struct survey_shape *a, const struct survey_shape *b)
 {
     const size_t size = a->key_size < b->key_size ? a->key_size : b->key_size;
     const int order = size > 0 ? memcmp(a->key, b->key, size) : 0;
@@ -447,7 +448,7 @@ static int compare_keys(const struct survey_shape *a, const struct survey_shape 
 
 static int compare_shapes(const void *a, const void *b)
 {
-    return compare_keys(*(struct survey_shape *const *)a, *(struct survey_shape *const *)b);
+    return survey_compare_keys(*(struct survey_shape *const *)a, *(struct survey_shape *const *)b);
 }
 
 /* The order in which the scheduler tries pods: highest priority, then the oldest. Equal pods have
@@ -460,10 +461,10 @@ static int compare_waiting(const void *a, const void *b)
 
     if (priority != than)
         return priority > than ? -1 : 1;
-    return one != other ? (one > other) - (one < other) : compare_keys(*left, *right);
+    return one != other ? (one > other) - (one < other) : survey_compare_keys(*left, *right);
 }
 
-static void list_shapes(struct as_survey_work *work)
+static void survey_list_shapes(struct as_survey_work *work)
 {
     const size_t count = work->shapes.count;
 
@@ -508,7 +509,7 @@ static bool survey_begin_place(struct as_survey_work *work)
             .node = &work->nodes[i].shape, .room = work->nodes[i].room, .count = 1};
         work->receivers[work->receiver_count++] = (uint32_t)i;
     }
-    list_shapes(work);
+    survey_list_shapes(work);
     const struct as_pack_request request = {
         .names = &work->cluster->resources,
         .pending = list_pending(work),

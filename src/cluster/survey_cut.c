@@ -158,7 +158,7 @@ static bool is_utilized(const struct as_survey_work *work, uint32_t index,
     return status != 0 || percent > config->below;
 }
 
-static enum as_stay find_stay(struct as_survey_work *work, uint32_t index)
+static enum as_stay cut_find_stay(struct as_survey_work *work, uint32_t index)
 {
     const struct as_node_fact *fact = &work->cluster->nodes[index];
     struct survey_node *node = &work->nodes[index];
@@ -182,7 +182,7 @@ static enum as_stay find_stay(struct as_survey_work *work, uint32_t index)
     return stay == AS_STAY_COUNT && placed.amount[AS_RES_PODS] > 0 ? AS_STAY_RECEIVES : stay;
 }
 
-static int compare_unneeded(const void *name, const void *unneeded)
+static int cut_compare_unneeded(const void *name, const void *unneeded)
 {
     return strcmp(name, ((const struct as_unneeded *)unneeded)->node);
 }
@@ -196,7 +196,7 @@ static void add_eligible(struct as_survey_work *work, uint32_t index)
     const struct as_unneeded *known =
         request->unneeded_count > 0
             ? bsearch(eligible.name, request->unneeded, request->unneeded_count,
-                      sizeof(*request->unneeded), compare_unneeded)
+                      sizeof(*request->unneeded), cut_compare_unneeded)
             : NULL;
 
     if (known) {
@@ -247,7 +247,7 @@ bool survey_find_eligible(struct as_survey_work *work)
         work->drained = as_arena_alloc(work->arena, count, sizeof(*work->drained));
     }
     for (; work->slice > 0 && work->at < count; work->at++) {
-        const enum as_stay stay = find_stay(work, (uint32_t)work->at);
+        const enum as_stay stay = cut_find_stay(work, (uint32_t)work->at);
 
         survey_spend(work, 4 + work->shapes.cost);
         work->shapes.cost = 0;
@@ -278,8 +278,8 @@ static int compare_eligible(const void *a, const void *b)
 }
 
 /* The first ones; all others stay. */
-static void choose(struct as_survey_work *work, struct survey_eligible *eligible, size_t *count,
-                   size_t most, enum as_stay stay)
+static void cut_choose(struct as_survey_work *work, struct survey_eligible *eligible, size_t *count,
+                       size_t most, enum as_stay stay)
 {
     if (*count > 1)
         qsort(eligible, *count, sizeof(*eligible), compare_eligible);
@@ -292,11 +292,11 @@ bool survey_choose_candidates(struct as_survey_work *work)
 {
     survey_spend(work, 16 * (work->empty_count + work->drained_count));
     if (work->pack.is_cut) {
-        choose(work, work->empty, &work->empty_count, 0, AS_STAY_NO_ROOM);
-        choose(work, work->drained, &work->drained_count, 0, AS_STAY_NO_ROOM);
+        cut_choose(work, work->empty, &work->empty_count, 0, AS_STAY_NO_ROOM);
+        cut_choose(work, work->drained, &work->drained_count, 0, AS_STAY_NO_ROOM);
     }
-    choose(work, work->empty, &work->empty_count, AS_SURVEY_NODES_MAX, AS_STAY_AT_ONCE);
-    choose(work, work->drained, &work->drained_count, AS_SURVEY_DRAINED_MAX, AS_STAY_AT_ONCE);
+    cut_choose(work, work->empty, &work->empty_count, AS_SURVEY_NODES_MAX, AS_STAY_AT_ONCE);
+    cut_choose(work, work->drained, &work->drained_count, AS_SURVEY_DRAINED_MAX, AS_STAY_AT_ONCE);
     return true;
 }
 
@@ -411,7 +411,7 @@ static size_t survey_measure_node(const struct as_node_shape *node,
 
 /* Bytes and numbers */
 
-static bool take_bytes(struct as_survey_work *work, size_t bytes)
+static bool cut_take_bytes(struct as_survey_work *work, size_t bytes)
 {
     if (bytes > work->bytes)
         return false;
@@ -424,7 +424,7 @@ static bool take_number(struct as_survey_work *work, struct survey_shape *shape)
     if (shape->number != SURVEY_NO_NUMBER)
         return true;
     if (!shape->key || work->number_count == AS_SURVEY_SHAPES_MAX ||
-        !take_bytes(work, survey_measure_shape(&shape->shape, &work->cluster->resources)))
+        !cut_take_bytes(work, survey_measure_shape(&shape->shape, &work->cluster->resources)))
         return false;
     shape->number = work->number_count;
     work->numbered[work->number_count++] = shape;
@@ -433,7 +433,7 @@ static bool take_number(struct as_survey_work *work, struct survey_shape *shape)
 
 /* Pending pods */
 
-static bool is_asked_for(const struct as_survey_work *work, const struct survey_shape *shape)
+static bool cut_is_asked_for(const struct as_survey_work *work, const struct survey_shape *shape)
 {
     const struct as_survey_request *request = work->request;
 
@@ -452,9 +452,10 @@ static void number_pending(struct as_survey_work *work)
         struct survey_shape *shape = work->waiting[i];
 
         /* Whether pods still wait that a group was asked for is told of those with room too. */
-        if (shape->left == 0 && shape->shape.pod.unchecked && is_asked_for(work, shape))
+        if (shape->left == 0 && shape->shape.pod.unchecked && cut_is_asked_for(work, shape))
             (void)take_number(work, shape);
-        if (shape->left == 0 || !take_bytes(work, SURVEY_PODS_BYTES) || !take_number(work, shape))
+        if (shape->left == 0 || !cut_take_bytes(work, SURVEY_PODS_BYTES) ||
+            !take_number(work, shape))
             continue;
         pending[work->survey.pending_count++] = (struct as_survey_pods){
             .shape = shape->number,
@@ -534,7 +535,7 @@ static bool number_guests(struct as_survey_work *work, const struct survey_node 
 /* Labels and taints */
 
 /* The keys that a shape reads which may need a place. The hostname is no key of a class. */
-static void list_keys(struct as_survey_work *work)
+static void cut_list_keys(struct as_survey_work *work)
 {
     const uint32_t count = work->moving_numbers;
     struct as_pending *pending = as_arena_alloc(work->arena, count, sizeof(*pending));
@@ -597,7 +598,7 @@ struct survey_roomy {
     double room;
 };
 
-static double get_share(const struct survey_node *node, enum as_res resource)
+static double cut_get_share(const struct survey_node *node, enum as_res resource)
 {
     const int64_t allocatable = node->shape.allocatable.amount[resource];
 
@@ -630,7 +631,7 @@ static void list_roomy(struct as_survey_work *work)
             roomy[count++] = (struct survey_roomy){
                 .group = node->group,
                 .node = index,
-                .room = get_share(node, AS_RES_CPU) + get_share(node, AS_RES_MEMORY),
+                .room = cut_get_share(node, AS_RES_CPU) + cut_get_share(node, AS_RES_MEMORY),
             };
     }
     if (count > 1)
@@ -645,26 +646,27 @@ static void list_roomy(struct as_survey_work *work)
     survey_spend(work, 16 * count);
 }
 
-static void measure_rest(struct as_survey_work *work)
+static void cut_measure_rest(struct as_survey_work *work)
 {
     const struct as_survey_request *request = work->request;
 
     work->bytes = AS_SURVEY_BYTES_MAX - OTHER_BYTES;
     for (size_t i = 0; i < request->member_count; i++)
-        (void)take_bytes(work,
-                         survey_measure_group(&work->shown_groups[i], &work->cluster->resources));
+        (void)cut_take_bytes(
+            work, survey_measure_group(&work->shown_groups[i], &work->cluster->resources));
     for (size_t i = 0; i < request->asked_count; i++)
-        (void)take_bytes(work, SURVEY_ASKED_BYTES + survey_measure_text(request->asked[i].group));
+        (void)cut_take_bytes(work,
+                             SURVEY_ASKED_BYTES + survey_measure_text(request->asked[i].group));
 }
 
 bool survey_cut(struct as_survey_work *work)
 {
     work->numbered = as_arena_alloc(work->arena, AS_SURVEY_SHAPES_MAX, sizeof(*work->numbered));
     work->is_shown = as_arena_alloc(work->arena, work->cluster->node_count, sizeof(bool));
-    measure_rest(work);
+    cut_measure_rest(work);
     number_pending(work);
     number_loads(work);
-    list_keys(work);
+    cut_list_keys(work);
     list_roomy(work);
     survey_spend(work, 4 * work->shapes.count);
     return true;
@@ -681,7 +683,7 @@ static bool show_node(struct as_survey_work *work, uint32_t index)
     shape.labels = survey_cut_labels(work, node->is_receiver ? shape.labels : NULL);
     cut_taints(work, &work->cluster->nodes[index], &shape);
     if ((node->is_receiver && !number_guests(work, node)) ||
-        !take_bytes(
+        !cut_take_bytes(
             work,
             survey_measure_node(&shape, &work->cluster->resources) + lists * SURVEY_PODS_BYTES +
                 (node->is_candidate ? SURVEY_UNNEEDED_BYTES + survey_measure_text(shape.name) : 0)))

@@ -27,7 +27,8 @@ void shape_key_add_text(struct as_buf *key, const char *text)
     as_buf_append(key, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
-static void add_requirement(struct as_buf *key, const struct as_node_requirement *requirement)
+static void shapes_add_requirement(struct as_buf *key,
+                                   const struct as_node_requirement *requirement)
 {
     shape_key_add_text(key, requirement->key);
     shape_key_add_number(key, requirement->operator_);
@@ -44,7 +45,7 @@ void shape_key_add_affinity(struct as_buf *key, const struct as_pod_shape *shape
     for (size_t i = 0; i < shape->term_count; i++) {
         shape_key_add_number(key, shape->terms[i].count);
         for (size_t k = 0; k < shape->terms[i].count; k++)
-            add_requirement(key, &shape->terms[i].requirements[k]);
+            shapes_add_requirement(key, &shape->terms[i].requirements[k]);
     }
 }
 
@@ -101,7 +102,7 @@ static struct survey_slot *find_slot(const struct survey_table *table, uint64_t 
     return &table->slots[at];
 }
 
-static void resize(struct survey_table *table, size_t slot_count, struct as_arena *arena)
+static void shapes_resize(struct survey_table *table, size_t slot_count, struct as_arena *arena)
 {
     struct survey_table larger = {
         .slots = as_arena_alloc(arena, slot_count, sizeof(*larger.slots)),
@@ -115,11 +116,12 @@ static void resize(struct survey_table *table, size_t slot_count, struct as_aren
     *table = larger;
 }
 
-static void put(struct survey_table *table, uint64_t hash, void *item, struct as_arena *arena)
+static void shapes_put(struct survey_table *table, uint64_t hash, void *item,
+                       struct as_arena *arena)
 {
     *find_slot(table, hash, NULL, NULL) = (struct survey_slot){hash, item};
     if (2 * ++table->count > table->slot_count)
-        resize(table, 2 * table->slot_count, arena);
+        shapes_resize(table, 2 * table->slot_count, arena);
 }
 
 /* Budgets */
@@ -137,8 +139,8 @@ void survey_shapes_init(struct survey_shapes *shapes, const struct as_cluster *c
 {
     *shapes = (struct survey_shapes){.cluster = cluster, .arena = arena};
     shapes->last = &shapes->first;
-    resize(&shapes->by_source, SLOTS_FIRST, arena);
-    resize(&shapes->by_key, SLOTS_FIRST, arena);
+    shapes_resize(&shapes->by_source, SLOTS_FIRST, arena);
+    shapes_resize(&shapes->by_key, SLOTS_FIRST, arena);
     shapes->budgets = as_arena_alloc(arena, cluster->budget_count, sizeof(*shapes->budgets));
     for (size_t i = 0; i < cluster->budget_count; i++)
         shapes->budgets[i] = &cluster->budgets[i];
@@ -196,8 +198,8 @@ static void find_budgets(struct survey_shapes *shapes, const struct as_pod_shape
 /* Keys */
 
 /* By name: an index means something in one process only. */
-static void add_requests(struct as_buf *key, const struct as_resources *requests,
-                         const struct as_res_names *names)
+static void shapes_add_requests(struct as_buf *key, const struct as_resources *requests,
+                                const struct as_res_names *names)
 {
     for (size_t i = 0; i < names->count; i++) {
         if (requests->amount[i] == 0)
@@ -224,7 +226,7 @@ static void add_selector(struct as_buf *key, const struct as_labels *selector)
 static void add_placing(struct as_buf *key, const struct as_pod_shape *pod,
                         const struct as_res_names *names)
 {
-    add_requests(key, &pod->requests, names);
+    shapes_add_requests(key, &pod->requests, names);
     add_selector(key, pod->selector);
     shape_key_add_affinity(key, pod);
     shape_key_add_tolerations(key, pod);
@@ -294,7 +296,7 @@ static struct survey_shape *find_or_add(struct survey_shapes *shapes, struct as_
     struct survey_shape *added = add_shape(shapes, shape);
     added->key = memcpy(as_arena_alloc_raw(shapes->arena, key.size), key.data, key.size);
     added->key_size = key.size;
-    put(&shapes->by_key, hash, added, shapes->arena);
+    shapes_put(&shapes->by_key, hash, added, shapes->arena);
     return added;
 }
 
@@ -316,6 +318,6 @@ struct survey_shape *survey_shapes_take(struct survey_shapes *shapes,
     struct source *added = as_arena_alloc(shapes->arena, 1, sizeof(*added));
     *added = wanted;
     added->shape = find_or_add(shapes, &shape);
-    put(&shapes->by_source, hash, added, shapes->arena);
+    shapes_put(&shapes->by_source, hash, added, shapes->arena);
     return added->shape;
 }

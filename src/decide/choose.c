@@ -81,13 +81,13 @@ static int compare_zones(const void *a, const void *b)
     return strcmp(((const struct zone *)a)->name, ((const struct zone *)b)->name);
 }
 
-static struct zone *find_zone(const struct choosing *choosing, const char *name)
+static struct zone *choose_find_zone(const struct choosing *choosing, const char *name)
 {
     const struct zone wanted = {.name = name};
     return bsearch(&wanted, choosing->zones, choosing->zone_count, sizeof(wanted), compare_zones);
 }
 
-static bool counts(const struct as_candidate *candidate)
+static bool choose_counts(const struct as_candidate *candidate)
 {
     return !candidate->is_leaving && !candidate->is_failed;
 }
@@ -106,14 +106,14 @@ static void count_zones(struct choosing *choosing)
     choosing->zones = zones;
     choosing->zone_count = kept;
     for (size_t i = 0; i < request->count; i++)
-        if (counts(&request->candidates[i]))
-            find_zone(choosing, request->candidates[i].zone)->count++;
+        if (choose_counts(&request->candidates[i]))
+            choose_find_zone(choosing, request->candidates[i].zone)->count++;
 }
 
 /* Ranks */
 
 /* The larger share of allocatable that pods request, of CPU and of memory. */
-static double get_utilization(const struct as_candidate_node *node)
+static double choose_get_utilization(const struct as_candidate_node *node)
 {
     double largest = 0;
     for (int i = 0; node && i < AS_RESOURCE_COUNT; i++) {
@@ -125,7 +125,8 @@ static double get_utilization(const struct as_candidate_node *node)
     return largest;
 }
 
-static bool is_late(const struct as_choose_request *request, const struct as_candidate *candidate)
+static bool choose_is_late(const struct as_choose_request *request,
+                           const struct as_candidate *candidate)
 {
     return candidate->created.set &&
            request->now.us - candidate->created.at.us >= request->ready_timeout_us;
@@ -137,7 +138,7 @@ static enum rank_class get_class(const struct as_choose_request *request,
     if (candidate->is_failed)
         return CLASS_FAILED;
     if (request->has_nodes && !candidate->node)
-        return is_late(request, candidate) ? CLASS_NEVER_A_NODE : CLASS_COMING;
+        return choose_is_late(request, candidate) ? CLASS_NEVER_A_NODE : CLASS_COMING;
     if (candidate->is_pending)
         return CLASS_COMING;
     return candidate->node && !candidate->node->is_ready ? CLASS_NOT_READY : CLASS_SERVING;
@@ -163,12 +164,12 @@ static void set_keys(const struct as_choose_request *request, struct ranked *ran
     case AS_CHOOSE_LEAST_UTILIZED:
     case AS_CHOOSE_STRATEGY_COUNT: break;
     }
-    ranked->keys[1] = get_utilization(candidate->node);
+    ranked->keys[1] = choose_get_utilization(candidate->node);
     ranked->keys[2] = pods;
     set_age(&ranked->keys[3], candidate, false);
 }
 
-static int compare_keys(const struct ranked *left, const struct ranked *right)
+static int choose_compare_keys(const struct ranked *left, const struct ranked *right)
 {
     for (int i = 0; i < KEYS; i++)
         if (left->keys[i] != right->keys[i])
@@ -177,21 +178,22 @@ static int compare_keys(const struct ranked *left, const struct ranked *right)
 }
 
 /* Groups the members of a class by zone, the best first. */
-static int compare_ranked(const void *a, const void *b)
+static int choose_compare_ranked(const void *a, const void *b)
 {
     const struct ranked *left = a, *right = b;
     if (left->class != right->class)
         return left->class < right->class ? -1 : 1;
     if (left->zone != right->zone)
         return left->zone < right->zone ? -1 : 1;
-    return compare_keys(left, right);
+    return choose_compare_keys(left, right);
 }
 
 /* Who may not be removed */
 
 /* Why the instance may not be removed; NULL: it may. */
-static const char *explain(const struct as_choose_request *request,
-                           const struct as_candidate *candidate, bool is_twice, char why[WHY_SIZE])
+static const char *choose_explain(const struct as_choose_request *request,
+                                  const struct as_candidate *candidate, bool is_twice,
+                                  char why[WHY_SIZE])
 {
     const struct as_candidate_node *node = candidate->node;
     if (is_twice)
@@ -237,18 +239,18 @@ static void sift(struct choosing *choosing, struct as_choice *choice)
     for (size_t i = 0; i < count; i++) {
         struct ranked item = all[i];
         bool is_twice = has_id_of(all, count, i, i + 1) || has_id_of(all, count, i, i - 1);
-        const char *why = explain(request, item.candidate, is_twice, text);
+        const char *why = choose_explain(request, item.candidate, is_twice, text);
         if (why) {
             choice->passed[choice->passed_count++] = (struct as_passed_over){
                 .candidate = item.index, .why = as_arena_strdup(choosing->arena, why)};
             continue;
         }
         item.class = get_class(request, item.candidate);
-        item.zone = (size_t)(find_zone(choosing, item.candidate->zone) - choosing->zones);
+        item.zone = (size_t)(choose_find_zone(choosing, item.candidate->zone) - choosing->zones);
         set_keys(request, &item);
         choosing->items[choosing->count++] = item;
     }
-    qsort(choosing->items, choosing->count, sizeof(*choosing->items), compare_ranked);
+    qsort(choosing->items, choosing->count, sizeof(*choosing->items), choose_compare_ranked);
 }
 
 /* The choice */
@@ -263,7 +265,7 @@ static struct zone *find_fullest(const struct choosing *choosing)
             continue;
         if (!best || zone->count > best->count ||
             (zone->count == best->count &&
-             compare_keys(&choosing->items[zone->next], &choosing->items[best->next]) < 0))
+             choose_compare_keys(&choosing->items[zone->next], &choosing->items[best->next]) < 0))
             best = zone;
     }
     return best;
@@ -284,7 +286,7 @@ static void take_class(struct choosing *choosing, enum rank_class class, size_t 
     while (choice->chosen_count < most && (zone = find_fullest(choosing)) != NULL) {
         const struct ranked *item = &choosing->items[zone->next++];
         choice->chosen[choice->chosen_count++] = item->index;
-        if (counts(item->candidate))
+        if (choose_counts(item->candidate))
             zone->count--;
     }
 }

@@ -77,7 +77,7 @@ static struct as_proposal_result unavailable(void)
     return (struct as_proposal_result){.reason = AS_REASON_METRIC_UNAVAILABLE};
 }
 
-static struct as_proposal_result propose(int32_t size, bool within_tolerance)
+static struct as_proposal_result decide_propose(int32_t size, bool within_tolerance)
 {
     return (struct as_proposal_result){
         .has_size = true, .desired = size, .within_tolerance = within_tolerance};
@@ -113,7 +113,7 @@ static double get_tolerance(const struct as_decide_input *input, double toleranc
     return milli == round(milli) ? milli * 1e-3 : round(tolerance * 1e6) * 1e-6;
 }
 
-static bool is_within(const struct as_decide_input *input, double ratio)
+static bool decide_is_within(const struct as_decide_input *input, double ratio)
 {
     return 1 - get_tolerance(input, input->config.tolerance_down) <= ratio &&
            ratio <= 1 + get_tolerance(input, input->config.tolerance_up);
@@ -137,21 +137,22 @@ static struct as_proposal_result track_value(const struct as_decide_input *input
     double ratio = value / goal;
 
     if (input->replicas == 0)
-        return propose(propose_saturate_ceil(ratio), false);
-    if (is_within(input, ratio))
-        return propose(input->replicas, true);
+        return decide_propose(propose_saturate_ceil(ratio), false);
+    if (decide_is_within(input, ratio))
+        return decide_propose(input->replicas, true);
     if (input->has_pods && input->pod_count == 0)
         return unavailable();
-    return propose(propose_saturate_ceil(ratio * as_decide_count_ready(input)), false);
+    return decide_propose(propose_saturate_ceil(ratio * as_decide_count_ready(input)), false);
 }
 
 /* HPA's Object and External metrics with an AverageValue goal. */
 static struct as_proposal_result track_average(const struct as_decide_input *input, double value,
                                                double goal)
 {
-    if (input->status_replicas > 0 && is_within(input, value / (goal * input->status_replicas)))
-        return propose(input->status_replicas, true);
-    return propose(propose_saturate_ceil(value / goal), false);
+    if (input->status_replicas > 0 &&
+        decide_is_within(input, value / (goal * input->status_replicas)))
+        return decide_propose(input->status_replicas, true);
+    return decide_propose(propose_saturate_ceil(value / goal), false);
 }
 
 enum pod_class { POD_IGNORED, POD_UNREADY, POD_MISSING, POD_READY, POD_CLASS_COUNT };
@@ -285,14 +286,14 @@ static struct as_proposal_result track_filled_in(const struct as_decide_input *i
         count_in(&counted, &sums->sums[POD_UNREADY], false);
     if (!compute_ratio(sums, &counted, &again))
         return unavailable();
-    if (is_within(input, again))
-        return propose(input->replicas, true);
+    if (decide_is_within(input, again))
+        return decide_propose(input->replicas, true);
     if ((ratio < 1 && again > 1) || (ratio > 1 && again < 1))
-        return propose(input->replicas, false);
+        return decide_propose(input->replicas, false);
     int32_t size = propose_saturate_ceil(again * (double)counted.count);
     if ((again < 1 && size > input->replicas) || (again > 1 && size < input->replicas))
-        return propose(input->replicas, false);
-    return propose(size, false);
+        return decide_propose(input->replicas, false);
+    return decide_propose(size, false);
 }
 
 /* HPA's Resource and Pods metrics. `average_out`: what ready pods use, in the unit of the goal. */
@@ -313,9 +314,9 @@ static struct as_proposal_result track_pods(const struct as_decide_input *input,
     *average_out = ratio * (double)sums.goal / 1000;
     if (sums.sums[POD_MISSING].count > 0 || (sums.sums[POD_UNREADY].count > 0 && ratio > 1))
         return track_filled_in(input, &sums, ratio);
-    if (is_within(input, ratio))
-        return propose(input->replicas, true);
-    return propose(propose_saturate_ceil(ratio * (double)ready->count), false);
+    if (decide_is_within(input, ratio))
+        return decide_propose(input->replicas, true);
+    return decide_propose(propose_saturate_ceil(ratio * (double)ready->count), false);
 }
 
 static struct as_proposal_result track_samples(const struct as_decide_input *input,
@@ -994,7 +995,7 @@ const char *as_gate_get_meaning(enum as_gate gate)
     return gate_meanings[gate];
 }
 
-static void note(struct run *run, enum as_gate gate)
+static void decide_note(struct run *run, enum as_gate gate)
 {
     struct as_decision *decision = run->decision;
 
@@ -1003,12 +1004,12 @@ static void note(struct run *run, enum as_gate gate)
     decision->trail[decision->trail_count++].desired = run->size;
 }
 
-static enum as_direction get_direction(const struct run *run, int32_t size)
+static enum as_direction decide_get_direction(const struct run *run, int32_t size)
 {
     return as_decide_get_direction(run->input, size);
 }
 
-static void hold(struct run *run, enum as_reason why)
+static void decide_hold(struct run *run, enum as_reason why)
 {
     run->has_hold = true;
     run->hold = why;
@@ -1017,9 +1018,9 @@ static void hold(struct run *run, enum as_reason why)
 /* Whether the size must not be changed to this one; then the reason is its holder's. */
 static bool is_held(struct run *run, int32_t size)
 {
-    if (!decide_is_forbidden(run->input, get_direction(run, size), &run->decision->held_by))
+    if (!decide_is_forbidden(run->input, decide_get_direction(run, size), &run->decision->held_by))
         return false;
-    hold(run, as_holder_get_reason(run->decision->held_by.by));
+    decide_hold(run, as_holder_get_reason(run->decision->held_by.by));
     return true;
 }
 
@@ -1029,13 +1030,13 @@ static int32_t get_distance(const struct run *run)
 }
 
 /* A gate shortens the wish; if nothing is left, the reason is `why`. */
-static void cut(struct run *run, int32_t distance, enum as_limit limit, enum as_reason why)
+static void decide_cut(struct run *run, int32_t distance, enum as_limit limit, enum as_reason why)
 {
     run->size =
         run->input->replicas + (run->move.direction == AS_DIRECTION_UP ? distance : -distance);
     run->decision->limited_by |= limit;
     if (distance == 0)
-        hold(run, why);
+        decide_hold(run, why);
 }
 
 /* The change is decided, but must not be done now. */
@@ -1045,7 +1046,7 @@ static void hold_back(struct run *run, enum as_gate gate, enum as_reason why)
     run->decision->would = run->size;
     run->decision->reason = why;
     run->size = run->input->replicas;
-    note(run, gate);
+    decide_note(run, gate);
 }
 
 /* 1. Size 0 with min above 0: an operator has switched the target off, so it is left alone. Marked
@@ -1059,9 +1060,9 @@ static bool gate_switched_off(struct run *run)
     if (input->replicas > 0 || input->marked > 0 || own_min == 0)
         return false;
     run->decision->reason = AS_REASON_DISABLED;
-    note(run, AS_GATE_SWITCHED_OFF);
-    note(run, AS_GATE_COMBINE);
-    note(run, AS_GATE_BOUNDS);
+    decide_note(run, AS_GATE_SWITCHED_OFF);
+    decide_note(run, AS_GATE_COMBINE);
+    decide_note(run, AS_GATE_BOUNDS);
     return true;
 }
 
@@ -1079,9 +1080,9 @@ static bool gate_out_of_bounds(struct run *run)
         return false;
     run->size = above ? config->max : config->min;
     run->decision->reason = above ? AS_REASON_ABOVE_MAX : AS_REASON_BELOW_MIN;
-    note(run, AS_GATE_OUT_OF_BOUNDS);
-    note(run, AS_GATE_COMBINE);
-    note(run, AS_GATE_BOUNDS);
+    decide_note(run, AS_GATE_OUT_OF_BOUNDS);
+    decide_note(run, AS_GATE_COMBINE);
+    decide_note(run, AS_GATE_BOUNDS);
     return true;
 }
 
@@ -1138,7 +1139,7 @@ static void heed_forbidden(struct run *run)
         if (!ban || run->has_hold || run->size != replicas)
             continue;
         run->decision->held_by = (struct as_holder_name){ban->by, ban->name};
-        hold(run, as_holder_get_reason(ban->by));
+        decide_hold(run, as_holder_get_reason(ban->by));
     }
 }
 
@@ -1151,7 +1152,7 @@ static void gate_combine(struct run *run)
     struct tally tally = count_proposals(run);
 
     if (tally.is_missing && (!tally.winner || tally.highest < input->replicas)) {
-        hold(run, AS_REASON_METRIC_UNAVAILABLE);
+        decide_hold(run, AS_REASON_METRIC_UNAVAILABLE);
     } else if (tally.winner) {
         run->size = tally.highest > tally.floor ? tally.highest : tally.floor;
         run->winner = tally.winner;
@@ -1160,15 +1161,15 @@ static void gate_combine(struct run *run)
         run->decision->recommendation = run->size;
         run->within_tolerance = tally.within_tolerance;
         if (run->size == input->replicas && tally.wants_down)
-            hold(run, AS_REASON_VETOED);
+            decide_hold(run, AS_REASON_VETOED);
     }
     heed_forbidden(run);
-    enum as_direction direction = get_direction(run, run->size);
+    enum as_direction direction = decide_get_direction(run, run->size);
     run->move.direction = direction;
     run->move.wanted = get_distance(run);
     run->move.bound = as_decide_get_distance(
         input, direction, direction == AS_DIRECTION_UP ? input->config.max : input->config.min);
-    note(run, AS_GATE_COMBINE);
+    decide_note(run, AS_GATE_COMBINE);
 }
 
 /* 5. A wish counts only as far as it has lasted for the whole window. */
@@ -1179,20 +1180,21 @@ static void gate_stabilize(struct run *run)
     int32_t distance = decide_stabilize(run->input, &run->move);
     if (distance >= get_distance(run))
         return;
-    cut(run, distance, AS_LIMIT_STABILIZATION, AS_REASON_STABILIZED);
-    note(run, AS_GATE_STABILIZE);
+    decide_cut(run, distance, AS_LIMIT_STABILIZATION, AS_REASON_STABILIZED);
+    decide_note(run, AS_GATE_STABILIZE);
 }
 
 /* 6. No faster than the policies allow. */
 static void gate_policies(struct run *run)
 {
-    if (get_direction(run, run->size) == AS_DIRECTION_NONE || !run->input->config.has_behavior)
+    if (decide_get_direction(run, run->size) == AS_DIRECTION_NONE ||
+        !run->input->config.has_behavior)
         return;
     int32_t distance = decide_get_allowance(run->input, run->move.direction);
     if (distance >= get_distance(run))
         return;
-    cut(run, distance, AS_LIMIT_POLICY, AS_REASON_RATE_LIMITED);
-    note(run, AS_GATE_POLICIES);
+    decide_cut(run, distance, AS_LIMIT_POLICY, AS_REASON_RATE_LIMITED);
+    decide_note(run, AS_GATE_POLICIES);
 }
 
 /* 7. Only the bound ahead counts: a scale-up must not shrink a size above max. */
@@ -1200,15 +1202,16 @@ static void gate_bounds(struct run *run)
 {
     bool up = run->move.direction == AS_DIRECTION_UP;
 
-    if (get_direction(run, run->size) != AS_DIRECTION_NONE && get_distance(run) > run->move.bound)
-        cut(run, run->move.bound > 0 ? (int32_t)run->move.bound : 0,
-            up ? AS_LIMIT_MAX : AS_LIMIT_MIN, up ? AS_REASON_AT_MAX : AS_REASON_AT_MIN);
-    note(run, AS_GATE_BOUNDS);
+    if (decide_get_direction(run, run->size) != AS_DIRECTION_NONE &&
+        get_distance(run) > run->move.bound)
+        decide_cut(run, run->move.bound > 0 ? (int32_t)run->move.bound : 0,
+                   up ? AS_LIMIT_MAX : AS_LIMIT_MIN, up ? AS_REASON_AT_MAX : AS_REASON_AT_MIN);
+    decide_note(run, AS_GATE_BOUNDS);
 }
 
 /* The first rule without an opinion that says why: `fit` says what keeps waiting pods from a node.
  * The decision names this rule, from version 3 on. */
-static enum as_reason find_obstacle(struct run *run)
+static enum as_reason decide_find_obstacle(struct run *run)
 {
     for (size_t i = 0; i < run->input->proposal_count; i++) {
         if (!run->results[i].no_opinion || run->results[i].reason == AS_REASON_NO_CHANGE)
@@ -1227,7 +1230,7 @@ static bool gate_no_change(struct run *run)
         return false;
     run->decision->reason = run->has_hold           ? run->hold
                             : run->within_tolerance ? AS_REASON_WITHIN_TOLERANCE
-                                                    : find_obstacle(run);
+                                                    : decide_find_obstacle(run);
     return true;
 }
 
@@ -1275,7 +1278,7 @@ static bool is_unconfirmed(const struct run *run)
 static bool find_hold(const struct run *run, enum as_reason *why_out)
 {
     const struct as_decide_input *input = run->input;
-    bool down = get_direction(run, run->size) == AS_DIRECTION_DOWN;
+    bool down = decide_get_direction(run, run->size) == AS_DIRECTION_DOWN;
     const struct {
         bool holds;
         enum as_reason why;
@@ -1384,7 +1387,7 @@ static bool gate_approval(struct run *run)
     run->decision->rule = other.winner ? other.winner->rule : NULL;
     run->decision->limited_by = scratch.limited_by;
     if (run->size != wanted)
-        note(run, AS_GATE_APPROVAL);
+        decide_note(run, AS_GATE_APPROVAL);
     return false;
 }
 
@@ -1455,7 +1458,7 @@ void as_decide(const struct as_decide_input *input, struct as_proposal_result *r
     pass_gates(&run);
     decision_out->desired = run.size;
     decision_out->direction =
-        get_direction(&run, decision_out->has_would ? decision_out->would : run.size);
+        decide_get_direction(&run, decision_out->has_would ? decision_out->would : run.size);
     find_next_evaluation(&run);
     decision_out->overdue = count_overdue(input, decision_out);
 }

@@ -554,7 +554,7 @@ static void decode_pod(struct decoder *decoder, struct as_reader *reader, struct
     as_read_end(reader);
 }
 
-static int compare_pods(const void *a, const void *b)
+static int decode_compare_pods(const void *a, const void *b)
 {
     return strcmp(((const struct as_pod *)a)->name, ((const struct as_pod *)b)->name);
 }
@@ -574,7 +574,7 @@ static void decode_pods(struct decoder *decoder, struct as_reader *observed)
         decode_pod(decoder, &item, &pods[i]);
     }
     if (count > 1)
-        qsort(pods, count, sizeof(*pods), compare_pods);
+        qsort(pods, count, sizeof(*pods), decode_compare_pods);
     for (size_t i = 1; i < count; i++) {
         if (*pods[i].name && strcmp(pods[i - 1].name, pods[i].name) == 0)
             as_read_fail(observed, "pods", "\"%s\" is there twice", pods[i].name);

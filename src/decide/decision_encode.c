@@ -153,14 +153,14 @@ static void decision_write_take(struct as_json_writer *json, const struct as_dec
     as_json_end_array(json);
 }
 
-static const char *get_word(const struct as_read_word *words, int value)
+static const char *encode_get_word(const struct as_read_word *words, int value)
 {
     while (words->value != value)
         words++;
     return words->text;
 }
 
-static void write_time(struct as_json_writer *json, const char *key, as_maybe_time time)
+static void encode_write_time(struct as_json_writer *json, const char *key, as_maybe_time time)
 {
     char text[AS_RFC3339_SIZE];
     as_json_write_key(json, key);
@@ -175,7 +175,7 @@ static void write_time(struct as_json_writer *json, const char *key, as_maybe_ti
 static void write_time_if(struct as_json_writer *json, const char *key, as_maybe_time time)
 {
     if (time.set)
-        write_time(json, key, time);
+        encode_write_time(json, key, time);
 }
 
 static void write_string_if(struct as_json_writer *json, const char *key, const char *text)
@@ -203,7 +203,7 @@ static void write_strings(struct as_json_writer *json, const char *key, const ch
     as_json_end_array(json);
 }
 
-static void write_double(struct as_json_writer *json, const char *key, double number)
+static void encode_write_double(struct as_json_writer *json, const char *key, double number)
 {
     as_json_write_key(json, key);
     as_json_write_double(json, number);
@@ -212,19 +212,20 @@ static void write_double(struct as_json_writer *json, const char *key, double nu
 static void write_double_if(struct as_json_writer *json, const char *key, double number)
 {
     if (isfinite(number))
-        write_double(json, key, number);
+        encode_write_double(json, key, number);
 }
 
-static void write_seconds(struct as_json_writer *json, const char *key, int64_t us)
+static void encode_write_seconds(struct as_json_writer *json, const char *key, int64_t us)
 {
     if (us % AS_US_PER_S == 0)
         as_json_write_member_i64(json, key, us / AS_US_PER_S);
     else
-        write_double(json, key, (double)us / AS_US_PER_S);
+        encode_write_double(json, key, (double)us / AS_US_PER_S);
 }
 
 /* "50%", "12.5%" */
-static void write_percent(struct as_json_writer *json, const char *key, int64_t milli_percent)
+static void encode_write_percent(struct as_json_writer *json, const char *key,
+                                 int64_t milli_percent)
 {
     char number[AS_NUMBER_SIZE], text[AS_NUMBER_SIZE + 1];
 
@@ -241,18 +242,20 @@ static void write_scaling_rules(struct as_json_writer *json, const struct as_sca
     for (size_t i = 0; i < rules->policy_count; i++) {
         const struct as_policy *policy = &rules->policies[i];
         as_json_begin_object(json);
-        write_seconds(json, "periodSeconds", policy->period_us);
-        as_json_write_member(json, "type", get_word(as_decision_policy_types, (int)policy->type));
+        encode_write_seconds(json, "periodSeconds", policy->period_us);
+        as_json_write_member(json, "type",
+                             encode_get_word(as_decision_policy_types, (int)policy->type));
         as_json_write_member_i64(json, "value", policy->value);
         as_json_end_object(json);
     }
     as_json_end_array(json);
-    as_json_write_member(json, "selectPolicy", get_word(as_decision_selects, (int)rules->select));
-    write_seconds(json, "stabilizationWindowSeconds", rules->window_us);
+    as_json_write_member(json, "selectPolicy",
+                         encode_get_word(as_decision_selects, (int)rules->select));
+    encode_write_seconds(json, "stabilizationWindowSeconds", rules->window_us);
     as_json_end_object(json);
 }
 
-static void write_target(struct as_json_writer *json, const struct as_decide_input *input)
+static void encode_write_target(struct as_json_writer *json, const struct as_decide_input *input)
 {
     const struct as_bounds_config *config = &input->config;
     as_json_begin_object(json);
@@ -267,13 +270,13 @@ static void write_target(struct as_json_writer *json, const struct as_decide_inp
     }
     as_json_write_key(json, "cooldown");
     as_json_begin_object(json);
-    write_seconds(json, "down", config->cooldown.down_us);
+    encode_write_seconds(json, "down", config->cooldown.down_us);
     if (config->cooldown.has_down_after_down)
-        write_seconds(json, "down_after_down", config->cooldown.down_after_down_us);
-    write_seconds(json, "up", config->cooldown.up_us);
-    write_seconds(json, "up_after_down", config->cooldown.up_after_down_us);
+        encode_write_seconds(json, "down_after_down", config->cooldown.down_after_down_us);
+    encode_write_seconds(json, "up", config->cooldown.up_us);
+    encode_write_seconds(json, "up_after_down", config->cooldown.up_after_down_us);
     as_json_end_object(json);
-    write_seconds(json, "cpu_initialization_seconds", config->cpu_initialization_us);
+    encode_write_seconds(json, "cpu_initialization_seconds", config->cpu_initialization_us);
     as_json_write_member_bool(json, "dry_run", input->dry_run);
     as_json_write_member_bool(json, "enforce_bounds", config->enforce_bounds);
     if (input->enforce_min)
@@ -281,7 +284,8 @@ static void write_target(struct as_json_writer *json, const struct as_decide_inp
     if (input->floor > 0)
         as_json_write_member_i64(json, "floor", input->floor);
     write_string_if(json, "id", input->target);
-    write_seconds(json, "initial_readiness_delay_seconds", config->initial_readiness_delay_us);
+    encode_write_seconds(json, "initial_readiness_delay_seconds",
+                         config->initial_readiness_delay_us);
     as_json_write_member_i64(json, "max", config->max);
     as_json_write_member_i64(json, "min", config->min);
     if (input->has_own_min)
@@ -294,8 +298,8 @@ static void write_target(struct as_json_writer *json, const struct as_decide_inp
         write_strings(json, "schedules", input->schedules, input->schedule_count);
     as_json_write_key(json, "tolerance");
     as_json_begin_object(json);
-    write_double(json, "down", config->tolerance_down);
-    write_double(json, "up", config->tolerance_up);
+    encode_write_double(json, "down", config->tolerance_down);
+    encode_write_double(json, "up", config->tolerance_up);
     as_json_end_object(json);
     as_json_end_object(json);
 }
@@ -305,7 +309,7 @@ static void write_pod(struct as_json_writer *json, const struct as_pod *pod)
     as_json_begin_object(json);
     as_json_write_member_bool(json, "deleting", pod->deleting);
     as_json_write_member(json, "name", pod->name);
-    as_json_write_member(json, "phase", get_word(as_decision_phases, (int)pod->phase));
+    as_json_write_member(json, "phase", encode_get_word(as_decision_phases, (int)pod->phase));
     as_json_write_key(json, "ready");
     if (pod->ready == AS_UNKNOWN)
         as_json_write_null(json);
@@ -326,7 +330,7 @@ static void write_resources(struct as_json_writer *json, const char *key,
 {
     as_json_write_key(json, key);
     as_json_begin_object(json);
-    write_double(json, "cpu", (double)amounts[AS_RESOURCE_CPU] / 1000);
+    encode_write_double(json, "cpu", (double)amounts[AS_RESOURCE_CPU] / 1000);
     as_json_write_member_i64(json, "memory", amounts[AS_RESOURCE_MEMORY]);
     as_json_end_object(json);
 }
@@ -400,14 +404,14 @@ static void write_history(struct as_json_writer *json, const struct as_decide_in
         decision_write_asked(json, survey->asked, survey->asked_count);
         decision_write_time(json, "drain_failed", survey->drain_failed);
     }
-    write_time(json, "last_down", input->last_down);
+    encode_write_time(json, "last_down", input->last_down);
     write_time_if(json, "last_step_down", input->last_step_down);
-    write_time(json, "last_up", input->last_up);
+    encode_write_time(json, "last_up", input->last_up);
     as_json_write_key(json, "recommendations");
     as_json_begin_array(json);
     for (size_t i = 0; i < input->recommendation_count; i++) {
         as_json_begin_object(json);
-        write_time(json, "at", (as_maybe_time){true, input->recommendations[i].at});
+        encode_write_time(json, "at", (as_maybe_time){true, input->recommendations[i].at});
         as_json_write_member_i64(json, "replicas", input->recommendations[i].replicas);
         as_json_end_object(json);
     }
@@ -416,7 +420,7 @@ static void write_history(struct as_json_writer *json, const struct as_decide_in
     as_json_begin_array(json);
     for (size_t i = 0; i < input->event_count; i++) {
         as_json_begin_object(json);
-        write_time(json, "at", (as_maybe_time){true, input->events[i].at});
+        encode_write_time(json, "at", (as_maybe_time){true, input->events[i].at});
         as_json_write_member_i64(json, "change", input->events[i].change);
         as_json_end_object(json);
     }
@@ -457,17 +461,17 @@ static void write_forbidden(struct as_json_writer *json, const struct as_decide_
 }
 
 /* `at_least` and `by`; "below" sorts between the two. */
-static void write_amount(struct as_json_writer *json, const struct as_amount *amount,
-                         const struct as_step *step)
+static void encode_write_amount(struct as_json_writer *json, const struct as_amount *amount,
+                                const struct as_step *step)
 {
     if (step && step->is_above)
-        write_double(json, "above", step->bound);
+        encode_write_double(json, "above", step->bound);
     if (amount->is_percent)
         as_json_write_member_i64(json, "at_least", amount->at_least);
     if (step && !step->is_above)
-        write_double(json, "below", step->bound);
+        encode_write_double(json, "below", step->bound);
     if (amount->is_percent)
-        write_percent(json, "by", amount->milli_percent);
+        encode_write_percent(json, "by", amount->milli_percent);
     else
         as_json_write_member_i64(json, "by", amount->size);
 }
@@ -477,13 +481,13 @@ static void write_step(struct as_json_writer *json, const struct as_action *acti
 {
     as_json_begin_object(json);
     if (action->kind == AS_ACTION_SCALE_TO) {
-        write_double(json, "from", step->bound);
+        encode_write_double(json, "from", step->bound);
         as_json_write_member_i64(json, "size", step->amount.size);
     } else if (step->to > 0) {
-        write_double(json, step->is_above ? "above" : "below", step->bound);
-        write_double(json, "to", step->to);
+        encode_write_double(json, step->is_above ? "above" : "below", step->bound);
+        encode_write_double(json, "to", step->to);
     } else {
-        write_amount(json, &step->amount, step);
+        encode_write_amount(json, &step->amount, step);
     }
     as_json_end_object(json);
 }
@@ -505,28 +509,28 @@ static void write_step_action(struct as_json_writer *json, const struct as_actio
             write_step(json, action, &action->steps[i]);
         as_json_end_array(json);
     } else {
-        write_amount(json, &action->amount, NULL);
+        encode_write_amount(json, &action->amount, NULL);
     }
     as_json_end_object(json);
 }
 
-static void write_track(struct as_json_writer *json, const struct as_track *track)
+static void encode_write_track(struct as_json_writer *json, const struct as_track *track)
 {
     bool is_utilization = track->goal == AS_GOAL_UTILIZATION;
     as_json_begin_object(json);
     if (track->goal == AS_GOAL_AVERAGE_VALUE)
-        write_double(json, "average_value", track->value);
+        encode_write_double(json, "average_value", track->value);
     if (is_utilization || (track->is_resource && track->goal == AS_GOAL_AVERAGE_VALUE))
         as_json_write_member(json, "resource",
-                             get_word(as_decision_resources, (int)track->resource));
+                             encode_get_word(as_decision_resources, (int)track->resource));
     if (is_utilization)
-        write_percent(json, "utilization", llround(track->value * 1000));
+        encode_write_percent(json, "utilization", llround(track->value * 1000));
     if (track->goal == AS_GOAL_VALUE)
-        write_double(json, "value", track->value);
+        encode_write_double(json, "value", track->value);
     as_json_end_object(json);
 }
 
-static void write_action(struct as_json_writer *json, const struct as_action *action)
+static void encode_write_action(struct as_json_writer *json, const struct as_action *action)
 {
     as_json_begin_object(json);
     as_json_write_key(json, as_action_kind_get_word(action->kind));
@@ -539,7 +543,7 @@ static void write_action(struct as_json_writer *json, const struct as_action *ac
         else
             as_json_write_i64(json, action->size);
         break;
-    case AS_ACTION_TRACK: write_track(json, &action->track); break;
+    case AS_ACTION_TRACK: encode_write_track(json, &action->track); break;
     case AS_ACTION_HOLD: as_json_write_string(json, as_ways_get_word(action->hold)); break;
     case AS_ACTION_PASS_THROUGH:
     case AS_ACTION_KIND_COUNT:
@@ -561,20 +565,20 @@ static void write_samples(struct as_json_writer *json, const struct as_proposal 
         as_json_begin_object(json);
         write_time_if(json, "at", sample->at);
         as_json_write_member(json, "pod", sample->pod);
-        write_double(json, "value", sample->value);
-        write_seconds(json, "window", sample->window_us);
+        encode_write_double(json, "value", sample->value);
+        encode_write_seconds(json, "window", sample->window_us);
         as_json_end_object(json);
     }
     as_json_end_array(json);
 }
 
-static void write_fallback(struct as_json_writer *json, const struct as_fallback *fallback)
+static void encode_write_fallback(struct as_json_writer *json, const struct as_fallback *fallback)
 {
     if (fallback->at_least == 0)
         return;
     as_json_write_key(json, "fallback");
     as_json_begin_object(json);
-    write_seconds(json, "after", fallback->after_us);
+    encode_write_seconds(json, "after", fallback->after_us);
     as_json_write_member_i64(json, "at_least", fallback->at_least);
     as_json_end_object(json);
 }
@@ -583,14 +587,14 @@ static void write_proposal(struct as_json_writer *json, const struct as_proposal
 {
     as_json_begin_object(json);
     as_json_write_key(json, "action");
-    write_action(json, &proposal->action);
+    encode_write_action(json, &proposal->action);
     as_decision_write_approval(json, &proposal->approval);
     write_string_if(json, "error", proposal->error);
-    write_fallback(json, &proposal->fallback);
+    encode_write_fallback(json, &proposal->fallback);
     write_string_if(json, "incident", proposal->incident);
     write_string_if(json, "nodes", as_nodes_word_get_text(proposal->nodes));
     if (proposal->needs_news)
-        write_time(json, "reported", proposal->reported);
+        encode_write_time(json, "reported", proposal->reported);
     write_string_if(json, "rule", proposal->rule);
     if (proposal->samples)
         write_samples(json, proposal);
@@ -611,7 +615,7 @@ void as_decision_encode_input(const struct as_decide_input *input, struct as_buf
     write_forbidden(&json, input);
     as_json_write_key(&json, "history");
     write_history(&json, input);
-    write_time(&json, "now", (as_maybe_time){.set = true, .at = input->now});
+    encode_write_time(&json, "now", (as_maybe_time){.set = true, .at = input->now});
     as_json_write_key(&json, "observed");
     write_observed(&json, input);
     as_json_write_key(&json, "proposals");
@@ -624,7 +628,7 @@ void as_decision_encode_input(const struct as_decide_input *input, struct as_buf
         as_json_write_hex(&json, input->survey->seed);
     }
     as_json_write_key(&json, "target");
-    write_target(&json, input);
+    encode_write_target(&json, input);
     as_json_write_member_i64(&json, "v", input->version);
     as_json_end_object(&json);
 }
@@ -676,7 +680,7 @@ static void write_results(struct as_json_writer *json, const struct as_decide_in
                                                         : "ok");
         write_string_or_null(json, "rule", input->proposals[i].rule);
         if (result->has_value)
-            write_double(json, "value", result->value);
+            encode_write_double(json, "value", result->value);
         as_json_end_object(json);
     }
     as_json_end_array(json);
@@ -715,7 +719,7 @@ void as_decision_encode_output(const struct as_decide_input *input,
         decision_write_homeless_to_kept(&json, plan);
     as_json_write_key(&json, "limited_by");
     write_limits(&json, decision->limited_by);
-    write_time(&json, "next_evaluation", decision->next_evaluation);
+    encode_write_time(&json, "next_evaluation", decision->next_evaluation);
     if (plan)
         decision_write_options_to_overdue(&json, input, decision);
     as_json_write_key(&json, "proposals");

@@ -49,14 +49,14 @@ static const struct as_read_word decision_template_sources[] = {
     {"configured", AS_NODE_TEMPLATE_CONFIGURED},
     {0}};
 
-static const char *get_word(const struct as_read_word *words, int value)
+static const char *survey_get_word(const struct as_read_word *words, int value)
 {
     while (words->value != value)
         words++;
     return words->text;
 }
 
-static void begin(struct as_json_writer *json, const char *key)
+static void survey_begin(struct as_json_writer *json, const char *key)
 {
     as_json_write_key(json, key);
     as_json_begin_array(json);
@@ -74,7 +74,7 @@ static void write_text_if(struct as_json_writer *json, const char *key, const ch
         as_json_write_member(json, key, text);
 }
 
-static void write_double(struct as_json_writer *json, const char *key, double number)
+static void survey_write_double(struct as_json_writer *json, const char *key, double number)
 {
     as_json_write_key(json, key);
     as_json_write_double(json, number);
@@ -91,7 +91,7 @@ static void write_bits(struct as_json_writer *json, const char *key,
 {
     if (!bits)
         return;
-    begin(json, key);
+    survey_begin(json, key);
     for (; words->text; words++)
         if (bits & (unsigned)words->value)
             as_json_write_string(json, words->text);
@@ -109,21 +109,21 @@ void decision_write_time(struct as_json_writer *json, const char *key, as_maybe_
 }
 
 /* Without zeros at the end. */
-static void write_amounts(struct as_json_writer *json, const char *key,
-                          const struct as_resources *amounts, size_t count)
+static void survey_write_amounts(struct as_json_writer *json, const char *key,
+                                 const struct as_resources *amounts, size_t count)
 {
     while (count > 0 && amounts->amount[count - 1] == 0)
         count--;
     if (count == 0)
         return;
-    begin(json, key);
+    survey_begin(json, key);
     for (size_t i = 0; i < count; i++)
         as_json_write_i64(json, amounts->amount[i]);
     as_json_end_array(json);
 }
 
-static void write_labels(struct as_json_writer *json, const char *key,
-                         const struct as_labels *labels)
+static void survey_write_labels(struct as_json_writer *json, const char *key,
+                                const struct as_labels *labels)
 {
     if (!labels || labels->count == 0)
         return;
@@ -134,14 +134,16 @@ static void write_labels(struct as_json_writer *json, const char *key,
     as_json_end_object(json);
 }
 
-static void write_taints(struct as_json_writer *json, const struct as_taint *taints, size_t count)
+static void survey_write_taints(struct as_json_writer *json, const struct as_taint *taints,
+                                size_t count)
 {
     if (count == 0)
         return;
-    begin(json, "taints");
+    survey_begin(json, "taints");
     for (size_t i = 0; i < count; i++) {
         as_json_begin_object(json);
-        as_json_write_member(json, "effect", get_word(decision_effects, (int)taints[i].effect));
+        as_json_write_member(json, "effect",
+                             survey_get_word(decision_effects, (int)taints[i].effect));
         as_json_write_member(json, "key", taints[i].key);
         write_text_if(json, "value", taints[i].value);
         as_json_end_object(json);
@@ -149,11 +151,12 @@ static void write_taints(struct as_json_writer *json, const struct as_taint *tai
     as_json_end_array(json);
 }
 
-static void write_ports(struct as_json_writer *json, const struct as_host_port *ports, size_t count)
+static void survey_write_ports(struct as_json_writer *json, const struct as_host_port *ports,
+                               size_t count)
 {
     if (count == 0)
         return;
-    begin(json, "ports");
+    survey_begin(json, "ports");
     for (size_t i = 0; i < count; i++) {
         as_json_begin_object(json);
         as_json_write_member(json, "ip", ports[i].ip);
@@ -169,7 +172,7 @@ void decision_write_pods(struct as_json_writer *json, const char *key,
 {
     if (count == 0)
         return;
-    begin(json, key);
+    survey_begin(json, key);
     for (size_t i = 0; i < count; i++) {
         as_json_begin_array(json);
         as_json_write_i64(json, pods[i].shape);
@@ -181,25 +184,25 @@ void decision_write_pods(struct as_json_writer *json, const char *key,
 
 /* target.pool */
 
-static void write_range(struct as_json_writer *json, const char *key,
-                        const struct as_pool_range *range, double unit)
+static void survey_write_range(struct as_json_writer *json, const char *key,
+                               const struct as_pool_range *range, double unit)
 {
     if (range->min <= 0 && range->max == AS_POOL_NO_CAP)
         return;
     as_json_write_key(json, key);
     as_json_begin_object(json);
     if (range->max != AS_POOL_NO_CAP)
-        write_double(json, "max", (double)range->max / unit);
+        survey_write_double(json, "max", (double)range->max / unit);
     if (range->min > 0)
-        write_double(json, "min", (double)range->min / unit);
+        survey_write_double(json, "min", (double)range->min / unit);
     as_json_end_object(json);
 }
 
-static void write_choice(struct as_json_writer *json, const struct as_pool_config *pool)
+static void survey_write_choice(struct as_json_writer *json, const struct as_pool_config *pool)
 {
     if (pool->choose_count == 0)
         return;
-    begin(json, "choose");
+    survey_begin(json, "choose");
     for (size_t i = 0; i < pool->choose_count; i++)
         as_json_write_string(json, as_pool_filter_get_word(pool->choose[i]));
     as_json_end_array(json);
@@ -214,20 +217,20 @@ void decision_write_pool(struct as_json_writer *json, const struct as_pool_confi
     as_json_write_member_i64(json, "empty", pool->at_once_empty);
     as_json_end_object(json);
     as_json_write_member_bool(json, "balance", pool->balance);
-    write_choice(json, pool);
-    write_range(json, "cpu", &pool->cpu, 1000);
+    survey_write_choice(json, pool);
+    survey_write_range(json, "cpu", &pool->cpu, 1000);
     if (pool->ignore_label_count > 0) {
-        begin(json, "ignore_labels");
+        survey_begin(json, "ignore_labels");
         for (size_t i = 0; i < pool->ignore_label_count; i++)
             as_json_write_string(json, pool->ignore_labels[i]);
         as_json_end_array(json);
     }
-    write_range(json, "memory", &pool->memory, 1);
+    survey_write_range(json, "memory", &pool->memory, 1);
     if (pool->cpu_price > 0 || pool->memory_price > 0) {
         as_json_write_key(json, "pod_price");
         as_json_begin_object(json);
-        write_double(json, "cpu", pool->cpu_price);
-        write_double(json, "memory", pool->memory_price);
+        survey_write_double(json, "cpu", pool->cpu_price);
+        survey_write_double(json, "memory", pool->memory_price);
         as_json_end_object(json);
     }
     as_json_end_object(json);
@@ -244,22 +247,22 @@ static void write_template(struct as_json_writer *json, const struct as_survey_g
         return;
     as_json_write_key(json, "template");
     as_json_begin_object(json);
-    write_amounts(json, "allocatable", &template_->allocatable, amounts);
-    write_amounts(json, "capacity", &template_->capacity, amounts);
+    survey_write_amounts(json, "allocatable", &template_->allocatable, amounts);
+    survey_write_amounts(json, "capacity", &template_->capacity, amounts);
     write_hex(json, "digest", group->template_digest);
-    write_amounts(json, "free", &template_->shape.allocatable, amounts);
-    write_labels(json, "labels", template_->shape.labels);
+    survey_write_amounts(json, "free", &template_->shape.allocatable, amounts);
+    survey_write_labels(json, "labels", template_->shape.labels);
     write_text_if(json, "node", template_->node);
-    write_ports(json, template_->ports, template_->port_count);
+    survey_write_ports(json, template_->ports, template_->port_count);
     as_json_write_member(json, "source",
-                         get_word(decision_template_sources, (int)template_->source));
-    write_taints(json, template_->shape.taints, template_->shape.taint_count);
+                         survey_get_word(decision_template_sources, (int)template_->source));
+    survey_write_taints(json, template_->shape.taints, template_->shape.taint_count);
     as_json_end_object(json);
 }
 
-static void write_seconds(struct as_json_writer *json, const char *key, int64_t us)
+static void survey_write_seconds(struct as_json_writer *json, const char *key, int64_t us)
 {
-    write_double(json, key, (double)us / AS_US_PER_S);
+    survey_write_double(json, key, (double)us / AS_US_PER_S);
 }
 
 static void write_unneeded_config(struct as_json_writer *json,
@@ -269,7 +272,7 @@ static void write_unneeded_config(struct as_json_writer *json,
         return;
     as_json_write_key(json, "unneeded");
     as_json_begin_object(json);
-    write_seconds(json, "for", unneeded->for_us);
+    survey_write_seconds(json, "for", unneeded->for_us);
     as_json_write_key(json, "unready_for");
     if (unneeded->unready_for_us == AS_UNREADY_NEVER)
         as_json_write_null(json);
@@ -290,8 +293,8 @@ static void write_group_nodes(struct as_json_writer *json, const struct as_surve
     as_json_end_object(json);
 }
 
-static void write_group(struct as_json_writer *json, const struct as_survey_group *group,
-                        size_t amounts)
+static void survey_write_group(struct as_json_writer *json, const struct as_survey_group *group,
+                               size_t amounts)
 {
     as_json_begin_object(json);
     if (group->closed != AS_REASON_SCALED)
@@ -309,7 +312,7 @@ static void write_group(struct as_json_writer *json, const struct as_survey_grou
     decision_write_time(json, "open_at", group->open_at);
     write_i64_if(json, "overdue", group->overdue);
     if (group->has_price)
-        write_double(json, "price", group->price);
+        survey_write_double(json, "price", group->price);
     if (group->has_priority)
         as_json_write_member_i64(json, "priority", group->priority);
     write_i64_if(json, "removable", group->removable);
@@ -348,7 +351,7 @@ void decision_write_kept(struct as_json_writer *json, const uint64_t kept[AS_STA
 void decision_write_budgets_to_kept(struct as_json_writer *json, const struct as_survey *survey)
 {
     if (survey->budget_count > 0) {
-        begin(json, "budgets");
+        survey_begin(json, "budgets");
         for (size_t i = 0; i < survey->budget_count; i++) {
             as_json_begin_object(json);
             write_i64_if(json, "allowed", survey->budgets[i].allowed);
@@ -358,9 +361,9 @@ void decision_write_budgets_to_kept(struct as_json_writer *json, const struct as
         as_json_end_array(json);
     }
     write_i64_if(json, "cluster_nodes", (int64_t)survey->cluster_nodes);
-    begin(json, "groups");
+    survey_begin(json, "groups");
     for (size_t i = 0; i < survey->group_count; i++)
-        write_group(json, &survey->groups[i], survey->resources.count);
+        survey_write_group(json, &survey->groups[i], survey->resources.count);
     as_json_end_array(json);
     decision_write_kept(json, survey->kept);
 }
@@ -384,23 +387,23 @@ static void write_node(struct as_json_writer *json, const struct as_survey *surv
     const size_t amounts = survey->resources.count;
 
     as_json_begin_object(json);
-    write_amounts(json, "allocatable", &node->node.allocatable, amounts);
+    survey_write_amounts(json, "allocatable", &node->node.allocatable, amounts);
     if (node->expendable)
-        write_amounts(json, "expendable", node->expendable, amounts);
+        survey_write_amounts(json, "expendable", node->expendable, amounts);
     if (node->group != AS_SURVEY_NO_GROUP)
         as_json_write_member_i64(json, "group", node->group);
     decision_write_pods(json, "guests", node->guests, node->guest_count);
-    write_labels(json, "labels", node->node.labels);
-    write_amounts(json, "left", &node->left, amounts);
+    survey_write_labels(json, "labels", node->node.labels);
+    survey_write_amounts(json, "left", &node->left, amounts);
     as_json_write_member(json, "name", node->node.name);
     decision_write_pods(json, "pods", node->pods, node->pod_count);
     if (!node->is_ready)
         as_json_write_member_bool(json, "ready", false);
     if (!node->is_candidate)
         as_json_write_member(json, "stays", as_stay_get_word(node->stay));
-    write_taints(json, node->node.taints, node->node.taint_count);
+    survey_write_taints(json, node->node.taints, node->node.taint_count);
     if (node->utilization != 0)
-        write_double(json, "utilization", node->utilization);
+        survey_write_double(json, "utilization", node->utilization);
     as_json_end_object(json);
 }
 
@@ -429,7 +432,7 @@ void decision_write_nodes(struct as_json_writer *json, const struct as_survey *s
 {
     if (survey->node_count == 0)
         return;
-    begin(json, "pool_nodes");
+    survey_begin(json, "pool_nodes");
     for (size_t i = 0; i < survey->node_count; i++)
         write_node(json, survey, &survey->nodes[i]);
     as_json_end_array(json);
@@ -439,7 +442,7 @@ void decision_write_nodes(struct as_json_writer *json, const struct as_survey *s
 
 static void write_affinity(struct as_json_writer *json, const struct as_pod_shape *pod)
 {
-    begin(json, "affinity");
+    survey_begin(json, "affinity");
     for (size_t i = 0; i < pod->term_count; i++) {
         as_json_begin_array(json);
         for (size_t k = 0; k < pod->terms[i].count; k++) {
@@ -450,9 +453,9 @@ static void write_affinity(struct as_json_writer *json, const struct as_pod_shap
                 as_json_write_member_bool(json, "field", true);
             as_json_write_member(json, "key", requirement->key);
             as_json_write_member(json, "operator",
-                                 get_word(decision_operators, (int)requirement->operator_));
+                                 survey_get_word(decision_operators, (int)requirement->operator_));
             if (requirement->value_count > 0)
-                begin(json, "values");
+                survey_begin(json, "values");
             for (size_t j = 0; j < requirement->value_count; j++)
                 as_json_write_string(json, requirement->values[j]);
             if (requirement->value_count > 0)
@@ -468,7 +471,7 @@ static void write_tolerations(struct as_json_writer *json, const struct as_pod_s
 {
     if (pod->toleration_count == 0)
         return;
-    begin(json, "tolerations");
+    survey_begin(json, "tolerations");
     for (size_t i = 0; i < pod->toleration_count; i++) {
         const struct as_toleration *toleration = &pod->tolerations[i];
 
@@ -492,22 +495,23 @@ static void write_shape(struct as_json_writer *json, const struct as_survey_shap
     if (pod->has_affinity)
         write_affinity(json, pod);
     if (shape->budget_count > 0) {
-        begin(json, "budgets");
+        survey_begin(json, "budgets");
         for (size_t i = 0; i < shape->budget_count; i++)
             as_json_write_i64(json, shape->budgets[i]);
         as_json_end_array(json);
     }
     write_hex(json, "digest", shape->digest);
     if (pod->eviction != AS_EVICTION_ALLOWED)
-        as_json_write_member(json, "eviction", get_word(decision_evictions, (int)pod->eviction));
+        as_json_write_member(json, "eviction",
+                             survey_get_word(decision_evictions, (int)pod->eviction));
     if (pod->loner != 0)
         write_hex(json, "loner", pod->loner);
     if (pod->never_preempts)
         as_json_write_member_bool(json, "never_preempts", true);
-    write_ports(json, pod->ports, pod->port_count);
+    survey_write_ports(json, pod->ports, pod->port_count);
     write_i64_if(json, "priority", pod->priority);
-    write_amounts(json, "requests", &pod->requests, amounts);
-    write_labels(json, "selector", pod->selector);
+    survey_write_amounts(json, "requests", &pod->requests, amounts);
+    survey_write_labels(json, "selector", pod->selector);
     write_tolerations(json, pod);
     write_bits(json, "unchecked", decision_unchecked, pod->unchecked);
     if (pod->unchecked)
@@ -519,14 +523,14 @@ static void write_shape(struct as_json_writer *json, const struct as_survey_shap
 void decision_write_resources_to_shapes(struct as_json_writer *json, const struct as_survey *survey)
 {
     if (survey->resources.count > AS_RES_NAMED) {
-        begin(json, "resources");
+        survey_begin(json, "resources");
         for (size_t i = AS_RES_NAMED; i < survey->resources.count; i++)
             as_json_write_string(json, survey->resources.name[i]);
         as_json_end_array(json);
     }
     if (survey->shape_count == 0)
         return;
-    begin(json, "shapes");
+    survey_begin(json, "shapes");
     for (size_t i = 0; i < survey->shape_count; i++)
         write_shape(json, &survey->shapes[i], survey->resources.count);
     as_json_end_array(json);
@@ -538,7 +542,7 @@ void decision_write_asked(struct as_json_writer *json, const struct as_asked *as
 {
     if (count == 0)
         return;
-    begin(json, "asked");
+    survey_begin(json, "asked");
     for (size_t i = 0; i < count; i++) {
         as_json_begin_object(json);
         decision_write_time(json, "at", (as_maybe_time){.set = true, .at = asked[i].at});
@@ -557,7 +561,7 @@ void decision_write_unneeded(struct as_json_writer *json, const struct as_unneed
 {
     if (count == 0)
         return;
-    begin(json, "unneeded");
+    survey_begin(json, "unneeded");
     for (size_t i = 0; i < count; i++) {
         as_json_begin_object(json);
         decision_write_time(json, "no_room", unneeded[i].no_room);
@@ -948,8 +952,8 @@ static void read_expendable(struct as_reader *reader, struct survey_reader *surv
     }
 }
 
-static void read_node(struct as_reader *reader, struct survey_reader *survey,
-                      struct as_survey_node *node)
+static void survey_read_node(struct as_reader *reader, struct survey_reader *survey,
+                             struct as_survey_node *node)
 {
     node->node.name = "";
     node->is_ready = true;
@@ -990,7 +994,7 @@ static void decision_read_nodes(struct as_reader *observed, struct survey_reader
         struct as_reader item;
 
         as_read_item(&item, observed, "pool_nodes", at, i);
-        read_node(&item, survey, &nodes[i]);
+        survey_read_node(&item, survey, &nodes[i]);
     }
     if (count > 1)
         qsort(nodes, count, sizeof(*nodes), compare_nodes);
@@ -1146,7 +1150,7 @@ static void read_group_nodes(struct as_reader *parent, struct as_survey_group *g
     as_read_end(&reader);
 }
 
-static void read_size(struct as_reader *reader, struct as_survey_group *group)
+static void survey_read_size(struct as_reader *reader, struct as_survey_group *group)
 {
     group->size = -1;
     if (as_read_has(reader, "size"))
@@ -1176,14 +1180,14 @@ static void read_closed(struct as_reader *reader, struct as_survey_group *group)
         as_read_fail(reader, "closed", "\"%s\" is no reason code", word);
 }
 
-static void read_group(struct as_reader *reader, struct survey_reader *survey,
-                       struct as_survey_group *group)
+static void survey_read_group(struct as_reader *reader, struct survey_reader *survey,
+                              struct as_survey_group *group)
 {
     group->is_member = true;
     as_read_require(reader, "name");
     decision_read_text(reader, "name", survey->arena, &group->name);
     as_read_bool(reader, "member", &group->is_member);
-    read_size(reader, group);
+    survey_read_size(reader, group);
     if (survey->has_v3) {
         as_read_i32(reader, "in_doubt", 0, &group->in_doubt);
         as_read_i32(reader, "unregistered", 0, &group->unregistered);
@@ -1217,7 +1221,7 @@ static void decision_read_groups(struct as_reader *observed, struct survey_reade
         struct as_reader item;
 
         as_read_item(&item, observed, "groups", at, i);
-        read_group(&item, survey, &groups[i]);
+        survey_read_group(&item, survey, &groups[i]);
     }
     survey->survey->groups = groups;
     survey->survey->group_count = count;
@@ -1338,7 +1342,7 @@ void decision_read_survey(struct as_reader *observed, struct as_arena *arena,
 
 /* history */
 
-static int compare_unneeded(const void *a, const void *b)
+static int survey_compare_unneeded(const void *a, const void *b)
 {
     return strcmp(((const struct as_unneeded *)a)->node, ((const struct as_unneeded *)b)->node);
 }
@@ -1362,7 +1366,7 @@ static void read_unneeded(struct as_reader *history, struct survey_reader *reade
         as_read_end(&item);
     }
     if (count > 1)
-        qsort(unneeded, count, sizeof(*unneeded), compare_unneeded);
+        qsort(unneeded, count, sizeof(*unneeded), survey_compare_unneeded);
     for (size_t i = 1; i < count; i++)
         if (strcmp(unneeded[i - 1].node, unneeded[i].node) == 0)
             as_read_fail(history, "unneeded", "\"%s\" is there twice", unneeded[i].node);

@@ -25,7 +25,7 @@
  */
 
 /* What is no path stays as it is: such an id names no target. */
-static void append_path(const char *value, struct as_buf *out)
+static void kind_append_path(const char *value, struct as_buf *out)
 {
     struct as_field_path path;
     if (as_field_path_parse(value, &path, NULL) == 0)
@@ -34,14 +34,14 @@ static void append_path(const char *value, struct as_buf *out)
         as_buf_append_str(out, value);
 }
 
-static void append_word(const char *value, struct as_buf *out)
+static void kind_append_word(const char *value, struct as_buf *out)
 {
     as_buf_append_str(out, value);
 }
 
 const struct as_sized_kind as_sized_kinds[] = {
-    {AS_SIZED_FIELD, "field", {"field"}, append_path},
-    {AS_SIZED_RESOURCE, "container", {"container", "resource"}, append_word},
+    {AS_SIZED_FIELD, "field", {"field"}, kind_append_path},
+    {AS_SIZED_RESOURCE, "container", {"container", "resource"}, kind_append_word},
     {.word = NULL},
 };
 
@@ -178,7 +178,7 @@ static bool is_namespace(const char *value)
     return is_dns_label(value, strlen(value));
 }
 
-static bool is_name(const char *value)
+static bool kind_is_name(const char *value)
 {
     return is_dns_subdomain(value, strlen(value));
 }
@@ -225,7 +225,7 @@ static bool is_container(const char *value)
     return is_dns_label(value, strlen(value));
 }
 
-static bool is_resource(const char *value)
+static bool kind_is_resource(const char *value)
 {
     return strcmp(value, "cpu") == 0 || strcmp(value, "memory") == 0;
 }
@@ -358,7 +358,7 @@ const struct as_target_kind as_target_kind_kubernetes = {
              .expected = "a DNS label: a-z, 0-9 and -, at most 63 characters"},
             {.key = "name",
              .is_required = true,
-             .is_valid = is_name,
+             .is_valid = kind_is_name,
              .expected = "a DNS subdomain: a-z, 0-9, - and ., at most 253 characters"},
             {.key = "field",
              .is_sized = true,
@@ -383,7 +383,7 @@ const struct as_target_kind as_target_kind_kubernetes = {
              .expected = "a container's name"},
             {.key = "resource",
              .is_sized = true,
-             .is_valid = is_resource,
+             .is_valid = kind_is_resource,
              .expected = "`cpu` or `memory`"},
             {.key = "limits",
              .is_sized = true,

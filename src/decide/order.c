@@ -64,8 +64,8 @@ static void take_floor(struct as_reader *reader, struct as_order *order)
     take_for(reader, order);
 }
 
-static int decode(const struct tree_value *root, enum as_order_kind kind,
-                  struct as_order_document *document, struct as_error *error)
+static int order_decode(const struct tree_value *root, enum as_order_kind kind,
+                        struct as_order_document *document, struct as_error *error)
 {
     struct as_reader reader;
     as_read_document(&reader, root, error);
@@ -96,7 +96,7 @@ int as_order_decode(const char *json, size_t size, enum as_order_kind kind,
         return -EBADMSG;
     }
     *document_out = (struct as_order_document){.order = {.kind = kind}};
-    const int status = decode(tree.root, kind, document_out, error);
+    const int status = order_decode(tree.root, kind, document_out, error);
     document_out->order.reason = document_out->reason;
     return status;
 }

@@ -78,7 +78,7 @@ struct as_schedule_look as_schedule_look(const struct as_schedule *schedule, as_
     return look;
 }
 
-static void note_change(struct as_schedule_bounds *bounds, as_maybe_time change)
+static void ruleset_note_change(struct as_schedule_bounds *bounds, as_maybe_time change)
 {
     if (change.set && (!bounds->change.set || change.at.us < bounds->change.at.us))
         bounds->change = change;
@@ -94,7 +94,7 @@ static struct as_schedule_bounds combine(const struct as_schedule *schedules, si
     for (size_t i = 0; i < count; i++) {
         const struct as_schedule *schedule = &schedules[i];
         const struct as_schedule_look look = as_schedule_look(schedule, now);
-        note_change(&bounds, look.change);
+        ruleset_note_change(&bounds, look.change);
         if (!look.is_in_force)
             continue;
         bounds.in_force |= UINT32_C(1) << i;
@@ -322,7 +322,7 @@ struct as_rule_index {
     struct rule_list matches; /* the last answer */
 };
 
-static void append(struct rule_list *list, uint32_t rule)
+static void ruleset_append(struct rule_list *list, uint32_t rule)
 {
     list->items = as_xgrow(list->items, list->count, &list->capacity, sizeof(*list->items));
     list->items[list->count++] = rule;
@@ -398,9 +398,9 @@ static void insert(struct as_rule_index *index, uint32_t number)
         as_matcher_values_deinit(&words);
     }
     for (size_t k = 0; k < best.count; k++)
-        append(&take_entry(index, best_name, best.items[k])->rules, number);
+        ruleset_append(&take_entry(index, best_name, best.items[k])->rules, number);
     if (!best.text)
-        append(&index->keyless, number);
+        ruleset_append(&index->keyless, number);
     as_matcher_values_deinit(&best);
 }
 
@@ -493,7 +493,7 @@ static void try_rules(struct as_rule_index *index, const struct rule_list *candi
         for (size_t k = 0; k < rule->matcher_count && matches; k++)
             matches = as_matcher_match(&rule->matchers[k], wanted->labels);
         if (matches)
-            append(&index->matches, candidates->items[i]);
+            ruleset_append(&index->matches, candidates->items[i]);
     }
 }
 

@@ -428,8 +428,8 @@ static const char *find_plain_value(const struct as_target_config *config, const
     return NULL;
 }
 
-static const char *find_value(const struct as_target_config *config,
-                              const struct as_target_ref *ref, const char *key)
+static const char *target_find_value(const struct as_target_config *config,
+                                     const struct as_target_ref *ref, const char *key)
 {
     return ref ? as_target_ref_find(ref, key) : find_plain_value(config, key);
 }
@@ -446,7 +446,7 @@ static void append_place(const struct as_target_config *config, const struct as_
     for (unsigned rank = 1; rank <= AS_PLACE_RANK_MAX; rank++) {
         for (size_t i = 0; i < config->address_count; i++) {
             if (config->address[i].place == rank)
-                append_part(out, find_value(config, ref, config->address[i].key));
+                append_part(out, target_find_value(config, ref, config->address[i].key));
         }
     }
 }
@@ -456,11 +456,11 @@ static void append_sized(const struct as_target_config *config, const struct as_
                          struct as_buf *out)
 {
     for (const struct as_sized_kind *kind = as_sized_kinds; kind->word; kind++) {
-        if (!find_value(config, ref, kind->keys[0]))
+        if (!target_find_value(config, ref, kind->keys[0]))
             continue;
         as_buf_printf(out, ":%s", kind->word);
         for (size_t i = 0; i < AS_SIZED_KEYS_MAX && kind->keys[i]; i++) {
-            const char *value = find_value(config, ref, kind->keys[i]);
+            const char *value = target_find_value(config, ref, kind->keys[i]);
             as_buf_append_char(out, '/');
             kind->append_value(value ? value : "", out);
         }
@@ -477,10 +477,11 @@ static void append_id(const struct as_target_config *config, const struct as_tar
         if (row->is_sized)
             break; /* the last rows of a kind */
         if (row->key) {
-            append_part(out, find_value(config, ref, row->key));
+            append_part(out, target_find_value(config, ref, row->key));
             continue;
         }
-        const char *name = find_value(config, ref, "name"), *url = find_value(config, ref, "url");
+        const char *name = target_find_value(config, ref, "name"),
+                   *url = target_find_value(config, ref, "url");
         append_place(config, ref, out);
         append_part(out, name && !(url && config->is_templated) ? name : url);
     }
@@ -602,7 +603,7 @@ struct as_target_ref *as_target_ref_of_group(const struct as_target_config *conf
     return as_target_allows(config, ref) ? ref : as_target_ref_free(ref);
 }
 
-static const char *put_text(char **at_io, const char *text)
+static const char *target_put_text(char **at_io, const char *text)
 {
     const size_t size = strlen(text) + 1;
     char *place = memcpy(*at_io, text, size);
@@ -622,11 +623,11 @@ struct as_target_ref *as_target_ref_make(const struct as_target_kind *kind, cons
     ref->kind = kind;
     ref->field_count = field_count;
     char *at = (char *)&ref->fields[field_count];
-    ref->id = put_text(&at, id);
-    ref->key = put_text(&at, key);
+    ref->id = target_put_text(&at, id);
+    ref->key = target_put_text(&at, key);
     for (size_t i = 0; i < field_count; i++) {
-        ref->fields[i].key = put_text(&at, fields[i].key);
-        ref->fields[i].value = put_text(&at, fields[i].value);
+        ref->fields[i].key = target_put_text(&at, fields[i].key);
+        ref->fields[i].value = target_put_text(&at, fields[i].value);
     }
     return ref;
 }

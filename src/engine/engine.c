@@ -46,7 +46,7 @@ static int compare_resolved(const void *a, const void *b)
     return x != y ? (x > y) - (x < y) : ((*left)->serial > (*right)->serial) * 2 - 1;
 }
 
-static void sort(struct incident_list *list, int (*compare)(const void *, const void *))
+static void engine_sort(struct incident_list *list, int (*compare)(const void *, const void *))
 {
     struct incident *incident;
     size_t count = 0, at = 0;
@@ -78,8 +78,8 @@ static void date(struct as_engine *engine)
  * has another order. */
 static void restore_finish(struct as_engine *engine)
 {
-    sort(&engine->open, compare_seen);
-    sort(&engine->resolved, compare_resolved);
+    engine_sort(&engine->open, compare_seen);
+    engine_sort(&engine->resolved, compare_resolved);
     date(engine);
 }
 
@@ -390,7 +390,7 @@ static void on_rules(struct as_engine *engine, const struct as_event *event)
     alerts_resume(engine);
 }
 
-static void on_start(struct as_engine *engine)
+static void engine_on_start(struct as_engine *engine)
 {
     restore_finish(engine);
     limits_restore(engine);
@@ -428,7 +428,7 @@ void as_engine_step(struct as_engine *engine, const struct as_event *event,
 
     struct target *target;
     switch (event->kind) {
-    case AS_EVENT_START: on_start(engine); break;
+    case AS_EVENT_START: engine_on_start(engine); break;
     case AS_EVENT_NOTIFICATION: incidents_handle(engine, event->notification, event->ticket); break;
     case AS_EVENT_COMMITTED: on_committed(engine, event->ticket); break;
     case AS_EVENT_OBSERVED:

@@ -25,8 +25,8 @@
 
 /* `returned`: how many came back that were to leave: no increase, but a decrease that ended early.
  */
-static void note_change(const struct as_engine *engine, struct target *target,
-                        const struct intent *intent, int32_t returned)
+static void action_note_change(const struct as_engine *engine, struct target *target,
+                               const struct intent *intent, int32_t returned)
 {
     const struct as_moment now = moment_now(engine);
     if (intent->to <= intent->from) /* equal: a decrease in vain */
@@ -37,9 +37,9 @@ static void note_change(const struct as_engine *engine, struct target *target,
         target->last_return = now;
 }
 
-static struct intent *begin(struct as_engine *engine, struct target *target,
-                            const struct as_observation *observation, int32_t to,
-                            const char *decision, const char *rule)
+static struct intent *action_begin(struct as_engine *engine, struct target *target,
+                                   const struct as_observation *observation, int32_t to,
+                                   const char *decision, const char *rule)
 {
     struct intent *intent = as_xcalloc(1, sizeof(*intent));
     as_ulid_print(engine->wall, &engine->random, intent->action_id);
@@ -94,7 +94,7 @@ void actions_begin(struct as_engine *engine, struct target *target,
 {
     const struct as_decision *decision = &outcome->decision;
     struct intent *intent =
-        begin(engine, target, observation, decision->desired, outcome->id, decision->rule);
+        action_begin(engine, target, observation, decision->desired, outcome->id, decision->rule);
     name_nodes(target, observation, intent);
     if (outcome->approval) {
         approvals_use(engine, target, outcome->approval, intent);
@@ -108,7 +108,8 @@ void actions_begin_ordered(struct as_engine *engine, struct target *target,
                            const struct as_observation *observation)
 {
     const struct ordered *ordered = &target->ordered;
-    begin(engine, target, observation, ordered->replicas, ordered->id, NULL)->is_ordered = true;
+    action_begin(engine, target, observation, ordered->replicas, ordered->id, NULL)->is_ordered =
+        true;
     commit_intent(engine, target);
 }
 
@@ -117,7 +118,8 @@ void actions_begin_take_back(struct as_engine *engine, struct target *target,
                              const struct as_observation *observation, int32_t to)
 {
     const struct growth *growth = &target->growth;
-    begin(engine, target, observation, to, growth->id, NULL)->is_ordered = growth->is_ordered;
+    action_begin(engine, target, observation, to, growth->id, NULL)->is_ordered =
+        growth->is_ordered;
     commit_intent(engine, target);
 }
 
@@ -125,7 +127,8 @@ void actions_begin_take_back(struct as_engine *engine, struct target *target,
 void actions_begin_clean_up(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation, int32_t to)
 {
-    begin(engine, target, observation, to, target->overdue.decision, NULL)->is_clean_up = true;
+    action_begin(engine, target, observation, to, target->overdue.decision, NULL)->is_clean_up =
+        true;
     commit_intent(engine, target);
 }
 
@@ -134,7 +137,7 @@ void actions_begin_resize(struct as_engine *engine, struct target *target,
                           const struct as_observation *observation, int32_t to)
 {
     const struct resize *resize = &target->resize;
-    struct intent *intent = begin(engine, target, observation, to, resize->id, NULL);
+    struct intent *intent = action_begin(engine, target, observation, to, resize->id, NULL);
     intent->is_ordered = resize->is_ordered;
     intent->later_than = resize->later_than;
     commit_intent(engine, target);
@@ -146,7 +149,7 @@ static const char *get_alert_name(struct target *target, const char *rule)
     return group ? as_labels_get(TAILQ_FIRST(&group->bindings)->incident->labels, "alertname") : "";
 }
 
-static void send(struct as_engine *engine, struct target *target)
+static void action_send(struct as_engine *engine, struct target *target)
 {
     struct intent *intent = target->intent;
     target_set_phase(engine, target, PHASE_SCALING);
@@ -202,7 +205,7 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
 {
     const bool is_up = intent->to > intent->from;
     if (!resize_is_catch_up(target, intent)) {
-        note_change(engine, target, intent, result->returned);
+        action_note_change(engine, target, intent, result->returned);
         contention_note_own(engine, target, intent, result->outcome);
     }
     const char *told = resize_on_applied(engine, target, intent);
@@ -249,8 +252,8 @@ static void store_maybe(struct as_engine *engine, struct target *target)
 }
 
 /* Why the request is not sent: something has changed since it was decided. NULL: nothing has. */
-static const char *find_obstacle(const struct as_engine *engine, struct target *target,
-                                 const struct intent *intent)
+static const char *action_find_obstacle(const struct as_engine *engine, struct target *target,
+                                        const struct intent *intent)
 {
     if (intent->generation != engine->generation)
         return "not sent, as the rules have changed since it was decided";
@@ -265,9 +268,9 @@ static const char *find_obstacle(const struct as_engine *engine, struct target *
 void actions_on_intent(struct as_engine *engine, struct target *target)
 {
     struct intent *intent = target->intent;
-    const char *obstacle = find_obstacle(engine, target, intent);
+    const char *obstacle = action_find_obstacle(engine, target, intent);
     if (!obstacle) {
-        send(engine, target);
+        action_send(engine, target);
         return;
     }
     intent->sent = engine->mono;
@@ -499,7 +502,7 @@ void actions_give_up_maybe(struct as_engine *engine, struct target *target)
     if (maybe->restored)
         record_superseded(engine, target, maybe,
                           "the target could not be observed, and no rule leads to it any more");
-    note_change(engine, target, maybe, 0);
+    action_note_change(engine, target, maybe, 0);
     target_set_keep(engine, target);
     effect_put_target(engine, target);
     drop_maybe(engine, target);

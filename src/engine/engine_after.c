@@ -104,8 +104,8 @@ static void let_go(struct as_engine *engine, struct target *target)
 }
 
 /* False: it has been held long enough. */
-static bool hold(struct as_engine *engine, struct target *target, const struct target *blocker,
-                 bool is_decrease)
+static bool after_hold(struct as_engine *engine, struct target *target,
+                       const struct target *blocker, bool is_decrease)
 {
     struct turn_after *turn = &target->turn_after;
     struct turn_end *end = is_decrease ? &turn->decrease : &turn->evaluation;
@@ -128,7 +128,7 @@ bool after_must_wait(struct as_engine *engine, struct target *target)
     if (!target->config || target->config->after_count == 0 || target->open_bindings == 0)
         return false;
     const struct target *blocker = find_blocker(engine, target);
-    if (!blocker || !hold(engine, target, blocker, false))
+    if (!blocker || !after_hold(engine, target, blocker, false))
         return false;
     target_set_deadline(engine, target, target->turn_after.evaluation.until);
     return true;
@@ -138,7 +138,7 @@ const struct target *after_hold_decrease(struct as_engine *engine, struct target
                                          as_mono_time *until_out)
 {
     const struct target *blocker = find_decreased(engine, target);
-    if (!blocker || !hold(engine, target, blocker, true))
+    if (!blocker || !after_hold(engine, target, blocker, true))
         return NULL;
     *until_out = target->turn_after.decrease.until;
     return blocker;

@@ -73,7 +73,7 @@ static bool is_rival(const struct as_engine *engine, const struct target *target
     return family && is_of_family(engine, other, family);
 }
 
-static bool has_name(const struct backing *backing, const char *name)
+static bool alias_has_name(const struct backing *backing, const char *name)
 {
     for (size_t i = 0; i < backing->count; i++) {
         if (strcmp(backing->names[i], name) == 0)
@@ -86,7 +86,7 @@ static bool has_name(const struct backing *backing, const char *name)
 static const char *find_common(const struct backing *a, const struct backing *b)
 {
     for (size_t i = 0; i < a->count; i++) {
-        if (has_name(b, a->names[i]))
+        if (alias_has_name(b, a->names[i]))
             return a->names[i];
     }
     return NULL;
@@ -146,10 +146,10 @@ bool alias_is_awaited(const struct target *target)
     return target->backing.is_awaited;
 }
 
-static void keep(struct backing *backing, const char *const *names, size_t count)
+static void alias_keep(struct backing *backing, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!backing->is_known || !has_name(backing, names[i]))
+        if (!backing->is_known || !alias_has_name(backing, names[i]))
             backing->gained = backing->asked;
     }
     backing_forget(backing);
@@ -165,7 +165,7 @@ static void keep_object(struct backing *backing, const char *uid)
 {
     char name[sizeof("kubernetes/") + AS_UID_SIZE];
     snprintf(name, sizeof(name), "kubernetes/%s", uid);
-    keep(backing, (const char *const[]){name}, 1);
+    alias_keep(backing, (const char *const[]){name}, 1);
 }
 
 bool aliases_see(struct as_engine *engine, struct target *target,
@@ -184,7 +184,7 @@ bool aliases_see(struct as_engine *engine, struct target *target,
     else if (backing->missing.us == INT64_MIN)
         backing->missing = backing->asked;
     if (observation->outcome == AS_REASON_APPLIED && target->ref->kind->has_nodes)
-        keep(backing, observation->backing, observation->backing_count);
+        alias_keep(backing, observation->backing, observation->backing_count);
     else if (observation->outcome == AS_REASON_APPLIED)
         keep_object(backing, observation->uid);
     end_await(engine, target);
@@ -193,7 +193,7 @@ bool aliases_see(struct as_engine *engine, struct target *target,
 
 /* What was read of a rival before the target has got a resource says nothing about it: the resource
  * may be new behind both names. */
-static bool is_older(const struct target *other, const struct target *target)
+static bool alias_is_older(const struct target *other, const struct target *target)
 {
     return other->backing.tried.us < target->backing.gained.us;
 }
@@ -210,8 +210,9 @@ static bool is_unread(const struct as_engine *engine, const struct target *other
     if (backing->tried.us == INT64_MIN)
         return true;
     if (target_is_backing_off(engine, other))
-        return needs_all && is_older(other, target) && other->failure == AS_REASON_TARGET_NOT_FOUND;
-    return (needs_all && backing->is_due) || is_older(other, target) ||
+        return needs_all && alias_is_older(other, target) &&
+               other->failure == AS_REASON_TARGET_NOT_FOUND;
+    return (needs_all && backing->is_due) || alias_is_older(other, target) ||
            as_time_add(backing->tried.us, BACKING_AGE_US) <= engine->mono.us;
 }
 
@@ -243,8 +244,8 @@ bool alias_must_wait(struct as_engine *engine, struct target *target, bool is_us
 
 /* ---- precedence ---- */
 
-static const struct target *find_winner(const struct as_engine *engine, const struct target *target,
-                                        const char **common_out)
+static const struct target *alias_find_winner(const struct as_engine *engine,
+                                              const struct target *target, const char **common_out)
 {
     const struct target *other;
     TAILQ_FOREACH (other, &engine->candidates, backing.link) {
@@ -265,7 +266,7 @@ static bool is_unknown(const struct target *other, const struct target *target)
         return false;
     if (backing->is_known && backing->read.us >= target->backing.gained.us)
         return false;
-    return is_older(other, target) || backing->outcome != AS_REASON_TARGET_NOT_FOUND ||
+    return alias_is_older(other, target) || backing->outcome != AS_REASON_TARGET_NOT_FOUND ||
            backing->missing.us == INT64_MIN ||
            backing->tried.us < as_time_add(backing->missing.us, MISSING_US);
 }
@@ -291,7 +292,7 @@ static const struct target *find_unknown(struct as_engine *engine, const struct 
 bool alias_is_refused(const struct as_engine *engine, const struct target *target)
 {
     const char *common;
-    return has_family(target) && find_winner(engine, target, &common);
+    return has_family(target) && alias_find_winner(engine, target, &common);
 }
 
 const char *alias_find_obstacle(struct as_engine *engine, const struct target *target)
@@ -300,7 +301,7 @@ const char *alias_find_obstacle(struct as_engine *engine, const struct target *t
     const char *common;
     if (!has_family(target))
         return NULL;
-    const struct target *winner = find_winner(engine, target, &common);
+    const struct target *winner = alias_find_winner(engine, target, &common);
     const struct target *unknown = winner ? NULL : find_unknown(engine, target);
     if (winner && get_rank(target) == RANK_FIXED)
         snprintf(text, sizeof(text), "the same group as target %s, by %s: neither is changed",
@@ -353,7 +354,7 @@ void alias_forget(struct as_engine *engine, struct target *target)
 }
 
 /* The resources of a request under way are kept, to be compared with those of new entries. */
-static void forget(struct as_engine *engine, struct target *target)
+static void engine_aliases_forget(struct as_engine *engine, struct target *target)
 {
     struct backing *backing = &target->backing;
     const char *family = find_family(engine, target);
@@ -370,7 +371,7 @@ void aliases_on_rules(struct as_engine *engine)
 {
     struct target *target;
     TAILQ_FOREACH (target, &engine->candidates, backing.link) {
-        forget(engine, target);
+        engine_aliases_forget(engine, target);
         if (get_rank(target) != RANK_FIXED)
             target->backing.fixed_from = engine->generation;
         target->backing.tried.us = target->backing.missing.us = INT64_MIN;

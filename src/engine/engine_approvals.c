@@ -14,15 +14,16 @@
 
 static const char halted[] = "the kill switch was set";
 
-static bool is_open(const struct request *request)
+static bool approval_is_open(const struct request *request)
 {
     return request->state.answer == AS_APPROVAL_WAITING ||
            request->state.answer == AS_APPROVAL_APPROVED;
 }
 
-static struct as_approval_record *record(struct as_engine *engine, const struct target *target,
-                                         const struct request *request,
-                                         enum as_approval_event event)
+static struct as_approval_record *approval_record(struct as_engine *engine,
+                                                  const struct target *target,
+                                                  const struct request *request,
+                                                  enum as_approval_event event)
 {
     struct as_approval_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
     struct as_approval_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
@@ -36,7 +37,7 @@ static struct as_approval_record *record(struct as_engine *engine, const struct 
         .unit = as_sized_get_unit(target->ref),
         .message = "",
     };
-    if (is_open(request) && event != AS_APPROVAL_ON_VOID && event != AS_APPROVAL_ON_USED) {
+    if (approval_is_open(request) && event != AS_APPROVAL_ON_VOID && event != AS_APPROVAL_ON_USED) {
         const int64_t left = request_get_end(request).us - engine->mono.us;
         record->until = (as_maybe_time){true, {as_time_add(engine->wall.us, left)}};
     }
@@ -94,7 +95,8 @@ static const struct as_rule *find_cause(struct target *target, const struct requ
 }
 
 /* NULL: the request still stands. */
-static const char *find_reason_against(struct target *target, const struct request *request)
+static const char *approval_find_reason_against(struct target *target,
+                                                const struct request *request)
 {
     const struct as_rule *rule = find_cause(target, request);
     if (!rule)
@@ -110,14 +112,14 @@ static void make_void(struct as_engine *engine, const struct target *target,
                       struct request *request, const char *why)
 {
     request->state.answer = AS_APPROVAL_VOID;
-    record(engine, target, request, AS_APPROVAL_ON_VOID)->message = why;
+    approval_record(engine, target, request, AS_APPROVAL_ON_VOID)->message = why;
 }
 
 /* Nothing is left of it: the rule may ask again. */
-static void end(struct as_engine *engine, struct target *target, struct request *request,
-                const char *why)
+static void approval_end(struct as_engine *engine, struct target *target, struct request *request,
+                         const char *why)
 {
-    if (is_open(request))
+    if (approval_is_open(request))
         make_void(engine, target, request, why);
     request_remove(target, request);
     request_free(request);
@@ -130,11 +132,12 @@ static void set_answer(struct as_engine *engine, struct request *request,
     request->state.answered = moment_now(engine);
 }
 
-static void expire(struct as_engine *engine, struct target *target, struct request *request)
+static void approval_expire(struct as_engine *engine, struct target *target,
+                            struct request *request)
 {
     const bool was_approved = request->state.answer == AS_APPROVAL_APPROVED;
     set_answer(engine, request, AS_APPROVAL_EXPIRED);
-    record(engine, target, request, AS_APPROVAL_ON_EXPIRED)->message =
+    approval_record(engine, target, request, AS_APPROVAL_ON_EXPIRED)->message =
         was_approved ? "the approval was not used in time" : "nobody answered in time";
 }
 
@@ -143,14 +146,14 @@ bool approvals_review(struct as_engine *engine, struct target *target)
     struct request *request, *next;
     bool is_changed = false;
     TAILQ_FOREACH_SAFE (request, &target->requests, in_target, next) {
-        const char *why = find_reason_against(target, request);
+        const char *why = approval_find_reason_against(target, request);
         const bool is_over = request_get_end(request).us <= engine->mono.us;
         if (!why && !is_over)
             continue;
-        if (!why && is_open(request))
-            expire(engine, target, request);
+        if (!why && approval_is_open(request))
+            approval_expire(engine, target, request);
         else
-            end(engine, target, request, why);
+            approval_end(engine, target, request, why);
         is_changed = true;
     }
     return is_changed;
@@ -162,9 +165,10 @@ bool approvals_see_size(struct as_engine *engine, struct target *target, int32_t
     bool is_changed = false;
     TAILQ_FOREACH_SAFE (request, &target->requests, in_target, next) {
         const struct as_approval_state *state = &request->state;
-        if (!is_open(request) || (state->is_up ? replicas < state->to : replicas > state->to))
+        if (!approval_is_open(request) ||
+            (state->is_up ? replicas < state->to : replicas > state->to))
             continue;
-        end(engine, target, request, "the size is there already");
+        approval_end(engine, target, request, "the size is there already");
         is_changed = true;
     }
     return is_changed;
@@ -174,7 +178,7 @@ void approvals_forget(struct as_engine *engine, struct target *target, const cha
 {
     struct request *request;
     while ((request = TAILQ_FIRST(&target->requests)))
-        end(engine, target, request, why);
+        approval_end(engine, target, request, why);
 }
 
 /* Ends the approvals of a target that no action has used yet. True: the target must be stored. */
@@ -185,7 +189,7 @@ static bool revoke(struct as_engine *engine, struct target *target)
     TAILQ_FOREACH_SAFE (request, &target->requests, in_target, next) {
         if (request->state.answer != AS_APPROVAL_APPROVED)
             continue;
-        end(engine, target, request, halted);
+        approval_end(engine, target, request, halted);
         is_changed = true;
     }
     return is_changed;
@@ -222,10 +226,10 @@ bool approvals_heed(struct as_engine *engine, struct target *target,
     if (direction == AS_DIRECTION_NONE)
         return false;
     TAILQ_FOREACH (request, &target->requests, in_target) {
-        if (!is_open(request) || request->state.is_up == (direction == AS_DIRECTION_UP))
+        if (!approval_is_open(request) || request->state.is_up == (direction == AS_DIRECTION_UP))
             continue;
         set_answer(engine, request, AS_APPROVAL_VOID);
-        record(engine, target, request, AS_APPROVAL_ON_VOID)->message =
+        approval_record(engine, target, request, AS_APPROVAL_ON_VOID)->message =
             "a decision in the other direction came first";
         is_changed = true;
     }
@@ -240,11 +244,11 @@ void approvals_ask(struct as_engine *engine, struct target *target,
     struct request *old = request_find(target, wish->rule->name), *other, *next;
     char id[AS_ULID_SIZE];
     if (old)
-        end(engine, target, old, "it is asked anew");
+        approval_end(engine, target, old, "it is asked anew");
     /* Its incident is held, for example by a silence: else its rule would be in the decision. */
     TAILQ_FOREACH_SAFE (other, &target->requests, in_target, next) {
         if (other->state.answer == AS_APPROVAL_WAITING)
-            end(engine, target, other, "another rule asks, and its incident is held");
+            approval_end(engine, target, other, "another rule asks, and its incident is held");
     }
     as_ulid_print(engine->wall, &engine->random, id);
     struct request *request = request_new(&(struct as_approval_state){
@@ -264,7 +268,7 @@ void approvals_ask(struct as_engine *engine, struct target *target,
         .who = "",
     });
     TAILQ_INSERT_TAIL(&target->requests, request, in_target);
-    (void)record(engine, target, request, AS_APPROVAL_ON_ASKED);
+    (void)approval_record(engine, target, request, AS_APPROVAL_ON_ASKED);
 }
 
 static struct request *find_by_id(const struct target *target, const char *id)
@@ -300,12 +304,12 @@ struct target *approvals_find(const struct as_engine *engine, const char *id)
 }
 
 /* NULL: it may be answered so. */
-static const char *find_obstacle(const struct as_engine *engine, const struct request *request,
-                                 enum as_order_kind kind)
+static const char *approval_find_obstacle(const struct as_engine *engine,
+                                          const struct request *request, enum as_order_kind kind)
 {
     if (!request)
         return "it was approved, and the change is under way";
-    if (is_open(request) && request_get_end(request).us <= engine->mono.us)
+    if (approval_is_open(request) && request_get_end(request).us <= engine->mono.us)
         return "its time is over";
     switch (request->state.answer) {
     case AS_APPROVAL_WAITING: return NULL;
@@ -323,13 +327,13 @@ const char *approvals_answer(struct as_engine *engine, struct target *target,
 {
     struct request *request = find_by_id(target, order->request);
     const bool is_yes = order->kind == AS_ORDER_APPROVE;
-    const char *obstacle = find_obstacle(engine, request, order->kind);
+    const char *obstacle = approval_find_obstacle(engine, request, order->kind);
     if (obstacle)
         return obstacle;
     set_answer(engine, request, is_yes ? AS_APPROVAL_APPROVED : AS_APPROVAL_DENIED);
     request_set_who(request, order->who);
-    struct as_approval_record *answer =
-        record(engine, target, request, is_yes ? AS_APPROVAL_ON_APPROVED : AS_APPROVAL_ON_DENIED);
+    struct as_approval_record *answer = approval_record(
+        engine, target, request, is_yes ? AS_APPROVAL_ON_APPROVED : AS_APPROVAL_ON_DENIED);
     answer->command = command;
     answer->message = as_arena_strdup(&engine->arena, order->reason);
     return NULL;
@@ -342,7 +346,7 @@ void approvals_use(struct as_engine *engine, struct target *target, const char *
 {
     struct request *request = find_by_id(target, id);
     assert(request); /* the decision that uses it was made in this step */
-    struct as_approval_record *used = record(engine, target, request, AS_APPROVAL_ON_USED);
+    struct as_approval_record *used = approval_record(engine, target, request, AS_APPROVAL_ON_USED);
     request_remove(target, request);
     if (!intent) {
         request_free(request);
@@ -365,7 +369,8 @@ bool approvals_return(struct as_engine *engine, struct target *target, struct in
         return false;
     }
     TAILQ_INSERT_TAIL(&target->requests, request, in_target);
-    struct as_approval_record *back = record(engine, target, request, AS_APPROVAL_ON_RETURNED);
+    struct as_approval_record *back =
+        approval_record(engine, target, request, AS_APPROVAL_ON_RETURNED);
     back->action = as_arena_strdup(&engine->arena, intent->action_id);
     back->message = "the change was not made";
     return true;

@@ -116,7 +116,7 @@ enum bind_result bindings_make(struct as_engine *engine, struct incident *incide
     return is_forbidden ? BIND_FORBIDDEN : BIND_NOT_ALLOWED;
 }
 
-static bool forget_sizes(struct incident *incident, const struct target *target)
+static bool binding_forget_sizes(struct incident *incident, const struct target *target)
 {
     bool changed = false;
     for (uint32_t i = 0; i < incident->binding_count; i++) {
@@ -140,7 +140,7 @@ void bindings_forget_sizes(struct as_engine *engine, struct target *target)
 {
     struct incident *incident;
     TAILQ_FOREACH (incident, &engine->open, in_order) {
-        if (forget_sizes(incident, target))
+        if (binding_forget_sizes(incident, target))
             effect_put_incident(engine, incident);
     }
 }
@@ -163,7 +163,7 @@ void bindings_drop(struct as_engine *engine, struct incident *incident)
 }
 
 /* A size change by this rule is under way: it may become a step of the incident. */
-static bool is_awaited(const struct binding *binding)
+static bool binding_is_awaited(const struct binding *binding)
 {
     const struct target *target = binding->group->target;
     const struct intent *const intents[] = {target->maybe, target->intent};
@@ -183,7 +183,7 @@ static void set_aside(struct as_engine *engine, struct incident *incident)
                               sizeof(*incident->kept));
     for (uint32_t i = 0; i < incident->binding_count; i++) {
         const struct binding *binding = &incident->bindings[i];
-        if (binding->steps == 0 && !is_awaited(binding))
+        if (binding->steps == 0 && !binding_is_awaited(binding))
             continue;
         incident->kept[incident->kept_count++] = (struct as_progress){
             .rule = as_xstrdup(binding->group->rule->name),

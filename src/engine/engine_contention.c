@@ -17,7 +17,7 @@
 #include "engine_state.h"
 
 /* Numbers; the unit may stand behind (decide/sized.h). */
-static bool is_older(const char *version, const char *other)
+static bool contention_is_older(const char *version, const char *other)
 {
     const size_t size = strspn(version, "0123456789"), other_size = strspn(other, "0123456789");
     if ((version[size] != '\0' && version[size] != AS_SIZED_UNIT_MARK) ||
@@ -34,10 +34,10 @@ static bool version_is_set(const char *version)
 
 bool version_is_newer(const char *version, const char *than)
 {
-    return *version && *than && strcmp(version, than) != 0 && !is_older(version, than);
+    return *version && *than && strcmp(version, than) != 0 && !contention_is_older(version, than);
 }
 
-static bool is_within(const struct as_engine *engine, struct as_moment at, int64_t span)
+static bool contention_is_within(const struct as_engine *engine, struct as_moment at, int64_t span)
 {
     return engine->mono.us - at.mono.us < span;
 }
@@ -62,7 +62,7 @@ void contention_fill_request(const struct as_engine *engine, const struct target
 {
     const struct contention *contention = &target->contention;
     request->has_own_size = contention->has_own && !target->maybe &&
-                            is_within(engine, contention->own.at, AS_SET_BACK_WITHIN_US);
+                            contention_is_within(engine, contention->own.at, AS_SET_BACK_WITHIN_US);
     request->own_size = contention->own.to;
 }
 
@@ -87,11 +87,11 @@ static bool is_comparable(const struct as_own_size *own, const struct as_observa
     return version_is_set(own->version) == version_is_set(observation->version);
 }
 
-static void add(const struct as_engine *engine, struct contention *contention, int32_t found,
-                const char *by)
+static void engine_contention_add(const struct as_engine *engine, struct contention *contention,
+                                  int32_t found, const char *by)
 {
     while (contention->count > 0 &&
-           !is_within(engine, contention->set_backs[0].at, AS_CONTENDED_US))
+           !contention_is_within(engine, contention->set_backs[0].at, AS_CONTENDED_US))
         contention_drop_oldest(contention);
     contention_add(contention, &(struct as_set_back){
                                    .at = moment_now(engine),
@@ -148,7 +148,7 @@ static struct as_others_record *add_record(struct as_engine *engine, const struc
     return record;
 }
 
-static void begin(struct as_engine *engine, struct target *target)
+static void contention_begin(struct as_engine *engine, struct target *target)
 {
     target->contention.since = moment_now(engine);
     struct as_others_record *record = add_record(engine, target, AS_OTHERS_CONTENDED);
@@ -167,13 +167,13 @@ void contention_see(struct as_engine *engine, struct target *target,
     if (!contention->has_own || found == own->to ||
         (version_is_set(own->version) && !version_is_newer(observation->version, own->version)))
         return;
-    const bool is_set_back = is_within(engine, own->at, AS_SET_BACK_WITHIN_US) &&
+    const bool is_set_back = contention_is_within(engine, own->at, AS_SET_BACK_WITHIN_US) &&
                              is_towards(own, found) && is_comparable(own, observation) &&
                              !contention_holds(engine, target);
     if (is_set_back)
-        add(engine, contention, found, observation->changed_by);
+        engine_contention_add(engine, contention, found, observation->changed_by);
     if (is_set_back && contention->count == AS_SET_BACKS_MAX)
-        begin(engine, target);
+        contention_begin(engine, target);
     contention_forget_own(contention); /* the size is somebody else's now */
     effect_put_target(engine, target);
     effect_commit(engine);

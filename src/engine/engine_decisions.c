@@ -103,8 +103,8 @@ static const char *print_digest(struct as_engine *engine, const struct incident 
     return text;
 }
 
-static struct as_proposal *add(struct proposals *proposals, const struct as_rule *rule,
-                               const char *incident, const struct as_action *action)
+static struct as_proposal *decision_add(struct proposals *proposals, const struct as_rule *rule,
+                                        const char *incident, const struct as_action *action)
 {
     struct as_proposal *proposal = &proposals->items[proposals->count];
     *proposal = (struct as_proposal){
@@ -126,11 +126,11 @@ static void propose_to_stay(struct as_engine *engine, struct proposals *proposal
         stay.size = action->size < replicas ? action->size : replicas;
     }
     const struct incident *oldest = TAILQ_FIRST(&group->bindings)->incident;
-    (void)add(proposals, group->rule, print_digest(engine, oldest), &stay);
+    (void)decision_add(proposals, group->rule, print_digest(engine, oldest), &stay);
     proposals->origins[proposals->count++] = (struct proposer){.group = group};
 }
 
-static size_t find_value(const char *const *values, size_t count, const char *value)
+static size_t decision_find_value(const char *const *values, size_t count, const char *value)
 {
     size_t i = 0;
     while (i < count && strcmp(values[i], value) != 0)
@@ -150,10 +150,10 @@ static void propose_values(struct as_engine *engine, struct target *target,
             continue;
         const struct incident *incident = binding->incident;
         const char *value;
-        struct as_proposal *proposal =
-            add(proposals, group->rule, print_digest(engine, incident), &group->rule->action);
+        struct as_proposal *proposal = decision_add(
+            proposals, group->rule, print_digest(engine, incident), &group->rule->action);
         sources_read(engine, target, group->rule, incident, proposal, &value);
-        const size_t same = find_value(values, count, value);
+        const size_t same = decision_find_value(values, count, value);
         note_report(engine, &proposals->items[first + same], binding);
         if (same < count)
             continue;
@@ -175,8 +175,8 @@ static void propose_values(struct as_engine *engine, struct target *target,
 static void propose_one(struct as_engine *engine, struct proposals *proposals, struct group *group,
                         const struct binding *oldest)
 {
-    struct as_proposal *proposal =
-        add(proposals, group->rule, print_digest(engine, oldest->incident), &group->rule->action);
+    struct as_proposal *proposal = decision_add(
+        proposals, group->rule, print_digest(engine, oldest->incident), &group->rule->action);
     const struct binding *binding;
     for (binding = oldest; binding && needs_news(group->rule);
          binding = TAILQ_NEXT(binding, in_group)) {
@@ -187,8 +187,8 @@ static void propose_one(struct as_engine *engine, struct proposals *proposals, s
         (struct proposer){.group = group, .incident = oldest->incident};
 }
 
-static void propose(struct as_engine *engine, struct target *target, struct proposals *proposals,
-                    struct group *group)
+static void decision_propose(struct as_engine *engine, struct target *target,
+                             struct proposals *proposals, struct group *group)
 {
     const struct binding *due = find_due(engine, group);
     const size_t before = proposals->count;
@@ -214,7 +214,7 @@ static void propose_endings(struct as_engine *engine, struct target *target,
             !ending_get_action(engine, ending, target->replicas, &action))
             continue;
         const char *incident = as_arena_strdup(&engine->arena, ending->state.incident);
-        (void)add(proposals, ending->rule, incident, &action);
+        (void)decision_add(proposals, ending->rule, incident, &action);
         proposals->origins[proposals->count++] = (struct proposer){.ending = ending};
     }
 }
@@ -255,7 +255,7 @@ static void add_terms(struct as_engine *engine, struct target *target, struct pr
     }
 }
 
-static size_t count_possible(const struct target *target)
+static size_t decision_count_possible(const struct target *target)
 {
     struct group *group;
     size_t count = target->ending_count;
@@ -269,7 +269,7 @@ static size_t count_possible(const struct target *target)
 static void proposals_gather(struct as_engine *engine, struct target *target, bool with_dry,
                              struct proposals *proposals_out)
 {
-    const size_t possible = count_possible(target);
+    const size_t possible = decision_count_possible(target);
     struct proposals proposals = {
         .items = as_arena_alloc(&engine->arena, possible, sizeof(*proposals.items)),
         .origins = as_arena_alloc(&engine->arena, possible, sizeof(*proposals.origins)),
@@ -280,7 +280,7 @@ static void proposals_gather(struct as_engine *engine, struct target *target, bo
     RB_FOREACH (group, group_tree, &target->groups) {
         proposals.has_dry = proposals.has_dry || group->rule->dry_run;
         if (with_dry || !group->rule->dry_run)
-            propose(engine, target, &proposals, group);
+            decision_propose(engine, target, &proposals, group);
     }
     propose_endings(engine, target, &proposals, with_dry);
     propose_share(engine, target, &proposals);
@@ -289,9 +289,9 @@ static void proposals_gather(struct as_engine *engine, struct target *target, bo
 }
 
 /* Who made the winning proposal; NULL: nobody (bounds are enforced for nobody). */
-static const struct proposer *find_winner(const struct proposals *proposals,
-                                          const struct as_proposal_result *results,
-                                          const struct as_decision *decision)
+static const struct proposer *decision_find_winner(const struct proposals *proposals,
+                                                   const struct as_proposal_result *results,
+                                                   const struct as_decision *decision)
 {
     const struct proposer *winner = NULL;
     int32_t highest = -1;
@@ -344,7 +344,7 @@ static bool proposals_lack_proof(struct as_engine *engine, const struct target *
 {
     if (decision->direction != AS_DIRECTION_DOWN || !decision->rule)
         return false;
-    const struct proposer *winner = find_winner(proposals, results, decision);
+    const struct proposer *winner = decision_find_winner(proposals, results, decision);
     if (!winner || winner->is_share) /* the pool's decision was proven */
         return false;
     if (winner->ending)
@@ -503,7 +503,7 @@ static const char *get_holder(const struct as_decision *decision)
     return as_reason_has_holder(decision->reason) ? decision->held_by.name : NULL;
 }
 
-static void digest(uint64_t *state, const void *data, size_t size)
+static void decision_digest(uint64_t *state, const void *data, size_t size)
 {
     const unsigned char *bytes = data;
     for (size_t i = 0; i < size; i++)
@@ -516,13 +516,13 @@ static uint64_t digest_nodes(const struct as_pool_plan *plan)
     uint64_t state = UINT64_C(0xcbf29ce484222325);
     if (!plan)
         return 0;
-    digest(&state, plan->kept, sizeof(plan->kept));
+    decision_digest(&state, plan->kept, sizeof(plan->kept));
     for (size_t i = 0; i < plan->unneeded_count; i++) {
         const struct as_unneeded *unneeded = &plan->unneeded[i];
         if (!unneeded->since.set)
             continue;
-        digest(&state, unneeded->node, strlen(unneeded->node) + 1);
-        digest(&state, &unneeded->since.at.us, sizeof(unneeded->since.at.us));
+        decision_digest(&state, unneeded->node, strlen(unneeded->node) + 1);
+        decision_digest(&state, &unneeded->since.at.us, sizeof(unneeded->since.at.us));
     }
     return state;
 }
@@ -637,9 +637,9 @@ static bool contradicts_maybe(const struct target *target, const struct as_decis
 
 /* Decides, and decides again if something holds the decision back: the hold is part of the input,
  * so that the log explains itself. */
-static void decide(struct as_engine *engine, struct target *target,
-                   const struct proposals *proposals, struct as_decide_input *input,
-                   struct as_proposal_result *results, struct outcome *outcome)
+static void decision_decide(struct as_engine *engine, struct target *target,
+                            const struct proposals *proposals, struct as_decide_input *input,
+                            struct as_proposal_result *results, struct outcome *outcome)
 {
     struct as_decision *decision = &outcome->decision;
     as_decide(input, results, decision);
@@ -691,7 +691,7 @@ static bool decide_one(struct as_engine *engine, struct target *target,
     struct as_proposal_result *results =
         as_arena_alloc(&engine->arena, proposals->count, sizeof(*results));
     struct as_decision *decision = &outcome->decision;
-    decide(engine, target, proposals, input, results, outcome);
+    decision_decide(engine, target, proposals, input, results, outcome);
     if (proposals->count == 0 && decision->reason != AS_REASON_ABOVE_MAX &&
         decision->reason != AS_REASON_BELOW_MIN && !as_reason_has_holder(decision->reason) &&
         !decision->has_would)

@@ -139,8 +139,8 @@ struct as_order_record *effect_order_record(struct as_engine *engine, const stru
  */
 
 /* Notes the cause of the next decision. */
-static void ask(struct as_engine *engine, struct target *target, const char *notification,
-                as_wall_time starts_at)
+static void effect_ask(struct as_engine *engine, struct target *target, const char *notification,
+                       as_wall_time starts_at)
 {
     struct asked *asked = &target->asked;
     target->dirty = true;
@@ -175,7 +175,7 @@ void cause_touch(struct as_engine *engine, struct cause *cause, const struct inc
                  struct target *target)
 {
     if (cause->notification)
-        ask(engine, target, cause->notification, incident->starts_at);
+        effect_ask(engine, target, cause->notification, incident->starts_at);
     cause->touched = as_xgrow(cause->touched, cause->touched_count, &cause->touched_capacity,
                               sizeof(struct target *));
     cause->touched[cause->touched_count++] = target;

@@ -76,7 +76,7 @@ bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_c
 
 /* The size before the rule's first action for the incident, even if that is still under way; -1: no
  * action. */
-static int32_t get_origin(const struct binding *binding)
+static int32_t ending_get_origin(const struct binding *binding)
 {
     const struct target *target = binding->group->target;
     const struct intent *const intents[] = {target->maybe, target->intent};
@@ -88,12 +88,12 @@ static int32_t get_origin(const struct binding *binding)
     return origin;
 }
 
-static void begin(struct as_engine *engine, const struct binding *binding)
+static void ending_begin(struct as_engine *engine, const struct binding *binding)
 {
     const struct as_rule *rule = binding->group->rule;
     struct target *target = binding->group->target;
     const bool gives_back = rule->on_resolved.kind == AS_ENDING_GIVE_BACK;
-    const int32_t origin = gives_back ? get_origin(binding) : 0;
+    const int32_t origin = gives_back ? ending_get_origin(binding) : 0;
     const int32_t size = target->has_size ? target->replicas : -1;
     if (rule->on_resolved.kind == AS_ENDING_NOTHING || origin < 0)
         return;
@@ -121,10 +121,10 @@ static void begin(struct as_engine *engine, const struct binding *binding)
 void endings_begin(struct as_engine *engine, const struct incident *incident)
 {
     for (uint32_t i = 0; i < incident->binding_count; i++)
-        begin(engine, &incident->bindings[i]);
+        ending_begin(engine, &incident->bindings[i]);
 }
 
-static as_mono_time get_end(const struct as_engine *engine, const struct ending *ending)
+static as_mono_time ending_get_end(const struct as_engine *engine, const struct ending *ending)
 {
     return (as_mono_time){
         as_time_add(ending->state.ended.mono.us, engine->config.incident_expiry_us)};
@@ -132,10 +132,10 @@ static as_mono_time get_end(const struct as_engine *engine, const struct ending 
 
 /* A size change by someone else, or another incident, ends a give-back: the size to return to is
  * out of date. */
-static bool is_over(const struct as_engine *engine, const struct target *target,
-                    const struct ending *ending, int32_t replicas)
+static bool ending_is_over(const struct as_engine *engine, const struct target *target,
+                           const struct ending *ending, int32_t replicas)
 {
-    if (get_end(engine, ending).us <= engine->mono.us)
+    if (ending_get_end(engine, ending).us <= engine->mono.us)
         return true;
     if (ending->rule->on_resolved.kind != AS_ENDING_GIVE_BACK || replicas < 0)
         return false;
@@ -153,7 +153,7 @@ bool endings_review(struct as_engine *engine, struct target *target, int32_t rep
             ending->state.last = ending->state.peak = replicas;
             changed = true;
         }
-        if (!is_over(engine, target, ending, replicas))
+        if (!ending_is_over(engine, target, ending, replicas))
             continue;
         ending_free(target, ending);
         changed = true;
@@ -250,7 +250,7 @@ as_mono_time endings_get_next_due(const struct as_engine *engine, const struct t
     as_mono_time next = AS_MONO_NEVER;
     TAILQ_FOREACH (ending, &target->endings, in_target) {
         const as_mono_time due = get_due(ending);
-        const as_mono_time end = get_end(engine, ending);
+        const as_mono_time end = ending_get_end(engine, ending);
         if (due.us > engine->mono.us && due.us < next.us)
             next = due;
         if (end.us < next.us)

@@ -22,8 +22,8 @@
 #define FOLLOWS_MAX 64 /* of one target; beyond, the oldest ends as unknown */
 
 /* Where the rule's incidents are: the target itself, or its pool. */
-static struct target *find_owner(const struct as_engine *engine, struct target *target,
-                                 const char *name)
+static struct target *follow_find_owner(const struct as_engine *engine, struct target *target,
+                                        const char *name)
 {
     struct target *pool = target_find_pool(engine, target);
     if (!pool)
@@ -33,10 +33,10 @@ static struct target *find_owner(const struct as_engine *engine, struct target *
 }
 
 /* Whether an incident of the rule is open that was open then. `but`: it has just ended. */
-static bool has_cause(const struct as_engine *engine, struct target *target, const char *rule,
-                      struct as_moment at, const struct incident *but)
+static bool follow_has_cause(const struct as_engine *engine, struct target *target,
+                             const char *rule, struct as_moment at, const struct incident *but)
 {
-    const struct group *group = group_find(find_owner(engine, target, rule), rule);
+    const struct group *group = group_find(follow_find_owner(engine, target, rule), rule);
     const struct binding *binding;
     if (!group)
         return false;
@@ -50,7 +50,8 @@ static bool has_cause(const struct as_engine *engine, struct target *target, con
 bool follow_is_of_alert(struct as_engine *engine, struct target *target,
                         const struct intent *intent)
 {
-    const struct group *group = group_find(find_owner(engine, target, intent->rule), intent->rule);
+    const struct group *group =
+        group_find(follow_find_owner(engine, target, intent->rule), intent->rule);
     if (intent->is_ordered || !group || group->count == 0)
         return false;
     /* the way back is on_resolved's, of an earlier incident */
@@ -61,10 +62,11 @@ bool follow_is_of_alert(struct as_engine *engine, struct target *target,
 
 /* Counts an action whose effect is known. An action that helped ends the hold: no more have all of
  * the last ones been in vain. */
-static void count(struct as_engine *engine, struct target *target, struct as_follow_record *record)
+static void engine_follow_count(struct as_engine *engine, struct target *target,
+                                struct as_follow_record *record)
 {
     const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, record->rule);
-    struct target *owner = find_owner(engine, target, record->rule);
+    struct target *owner = follow_find_owner(engine, target, record->rule);
     if (!rule || rule->ineffective_after == 0 || record->end == AS_FOLLOW_UNKNOWN)
         return;
     struct trial *trial = trial_get(owner, record->rule);
@@ -89,13 +91,13 @@ static void count(struct as_engine *engine, struct target *target, struct as_fol
 
 bool follow_holds(const struct as_engine *engine, const struct target *target, const char *rule)
 {
-    const struct target *owner =
-        find_owner(engine, (struct target *)(uintptr_t)target, rule); /* neither is changed */
+    const struct target *owner = follow_find_owner(engine, (struct target *)(uintptr_t)target,
+                                                   rule); /* neither is changed */
     const struct trial *trial = trial_find(owner, rule);
     return trial && trial_is_held(trial, engine->mono);
 }
 
-static bool release(struct as_engine *engine, struct target *target)
+static bool engine_follow_release(struct as_engine *engine, struct target *target)
 {
     struct trial *trial;
     bool was_held = false;
@@ -113,16 +115,16 @@ bool follow_release(struct as_engine *engine, struct target *target)
 {
     bool was_held = false;
     if (target)
-        return release(engine, target);
+        return engine_follow_release(engine, target);
     RB_FOREACH (target, target_tree, &engine->targets)
-        was_held = release(engine, target) || was_held;
+        was_held = engine_follow_release(engine, target) || was_held;
     return was_held;
 }
 
 /* Follows */
 
 /* The target is to be stored. */
-static void finish(struct as_engine *engine, struct follow *follow, enum as_follow_end end)
+static void follow_finish(struct as_engine *engine, struct follow *follow, enum as_follow_end end)
 {
     const struct as_follow_state *state = &follow->state;
     struct target *target = follow->target;
@@ -140,15 +142,15 @@ static void finish(struct as_engine *engine, struct follow *follow, enum as_foll
         .end = end,
     };
     follow_free(engine, follow);
-    count(engine, target, record);
+    engine_follow_count(engine, target, record);
     effect_add(engine, AS_EFFECT_RECORD_FOLLOW)->follow = record;
 }
 
 /* Finishes it if nothing is open any more. */
-static void settle(struct as_engine *engine, struct follow *follow)
+static void follow_settle(struct as_engine *engine, struct follow *follow)
 {
     if (follow->state.resolved_us >= 0 && !follow->state.awaits_ready)
-        finish(engine, follow, AS_FOLLOW_RESOLVED);
+        follow_finish(engine, follow, AS_FOLLOW_RESOLVED);
 }
 
 static bool knows_ready(const struct target *target)
@@ -170,7 +172,7 @@ void follow_begin(struct as_engine *engine, struct target *target, const struct 
     if (!intent->is_of_alert || intent->to == intent->from)
         return;
     if (target->follow_count >= FOLLOWS_MAX)
-        finish(engine, TAILQ_FIRST(&target->follows), AS_FOLLOW_UNKNOWN);
+        follow_finish(engine, TAILQ_FIRST(&target->follows), AS_FOLLOW_UNKNOWN);
     const bool awaits_ready = intent->to > intent->from && knows_ready(target);
     const struct as_follow_state state = {
         .action_id = intent->action_id,
@@ -186,14 +188,14 @@ void follow_begin(struct as_engine *engine, struct target *target, const struct 
         .resolved_us = -1,
     };
     struct follow *follow = follow_add(engine, target, &state);
-    if (has_cause(engine, target, intent->rule, intent->at, NULL))
+    if (follow_has_cause(engine, target, intent->rule, intent->at, NULL))
         return;
     if (!intent->is_resolved) {
-        finish(engine, follow, AS_FOLLOW_UNKNOWN);
+        follow_finish(engine, follow, AS_FOLLOW_UNKNOWN);
         return;
     }
     follow->state.resolved_us = 0;
-    settle(engine, follow);
+    follow_settle(engine, follow);
 }
 
 void follow_see(struct as_engine *engine, struct target *target,
@@ -213,7 +215,7 @@ void follow_see(struct as_engine *engine, struct target *target,
             continue;
         state->awaits_ready = false; /* ready, or smaller again: it never will be */
         is_changed = true;
-        settle(engine, follow);
+        follow_settle(engine, follow);
     }
     if (!is_changed)
         return;
@@ -226,7 +228,8 @@ static void end_cause_of(struct as_engine *engine, struct target *target, struct
                          const char *rule, const struct incident *incident, bool is_resolved)
 {
     if (intent && strcmp(intent->rule, rule) == 0 && incident->opened.mono.us <= intent->at.mono.us)
-        intent->is_resolved = is_resolved && !has_cause(engine, target, rule, intent->at, incident);
+        intent->is_resolved =
+            is_resolved && !follow_has_cause(engine, target, rule, intent->at, incident);
 }
 
 static void end_causes(struct as_engine *engine, struct target *target, const char *rule,
@@ -240,15 +243,15 @@ static void end_causes(struct as_engine *engine, struct target *target, const ch
         struct as_follow_state *state = &follow->state;
         if (state->resolved_us >= 0 || strcmp(state->rule, rule) != 0 ||
             incident->opened.mono.us > state->at.mono.us ||
-            has_cause(engine, target, rule, state->at, incident))
+            follow_has_cause(engine, target, rule, state->at, incident))
             continue;
         is_changed = true;
         if (!is_resolved) {
-            finish(engine, follow, AS_FOLLOW_UNKNOWN);
+            follow_finish(engine, follow, AS_FOLLOW_UNKNOWN);
             continue;
         }
         state->resolved_us = engine->mono.us - state->applied.mono.us;
-        settle(engine, follow);
+        follow_settle(engine, follow);
     }
     if (is_changed)
         effect_put_target(engine, target);
@@ -282,8 +285,8 @@ void follow_on_deadline(struct as_engine *engine)
     while (follow_get_deadline(engine).us <= engine->mono.us) {
         struct follow *follow = TAILQ_FIRST(&engine->follows);
         struct target *target = follow->target;
-        finish(engine, follow,
-               follow->state.resolved_us >= 0 ? AS_FOLLOW_RESOLVED : AS_FOLLOW_NOT_RESOLVED);
+        follow_finish(engine, follow,
+                      follow->state.resolved_us >= 0 ? AS_FOLLOW_RESOLVED : AS_FOLLOW_NOT_RESOLVED);
         effect_put_target(engine, target);
         is_changed = true;
     }
@@ -313,9 +316,10 @@ void follow_remake(struct as_engine *engine)
         bool is_changed = drop_trials(engine, target);
         TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
             const struct as_follow_state *state = &follow->state;
-            if (state->resolved_us >= 0 || has_cause(engine, target, state->rule, state->at, NULL))
+            if (state->resolved_us >= 0 ||
+                follow_has_cause(engine, target, state->rule, state->at, NULL))
                 continue;
-            finish(engine, follow, AS_FOLLOW_UNKNOWN);
+            follow_finish(engine, follow, AS_FOLLOW_UNKNOWN);
             is_changed = true;
         }
         if (is_changed)
@@ -328,6 +332,6 @@ void follow_forget_pods(struct as_engine *engine, struct target *target)
     struct follow *follow, *next;
     TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
         follow->state.awaits_ready = false;
-        settle(engine, follow);
+        follow_settle(engine, follow);
     }
 }

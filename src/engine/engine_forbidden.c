@@ -15,7 +15,7 @@ struct list {
     size_t count, capacity;
 };
 
-static void add(struct list *list, struct as_forbidden row)
+static void forbidden_add(struct list *list, struct as_forbidden row)
 {
     assert(list->count < list->capacity);
     list->rows[list->count++] = row;
@@ -28,11 +28,11 @@ static void add_pauses(struct as_engine *engine, const struct target *target, st
 
     for (size_t i = 0; i < AS_ARRAY_SIZE(pauses); i++) {
         if (pauses[i]->is_set && pauses[i]->ways != AS_WAYS_BOTH)
-            add(list, (struct as_forbidden){
-                          .ways = pauses[i]->ways,
-                          .by = AS_HOLDER_PAUSE,
-                          .name = as_arena_strdup(&engine->arena, pauses[i]->who),
-                      });
+            forbidden_add(list, (struct as_forbidden){
+                                    .ways = pauses[i]->ways,
+                                    .by = AS_HOLDER_PAUSE,
+                                    .name = as_arena_strdup(&engine->arena, pauses[i]->who),
+                                });
     }
 }
 
@@ -41,7 +41,8 @@ static void add_growth(const struct as_engine *engine, const struct target *targ
                        struct list *list)
 {
     if (target_did_not_come(target, engine->mono))
-        add(list, (struct as_forbidden){.ways = AS_WAYS_UP, .by = AS_HOLDER_DID_NOT_COME});
+        forbidden_add(list,
+                      (struct as_forbidden){.ways = AS_WAYS_UP, .by = AS_HOLDER_DID_NOT_COME});
 }
 
 /* Rules that did not help go no way. */
@@ -52,9 +53,10 @@ static void add_ineffective(struct as_engine *engine, const struct target *targe
     TAILQ_FOREACH (trial, &target->trials, in_target) {
         const char *rule = as_arena_strdup(&engine->arena, trial->state.rule);
         if (trial_is_held(trial, engine->mono))
-            add(list,
-                (struct as_forbidden){
-                    .ways = AS_WAYS_BOTH, .by = AS_HOLDER_INEFFECTIVE, .name = rule, .rule = rule});
+            forbidden_add(list, (struct as_forbidden){.ways = AS_WAYS_BOTH,
+                                                      .by = AS_HOLDER_INEFFECTIVE,
+                                                      .name = rule,
+                                                      .rule = rule});
     }
 }
 
@@ -67,9 +69,9 @@ static void add_schedules(const struct as_engine *engine, const struct target *t
     for (size_t i = 0; i < config->schedule_count; i++) {
         const struct as_schedule *schedule = &config->schedules[i];
         if ((in_force >> i & 1) && schedule->hold != AS_WAYS_NONE)
-            add(list, (struct as_forbidden){.ways = schedule->hold,
-                                            .by = AS_HOLDER_SCHEDULE,
-                                            .name = schedule->name});
+            forbidden_add(list, (struct as_forbidden){.ways = schedule->hold,
+                                                      .by = AS_HOLDER_SCHEDULE,
+                                                      .name = schedule->name});
     }
 }
 
@@ -116,14 +118,15 @@ static void add_pool(struct as_engine *engine, const struct target *target, stru
     if (!pool)
         return;
     if (pool->pause.is_set && pool->pause.ways != AS_WAYS_BOTH)
-        add(list, (struct as_forbidden){.ways = pool->pause.ways,
+        forbidden_add(
+            list, (struct as_forbidden){.ways = pool->pause.ways,
                                         .by = AS_HOLDER_PAUSE,
                                         .name = as_arena_strdup(&engine->arena, pool->pause.who)});
     RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&pool->groups) {
         if (group_holds(group))
-            add(list, (struct as_forbidden){.ways = group->rule->action.hold,
-                                            .by = AS_HOLDER_RULE,
-                                            .name = group->rule->name});
+            forbidden_add(list, (struct as_forbidden){.ways = group->rule->action.hold,
+                                                      .by = AS_HOLDER_RULE,
+                                                      .name = group->rule->name});
     }
 }
 
@@ -147,7 +150,7 @@ bool forbidden_is(const struct as_engine *engine, const struct target *target, e
            (way == AS_WAYS_UP && target_did_not_come(target, engine->mono));
 }
 
-static size_t count_possible(const struct as_engine *engine, const struct target *target)
+static size_t forbidden_count_possible(const struct as_engine *engine, const struct target *target)
 {
     const struct target *pool = target_find_pool(engine, target);
     size_t count = SINGLE_MAX + target->trial_count + target->config->schedule_count;
@@ -162,7 +165,7 @@ static size_t count_possible(const struct as_engine *engine, const struct target
 void forbidden_fill(struct as_engine *engine, const struct target *target,
                     struct as_decide_input *input)
 {
-    struct list list = {.capacity = count_possible(engine, target)};
+    struct list list = {.capacity = forbidden_count_possible(engine, target)};
 
     list.rows = as_arena_alloc(&engine->arena, list.capacity, sizeof(*list.rows));
     add_pauses(engine, target, &list);

@@ -303,8 +303,8 @@ bool growth_is_awaited(const struct target *target, const struct as_observation 
 
 /* True: nothing to wait for (any more). For a while, a size smaller than requested may come from a
  * cache. */
-static bool is_over(const struct as_engine *engine, const struct target *target,
-                    const struct as_observation *observation)
+static bool growth_is_over(const struct as_engine *engine, const struct target *target,
+                           const struct as_observation *observation)
 {
     const struct growth *growth = &target->growth;
     const bool is_late = as_time_add(growth->since.mono.us, MAYBE_US) <= engine->mono.us;
@@ -367,7 +367,7 @@ int32_t growth_review(struct as_engine *engine, struct target *target,
     struct growth *growth = &target->growth;
     if (!growth->is_open || !target->config || engine->stopping)
         return -1;
-    if (is_over(engine, target, observation)) {
+    if (growth_is_over(engine, target, observation)) {
         if (observation->replicas >= growth->to && !has_failed_since(growth, growth->since))
             growth->failed = AS_MOMENT_NEVER;
         close_growth(engine, target);

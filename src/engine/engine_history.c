@@ -33,7 +33,7 @@ int64_t history_get_span(const struct as_engine *engine)
     return span;
 }
 
-static bool is_within(const struct as_engine *engine, struct as_moment at, int64_t span)
+static bool history_is_within(const struct as_engine *engine, struct as_moment at, int64_t span)
 {
     return engine->mono.us - at.mono.us < span;
 }
@@ -48,7 +48,7 @@ void history_add_event(struct as_engine *engine, struct target *target, int32_t 
 {
     const int64_t span = history_get_span(engine);
     size_t old = 0;
-    while (old < target->event_count && !is_within(engine, target->events[old].at, span))
+    while (old < target->event_count && !history_is_within(engine, target->events[old].at, span))
         old++;
     if (old == 0 && target->event_count >= EVENTS_MAX) {
         target->events[1].change = add_changes(target->events[0].change, target->events[1].change);
@@ -100,7 +100,7 @@ bool history_add_recommendation(struct as_engine *engine, struct target *target,
         return false;
     size_t old = 0;
     while (old < target->recommendation_count &&
-           !is_within(engine, target->recommendations[old].at, window))
+           !history_is_within(engine, target->recommendations[old].at, window))
         old++;
     if (old == 0 && target->recommendation_count >= RECOMMENDATIONS_MAX)
         old = 1;
@@ -141,7 +141,7 @@ void history_fill(struct as_engine *engine, const struct target *target,
         as_arena_alloc(&engine->arena, target->event_count, sizeof(*events));
     for (size_t i = 0; i < target->event_count; i++) {
         const struct as_past_event *event = &target->events[i];
-        if (is_within(engine, event->at, PERIOD_MAX_US) && !is_of_former(target, event->at))
+        if (history_is_within(engine, event->at, PERIOD_MAX_US) && !is_of_former(target, event->at))
             events[input->event_count++] =
                 (struct as_scale_event){moment_get_wall(engine, event->at).at, event->change};
     }
@@ -150,7 +150,7 @@ void history_fill(struct as_engine *engine, const struct target *target,
         as_arena_alloc(&engine->arena, target->recommendation_count, sizeof(*recommendations));
     for (size_t i = 0; i < target->recommendation_count; i++) {
         const struct as_past_recommendation *item = &target->recommendations[i];
-        if (is_within(engine, item->at, get_window(target)))
+        if (history_is_within(engine, item->at, get_window(target)))
             recommendations[input->recommendation_count++] =
                 (struct as_recommendation){moment_get_wall(engine, item->at).at, item->replicas};
     }

@@ -39,7 +39,7 @@
  */
 
 /* credential NULL: a report for all credentials that sent the alert. */
-static void note(struct incident *incident, const char *credential, as_mono_time at)
+static void incident_note(struct incident *incident, const char *credential, as_mono_time at)
 {
     for (uint32_t i = 0; i < incident->credential_count; i++) {
         const bool is_for = !credential || strcmp(incident->credentials[i], credential) == 0;
@@ -48,7 +48,7 @@ static void note(struct incident *incident, const char *credential, as_mono_time
     }
 }
 
-static bool is_awaited(const struct target *target)
+static bool incident_is_awaited(const struct target *target)
 {
     return (target->verdict.set && target->verdict.reason == AS_REASON_UNCONFIRMED) ||
            (target->dry_verdict.set && target->dry_verdict.reason == AS_REASON_UNCONFIRMED);
@@ -59,7 +59,7 @@ static void touch_those_who_wait(struct as_engine *engine, struct cause *cause,
 {
     for (uint32_t i = 0; i < incident->binding_count; i++) {
         struct target *target = incident->bindings[i].group->target;
-        if (is_awaited(target))
+        if (incident_is_awaited(target))
             cause_touch(engine, cause, incident, target);
     }
 }
@@ -68,7 +68,7 @@ static void news_note(struct as_engine *engine, struct cause *cause, struct inci
 {
     if (!cause->notification)
         return;
-    note(incident, cause->credential, engine->mono);
+    incident_note(incident, cause->credential, engine->mono);
     touch_those_who_wait(engine, cause, incident);
 }
 
@@ -79,7 +79,7 @@ static void news_note_listed(struct as_engine *engine, struct cause *cause,
     if (!is_first && alert->updated_at.us < incident->updated_at.us)
         return; /* from another Alertmanager behind the same address: no proof */
     if (!is_first && alert->updated_at.us > incident->updated_at.us) {
-        note(incident, NULL, incident->listed);
+        incident_note(incident, NULL, incident->listed);
         touch_those_who_wait(engine, cause, incident);
     }
     incident->updated_at = alert->updated_at;
@@ -150,7 +150,7 @@ static void muting_note_receiver(struct as_engine *engine, const char *receiver)
     engine->notifiers[engine->notifier_count++] = as_xstrdup(receiver);
 }
 
-static bool is_ours(const struct as_engine *engine, const char *receiver)
+static bool incident_is_ours(const struct as_engine *engine, const char *receiver)
 {
     const struct as_engine_config *config = &engine->config;
     if (config->receiver_count == 0)
@@ -163,10 +163,10 @@ static bool is_ours(const struct as_engine *engine, const char *receiver)
 }
 
 /* The receivers that count for an alert: ours, and those that sent its incident. */
-static bool counts(const struct as_engine *engine, const struct incident *incident,
-                   const char *receiver)
+static bool incident_counts(const struct as_engine *engine, const struct incident *incident,
+                            const char *receiver)
 {
-    return is_ours(engine, receiver) ||
+    return incident_is_ours(engine, receiver) ||
            (incident && incident->is_open && incident_has_receiver(incident, receiver));
 }
 
@@ -174,9 +174,9 @@ static bool counts_for_any(const struct as_engine *engine, const struct as_diges
                            const char *receiver)
 {
     struct incident *incident = incident_find_first(engine, digest);
-    while (incident && !counts(engine, incident, receiver))
+    while (incident && !incident_counts(engine, incident, receiver))
         incident = incident_find_next(incident);
-    return incident || is_ours(engine, receiver);
+    return incident || incident_is_ours(engine, receiver);
 }
 
 static int unmuted_compare(const void *a, const void *b)
@@ -264,7 +264,7 @@ static enum muting muting_judge(struct as_engine *engine, const struct as_listed
     size_t muted = 0, unknown = 0, sent = 0;
     for (size_t i = 0; i < alert->route_count && !alert->is_suppressed; i++) {
         const struct as_listed_route *route = &alert->routes[i];
-        if (!counts(engine, incident, route->receiver))
+        if (!incident_counts(engine, incident, route->receiver))
             continue;
         if (is_sent(engine, alert, route))
             receivers[sent++] = route->receiver;

@@ -75,7 +75,7 @@ static void window_move(struct window *window, as_mono_time now, int64_t per_us)
 }
 
 /* milli_percent of count, rounded up. */
-static int64_t get_share(int64_t milli_percent, int64_t count)
+static int64_t limit_get_share(int64_t milli_percent, int64_t count)
 {
     const int64_t rest = count % WHOLE * milli_percent;
     return count / WHOLE * milli_percent + (rest + WHOLE - 1) / WHOLE;
@@ -89,8 +89,8 @@ static size_t get_kind(const struct target *target)
 /* What a kind of target may remove in the window: a share of its size at the window's beginning. */
 static int64_t get_allowance(const struct as_engine *engine, size_t kind, int64_t removed)
 {
-    return get_share(engine->config.limits.scale_down_milli_percent,
-                     engine->budget.managed[kind] + removed);
+    return limit_get_share(engine->config.limits.scale_down_milli_percent,
+                           engine->budget.managed[kind] + removed);
 }
 
 static bool limits_actions(const struct as_engine *engine)
@@ -387,8 +387,8 @@ struct memory { /* of one window */
     int64_t per_us;
 };
 
-static void remember(const struct as_engine *engine, struct memory *memory, as_mono_time at,
-                     int64_t amount)
+static void limit_remember(const struct as_engine *engine, struct memory *memory, as_mono_time at,
+                           int64_t amount)
 {
     if (amount <= 0 || engine->mono.us - at.us >= memory->per_us)
         return;
@@ -403,7 +403,7 @@ static int compare_spent(const void *a, const void *b)
     return (left->at.us > right->at.us) - (left->at.us < right->at.us);
 }
 
-static void fill(struct window *window, struct memory *memory)
+static void limit_fill(struct window *window, struct memory *memory)
 {
     window_clear(window);
     if (memory->count > 0)
@@ -418,15 +418,15 @@ static void restore_target(struct as_engine *engine, struct target *target, stru
 {
     for (size_t i = 0; i < target->event_count; i++) {
         const struct as_past_event *event = &target->events[i];
-        remember(engine, begun, event->at.mono, 1);
-        remember(engine, removed, event->at.mono, -(int64_t)event->change);
+        limit_remember(engine, begun, event->at.mono, 1);
+        limit_remember(engine, removed, event->at.mono, -(int64_t)event->change);
     }
     const struct intent *const intents[] = {target->maybe, target->intent};
     target->removing = 0;
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
         if (!intents[i])
             continue;
-        remember(engine, begun, intents[i]->at.mono, 1);
+        limit_remember(engine, begun, intents[i]->at.mono, 1);
         target->removing = get_removal(engine, intents[i]->from, intents[i]->to);
     }
     engine->budget.removing[get_kind(target)] += target->removing;
@@ -444,9 +444,9 @@ void limits_restore(struct as_engine *engine)
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets)
         restore_target(engine, target, &begun, &removed[get_kind(target)]);
-    fill(&engine->budget.begun, &begun);
+    limit_fill(&engine->budget.begun, &begun);
     for (size_t i = 0; i < AS_TARGET_KINDS_MAX; i++)
-        fill(&engine->budget.removed[i], &removed[i]);
+        limit_fill(&engine->budget.removed[i], &removed[i]);
 }
 
 /* New rules: windows that are new or longer are built from the targets' history. */

@@ -21,7 +21,7 @@
 #include "engine_concerns.h"
 #include "engine_effects.h"
 
-static as_mono_time get_end(const struct pause *pause)
+static as_mono_time pause_get_end(const struct pause *pause)
 {
     if (!pause->is_set || pause->for_us == 0)
         return AS_MONO_NEVER;
@@ -30,21 +30,21 @@ static as_mono_time get_end(const struct pause *pause)
 
 static void note_end(struct as_engine *engine, const struct pause *pause)
 {
-    const as_mono_time end = get_end(pause);
+    const as_mono_time end = pause_get_end(pause);
     if (end.us < engine->pause_due.us)
         engine->pause_due = end;
 }
 
 static void find_first_end(struct as_engine *engine)
 {
-    engine->pause_due = get_end(&engine->pause);
+    engine->pause_due = pause_get_end(&engine->pause);
     const struct target *target;
     TAILQ_FOREACH (target, &engine->paused, of_paused)
         note_end(engine, &target->pause);
 }
 
 /* Copies the texts. */
-static void fill(struct pause *pause, const struct as_pause_state *state)
+static void pause_fill(struct pause *pause, const struct as_pause_state *state)
 {
     pause_free(pause);
     *pause = (struct pause){
@@ -65,7 +65,7 @@ static void set(struct as_engine *engine, struct target *target, const struct as
         TAILQ_INSERT_TAIL(&engine->paused, target, of_paused);
         engine->paused_count++;
     }
-    fill(pause, state);
+    pause_fill(pause, state);
     note_end(engine, pause);
 }
 
@@ -120,7 +120,7 @@ const struct as_pause_note *pauses_note(struct as_engine *engine, const struct t
     if (!pause->is_set)
         return NULL;
     struct as_pause_note *note = as_arena_alloc(&engine->arena, 1, sizeof(*note));
-    const as_mono_time end = get_end(pause);
+    const as_mono_time end = pause_get_end(pause);
     *note = (struct as_pause_note){
         .ways = pause->ways,
         .who = as_arena_strdup(&engine->arena, pause->who),
@@ -151,8 +151,8 @@ void pauses_touch_all(struct as_engine *engine, struct waiter *waiter)
 }
 
 /* A record without an operator's order: an end by time, the kill switch. */
-static void record(struct as_engine *engine, enum as_order_kind kind, const struct target *target,
-                   const char *who, const char *reason)
+static void pause_record(struct as_engine *engine, enum as_order_kind kind,
+                         const struct target *target, const char *who, const char *reason)
 {
     struct as_order *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
     *order = (struct as_order){
@@ -171,13 +171,13 @@ bool pauses_on_halt(struct as_engine *engine, const struct as_halt *halt)
     struct pause *now = &engine->halt;
     if (halt->reason && !(now->is_set && strcmp(now->reason, halt->reason) == 0 &&
                           strcmp(now->who, halt->who) == 0)) {
-        fill(now, &(struct as_pause_state){
-                      .since = moment_now(engine), .who = halt->who, .reason = halt->reason});
-        record(engine, AS_ORDER_PAUSE, NULL, now->who, now->reason);
+        pause_fill(now, &(struct as_pause_state){
+                            .since = moment_now(engine), .who = halt->who, .reason = halt->reason});
+        pause_record(engine, AS_ORDER_PAUSE, NULL, now->who, now->reason);
         return true;
     }
     if (!halt->reason && now->is_set) {
-        record(engine, AS_ORDER_RESUME, NULL, now->who, "it is not set any more");
+        pause_record(engine, AS_ORDER_RESUME, NULL, now->who, "it is not set any more");
         pause_free(now);
         pauses_touch_all(engine, effect_commit_awaited(engine));
     }
@@ -190,18 +190,18 @@ void pauses_on_deadline(struct as_engine *engine)
     if (engine->pause_due.us > engine->mono.us)
         return;
     const size_t effects = engine->effect_count;
-    const bool is_of_all = get_end(&engine->pause).us <= engine->mono.us;
+    const bool is_of_all = pause_get_end(&engine->pause).us <= engine->mono.us;
     struct target **ended = as_xcalloc(engine->paused_count + 1, sizeof(struct target *));
     size_t count = 0;
     if (is_of_all) {
-        record(engine, AS_ORDER_RESUME, NULL, "", over);
+        pause_record(engine, AS_ORDER_RESUME, NULL, "", over);
         pause_clear(engine, NULL);
     }
     struct target *target, *next;
     TAILQ_FOREACH_SAFE (target, &engine->paused, of_paused, next) {
-        if (get_end(&target->pause).us > engine->mono.us)
+        if (pause_get_end(&target->pause).us > engine->mono.us)
             continue;
-        record(engine, AS_ORDER_RESUME, target, "", over);
+        pause_record(engine, AS_ORDER_RESUME, target, "", over);
         pause_clear(engine, target);
         ended[count++] = target;
     }
@@ -219,7 +219,7 @@ void pauses_on_deadline(struct as_engine *engine)
 static bool lasts_longer(const struct pause *pause, const struct as_pause_state *than)
 {
     const struct pause other = {.is_set = true, .since = than->since, .for_us = than->for_us};
-    return pause->is_set && get_end(pause).us >= get_end(&other).us;
+    return pause->is_set && pause_get_end(pause).us >= pause_get_end(&other).us;
 }
 
 void pauses_restore(struct as_engine *engine, struct target *target,

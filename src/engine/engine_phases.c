@@ -86,8 +86,8 @@
  */
 
 /* Returns how many there are. `templates_out` may be NULL. */
-static size_t collect(const struct as_engine *engine, const char *cluster,
-                      struct as_group_template *templates_out)
+static size_t phase_collect(const struct as_engine *engine, const char *cluster,
+                            struct as_group_template *templates_out)
 {
     const struct target *member;
     size_t count = 0;
@@ -109,14 +109,14 @@ static size_t collect(const struct as_engine *engine, const char *cluster,
 static void templates_fill(struct as_engine *engine, const char *cluster,
                            struct as_observe_request *request)
 {
-    request->template_count = collect(engine, cluster, NULL);
+    request->template_count = phase_collect(engine, cluster, NULL);
     struct as_group_template *templates =
         as_arena_alloc(&engine->arena, request->template_count, sizeof(*templates));
-    collect(engine, cluster, templates);
+    phase_collect(engine, cluster, templates);
     request->templates = templates;
 }
 
-static void take(struct as_engine *engine, struct target *target, const char *seen)
+static void phase_take(struct as_engine *engine, struct target *target, const char *seen)
 {
     if (!seen || strcmp(seen, target->template_ ? target->template_ : "") == 0)
         return;
@@ -126,7 +126,7 @@ static void take(struct as_engine *engine, struct target *target, const char *se
     effect_commit(engine);
 }
 
-static struct target *find_group(struct as_engine *engine, const char *key)
+static struct target *phase_find_group(struct as_engine *engine, const char *key)
 {
     struct target *member;
     for (size_t i = 0; i < engine->ruleset->target_count; i++) {
@@ -143,11 +143,11 @@ static void templates_take(struct as_engine *engine, struct target *target,
                            const struct as_observation *observation)
 {
     if (observation->nodes)
-        take(engine, target, observation->nodes->template_);
+        phase_take(engine, target, observation->nodes->template_);
     for (size_t i = 0; i < observation->template_count; i++) {
-        struct target *group = find_group(engine, observation->templates[i].group);
+        struct target *group = phase_find_group(engine, observation->templates[i].group);
         if (group)
-            take(engine, group, observation->templates[i].text);
+            phase_take(engine, group, observation->templates[i].text);
     }
 }
 
@@ -171,7 +171,7 @@ static const char is_other_object[] = GIVEN_UP "another object has the name now"
 static const char is_other_unit[] = GIVEN_UP "sizes are counted in another unit now";
 
 /* To be committed. `why` begins with GIVEN_UP. */
-static void forget_sizes(struct as_engine *engine, struct target *target, const char *why)
+static void phase_forget_sizes(struct as_engine *engine, struct target *target, const char *why)
 {
     const char *cause = why + strlen(GIVEN_UP);
     target->recommendation_count = 0;
@@ -192,7 +192,7 @@ static void forget_former(struct as_engine *engine, struct target *target)
     target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
     target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
     target->is_untold = true;
-    forget_sizes(engine, target, is_other_object);
+    phase_forget_sizes(engine, target, is_other_object);
 }
 
 /* The UID without the unit behind it. */
@@ -210,7 +210,7 @@ static bool is_same_object(const char *uid, const char *other)
 static void see_unit(struct as_engine *engine, struct target *target, const char *uid)
 {
     memcpy(target->uid, uid, strlen(uid) + 1);
-    forget_sizes(engine, target, is_other_unit);
+    phase_forget_sizes(engine, target, is_other_unit);
     effect_put_target(engine, target);
     effect_commit(engine);
 }
@@ -304,7 +304,7 @@ static bool is_needed(const struct as_engine *engine, const struct target *targe
 }
 
 /* Requests the size, and what else the rules need with it. */
-static void observe(struct as_engine *engine, struct target *target)
+static void phase_observe(struct as_engine *engine, struct target *target)
 {
     struct as_observe_request *request = as_arena_alloc(&engine->arena, 1, sizeof(*request));
     target_set_phase(engine, target, PHASE_OBSERVING);
@@ -383,7 +383,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
             return;
         }
     }
-    observe(engine, target);
+    phase_observe(engine, target);
     if (!target->ordered.is_set)
         sources_ask(engine, target);
 }
@@ -520,7 +520,7 @@ static void set_next_look(struct as_engine *engine, struct target *target,
     target_set_deadline(engine, target, target_limit_look(engine, target, (as_mono_time){next}));
 }
 
-static void hold(struct target *target, const struct as_observation *observation)
+static void phase_hold(struct target *target, const struct as_observation *observation)
 {
     struct held *held = as_xcalloc(1, sizeof(*held));
     struct as_pod_seen *pods = as_arena_alloc(&held->arena, observation->pod_count, sizeof(*pods));
@@ -558,8 +558,8 @@ static void begin_shares(struct as_engine *engine, struct target *target, struct
     }
 }
 
-static void decide(struct as_engine *engine, struct target *target,
-                   const struct as_observation *observation)
+static void phase_decide(struct as_engine *engine, struct target *target,
+                         const struct as_observation *observation)
 {
     if (after_must_wait(engine, target)) { /* the targets in its `after` have become busy */
         target->dirty = true;
@@ -600,8 +600,8 @@ static void decide(struct as_engine *engine, struct target *target,
 }
 
 /* The target was observed: decides, once all queries are answered too. */
-static void go_on(struct as_engine *engine, struct target *target,
-                  const struct as_observation *observation)
+static void phase_go_on(struct as_engine *engine, struct target *target,
+                        const struct as_observation *observation)
 {
     if (!target->config || engine->stopping) {
         target->failures = target->conflicts = 0;
@@ -621,10 +621,10 @@ static void go_on(struct as_engine *engine, struct target *target,
         target->dirty = true;
         target_settle_down(engine, target);
     } else if (target->asks_open > 0) {
-        hold(target, observation);
+        phase_hold(target, observation);
         target_set_phase(engine, target, PHASE_SAMPLING);
     } else {
-        decide(engine, target, observation);
+        phase_decide(engine, target, observation);
     }
 }
 
@@ -637,8 +637,8 @@ static int32_t find_take_back(struct as_engine *engine, struct target *target,
     return keep >= 0 && limits_refuse(engine, target, keep, keep) ? -1 : keep;
 }
 
-static void on_failed(struct as_engine *engine, struct target *target,
-                      const struct as_observation *observation)
+static void phase_on_failed(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation)
 {
     sources_drop(engine, target);
     actions_record_failure(engine, target, observation);
@@ -676,7 +676,7 @@ static bool is_refused(struct as_engine *engine, struct target *target)
     if (!obstacle)
         return false;
     memcpy(refused.message, obstacle, strlen(obstacle) + 1);
-    on_failed(engine, target, &refused);
+    phase_on_failed(engine, target, &refused);
     return true;
 }
 
@@ -689,7 +689,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     }
     target->dirty = false;
     if (observation->outcome != AS_REASON_APPLIED) {
-        on_failed(engine, target, observation);
+        phase_on_failed(engine, target, observation);
         return;
     }
     target->has_size = true;
@@ -724,7 +724,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     const int32_t clean =
         keep < 0 && !is_ordered ? overdue_review(engine, target, observation) : -1;
     if (keep < 0 && !is_ordered && clean < 0) {
-        go_on(engine, target, observation);
+        phase_go_on(engine, target, observation);
         return;
     }
     sources_drop(engine, target);
@@ -744,11 +744,11 @@ void target_on_queried(struct as_engine *engine, uint64_t ticket,
         return;
     struct held *held = target->held;
     if (!held) { /* a pool: its look comes after its queries */
-        observe(engine, target);
+        phase_observe(engine, target);
         return;
     }
     target->held = NULL;
-    go_on(engine, target, &held->observation);
+    phase_go_on(engine, target, &held->observation);
     as_arena_deinit(&held->arena);
     free(held);
 }

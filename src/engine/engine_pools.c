@@ -30,7 +30,7 @@ struct share_terms {
     size_t take_count;
 };
 
-static char **copy_names(const char *const *names, size_t count)
+static char **pool_copy_names(const char *const *names, size_t count)
 {
     char **copy = as_xcalloc(count, sizeof(*copy));
     for (size_t i = 0; i < count; i++)
@@ -59,7 +59,7 @@ static void share_give(struct as_engine *engine, struct target *pool, struct tar
         .rule = as_xstrdup(terms->rule),
         .to = terms->to,
         .is_up = terms->is_up,
-        .take = copy_names(terms->take, terms->take_count),
+        .take = pool_copy_names(terms->take, terms->take_count),
         .take_count = terms->take_count,
         .until = {as_time_add(engine->mono.us, SHARE_US)},
         .is_rest = terms->is_rest,
@@ -85,7 +85,7 @@ static void shares_drop_all(struct as_engine *engine)
 
 /* Nothing comes of it. What an increase lacks is decided among the other groups, in spite of the
  * pool's lock. */
-static void give_up(struct as_engine *engine, struct target *group)
+static void pool_give_up(struct as_engine *engine, struct target *group)
 {
     if (group->share.is_up)
         group->share.pool->pool.is_short = true;
@@ -93,13 +93,13 @@ static void give_up(struct as_engine *engine, struct target *group)
 }
 
 /* To be committed. */
-static void fail(struct as_engine *engine, struct target *group)
+static void pool_fail(struct as_engine *engine, struct target *group)
 {
     if (group->share.is_up) {
         growth_fail(engine, group);
         effect_put_target(engine, group);
     }
-    give_up(engine, group);
+    pool_give_up(engine, group);
 }
 
 /* Whether what became of its request is not known: it counts as on the way, and nobody else buys
@@ -111,7 +111,7 @@ static bool is_requested(const struct target *group)
 }
 
 /* Whether an incident of the pool still wants it. */
-static bool has_cause(const struct share *share)
+static bool pool_has_cause(const struct share *share)
 {
     const struct group *group = group_find(share->pool, share->rule);
     const struct binding *binding;
@@ -126,7 +126,7 @@ static bool has_cause(const struct share *share)
 
 void share_review(struct as_engine *engine, struct target *group)
 {
-    if (group->share.pool && !has_cause(&group->share) && !is_requested(group))
+    if (group->share.pool && !pool_has_cause(&group->share) && !is_requested(group))
         share_drop(engine, group);
 }
 
@@ -135,7 +135,7 @@ void shares_on_halt(struct as_engine *engine)
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
         if (target->share.pool && !is_requested(target))
-            give_up(engine, target);
+            pool_give_up(engine, target);
     }
 }
 
@@ -158,7 +158,7 @@ static as_mono_time shares_expire(struct as_engine *engine, const struct target 
             group->share.until.us = as_time_add(engine->mono.us, SHARE_US);
         if (group->share.until.us <= engine->mono.us) {
             has_failed = has_failed || group->share.is_up;
-            fail(engine, group);
+            pool_fail(engine, group);
         } else if (group->share.until.us < next.us) {
             next = group->share.until;
         }
@@ -179,7 +179,7 @@ void share_on_unseen(struct as_engine *engine, struct target *group, enum as_rea
     if (!group->share.pool || outcome == AS_REASON_THROTTLED)
         return;
     const bool is_up = group->share.is_up;
-    fail(engine, group);
+    pool_fail(engine, group);
     if (is_up)
         effect_commit(engine);
 }
@@ -193,7 +193,7 @@ void share_on_stay(struct as_engine *engine, struct target *group, enum as_reaso
     else if (reason == AS_REASON_PAUSED || as_reason_has_holder(reason) ||
              reason == AS_REASON_DRY_RUN ||
              reason == AS_REASON_COOLDOWN) /* of these the pool knows at its next look */
-        give_up(engine, group);
+        pool_give_up(engine, group);
 }
 
 bool share_is_of(const struct target *group, const struct intent *intent)
@@ -235,7 +235,7 @@ void share_on_applied(struct as_engine *engine, struct target *group, const stru
     if (!group->share.is_up)
         group->growth.surplus = 0; /* `take` has considered all nodes */
     if (is_short)
-        give_up(engine, group);
+        pool_give_up(engine, group);
     else
         share_drop(engine, group);
 }
@@ -248,7 +248,7 @@ void share_on_failure(struct as_engine *engine, struct target *group, const stru
     if (!group->share.pool)
         return;
     if (growth_is_failure(result) || (group->share.is_up && result->is_ambiguous)) {
-        fail(engine, group);
+        pool_fail(engine, group);
     } else if (result->is_ambiguous) {
         begin_lock(engine, &group->share, intent);
         share_drop(engine, group);
@@ -275,8 +275,8 @@ static void seen_clear(struct target *target)
 }
 
 /* NULL: the rules have no such group of the target. */
-static const char *find_name(const struct as_engine *engine, const struct target *target,
-                             const char *name)
+static const char *pool_find_name(const struct as_engine *engine, const struct target *target,
+                                  const char *name)
 {
     const struct as_pool_config *pool = target->config->pool;
     if (!pool)
@@ -299,7 +299,7 @@ static void take_survey(const struct as_engine *engine, const struct target *tar
         seen->unneeded_nodes += observation->plan->unneeded[i].since.set;
     for (size_t i = 0; i < survey->group_count; i++) {
         const struct as_survey_group *group = &survey->groups[i];
-        const char *name = group->is_member ? find_name(engine, target, group->name) : NULL;
+        const char *name = group->is_member ? pool_find_name(engine, target, group->name) : NULL;
         if (name)
             seen->groups[seen->group_count++] = (struct as_group_seen){.name = name,
                                                                        .sums = group->sums,
@@ -457,7 +457,7 @@ void pools_on_rules(struct as_engine *engine)
 
 /* ---- the request ---- */
 
-static enum as_reason find_closed(const struct as_engine *engine, const struct target *group)
+static enum as_reason pool_find_closed(const struct as_engine *engine, const struct target *group)
 {
     if (pauses_find(engine, group))
         return AS_REASON_PAUSED;
@@ -482,8 +482,8 @@ static int32_t count_in_doubt(const struct target *group)
     return maybe->to > size ? maybe->to - size : 0;
 }
 
-static void fill_member(struct as_engine *engine, const struct target *group, bool is_member,
-                        struct as_pool_member *member_out)
+static void pool_fill_member(struct as_engine *engine, const struct target *group, bool is_member,
+                             struct as_pool_member *member_out)
 {
     const struct as_schedule_bounds bounds = target_get_bounds(engine, group);
     *member_out = (struct as_pool_member){
@@ -493,7 +493,7 @@ static void fill_member(struct as_engine *engine, const struct target *group, bo
         .is_member = is_member,
         .min = bounds.min,
         .max = bounds.max,
-        .closed = find_closed(engine, group),
+        .closed = pool_find_closed(engine, group),
         .is_kept = forbidden_is(engine, group, AS_WAYS_DOWN),
         .has_open_growth = group->growth.is_open,
         .refused = growth_get_refused(group),
@@ -530,10 +530,10 @@ static struct as_pool_member *list_members(struct as_engine *engine, const struc
         if (!(group = LIST_FIRST(&engine->members[pool->groups[i]])))
             continue;
         in_doubt = in_doubt || (group->maybe && group->maybe->to < group->maybe->from);
-        fill_member(engine, group, true, &members[count++]);
+        pool_fill_member(engine, group, true, &members[count++]);
     }
     if (!pool)
-        fill_member(engine, target, true, &members[count++]);
+        pool_fill_member(engine, target, true, &members[count++]);
     for (own = 0; own < count; own++)
         members[own].down_in_doubt = in_doubt;
     for (uint32_t i = 0; i < ruleset->target_count; i++) {
@@ -542,7 +542,7 @@ static struct as_pool_member *list_members(struct as_engine *engine, const struc
         LIST_FOREACH (group, &engine->members[i], of_entry) {
             if (group != target && is_of_cluster(group->config, cluster) && !is_ours &&
                 count < AS_POOL_MEMBERS_MAX)
-                fill_member(engine, group, false, &members[count++]);
+                pool_fill_member(engine, group, false, &members[count++]);
         }
     }
     *count_out = count;

@@ -300,7 +300,7 @@ bool scope_covers(const struct as_engine *engine, const char *credential,
 
 #define TARGET_BYTES (sizeof(struct target) + sizeof(struct group) + 1024) /* texts, its index */
 
-static size_t measure_texts(char *const *texts, size_t count)
+static size_t registry_measure_texts(char *const *texts, size_t count)
 {
     size_t bytes = count > 0 ? AS_ALLOC_EXTRA : 0;
     for (size_t i = 0; i < count; i++)
@@ -308,12 +308,12 @@ static size_t measure_texts(char *const *texts, size_t count)
     return bytes;
 }
 
-static size_t measure(const struct incident *incident)
+static size_t registry_measure(const struct incident *incident)
 {
     return AS_ALLOC_EXTRA + sizeof(*incident) + as_labels_measure(incident->labels) +
            as_labels_measure(incident->annotations) +
-           measure_texts(incident->receivers, incident->receiver_count) +
-           measure_texts(incident->credentials, incident->credential_count) +
+           registry_measure_texts(incident->receivers, incident->receiver_count) +
+           registry_measure_texts(incident->credentials, incident->credential_count) +
            incident->credential_count * (AS_ALLOC_EXTRA + sizeof(*incident->reported)) +
            incident->binding_count * (AS_ALLOC_EXTRA + sizeof(struct binding)) +
            incident->kept_count * (AS_ALLOC_EXTRA + sizeof(struct as_progress));
@@ -354,7 +354,7 @@ static void charge(struct as_engine *engine, struct incident *incident)
 void room_account(struct as_engine *engine, struct incident *incident)
 {
     engine->incident_bytes -= incident->bytes;
-    incident->bytes = measure(incident);
+    incident->bytes = registry_measure(incident);
     engine->incident_bytes += incident->bytes;
     charge(engine, incident);
 }
@@ -451,7 +451,7 @@ uint64_t as_engine_get_part(const struct as_engine *engine, const char *credenti
 }
 
 /* Whether the credential may bring more. */
-static bool has_room(const struct as_engine *engine, const char *credential)
+static bool registry_has_room(const struct as_engine *engine, const char *credential)
 {
     const uint64_t most = engine->config.incident_bytes_max;
     if (most == 0)
@@ -463,7 +463,7 @@ static bool has_room(const struct as_engine *engine, const char *credential)
 
 bool as_engine_has_room(const struct as_engine *engine, const struct as_notification *notification)
 {
-    if (has_room(engine, notification->credential))
+    if (registry_has_room(engine, notification->credential))
         return true;
     for (size_t i = 0; i < notification->alert_count; i++) {
         const struct as_alert *alert = &notification->alerts[i];
@@ -537,7 +537,8 @@ static bool is_configured(const struct as_engine *engine, const char *credential
 }
 
 /* "" if one of its senders spans the alert; else its first sender that is configured. */
-static const char *find_owner(const struct as_engine *engine, const struct incident *incident)
+static const char *registry_find_owner(const struct as_engine *engine,
+                                       const struct incident *incident)
 {
     for (uint32_t i = 0; i < incident->credential_count; i++) {
         if (scope_spans(engine, incident->credentials[i], incident->labels))
@@ -577,7 +578,7 @@ static void change_owner(struct as_engine *engine, struct incident *incident, co
     effect_put_incident(engine, incident);
 }
 
-static char **copy_texts(char *const *texts, uint32_t count)
+static char **registry_copy_texts(char *const *texts, uint32_t count)
 {
     char **copy = as_xcalloc(count + 1, sizeof(*copy));
     for (uint32_t i = 0; i < count; i++)
@@ -597,7 +598,7 @@ static void split_off(struct as_engine *engine, const struct incident *incident,
     own->serial = ++engine->next_serial;
     own->bytes = own->charged = 0;
     own->share = NULL;
-    own->receivers = copy_texts(incident->receivers, incident->receiver_count);
+    own->receivers = registry_copy_texts(incident->receivers, incident->receiver_count);
     own->credentials = NULL;
     own->reported = NULL;
     own->credential_count = 0;
@@ -613,7 +614,7 @@ static void split_off(struct as_engine *engine, const struct incident *incident,
 }
 
 /* Leaves only the first credential. */
-static void split(struct as_engine *engine, struct incident *incident)
+static void registry_split(struct as_engine *engine, struct incident *incident)
 {
     while (incident->credential_count > 1) {
         char *credential = incident->credentials[--incident->credential_count];
@@ -629,11 +630,11 @@ void owners_find(struct as_engine *engine)
     struct incident *incident, *next;
     const size_t effects = engine->effect_count;
     TAILQ_FOREACH_SAFE (incident, &engine->open, in_order, next) {
-        const char *owner = find_owner(engine, incident);
+        const char *owner = registry_find_owner(engine, incident);
         if (strcmp(owner, incident->key.owner) == 0)
             continue;
         if (owner[0] != '\0')
-            split(engine, incident);
+            registry_split(engine, incident);
         change_owner(engine, incident, owner);
     }
     if (engine->effect_count > effects)

@@ -19,7 +19,7 @@
 
 #define ROLLOUT_US (600 * AS_US_PER_S) /* Kubernetes' default of progressDeadlineSeconds */
 
-static bool is_ours(const struct target *target, const struct intent *intent)
+static bool resize_is_ours(const struct target *target, const struct intent *intent)
 {
     return target->resize.is_set && !intent->rule[0] &&
            strcmp(intent->decision_id, target->resize.id) == 0;
@@ -27,13 +27,14 @@ static bool is_ours(const struct target *target, const struct intent *intent)
 
 bool resize_is_put_back(const struct target *target, const struct intent *intent)
 {
-    return is_ours(target, intent) && target->resize.is_late && intent->to == target->resize.from;
+    return resize_is_ours(target, intent) && target->resize.is_late &&
+           intent->to == target->resize.from;
 }
 
 bool resize_is_catch_up(const struct target *target, const struct intent *intent)
 {
     const struct resize *resize = &target->resize;
-    return is_ours(target, intent) && !resize->is_open && intent->to <= resize->to &&
+    return resize_is_ours(target, intent) && !resize->is_open && intent->to <= resize->to &&
            intent->from < intent->to;
 }
 
@@ -113,8 +114,8 @@ void resize_give_up(struct as_engine *engine, struct target *target)
     effect_put_target(engine, target);
 }
 
-static bool has_failed(struct as_engine *engine, struct resize *resize,
-                       const struct as_resize_seen *seen)
+static bool resize_has_failed(struct as_engine *engine, struct resize *resize,
+                              const struct as_resize_seen *seen)
 {
     if (seen->has_verdict)
         return seen->has_failed;
@@ -173,7 +174,7 @@ static bool review_rollout(struct as_engine *engine, struct target *target,
         effect_commit(engine);
         return false;
     }
-    if (!resize->is_late && has_failed(engine, resize, &observation->resize))
+    if (!resize->is_late && resize_has_failed(engine, resize, &observation->resize))
         give_up_rollout(engine, target, &observation->resize);
     return resize->is_late;
 }

@@ -23,7 +23,7 @@
 #define SHOWN_MAX        64                       /* bytes of a foreign text in an error */
 
 /* Effects may still point to the samples: freed at the next step. */
-static void drop(struct as_engine *engine, struct ask *ask)
+static void source_drop(struct as_engine *engine, struct ask *ask)
 {
     struct target *target = ask->target;
     TAILQ_REMOVE(&target->asks, ask, in_target);
@@ -39,7 +39,7 @@ void sources_drop(struct as_engine *engine, struct target *target)
 {
     struct ask *ask;
     while ((ask = TAILQ_FIRST(&target->asks)))
-        drop(engine, ask);
+        source_drop(engine, ask);
 }
 
 void sources_on_rules(struct as_engine *engine, struct target *target)
@@ -52,7 +52,7 @@ void sources_on_rules(struct as_engine *engine, struct target *target)
     sources_ask(engine, target);
     TAILQ_FOREACH_SAFE (ask, &target->asks, in_target, next) {
         if (!ask->rule && !ask->is_answered)
-            drop(engine, ask);
+            source_drop(engine, ask);
     }
 }
 
@@ -150,8 +150,8 @@ static void ask_for_guard(struct as_engine *engine, struct target *target,
         ask_for(engine, target, rule, &(struct as_query){.text = text, .form = AS_QUERY_ANY});
 }
 
-static void ask_for_group(struct as_engine *engine, struct target *target,
-                          const struct group *group)
+static void source_ask_for_group(struct as_engine *engine, struct target *target,
+                                 const struct group *group)
 {
     const struct as_rule *rule = group->rule;
     const struct binding *binding;
@@ -185,7 +185,7 @@ static void ask_for_rules(struct as_engine *engine, struct target *target, bool 
     const struct ending *ending;
     RB_FOREACH (group, group_tree, &target->groups) {
         if (group->rule->dry_run == dry_run)
-            ask_for_group(engine, target, group);
+            source_ask_for_group(engine, target, group);
     }
     TAILQ_FOREACH (ending, &target->endings, in_target) {
         if (ending->rule->dry_run == dry_run)
@@ -253,9 +253,9 @@ static const char *quote(struct as_engine *engine, const char *before, const cha
 }
 
 /* From a label or an annotation. */
-static void read_text(struct as_engine *engine, const struct as_source *source,
-                      const struct incident *incident, struct as_proposal *proposal,
-                      const char **text_out)
+static void source_read_text(struct as_engine *engine, const struct as_source *source,
+                             const struct incident *incident, struct as_proposal *proposal,
+                             const char **text_out)
 {
     const bool is_label = source->kind == AS_SOURCE_LABEL;
     const char *what = is_label ? "label" : "annotation";
@@ -332,7 +332,7 @@ void sources_read(struct as_engine *engine, const struct target *target, const s
     switch (source->kind) {
     case AS_SOURCE_NONE: break;
     case AS_SOURCE_ANNOTATION:
-    case AS_SOURCE_LABEL: read_text(engine, source, incident, proposal, text_out); break;
+    case AS_SOURCE_LABEL: source_read_text(engine, source, incident, proposal, text_out); break;
     case AS_SOURCE_QUERY: read_query(engine, target, source, incident, proposal, text_out); break;
     case AS_SOURCE_NODES: /* as_decide reads the value out of what was seen */
         proposal->nodes = source->nodes;

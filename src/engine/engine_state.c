@@ -164,12 +164,12 @@ struct as_approval_state request_copy_state(struct as_engine *engine, const stru
     return state;
 }
 
-static bool is_within(const struct as_free_step *step, as_mono_time now)
+static bool state_is_within(const struct as_free_step *step, as_mono_time now)
 {
     return now.us - step->at.mono.us < AS_APPROVAL_SPAN_US;
 }
 
-static int32_t add(int32_t a, int32_t b)
+static int32_t state_add(int32_t a, int32_t b)
 {
     const int64_t sum = (int64_t)a + b;
     return sum > INT32_MAX ? INT32_MAX : sum < -INT32_MAX ? -INT32_MAX : (int32_t)sum;
@@ -189,7 +189,7 @@ static void unite_oldest(struct target *target)
     for (size_t i = 1; i < target->free_step_count; i++) {
         struct as_free_step *step = &target->free_steps[i];
         if (strcmp(step->rule, oldest->rule) == 0 && (step->change > 0) == (oldest->change > 0)) {
-            step->change = add(step->change, oldest->change);
+            step->change = state_add(step->change, oldest->change);
             break;
         }
     }
@@ -198,7 +198,7 @@ static void unite_oldest(struct target *target)
 
 void free_steps_add(struct target *target, as_mono_time now, const struct as_free_step *step)
 {
-    while (target->free_step_count > 0 && !is_within(&target->free_steps[0], now))
+    while (target->free_step_count > 0 && !state_is_within(&target->free_steps[0], now))
         remove_step(target, 0);
     if (target->free_step_count >= FREE_STEPS_MAX)
         unite_oldest(target);
@@ -216,8 +216,9 @@ int32_t free_steps_sum(const struct target *target, as_mono_time now, const char
     int32_t sum = 0;
     for (size_t i = 0; i < target->free_step_count; i++) {
         const struct as_free_step *step = &target->free_steps[i];
-        if (is_within(step, now) && (step->change > 0) == is_up && strcmp(step->rule, rule) == 0)
-            sum = add(sum, is_up ? step->change : -step->change);
+        if (state_is_within(step, now) && (step->change > 0) == is_up &&
+            strcmp(step->rule, rule) == 0)
+            sum = state_add(sum, is_up ? step->change : -step->change);
     }
     return sum;
 }
@@ -376,7 +377,7 @@ bool incident_add_credential(struct incident *incident, const char *credential)
     return true;
 }
 
-static void free_names(char **names, size_t count)
+static void state_free_names(char **names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free(names[i]);
@@ -421,7 +422,7 @@ struct intent *intent_free(struct intent *intent)
         return NULL;
     free(intent->rule);
     free(intent->version);
-    free_names(intent->take, intent->take_count);
+    state_free_names(intent->take, intent->take_count);
     request_free(intent->used);
     free(intent);
     return NULL;
@@ -618,7 +619,7 @@ void held_free(struct target *target)
 void share_free(struct share *share)
 {
     free(share->rule);
-    free_names(share->take, share->take_count);
+    state_free_names(share->take, share->take_count);
     *share = (struct share){0};
 }
 
@@ -1070,7 +1071,7 @@ static void take_resize(struct target *target, const struct as_target_state *sta
     memcpy(target->resize.id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
 }
 
-static void take_event(struct target *target, const struct as_past_event *event)
+static void state_take_event(struct target *target, const struct as_past_event *event)
 {
     target->events = as_xgrow(target->events, target->event_count, &target->event_capacity,
                               sizeof(*target->events));
@@ -1094,7 +1095,7 @@ static void take_recommendation(struct target *target, const struct as_past_reco
 static void take_history(struct target *target, const struct as_target_state *state)
 {
     for (size_t i = 0; i < state->event_count; i++)
-        take_event(target, &state->events[i]);
+        state_take_event(target, &state->events[i]);
     for (size_t i = 0; i < state->recommendation_count; i++)
         take_recommendation(target, &state->recommendations[i]);
 }

@@ -45,7 +45,7 @@ static struct target *find_in_tree(const struct as_engine *engine, const char *k
     return RB_FIND(target_tree, (struct target_tree *)(uintptr_t)&engine->targets, &wanted);
 }
 
-static int compare_places(const void *left, const void *right)
+static int target_compare_places(const void *left, const void *right)
 {
     const struct target_place *a = left, *b = right;
     return strcmp(a->key, b->key);
@@ -57,7 +57,7 @@ static struct target *target_find(const struct as_engine *engine, const char *ke
     const struct target_place wanted = {.key = (char *)(uintptr_t)key};
     const struct target_place *place = engine->place_count > 0
                                            ? bsearch(&wanted, engine->places, engine->place_count,
-                                                     sizeof(*engine->places), compare_places)
+                                                     sizeof(*engine->places), target_compare_places)
                                            : NULL;
     return place ? place->target : find_in_tree(engine, key);
 }
@@ -68,7 +68,8 @@ struct target *target_find_id(const struct as_engine *engine, const char *id)
     return target_find(engine, key);
 }
 
-static struct target *find(const struct as_engine *engine, const struct as_target_ref *ref)
+static struct target *engine_targets_find(const struct as_engine *engine,
+                                          const struct as_target_ref *ref)
 {
     return target_find(engine, ref->key);
 }
@@ -86,7 +87,7 @@ static void note_candidate(struct as_engine *engine, struct target *target)
     TAILQ_INSERT_TAIL(&engine->candidates, target, backing.link);
 }
 
-static struct target *make(struct as_engine *engine, struct as_target_ref *ref_taken)
+static struct target *target_make(struct as_engine *engine, struct as_target_ref *ref_taken)
 {
     struct target *target = as_xcalloc(1, sizeof(*target));
     target->ref = ref_taken;
@@ -121,9 +122,9 @@ struct as_target_ref *target_ref_of_id(const char *id)
 
 struct target *target_get(struct as_engine *engine, struct as_target_ref *ref_taken)
 {
-    struct target *target = find(engine, ref_taken);
+    struct target *target = engine_targets_find(engine, ref_taken);
     if (!target)
-        return make(engine, ref_taken);
+        return target_make(engine, ref_taken);
     if (target->ref->field_count == 0) /* restored with only its id */
         take_ref(engine, target, ref_taken);
     else
@@ -178,11 +179,11 @@ static void unite_former(struct as_engine *engine, struct target *target,
 struct target *target_claim(struct as_engine *engine, const struct as_target_config *config,
                             struct as_target_ref *ref_taken)
 {
-    struct target *target = find(engine, ref_taken);
+    struct target *target = engine_targets_find(engine, ref_taken);
     const bool is_free =
         !target || !target->config || (target->config->is_templated && target->open_bindings == 0);
     if (!target)
-        target = make(engine, ref_taken);
+        target = target_make(engine, ref_taken);
     else if (is_free)
         take_ref(engine, target, ref_taken); /* requests use the address as written now */
     if (is_free)
@@ -371,12 +372,12 @@ static void note_places(struct as_engine *engine)
         key = NULL;
     }
     engine->place_count = count;
-    qsort(engine->places, count, sizeof(*engine->places), compare_places);
+    qsort(engine->places, count, sizeof(*engine->places), target_compare_places);
 }
 
 /* Targets with a plain address exist from the start: for metrics and the API, and because no
  * template may claim their address. */
-static void make_named(struct as_engine *engine)
+static void target_make_named(struct as_engine *engine)
 {
     engine->named_count = 0;
     targets_free_places(engine);
@@ -406,5 +407,5 @@ void targets_reset_entries(struct as_engine *engine)
     }
     free(engine->members);
     engine->members = as_xcalloc(engine->ruleset->target_count + 1, sizeof(*engine->members));
-    make_named(engine);
+    target_make_named(engine);
 }

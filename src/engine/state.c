@@ -131,7 +131,7 @@ static void write_moment(struct as_json_writer *json, const struct as_moment *mo
     as_json_end_array(json);
 }
 
-static void write_labels(struct as_json_writer *json, const struct as_labels *labels)
+static void stored_write_labels(struct as_json_writer *json, const struct as_labels *labels)
 {
     as_json_begin_object(json);
     for (uint32_t i = 0; labels && i < labels->count; i++)
@@ -159,8 +159,8 @@ static void write_pairs(struct as_json_writer *json, const struct state_pairs *p
     as_json_end_array(json);
 }
 
-static void write_list(struct as_json_writer *json, const struct state_row *row, const char *items,
-                       size_t count)
+static void stored_write_list(struct as_json_writer *json, const struct state_row *row,
+                              const char *items, size_t count)
 {
     as_json_begin_array(json);
     for (size_t i = 0; i < count; i++)
@@ -168,8 +168,8 @@ static void write_list(struct as_json_writer *json, const struct state_row *row,
     as_json_end_array(json);
 }
 
-static void write_value(struct as_json_writer *json, const struct state_row *row, const void *at,
-                        const size_t *count)
+static void stored_write_value(struct as_json_writer *json, const struct state_row *row,
+                               const void *at, const size_t *count)
 {
     switch (row->kind) {
     case STATE_TEXT: as_json_write_string(json, get_pointer(at)); break;
@@ -180,16 +180,16 @@ static void write_value(struct as_json_writer *json, const struct state_row *row
     case STATE_HEX: as_json_write_hex(json, *(const uint64_t *)at); break;
     case STATE_DIGEST: write_digest(json, at); break;
     case STATE_MOMENT: write_moment(json, at); break;
-    case STATE_LABELS: write_labels(json, get_pointer(at)); break;
+    case STATE_LABELS: stored_write_labels(json, get_pointer(at)); break;
     case STATE_TEXTS: write_texts(json, get_pointer(at), *count); break;
     case STATE_PAIRS: write_pairs(json, at); break;
-    case STATE_LIST: write_list(json, row, get_pointer(at), *count); break;
+    case STATE_LIST: stored_write_list(json, row, get_pointer(at), *count); break;
     case STATE_OBJECT: state_rows_write(json, row->rows, get_pointer(at)); break;
     case STATE_WORD: as_json_write_string(json, row->get_word(*(const unsigned *)at)); break;
     }
 }
 
-static bool is_left_out(const struct state_row *row, const void *at)
+static bool stored_is_left_out(const struct state_row *row, const void *at)
 {
     if (!row->is_optional || row->kind == STATE_DIGEST)
         return false;
@@ -205,10 +205,10 @@ static void state_rows_write(struct as_json_writer *json, const struct state_row
     as_json_begin_object(json);
     for (const struct state_row *row = rows; row->name; row++) {
         const void *at = (const char *)from + row->at;
-        if (is_left_out(row, at))
+        if (stored_is_left_out(row, at))
             continue;
         as_json_write_key(json, row->name);
-        write_value(json, row, at, (const void *)((const char *)from + row->count_at));
+        stored_write_value(json, row, at, (const void *)((const char *)from + row->count_at));
     }
     as_json_end_object(json);
 }
@@ -233,7 +233,7 @@ static void *add_items(struct state_reader *reader, void *pointer_at, size_t cou
     return items;
 }
 
-static bool read_text(const struct tree_value *value, size_t size, const char **text_out)
+static bool stored_read_text(const struct tree_value *value, size_t size, const char **text_out)
 {
     const char *text = tree_get_text(value);
     if (!text || (size > 0 && strlen(text) >= size))
@@ -266,7 +266,7 @@ static bool read_bool(const struct tree_value *value, bool *value_out)
 }
 
 /* Within these limits differences of times cannot overflow. */
-static bool read_time(const struct tree_value *value, int64_t *us_out)
+static bool stored_read_time(const struct tree_value *value, int64_t *us_out)
 {
     return tree_get_i64(value, INT64_MIN / 4 + 1, INT64_MAX / 4 - 1, us_out);
 }
@@ -281,8 +281,8 @@ static bool read_moment(const struct state_reader *reader, const struct tree_val
         return !is_needed;
     }
     if (!tree_is(value, TREE_ARRAY) || value->size != 2 ||
-        !read_time(value->first, &moment.mono.us) ||
-        !read_time(value->first->next, &moment.wall.us))
+        !stored_read_time(value->first, &moment.mono.us) ||
+        !stored_read_time(value->first->next, &moment.wall.us))
         return false;
     if (!reader->same_boot) {
         const int64_t age = clock->wall.us - moment.wall.us;
@@ -294,8 +294,8 @@ static bool read_moment(const struct state_reader *reader, const struct tree_val
     return true;
 }
 
-static bool read_labels(struct state_reader *reader, const struct tree_value *object,
-                        const struct as_labels **labels_out)
+static bool stored_read_labels(struct state_reader *reader, const struct tree_value *object,
+                               const struct as_labels **labels_out)
 {
     struct as_labels **labels = &reader->labels[reader->label_count];
     size_t count = 0;
@@ -304,7 +304,7 @@ static bool read_labels(struct state_reader *reader, const struct tree_value *ob
     struct as_label *pairs = as_arena_alloc(&reader->tree.arena, object->size, sizeof(*pairs));
     for (const struct tree_value *value = object->first; value; value = value->next) {
         pairs[count].name = value->name;
-        if (!read_text(value, 0, &pairs[count++].value))
+        if (!stored_read_text(value, 0, &pairs[count++].value))
             return false;
     }
     if (as_labels_new(pairs, count, labels) != 0)
@@ -321,7 +321,7 @@ static bool read_texts(struct state_reader *reader, const struct tree_value *lis
     *count_out = count_items(list);
     const char **texts = add_items(reader, at, *count_out, sizeof(*texts));
     for (size_t i = 0; item; i++, item = item->next) {
-        if (!read_text(item, 0, &texts[i]))
+        if (!stored_read_text(item, 0, &texts[i]))
             return false;
     }
     return tree_is(list, TREE_ARRAY);
@@ -337,14 +337,15 @@ static bool read_pairs(struct state_reader *reader, const struct tree_value *lis
     struct as_target_field *fields = add_items(reader, &out->fields, out->count, sizeof(*fields));
     for (size_t i = 0; i < out->count; i++, pair = pair->next) {
         const struct tree_value *key = tree_get_first(pair);
-        if (!read_text(key, 0, &fields[i].key) || !read_text(key->next, 0, &fields[i].value))
+        if (!stored_read_text(key, 0, &fields[i].key) ||
+            !stored_read_text(key->next, 0, &fields[i].value))
             return false;
     }
     return tree_is(list, TREE_ARRAY);
 }
 
-static bool read_object(struct state_reader *reader, const struct state_row *row,
-                        const struct tree_value *object, void *to)
+static bool stored_read_object(struct state_reader *reader, const struct state_row *row,
+                               const struct tree_value *object, void *to)
 {
     if (tree_is(object, TREE_OBJECT))
         state_rows_read(reader, row->rows, object, to);
@@ -358,13 +359,13 @@ static bool read_list(struct state_reader *reader, const struct state_row *row,
     *count_out = count_items(list);
     char *items = add_items(reader, at, *count_out, row->size);
     for (size_t i = 0; i < *count_out; i++, item = item->next) {
-        if (!read_object(reader, row, item, items + i * row->size))
+        if (!stored_read_object(reader, row, item, items + i * row->size))
             return false;
     }
     return tree_is(list, TREE_ARRAY);
 }
 
-static bool read_word(const struct state_row *row, const char *text, unsigned *value_out)
+static bool stored_read_word(const struct state_row *row, const char *text, unsigned *value_out)
 {
     for (unsigned i = 0; text && i <= (unsigned)row->max; i++) {
         if (strcmp(row->get_word(i), text) == 0) {
@@ -375,12 +376,12 @@ static bool read_word(const struct state_row *row, const char *text, unsigned *v
     return false;
 }
 
-static bool read_value(struct state_reader *reader, const struct state_row *row,
-                       const struct tree_value *value, void *at, size_t *count)
+static bool stored_read_value(struct state_reader *reader, const struct state_row *row,
+                              const struct tree_value *value, void *at, size_t *count)
 {
     const char *text = tree_get_text(value);
     switch (row->kind) {
-    case STATE_TEXT: return read_text(value, row->size, at);
+    case STATE_TEXT: return stored_read_text(value, row->size, at);
     case STATE_I32: return read_i32(value, row->min, at);
     case STATE_U32: return read_u32(value, at);
     case STATE_I64: return tree_get_i64(value, row->min, row->max, at);
@@ -388,12 +389,13 @@ static bool read_value(struct state_reader *reader, const struct state_row *row,
     case STATE_HEX: return text && as_number_parse_u64_hex(text, strlen(text), at) == 0;
     case STATE_DIGEST: return text && as_digest_parse(text, strlen(text), at);
     case STATE_MOMENT: return read_moment(reader, value, row->is_needed, at);
-    case STATE_LABELS: return read_labels(reader, value, at);
+    case STATE_LABELS: return stored_read_labels(reader, value, at);
     case STATE_TEXTS: return read_texts(reader, value, at, count);
     case STATE_PAIRS: return read_pairs(reader, value, at);
     case STATE_LIST: return read_list(reader, row, value, at, count);
-    case STATE_OBJECT: return read_object(reader, row, value, add_items(reader, at, 1, row->size));
-    case STATE_WORD: return read_word(row, text, at);
+    case STATE_OBJECT:
+        return stored_read_object(reader, row, value, add_items(reader, at, 1, row->size));
+    case STATE_WORD: return stored_read_word(row, text, at);
     }
     return false;
 }
@@ -404,8 +406,9 @@ static void state_rows_read(struct state_reader *reader, const struct state_row 
 {
     for (const struct state_row *row = rows; row->name; row++) {
         const struct tree_value *value = tree_find(object, row->name);
-        if ((value || !row->is_optional) && !read_value(reader, row, value, (char *)to + row->at,
-                                                        (void *)((char *)to + row->count_at)))
+        if ((value || !row->is_optional) &&
+            !stored_read_value(reader, row, value, (char *)to + row->at,
+                               (void *)((char *)to + row->count_at)))
             state_reader_damage(reader, row->name);
     }
 }
@@ -701,8 +704,8 @@ static const struct state_row intent_rows[] = {
     {.name = NULL},
 };
 
-static void write_document(const struct document *document, const struct state_row *rows,
-                           struct as_buf *out)
+static void stored_write_document(const struct document *document, const struct state_row *rows,
+                                  struct as_buf *out)
 {
     struct as_json_writer json;
     as_json_init(&json, out, 0);
@@ -724,7 +727,7 @@ static void set_identity(struct document *document, const char *id, const char *
 void as_state_encode_incident(const struct as_incident_state *state, const char *boot,
                               struct as_buf *out)
 {
-    write_document(&(struct document){.boot = boot, .incident = *state}, incident_rows, out);
+    stored_write_document(&(struct document){.boot = boot, .incident = *state}, incident_rows, out);
 }
 
 void as_state_encode_target(const struct as_target_state *state, const char *boot,
@@ -732,7 +735,7 @@ void as_state_encode_target(const struct as_target_state *state, const char *boo
 {
     struct document document = {.boot = boot, .target = *state};
     set_identity(&document, state->id, state->stored_as, state->uid, state->ref);
-    write_document(&document, target_rows, out);
+    stored_write_document(&document, target_rows, out);
 }
 
 void as_state_encode_intent(const struct as_intent_state *state, const char *boot,
@@ -743,12 +746,13 @@ void as_state_encode_intent(const struct as_intent_state *state, const char *boo
                                 .version = state->version,
                                 .intent = *state};
     set_identity(&document, state->ref->id, state->stored_as, state->uid, state->ref);
-    write_document(&document, intent_rows, out);
+    stored_write_document(&document, intent_rows, out);
 }
 
 void as_state_encode_pause(const struct as_pause_state *state, const char *boot, struct as_buf *out)
 {
-    write_document(&(struct document){.boot = boot, .pause = state}, pause_document_rows, out);
+    stored_write_document(&(struct document){.boot = boot, .pause = state}, pause_document_rows,
+                          out);
 }
 
 struct reader {

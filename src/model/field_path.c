@@ -20,7 +20,7 @@ struct parser {
     struct as_error *error;
 };
 
-static int fail(const struct parser *parser, const char *expected)
+static int field_path_fail(const struct parser *parser, const char *expected)
 {
     as_error_set(parser->error, "offset %zu: expected %s", (size_t)(parser->at - parser->start),
                  expected);
@@ -28,7 +28,7 @@ static int fail(const struct parser *parser, const char *expected)
 }
 
 /* Keeps the next `size` bytes as a text, and moves behind them. */
-static const char *keep(struct parser *parser, size_t size)
+static const char *field_path_keep(struct parser *parser, size_t size)
 {
     char *text = parser->path->texts + parser->used;
     memcpy(text, parser->at, size);
@@ -39,13 +39,13 @@ static const char *keep(struct parser *parser, size_t size)
 }
 
 /* A text in single quotes, which holds none. */
-static int parse_quoted(struct parser *parser, const char **text_out)
+static int field_path_parse_quoted(struct parser *parser, const char **text_out)
 {
     const char *end = strchr(parser->at + 1, '\'');
     parser->at++;
     if (!end || end == parser->at)
-        return fail(parser, "a name and a closing quote");
-    *text_out = keep(parser, (size_t)(end - parser->at));
+        return field_path_fail(parser, "a name and a closing quote");
+    *text_out = field_path_keep(parser, (size_t)(end - parser->at));
     parser->at++;
     return 0;
 }
@@ -55,10 +55,10 @@ static int parse_word(struct parser *parser, const char *characters, const char 
 {
     const size_t size = strspn(parser->at, characters);
     if (*parser->at == '\'')
-        return parse_quoted(parser, text_out);
+        return field_path_parse_quoted(parser, text_out);
     if (size == 0)
-        return fail(parser, expected);
-    *text_out = keep(parser, size);
+        return field_path_fail(parser, expected);
+    *text_out = field_path_keep(parser, size);
     return 0;
 }
 
@@ -72,18 +72,19 @@ static int parse_bracket(struct parser *parser, struct as_field_step *step)
     if (status)
         return status;
     if (is_number && *parser->at == ']')
-        return fail(parser, "`=`: an element is selected by a member, like [name=app], because "
-                            "numbers of elements change");
+        return field_path_fail(parser,
+                               "`=`: an element is selected by a member, like [name=app], because "
+                               "numbers of elements change");
     if (*parser->at == '=') {
         parser->at++;
         status = parse_word(parser, plain_value, "the value of the member", &step->value);
         if (status)
             return status;
     } else if (!is_quoted) {
-        return fail(parser, "`=`");
+        return field_path_fail(parser, "`=`");
     }
     if (*parser->at != ']')
-        return fail(parser, "`]`");
+        return field_path_fail(parser, "`]`");
     parser->at++;
     return 0;
 }
@@ -96,11 +97,12 @@ static int parse_step(struct parser *parser, struct as_field_step *step)
         return parse_bracket(parser, step);
     }
     if (!is_first && *parser->at != '.')
-        return fail(parser, "`.` or `[`");
+        return field_path_fail(parser, "`.` or `[`");
     parser->at += !is_first;
     if (*parser->at == '\'')
-        return fail(parser, "the name of a member; a name with other characters is written "
-                            "['a.b/c']");
+        return field_path_fail(parser,
+                               "the name of a member; a name with other characters is written "
+                               "['a.b/c']");
     return parse_word(parser, plain_name,
                       "the name of a member; a name with other characters is written ['a.b/c']",
                       &step->name);
@@ -117,7 +119,7 @@ int as_field_path_parse(const char *text, struct as_field_path *path_out, struct
     for (const char *c = text; *c; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7F) {
             parser.at = c;
-            return fail(&parser, "no control character");
+            return field_path_fail(&parser, "no control character");
         }
     }
     if (!as_str_is_utf8(text, strlen(text))) {
@@ -134,7 +136,7 @@ int as_field_path_parse(const char *text, struct as_field_path *path_out, struct
             return status;
     } while (*parser.at);
     if (path_out->steps[path_out->count - 1].value)
-        return fail(&parser, "a member of the selected element, like .value");
+        return field_path_fail(&parser, "a member of the selected element, like .value");
     if (path_out->steps[0].value) {
         as_error_set(error, "offset 0: expected a member: an object is no list");
         return -EINVAL;
@@ -142,42 +144,42 @@ int as_field_path_parse(const char *text, struct as_field_path *path_out, struct
     return 0;
 }
 
-static bool is_plain(const char *text, const char *characters)
+static bool field_path_is_plain(const char *text, const char *characters)
 {
     return text[strspn(text, characters)] == '\0';
 }
 
-static void append_quoted(struct as_buf *out, const char *text)
+static void field_path_append_quoted(struct as_buf *out, const char *text)
 {
     as_buf_append_char(out, '\'');
     as_buf_append_str(out, text);
     as_buf_append_char(out, '\'');
 }
 
-static void append_word(struct as_buf *out, const char *text, const char *characters)
+static void field_path_append_word(struct as_buf *out, const char *text, const char *characters)
 {
-    if (is_plain(text, characters))
+    if (field_path_is_plain(text, characters))
         as_buf_append_str(out, text);
     else
-        append_quoted(out, text);
+        field_path_append_quoted(out, text);
 }
 
 void as_field_path_print(const struct as_field_path *path, size_t count, struct as_buf *out)
 {
     for (size_t i = 0; i < count; i++) {
         const struct as_field_step *step = &path->steps[i];
-        if (!step->value && is_plain(step->name, plain_name)) {
+        if (!step->value && field_path_is_plain(step->name, plain_name)) {
             as_buf_append_str(out, i > 0 ? "." : "");
             as_buf_append_str(out, step->name);
             continue;
         }
         as_buf_append_char(out, '[');
         if (step->value) {
-            append_word(out, step->name, plain_name);
+            field_path_append_word(out, step->name, plain_name);
             as_buf_append_char(out, '=');
-            append_word(out, step->value, plain_value);
+            field_path_append_word(out, step->value, plain_value);
         } else {
-            append_quoted(out, step->name);
+            field_path_append_quoted(out, step->name);
         }
         as_buf_append_char(out, ']');
     }

@@ -18,25 +18,25 @@
 
 #define BYTES_MAX (UINT32_C(16) << 20)
 
-static int compare_names(const void *a, const void *b)
+static int labels_compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct as_label *)a)->name, ((const struct as_label *)b)->name);
 }
 
 /* Sorts if necessary; -EEXIST if a name comes twice. */
-static int sort(struct as_label *items, size_t count)
+static int labels_sort(struct as_label *items, size_t count)
 {
     int order = -1;
 
     for (size_t i = 1; i < count && order < 0; i++)
-        order = compare_names(&items[i - 1], &items[i]);
+        order = labels_compare_names(&items[i - 1], &items[i]);
     if (order < 0)
         return 0;
     if (order == 0)
         return -EEXIST;
-    qsort(items, count, sizeof(*items), compare_names);
+    qsort(items, count, sizeof(*items), labels_compare_names);
     for (size_t i = 1; i < count; i++) {
-        if (compare_names(&items[i - 1], &items[i]) == 0)
+        if (labels_compare_names(&items[i - 1], &items[i]) == 0)
             return -EEXIST;
     }
     return 0;
@@ -52,7 +52,7 @@ static const char *move_text(char **end, const char *text)
 }
 
 /* Bytes of names and values; -EMSGSIZE where they are too many. */
-static int measure_texts(const struct as_label *pairs, size_t count, size_t *bytes_out)
+static int labels_measure_texts(const struct as_label *pairs, size_t count, size_t *bytes_out)
 {
     size_t bytes = 0;
 
@@ -66,14 +66,15 @@ static int measure_texts(const struct as_label *pairs, size_t count, size_t *byt
 }
 
 /* `labels` has room for all of it. */
-static int fill(struct as_labels *labels, const struct as_label *pairs, size_t count, size_t bytes)
+static int labels_fill(struct as_labels *labels, const struct as_label *pairs, size_t count,
+                       size_t bytes)
 {
     labels->count = (uint32_t)count;
     labels->bytes = (uint32_t)bytes;
     if (count)
         memcpy(labels->items, pairs, count * sizeof(*pairs));
 
-    int status = sort(labels->items, count);
+    int status = labels_sort(labels->items, count);
     if (status < 0)
         return status;
 
@@ -88,13 +89,13 @@ static int fill(struct as_labels *labels, const struct as_label *pairs, size_t c
 int as_labels_new(const struct as_label *pairs, size_t count, struct as_labels **labels_out)
 {
     size_t bytes;
-    int status = measure_texts(pairs, count, &bytes);
+    int status = labels_measure_texts(pairs, count, &bytes);
 
     if (status < 0)
         return status;
     AS_CLEANUP(as_labels_free_p)
     struct as_labels *labels = as_xmalloc(sizeof(*labels) + count * sizeof(*pairs) + bytes);
-    if ((status = fill(labels, pairs, count, bytes)) < 0)
+    if ((status = labels_fill(labels, pairs, count, bytes)) < 0)
         return status;
     *labels_out = labels;
     labels = NULL;
@@ -105,13 +106,13 @@ int as_labels_new_in(struct as_arena *arena, const struct as_label *pairs, size_
                      const struct as_labels **labels_out)
 {
     size_t bytes;
-    int status = measure_texts(pairs, count, &bytes);
+    int status = labels_measure_texts(pairs, count, &bytes);
 
     if (status < 0)
         return status;
     struct as_labels *labels =
         as_arena_alloc_raw(arena, sizeof(*labels) + count * sizeof(*pairs) + bytes);
-    if ((status = fill(labels, pairs, count, bytes)) == 0)
+    if ((status = labels_fill(labels, pairs, count, bytes)) == 0)
         *labels_out = labels;
     return status;
 }
@@ -122,7 +123,7 @@ struct as_labels *as_labels_free(struct as_labels *labels)
     return NULL;
 }
 
-static size_t get_size(const struct as_labels *labels)
+static size_t labels_get_size(const struct as_labels *labels)
 {
     return sizeof(*labels) + labels->count * sizeof(labels->items[0]) + labels->bytes;
 }
@@ -131,7 +132,7 @@ static struct as_labels *copy_into(struct as_labels *copy, const struct as_label
 {
     ptrdiff_t offset = (char *)copy - (const char *)labels;
 
-    memcpy(copy, labels, get_size(labels));
+    memcpy(copy, labels, labels_get_size(labels));
     for (uint32_t i = 0; i < copy->count; i++) {
         copy->items[i].name += offset;
         copy->items[i].value += offset;
@@ -141,12 +142,12 @@ static struct as_labels *copy_into(struct as_labels *copy, const struct as_label
 
 struct as_labels *as_labels_copy(const struct as_labels *labels)
 {
-    return copy_into(as_xmalloc(get_size(labels)), labels);
+    return copy_into(as_xmalloc(labels_get_size(labels)), labels);
 }
 
 struct as_labels *as_labels_copy_to(struct as_arena *arena, const struct as_labels *labels)
 {
-    return copy_into(as_arena_alloc_raw(arena, get_size(labels)), labels);
+    return copy_into(as_arena_alloc_raw(arena, labels_get_size(labels)), labels);
 }
 
 const char *as_labels_find(const struct as_labels *labels, const char *name)
@@ -213,7 +214,7 @@ bool as_labels_are_own(const struct as_labels *labels)
 
 size_t as_labels_measure(const struct as_labels *labels)
 {
-    return labels ? AS_ALLOC_EXTRA + get_size(labels) : 0;
+    return labels ? AS_ALLOC_EXTRA + labels_get_size(labels) : 0;
 }
 
 /* Kubernetes' rules */
@@ -231,7 +232,7 @@ static bool is_word(const char *text, size_t size, const char *inner, const char
            strchr(outer, text[size - 1]);
 }
 
-static bool is_name(const char *text)
+static bool labels_is_name(const char *text)
 {
     const size_t size = strlen(text);
     return size <= KEY_NAME_MAX &&
@@ -256,12 +257,13 @@ static bool is_subdomain(const char *text, size_t size)
 bool as_label_is_kubernetes_key(const char *text)
 {
     const char *slash = strchr(text, '/');
-    return slash ? is_subdomain(text, (size_t)(slash - text)) && is_name(slash + 1) : is_name(text);
+    return slash ? is_subdomain(text, (size_t)(slash - text)) && labels_is_name(slash + 1)
+                 : labels_is_name(text);
 }
 
 bool as_label_is_kubernetes_value(const char *text)
 {
-    return !*text || is_name(text);
+    return !*text || labels_is_name(text);
 }
 
 /*

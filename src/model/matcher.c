@@ -37,7 +37,7 @@ void as_matcher_values_deinit(struct as_matcher_values *values)
 }
 
 /* Unescapes punctuation and cuts at '|'. False: more than an alternation. */
-static bool split(const char *pattern, char *out, size_t *count_out)
+static bool matcher_split(const char *pattern, char *out, size_t *count_out)
 {
     *count_out = 1;
     for (const char *at = pattern; *at; at++) {
@@ -63,7 +63,7 @@ bool as_matcher_find_values(const struct as_matcher *matcher, struct as_matcher_
 
     AS_CLEANUP(as_free_p) char *text = as_xstrdup(matcher->value);
     size_t count = 1;
-    if (matcher->op == AS_MATCHER_REGEX && !split(matcher->value, text, &count))
+    if (matcher->op == AS_MATCHER_REGEX && !matcher_split(matcher->value, text, &count))
         return false;
     const char **items = as_xcalloc(count, sizeof(*items));
     const char *at = text;
@@ -99,7 +99,7 @@ static bool is_reserved(char c)
     return c == '\0' || is_space(c) || strchr("{}!=~,\\\"'`", c);
 }
 
-static bool is_plain_name(const char *name, size_t size)
+static bool matcher_is_plain_name(const char *name, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         char c = name[i];
@@ -111,13 +111,13 @@ static bool is_plain_name(const char *name, size_t size)
     return size > 0;
 }
 
-static void skip_space(struct reader *reader)
+static void matcher_skip_space(struct reader *reader)
 {
     while (reader->at < reader->end && is_space(*reader->at))
         reader->at++;
 }
 
-static int fail(struct reader *reader, const char *at, const char *expected)
+static int matcher_fail(struct reader *reader, const char *at, const char *expected)
 {
     as_error_set(reader->error, "offset %zu: %s", (size_t)(at - reader->start), expected);
     return -EINVAL;
@@ -135,20 +135,21 @@ static int parse_op(struct reader *reader, enum as_matcher_op *op_out)
         {"=", AS_MATCHER_EQUAL},
     };
 
-    skip_space(reader);
+    matcher_skip_space(reader);
     for (size_t i = 0; i < AS_ARRAY_SIZE(ops); i++) {
         size_t size = strlen(ops[i].text);
         if (strncmp(reader->at, ops[i].text, size) == 0) {
             reader->at += size;
             if (ops[i].op == AS_MATCHER_EQUAL && reader->at[0] == '=' &&
                 (reader->at[1] == '"' || reader->at[1] == '\''))
-                return fail(reader, reader->at - 1, "`==` is no operator of matchers: write `=`");
+                return matcher_fail(reader, reader->at - 1,
+                                    "`==` is no operator of matchers: write `=`");
             *op_out = ops[i].op;
-            skip_space(reader);
+            matcher_skip_space(reader);
             return 0;
         }
     }
-    return fail(reader, reader->at, "expected one of =, !=, =~, !~ after the label name");
+    return matcher_fail(reader, reader->at, "expected one of =, !=, =~, !~ after the label name");
 }
 
 /* `digits` of base 8 or 16. */
@@ -199,7 +200,7 @@ static bool parse_escape(struct reader *reader, char **out_io)
 }
 
 /* A text in double quotes as in Go; `reader` is at the opening quote. */
-static int parse_quoted(struct reader *reader, char **text_out)
+static int matcher_parse_quoted(struct reader *reader, char **text_out)
 {
     const char *start = reader->at++;
     AS_CLEANUP(as_free_p) char *text = as_xmalloc((size_t)(reader->end - start));
@@ -208,20 +209,20 @@ static int parse_quoted(struct reader *reader, char **text_out)
     for (;;) {
         const char *at = reader->at;
         if (at == reader->end)
-            return fail(reader, start, "the quote opened here is not closed");
+            return matcher_fail(reader, start, "the quote opened here is not closed");
         char c = *reader->at++;
         if (c == '"')
             break;
         if (c == '\n')
-            return fail(reader, at, "a line break in quotes must be written \\n");
+            return matcher_fail(reader, at, "a line break in quotes must be written \\n");
         if (c != '\\')
             *out++ = c;
         else if (!parse_escape(reader, &out))
-            return fail(reader, at, "not a valid escape sequence");
+            return matcher_fail(reader, at, "not a valid escape sequence");
     }
     *out = '\0';
     if (!as_str_is_utf8(text, (size_t)(out - text)))
-        return fail(reader, start, "the quoted text is not valid UTF-8");
+        return matcher_fail(reader, start, "the quoted text is not valid UTF-8");
     *text_out = text;
     text = NULL;
     return 0;
@@ -230,24 +231,24 @@ static int parse_quoted(struct reader *reader, char **text_out)
 /* Sets *is_plain_out if its value is in the classic syntax. */
 static int parse_name(struct reader *reader, char **name_out, bool *is_plain_out)
 {
-    skip_space(reader);
+    matcher_skip_space(reader);
     const char *start = reader->at;
 
     *is_plain_out = false;
     if (start < reader->end && *start == '"') {
-        int status = parse_quoted(reader, name_out);
+        int status = matcher_parse_quoted(reader, name_out);
         if (status == 0 && !**name_out)
-            return fail(reader, start, "a label name cannot be empty");
+            return matcher_fail(reader, start, "a label name cannot be empty");
         return status;
     }
     while (!is_reserved(*reader->at))
         reader->at++;
     size_t size = (size_t)(reader->at - start);
     if (size == 0 && *start == '{')
-        return fail(reader, start, "a matcher stands without braces, one in each entry");
+        return matcher_fail(reader, start, "a matcher stands without braces, one in each entry");
     if (size == 0)
-        return fail(reader, start, "expected a label name");
-    *is_plain_out = is_plain_name(start, size);
+        return matcher_fail(reader, start, "expected a label name");
+    *is_plain_out = matcher_is_plain_name(start, size);
     *name_out = as_xstrndup(start, size);
     return 0;
 }
@@ -256,13 +257,14 @@ static int check_bare_value(struct reader *reader)
 {
     for (const char *at = reader->at; at < reader->end; at++) {
         if (*at == ',')
-            return fail(reader, at,
-                        "a comma: each matcher is an entry of its own, and a value with a comma "
-                        "must stand in double quotes");
+            return matcher_fail(
+                reader, at,
+                "a comma: each matcher is an entry of its own, and a value with a comma "
+                "must stand in double quotes");
     }
     if (reader->at < reader->end && (*reader->at == '{' || reader->end[-1] == '}'))
-        return fail(reader, *reader->at == '{' ? reader->at : reader->end - 1,
-                    "a value with braces must stand in double quotes");
+        return matcher_fail(reader, *reader->at == '{' ? reader->at : reader->end - 1,
+                            "a value with braces must stand in double quotes");
     return 0;
 }
 
@@ -287,11 +289,11 @@ static int parse_classic_value(struct reader *reader, char **value_out)
     }
     *out = '\0';
     if (is_quoted && at == reader->end)
-        return fail(reader, start, "the quote opened here is not closed");
+        return matcher_fail(reader, start, "the quote opened here is not closed");
     if (!is_quoted && at < reader->end)
-        return fail(reader, at, "a double quote inside a bare value must be written \\\"");
+        return matcher_fail(reader, at, "a double quote inside a bare value must be written \\\"");
     if (is_quoted && at + 1 < reader->end)
-        return fail(reader, at + 1, "expected the end behind the closing quote");
+        return matcher_fail(reader, at + 1, "expected the end behind the closing quote");
     *value_out = value;
     value = NULL;
     return 0;
@@ -302,7 +304,7 @@ static int parse_utf8_value(struct reader *reader, char **value_out)
     const char *start = reader->at;
 
     if (start == reader->end)
-        return fail(reader, start, "expected a value (\"\" for the empty one)");
+        return matcher_fail(reader, start, "expected a value (\"\" for the empty one)");
     if (*start != '"') {
         int status = check_bare_value(reader);
         if (status < 0)
@@ -310,13 +312,14 @@ static int parse_utf8_value(struct reader *reader, char **value_out)
         while (!is_reserved(*reader->at))
             reader->at++;
         if (reader->at < reader->end)
-            return fail(reader, reader->at, "a value with this character must stand in quotes");
+            return matcher_fail(reader, reader->at,
+                                "a value with this character must stand in quotes");
         *value_out = as_xstrndup(start, (size_t)(reader->end - start));
         return 0;
     }
-    int status = parse_quoted(reader, value_out);
+    int status = matcher_parse_quoted(reader, value_out);
     if (status == 0 && reader->at < reader->end)
-        return fail(reader, reader->at, "expected the end behind the closing quote");
+        return matcher_fail(reader, reader->at, "expected the end behind the closing quote");
     return status;
 }
 
@@ -330,7 +333,7 @@ int as_matcher_init(struct as_matcher *matcher, const char *text, struct as_erro
         reader.end--;
     int status = 0;
     if (!as_str_is_utf8(text, (size_t)(reader.end - text)))
-        status = fail(&reader, text, "not valid UTF-8");
+        status = matcher_fail(&reader, text, "not valid UTF-8");
     if (status == 0)
         status = parse_name(&reader, &result.name, &is_plain);
     if (status == 0)

@@ -53,8 +53,8 @@ static bool match_any(const char *const *patterns, size_t count, const char *tex
     return count == 0;
 }
 
-static const struct as_scope *find(const struct as_scope *scopes, size_t count,
-                                   const char *credential)
+static const struct as_scope *scope_find(const struct as_scope *scopes, size_t count,
+                                         const char *credential)
 {
     static const struct as_scope everything = {.credential = ""};
     for (size_t i = 0; i < count; i++) {
@@ -73,7 +73,7 @@ static bool match_target(const struct as_scope *scope, const char *name, const c
 bool as_scope_allows(const struct as_scope *scopes, size_t count, const char *credential,
                      const char *rule, const char *target_name, const char *target_id)
 {
-    const struct as_scope *scope = find(scopes, count, credential);
+    const struct as_scope *scope = scope_find(scopes, count, credential);
     return scope && match_any(scope->rules, scope->rule_count, rule) &&
            match_target(scope, target_name, target_id);
 }
@@ -81,19 +81,19 @@ bool as_scope_allows(const struct as_scope *scopes, size_t count, const char *cr
 bool as_scope_allows_target(const struct as_scope *scopes, size_t count, const char *credential,
                             const char *target_name, const char *target_id)
 {
-    const struct as_scope *scope = find(scopes, count, credential);
+    const struct as_scope *scope = scope_find(scopes, count, credential);
     return scope && match_target(scope, target_name, target_id);
 }
 
-static bool is_whole(const struct as_scope *scope)
+static bool scope_has_no_patterns(const struct as_scope *scope)
 {
     return scope->rule_count == 0 && scope->target_count == 0;
 }
 
 bool as_scope_is_whole(const struct as_scope *scopes, size_t count, const char *credential)
 {
-    const struct as_scope *scope = find(scopes, count, credential);
-    return scope && is_whole(scope);
+    const struct as_scope *scope = scope_find(scopes, count, credential);
+    return scope && scope_has_no_patterns(scope);
 }
 
 uint64_t as_scope_get_part(const struct as_scope *scopes, size_t count, const char *credential,
@@ -103,6 +103,6 @@ uint64_t as_scope_get_part(const struct as_scope *scopes, size_t count, const ch
     if (as_scope_is_whole(scopes, count, credential))
         return most;
     for (size_t i = 0; i < count; i++)
-        narrowed += !is_whole(&scopes[i]);
+        narrowed += !scope_has_no_patterns(&scopes[i]);
     return most / 2 / (narrowed > 0 ? narrowed : 1);
 }

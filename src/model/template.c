@@ -19,7 +19,7 @@ struct reader {
     struct as_error *error;
 };
 
-static int fail(const struct reader *reader, const char *at, const char *expected)
+static int template_fail(const struct reader *reader, const char *at, const char *expected)
 {
     as_error_set(reader->error, "offset %zu: %s", (size_t)(at - reader->start), expected);
     return -EINVAL;
@@ -30,12 +30,12 @@ static bool is_name_character(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static void skip_space(struct reader *reader)
+static void template_skip_space(struct reader *reader)
 {
     reader->at += strspn(reader->at, " \t\r\n");
 }
 
-static bool take(struct reader *reader, const char *text)
+static bool template_take(struct reader *reader, const char *text)
 {
     if (!as_str_starts_with(reader->at, text))
         return false;
@@ -44,12 +44,12 @@ static bool take(struct reader *reader, const char *text)
 }
 
 /* .Labels or .Annotations */
-static bool take_map(struct reader *reader, enum template_part_kind *kind_out)
+static bool template_take_map(struct reader *reader, enum template_part_kind *kind_out)
 {
     const char *at = reader->at;
-    bool is_label = take(reader, ".Labels");
+    bool is_label = template_take(reader, ".Labels");
 
-    if ((is_label || take(reader, ".Annotations")) && !is_name_character(*reader->at)) {
+    if ((is_label || template_take(reader, ".Annotations")) && !is_name_character(*reader->at)) {
         *kind_out = is_label ? TEMPLATE_LABEL : TEMPLATE_ANNOTATION;
         return true;
     }
@@ -66,16 +66,17 @@ static int parse_quoted_name(struct reader *reader, char **name_out)
 
     while (*reader->at != '"') {
         if (*reader->at == '\0')
-            return fail(reader, start, "the quote opened here is not closed");
+            return template_fail(reader, start, "the quote opened here is not closed");
         if (*reader->at == '\\' && !strchr("\"\\", *++reader->at))
-            return fail(reader, reader->at - 1, "in a quoted name only \\\" and \\\\ are escapes");
+            return template_fail(reader, reader->at - 1,
+                                 "in a quoted name only \\\" and \\\\ are escapes");
         if (*reader->at != '\0')
             *out++ = *reader->at++;
     }
     reader->at++;
     *out = '\0';
     if (out == name)
-        return fail(reader, start, "expected a name between the quotes");
+        return template_fail(reader, start, "expected a name between the quotes");
     *name_out = name;
     name = NULL;
     return 0;
@@ -87,24 +88,26 @@ static int parse_reference(struct reader *reader, struct template_part *part)
                                    "\"name\" or index .Annotations \"name\"";
     const char *start = reader->at;
 
-    if (take(reader, "index") && strchr(" \t\r\n", *reader->at)) {
-        skip_space(reader);
-        if (!take_map(reader, &part->kind))
-            return fail(reader, reader->at, "expected .Labels or .Annotations after index");
-        skip_space(reader);
+    if (template_take(reader, "index") && strchr(" \t\r\n", *reader->at)) {
+        template_skip_space(reader);
+        if (!template_take_map(reader, &part->kind))
+            return template_fail(reader, reader->at,
+                                 "expected .Labels or .Annotations after index");
+        template_skip_space(reader);
         if (*reader->at != '"')
-            return fail(reader, reader->at, "expected a name in double quotes");
+            return template_fail(reader, reader->at, "expected a name in double quotes");
         return parse_quoted_name(reader, &part->text);
     }
     reader->at = start;
-    if (!take_map(reader, &part->kind) || !take(reader, "."))
-        return fail(reader, start, expected);
+    if (!template_take_map(reader, &part->kind) || !template_take(reader, "."))
+        return template_fail(reader, start, expected);
 
     const char *name = reader->at;
     while (is_name_character(*reader->at))
         reader->at++;
     if (reader->at == name || (*name >= '0' && *name <= '9'))
-        return fail(reader, name, "expected a name of letters, digits and _ (others: use index)");
+        return template_fail(reader, name,
+                             "expected a name of letters, digits and _ (others: use index)");
     part->text = as_xstrndup(name, (size_t)(reader->at - name));
     return 0;
 }
@@ -112,19 +115,20 @@ static int parse_reference(struct reader *reader, struct template_part *part)
 /* `reader` is after "{{". */
 static int parse_action(struct reader *reader, struct template_part *part)
 {
-    skip_space(reader);
+    template_skip_space(reader);
     int status = parse_reference(reader, part);
     if (status < 0)
         return status;
-    skip_space(reader);
-    if (!take(reader, "}}"))
-        return fail(reader, reader->at,
-                    *reader->at == '|' ? "pipes and functions are not supported: expected }}"
-                                       : "expected }}");
+    template_skip_space(reader);
+    if (!template_take(reader, "}}"))
+        return template_fail(reader, reader->at,
+                             *reader->at == '|'
+                                 ? "pipes and functions are not supported: expected }}"
+                                 : "expected }}");
     return 0;
 }
 
-static int parse(struct as_template *template, struct reader *reader)
+static int template_parse(struct as_template *template, struct reader *reader)
 {
     size_t capacity = 0;
 
@@ -134,7 +138,7 @@ static int parse(struct as_template *template, struct reader *reader)
         struct template_part *part = &template->parts[template->part_count++];
         *part = (struct template_part){.kind = TEMPLATE_TEXT,
                                        .offset = (size_t)(reader->at - reader->start)};
-        if (take(reader, "{{")) {
+        if (template_take(reader, "{{")) {
             int status = parse_action(reader, part);
             if (status < 0)
                 return status;
@@ -154,7 +158,7 @@ int as_template_new(const char *text, struct as_template **template_out, struct 
     struct reader reader = {text, text, error};
 
     template->text = as_xstrdup(text);
-    int status = parse(template, &reader);
+    int status = template_parse(template, &reader);
     if (status < 0)
         return status;
     *template_out = template;
@@ -258,7 +262,7 @@ struct lexer {
 };
 
 /* The number of digits after the character that follows a backslash. */
-static unsigned count_digits(char c)
+static unsigned template_count_digits(char c)
 {
     switch (c) {
     case 'x': return 2;
@@ -272,7 +276,7 @@ static void read_in_literal(struct lexer *lexer, char c)
 {
     if (lexer->is_escape) {
         lexer->is_escape = false;
-        lexer->expected = count_digits(c);
+        lexer->expected = template_count_digits(c);
     } else if (c == lexer->quote) {
         lexer->quote = '\0';
         lexer->expected = 0;
@@ -284,7 +288,7 @@ static void read_in_literal(struct lexer *lexer, char c)
 }
 
 /* False at a line's end inside a literal in quotes: PromQL does not allow it. */
-static bool read_text(struct lexer *lexer, const struct template_part *part)
+static bool template_read_text(struct lexer *lexer, const struct template_part *part)
 {
     for (const char *at = part->text; *at; at++) {
         if (lexer->quote && lexer->quote != '`' && *at == '\n')
@@ -331,7 +335,7 @@ int as_template_check_promql(const struct as_template *template, struct as_error
 
     for (size_t i = 0; i < template->part_count; i++) {
         const struct template_part *part = &template->parts[i];
-        bool is_line = part->kind != TEMPLATE_TEXT || read_text(&lexer, part);
+        bool is_line = part->kind != TEMPLATE_TEXT || template_read_text(&lexer, part);
         int status = part->kind != TEMPLATE_TEXT ? check_place(&lexer, part->offset, error) : 0;
         if (status < 0)
             return status;
@@ -343,7 +347,7 @@ int as_template_check_promql(const struct as_template *template, struct as_error
     return 0;
 }
 
-static void append_escaped(struct as_buf *out, const char *value, char quote)
+static void template_append_escaped(struct as_buf *out, const char *value, char quote)
 {
     for (; *value; value++) {
         if (*value == '\n') {
@@ -368,12 +372,12 @@ int as_template_expand_promql(const struct as_template *template, const struct a
         if (!*value)
             return template_fail_absent(part, error);
         if (part->kind == TEMPLATE_TEXT) {
-            (void)read_text(&lexer, part);
+            (void)template_read_text(&lexer, part);
             as_buf_append_str(out, value);
             continue;
         }
         assert(lexer.quote && lexer.quote != '`');
-        append_escaped(out, value, lexer.quote);
+        template_append_escaped(out, value, lexer.quote);
     }
     return template_check_size(out, error);
 }

@@ -19,17 +19,17 @@ static int64_t read_clock(clockid_t clock)
     return now.tv_sec * AS_US_PER_S + now.tv_nsec / 1000;
 }
 
-static as_mono_time get_mono(const struct as_clock *self)
+static as_mono_time clock_get_mono(const struct as_clock *self)
 {
     return (as_mono_time){read_clock(CLOCK_BOOTTIME)};
 }
 
-static as_wall_time get_wall(const struct as_clock *self)
+static as_wall_time clock_get_wall(const struct as_clock *self)
 {
     return (as_wall_time){read_clock(CLOCK_REALTIME)};
 }
 
-const struct as_clock as_system_clock = {get_mono, get_wall};
+const struct as_clock as_system_clock = {clock_get_mono, clock_get_wall};
 
 void as_boot_id_read(char text_out[AS_BOOT_ID_SIZE])
 {
