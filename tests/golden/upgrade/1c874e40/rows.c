@@ -15,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/cluster/node_template.h>
-#include <alertscaler/cluster/nodes_seen.h>
-#include <alertscaler/cluster/survey.h>
-#include <alertscaler/decide/incident.h>
-#include <alertscaler/decide/target_kind.h>
-#include <alertscaler/engine/state.h>
-#include <alertscaler/model/labels.h>
-#include <alertscaler/notify/notice.h>
+#include <alertscaler/core/incident.h>
+#include <alertscaler/core/nodes/nodes_seen.h>
+#include <alertscaler/core/nodes/survey.h>
+#include <alertscaler/core/target_kind.h>
+#include <alertscaler/wire/labels_digest.h>
+#include <alertscaler/wire/node_template.h>
+#include <alertscaler/wire/notice.h>
+#include <alertscaler/wire/state.h>
 
 #define BOOT         "10000000-0000-4000-8000-000000000000"
 #define NOW_S        INT64_C(1795737600) /* 2026-11-27T00:00:00Z */
