@@ -99,7 +99,7 @@ static enum as_reason survey_find_closed(const struct as_survey_member *member,
         return AS_REASON_DISABLED;
     if (member->unregistered > member->backed_off)
         return AS_REASON_COOLDOWN;
-    if (member->in_progress && !member->has_open_growth)
+    if (member->in_progress && !member->has_pending_scaleup)
         return AS_REASON_IN_PROGRESS;
     if (member->size >= member->max)
         return AS_REASON_AT_MAX;
@@ -213,7 +213,7 @@ static void survey_make_group(struct as_survey_work *work, size_t index,
         .price = member->price,
         .unneeded = member->unneeded,
     };
-    out->removable = member->has_open_growth ? 0 : clamp(member->removable, 0, out->overdue);
+    out->removable = member->has_pending_scaleup ? 0 : clamp(member->removable, 0, out->overdue);
     count_nodes(work, member, group, out);
     out->coming = count_coming(member, group);
     make_template(work, member, group, out);

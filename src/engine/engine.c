@@ -114,7 +114,7 @@ int as_engine_restore_intent(struct as_engine *engine, const struct as_intent_st
     struct target *target = target_get(engine, copy_ref(state->ref));
     if (strcmp(target->ref->key, state->stored_as) != 0)
         return -EBADMSG;
-    if (target->maybe)
+    if (target->in_doubt)
         return -EEXIST;
     target_take_intent(engine, target, state);
     return 0;
@@ -182,7 +182,7 @@ static void leave_on_start(struct as_engine *engine)
     RB_FOREACH (target, target_tree, &engine->targets) {
         const struct as_target_config *config =
             target->config ? target->config : target_find_entry(engine, target);
-        const bool is_restored = target->is_stored || target->maybe;
+        const bool is_restored = target->is_stored || target->in_doubt;
         if (is_restored && target->ref->kind->has_nodes &&
             (!config || as_target_config_has_nodes(config)))
             engine->has_restored_groups = true;
@@ -203,7 +203,7 @@ bool as_engine_is_contended(const struct as_engine *engine, const char *id)
 bool as_engine_is_ineffective(const struct as_engine *engine, const char *id, const char *rule)
 {
     const struct target *target = target_find_id(engine, id);
-    return target && follow_holds(engine, target, rule);
+    return target && evaluation_holds(engine, target, rule);
 }
 
 size_t as_engine_count_open(const struct as_engine *engine, const char *id)
@@ -252,7 +252,7 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     TAILQ_INIT(&engine->candidates);
     TAILQ_INIT(&engine->backing_waiting);
     TAILQ_INIT(&engine->paused);
-    TAILQ_INIT(&engine->follows);
+    TAILQ_INIT(&engine->evaluations);
     engine->pause_due = engine->list_due = AS_MONO_NEVER;
     engine->watchdog_seen.us = INT64_MIN;
     return engine;
@@ -296,8 +296,8 @@ struct as_engine *as_engine_free(struct as_engine *engine)
         STAILQ_REMOVE_HEAD(&engine->waiters, next);
         waiter_free(waiter);
     }
-    while (!TAILQ_EMPTY(&engine->follows))
-        follow_free(engine, TAILQ_FIRST(&engine->follows));
+    while (!TAILQ_EMPTY(&engine->evaluations))
+        evaluation_free(engine, TAILQ_FIRST(&engine->evaluations));
     struct incident *incident, *next_incident;
     RB_FOREACH_SAFE (incident, incident_tree, &engine->incidents, next_incident) {
         bindings_drop(engine, incident);
@@ -362,7 +362,7 @@ static void on_deadline(struct as_engine *engine)
     incidents_expire(engine);
     alerts_on_deadline(engine);
     pauses_on_deadline(engine);
-    follow_on_deadline(engine);
+    evaluation_on_deadline(engine);
     struct target *target;
     while ((target = RB_MIN(deadline_tree, &engine->deadlines)) &&
            target->deadline.us <= engine->mono.us) {
@@ -402,7 +402,7 @@ static void engine_on_start(struct as_engine *engine)
 
 static void on_order(struct as_engine *engine, const struct as_order *order, uint64_t request)
 {
-    struct target *target = orders_handle(engine, order, request);
+    struct target *target = commands_handle(engine, order, request);
     if (target && target->phase == PHASE_IDLE)
         target_settle_down(engine, target); /* the target may exist only for this order */
 }
@@ -411,9 +411,9 @@ static void on_halt(struct as_engine *engine, const struct as_halt *halt)
 {
     if (!pauses_on_halt(engine, halt))
         return;
-    orders_on_halt(engine);
+    commands_on_halt(engine);
     approvals_on_halt(engine);
-    shares_on_halt(engine);
+    assignments_on_halt(engine);
     effect_commit(engine);
 }
 
@@ -462,9 +462,9 @@ as_mono_time as_engine_get_next_deadline(const struct as_engine *engine)
         deadline = list;
     if (engine->pause_due.us < deadline.us)
         deadline = engine->pause_due;
-    const as_mono_time follow = follow_get_deadline(engine);
-    if (follow.us < deadline.us)
-        deadline = follow;
+    const as_mono_time evaluation = evaluation_get_deadline(engine);
+    if (evaluation.us < deadline.us)
+        deadline = evaluation;
     const struct target *target =
         RB_MIN(deadline_tree, (struct deadline_tree *)(uintptr_t)&engine->deadlines);
     if (target && target->deadline.us < deadline.us)

@@ -51,7 +51,7 @@ static struct intent *action_begin(struct as_engine *engine, struct target *targ
     intent->at = moment_now(engine);
     intent->serial = engine->next_serial;
     intent->generation = engine->generation;
-    intent->is_of_alert = follow_is_of_alert(engine, target, intent);
+    intent->is_of_alert = evaluation_is_of_alert(engine, target, intent);
     target->intent = intent;
     limits_note_begun(engine, target, intent->from, intent->to);
     return intent;
@@ -73,9 +73,9 @@ static void name_nodes(const struct target *target, const struct as_observation 
     const size_t count = (size_t)(intent->from - intent->to);
     if (intent->to >= intent->from)
         return;
-    if (share_is_of(target, intent))
-        take_names(intent, (const char *const *)target->share.take,
-                   target->share.take_count < count ? target->share.take_count : count);
+    if (assignment_is_of(target, intent))
+        take_names(intent, (const char *const *)target->assignment.take,
+                   target->assignment.take_count < count ? target->assignment.take_count : count);
     else if (plan && group && group->rule->action.is_take)
         take_names(intent, plan->take, plan->take_count < count ? plan->take_count : count);
 }
@@ -117,9 +117,9 @@ void actions_begin_ordered(struct as_engine *engine, struct target *target,
 void actions_begin_take_back(struct as_engine *engine, struct target *target,
                              const struct as_observation *observation, int32_t to)
 {
-    const struct growth *growth = &target->growth;
-    action_begin(engine, target, observation, to, growth->id, NULL)->is_ordered =
-        growth->is_ordered;
+    const struct scaleup *scaleup = &target->scaleup;
+    action_begin(engine, target, observation, to, scaleup->id, NULL)->is_ordered =
+        scaleup->is_ordered;
     commit_intent(engine, target);
 }
 
@@ -161,7 +161,7 @@ static void action_send(struct as_engine *engine, struct target *target)
         .credential = intent->is_ordered ? NULL : target_note_sender(engine, target),
         .decision_id = intent->decision_id,
         .is_ordered = intent->is_ordered,
-        .is_take_back = growth_is_taken_back(target, intent),
+        .is_take_back = scaleup_is_taken_back(target, intent),
         .is_clean_up = intent->is_clean_up,
         .is_put_back = resize_is_put_back(target, intent),
         .later_than = intent->later_than,
@@ -216,21 +216,22 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
         endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
     if (!intent->is_ordered && !intent->approval[0])
         approvals_note_step(engine, target, intent->rule, intent->to - intent->from);
-    orders_on_applied(target, intent);
+    commands_on_applied(target, intent);
     target->replicas = target->desired = intent->to;
     limits_note_ended(engine, target, intent->from, intent->to, true);
     target->failures = target->conflicts = 0;
     target->failure = AS_REASON_APPLIED;
     target->origin.set = false;
     steps_count(engine, target, intent);
-    follow_begin(engine, target, intent);
-    share_on_applied(engine, target, intent,
-                     result->is_shortage || result->is_partial || growth_is_failure(result));
+    evaluation_begin(engine, target, intent);
+    assignment_on_applied(engine, target, intent,
+                          result->is_shortage || result->is_partial || scaleup_is_failure(result));
     target_set_keep(engine, target);
     effect_put_target(engine, target);
     effect_delete_intent(engine, target);
-    target_set_deadline(engine, target,
-                        target_limit_look(engine, target, get_next_look(engine, target, is_up)));
+    target_set_deadline(
+        engine, target,
+        target_limit_observation(engine, target, get_next_look(engine, target, is_up)));
     target->dirty = target->dirty || target->ordered.is_set;
 }
 
@@ -243,10 +244,10 @@ static void await_outcome(struct as_engine *engine, struct target *target)
 }
 
 /* The present intent is over; an earlier request may still be in doubt. */
-static void store_maybe(struct as_engine *engine, struct target *target)
+static void store_in_doubt(struct as_engine *engine, struct target *target)
 {
-    if (target->maybe)
-        effect_put_intent(engine, target, target->maybe, true);
+    if (target->in_doubt)
+        effect_put_intent(engine, target, target->in_doubt, true);
     else
         effect_delete_intent(engine, target);
 }
@@ -259,7 +260,7 @@ static const char *action_find_obstacle(const struct as_engine *engine, struct t
         return "not sent, as the rules have changed since it was decided";
     if (alias_is_refused(engine, target))
         return "not sent, as another target was found to be the same group since it was decided";
-    if (floor_forbids(engine, target, intent) && !growth_is_taken_back(target, intent))
+    if (floor_forbids(engine, target, intent) && !scaleup_is_taken_back(target, intent))
         return "not sent, as a floor has been ordered since it was decided";
     return pauses_find_obstacle(engine, target, intent);
 }
@@ -278,13 +279,13 @@ void actions_on_intent(struct as_engine *engine, struct target *target)
     record->message = obstacle;
     record->attempts = 0;
     limits_note_ended(engine, target, intent->from, intent->to, false);
-    if (share_is_of(target, intent))
-        share_on_stay(engine, target, AS_REASON_PAUSED);
+    if (assignment_is_of(target, intent))
+        assignment_on_stay(engine, target, AS_REASON_PAUSED);
     if (approvals_return(engine, target, intent))
         effect_put_target(engine, target);
     target->intent = intent_free(intent);
     target->dirty = true;
-    store_maybe(engine, target);
+    store_in_doubt(engine, target);
     await_outcome(engine, target);
 }
 
@@ -301,8 +302,8 @@ static bool has_failed_to_fit(struct target *target, const struct intent *intent
                               const struct as_scale_result *result)
 {
     const struct group *group = group_find(target, intent->rule);
-    return intent->to > intent->from && growth_is_failure(result) &&
-           (share_is_of(target, intent) || (group && group->rule->action.is_fit));
+    return intent->to > intent->from && scaleup_is_failure(result) &&
+           (assignment_is_of(target, intent) || (group && group->rule->action.is_fit));
 }
 
 /* An increase of a container's resource that a node can never do. */
@@ -315,54 +316,55 @@ static bool is_up_in_vain(const struct intent *intent, const struct as_scale_res
 static void on_step(struct as_engine *engine, struct target *target, struct intent *intent,
                     const struct as_scale_result *result, struct as_action_record *record)
 {
-    const bool is_taken_back = growth_is_taken_back(target, intent);
+    const bool is_taken_back = scaleup_is_taken_back(target, intent);
     if (result->is_partial)
         intent->to = record->to = result->reached;
     const bool is_asked =
         intent->to <= intent->from || intent->to - intent->from > result->returned;
-    const char *told = is_asked ? growth_on_applied(engine, target, intent, record->message) : NULL;
+    const char *told =
+        is_asked ? scaleup_on_applied(engine, target, intent, record->message) : NULL;
     if (told)
         record->message = told;
     else if (intent->is_clean_up && !*record->message)
         record->message = overdue_explain(engine, intent);
     if (result->is_shortage && intent->to > intent->from)
-        growth_refuse(engine, target);
+        scaleup_refuse(engine, target);
     else if (has_failed_to_fit(target, intent, result) || is_up_in_vain(intent, result))
-        growth_fail(engine, target);
+        scaleup_fail(engine, target);
     if (is_taken_back && is_final(result->outcome))
-        growth_give_up(engine, target);
+        scaleup_give_up(engine, target);
     /* an earlier request needs an older version: it cannot win any more */
-    target->maybe = intent_free(target->maybe);
+    target->in_doubt = intent_free(target->in_doubt);
     apply(engine, target, intent, result, record);
     if (is_taken_back)
-        shares_on_taken_back(engine, target);
+        assignments_on_taken_back(engine, target);
     intent_free(intent);
 }
 
 static void on_failure(struct as_engine *engine, struct target *target, struct intent *intent,
                        const struct as_scale_result *result)
 {
-    const bool was_ordered = orders_is_of(target, intent);
+    const bool was_ordered = commands_is_of(target, intent);
     if (target->names_instances)
-        growth_begin(engine, target, intent); /* a part of it may still come */
+        scaleup_begin(engine, target, intent); /* a part of it may still come */
     if (result->is_shortage)
-        growth_refuse(engine, target);
+        scaleup_refuse(engine, target);
     else if (has_failed_to_fit(target, intent, result) || is_up_in_vain(intent, result)) {
-        growth_fail(engine, target);
+        scaleup_fail(engine, target);
         effect_put_target(engine, target);
     }
-    if (growth_is_taken_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
-        growth_give_up(engine, target);
+    if (scaleup_is_taken_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
+        scaleup_give_up(engine, target);
     if (resize_is_put_back(target, intent) && !result->is_ambiguous && is_final(result->outcome))
         resize_give_up(engine, target);
-    if (target->growth.is_open)
+    if (target->scaleup.is_open)
         effect_put_target(engine, target);
-    if (share_is_of(target, intent))
-        share_on_failure(engine, target, intent, result);
+    if (assignment_is_of(target, intent))
+        assignment_on_failure(engine, target, intent, result);
     target->failure = result->outcome;
     if (result->is_ambiguous) {
-        intent_free(target->maybe);
-        target->maybe = intent;
+        intent_free(target->in_doubt);
+        target->in_doubt = intent;
         intent->outcome = result->outcome;
         intent->until.us = as_time_add(engine->mono.us, MAYBE_US);
     } else {
@@ -371,9 +373,9 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
             effect_put_target(engine, target);
         intent_free(intent);
     }
-    store_maybe(engine, target);
+    store_in_doubt(engine, target);
     if (was_ordered && !result->is_ambiguous &&
-        orders_on_failure(engine, target, result->outcome, true))
+        commands_on_failure(engine, target, result->outcome, true))
         effect_put_target(engine, target);
     target_back_off(engine, target, result->outcome, result->retry_after_us);
 }
@@ -399,18 +401,18 @@ void actions_on_scaled(struct as_engine *engine, struct target *target,
     await_outcome(engine, target);
 }
 
-static void end_maybe(struct as_engine *engine, struct target *target)
+static void end_in_doubt(struct as_engine *engine, struct target *target)
 {
-    struct intent *maybe = target->maybe;
-    target->maybe = NULL;
-    limits_note_ended(engine, target, maybe->from, maybe->to, false);
-    intent_free(maybe);
+    struct intent *in_doubt = target->in_doubt;
+    target->in_doubt = NULL;
+    limits_note_ended(engine, target, in_doubt->from, in_doubt->to, false);
+    intent_free(in_doubt);
     effect_delete_intent(engine, target);
 }
 
-static void drop_maybe(struct as_engine *engine, struct target *target)
+static void drop_in_doubt(struct as_engine *engine, struct target *target)
 {
-    end_maybe(engine, target);
+    end_in_doubt(engine, target);
     effect_commit(engine);
 }
 
@@ -423,14 +425,15 @@ static void record_superseded(struct as_engine *engine, struct target *target,
 }
 
 /* To be committed. */
-void actions_supersede_maybe(struct as_engine *engine, struct target *target, const char *why)
+void actions_supersede_in_doubt(struct as_engine *engine, struct target *target, const char *why)
 {
-    if (!target->maybe)
+    if (!target->in_doubt)
         return;
-    if (target->maybe->outcome != AS_REASON_SUPERSEDED) /* else it was recorded after a restart */
-        record_superseded(engine, target, target->maybe, why);
-    orders_on_applied(target, target->maybe); /* recorded here */
-    end_maybe(engine, target);
+    if (target->in_doubt->outcome !=
+        AS_REASON_SUPERSEDED) /* else it was recorded after a restart */
+        record_superseded(engine, target, target->in_doubt, why);
+    commands_on_applied(target, target->in_doubt); /* recorded here */
+    end_in_doubt(engine, target);
 }
 
 /* The observation is newer than the request: if it has another version, the request has lost. A
@@ -442,51 +445,53 @@ static bool has_lost(const struct target *target, const struct intent *intent,
 }
 
 /* A process that died while it marked nodes: those that it had marked leave, and count. */
-static bool is_done_in_part(const struct target *target, const struct intent *maybe, int32_t size)
+static bool is_done_in_part(const struct target *target, const struct intent *in_doubt,
+                            int32_t size)
 {
-    return maybe->restored && target->names_instances && target_get_nodes(target) &&
-           maybe->to < size && size < maybe->from;
+    return in_doubt->restored && target->names_instances && target_get_nodes(target) &&
+           in_doubt->to < size && size < in_doubt->from;
 }
 
 /* True: the request with unknown outcome was carried out, and its outcome is being committed. */
-bool actions_settle_maybe(struct as_engine *engine, struct target *target,
-                          const struct as_observation *observation)
+bool actions_settle_in_doubt(struct as_engine *engine, struct target *target,
+                             const struct as_observation *observation)
 {
-    struct intent *maybe = target->maybe;
-    if (is_done_in_part(target, maybe, observation->replicas))
-        maybe->to = observation->replicas;
-    if (observation->replicas == maybe->to) {
-        struct as_action_record *record = record_action(engine, target, maybe, AS_REASON_APPLIED);
+    struct intent *in_doubt = target->in_doubt;
+    if (is_done_in_part(target, in_doubt, observation->replicas))
+        in_doubt->to = observation->replicas;
+    if (observation->replicas == in_doubt->to) {
+        struct as_action_record *record =
+            record_action(engine, target, in_doubt, AS_REASON_APPLIED);
         record->is_late = true;
         record->message =
-            maybe->to > maybe->from && target_find_pool(engine, target)
+            in_doubt->to > in_doubt->from && target_find_pool(engine, target)
                 ? "found to be done when the target was observed again; other groups may have "
                   "grown meanwhile: only a rule with `take` removes surplus nodes"
                 : "found to be done when the target was observed again";
-        target->maybe = NULL;
-        if (maybe->to > maybe->from && target_find_pool(engine, target) && maybe->rule[0] &&
-            !maybe->is_ordered)
-            growth_note_surplus(engine, target, maybe);
-        const char *told = growth_on_applied(engine, target, maybe, "");
+        target->in_doubt = NULL;
+        if (in_doubt->to > in_doubt->from && target_find_pool(engine, target) &&
+            in_doubt->rule[0] && !in_doubt->is_ordered)
+            scaleup_note_surplus(engine, target, in_doubt);
+        const char *told = scaleup_on_applied(engine, target, in_doubt, "");
         if (told)
             record->message = told;
-        apply(engine, target, maybe, &(struct as_scale_result){.outcome = AS_REASON_APPLIED},
+        apply(engine, target, in_doubt, &(struct as_scale_result){.outcome = AS_REASON_APPLIED},
               record);
-        intent_free(maybe);
+        intent_free(in_doubt);
         await_outcome(engine, target);
         return true;
     }
-    const bool is_news = maybe->restored;
+    const bool is_news = in_doubt->restored;
     if (is_news) {
-        record_superseded(engine, target, maybe,
+        record_superseded(engine, target, in_doubt,
                           "not found to be done after a restart; decided anew");
-        maybe->outcome = AS_REASON_SUPERSEDED;
-        maybe->restored = false;
+        in_doubt->outcome = AS_REASON_SUPERSEDED;
+        in_doubt->restored = false;
     }
-    if (has_lost(target, maybe, observation) || maybe->until.us <= engine->mono.us) {
-        drop_maybe(engine, target);
+    if (has_lost(target, in_doubt, observation) || in_doubt->until.us <= engine->mono.us) {
+        drop_in_doubt(engine, target);
     } else if (is_news) {
-        effect_put_intent(engine, target, maybe, true);
+        effect_put_intent(engine, target, in_doubt, true);
         effect_commit(engine);
     }
     return false;
@@ -494,18 +499,18 @@ bool actions_settle_maybe(struct as_engine *engine, struct target *target,
 
 /* Gives up a target that cannot be observed and is not needed any more. Its lock starts all the
  * same: the request may have been carried out, and a later action must not follow it too early. */
-void actions_give_up_maybe(struct as_engine *engine, struct target *target)
+void actions_give_up_in_doubt(struct as_engine *engine, struct target *target)
 {
-    struct intent *maybe = target->maybe;
-    if (maybe->until.us > engine->mono.us)
+    struct intent *in_doubt = target->in_doubt;
+    if (in_doubt->until.us > engine->mono.us)
         return;
-    if (maybe->restored)
-        record_superseded(engine, target, maybe,
+    if (in_doubt->restored)
+        record_superseded(engine, target, in_doubt,
                           "the target could not be observed, and no rule leads to it any more");
-    action_note_change(engine, target, maybe, 0);
+    action_note_change(engine, target, in_doubt, 0);
     target_set_keep(engine, target);
     effect_put_target(engine, target);
-    drop_maybe(engine, target);
+    drop_in_doubt(engine, target);
 }
 
 /* The target could not be observed. Recorded if the failure is new, or if a notification waits for

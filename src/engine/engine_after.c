@@ -30,20 +30,20 @@ static bool is_busy(const struct as_engine *engine, const struct target *target)
 {
     return !target_is_backing_off(engine, target) && !is_decrease_held(target) &&
            (target->phase != PHASE_IDLE || target->dirty || target->turn_after.is_held ||
-            target->pool.shares > 0);
+            target->pool.assignments > 0);
 }
 
 static bool is_at_work(const struct as_engine *engine, const struct target *target)
 {
-    return (target->open_bindings > 0 || target->share.pool) && is_busy(engine, target);
+    return (target->open_bindings > 0 || target->assignment.pool) && is_busy(engine, target);
 }
 
 /* Whether something is there that may want less. */
 static bool may_want_less(const struct target *target)
 {
-    if (target->share.pool)
-        return !target->share.is_up;
-    if (target->pool.shares > 0)
+    if (target->assignment.pool)
+        return !target->assignment.is_up;
+    if (target->pool.assignments > 0)
         return target->verdict.direction == AS_DIRECTION_DOWN;
     return target->open_bindings > 0 || target->ending_count > 0;
 }

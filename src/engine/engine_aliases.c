@@ -28,7 +28,7 @@ static enum rank get_rank(const struct target *target)
 {
     if (target->config && !target->config->is_templated)
         return RANK_FIXED;
-    return target->is_stored || target->intent || target->maybe ? RANK_STORED : RANK_NEW;
+    return target->is_stored || target->intent || target->in_doubt ? RANK_STORED : RANK_NEW;
 }
 
 /* NULL: it is no alias of any target, or no rule can lead to it. */
@@ -231,7 +231,7 @@ bool alias_must_wait(struct as_engine *engine, struct target *target, bool is_us
         if (get_rank(other) == RANK_NEW || !is_unread(engine, other, target) ||
             !is_rival(engine, target, other))
             continue;
-        target_hasten(engine, other);
+        target_wake(engine, other);
         await(engine, other);
         must_wait = true;
     }

@@ -217,8 +217,8 @@ as_mono_time approvals_get_next_end(const struct target *target)
     return next;
 }
 
-bool approvals_heed(struct as_engine *engine, struct target *target,
-                    const struct as_decision *decision)
+bool approvals_apply(struct as_engine *engine, struct target *target,
+                     const struct as_decision *decision)
 {
     const enum as_direction direction = decision->direction;
     struct request *request;
@@ -239,7 +239,7 @@ bool approvals_heed(struct as_engine *engine, struct target *target,
 /* Questions and answers */
 
 void approvals_ask(struct as_engine *engine, struct target *target,
-                   const struct approval_wish *wish)
+                   const struct desired_approval *wish)
 {
     struct request *old = request_find(target, wish->rule->name), *other, *next;
     char id[AS_ULID_SIZE];
@@ -283,7 +283,7 @@ static struct request *find_by_id(const struct target *target, const char *id)
 
 static bool is_under_way(const struct target *target, const char *id)
 {
-    const struct intent *const intents[] = {target->intent, target->maybe};
+    const struct intent *const intents[] = {target->intent, target->in_doubt};
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
         if (intents[i] && strcmp(intents[i]->approval, id) == 0)
             return true;

@@ -166,7 +166,7 @@ void bindings_drop(struct as_engine *engine, struct incident *incident)
 static bool binding_is_awaited(const struct binding *binding)
 {
     const struct target *target = binding->group->target;
-    const struct intent *const intents[] = {target->maybe, target->intent};
+    const struct intent *const intents[] = {target->in_doubt, target->intent};
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
         if (intents[i] && strcmp(intents[i]->rule, binding->group->rule->name) == 0)
             return true;
@@ -236,14 +236,14 @@ static void remake_rest(struct as_engine *engine)
     const size_t effects = engine->effect_count;
     RB_FOREACH (target, target_tree, &engine->targets) {
         bool is_changed = endings_remake(engine, target);
-        is_changed = orders_remake(engine, target) || is_changed;
+        is_changed = commands_remake(engine, target) || is_changed;
         is_changed = resize_remake(engine, target) || is_changed;
         is_changed = approvals_review(engine, target) || is_changed;
         schedules_remake(engine, target);
-        if (growth_remake(engine, target) || is_changed)
+        if (scaleup_remake(engine, target) || is_changed)
             effect_put_target(engine, target);
     }
-    follow_remake(engine);
+    evaluation_remake(engine);
     if (engine->effect_count > effects)
         effect_commit(engine);
 }

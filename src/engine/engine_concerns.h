@@ -17,55 +17,55 @@
  */
 
 /* How often a growing target is observed, at least. */
-#define GROWTH_LOOK_US (15 * AS_US_PER_S)
+#define SCALEUP_OBSERVE_US (15 * AS_US_PER_S)
 
 struct locks { /* of cooldowns, and of a back-off */
     struct as_moment up, down;
     struct as_cooldown cooldown;
 };
 
-struct locks growth_get_locks(const struct target *target, as_mono_time now);
-void growth_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
-void growth_refuse(struct as_engine *engine, struct target *target); /* for lack of capacity */
+struct locks scaleup_get_locks(const struct target *target, as_mono_time now);
+void scaleup_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
+void scaleup_refuse(struct as_engine *engine, struct target *target); /* for lack of capacity */
 /* The provider says that what was asked for does not come. True: this is new; to be stored. */
-bool growth_hear_shortage(struct as_engine *engine, struct target *target,
-                          const struct as_observation *observation);
+bool scaleup_on_shortage(struct as_engine *engine, struct target *target,
+                         const struct as_observation *observation);
 /* An increase has failed for another reason. To be stored. */
-void growth_fail(struct as_engine *engine, struct target *target);
+void scaleup_fail(struct as_engine *engine, struct target *target);
 /* Whether the group backs off for it: not where it may still be done, or was only too early. */
-bool growth_is_failure(const struct as_scale_result *result);
-bool growth_is_backing_off(const struct target *target, as_mono_time now);
+bool scaleup_is_failure(const struct as_scale_result *result);
+bool scaleup_is_backing_off(const struct target *target, as_mono_time now);
 /* When the back-off ends; unset: there is none. */
-as_maybe_time growth_get_open_at(const struct as_engine *engine, const struct target *target);
+as_maybe_time scaleup_get_open_at(const struct as_engine *engine, const struct target *target);
 /* An increase of a pool's group was in doubt, and the provider has accepted it. To be stored. */
-void growth_note_surplus(struct as_engine *engine, struct target *target,
-                         const struct intent *intent);
+void scaleup_note_surplus(struct as_engine *engine, struct target *target,
+                          const struct intent *intent);
 /* Nodes of such increases that are still in the size. */
-int32_t growth_get_surplus(const struct target *target);
+int32_t scaleup_get_surplus(const struct target *target);
 /* Nodes that another controller has requested do not register. True: the group backs off for them
  * from now on; to be stored. */
-bool growth_note_unregistered(struct as_engine *engine, struct target *target, int32_t count);
+bool scaleup_note_unregistered(struct as_engine *engine, struct target *target, int32_t count);
 /* What a refused increase lacks. */
-int32_t growth_get_refused(const struct target *target);
+int32_t scaleup_get_refused(const struct target *target);
 /* What is missing cannot be taken back either: it does not block the group any more. */
-void growth_give_up(struct as_engine *engine, struct target *target);
-bool growth_is_taken_back(const struct target *target, const struct intent *intent);
+void scaleup_give_up(struct as_engine *engine, struct target *target);
+bool scaleup_is_taken_back(const struct target *target, const struct intent *intent);
 /* Call it before the target is stored. Returns the message for a taking back, else NULL. `why`: the
  * provider's reason; "" if unknown. */
-const char *growth_on_applied(struct as_engine *engine, struct target *target,
-                              const struct intent *intent, const char *why);
-int64_t growth_get_timeout(const struct target *target); /* of a workload; 0: nobody waits */
+const char *scaleup_on_applied(struct as_engine *engine, struct target *target,
+                               const struct intent *intent, const char *why);
+int64_t scaleup_get_timeout(const struct target *target); /* of a workload; 0: nobody waits */
 /* Instances that serve, or ready pods; where the pods are not known, the pods that there are. */
-int32_t growth_count_ready(const struct as_observation *observation);
-bool growth_needs_pods(const struct target *target);
-int64_t growth_get_look_us(const struct as_engine *engine, const struct target *target);
-void growth_forget_pods(struct target *target); /* another object has the name */
-bool growth_is_awaited(const struct target *target, const struct as_observation *observation);
+int32_t scaleup_count_ready(const struct as_observation *observation);
+bool scaleup_needs_pods(const struct target *target);
+int64_t scaleup_get_observe_us(const struct as_engine *engine, const struct target *target);
+void scaleup_forget_pods(struct target *target); /* another object has the name */
+bool scaleup_is_awaited(const struct target *target, const struct as_observation *observation);
 /* After an observation. Returns the size to take the group back to, without what did not come; -1:
  * nothing to take back. */
-int32_t growth_review(struct as_engine *engine, struct target *target,
-                      const struct as_observation *observation);
-bool growth_remake(struct as_engine *engine, struct target *target); /* as orders_remake */
+int32_t scaleup_review(struct as_engine *engine, struct target *target,
+                       const struct as_observation *observation);
+bool scaleup_remake(struct as_engine *engine, struct target *target); /* as commands_remake */
 
 /*
  * The last change of a container's resource: a pod template whose rollout is waited for, or pods
@@ -84,7 +84,7 @@ bool resize_is_awaited(const struct target *target, const struct as_observation 
  * last size where pods came later. -1: none. */
 int32_t resize_review(struct as_engine *engine, struct target *target,
                       const struct as_observation *observation);
-bool resize_remake(struct as_engine *engine, struct target *target); /* as orders_remake */
+bool resize_remake(struct as_engine *engine, struct target *target); /* as commands_remake */
 /* Another object has the name, or sizes are counted in another unit. To be stored. */
 void resize_forget(struct target *target);
 /* The workload could not be read. True: to be stored. */
@@ -193,15 +193,15 @@ void approvals_on_halt(struct as_engine *engine);
 as_mono_time approvals_get_next_end(const struct target *target); /* NEVER: no request */
 
 /* After a live decision: ends requests in the other direction. True: the target must be stored. */
-bool approvals_heed(struct as_engine *engine, struct target *target,
-                    const struct as_decision *decision);
-struct approval_wish { /* what to ask */
+bool approvals_apply(struct as_engine *engine, struct target *target,
+                     const struct as_decision *decision);
+struct desired_approval { /* what to ask */
     const struct as_rule *rule;
     const char *incident, *decision;
     int32_t from, to;
 };
 void approvals_ask(struct as_engine *engine, struct target *target,
-                   const struct approval_wish *wish);
+                   const struct desired_approval *wish);
 
 /* The approval with this id goes to the intent (NULL: of a pool, which has none). The target must
  * be stored in the intent's commit. */
@@ -264,26 +264,27 @@ bool version_is_newer(const char *version, const char *than);
  */
 
 /* Whether an open incident of its rule wants the change. */
-bool follow_is_of_alert(struct as_engine *engine, struct target *target,
-                        const struct intent *intent);
+bool evaluation_is_of_alert(struct as_engine *engine, struct target *target,
+                            const struct intent *intent);
 /* The size is set. Call it before the target is stored. */
-void follow_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
+void evaluation_begin(struct as_engine *engine, struct target *target, const struct intent *intent);
 /* After an observation; commits. */
-void follow_see(struct as_engine *engine, struct target *target,
-                const struct as_observation *observation);
+void evaluation_see(struct as_engine *engine, struct target *target,
+                    const struct as_observation *observation);
 /* Call it before the incident's bindings are dropped; belongs to the commit of its end. */
-void follow_on_end(struct as_engine *engine, const struct incident *incident, bool is_resolved);
-void follow_on_deadline(struct as_engine *engine);
-as_mono_time follow_get_deadline(const struct as_engine *engine);
+void evaluation_on_end(struct as_engine *engine, const struct incident *incident, bool is_resolved);
+void evaluation_on_deadline(struct as_engine *engine);
+as_mono_time evaluation_get_deadline(const struct as_engine *engine);
 /* After new rules or a restart; to be committed. */
-void follow_remake(struct as_engine *engine);
+void evaluation_remake(struct as_engine *engine);
 /* Another object has the target's name. The target is to be stored. */
-void follow_forget_pods(struct as_engine *engine, struct target *target);
+void evaluation_forget_pods(struct as_engine *engine, struct target *target);
 
 /* Whether the rule is held on the target or, as its trials are those of the pool, on its pool. */
-bool follow_holds(const struct as_engine *engine, const struct target *target, const char *rule);
+bool evaluation_holds(const struct as_engine *engine, const struct target *target,
+                      const char *rule);
 /* Ends the target's holds; NULL: those of all targets. True: there were some; to be committed. */
-bool follow_release(struct as_engine *engine, struct target *target);
+bool evaluation_release(struct as_engine *engine, struct target *target);
 
 /*
  * What rules want after an incident was resolved.
@@ -317,14 +318,15 @@ bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_c
  */
 
 /* Tells the proposals what their rules fall back to, and since when they lack their values. */
-void lacks_fill(struct as_engine *engine, const struct target *target, struct proposals *proposals);
+void metric_gaps_fill(struct as_engine *engine, const struct target *target,
+                      struct proposals *proposals);
 /* Begins and ends stretches without a value. True: the target is to be stored. */
-bool lacks_note(struct as_engine *engine, struct target *target, const struct proposals *proposals,
-                const struct as_proposal_result *results);
+bool metric_gaps_note(struct as_engine *engine, struct target *target,
+                      const struct proposals *proposals, const struct as_proposal_result *results);
 /* Forgets those of rules that have no open incident any more. True: the target is to be stored. */
-bool lacks_review(struct target *target);
+bool metric_gaps_review(struct target *target);
 /* When a rule first falls back. */
-as_mono_time lacks_get_next_due(const struct as_engine *engine, struct target *target);
+as_mono_time metric_gaps_get_next_due(const struct as_engine *engine, struct target *target);
 
 /*
  * Which target waits for which others, by `after`.
@@ -345,24 +347,24 @@ void after_forget(struct as_engine *engine, struct target *target);
  * Operators' orders.
  */
 
-bool orders_is_of(const struct target *target, const struct intent *intent); /* that waits now */
+bool commands_is_of(const struct target *target, const struct intent *intent); /* that waits now */
 /* The kill switch was set. To be committed. */
-void orders_on_halt(struct as_engine *engine);
+void commands_on_halt(struct as_engine *engine);
 /* Returns the target to settle if it is idle; or NULL. */
-struct target *orders_handle(struct as_engine *engine, const struct as_order *order,
-                             uint64_t request);
+struct target *commands_handle(struct as_engine *engine, const struct as_order *order,
+                               uint64_t request);
 /* The target was observed. True: begin the ordered change; false: nothing to do now. */
-bool orders_begin(struct as_engine *engine, struct target *target,
-                  const struct as_observation *observation);
+bool commands_begin(struct as_engine *engine, struct target *target,
+                    const struct as_observation *observation);
 /* The observation failed, or a request (`is_told`: recorded already). True: given up, and the
  * target is to be stored. */
-bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
-                       bool is_told);
-bool orders_remake(struct as_engine *engine, struct target *target); /* true: to be stored */
-void orders_supersede(struct as_engine *engine, struct target *target, const char *why);
-void orders_on_applied(struct target *target, const struct intent *intent);
+bool commands_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
+                         bool is_told);
+bool commands_remake(struct as_engine *engine, struct target *target); /* true: to be stored */
+void commands_supersede(struct as_engine *engine, struct target *target, const char *why);
+void commands_on_applied(struct target *target, const struct intent *intent);
 
 /* Ends a floor whose time is over, and records that. True: the target is to be stored. */
-bool orders_end_floor(struct as_engine *engine, struct target *target);
+bool commands_end_floor(struct as_engine *engine, struct target *target);
 
 #endif

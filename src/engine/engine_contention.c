@@ -61,7 +61,7 @@ void contention_fill_request(const struct as_engine *engine, const struct target
                              struct as_observe_request *request)
 {
     const struct contention *contention = &target->contention;
-    request->has_own_size = contention->has_own && !target->maybe &&
+    request->has_own_size = contention->has_own && !target->in_doubt &&
                             contention_is_within(engine, contention->own.at, AS_SET_BACK_WITHIN_US);
     request->own_size = contention->own.to;
 }

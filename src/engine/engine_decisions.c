@@ -224,20 +224,21 @@ static void propose_endings(struct as_engine *engine, struct target *target,
 static void propose_share(struct as_engine *engine, const struct target *target,
                           struct proposals *proposals)
 {
-    const struct share *share = &target->share;
-    if (!share->pool || (!share->is_up && share->proof_until.us <= engine->mono.us))
+    const struct assignment *assignment = &target->assignment;
+    if (!assignment->pool || (!assignment->is_up && assignment->proof_until.us <= engine->mono.us))
         return;
-    int64_t to = share->to;
-    if (!share->is_up && to < target->replicas - (int64_t)share->take_count)
-        to = target->replicas - (int64_t)share->take_count;
+    int64_t to = assignment->to;
+    if (!assignment->is_up && to < target->replicas - (int64_t)assignment->take_count)
+        to = target->replicas - (int64_t)assignment->take_count;
     struct as_proposal *proposal = &proposals->items[proposals->count];
     *proposal = (struct as_proposal){
-        .rule = as_arena_strdup(&engine->arena, share->rule), /* the share may end in this step */
-        .action = {.kind = share->is_up ? AS_ACTION_SCALE_UP : AS_ACTION_SCALE_DOWN,
+        .rule =
+            as_arena_strdup(&engine->arena, assignment->rule), /* the share may end in this step */
+        .action = {.kind = assignment->is_up ? AS_ACTION_SCALE_UP : AS_ACTION_SCALE_DOWN,
                    .is_to = true,
                    .size = to},
     };
-    proposals->origins[proposals->count++] = (struct proposer){.is_share = true};
+    proposals->origins[proposals->count++] = (struct proposer){.is_assignment = true};
 }
 
 static const struct as_rule *get_rule(const struct proposer *origin)
@@ -316,7 +317,7 @@ static void proposals_ask(struct as_engine *engine, struct target *target,
         i++;
     const struct as_proposal *proposal = &proposals->items[i];
     approvals_ask(engine, target,
-                  &(struct approval_wish){
+                  &(struct desired_approval){
                       .rule = get_rule(&proposals->origins[i]),
                       .incident = proposal->incident,
                       .decision = id,
@@ -345,7 +346,7 @@ static bool proposals_lack_proof(struct as_engine *engine, const struct target *
     if (decision->direction != AS_DIRECTION_DOWN || !decision->rule)
         return false;
     const struct proposer *winner = decision_find_winner(proposals, results, decision);
-    if (!winner || winner->is_share) /* the pool's decision was proven */
+    if (!winner || winner->is_assignment) /* the pool's decision was proven */
         return false;
     if (winner->ending)
         return !ending_is_proven(engine, target, winner->ending);
@@ -452,7 +453,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
                                           const struct proposals *proposals, bool dry_run)
 {
     struct as_decide_input *input = as_arena_alloc(&engine->arena, 1, sizeof(*input));
-    const struct locks locks = growth_get_locks(target, engine->mono);
+    const struct locks locks = scaleup_get_locks(target, engine->mono);
     const struct as_moment up =
         dry_run ? moment_get_later(locks.up, target->dry_last_up) : locks.up;
     const struct as_moment down =
@@ -475,7 +476,7 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
         .flags = {.paused = pauses_find(engine, target) != NULL,
                   .contended = contention_holds(engine, target),
                   .in_progress = observation->in_progress ||
-                                 growth_is_awaited(target, observation) ||
+                                 scaleup_is_awaited(target, observation) ||
                                  resize_is_awaited(target, observation)},
         .proposals = proposals->items,
         .proposal_count = proposals->count,
@@ -612,8 +613,9 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
         .repeats = repeats,
         .pause = pauses_note(engine, target),
         .contended = contention_note(engine, target),
-        .pool_decision =
-            target->share.pool ? as_arena_strdup(&engine->arena, target->share.decision) : NULL,
+        .pool_decision = target->assignment.pool
+                             ? as_arena_strdup(&engine->arena, target->assignment.decision)
+                             : NULL,
         .waits_for = waits_for ? waits_for->config->name : NULL,
         .former_uid =
             target->is_untold ? as_arena_strdup(&engine->arena, target->former_uid) : NULL,
@@ -629,10 +631,10 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
 /* If two requests ask for different sizes, the first one might still be carried out without
  * being recognized. So while it is open, only its size may be requested; if requests are
  * relative, none. */
-static bool contradicts_maybe(const struct target *target, const struct as_decision *decision)
+static bool contradicts_in_doubt(const struct target *target, const struct as_decision *decision)
 {
-    return target->maybe && decision->desired != decision->replicas &&
-           (target->is_relative || decision->desired != target->maybe->to);
+    return target->in_doubt && decision->desired != decision->replicas &&
+           (target->is_relative || decision->desired != target->in_doubt->to);
 }
 
 /* Decides, and decides again if something holds the decision back: the hold is part of the input,
@@ -643,7 +645,7 @@ static void decision_decide(struct as_engine *engine, struct target *target,
 {
     struct as_decision *decision = &outcome->decision;
     as_decide(input, results, decision);
-    if (contradicts_maybe(target, decision))
+    if (contradicts_in_doubt(target, decision))
         input->flags.in_progress = true;
     if (proposals_lack_proof(engine, target, proposals, results, decision))
         input->flags.guarded = true;
@@ -651,7 +653,7 @@ static void decision_decide(struct as_engine *engine, struct target *target,
         as_decide(input, results, decision);
     if (decision->desired < decision->replicas &&
         (outcome->waits_for = after_hold_decrease(engine, target, &outcome->due))) {
-        share_prolong(target, (as_mono_time){outcome->due.us + SHARE_LOOK_US});
+        assignment_prolong(target, (as_mono_time){outcome->due.us + ASSIGNMENT_OBSERVE_US});
         input->flags.in_progress = true;
         as_decide(input, results, decision);
         return;
@@ -670,7 +672,7 @@ static void settle_requests(struct as_engine *engine, struct target *target,
                             const struct as_proposal_result *results, struct outcome *outcome)
 {
     const struct as_decision *decision = &outcome->decision;
-    bool is_changed = approvals_heed(engine, target, decision);
+    bool is_changed = approvals_apply(engine, target, decision);
     outcome->approval = proposals_find_approval(proposals, results);
     if (decision->is_asking && !input->dry_run) {
         proposals_ask(engine, target, proposals, results, decision, outcome->id);
@@ -703,7 +705,7 @@ static bool decide_one(struct as_engine *engine, struct target *target,
         proposals_note_wishes(proposals, results, observation->replicas);
     bool is_changed = is_live && decision->has_recommendation &&
                       history_add_recommendation(engine, target, decision->recommendation);
-    if (lacks_note(engine, target, proposals, results))
+    if (metric_gaps_note(engine, target, proposals, results))
         is_changed = true;
     if (decision->reason == AS_REASON_DRY_RUN) {
         *(decision->direction == AS_DIRECTION_UP ? &target->dry_last_up : &target->dry_last_down) =
@@ -749,8 +751,8 @@ static as_mono_time get_proof_time(const struct as_engine *engine, struct target
 as_mono_time decisions_get_next_due(const struct as_engine *engine, struct target *target)
 {
     const as_mono_time sampled = {as_time_add(engine->mono.us, sources_get_interval(target))};
-    const as_mono_time asked =
-        get_earlier(bindings_get_next_due(engine, target), lacks_get_next_due(engine, target));
+    const as_mono_time asked = get_earlier(bindings_get_next_due(engine, target),
+                                           metric_gaps_get_next_due(engine, target));
     return get_earlier(sampled, get_earlier(asked, endings_get_next_due(engine, target)));
 }
 
@@ -758,9 +760,9 @@ void decisions_make(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation, struct outcome *outcome_out)
 {
     bool is_reviewed = endings_review(engine, target, observation->replicas);
-    if (lacks_review(target))
+    if (metric_gaps_review(target))
         is_reviewed = true;
-    if (orders_end_floor(engine, target))
+    if (commands_end_floor(engine, target))
         is_reviewed = true;
     if (approvals_review(engine, target))
         is_reviewed = true;
@@ -768,18 +770,18 @@ void decisions_make(struct as_engine *engine, struct target *target,
         is_reviewed = true;
     if (is_reviewed)
         effect_put_target(engine, target);
-    share_review(engine, target);
+    assignment_review(engine, target);
     struct proposals live, all;
     proposals_gather(engine, target, false, &live);
     proposals_check_pods(engine, observation, &live);
-    lacks_fill(engine, target, &live);
+    metric_gaps_fill(engine, target, &live);
     if (live.count > 0)
         history_begin(engine, target, observation->replicas);
     struct outcome dry = {0};
     if (live.has_dry) {
         proposals_gather(engine, target, true, &all);
         proposals_check_pods(engine, observation, &all);
-        lacks_fill(engine, target, &all);
+        metric_gaps_fill(engine, target, &all);
         if (all.count > live.count)
             dry.is_decided =
                 decide_one(engine, target, observation, &all, true, &target->dry_verdict, &dry);

@@ -76,10 +76,10 @@ void effect_delete_target(struct as_engine *engine, struct target *target)
 }
 
 void effect_put_intent(struct as_engine *engine, struct target *target, const struct intent *intent,
-                       bool maybe)
+                       bool in_doubt)
 {
     effect_add(engine, AS_EFFECT_PUT_INTENT)->intent =
-        intent_fill_state(engine, target, intent, maybe);
+        intent_fill_state(engine, target, intent, in_doubt);
 }
 
 void effect_delete_intent(struct as_engine *engine, struct target *target)

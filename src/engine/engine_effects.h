@@ -18,7 +18,7 @@ void effect_warn(struct as_engine *engine, struct target *target,
 void effect_put_pause(struct as_engine *engine); /* the pause of all targets */
 void effect_delete_target(struct as_engine *engine, struct target *target);
 void effect_put_intent(struct as_engine *engine, struct target *target, const struct intent *intent,
-                       bool maybe);
+                       bool in_doubt);
 void effect_delete_intent(struct as_engine *engine, struct target *target);
 struct as_incident_record *effect_incident_record(struct as_engine *engine,
                                                   const struct incident *incident,

@@ -79,7 +79,7 @@ bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_c
 static int32_t ending_get_origin(const struct binding *binding)
 {
     const struct target *target = binding->group->target;
-    const struct intent *const intents[] = {target->maybe, target->intent};
+    const struct intent *const intents[] = {target->in_doubt, target->intent};
     int32_t origin = binding->origin;
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents) && origin < 0; i++) {
         if (intents[i] && strcmp(intents[i]->rule, binding->group->rule->name) == 0)

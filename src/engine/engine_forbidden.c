@@ -49,10 +49,10 @@ static void add_growth(const struct as_engine *engine, const struct target *targ
 static void add_ineffective(struct as_engine *engine, const struct target *target,
                             struct list *list)
 {
-    const struct trial *trial;
-    TAILQ_FOREACH (trial, &target->trials, in_target) {
-        const char *rule = as_arena_strdup(&engine->arena, trial->state.rule);
-        if (trial_is_held(trial, engine->mono))
+    const struct rule_effect *rule_effect;
+    TAILQ_FOREACH (rule_effect, &target->rule_effects, in_target) {
+        const char *rule = as_arena_strdup(&engine->arena, rule_effect->state.rule);
+        if (rule_effect_is_held(rule_effect, engine->mono))
             forbidden_add(list, (struct as_forbidden){.ways = AS_WAYS_BOTH,
                                                       .by = AS_HOLDER_INEFFECTIVE,
                                                       .name = rule,
@@ -153,7 +153,7 @@ bool forbidden_is(const struct as_engine *engine, const struct target *target, e
 static size_t forbidden_count_possible(const struct as_engine *engine, const struct target *target)
 {
     const struct target *pool = target_find_pool(engine, target);
-    size_t count = SINGLE_MAX + target->trial_count + target->config->schedule_count;
+    size_t count = SINGLE_MAX + target->rule_effect_count + target->config->schedule_count;
     struct group *group;
     if (pool) {
         RB_FOREACH (group, group_tree, (struct group_tree *)(uintptr_t)&pool->groups)

@@ -386,7 +386,7 @@ static struct as_alert_outcome incident_open(struct as_engine *engine, struct ca
     struct as_incident_record *record =
         effect_incident_record(engine, incident, AS_INCIDENT_OPENED, cause->notification);
     for (uint32_t i = 0; i < incident->binding_count; i++)
-        target_hasten(engine, incident->bindings[i].group->target);
+        target_wake(engine, incident->bindings[i].group->target);
     touch_targets(engine, cause, incident);
     news_note(engine, cause, incident);
     struct as_alert_outcome outcome = outcome_bound(engine, incident, true, AS_REASON_NO_CHANGE);
@@ -405,7 +405,7 @@ static void incident_end(struct as_engine *engine, struct cause *cause, struct i
     touch_targets(engine, cause, incident);
     if (event == AS_INCIDENT_CLOSED)
         endings_begin(engine, incident);
-    follow_on_end(engine, incident, event == AS_INCIDENT_CLOSED);
+    evaluation_on_end(engine, incident, event == AS_INCIDENT_CLOSED);
     bindings_drop(engine, incident);
 }
 

@@ -285,7 +285,7 @@ void limits_note_ended(struct as_engine *engine, struct target *target, int32_t 
     const size_t kind = get_kind(target);
     const int64_t removal = get_removal(engine, from, to);
     count_size(engine, target);
-    if (!applied && target->maybe)
+    if (!applied && target->in_doubt)
         return; /* it may still be done */
     const bool gives_back = !applied && target->removing > 0;
     engine->budget.removing[kind] -= target->removing;
@@ -421,7 +421,7 @@ static void restore_target(struct as_engine *engine, struct target *target, stru
         limit_remember(engine, begun, event->at.mono, 1);
         limit_remember(engine, removed, event->at.mono, -(int64_t)event->change);
     }
-    const struct intent *const intents[] = {target->maybe, target->intent};
+    const struct intent *const intents[] = {target->in_doubt, target->intent};
     target->removing = 0;
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
         if (!intents[i])

@@ -51,8 +51,8 @@
  *
  * Long because the table and what it says are read as one.
  *
- * A target with a share is observed every SHARE_LOOK_US, one with a growth every GROWTH_LOOK_US or
- * more often.
+ * A target with a share is observed every ASSIGNMENT_OBSERVE_US, one with a growth every
+ * SCALEUP_OBSERVE_US or more often.
  */
 #include "engine_phases.h"
 
@@ -179,11 +179,11 @@ static void phase_forget_sizes(struct as_engine *engine, struct target *target, 
     contention_end(engine, target, cause);
     endings_forget_sizes(target);
     bindings_forget_sizes(engine, target);
-    growth_forget_pods(target);
+    scaleup_forget_pods(target);
     resize_forget(target);
-    follow_forget_pods(engine, target);
-    actions_supersede_maybe(engine, target, why);
-    orders_supersede(engine, target, why);
+    evaluation_forget_pods(engine, target);
+    actions_supersede_in_doubt(engine, target, why);
+    commands_supersede(engine, target, why);
     approvals_forget(engine, target, cause);
 }
 
@@ -260,8 +260,8 @@ static as_mono_time get_later(as_mono_time a, as_mono_time b)
 static as_mono_time get_forget_time(const struct target *target)
 {
     const struct as_moment moments[] = {
-        target->last_up,       target->last_down,      target->dry_last_up, target->dry_last_down,
-        target->growth.failed, target->last_step_down, target->last_return};
+        target->last_up,        target->last_down,      target->dry_last_up, target->dry_last_down,
+        target->scaleup.failed, target->last_step_down, target->last_return};
     as_mono_time forget = contention_get_forget_time(target);
     if (target->event_count > 0) /* also if the locks were ended by hand */
         forget = get_later(
@@ -294,8 +294,8 @@ static bool is_scheduled(const struct as_engine *engine, const struct target *ta
 static bool is_used(const struct as_engine *engine, const struct target *target)
 {
     return target->open_bindings > 0 || target->ending_count > 0 || target->ordered.is_set ||
-           target->growth.is_open || target->resize.is_open || target->resize.is_above ||
-           target->share.pool || target->overdue.count > 0 || is_scheduled(engine, target);
+           target->scaleup.is_open || target->resize.is_open || target->resize.is_above ||
+           target->assignment.pool || target->overdue.count > 0 || is_scheduled(engine, target);
 }
 
 static bool is_needed(const struct as_engine *engine, const struct target *target)
@@ -310,7 +310,7 @@ static void phase_observe(struct as_engine *engine, struct target *target)
     target_set_phase(engine, target, PHASE_OBSERVING);
     target->backing.asked = engine->mono;
     request->credential = target_note_sender(engine, target);
-    target->with_pods = sources_need_pods(target) || growth_needs_pods(target);
+    target->with_pods = sources_need_pods(target) || scaleup_needs_pods(target);
     target->with_nodes = sources_need_nodes(target);
     request->with_pods = target->with_pods;
     request->with_nodes = target->with_nodes;
@@ -360,12 +360,12 @@ static void evaluate(struct as_engine *engine, struct target *target)
         observe_backing(engine, target);
         return;
     }
-    if (pool_is_sharing(engine, target) || target_is_backing_off(engine, target) ||
+    if (pool_is_assigning(engine, target) || target_is_backing_off(engine, target) ||
         target->backing.is_waiting || must_wait(engine, target))
         return;
     limits_on_evaluate(target);
-    if (!is_needed(engine, target) && !target->maybe) {
-        if (lacks_review(target)) {
+    if (!is_needed(engine, target) && !target->in_doubt) {
+        if (metric_gaps_review(target)) {
             effect_put_target(engine, target);
             effect_commit(engine);
         }
@@ -405,7 +405,7 @@ static void forget_or_wait(struct as_engine *engine, struct target *target)
         target_set_deadline(engine, target, first.us < forget.us ? first : forget);
         return;
     }
-    if (target->pins > 0 || target->pause.is_set || target->follow_count > 0)
+    if (target->pins > 0 || target->pause.is_set || target->evaluation_count > 0)
         return; /* the waiter's commit, or the end of the pause, evaluates it again */
     target_set_deadline(engine, target, AS_MONO_NEVER);
     limits_forget(engine, target);
@@ -434,9 +434,9 @@ void targets_evaluate_ready(struct as_engine *engine)
 /* Of an idle target that nothing has given a deadline. */
 static void set_usual_deadline(struct as_engine *engine, struct target *target)
 {
-    if (target->maybe && target->maybe->until.us > engine->mono.us)
-        target_set_deadline(engine, target, target->maybe->until);
-    else if (target->maybe || target->open_bindings > 0 || target->ending_count > 0 ||
+    if (target->in_doubt && target->in_doubt->until.us > engine->mono.us)
+        target_set_deadline(engine, target, target->in_doubt->until);
+    else if (target->in_doubt || target->open_bindings > 0 || target->ending_count > 0 ||
              target->ordered.is_set || target->resize.is_above)
         target_set_deadline_in(engine, target, REEVALUATE_US);
     else if (is_named(target) || is_scheduled(engine, target))
@@ -464,7 +464,7 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     sources_drop(engine, target);
     if (engine->stopping)
         return;
-    const bool is_floor_over = orders_end_floor(engine, target);
+    const bool is_floor_over = commands_end_floor(engine, target);
     if (approvals_review(engine, target) || is_floor_over) {
         effect_put_target(engine, target);
         effect_commit(engine);
@@ -477,13 +477,13 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     pool_release(engine, target);
     after_release(engine, target);
     targets_evaluate_ready(engine); /* before `target` is settled or forgotten */
-    if (target->share.pool && target->deadline.us > engine->mono.us + SHARE_LOOK_US)
-        target_set_deadline_in(engine, target, SHARE_LOOK_US);
-    const int64_t look_us = growth_get_look_us(engine, target);
-    if (target->growth.is_open && target->deadline.us > engine->mono.us + look_us)
+    if (target->assignment.pool && target->deadline.us > engine->mono.us + ASSIGNMENT_OBSERVE_US)
+        target_set_deadline_in(engine, target, ASSIGNMENT_OBSERVE_US);
+    const int64_t look_us = scaleup_get_observe_us(engine, target);
+    if (target->scaleup.is_open && target->deadline.us > engine->mono.us + look_us)
         target_set_deadline_in(engine, target, look_us);
-    if (target->resize.is_open && target->deadline.us > engine->mono.us + GROWTH_LOOK_US)
-        target_set_deadline_in(engine, target, GROWTH_LOOK_US);
+    if (target->resize.is_open && target->deadline.us > engine->mono.us + SCALEUP_OBSERVE_US)
+        target_set_deadline_in(engine, target, SCALEUP_OBSERVE_US);
     if (target->deadline.us == AS_MONO_NEVER.us)
         set_usual_deadline(engine, target);
     look_at_schedules(engine, target);
@@ -513,11 +513,12 @@ static void set_next_look(struct as_engine *engine, struct target *target,
         next = as_time_add(engine->mono.us, decision->next_evaluation.at.us - engine->wall.us);
     if (outcome->due.us < next)
         next = outcome->due.us;
-    if (target->maybe && next > engine->mono.us + MAYBE_LOOK_US)
+    if (target->in_doubt && next > engine->mono.us + MAYBE_LOOK_US)
         next = engine->mono.us + MAYBE_LOOK_US;
     if (next < engine->mono.us + LOOK_AGAIN_MIN_US)
         next = engine->mono.us + LOOK_AGAIN_MIN_US;
-    target_set_deadline(engine, target, target_limit_look(engine, target, (as_mono_time){next}));
+    target_set_deadline(engine, target,
+                        target_limit_observation(engine, target, (as_mono_time){next}));
 }
 
 static void phase_hold(struct target *target, const struct as_observation *observation)
@@ -582,9 +583,9 @@ static void phase_decide(struct as_engine *engine, struct target *target,
     }
     if (is_new) {
         begin_shares(engine, target, &outcome);
-        pool_share(engine, target, observation, &outcome);
+        pool_assign(engine, target, observation, &outcome);
     } else if (outcome.is_decided)
-        share_on_stay(engine, target, outcome.decision.reason);
+        assignment_on_stay(engine, target, outcome.decision.reason);
     target->failures = target->conflicts = 0;
     target->failure = AS_REASON_APPLIED;
     target->origin.set = false;
@@ -593,7 +594,7 @@ static void phase_decide(struct as_engine *engine, struct target *target,
     if (outcome.is_recorded)
         effect_commit(engine);
     overdue_tell(engine, target, observation, &outcome);
-    if (outcome.is_decided || target->open_bindings > 0 || target->maybe ||
+    if (outcome.is_decided || target->open_bindings > 0 || target->in_doubt ||
         target->ending_count > 0)
         set_next_look(engine, target, &outcome);
     target_settle_down(engine, target);
@@ -609,7 +610,7 @@ static void phase_go_on(struct as_engine *engine, struct target *target,
         return;
     }
     if (target->generation != engine->generation || alias_is_stale(target) ||
-        ((sources_need_pods(target) || growth_needs_pods(target)) && !target->with_pods) ||
+        ((sources_need_pods(target) || scaleup_needs_pods(target)) && !target->with_pods) ||
         (sources_need_nodes(target) && !target->with_nodes) ||
         (pool_is_asked(target) && !target->with_survey && !target->ordered.is_set)) {
         target->dirty = true; /* another entry, or the rules need more of the observation */
@@ -633,7 +634,7 @@ static void phase_go_on(struct as_engine *engine, struct target *target,
 static int32_t find_take_back(struct as_engine *engine, struct target *target,
                               const struct as_observation *observation)
 {
-    const int32_t keep = growth_review(engine, target, observation);
+    const int32_t keep = scaleup_review(engine, target, observation);
     return keep >= 0 && limits_refuse(engine, target, keep, keep) ? -1 : keep;
 }
 
@@ -642,16 +643,16 @@ static void phase_on_failed(struct as_engine *engine, struct target *target,
 {
     sources_drop(engine, target);
     actions_record_failure(engine, target, observation);
-    share_on_unseen(engine, target, observation->outcome);
+    assignment_on_unseen(engine, target, observation->outcome);
     const bool ended = endings_review(engine, target, -1);
-    const bool ordered = orders_on_failure(engine, target, observation->outcome, false);
+    const bool ordered = commands_on_failure(engine, target, observation->outcome, false);
     const bool is_gone = resize_on_unseen(target, observation->outcome);
     if (ended || ordered || is_gone) {
         effect_put_target(engine, target);
         effect_commit(engine);
     }
-    if (target->maybe && !is_needed(engine, target))
-        actions_give_up_maybe(engine, target);
+    if (target->in_doubt && !is_needed(engine, target))
+        actions_give_up_in_doubt(engine, target);
     target_back_off(engine, target, observation->outcome, observation->retry_after_us);
     target_settle_down(engine, target);
 }
@@ -696,22 +697,22 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     target->replicas = observation->replicas;
     target->status_replicas = observation->status_replicas;
     target->names_instances = observation->names_instances;
-    target->ready = growth_count_ready(observation);
+    target->ready = scaleup_count_ready(observation);
     target->is_relative = observation->is_relative;
     target->observed = moment_now(engine);
     object_see(engine, target, observation->uid);
-    if (growth_hear_shortage(engine, target, observation)) {
+    if (scaleup_on_shortage(engine, target, observation)) {
         effect_put_target(engine, target);
         effect_commit(engine);
-        shares_on_taken_back(engine, target);
+        assignments_on_taken_back(engine, target);
     }
     templates_take(engine, target, observation);
-    follow_see(engine, target, observation);
-    if (target->maybe && actions_settle_maybe(engine, target, observation))
+    evaluation_see(engine, target, observation);
+    if (target->in_doubt && actions_settle_in_doubt(engine, target, observation))
         return;
     if (waits_for_backing(engine, target) || is_refused(engine, target))
         return;
-    if (!target->maybe)
+    if (!target->in_doubt)
         contention_see(engine, target, observation);
     const int32_t keep = find_take_back(engine, target, observation);
     const int32_t size = keep < 0 ? resize_review(engine, target, observation) : -1;
@@ -720,7 +721,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
         actions_begin_resize(engine, target, observation, size);
         return;
     }
-    const bool is_ordered = keep < 0 && orders_begin(engine, target, observation);
+    const bool is_ordered = keep < 0 && commands_begin(engine, target, observation);
     const int32_t clean =
         keep < 0 && !is_ordered ? overdue_review(engine, target, observation) : -1;
     if (keep < 0 && !is_ordered && clean < 0) {

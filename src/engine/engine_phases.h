@@ -51,7 +51,7 @@ struct proposer { /* source of a proposal: an incident of a group (NULL: to stay
     struct group *group;
     const struct incident *incident;
     const struct ending *ending;
-    bool is_share; /* of a pool */
+    bool is_assignment; /* of a pool */
 };
 struct proposals {
     struct as_proposal *items;
@@ -80,10 +80,10 @@ void actions_begin_take_back(struct as_engine *engine, struct target *target,
 void actions_on_intent(struct as_engine *engine, struct target *target);
 void actions_on_scaled(struct as_engine *engine, struct target *target,
                        const struct as_scale_result *result);
-void actions_supersede_maybe(struct as_engine *engine, struct target *target, const char *why);
-bool actions_settle_maybe(struct as_engine *engine, struct target *target,
-                          const struct as_observation *observation);
-void actions_give_up_maybe(struct as_engine *engine, struct target *target);
+void actions_supersede_in_doubt(struct as_engine *engine, struct target *target, const char *why);
+bool actions_settle_in_doubt(struct as_engine *engine, struct target *target,
+                             const struct as_observation *observation);
+void actions_give_up_in_doubt(struct as_engine *engine, struct target *target);
 void actions_record_failure(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation);
 

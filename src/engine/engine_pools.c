@@ -21,7 +21,7 @@
 
 /* Shares */
 
-struct share_terms {
+struct assignment_terms {
     const char *rule, *decision; /* of the pool; copied */
     int32_t to;
     bool is_up;
@@ -39,47 +39,47 @@ static char **pool_copy_names(const char *const *names, size_t count)
 }
 
 /* It is over; after the last one the pool decides anew. */
-static void share_drop(struct as_engine *engine, struct target *group)
+static void assignment_drop(struct as_engine *engine, struct target *group)
 {
-    struct target *pool = group->share.pool;
-    share_free(&group->share);
-    if (!pool || --pool->pool.shares > 0)
+    struct target *pool = group->assignment.pool;
+    assignment_free(&group->assignment);
+    if (!pool || --pool->pool.assignments > 0)
         return;
     pool->dirty = true;
     target_make_ready(engine, pool);
 }
 
-static void share_give(struct as_engine *engine, struct target *pool, struct target *group,
-                       const struct share_terms *terms)
+static void assignment_give(struct as_engine *engine, struct target *pool, struct target *group,
+                            const struct assignment_terms *terms)
 {
-    struct share *share = &group->share;
-    share_drop(engine, group);
-    *share = (struct share){
+    struct assignment *assignment = &group->assignment;
+    assignment_drop(engine, group);
+    *assignment = (struct assignment){
         .pool = pool,
         .rule = as_xstrdup(terms->rule),
         .to = terms->to,
         .is_up = terms->is_up,
         .take = pool_copy_names(terms->take, terms->take_count),
         .take_count = terms->take_count,
-        .until = {as_time_add(engine->mono.us, SHARE_US)},
+        .until = {as_time_add(engine->mono.us, ASSIGNMENT_US)},
         .is_rest = terms->is_rest,
         .serial = engine->next_serial,
         .at = moment_now(engine),
     };
-    share->proof_until = share->until;
-    memcpy(share->decision, terms->decision, AS_ULID_SIZE);
-    pool->pool.shares++;
+    assignment->proof_until = assignment->until;
+    memcpy(assignment->decision, terms->decision, AS_ULID_SIZE);
+    pool->pool.assignments++;
     group->dirty = true;
     target_make_ready(engine, group);
 }
 
-static void shares_drop_all(struct as_engine *engine)
+static void assignments_drop_all(struct as_engine *engine)
 {
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
-        if (target->share.pool)
-            target->share.pool->pool.shares = 0;
-        share_free(&target->share);
+        if (target->assignment.pool)
+            target->assignment.pool->pool.assignments = 0;
+        assignment_free(&target->assignment);
     }
 }
 
@@ -87,16 +87,16 @@ static void shares_drop_all(struct as_engine *engine)
  * pool's lock. */
 static void pool_give_up(struct as_engine *engine, struct target *group)
 {
-    if (group->share.is_up)
-        group->share.pool->pool.is_short = true;
-    share_drop(engine, group);
+    if (group->assignment.is_up)
+        group->assignment.pool->pool.is_short = true;
+    assignment_drop(engine, group);
 }
 
 /* To be committed. */
 static void pool_fail(struct as_engine *engine, struct target *group)
 {
-    if (group->share.is_up) {
-        growth_fail(engine, group);
+    if (group->assignment.is_up) {
+        scaleup_fail(engine, group);
         effect_put_target(engine, group);
     }
     pool_give_up(engine, group);
@@ -106,14 +106,14 @@ static void pool_fail(struct as_engine *engine, struct target *group)
  * it. A request and `maybe` end by themselves. */
 static bool is_requested(const struct target *group)
 {
-    return (group->intent && share_is_of(group, group->intent)) ||
-           (group->maybe && share_is_of(group, group->maybe));
+    return (group->intent && assignment_is_of(group, group->intent)) ||
+           (group->in_doubt && assignment_is_of(group, group->in_doubt));
 }
 
 /* Whether an incident of the pool still wants it. */
-static bool pool_has_cause(const struct share *share)
+static bool pool_has_cause(const struct assignment *assignment)
 {
-    const struct group *group = group_find(share->pool, share->rule);
+    const struct group *group = group_find(assignment->pool, assignment->rule);
     const struct binding *binding;
     if (!group)
         return false;
@@ -124,24 +124,24 @@ static bool pool_has_cause(const struct share *share)
     return false;
 }
 
-void share_review(struct as_engine *engine, struct target *group)
+void assignment_review(struct as_engine *engine, struct target *group)
 {
-    if (group->share.pool && !pool_has_cause(&group->share) && !is_requested(group))
-        share_drop(engine, group);
+    if (group->assignment.pool && !pool_has_cause(&group->assignment) && !is_requested(group))
+        assignment_drop(engine, group);
 }
 
-void shares_on_halt(struct as_engine *engine)
+void assignments_on_halt(struct as_engine *engine)
 {
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
-        if (target->share.pool && !is_requested(target))
+        if (target->assignment.pool && !is_requested(target))
             pool_give_up(engine, target);
     }
 }
 
 /* Ends the pool's shares that are overdue or that no incident wants any more, and returns when the
  * next one is. */
-static as_mono_time shares_expire(struct as_engine *engine, const struct target *pool)
+static as_mono_time assignments_expire(struct as_engine *engine, const struct target *pool)
 {
     const struct as_pool_config *config = pool->config->pool;
     as_mono_time next = AS_MONO_NEVER;
@@ -149,18 +149,18 @@ static as_mono_time shares_expire(struct as_engine *engine, const struct target 
     for (size_t i = 0; i < config->group_count; i++) {
         struct target *group = LIST_FIRST(&engine->members[config->groups[i]]);
         if (group)
-            share_review(engine, group);
-        if (!group || group->share.pool != pool)
+            assignment_review(engine, group);
+        if (!group || group->assignment.pool != pool)
             continue;
         /* Its request is open, or an increase waits for a place within the limits. The proof of a
          * decrease does not last that long. */
-        if (is_requested(group) || (group->turn.is_waiting && group->share.is_up))
-            group->share.until.us = as_time_add(engine->mono.us, SHARE_US);
-        if (group->share.until.us <= engine->mono.us) {
-            has_failed = has_failed || group->share.is_up;
+        if (is_requested(group) || (group->turn.is_waiting && group->assignment.is_up))
+            group->assignment.until.us = as_time_add(engine->mono.us, ASSIGNMENT_US);
+        if (group->assignment.until.us <= engine->mono.us) {
+            has_failed = has_failed || group->assignment.is_up;
             pool_fail(engine, group);
-        } else if (group->share.until.us < next.us) {
-            next = group->share.until;
+        } else if (group->assignment.until.us < next.us) {
+            next = group->assignment.until;
         }
     }
     if (has_failed)
@@ -168,94 +168,94 @@ static as_mono_time shares_expire(struct as_engine *engine, const struct target 
     return next;
 }
 
-void share_prolong(struct target *group, as_mono_time until)
+void assignment_prolong(struct target *group, as_mono_time until)
 {
-    if (group->share.pool && group->share.until.us < until.us)
-        group->share.until = group->share.proof_until = until;
+    if (group->assignment.pool && group->assignment.until.us < until.us)
+        group->assignment.until = group->assignment.proof_until = until;
 }
 
-void share_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome)
+void assignment_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome)
 {
-    if (!group->share.pool || outcome == AS_REASON_THROTTLED)
+    if (!group->assignment.pool || outcome == AS_REASON_THROTTLED)
         return;
-    const bool is_up = group->share.is_up;
+    const bool is_up = group->assignment.is_up;
     pool_fail(engine, group);
     if (is_up)
         effect_commit(engine);
 }
 
-void share_on_stay(struct as_engine *engine, struct target *group, enum as_reason reason)
+void assignment_on_stay(struct as_engine *engine, struct target *group, enum as_reason reason)
 {
-    if (!group->share.pool)
+    if (!group->assignment.pool)
         return;
     if (reason == AS_REASON_NO_CHANGE) /* the size is there already */
-        share_drop(engine, group);
+        assignment_drop(engine, group);
     else if (reason == AS_REASON_PAUSED || as_reason_has_holder(reason) ||
              reason == AS_REASON_DRY_RUN ||
              reason == AS_REASON_COOLDOWN) /* of these the pool knows at its next look */
         pool_give_up(engine, group);
 }
 
-bool share_is_of(const struct target *group, const struct intent *intent)
+bool assignment_is_of(const struct target *group, const struct intent *intent)
 {
-    const struct share *share = &group->share;
-    return share->pool && !intent->is_ordered && strcmp(intent->rule, share->rule) == 0 &&
-           (intent->to > intent->from) == share->is_up;
+    const struct assignment *assignment = &group->assignment;
+    return assignment->pool && !intent->is_ordered && strcmp(intent->rule, assignment->rule) == 0 &&
+           (intent->to > intent->from) == assignment->is_up;
 }
 
 /* The pool's lock, and the step of its rule: with the first share that is applied. */
-static void begin_lock(struct as_engine *engine, const struct share *share,
+static void begin_lock(struct as_engine *engine, const struct assignment *assignment,
                        const struct intent *intent)
 {
-    struct target *pool = share->pool;
-    struct as_moment *last = share->is_up ? &pool->last_up : &pool->last_down;
-    if (as_moment_is_set(*last) && last->mono.us >= share->at.mono.us)
+    struct target *pool = assignment->pool;
+    struct as_moment *last = assignment->is_up ? &pool->last_up : &pool->last_down;
+    if (as_moment_is_set(*last) && last->mono.us >= assignment->at.mono.us)
         return; /* of another share of the same decision */
-    const struct intent decided = {.rule = share->rule,
+    const struct intent decided = {.rule = assignment->rule,
                                    .from = intent->from,
                                    .to = intent->to,
-                                   .serial = share->serial,
-                                   .at = share->at,
+                                   .serial = assignment->serial,
+                                   .at = assignment->at,
                                    .generation = engine->generation};
     *last = moment_now(engine);
-    if (!share->is_up)
+    if (!assignment->is_up)
         pool->last_step_down = moment_now(engine);
-    if (!share->is_rest)
+    if (!assignment->is_rest)
         steps_count(engine, pool, &decided);
     target_set_keep(engine, pool);
     effect_put_target(engine, pool);
 }
 
-void share_on_applied(struct as_engine *engine, struct target *group, const struct intent *intent,
-                      bool is_short)
+void assignment_on_applied(struct as_engine *engine, struct target *group,
+                           const struct intent *intent, bool is_short)
 {
-    if (!share_is_of(group, intent))
+    if (!assignment_is_of(group, intent))
         return;
-    begin_lock(engine, &group->share, intent);
-    if (!group->share.is_up)
-        group->growth.surplus = 0; /* `take` has considered all nodes */
+    begin_lock(engine, &group->assignment, intent);
+    if (!group->assignment.is_up)
+        group->scaleup.surplus = 0; /* `take` has considered all nodes */
     if (is_short)
         pool_give_up(engine, group);
     else
-        share_drop(engine, group);
+        assignment_drop(engine, group);
 }
 
 /* A decrease in doubt starts the pool's lock, as it may be done. Its marks stay, and until its
  * outcome is known no other node of the pool leaves (as_pool_member.down_in_doubt). */
-void share_on_failure(struct as_engine *engine, struct target *group, const struct intent *intent,
-                      const struct as_scale_result *result)
+void assignment_on_failure(struct as_engine *engine, struct target *group,
+                           const struct intent *intent, const struct as_scale_result *result)
 {
-    if (!group->share.pool)
+    if (!group->assignment.pool)
         return;
-    if (growth_is_failure(result) || (group->share.is_up && result->is_ambiguous)) {
+    if (scaleup_is_failure(result) || (group->assignment.is_up && result->is_ambiguous)) {
         pool_fail(engine, group);
     } else if (result->is_ambiguous) {
-        begin_lock(engine, &group->share, intent);
-        share_drop(engine, group);
+        begin_lock(engine, &group->assignment, intent);
+        assignment_drop(engine, group);
     } /* else it is tried again */
 }
 
-void shares_on_taken_back(struct as_engine *engine, struct target *group)
+void assignments_on_taken_back(struct as_engine *engine, struct target *group)
 {
     struct target *pool = target_find_pool(engine, group);
     if (!pool)
@@ -392,11 +392,11 @@ static void leave_turns(struct as_engine *engine, struct target *target)
     target->pool.has_turn = target->pool.is_waiting = false;
 }
 
-bool pool_is_sharing(struct as_engine *engine, struct target *target)
+bool pool_is_assigning(struct as_engine *engine, struct target *target)
 {
-    if (target->pool.shares > 0)
-        target_set_deadline(engine, target, shares_expire(engine, target));
-    if (target->pool.shares > 0)
+    if (target->pool.assignments > 0)
+        target_set_deadline(engine, target, assignments_expire(engine, target));
+    if (target->pool.assignments > 0)
         return true; /* the last one makes it ready */
     if (!target->pool.has_turn)
         return false;
@@ -430,7 +430,7 @@ bool pool_must_wait(struct as_engine *engine, struct target *target)
 void pool_release(struct as_engine *engine, struct target *target)
 {
     struct target *waiting;
-    if (!target->pool.has_turn || target->pool.shares > 0)
+    if (!target->pool.has_turn || target->pool.assignments > 0)
         return;
     leave_turns(engine, target);
     TAILQ_FOREACH (waiting, &engine->surveys_waiting, pool.link)
@@ -447,7 +447,7 @@ void pool_forget(struct as_engine *engine, struct target *target)
 void pools_on_rules(struct as_engine *engine)
 {
     struct target *target;
-    shares_drop_all(engine);
+    assignments_drop_all(engine);
     RB_FOREACH (target, target_tree, &engine->targets) {
         target->overdue.count = 0;
         leave_turns(engine, target);
@@ -465,21 +465,21 @@ static enum as_reason pool_find_closed(const struct as_engine *engine, const str
         return AS_REASON_HELD;
     if (group->config->dry_run)
         return AS_REASON_DRY_RUN;
-    if (growth_is_backing_off(group, engine->mono))
+    if (scaleup_is_backing_off(group, engine->mono))
         return AS_REASON_COOLDOWN;
     if (target_is_backing_off(engine, group))
         return group->failure;
-    return group->maybe || group->ordered.is_set ? AS_REASON_IN_PROGRESS : AS_REASON_SCALED;
+    return group->in_doubt || group->ordered.is_set ? AS_REASON_IN_PROGRESS : AS_REASON_SCALED;
 }
 
 /* Nodes of an increase without a known outcome, beyond the present size. */
 static int32_t count_in_doubt(const struct target *group)
 {
-    const struct intent *maybe = group->maybe;
-    if (!maybe || maybe->to <= maybe->from)
+    const struct intent *in_doubt = group->in_doubt;
+    if (!in_doubt || in_doubt->to <= in_doubt->from)
         return 0;
-    const int32_t size = group->replicas > maybe->from ? group->replicas : maybe->from;
-    return maybe->to > size ? maybe->to - size : 0;
+    const int32_t size = group->replicas > in_doubt->from ? group->replicas : in_doubt->from;
+    return in_doubt->to > size ? in_doubt->to - size : 0;
 }
 
 static void pool_fill_member(struct as_engine *engine, const struct target *group, bool is_member,
@@ -495,13 +495,13 @@ static void pool_fill_member(struct as_engine *engine, const struct target *grou
         .max = bounds.max,
         .closed = pool_find_closed(engine, group),
         .is_kept = forbidden_is(engine, group, AS_WAYS_DOWN),
-        .has_open_growth = group->growth.is_open,
-        .refused = growth_get_refused(group),
+        .has_pending_scaleup = group->scaleup.is_open,
+        .refused = scaleup_get_refused(group),
         .in_doubt = count_in_doubt(group),
-        .open_at = growth_get_open_at(engine, group),
-        .surplus = growth_get_surplus(group),
-        .surplus_since = moment_get_wall(engine, group->growth.surplus_since),
-        .unregistered = group->growth.unregistered,
+        .open_at = scaleup_get_open_at(engine, group),
+        .surplus = scaleup_get_surplus(group),
+        .surplus_since = moment_get_wall(engine, group->scaleup.surplus_since),
+        .unregistered = group->scaleup.unregistered,
         .last_size = group->has_size ? group->replicas : 0,
     };
 }
@@ -529,7 +529,7 @@ static struct as_pool_member *list_members(struct as_engine *engine, const struc
     for (size_t i = 0; pool && i < pool->group_count; i++) {
         if (!(group = LIST_FIRST(&engine->members[pool->groups[i]])))
             continue;
-        in_doubt = in_doubt || (group->maybe && group->maybe->to < group->maybe->from);
+        in_doubt = in_doubt || (group->in_doubt && group->in_doubt->to < group->in_doubt->from);
         pool_fill_member(engine, group, true, &members[count++]);
     }
     if (!pool)
@@ -652,7 +652,7 @@ static bool note_groups(struct as_engine *engine, struct target *target,
         struct target *group = seen->is_member ? pool_find_group(engine, target, seen->name) : NULL;
         surplus += seen->is_member ? seen->surplus : 0;
         if (!group || seen->size < 0 ||
-            !growth_note_unregistered(engine, group, seen->unregistered))
+            !scaleup_note_unregistered(engine, group, seen->unregistered))
             continue;
         effect_put_target(engine, group);
         is_new = true;
@@ -692,14 +692,14 @@ static void share_up(struct as_engine *engine, struct target *pool,
             continue;
         more = more < left ? more : left;
         left -= more;
-        const struct share_terms terms = {.rule = outcome->decision.rule,
-                                          .decision = outcome->id,
-                                          .to = group->size + more,
-                                          .is_up = true,
-                                          .is_rest = pool->pool.is_short};
+        const struct assignment_terms terms = {.rule = outcome->decision.rule,
+                                               .decision = outcome->id,
+                                               .to = group->size + more,
+                                               .is_up = true,
+                                               .is_rest = pool->pool.is_short};
         struct target *to = pool_find_group(engine, pool, group->name);
         if (to && !target_is_backing_off(engine, to))
-            share_give(engine, pool, to, &terms);
+            assignment_give(engine, pool, to, &terms);
     }
 }
 
@@ -714,7 +714,7 @@ static void share_down(struct as_engine *engine, struct target *pool,
             count++;
         const size_t taken = count < left ? count : left;
         left -= taken;
-        const struct share_terms terms = {
+        const struct assignment_terms terms = {
             .rule = outcome->decision.rule,
             .decision = outcome->id,
             .to = observation->survey->groups[group].size - (int32_t)taken,
@@ -723,12 +723,12 @@ static void share_down(struct as_engine *engine, struct target *pool,
         };
         struct target *to = pool_find_group(engine, pool, observation->survey->groups[group].name);
         if (to && !target_is_backing_off(engine, to))
-            share_give(engine, pool, to, &terms);
+            assignment_give(engine, pool, to, &terms);
     }
 }
 
-void pool_share(struct as_engine *engine, struct target *target,
-                const struct as_observation *observation, const struct outcome *outcome)
+void pool_assign(struct as_engine *engine, struct target *target,
+                 const struct as_observation *observation, const struct outcome *outcome)
 {
     if (outcome->decision.desired > outcome->decision.replicas)
         share_up(engine, target, observation, outcome);
@@ -766,7 +766,8 @@ static bool is_hindered(const struct as_engine *engine, const struct target *tar
            target->overdue.until.us <= engine->mono.us || engine->stopping || engine->halt.is_set ||
            pauses_find(engine, target) || engine->config.dry_run || !target->config ||
            forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) || target->config->dry_run ||
-           target->growth.is_open || target->maybe || target->ordered.is_set || target->share.pool;
+           target->scaleup.is_open || target->in_doubt || target->ordered.is_set ||
+           target->assignment.pool;
 }
 
 int32_t overdue_review(struct as_engine *engine, struct target *target,

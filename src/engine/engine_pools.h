@@ -11,13 +11,13 @@
 #include "engine_state.h"
 
 /* How often a pool looks, where its rules do not say `every`; AS_UNNEEDED_GAP_US is longer. */
-#define POOL_LOOK_US (15 * AS_US_PER_S)
+#define POOL_OBSERVE_US (15 * AS_US_PER_S)
 
 /* Whether the target has rules with `fit` or `take` in force. */
 bool pool_is_asked(const struct target *target);
 /* True: the target must stay idle, and is made ready: its shares are not settled (a deadline ends
  * them), or other pools come first. */
-bool pool_is_sharing(struct as_engine *engine, struct target *target);
+bool pool_is_assigning(struct as_engine *engine, struct target *target);
 /* True: another pool of the cluster has its turn; the target is made ready when that is over.
  * False: it has its turn now, if it looks for `fit` or `take`. */
 bool pool_must_wait(struct as_engine *engine, struct target *target);
@@ -38,14 +38,14 @@ bool pool_remember(struct as_engine *engine, struct target *target,
 void pools_on_rules(struct as_engine *engine);
 
 /* A pool wants another size: gives shares to its groups. */
-void pool_share(struct as_engine *engine, struct target *target,
-                const struct as_observation *observation, const struct outcome *outcome);
+void pool_assign(struct as_engine *engine, struct target *target,
+                 const struct as_observation *observation, const struct outcome *outcome);
 
 /*
  * Instances that never became nodes, whoever ordered them: a pool's decision says how many of each
  * group leave, and the group lets them go as soon as it can. They never served: the limit of
  * removals does not hold them. They are not stored: after a restart, and with new rules, the pool
- * decides anew. What an increase of alertscaler's lacks is taken back instead (engine_growth.c).
+ * decides anew. What an increase of alertscaler's lacks is taken back instead (engine_scaleup.c).
  */
 
 #define OVERDUE_US (30 * AS_US_PER_S) /* then the pool decides anew */
@@ -63,38 +63,38 @@ const char *overdue_explain(struct as_engine *engine, const struct intent *inten
  * Shares: what a pool has decided for one of its groups. The group decides and acts by itself, with
  * the share as its only proposal.
  *
- * A share ends when it is applied, when it has failed, or after SHARE_US. It does not end while its
- * request is open, while `after` holds the group, or while a limit over all targets holds an
- * increase. A decrease that such a limit holds, or that still fails after SHARE_US, is decided
- * anew, with a new proof. If an increase fails, the group backs off and its pool decides the rest
- * at once. A share that is not asked for yet ends with the last incident of its rule. Shares are
- * not stored: after a restart, and after new rules, pools decide anew.
+ * A share ends when it is applied, when it has failed, or after ASSIGNMENT_US. It does not end
+ * while its request is open, while `after` holds the group, or while a limit over all targets holds
+ * an increase. A decrease that such a limit holds, or that still fails after ASSIGNMENT_US, is
+ * decided anew, with a new proof. If an increase fails, the group backs off and its pool decides
+ * the rest at once. A share that is not asked for yet ends with the last incident of its rule.
+ * Shares are not stored: after a restart, and after new rules, pools decide anew.
  */
 
-#define SHARE_US      (30 * AS_US_PER_S)
-#define SHARE_LOOK_US (5 * AS_US_PER_S) /* how often its group is observed meanwhile */
+#define ASSIGNMENT_US         (30 * AS_US_PER_S)
+#define ASSIGNMENT_OBSERVE_US (5 * AS_US_PER_S) /* how often its group is observed meanwhile */
 
 /* Drops the group's share if no incident wants it any more, and it is not asked for yet. */
-void share_review(struct as_engine *engine, struct target *group);
+void assignment_review(struct as_engine *engine, struct target *group);
 /* The group is held, and not decided before; the share does not end earlier. */
-void share_prolong(struct target *group, as_mono_time until);
+void assignment_prolong(struct target *group, as_mono_time until);
 /* The group could not be observed. */
-void share_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome);
+void assignment_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome);
 /* The group decided to stay at its size. */
-void share_on_stay(struct as_engine *engine, struct target *group, enum as_reason reason);
+void assignment_on_stay(struct as_engine *engine, struct target *group, enum as_reason reason);
 
 /* The kill switch is set: ends the shares that are not requested yet. Their pools decide anew after
  * its removal, with a new approval where the rule needs it. */
-void shares_on_halt(struct as_engine *engine);
+void assignments_on_halt(struct as_engine *engine);
 
-bool share_is_of(const struct target *group, const struct intent *intent);
+bool assignment_is_of(const struct target *group, const struct intent *intent);
 /* Both to be committed with the outcome. `is_short`: a part of the increase will not come. */
-void share_on_applied(struct as_engine *engine, struct target *group, const struct intent *intent,
-                      bool is_short);
-void share_on_failure(struct as_engine *engine, struct target *group, const struct intent *intent,
-                      const struct as_scale_result *result);
+void assignment_on_applied(struct as_engine *engine, struct target *group,
+                           const struct intent *intent, bool is_short);
+void assignment_on_failure(struct as_engine *engine, struct target *group,
+                           const struct intent *intent, const struct as_scale_result *result);
 
 /* An increase of the group did not come, and was taken back: its pool decides anew, now. */
-void shares_on_taken_back(struct as_engine *engine, struct target *group);
+void assignments_on_taken_back(struct as_engine *engine, struct target *group);
 
 #endif

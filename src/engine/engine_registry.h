@@ -45,10 +45,10 @@ const struct as_nodes_config *target_get_nodes(const struct target *target);
 void target_set_keep(const struct as_engine *engine, struct target *target);
 void target_back_off(struct as_engine *engine, struct target *target, enum as_reason outcome,
                      int64_t retry_after_us);
-void target_hasten(struct as_engine *engine, struct target *target);
+void target_wake(struct as_engine *engine, struct target *target);
 /* `next`, or earlier if needed to notice another object of the same name. */
-as_mono_time target_limit_look(const struct as_engine *engine, const struct target *target,
-                               as_mono_time next);
+as_mono_time target_limit_observation(const struct as_engine *engine, const struct target *target,
+                                      as_mono_time next);
 /* New rules: every target loses its entry; those with a plain address get it again. */
 void targets_reset_entries(struct as_engine *engine);
 void targets_free_places(struct as_engine *engine);

@@ -141,7 +141,7 @@ static void give_up_rollout(struct as_engine *engine, struct target *target,
     char text[2 * AS_MESSAGE_SIZE], size[AS_SIZE_TEXT_SIZE];
     resize->is_late = true;
     if (resize->to > resize->from)
-        growth_fail(engine, target);
+        scaleup_fail(engine, target);
     as_ulid_print(engine->wall, &engine->random, change.action_id);
     memcpy(change.decision_id, resize->id, AS_ULID_SIZE);
     struct as_action_record *record =
@@ -169,7 +169,7 @@ static bool review_rollout(struct as_engine *engine, struct target *target,
     struct resize *resize = &target->resize;
     if (!observation->resize.is_rolling || observation->replicas != resize->to) {
         if (observation->replicas == resize->to)
-            target->growth.failed = AS_MOMENT_NEVER;
+            target->scaleup.failed = AS_MOMENT_NEVER;
         resize_give_up(engine, target);
         effect_commit(engine);
         return false;
@@ -236,7 +236,7 @@ int32_t resize_review(struct as_engine *engine, struct target *target,
         size = find_last_size(resize, seen);
     }
     const enum as_ways way = size > observation->replicas ? AS_WAYS_UP : AS_WAYS_DOWN;
-    if (target->maybe || pauses_find(engine, target) || size < 0 ||
+    if (target->in_doubt || pauses_find(engine, target) || size < 0 ||
         forbidden_is_held(engine, target, way) || engine->config.dry_run || target->config->dry_run)
         return -1;
     return way == AS_WAYS_DOWN || choose_pods(engine, target, seen) ? size : -1;

@@ -476,27 +476,28 @@ void pause_free(struct pause *pause)
     *pause = (struct pause){0};
 }
 
-struct lack *lack_find(const struct target *target, const char *rule)
+struct metric_gap *metric_gap_find(const struct target *target, const char *rule)
 {
-    for (size_t i = 0; i < target->lack_count; i++) {
-        if (strcmp(target->lacks[i].rule, rule) == 0)
-            return &target->lacks[i];
+    for (size_t i = 0; i < target->metric_gap_count; i++) {
+        if (strcmp(target->metric_gaps[i].rule, rule) == 0)
+            return &target->metric_gaps[i];
     }
     return NULL;
 }
 
-void lack_begin(struct target *target, const char *rule, struct as_moment since)
+void metric_gap_begin(struct target *target, const char *rule, struct as_moment since)
 {
-    struct lack *lacks =
-        as_xrealloc_array(target->lacks, target->lack_count + 1, sizeof(*target->lacks));
-    lacks[target->lack_count++] = (struct lack){.rule = as_xstrdup(rule), .since = since};
-    target->lacks = lacks;
+    struct metric_gap *metric_gaps = as_xrealloc_array(
+        target->metric_gaps, target->metric_gap_count + 1, sizeof(*target->metric_gaps));
+    metric_gaps[target->metric_gap_count++] =
+        (struct metric_gap){.rule = as_xstrdup(rule), .since = since};
+    target->metric_gaps = metric_gaps;
 }
 
-void lack_end(struct target *target, struct lack *lack)
+void metric_gap_end(struct target *target, struct metric_gap *gap)
 {
-    free(lack->rule);
-    *lack = target->lacks[--target->lack_count];
+    free(gap->rule);
+    *gap = target->metric_gaps[--target->metric_gap_count];
 }
 
 void ending_free(struct target *target, struct ending *ending)
@@ -534,72 +535,73 @@ struct ending *ending_find(struct target *target, const char *rule)
 }
 
 /* Both lists ascend by `applied`; the clock of restored ones may be another. */
-struct follow *follow_add(struct as_engine *engine, struct target *target,
-                          const struct as_follow_state *state)
+struct evaluation *evaluation_add(struct as_engine *engine, struct target *target,
+                                  const struct as_evaluation_state *state)
 {
-    struct follow *follow = as_xcalloc(1, sizeof(*follow));
-    follow->target = target;
-    follow->state = *state;
-    follow->state.action_id = as_xstrdup(state->action_id);
-    follow->state.decision_id = as_xstrdup(state->decision_id);
-    follow->state.rule = as_xstrdup(state->rule);
-    struct follow *other = TAILQ_LAST(&target->follows, follow_list);
+    struct evaluation *evaluation = as_xcalloc(1, sizeof(*evaluation));
+    evaluation->target = target;
+    evaluation->state = *state;
+    evaluation->state.action_id = as_xstrdup(state->action_id);
+    evaluation->state.decision_id = as_xstrdup(state->decision_id);
+    evaluation->state.rule = as_xstrdup(state->rule);
+    struct evaluation *other = TAILQ_LAST(&target->evaluations, evaluation_list);
     while (other && other->state.applied.mono.us > state->applied.mono.us)
-        other = TAILQ_PREV(other, follow_list, in_target);
+        other = TAILQ_PREV(other, evaluation_list, in_target);
     if (other)
-        TAILQ_INSERT_AFTER(&target->follows, other, follow, in_target);
+        TAILQ_INSERT_AFTER(&target->evaluations, other, evaluation, in_target);
     else
-        TAILQ_INSERT_HEAD(&target->follows, follow, in_target);
-    other = TAILQ_LAST(&engine->follows, follow_list);
+        TAILQ_INSERT_HEAD(&target->evaluations, evaluation, in_target);
+    other = TAILQ_LAST(&engine->evaluations, evaluation_list);
     while (other && other->state.applied.mono.us > state->applied.mono.us)
-        other = TAILQ_PREV(other, follow_list, in_engine);
+        other = TAILQ_PREV(other, evaluation_list, in_engine);
     if (other)
-        TAILQ_INSERT_AFTER(&engine->follows, other, follow, in_engine);
+        TAILQ_INSERT_AFTER(&engine->evaluations, other, evaluation, in_engine);
     else
-        TAILQ_INSERT_HEAD(&engine->follows, follow, in_engine);
-    target->follow_count++;
-    return follow;
+        TAILQ_INSERT_HEAD(&engine->evaluations, evaluation, in_engine);
+    target->evaluation_count++;
+    return evaluation;
 }
 
-void follow_free(struct as_engine *engine, struct follow *follow)
+void evaluation_free(struct as_engine *engine, struct evaluation *evaluation)
 {
-    TAILQ_REMOVE(&follow->target->follows, follow, in_target);
-    TAILQ_REMOVE(&engine->follows, follow, in_engine);
-    follow->target->follow_count--;
-    free((char *)(uintptr_t)follow->state.action_id);
-    free((char *)(uintptr_t)follow->state.decision_id);
-    free((char *)(uintptr_t)follow->state.rule);
-    free(follow);
+    TAILQ_REMOVE(&evaluation->target->evaluations, evaluation, in_target);
+    TAILQ_REMOVE(&engine->evaluations, evaluation, in_engine);
+    evaluation->target->evaluation_count--;
+    free((char *)(uintptr_t)evaluation->state.action_id);
+    free((char *)(uintptr_t)evaluation->state.decision_id);
+    free((char *)(uintptr_t)evaluation->state.rule);
+    free(evaluation);
 }
 
-struct trial *trial_find(const struct target *target, const char *rule)
+struct rule_effect *rule_effect_find(const struct target *target, const char *rule)
 {
-    struct trial *trial;
-    TAILQ_FOREACH (trial, &target->trials, in_target) {
-        if (strcmp(trial->state.rule, rule) == 0)
-            return trial;
+    struct rule_effect *rule_effect;
+    TAILQ_FOREACH (rule_effect, &target->rule_effects, in_target) {
+        if (strcmp(rule_effect->state.rule, rule) == 0)
+            return rule_effect;
     }
     return NULL;
 }
 
-struct trial *trial_get(struct target *target, const char *rule)
+struct rule_effect *rule_effect_get(struct target *target, const char *rule)
 {
-    struct trial *trial = trial_find(target, rule);
-    if (trial)
-        return trial;
-    trial = as_xcalloc(1, sizeof(*trial));
-    trial->state = (struct as_trial_state){.rule = as_xstrdup(rule), .held = AS_MOMENT_NEVER};
-    TAILQ_INSERT_TAIL(&target->trials, trial, in_target);
-    target->trial_count++;
-    return trial;
+    struct rule_effect *rule_effect = rule_effect_find(target, rule);
+    if (rule_effect)
+        return rule_effect;
+    rule_effect = as_xcalloc(1, sizeof(*rule_effect));
+    rule_effect->state =
+        (struct as_rule_effect_state){.rule = as_xstrdup(rule), .held = AS_MOMENT_NEVER};
+    TAILQ_INSERT_TAIL(&target->rule_effects, rule_effect, in_target);
+    target->rule_effect_count++;
+    return rule_effect;
 }
 
-void trial_free(struct target *target, struct trial *trial)
+void rule_effect_free(struct target *target, struct rule_effect *rule_effect)
 {
-    TAILQ_REMOVE(&target->trials, trial, in_target);
-    target->trial_count--;
-    free((char *)(uintptr_t)trial->state.rule);
-    free(trial);
+    TAILQ_REMOVE(&target->rule_effects, rule_effect, in_target);
+    target->rule_effect_count--;
+    free((char *)(uintptr_t)rule_effect->state.rule);
+    free(rule_effect);
 }
 
 void asked_clear(struct asked *asked)
@@ -616,11 +618,11 @@ void held_free(struct target *target)
     target->held = NULL;
 }
 
-void share_free(struct share *share)
+void assignment_free(struct assignment *assignment)
 {
-    free(share->rule);
-    state_free_names(share->take, share->take_count);
-    *share = (struct share){0};
+    free(assignment->rule);
+    state_free_names(assignment->take, assignment->take_count);
+    *assignment = (struct assignment){0};
 }
 
 /* `asked` may be what is set already. */
@@ -652,29 +654,29 @@ void backing_forget(struct backing *backing)
 
 struct target *target_free(struct target *target)
 {
-    share_free(&target->share);
+    assignment_free(&target->assignment);
     backing_forget(&target->backing);
     as_arena_deinit(&target->pool.texts);
     as_arena_deinit(&target->pool.asked_texts);
     free(target->pool.seen);
     asked_clear(&target->asked);
     intent_free(target->intent);
-    intent_free(target->maybe);
+    intent_free(target->in_doubt);
     free(target->events);
     free(target->recommendations);
     while (!TAILQ_EMPTY(&target->endings))
         ending_free(target, TAILQ_FIRST(&target->endings));
-    while (!TAILQ_EMPTY(&target->trials))
-        trial_free(target, TAILQ_FIRST(&target->trials));
+    while (!TAILQ_EMPTY(&target->rule_effects))
+        rule_effect_free(target, TAILQ_FIRST(&target->rule_effects));
     requests_deinit(target);
     free(target->sender);
     free(target->entry);
     free(target->template_);
     pause_free(&target->pause);
     floor_free(&target->floor);
-    for (size_t i = 0; i < target->lack_count; i++)
-        free(target->lacks[i].rule);
-    free(target->lacks);
+    for (size_t i = 0; i < target->metric_gap_count; i++)
+        free(target->metric_gaps[i].rule);
+    free(target->metric_gaps);
     contention_clear(&target->contention);
     held_free(target);
     free(target->verdict.rule);
@@ -688,11 +690,11 @@ struct target *target_free(struct target *target)
 
 bool target_did_not_come(const struct target *target, as_mono_time now)
 {
-    const struct growth *growth = &target->growth;
-    const bool backs_off = as_moment_is_set(growth->failed) &&
-                           as_time_add(growth->failed.mono.us, growth->back_off_us) > now.us;
+    const struct scaleup *scaleup = &target->scaleup;
+    const bool backs_off = as_moment_is_set(scaleup->failed) &&
+                           as_time_add(scaleup->failed.mono.us, scaleup->back_off_us) > now.us;
     struct as_sized sized;
-    if (growth->is_open && growth->did_not_come)
+    if (scaleup->is_open && scaleup->did_not_come)
         return true;
     if (!backs_off)
         return false;
@@ -812,7 +814,7 @@ struct incident *incident_of_state(struct as_engine *engine, const struct as_inc
 }
 
 struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct target *target,
-                                          const struct intent *intent, bool maybe)
+                                          const struct intent *intent, bool in_doubt)
 {
     struct as_intent_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
     const struct as_target_config *config = target->config;
@@ -828,7 +830,7 @@ struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct
         .from = intent->from,
         .to = intent->to,
         .at = intent->at,
-        .maybe = maybe,
+        .in_doubt = in_doubt,
         .outcome = intent->outcome,
         .approval = intent->approval[0] ? intent->approval : NULL,
         .marks_nodes = config && as_target_config_has_nodes(config) && intent->to <= intent->from,
@@ -855,7 +857,7 @@ static struct intent *intent_of_state(const struct as_engine *engine,
     intent->until.us = as_time_add(state->at.mono.us, MAYBE_US);
     intent->outcome = state->outcome;
     intent->serial = engine->next_serial;
-    intent->restored = !state->maybe;
+    intent->restored = !state->in_doubt;
     if (state->approval)
         memcpy(intent->approval, state->approval, strnlen(state->approval, AS_ULID_SIZE - 1));
     return intent;
@@ -871,7 +873,7 @@ static void take_uid(struct target *target, const char *uid)
 void target_take_intent(const struct as_engine *engine, struct target *target,
                         const struct as_intent_state *state)
 {
-    target->maybe = intent_of_state(engine, state);
+    target->in_doubt = intent_of_state(engine, state);
     take_uid(target, state->uid);
     target->dirty = true;
 }
@@ -945,40 +947,40 @@ static void take_ordered(struct target *target, const struct as_target_state *st
     memcpy(target->ordered.id, ordered->id, strnlen(ordered->id, AS_ULID_SIZE - 1));
 }
 
-static void fill_growth(struct as_engine *engine, const struct target *target,
-                        struct as_target_state *state)
+static void fill_scaleup(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
 {
-    const struct growth *growth = &target->growth;
-    if (!growth->is_open && !as_moment_is_set(growth->failed) && growth->surplus == 0)
+    const struct scaleup *scaleup = &target->scaleup;
+    if (!scaleup->is_open && !as_moment_is_set(scaleup->failed) && scaleup->surplus == 0)
         return;
-    struct as_growth_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
-    *copy = (struct as_growth_state){
-        .id = as_arena_strdup(&engine->arena, growth->id),
-        .is_open = growth->is_open,
-        .is_ordered = growth->is_ordered,
-        .is_refused = growth->is_refused,
-        .from = growth->from,
-        .to = growth->to,
-        .missing = growth->missing,
-        .since = growth->since,
-        .failed = growth->failed,
-        .back_off_us = growth->back_off_us,
-        .did_not_come = growth->did_not_come,
-        .ready = growth->ready,
-        .surplus = growth->surplus,
-        .surplus_from = growth->surplus_from,
-        .surplus_since = growth->surplus_since,
+    struct as_scaleup_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
+    *copy = (struct as_scaleup_state){
+        .id = as_arena_strdup(&engine->arena, scaleup->id),
+        .is_open = scaleup->is_open,
+        .is_ordered = scaleup->is_ordered,
+        .is_refused = scaleup->is_refused,
+        .from = scaleup->from,
+        .to = scaleup->to,
+        .missing = scaleup->missing,
+        .since = scaleup->since,
+        .failed = scaleup->failed,
+        .back_off_us = scaleup->back_off_us,
+        .did_not_come = scaleup->did_not_come,
+        .ready = scaleup->ready,
+        .surplus = scaleup->surplus,
+        .surplus_from = scaleup->surplus_from,
+        .surplus_since = scaleup->surplus_since,
     };
-    state->growth = copy;
+    state->scaleup = copy;
 }
 
-static void take_growth(struct target *target, const struct as_target_state *state)
+static void take_scaleup(struct target *target, const struct as_target_state *state)
 {
-    const struct as_growth_state *stored = state->growth;
-    struct growth *growth = &target->growth;
+    const struct as_scaleup_state *stored = state->scaleup;
+    struct scaleup *scaleup = &target->scaleup;
     if (!stored)
         return;
-    *growth = (struct growth){
+    *scaleup = (struct scaleup){
         .is_open = stored->is_open,
         .is_ordered = stored->is_ordered,
         .is_refused = stored->is_refused,
@@ -994,43 +996,43 @@ static void take_growth(struct target *target, const struct as_target_state *sta
         .surplus_from = stored->surplus_from,
         .surplus_since = stored->surplus_since,
     };
-    memcpy(growth->id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
+    memcpy(scaleup->id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
 }
 
-static void fill_follows(struct as_engine *engine, const struct target *target,
-                         struct as_target_state *state)
+static void fill_evaluations(struct as_engine *engine, const struct target *target,
+                             struct as_target_state *state)
 {
-    struct as_follow_state *follows =
-        as_arena_alloc(&engine->arena, target->follow_count, sizeof(*follows));
-    const struct follow *follow;
-    TAILQ_FOREACH (follow, &target->follows, in_target) {
-        struct as_follow_state *copy = &follows[state->follow_count++];
-        *copy = follow->state;
-        copy->action_id = as_arena_strdup(&engine->arena, follow->state.action_id);
-        copy->decision_id = as_arena_strdup(&engine->arena, follow->state.decision_id);
-        copy->rule = as_arena_strdup(&engine->arena, follow->state.rule);
+    struct as_evaluation_state *evaluations =
+        as_arena_alloc(&engine->arena, target->evaluation_count, sizeof(*evaluations));
+    const struct evaluation *evaluation;
+    TAILQ_FOREACH (evaluation, &target->evaluations, in_target) {
+        struct as_evaluation_state *copy = &evaluations[state->evaluation_count++];
+        *copy = evaluation->state;
+        copy->action_id = as_arena_strdup(&engine->arena, evaluation->state.action_id);
+        copy->decision_id = as_arena_strdup(&engine->arena, evaluation->state.decision_id);
+        copy->rule = as_arena_strdup(&engine->arena, evaluation->state.rule);
     }
-    state->follows = state->follow_count > 0 ? follows : NULL;
-    struct as_trial_state *trials =
-        as_arena_alloc(&engine->arena, target->trial_count, sizeof(*trials));
-    const struct trial *trial;
-    TAILQ_FOREACH (trial, &target->trials, in_target) {
-        struct as_trial_state *copy = &trials[state->trial_count++];
-        *copy = trial->state;
-        copy->rule = as_arena_strdup(&engine->arena, trial->state.rule);
+    state->evaluations = state->evaluation_count > 0 ? evaluations : NULL;
+    struct as_rule_effect_state *rule_effects =
+        as_arena_alloc(&engine->arena, target->rule_effect_count, sizeof(*rule_effects));
+    const struct rule_effect *rule_effect;
+    TAILQ_FOREACH (rule_effect, &target->rule_effects, in_target) {
+        struct as_rule_effect_state *copy = &rule_effects[state->rule_effect_count++];
+        *copy = rule_effect->state;
+        copy->rule = as_arena_strdup(&engine->arena, rule_effect->state.rule);
     }
-    state->trials = state->trial_count > 0 ? trials : NULL;
+    state->rule_effects = state->rule_effect_count > 0 ? rule_effects : NULL;
 }
 
-static void take_follows(struct as_engine *engine, struct target *target,
-                         const struct as_target_state *state)
+static void take_evaluations(struct as_engine *engine, struct target *target,
+                             const struct as_target_state *state)
 {
-    for (size_t i = 0; i < state->follow_count; i++)
-        follow_add(engine, target, &state->follows[i]);
-    for (size_t i = 0; i < state->trial_count; i++) {
-        struct trial *trial = trial_get(target, state->trials[i].rule);
-        trial->state.in_vain = state->trials[i].in_vain;
-        trial->state.held = state->trials[i].held;
+    for (size_t i = 0; i < state->evaluation_count; i++)
+        evaluation_add(engine, target, &state->evaluations[i]);
+    for (size_t i = 0; i < state->rule_effect_count; i++) {
+        struct rule_effect *rule_effect = rule_effect_get(target, state->rule_effects[i].rule);
+        rule_effect->state.in_vain = state->rule_effects[i].in_vain;
+        rule_effect->state.held = state->rule_effects[i].held;
     }
 }
 
@@ -1108,7 +1110,7 @@ static bool needs_address(const struct target *target)
     const bool is_templated =
         target->config ? target->config->is_templated
                        : (target->entry && *target->entry) || target->backing.is_candidate;
-    return target->ending_count > 0 || target->ordered.is_set || target->growth.is_open ||
+    return target->ending_count > 0 || target->ordered.is_set || target->scaleup.is_open ||
            target->resize.is_open || target->resize.is_above || target->floor.size > 0 ||
            (is_templated && target->ref->field_count > 0);
 }
@@ -1122,24 +1124,24 @@ static void fill_address(struct as_engine *engine, const struct target *target,
     state->entry = is_needed && entry ? as_arena_strdup(&engine->arena, entry) : "";
 }
 
-static void lacks_fill_state(struct as_engine *engine, const struct target *target,
-                             struct as_target_state *state)
+static void metric_gaps_fill_state(struct as_engine *engine, const struct target *target,
+                                   struct as_target_state *state)
 {
-    struct as_lack_state *lacks =
-        as_arena_alloc(&engine->arena, target->lack_count, sizeof(*lacks));
-    for (size_t i = 0; i < target->lack_count; i++)
-        lacks[i] =
-            (struct as_lack_state){.rule = as_arena_strdup(&engine->arena, target->lacks[i].rule),
-                                   .since = target->lacks[i].since};
-    state->lacks = lacks;
-    state->lack_count = target->lack_count;
+    struct as_metric_gap_state *metric_gaps =
+        as_arena_alloc(&engine->arena, target->metric_gap_count, sizeof(*metric_gaps));
+    for (size_t i = 0; i < target->metric_gap_count; i++)
+        metric_gaps[i] = (struct as_metric_gap_state){
+            .rule = as_arena_strdup(&engine->arena, target->metric_gaps[i].rule),
+            .since = target->metric_gaps[i].since};
+    state->metric_gaps = metric_gaps;
+    state->metric_gap_count = target->metric_gap_count;
 }
 
-static void lacks_take_state(struct target *target, const struct as_target_state *state)
+static void metric_gaps_take_state(struct target *target, const struct as_target_state *state)
 {
-    for (size_t i = 0; i < state->lack_count; i++) {
-        if (!lack_find(target, state->lacks[i].rule)) /* a damaged row may repeat it */
-            lack_begin(target, state->lacks[i].rule, state->lacks[i].since);
+    for (size_t i = 0; i < state->metric_gap_count; i++) {
+        if (!metric_gap_find(target, state->metric_gaps[i].rule)) /* a damaged row may repeat it */
+            metric_gap_begin(target, state->metric_gaps[i].rule, state->metric_gaps[i].since);
     }
 }
 
@@ -1189,11 +1191,11 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     };
     fill_address(engine, target, state);
     fill_endings(engine, target, state);
-    lacks_fill_state(engine, target, state);
+    metric_gaps_fill_state(engine, target, state);
     floor_fill_state(engine, target, state);
     fill_ordered(engine, target, state);
-    fill_growth(engine, target, state);
-    fill_follows(engine, target, state);
+    fill_scaleup(engine, target, state);
+    fill_evaluations(engine, target, state);
     contention_fill_state(engine, &target->contention, state);
     fill_resize(engine, target, state);
     requests_fill_state(engine, target, state);
@@ -1232,11 +1234,11 @@ void target_take_state(struct as_engine *engine, struct target *target,
     take_uid(target, state->uid);
     take_history(target, state);
     take_endings(target, state);
-    lacks_take_state(target, state);
+    metric_gaps_take_state(target, state);
     floor_take_state(target, state);
     take_ordered(target, state);
-    take_growth(target, state);
-    take_follows(engine, target, state);
+    take_scaleup(target, state);
+    take_evaluations(engine, target, state);
     contention_take_state(&target->contention, state);
     take_resize(target, state);
     requests_take_state(target, state);

@@ -26,7 +26,7 @@ struct target;
 #define CLOCK_OFF_US (5 * AS_US_PER_MIN)
 
 /* How long a rule that was found ineffective is held. */
-#define TRIAL_HELD_US AS_US_PER_DAY
+#define INEFFECTIVE_HELD_US AS_US_PER_DAY
 
 struct binding { /* one open incident, one rule that matches it, one target */
     TAILQ_ENTRY(binding) in_group;
@@ -105,20 +105,20 @@ struct ending { /* what a rule still has to do after its incident was resolved *
 };
 TAILQ_HEAD(ending_list, ending);
 
-struct follow { /* an action of an alert, until its effect is known (engine_follow.c) */
-    TAILQ_ENTRY(follow) in_target, in_engine;
+struct evaluation { /* an action of an alert, until its effect is known (engine_evaluations.c) */
+    TAILQ_ENTRY(evaluation) in_target, in_engine;
     struct target *target;
-    struct as_follow_state state; /* owns its texts */
+    struct as_evaluation_state state; /* owns its texts */
 };
-TAILQ_HEAD(follow_list, follow);
+TAILQ_HEAD(evaluation_list, evaluation);
 
-struct trial { /* how a rule's last actions went (engine_follow.c) */
-    TAILQ_ENTRY(trial) in_target;
-    struct as_trial_state state; /* owns its text */
+struct rule_effect { /* how a rule's last actions went (engine_evaluations.c) */
+    TAILQ_ENTRY(rule_effect) in_target;
+    struct as_rule_effect_state state; /* owns its text */
 };
-TAILQ_HEAD(trial_list, trial);
+TAILQ_HEAD(rule_effect_list, rule_effect);
 
-struct lack { /* of a rule with `fallback` (engine_lacks.c) */
+struct metric_gap { /* of a rule with `fallback` (engine_metric_gaps.c) */
     char *rule;
     struct as_moment since;
 };
@@ -169,7 +169,7 @@ struct contention {
     struct as_moment since; /* the target is left alone since then; unset: it is not */
 };
 
-struct growth { /* the last increase, until all of it has arrived (engine_growth.c) */
+struct scaleup { /* the last increase, until all of it has arrived (engine_scaleup.c) */
     bool is_open;
     bool did_not_come; /* of a workload: not in time, with `ready` pods */
     int32_t ready;
@@ -202,7 +202,7 @@ struct resize { /* of a container's resource: its last change (engine_resize.c) 
     as_maybe_time newest, later_than;
 };
 
-struct share {           /* what a pool has decided for this group (engine_pools.h) */
+struct assignment {      /* what a pool has decided for this group (engine_pools.h) */
     struct target *pool; /* NULL: none */
     char *rule, decision[AS_ULID_SIZE]; /* of the pool */
     int32_t to;
@@ -225,11 +225,11 @@ struct overdue {   /* instances that never became nodes, as a pool's decision ha
 struct pool { /* of a pool, or of a node group that is one of itself (engine_pools.h) */
     TAILQ_ENTRY(target) link; /* of those that have their turn, or wait for it */
     bool has_turn, is_waiting;
-    unsigned shares;     /* not settled */
-    bool is_short;       /* an increase has failed: the pool's lock does not hold the next one */
-    as_mono_time looked; /* the last time */
-    uint64_t waiting;    /* pods, then */
-    int32_t surplus;     /* nodes of all groups, then */
+    unsigned assignments; /* not settled */
+    bool is_short;        /* an increase has failed: the pool's lock does not hold the next one */
+    as_mono_time looked;  /* the last time */
+    uint64_t waiting;     /* pods, then */
+    int32_t surplus;      /* nodes of all groups, then */
     struct as_arena texts;
     struct as_unneeded *unneeded; /* in memory alone */
     size_t unneeded_count;
@@ -386,33 +386,33 @@ struct target {
     struct held *held;
     struct ending_list endings; /* by the time of their ends */
     size_t ending_count;
-    struct follow_list follows; /* by `applied` */
-    size_t follow_count;
-    struct trial_list trials; /* of rules with ineffective_after */
-    size_t trial_count;
+    struct evaluation_list evaluations; /* by `applied` */
+    size_t evaluation_count;
+    struct rule_effect_list rule_effects; /* of rules with ineffective_after */
+    size_t rule_effect_count;
     struct request_list requests;
     struct as_free_step *free_steps; /* ascending by time; own their texts */
     size_t free_step_count, free_step_capacity;
     char *sender; /* narrowed credential, as target_note_sender last found it; NULL: none */
     char *entry;  /* the target's name in the rule files when an incident ended or an order came; or
                      NULL */
-    struct intent *intent; /* being carried out */
-    struct intent *maybe;  /* answer lost: may still be carried out */
+    struct intent *intent;   /* being carried out */
+    struct intent *in_doubt; /* answer lost: may still be carried out */
     unsigned failures, conflicts;
     as_mono_time failed; /* the last time */
     as_mono_time retry;  /* no new try before then */
     enum as_reason failure;
     uint64_t failure_repeats;
-    struct lack *lacks;
-    size_t lack_count;
+    struct metric_gap *metric_gaps;
+    size_t metric_gap_count;
     struct pause pause;
     TAILQ_ENTRY(target) of_paused;
     struct floor floor;
     struct ordered ordered;
     struct contention contention;
-    struct growth growth;
+    struct scaleup scaleup;
     struct resize resize;
-    struct share share;
+    struct assignment assignment;
     struct overdue overdue;
     struct backing backing;
     struct pool pool;
@@ -496,7 +496,7 @@ struct as_engine {
     struct target_list surveys_waiting;
     struct target_list candidates;      /* all targets that may be others, too */
     struct target_list backing_waiting; /* candidates that wait for others' resources */
-    struct follow_list follows;         /* of all targets, by `applied` */
+    struct evaluation_list evaluations; /* of all targets, by `applied` */
 
     struct pause pause, halt; /* of all targets: by an operator; by the kill switch */
     struct target_list paused;
@@ -564,10 +564,10 @@ static inline bool incident_is_held(const struct incident *incident)
 bool target_did_not_come(const struct target *target, as_mono_time now);
 
 /* The rule was found ineffective, and is held. */
-static inline bool trial_is_held(const struct trial *trial, as_mono_time now)
+static inline bool rule_effect_is_held(const struct rule_effect *rule_effect, as_mono_time now)
 {
-    return as_moment_is_set(trial->state.held) &&
-           as_time_add(trial->state.held.mono.us, TRIAL_HELD_US) > now.us;
+    return as_moment_is_set(rule_effect->state.held) &&
+           as_time_add(rule_effect->state.held.mono.us, INEFFECTIVE_HELD_US) > now.us;
 }
 
 static inline bool is_ahead(const struct as_engine *engine, as_wall_time start)
@@ -596,27 +596,28 @@ void incident_free(struct incident *incident);
 bool incident_add_credential(struct incident *incident, const char *credential);
 struct request *request_free(struct request *request);
 struct intent *intent_free(struct intent *intent);
-void share_free(struct share *share);
+void assignment_free(struct assignment *assignment);
 void backing_forget(struct backing *backing);                                       /* its names */
 void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count); /* copies */
 void ask_free(struct ask *ask);
 void pause_free(struct pause *pause);
 void floor_free(struct floor *floor);
 void floor_assign(struct floor *floor, const struct as_floor_state *state); /* copies */
-struct lack *lack_find(const struct target *target, const char *rule); /* NULL: none of this rule */
-void lack_begin(struct target *target, const char *rule, struct as_moment since);
-void lack_end(struct target *target, struct lack *lack);
+struct metric_gap *metric_gap_find(const struct target *target,
+                                   const char *rule); /* NULL: none of this rule */
+void metric_gap_begin(struct target *target, const char *rule, struct as_moment since);
+void metric_gap_end(struct target *target, struct metric_gap *gap);
 void ending_free(struct target *target, struct ending *ending);
 struct ending *ending_add(struct target *target, const struct as_ending_state *state);
 /* NULL: none of this rule. */
 struct ending *ending_find(struct target *target, const char *rule);
-struct follow *follow_add(struct as_engine *engine, struct target *target,
-                          const struct as_follow_state *state);
-void follow_free(struct as_engine *engine, struct follow *follow);
+struct evaluation *evaluation_add(struct as_engine *engine, struct target *target,
+                                  const struct as_evaluation_state *state);
+void evaluation_free(struct as_engine *engine, struct evaluation *evaluation);
 /* NULL: none of this rule. */
-struct trial *trial_find(const struct target *target, const char *rule);
-struct trial *trial_get(struct target *target, const char *rule);
-void trial_free(struct target *target, struct trial *trial);
+struct rule_effect *rule_effect_find(const struct target *target, const char *rule);
+struct rule_effect *rule_effect_get(struct target *target, const char *rule);
+void rule_effect_free(struct target *target, struct rule_effect *rule_effect);
 void asked_clear(struct asked *asked);
 void held_free(struct target *target);
 struct target *target_free(struct target *target);
@@ -674,7 +675,7 @@ struct as_incident_state *incident_fill_state(struct as_engine *engine,
 /* With the next serial; not in the tree yet. */
 struct incident *incident_of_state(struct as_engine *engine, const struct as_incident_state *state);
 struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct target *target,
-                                          const struct intent *intent, bool maybe);
+                                          const struct intent *intent, bool in_doubt);
 void target_take_intent(const struct as_engine *engine, struct target *target,
                         const struct as_intent_state *state);
 struct as_pause_state *pause_fill_state(struct as_engine *engine, const struct pause *pause);

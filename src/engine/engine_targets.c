@@ -96,14 +96,14 @@ static struct target *target_make(struct as_engine *engine, struct as_target_ref
     target->observed = target->last_up = target->last_down = AS_MOMENT_NEVER;
     target->dry_last_up = target->dry_last_down = target->last_step_down = AS_MOMENT_NEVER;
     target->last_return = AS_MOMENT_NEVER;
-    target->growth.failed = target->born = target->contention.since = AS_MOMENT_NEVER;
+    target->scaleup.failed = target->born = target->contention.since = AS_MOMENT_NEVER;
     target->keep_us = KEEP_LOCKS_US;
     target->retry.us = INT64_MIN;
     RB_INIT(&target->groups);
     TAILQ_INIT(&target->asks);
     TAILQ_INIT(&target->endings);
-    TAILQ_INIT(&target->follows);
-    TAILQ_INIT(&target->trials);
+    TAILQ_INIT(&target->evaluations);
+    TAILQ_INIT(&target->rule_effects);
     target->ready = -1;
     TAILQ_INIT(&target->requests);
     RB_INSERT(target_tree, &engine->targets, target);
@@ -330,7 +330,7 @@ void target_back_off(struct as_engine *engine, struct target *target, enum as_re
 }
 
 /* For a new incident, whose commit evaluates the target. */
-void target_hasten(struct as_engine *engine, struct target *target)
+void target_wake(struct as_engine *engine, struct target *target)
 {
     const as_mono_time early = {as_time_add(target->failed.us, NOT_FOUND_LOOK_US)};
     if (target->failure != AS_REASON_TARGET_NOT_FOUND || target->retry.us <= early.us)
@@ -340,8 +340,8 @@ void target_hasten(struct as_engine *engine, struct target *target)
         target_set_deadline(engine, target, early);
 }
 
-as_mono_time target_limit_look(const struct as_engine *engine, const struct target *target,
-                               as_mono_time next)
+as_mono_time target_limit_observation(const struct as_engine *engine, const struct target *target,
+                                      as_mono_time next)
 {
     const as_mono_time latest = {as_time_add(engine->mono.us, REEVALUATE_US)};
     return target->uid[0] && latest.us < next.us ? latest : next;

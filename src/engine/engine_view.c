@@ -122,7 +122,7 @@ static void set_lock_ends(const struct target *target, as_mono_time now, as_wall
     *up_out = *down_out = AS_MOMENT_NEVER;
     if (!target->config)
         return;
-    const struct locks locks = growth_get_locks(target, now);
+    const struct locks locks = scaleup_get_locks(target, now);
     const struct as_cooldown *cooldown = &locks.cooldown;
     *up_out = moment_get_later(lock_get_end(locks.up, cooldown->up_us, now, wall),
                                lock_get_end(locks.down, cooldown->up_after_down_us, now, wall));
@@ -157,7 +157,7 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .nodes = target->open_bindings > 0 ? target->pool.seen : NULL,
         .waits_for = after_get_blocker(target),
         .did_not_come = target_did_not_come(target, now),
-        .ready = growth_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
+        .ready = scaleup_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
         .set_backs = target->contention.set_backs,
         .set_back_count = target->contention.count,
     };
@@ -193,17 +193,17 @@ void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time no
 {
     struct target *target;
     RB_FOREACH (target, target_tree, (struct target_tree *)(uintptr_t)&engine->targets) {
-        const struct trial *trial;
-        TAILQ_FOREACH (trial, &target->trials, in_target) {
+        const struct rule_effect *rule_effect;
+        TAILQ_FOREACH (rule_effect, &target->rule_effects, in_target) {
             const struct as_ineffective_view view = {
                 .ref = target->ref,
                 .target_name = target->config ? target->config->name : "",
                 .is_templated = target->config && target->config->is_templated,
-                .rule = trial->state.rule,
-                .since = trial->state.held,
-                .until = lock_get_end(trial->state.held, TRIAL_HELD_US, now, wall),
+                .rule = rule_effect->state.rule,
+                .since = rule_effect->state.held,
+                .until = lock_get_end(rule_effect->state.held, INEFFECTIVE_HELD_US, now, wall),
             };
-            if (trial_is_held(trial, now))
+            if (rule_effect_is_held(rule_effect, now))
                 visit(context, &view);
         }
     }

@@ -516,25 +516,26 @@ static const struct state_row event_rows[] = {
     {.name = NULL},
 };
 
-static const struct state_row follow_rows[] = {
-    {STATE_ROW("action", TEXT, as_follow_state, action_id)},
-    {STATE_ROW("applied", MOMENT, as_follow_state, applied), .is_needed = true},
-    {STATE_ROW("at", MOMENT, as_follow_state, at), .is_needed = true},
-    {STATE_ROW("awaits_ready", BOOL, as_follow_state, awaits_ready)},
-    {STATE_ROW("decision", TEXT, as_follow_state, decision_id)},
-    {STATE_ROW("from", I32, as_follow_state, from)},
-    {STATE_ROW("missing", I32, as_follow_state, missing)},
-    {STATE_ROW("ready_us", I64, as_follow_state, ready_us), .min = -1, .max = INT64_MAX / 4},
-    {STATE_ROW("resolved_us", I64, as_follow_state, resolved_us), .min = -1, .max = INT64_MAX / 4},
-    {STATE_ROW("rule", TEXT, as_follow_state, rule)},
-    {STATE_ROW("to", I32, as_follow_state, to)},
+static const struct state_row evaluation_rows[] = {
+    {STATE_ROW("action", TEXT, as_evaluation_state, action_id)},
+    {STATE_ROW("applied", MOMENT, as_evaluation_state, applied), .is_needed = true},
+    {STATE_ROW("at", MOMENT, as_evaluation_state, at), .is_needed = true},
+    {STATE_ROW("awaits_ready", BOOL, as_evaluation_state, awaits_ready)},
+    {STATE_ROW("decision", TEXT, as_evaluation_state, decision_id)},
+    {STATE_ROW("from", I32, as_evaluation_state, from)},
+    {STATE_ROW("missing", I32, as_evaluation_state, missing)},
+    {STATE_ROW("ready_us", I64, as_evaluation_state, ready_us), .min = -1, .max = INT64_MAX / 4},
+    {STATE_ROW("resolved_us", I64, as_evaluation_state, resolved_us), .min = -1,
+     .max = INT64_MAX / 4},
+    {STATE_ROW("rule", TEXT, as_evaluation_state, rule)},
+    {STATE_ROW("to", I32, as_evaluation_state, to)},
     {.name = NULL},
 };
 
-static const struct state_row trial_rows[] = {
-    {STATE_ROW("held", MOMENT, as_trial_state, held)},
-    {STATE_ROW("in_vain", U32, as_trial_state, in_vain)},
-    {STATE_ROW("rule", TEXT, as_trial_state, rule)},
+static const struct state_row rule_effect_rows[] = {
+    {STATE_ROW("held", MOMENT, as_rule_effect_state, held)},
+    {STATE_ROW("in_vain", U32, as_rule_effect_state, in_vain)},
+    {STATE_ROW("rule", TEXT, as_rule_effect_state, rule)},
     {.name = NULL},
 };
 
@@ -547,28 +548,28 @@ static const struct state_row floor_rows[] = {
     {.name = NULL},
 };
 
-static const struct state_row growth_rows[] = {
-    {STATE_ROW("back_off_us", I64, as_growth_state, back_off_us), .max = INT64_MAX / 4},
-    {STATE_ROW("did_not_come", BOOL, as_growth_state, did_not_come), .is_optional = true},
-    {STATE_ROW("failed", MOMENT, as_growth_state, failed)},
-    {STATE_ROW("from", I32, as_growth_state, from)},
-    {STATE_ROW("id", TEXT, as_growth_state, id)},
-    {STATE_ROW("missing", I32, as_growth_state, missing)},
-    {STATE_ROW("open", BOOL, as_growth_state, is_open)},
-    {STATE_ROW("ordered", BOOL, as_growth_state, is_ordered)},
-    {STATE_ROW("ready", I32, as_growth_state, ready), .is_optional = true},
-    {STATE_ROW("refused", BOOL, as_growth_state, is_refused)},
-    {STATE_ROW("since", MOMENT, as_growth_state, since)},
-    {STATE_ROW("surplus", I32, as_growth_state, surplus), .is_optional = true},
-    {STATE_ROW("surplus_from", I32, as_growth_state, surplus_from), .is_optional = true},
-    {STATE_ROW("surplus_since", MOMENT, as_growth_state, surplus_since), .is_optional = true},
-    {STATE_ROW("to", I32, as_growth_state, to)},
+static const struct state_row scaleup_rows[] = {
+    {STATE_ROW("back_off_us", I64, as_scaleup_state, back_off_us), .max = INT64_MAX / 4},
+    {STATE_ROW("did_not_come", BOOL, as_scaleup_state, did_not_come), .is_optional = true},
+    {STATE_ROW("failed", MOMENT, as_scaleup_state, failed)},
+    {STATE_ROW("from", I32, as_scaleup_state, from)},
+    {STATE_ROW("id", TEXT, as_scaleup_state, id)},
+    {STATE_ROW("missing", I32, as_scaleup_state, missing)},
+    {STATE_ROW("open", BOOL, as_scaleup_state, is_open)},
+    {STATE_ROW("ordered", BOOL, as_scaleup_state, is_ordered)},
+    {STATE_ROW("ready", I32, as_scaleup_state, ready), .is_optional = true},
+    {STATE_ROW("refused", BOOL, as_scaleup_state, is_refused)},
+    {STATE_ROW("since", MOMENT, as_scaleup_state, since)},
+    {STATE_ROW("surplus", I32, as_scaleup_state, surplus), .is_optional = true},
+    {STATE_ROW("surplus_from", I32, as_scaleup_state, surplus_from), .is_optional = true},
+    {STATE_ROW("surplus_since", MOMENT, as_scaleup_state, surplus_since), .is_optional = true},
+    {STATE_ROW("to", I32, as_scaleup_state, to)},
     {.name = NULL},
 };
 
-static const struct state_row lack_rows[] = {
-    {STATE_ROW("rule", TEXT, as_lack_state, rule)},
-    {STATE_ROW("since", MOMENT, as_lack_state, since), .is_needed = true},
+static const struct state_row metric_gap_rows[] = {
+    {STATE_ROW("rule", TEXT, as_metric_gap_state, rule)},
+    {STATE_ROW("since", MOMENT, as_metric_gap_state, since), .is_needed = true},
     {.name = NULL},
 };
 
@@ -647,17 +648,18 @@ static const struct state_row target_rows[] = {
     {STATE_ROW_OBJECT("events", LIST, document, target.events, event_rows),
      .count_at = offsetof(struct document, target.event_count)},
     {STATE_ROW_OBJECT("floor", OBJECT, document, target.floor, floor_rows), .is_optional = true},
-    {STATE_ROW_OBJECT("follows", LIST, document, target.follows, follow_rows), .is_optional = true,
-     .count_at = offsetof(struct document, target.follow_count)},
+    {STATE_ROW_OBJECT("follows", LIST, document, target.evaluations, evaluation_rows),
+     .is_optional = true, .count_at = offsetof(struct document, target.evaluation_count)},
     {STATE_ROW_OBJECT("free_steps", LIST, document, target.free_steps, free_step_rows),
      .is_optional = true, .count_at = offsetof(struct document, target.free_step_count)},
-    {STATE_ROW_OBJECT("growth", OBJECT, document, target.growth, growth_rows), .is_optional = true},
+    {STATE_ROW_OBJECT("growth", OBJECT, document, target.scaleup, scaleup_rows),
+     .is_optional = true},
     {STATE_ROW("id", TEXT, document, id)},
     {STATE_ROW("keep_us", I64, document, target.keep_us), .max = INT64_MAX},
     {STATE_ROW("key", TEXT, document, key), .is_optional = true},
     {STATE_ROW("kind", TEXT, document, kind), .is_optional = true},
-    {STATE_ROW_OBJECT("lacks", LIST, document, target.lacks, lack_rows), .is_optional = true,
-     .count_at = offsetof(struct document, target.lack_count)},
+    {STATE_ROW_OBJECT("lacks", LIST, document, target.metric_gaps, metric_gap_rows),
+     .is_optional = true, .count_at = offsetof(struct document, target.metric_gap_count)},
     {STATE_ROW("last_down", MOMENT, document, target.last_down)},
     {STATE_ROW("last_return", MOMENT, document, target.last_return), .is_optional = true},
     {STATE_ROW("last_step_down", MOMENT, document, target.last_step_down), .is_optional = true},
@@ -675,8 +677,8 @@ static const struct state_row target_rows[] = {
      .is_optional = true, .count_at = offsetof(struct document, target.set_back_count)},
     {STATE_ROW("template", TEXT, document, target.template_), .size = AS_NODE_TEMPLATE_TEXT_MAX + 1,
      .is_optional = true},
-    {STATE_ROW_OBJECT("trials", LIST, document, target.trials, trial_rows), .is_optional = true,
-     .count_at = offsetof(struct document, target.trial_count)},
+    {STATE_ROW_OBJECT("trials", LIST, document, target.rule_effects, rule_effect_rows),
+     .is_optional = true, .count_at = offsetof(struct document, target.rule_effect_count)},
     {STATE_ROW("uid", TEXT, document, uid), .size = AS_UID_SIZE, .is_optional = true},
     {.name = NULL},
 };
@@ -694,7 +696,7 @@ static const struct state_row intent_rows[] = {
     {STATE_ROW("id", TEXT, document, id)},
     {STATE_ROW("key", TEXT, document, key), .is_optional = true},
     {STATE_ROW("kind", TEXT, document, kind)},
-    {STATE_ROW("maybe", BOOL, document, intent.maybe)},
+    {STATE_ROW("maybe", BOOL, document, intent.in_doubt)},
     {STATE_ROW("ordered", BOOL, document, intent.is_ordered), .is_optional = true},
     {STATE_ROW("outcome", TEXT, document, outcome)},
     {STATE_ROW("rule", TEXT, document, intent.rule)},
@@ -845,13 +847,13 @@ static void check_template(struct reader *reader, const char *text)
 static void check_target(struct reader *reader, const struct document *document,
                          struct as_target_state *state)
 {
-    const struct as_growth_state *growth = state->growth;
+    const struct as_scaleup_state *scaleup = state->scaleup;
     state->id = document->id;
     state->stored_as = document->key ? document->key : document->id;
     state->uid = document->uid ? document->uid : "";
-    if (growth && growth->is_open && !as_moment_is_set(growth->since))
+    if (scaleup && scaleup->is_open && !as_moment_is_set(scaleup->since))
         damage(reader, "since");
-    if ((state->ordered || (growth && growth->is_open) ||
+    if ((state->ordered || (scaleup && scaleup->is_open) ||
          (state->resize && (state->resize->is_open || state->resize->is_above))) &&
         !state->ref)
         damage(reader, "address");

@@ -445,7 +445,7 @@ static void add_group(struct placing *placing, size_t index, struct as_survey_me
         .max = member->max,
         .message = size < 0 ? "the test does not say its size" : NULL,
         .closed = member->closed,
-        .has_open_growth = member->has_open_growth,
+        .has_pending_scaleup = member->has_pending_scaleup,
         .refused = member->refused,
         .ready_timeout_us = config->ready_timeout_us,
         .has_priority = config->has_priority,

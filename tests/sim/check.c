@@ -293,12 +293,12 @@ static void check_intent_for_nodes(struct world *world, const struct server_targ
 {
     const struct as_ruleset *ruleset = world->daemon.ruleset;
     const struct as_target_config *decider = &ruleset->targets[rule->target];
-    const bool is_share = decider != config;
+    const bool is_assignment = decider != config;
     char id[AS_ARRAY_SIZE(target->id)];
     (void)snprintf(id, sizeof(id), "pool/%s", decider->name);
-    if (is_share && &ruleset->targets[config->of_pool] != decider)
+    if (is_assignment && &ruleset->targets[config->of_pool] != decider)
         fail(world, "%s: an intent by %s, which is not its pool's", target->id, rule->name);
-    if (find_keys(world, is_share ? id : target->id, rule->name).count == 0)
+    if (find_keys(world, is_assignment ? id : target->id, rule->name).count == 0)
         fail(world, "%s: an intent by %s without an incident", target->id, rule->name);
     if (rule->action.is_fit != (intent->to > intent->from))
         fail(world, "%s: %s turned from %d to %d", target->id, rule->name, intent->from,
@@ -471,7 +471,7 @@ static void trace_decision(struct world *world, const struct as_decision_record 
 /* What did not become ready in time stops steps up. */
 static void note_state(struct world *world, const struct as_target_state *state)
 {
-    const bool is_stuck = state->growth && state->growth->is_open && state->growth->did_not_come;
+    const bool is_stuck = state->scaleup && state->scaleup->is_open && state->scaleup->did_not_come;
     for (size_t i = 0; i < world->target_count; i++) {
         if (strcmp(world->targets[i].id, state->id) == 0)
             world->targets[i].stuck_in = is_stuck ? world->daemon.generation : 0;
@@ -498,7 +498,7 @@ void check_effect(struct world *world, const struct as_effect *effect)
         note_state(world, effect->target);
     if (effect->kind == AS_EFFECT_PUT_INTENT)
         check_log_on_intent(world, effect->intent);
-    if (effect->kind == AS_EFFECT_PUT_INTENT && !effect->intent->maybe)
+    if (effect->kind == AS_EFFECT_PUT_INTENT && !effect->intent->in_doubt)
         check_intent(world, effect->intent);
     else if (effect->kind == AS_EFFECT_RECORD_ACTION)
         check_action(world, effect->action);

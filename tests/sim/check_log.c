@@ -356,7 +356,7 @@ static struct log_reader *read_on(struct world *world)
 
 void check_log_on_intent(struct world *world, const struct as_intent_state *intent)
 {
-    if (intent->is_of_alert && !intent->maybe)
+    if (intent->is_of_alert && !intent->in_doubt)
         keys_add(&get_reader(world)->of_alerts, "%s", intent->action_id);
 }
 

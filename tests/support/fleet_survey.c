@@ -114,7 +114,8 @@ static void fill_members(const struct fleet *fleet, size_t group, struct as_aren
     qsort(names, member->node_count, sizeof(*names), compare_texts);
     member->nodes = names;
     member->removable = member->node_count > 0 ? member->overdue : 0;
-    if (!member->has_open_growth && fleet->now.us - of->missing_since.us >= of->ready_timeout_us)
+    if (!member->has_pending_scaleup &&
+        fleet->now.us - of->missing_since.us >= of->ready_timeout_us)
         member->unregistered = of->missing;
     member->size = of->is_unreadable ? -1 : fleet_get_size(fleet, group);
     member->in_progress = of->is_busy;
@@ -151,7 +152,7 @@ static struct as_survey_member *make_members(const struct fleet *fleet,
             .max = given->max,
             .closed = given->closed,
             .is_kept = given->is_kept,
-            .has_open_growth = given->has_open_growth,
+            .has_pending_scaleup = given->has_pending_scaleup,
             .refused = given->refused,
             .in_doubt = given->in_doubt,
             .backed_off = given->unregistered,

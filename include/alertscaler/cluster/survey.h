@@ -172,16 +172,16 @@ struct as_survey_member { /* one node group of the cluster, as the engine and it
     bool is_member, is_balanced;
     int32_t size, min, max; /* size -1: could not be read; `message` says why */
     const char *message;
-    enum as_reason closed; /* by the engine: cooldown, paused, dry_run; AS_REASON_SCALED: open */
-    bool is_kept;          /* by the engine: it must not go down */
-    bool chooses_itself;   /* which instances leave */
-    bool in_progress;      /* the provider's own change */
-    bool has_open_growth;  /* an increase of ours is under way: in_progress does not close it */
-    int32_t refused;       /* what a refused increase lacks */
-    int32_t in_doubt;      /* nodes of an increase whose outcome is unknown */
-    int32_t unregistered;  /* that another controller has requested, too long ago */
-    int32_t backed_off;    /* nodes of these for which the group has backed off already */
-    int32_t surplus;       /* nodes of increases in doubt that were accepted */
+    enum as_reason closed;    /* by the engine: cooldown, paused, dry_run; AS_REASON_SCALED: open */
+    bool is_kept;             /* by the engine: it must not go down */
+    bool chooses_itself;      /* which instances leave */
+    bool in_progress;         /* the provider's own change */
+    bool has_pending_scaleup; /* an increase of ours is under way: in_progress does not close it */
+    int32_t refused;          /* what a refused increase lacks */
+    int32_t in_doubt;         /* nodes of an increase whose outcome is unknown */
+    int32_t unregistered;     /* that another controller has requested, too long ago */
+    int32_t backed_off;       /* nodes of these for which the group has backed off already */
+    int32_t surplus;          /* nodes of increases in doubt that were accepted */
     as_maybe_time surplus_since;
     bool down_in_doubt;       /* a decrease in the pool has an unknown outcome */
     as_maybe_time open_at;    /* when the back-off ends */

@@ -89,7 +89,7 @@ struct as_ending_state {
 };
 
 /* Since when a rule with `fallback` lacks its value. */
-struct as_lack_state {
+struct as_metric_gap_state {
     const char *rule;
     struct as_moment since;
 };
@@ -119,7 +119,7 @@ struct as_ordered_state {
 };
 
 /* An increase of a node group that has not arrived yet, and the result of earlier increases. */
-struct as_growth_state {
+struct as_scaleup_state {
     const char *id; /* of the decision, or the command (is_ordered) */
     bool is_open, is_ordered, is_refused;
     int32_t from, to, missing;
@@ -132,7 +132,7 @@ struct as_growth_state {
 };
 
 /* An action of an alert whose effect is not known yet (docs/decision.md#did-it-help). */
-struct as_follow_state {
+struct as_evaluation_state {
     const char *action_id, *decision_id, *rule;
     int32_t from, to;
     int32_t missing;               /* not ready before it, and not waited for */
@@ -143,7 +143,7 @@ struct as_follow_state {
 };
 
 /* How a rule's last actions on a target went. */
-struct as_trial_state {
+struct as_rule_effect_state {
     const char *rule;
     uint32_t in_vain;      /* in a row that did not help */
     struct as_moment held; /* when it was found ineffective; unset: not */
@@ -213,20 +213,20 @@ struct as_target_state {
     size_t recommendation_count;
     const struct as_ending_state *endings;
     size_t ending_count;
-    const struct as_lack_state *lacks;
-    size_t lack_count;
+    const struct as_metric_gap_state *metric_gaps;
+    size_t metric_gap_count;
     const struct as_pause_state *pause;     /* NULL: not paused */
     const struct as_floor_state *floor;     /* NULL: none */
     const struct as_ordered_state *ordered; /* NULL: none */
-    const struct as_growth_state *growth;   /* NULL: nothing to remember */
+    const struct as_scaleup_state *scaleup; /* NULL: nothing to remember */
     const struct as_resize_state *resize;   /* NULL: nothing to remember */
     const struct as_asked *asked;           /* of a pool: shapes that groups were asked for */
     size_t asked_count;
-    const char *template_;                 /* as in as_nodes_seen; NULL: none */
-    const struct as_follow_state *follows; /* ascending by `applied` */
-    size_t follow_count;
-    const struct as_trial_state *trials;
-    size_t trial_count;
+    const char *template_;                         /* as in as_nodes_seen; NULL: none */
+    const struct as_evaluation_state *evaluations; /* ascending by `applied` */
+    size_t evaluation_count;
+    const struct as_rule_effect_state *rule_effects;
+    size_t rule_effect_count;
     const struct as_own_size *own_size;  /* NULL: none that may be set back */
     const struct as_set_back *set_backs; /* of the last hour, or of the contention */
     size_t set_back_count;
@@ -248,7 +248,7 @@ struct as_intent_state {
     int32_t from, to;
     char version[AS_VERSION_SIZE];
     struct as_moment at;
-    bool maybe;             /* sent, but the answer left open whether it was carried out */
+    bool in_doubt;          /* sent, but the answer left open whether it was carried out */
     enum as_reason outcome; /* if maybe */
     const char *approval;   /* id of the request that it used; NULL: none */
     bool marks_nodes;       /* its request marks nodes; not stored */

@@ -35,17 +35,17 @@ struct as_pool_member {
     const struct as_target_ref *ref;
     const char *name; /* of its target in the rule file */
     const struct as_nodes_config *nodes;
-    bool is_member;        /* of this pool; else only what is on its way counts */
-    int32_t min, max;      /* of the rule file */
-    enum as_reason closed; /* for growth: cooldown (a back-off is one), paused, dry_run;
-                              AS_REASON_SCALED: open */
-    bool is_kept;          /* it must not go down: no node of it leaves */
-    bool has_open_growth;  /* an increase of ours is under way */
-    int32_t refused;       /* what a refused increase lacks */
-    int32_t in_doubt;      /* nodes of an increase whose outcome is unknown */
-    as_maybe_time open_at; /* when the back-off ends; unset: there is none */
-    bool down_in_doubt;    /* a decrease in the pool has an unknown outcome: no node leaves */
-    int32_t surplus;       /* nodes of increases in doubt that the provider has accepted */
+    bool is_member;           /* of this pool; else only what is on its way counts */
+    int32_t min, max;         /* of the rule file */
+    enum as_reason closed;    /* for growth: cooldown (a back-off is one), paused, dry_run;
+                                 AS_REASON_SCALED: open */
+    bool is_kept;             /* it must not go down: no node of it leaves */
+    bool has_pending_scaleup; /* an increase of ours is under way */
+    int32_t refused;          /* what a refused increase lacks */
+    int32_t in_doubt;         /* nodes of an increase whose outcome is unknown */
+    as_maybe_time open_at;    /* when the back-off ends; unset: there is none */
+    bool down_in_doubt;       /* a decrease in the pool has an unknown outcome: no node leaves */
+    int32_t surplus;          /* nodes of increases in doubt that the provider has accepted */
     as_maybe_time surplus_since;
     int32_t unregistered; /* nodes of another controller for which it has backed off */
     int32_t last_size;    /* as last observed; 0: never */

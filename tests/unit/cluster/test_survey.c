@@ -535,7 +535,7 @@ Test(survey, a_group_is_closed_for_growth_with_a_reason)
     static const struct {
         enum as_reason closed;
         int32_t size;
-        bool in_progress, has_open_growth, has_template;
+        bool in_progress, has_pending_scaleup, has_template;
         const char *wanted;
         int32_t min;
     } rows[] = {
@@ -562,7 +562,7 @@ Test(survey, a_group_is_closed_for_growth_with_a_reason)
         members[0].size = rows[i].size;
         members[0].min = rows[i].min;
         members[0].in_progress = rows[i].in_progress;
-        members[0].has_open_growth = rows[i].has_open_growth;
+        members[0].has_pending_scaleup = rows[i].has_pending_scaleup;
         make_with(1000000);
         memset(survey.kept, 0, sizeof(survey.kept));
         ((struct as_survey_group *)survey.groups)[0].coming = 0;
@@ -645,7 +645,7 @@ Test(survey, its_group_keeps_a_node)
     static const struct {
         enum as_reason closed;
         int32_t size;
-        bool is_member, in_progress, has_open_growth;
+        bool is_member, in_progress, has_pending_scaleup;
         const char *wanted;
     } rows[] = {
         {AS_REASON_SCALED, 1, true, false, false, "a move n0:0"},
@@ -668,7 +668,7 @@ Test(survey, its_group_keeps_a_node)
         members[0].size = rows[i].size;
         members[0].is_member = rows[i].is_member;
         members[0].in_progress = rows[i].in_progress;
-        members[0].has_open_growth = rows[i].has_open_growth;
+        members[0].has_pending_scaleup = rows[i].has_pending_scaleup;
         make_with(1000000);
         cr_expect_str_eq(print(), rows[i].wanted, "%zu: %s", i, text);
     }

@@ -77,7 +77,7 @@ Test(engine_free_steps, the_incident_may_end_while_the_request_is_under_way)
 /* A value that goes up and down does not make a rule ask time and again. */
 Test(engine_free_steps, no_answer_is_no_answer_for_both_directions)
 {
-    static const struct spec follows = {
+    static const struct spec evaluations = {
         .targets = {{.name = "web", .min = 1, .max = 20, .up = 10, .down = 10}},
         .rules = {{.name = "load",
                    .match = {"alertname=Load"},
@@ -86,7 +86,7 @@ Test(engine_free_steps, no_answer_is_no_answer_for_both_directions)
                    .pass_through = true,
                    .approval = ASKS(1)}},
     };
-    WITH(h, follows);
+    WITH(h, evaluations);
     h.queries[0] = (struct query_script){"load", {.value = 8}};
     fire(&h, "Load", 990);
     cr_assert_not_null(strstr(said(&h), "asked web 4>8 by load"));

@@ -186,7 +186,7 @@ static const struct {
     int32_t sizes[4];
     int64_t milli_percent;
     unsigned go; /* of four scale-downs by one at once */
-} shares[] = {
+} assignments[] = {
     {{4, 4, 4, 4}, 25000, 4},      {{4, 4, 4, 3}, 25000, 4},      {{4, 4, 4, 4}, 18000, 3},
     {{4, 4, 4, 4}, 12500, 2},      {{4, 4, 4, 4}, 12501, 3},      {{4, 4, 4, 4}, 12499, 2},
     {{4, 4, 4, 4}, 1, 1},          {{100, 2, 2, 2}, 1000, 2},     {{97, 1, 1, 1}, 1000, 1},
@@ -197,22 +197,23 @@ static const struct {
 
 Test(engine_limits, the_share_of_all_replicas_is_rounded_up)
 {
-    for (size_t i = 0; i < AS_ARRAY_SIZE(shares); i++) {
-        struct harness h = {.config.limits = {.scale_down_milli_percent = shares[i].milli_percent,
-                                              .scale_down_per_us = A_MINUTE}};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(assignments); i++) {
+        struct harness h = {
+            .config.limits = {.scale_down_milli_percent = assignments[i].milli_percent,
+                              .scale_down_per_us = A_MINUTE}};
         for (size_t j = 0; j < 4; j++) {
             const char name[] = {(char)('a' + j), '\0'};
-            harness_target(&h, name)->size = shares[i].sizes[j];
+            harness_target(&h, name)->size = assignments[i].sizes[j];
         }
         harness_start(&h, &four);
         fire_all(&h, (const char *const[]){"DownA", "DownB", "DownC", "DownD"}, 4);
         const char *text = said(&h);
         unsigned at_min = 0;
         for (size_t j = 0; j < 4; j++)
-            at_min += shares[i].sizes[j] == 1;
+            at_min += assignments[i].sizes[j] == 1;
         const unsigned go = count(text, "applied");
-        cr_assert_eq(go, shares[i].go < 4 - at_min ? shares[i].go : 4 - at_min, "row %zu: %s", i,
-                     text);
+        cr_assert_eq(go, assignments[i].go < 4 - at_min ? assignments[i].go : 4 - at_min,
+                     "row %zu: %s", i, text);
         cr_assert_eq(count(text, "budget"), 4 - at_min - go, "row %zu: %s", i, text);
         harness_stop(&h);
     }

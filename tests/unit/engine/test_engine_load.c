@@ -43,7 +43,7 @@ struct crowd {
     int32_t count;
 };
 
-static void follow(struct crowd *fleet, const struct harness *harness, int32_t size)
+static void evaluation(struct crowd *fleet, const struct harness *harness, int32_t size)
 {
     cr_assert_leq(size, PODS_MAX);
     for (; fleet->count < size; fleet->count++)
@@ -70,7 +70,7 @@ static void check_no_swing(const struct spec *spec, int32_t first, bool is_share
     int32_t size = first;
     harness_start(&h, spec);
     harness_target(&h, "web")->size = first;
-    follow(&fleet, &h, first);
+    evaluation(&fleet, &h, first);
     answer(&h, get_cost(&fleet, &h, is_shared));
     fire(&h, "Busy", 990);
     for (int64_t at = 0; at < 3 * 3600; at += LOOK_S) {
@@ -83,7 +83,7 @@ static void check_no_swing(const struct spec *spec, int32_t first, bool is_share
         cr_assert(!is_shared || (size > MIN && size < MAX), "%d after %d s", size, (int)at);
         if (at == rollout)
             fleet.count = 0;
-        follow(&fleet, &h, size);
+        evaluation(&fleet, &h, size);
         answer(&h, get_cost(&fleet, &h, is_shared));
     }
     cr_assert_leq(turns, rollout > 0 ? 4 : 2, "%d turns", turns);

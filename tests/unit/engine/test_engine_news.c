@@ -211,13 +211,13 @@ Test(engine_news, a_value_of_prometheus_is_news_itself)
 
 Test(engine_news, a_value_of_the_alert_is_not)
 {
-    static const struct spec follows = {
+    static const struct spec evaluations = {
         WEB, .rules = {{IDLE, .down_steps = {{.bound = 5, .amount = {.size = 1}}},
                         .source = {.annotation = "summary"}}}};
     static const struct test_alert low = {.labels = "Idle", .starts = 990, .annotation = "3"};
     static const struct test_alert same = {
         .labels = "Idle,pod=b", .starts = 990, .annotation = "3"};
-    WITH(h, follows);
+    WITH(h, evaluations);
     harness_target(&h, "web")->size = 20;
     harness_notify(&h, "scaler", &low, 1);
     tick(&h, 10 * LOCK);

@@ -2,18 +2,17 @@
  * The engine's state through the store: it is restored unchanged; times hold over restarts and
  * reboots; a damaged document is refused whole.
  */
-#include <alertscaler/engine/state.h>
-
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <criterion/criterion.h>
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/cluster/nodes_seen.h>
 #include <alertscaler/decide/incident.h>
+#include <alertscaler/engine/state.h>
 
 #define BUF_MAX 65536
 
@@ -153,7 +152,7 @@ static void encode_intent(struct as_buf *out)
         .to = INT32_MAX,
         .version = "\"etag\"",
         .at = moment_at(990, 49990),
-        .maybe = true,
+        .in_doubt = true,
         .outcome = AS_REASON_TIMEOUT,
     };
     as_state_encode_intent(&state, "b1", out);

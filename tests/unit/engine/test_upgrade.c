@@ -153,11 +153,11 @@ static size_t write_targets(struct as_engine *engine, struct as_buf *out)
             compare(find_row("target", target->ref->key), out);
             count++;
         }
-        if (target->maybe) {
+        if (target->in_doubt) {
             as_buf_clear(out);
             as_state_encode_intent(
-                intent_fill_state(engine, target, target->maybe, !target->maybe->restored), BOOT,
-                out);
+                intent_fill_state(engine, target, target->in_doubt, !target->in_doubt->restored),
+                BOOT, out);
             compare(find_row("intent", target->ref->key), out);
             count++;
         }

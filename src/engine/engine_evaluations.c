@@ -19,11 +19,11 @@
 #include "engine_effects.h"
 #include "engine_registry.h"
 
-#define FOLLOWS_MAX 64 /* of one target; beyond, the oldest ends as unknown */
+#define EVALUATIONS_MAX 64 /* of one target; beyond, the oldest ends as unknown */
 
 /* Where the rule's incidents are: the target itself, or its pool. */
-static struct target *follow_find_owner(const struct as_engine *engine, struct target *target,
-                                        const char *name)
+static struct target *evaluation_find_owner(const struct as_engine *engine, struct target *target,
+                                            const char *name)
 {
     struct target *pool = target_find_pool(engine, target);
     if (!pool)
@@ -33,10 +33,10 @@ static struct target *follow_find_owner(const struct as_engine *engine, struct t
 }
 
 /* Whether an incident of the rule is open that was open then. `but`: it has just ended. */
-static bool follow_has_cause(const struct as_engine *engine, struct target *target,
-                             const char *rule, struct as_moment at, const struct incident *but)
+static bool evaluation_has_cause(const struct as_engine *engine, struct target *target,
+                                 const char *rule, struct as_moment at, const struct incident *but)
 {
-    const struct group *group = group_find(follow_find_owner(engine, target, rule), rule);
+    const struct group *group = group_find(evaluation_find_owner(engine, target, rule), rule);
     const struct binding *binding;
     if (!group)
         return false;
@@ -47,11 +47,11 @@ static bool follow_has_cause(const struct as_engine *engine, struct target *targ
     return false;
 }
 
-bool follow_is_of_alert(struct as_engine *engine, struct target *target,
-                        const struct intent *intent)
+bool evaluation_is_of_alert(struct as_engine *engine, struct target *target,
+                            const struct intent *intent)
 {
     const struct group *group =
-        group_find(follow_find_owner(engine, target, intent->rule), intent->rule);
+        group_find(evaluation_find_owner(engine, target, intent->rule), intent->rule);
     if (intent->is_ordered || !group || group->count == 0)
         return false;
     /* the way back is on_resolved's, of an earlier incident */
@@ -62,72 +62,73 @@ bool follow_is_of_alert(struct as_engine *engine, struct target *target,
 
 /* Counts an action whose effect is known. An action that helped ends the hold: no more have all of
  * the last ones been in vain. */
-static void engine_follow_count(struct as_engine *engine, struct target *target,
-                                struct as_follow_record *record)
+static void evaluation_count_open(struct as_engine *engine, struct target *target,
+                                  struct as_follow_record *record)
 {
     const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, record->rule);
-    struct target *owner = follow_find_owner(engine, target, record->rule);
+    struct target *owner = evaluation_find_owner(engine, target, record->rule);
     if (!rule || rule->ineffective_after == 0 || record->end == AS_FOLLOW_UNKNOWN)
         return;
-    struct trial *trial = trial_get(owner, record->rule);
-    const bool was_held = trial_is_held(trial, engine->mono);
-    if (record->end == AS_FOLLOW_RESOLVED ||
-        (as_moment_is_set(trial->state.held) && !was_held)) { /* the hold is over: begins anew */
-        trial->state.in_vain = 0;
-        trial->state.held = AS_MOMENT_NEVER;
+    struct rule_effect *rule_effect = rule_effect_get(owner, record->rule);
+    const bool was_held = rule_effect_is_held(rule_effect, engine->mono);
+    if (record->end == AS_FOLLOW_RESOLVED || (as_moment_is_set(rule_effect->state.held) &&
+                                              !was_held)) { /* the hold is over: begins anew */
+        rule_effect->state.in_vain = 0;
+        rule_effect->state.held = AS_MOMENT_NEVER;
     }
-    if (record->end == AS_FOLLOW_NOT_RESOLVED && trial->state.in_vain < UINT32_MAX)
-        trial->state.in_vain++;
-    record->in_vain = trial->state.in_vain;
-    if (!was_held && trial->state.in_vain >= rule->ineffective_after) {
-        trial->state.held = moment_now(engine);
+    if (record->end == AS_FOLLOW_NOT_RESOLVED && rule_effect->state.in_vain < UINT32_MAX)
+        rule_effect->state.in_vain++;
+    record->in_vain = rule_effect->state.in_vain;
+    if (!was_held && rule_effect->state.in_vain >= rule->ineffective_after) {
+        rule_effect->state.held = moment_now(engine);
         record->is_held = true;
-        record->until.us = as_time_add(engine->wall.us, TRIAL_HELD_US);
+        record->until.us = as_time_add(engine->wall.us, INEFFECTIVE_HELD_US);
     }
     owner->dirty = true;
     if (owner != target)
         effect_put_target(engine, owner);
 }
 
-bool follow_holds(const struct as_engine *engine, const struct target *target, const char *rule)
+bool evaluation_holds(const struct as_engine *engine, const struct target *target, const char *rule)
 {
-    const struct target *owner = follow_find_owner(engine, (struct target *)(uintptr_t)target,
-                                                   rule); /* neither is changed */
-    const struct trial *trial = trial_find(owner, rule);
-    return trial && trial_is_held(trial, engine->mono);
+    const struct target *owner = evaluation_find_owner(engine, (struct target *)(uintptr_t)target,
+                                                       rule); /* neither is changed */
+    const struct rule_effect *rule_effect = rule_effect_find(owner, rule);
+    return rule_effect && rule_effect_is_held(rule_effect, engine->mono);
 }
 
-static bool engine_follow_release(struct as_engine *engine, struct target *target)
+static bool evaluation_release_target(struct as_engine *engine, struct target *target)
 {
-    struct trial *trial;
+    struct rule_effect *rule_effect;
     bool was_held = false;
-    TAILQ_FOREACH (trial, &target->trials, in_target) {
-        was_held = was_held || trial_is_held(trial, engine->mono);
-        trial->state.held = AS_MOMENT_NEVER;
-        trial->state.in_vain = 0;
+    TAILQ_FOREACH (rule_effect, &target->rule_effects, in_target) {
+        was_held = was_held || rule_effect_is_held(rule_effect, engine->mono);
+        rule_effect->state.held = AS_MOMENT_NEVER;
+        rule_effect->state.in_vain = 0;
     }
     if (was_held)
         effect_put_target(engine, target);
     return was_held;
 }
 
-bool follow_release(struct as_engine *engine, struct target *target)
+bool evaluation_release(struct as_engine *engine, struct target *target)
 {
     bool was_held = false;
     if (target)
-        return engine_follow_release(engine, target);
+        return evaluation_release_target(engine, target);
     RB_FOREACH (target, target_tree, &engine->targets)
-        was_held = engine_follow_release(engine, target) || was_held;
+        was_held = evaluation_release_target(engine, target) || was_held;
     return was_held;
 }
 
 /* Follows */
 
 /* The target is to be stored. */
-static void follow_finish(struct as_engine *engine, struct follow *follow, enum as_follow_end end)
+static void evaluation_finish(struct as_engine *engine, struct evaluation *evaluation,
+                              enum as_follow_end end)
 {
-    const struct as_follow_state *state = &follow->state;
-    struct target *target = follow->target;
+    const struct as_evaluation_state *state = &evaluation->state;
+    struct target *target = evaluation->target;
     struct as_follow_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
     *record = (struct as_follow_record){
         .action = as_arena_strdup(&engine->arena, state->action_id),
@@ -141,40 +142,40 @@ static void follow_finish(struct as_engine *engine, struct follow *follow, enum 
         .resolved_us = state->resolved_us,
         .end = end,
     };
-    follow_free(engine, follow);
-    engine_follow_count(engine, target, record);
+    evaluation_free(engine, evaluation);
+    evaluation_count_open(engine, target, record);
     effect_add(engine, AS_EFFECT_RECORD_FOLLOW)->follow = record;
 }
 
 /* Finishes it if nothing is open any more. */
-static void follow_settle(struct as_engine *engine, struct follow *follow)
+static void evaluation_settle(struct as_engine *engine, struct evaluation *evaluation)
 {
-    if (follow->state.resolved_us >= 0 && !follow->state.awaits_ready)
-        follow_finish(engine, follow, AS_FOLLOW_RESOLVED);
+    if (evaluation->state.resolved_us >= 0 && !evaluation->state.awaits_ready)
+        evaluation_finish(engine, evaluation, AS_FOLLOW_RESOLVED);
 }
 
 static bool knows_ready(const struct target *target)
 {
-    return target->ready >= 0 && (target->names_instances || growth_get_timeout(target) > 0);
+    return target->ready >= 0 && (target->names_instances || scaleup_get_timeout(target) > 0);
 }
 
 /* The target's size is not yet the new one. */
 static int32_t find_missing(const struct target *target, const struct intent *intent)
 {
-    if (target->growth.is_open && target->growth.from <= intent->from)
-        return target->growth.missing;
+    if (target->scaleup.is_open && target->scaleup.from <= intent->from)
+        return target->scaleup.missing;
     const int32_t missing = intent->from - target->ready;
     return missing > 0 ? missing : 0;
 }
 
-void follow_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
+void evaluation_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
 {
     if (!intent->is_of_alert || intent->to == intent->from)
         return;
-    if (target->follow_count >= FOLLOWS_MAX)
-        follow_finish(engine, TAILQ_FIRST(&target->follows), AS_FOLLOW_UNKNOWN);
+    if (target->evaluation_count >= EVALUATIONS_MAX)
+        evaluation_finish(engine, TAILQ_FIRST(&target->evaluations), AS_FOLLOW_UNKNOWN);
     const bool awaits_ready = intent->to > intent->from && knows_ready(target);
-    const struct as_follow_state state = {
+    const struct as_evaluation_state state = {
         .action_id = intent->action_id,
         .decision_id = intent->decision_id,
         .rule = intent->rule,
@@ -187,35 +188,35 @@ void follow_begin(struct as_engine *engine, struct target *target, const struct 
         .ready_us = -1,
         .resolved_us = -1,
     };
-    struct follow *follow = follow_add(engine, target, &state);
-    if (follow_has_cause(engine, target, intent->rule, intent->at, NULL))
+    struct evaluation *evaluation = evaluation_add(engine, target, &state);
+    if (evaluation_has_cause(engine, target, intent->rule, intent->at, NULL))
         return;
     if (!intent->is_resolved) {
-        follow_finish(engine, follow, AS_FOLLOW_UNKNOWN);
+        evaluation_finish(engine, evaluation, AS_FOLLOW_UNKNOWN);
         return;
     }
-    follow->state.resolved_us = 0;
-    follow_settle(engine, follow);
+    evaluation->state.resolved_us = 0;
+    evaluation_settle(engine, evaluation);
 }
 
-void follow_see(struct as_engine *engine, struct target *target,
-                const struct as_observation *observation)
+void evaluation_see(struct as_engine *engine, struct target *target,
+                    const struct as_observation *observation)
 {
-    struct follow *follow, *next;
+    struct evaluation *evaluation, *next;
     bool is_changed = false;
-    TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
-        struct as_follow_state *state = &follow->state;
+    TAILQ_FOREACH_SAFE (evaluation, &target->evaluations, in_target, next) {
+        struct as_evaluation_state *state = &evaluation->state;
         const int64_t age_us = engine->mono.us - state->applied.mono.us;
         if (!state->awaits_ready || !knows_ready(target))
             continue;
         if (observation->replicas >= state->to &&
-            growth_count_ready(observation) + state->missing >= state->to)
+            scaleup_count_ready(observation) + state->missing >= state->to)
             state->ready_us = age_us;
         else if (observation->replicas >= state->to || age_us < MAYBE_US) /* maybe from a cache */
             continue;
         state->awaits_ready = false; /* ready, or smaller again: it never will be */
         is_changed = true;
-        follow_settle(engine, follow);
+        evaluation_settle(engine, evaluation);
     }
     if (!is_changed)
         return;
@@ -229,35 +230,35 @@ static void end_cause_of(struct as_engine *engine, struct target *target, struct
 {
     if (intent && strcmp(intent->rule, rule) == 0 && incident->opened.mono.us <= intent->at.mono.us)
         intent->is_resolved =
-            is_resolved && !follow_has_cause(engine, target, rule, intent->at, incident);
+            is_resolved && !evaluation_has_cause(engine, target, rule, intent->at, incident);
 }
 
 static void end_causes(struct as_engine *engine, struct target *target, const char *rule,
                        const struct incident *incident, bool is_resolved)
 {
-    struct follow *follow, *next;
+    struct evaluation *evaluation, *next;
     bool is_changed = false;
     end_cause_of(engine, target, target->intent, rule, incident, is_resolved);
-    end_cause_of(engine, target, target->maybe, rule, incident, is_resolved);
-    TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
-        struct as_follow_state *state = &follow->state;
+    end_cause_of(engine, target, target->in_doubt, rule, incident, is_resolved);
+    TAILQ_FOREACH_SAFE (evaluation, &target->evaluations, in_target, next) {
+        struct as_evaluation_state *state = &evaluation->state;
         if (state->resolved_us >= 0 || strcmp(state->rule, rule) != 0 ||
             incident->opened.mono.us > state->at.mono.us ||
-            follow_has_cause(engine, target, rule, state->at, incident))
+            evaluation_has_cause(engine, target, rule, state->at, incident))
             continue;
         is_changed = true;
         if (!is_resolved) {
-            follow_finish(engine, follow, AS_FOLLOW_UNKNOWN);
+            evaluation_finish(engine, evaluation, AS_FOLLOW_UNKNOWN);
             continue;
         }
         state->resolved_us = engine->mono.us - state->applied.mono.us;
-        follow_settle(engine, follow);
+        evaluation_settle(engine, evaluation);
     }
     if (is_changed)
         effect_put_target(engine, target);
 }
 
-void follow_on_end(struct as_engine *engine, const struct incident *incident, bool is_resolved)
+void evaluation_on_end(struct as_engine *engine, const struct incident *incident, bool is_resolved)
 {
     for (uint32_t i = 0; i < incident->binding_count; i++) {
         const struct group *group = incident->bindings[i].group;
@@ -271,22 +272,23 @@ void follow_on_end(struct as_engine *engine, const struct incident *incident, bo
     }
 }
 
-as_mono_time follow_get_deadline(const struct as_engine *engine)
+as_mono_time evaluation_get_deadline(const struct as_engine *engine)
 {
-    const struct follow *first = TAILQ_FIRST(&engine->follows);
+    const struct evaluation *first = TAILQ_FIRST(&engine->evaluations);
     if (!first || engine->stopping)
         return AS_MONO_NEVER;
     return (as_mono_time){as_time_add(first->state.applied.mono.us, AS_FOLLOW_US)};
 }
 
-void follow_on_deadline(struct as_engine *engine)
+void evaluation_on_deadline(struct as_engine *engine)
 {
     bool is_changed = false;
-    while (follow_get_deadline(engine).us <= engine->mono.us) {
-        struct follow *follow = TAILQ_FIRST(&engine->follows);
-        struct target *target = follow->target;
-        follow_finish(engine, follow,
-                      follow->state.resolved_us >= 0 ? AS_FOLLOW_RESOLVED : AS_FOLLOW_NOT_RESOLVED);
+    while (evaluation_get_deadline(engine).us <= engine->mono.us) {
+        struct evaluation *evaluation = TAILQ_FIRST(&engine->evaluations);
+        struct target *target = evaluation->target;
+        evaluation_finish(engine, evaluation,
+                          evaluation->state.resolved_us >= 0 ? AS_FOLLOW_RESOLVED
+                                                             : AS_FOLLOW_NOT_RESOLVED);
         effect_put_target(engine, target);
         is_changed = true;
     }
@@ -294,32 +296,32 @@ void follow_on_deadline(struct as_engine *engine)
         effect_commit(engine);
 }
 
-static bool drop_trials(struct as_engine *engine, struct target *target)
+static bool drop_rule_effects(struct as_engine *engine, struct target *target)
 {
-    struct trial *trial, *next;
+    struct rule_effect *rule_effect, *next;
     bool is_changed = false;
-    TAILQ_FOREACH_SAFE (trial, &target->trials, in_target, next) {
-        const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, trial->state.rule);
+    TAILQ_FOREACH_SAFE (rule_effect, &target->rule_effects, in_target, next) {
+        const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, rule_effect->state.rule);
         if (rule && rule->ineffective_after > 0)
             continue;
-        trial_free(target, trial);
+        rule_effect_free(target, rule_effect);
         is_changed = true;
     }
     return is_changed;
 }
 
-void follow_remake(struct as_engine *engine)
+void evaluation_remake(struct as_engine *engine)
 {
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
-        struct follow *follow, *next;
-        bool is_changed = drop_trials(engine, target);
-        TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
-            const struct as_follow_state *state = &follow->state;
+        struct evaluation *evaluation, *next;
+        bool is_changed = drop_rule_effects(engine, target);
+        TAILQ_FOREACH_SAFE (evaluation, &target->evaluations, in_target, next) {
+            const struct as_evaluation_state *state = &evaluation->state;
             if (state->resolved_us >= 0 ||
-                follow_has_cause(engine, target, state->rule, state->at, NULL))
+                evaluation_has_cause(engine, target, state->rule, state->at, NULL))
                 continue;
-            follow_finish(engine, follow, AS_FOLLOW_UNKNOWN);
+            evaluation_finish(engine, evaluation, AS_FOLLOW_UNKNOWN);
             is_changed = true;
         }
         if (is_changed)
@@ -327,11 +329,11 @@ void follow_remake(struct as_engine *engine)
     }
 }
 
-void follow_forget_pods(struct as_engine *engine, struct target *target)
+void evaluation_forget_pods(struct as_engine *engine, struct target *target)
 {
-    struct follow *follow, *next;
-    TAILQ_FOREACH_SAFE (follow, &target->follows, in_target, next) {
-        follow->state.awaits_ready = false;
-        follow_settle(engine, follow);
+    struct evaluation *evaluation, *next;
+    TAILQ_FOREACH_SAFE (evaluation, &target->evaluations, in_target, next) {
+        evaluation->state.awaits_ready = false;
+        evaluation_settle(engine, evaluation);
     }
 }

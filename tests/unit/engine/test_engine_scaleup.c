@@ -49,7 +49,7 @@ static int64_t get_up_lock(struct harness *harness)
     return as_moment_is_set(up_lock) ? (up_lock.mono.us - harness->mono.us) / AS_US_PER_S : 0;
 }
 
-Test(engine_growth, what_did_not_come_in_time_is_taken_back_and_the_group_backs_off)
+Test(engine_scaleup, what_did_not_come_in_time_is_taken_back_and_the_group_backs_off)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -77,7 +77,7 @@ Test(engine_growth, what_did_not_come_in_time_is_taken_back_and_the_group_backs_
 }
 
 /* It begins like any other action; what never served is no replica that a limit protects. */
-Test(engine_growth, a_taking_back_waits_for_its_place_within_the_limit_of_actions)
+Test(engine_scaleup, a_taking_back_waits_for_its_place_within_the_limit_of_actions)
 {
     static const struct as_limits limits = {.actions_max = 1,
                                             .actions_per_us = 900 * AS_US_PER_S,
@@ -96,7 +96,7 @@ Test(engine_growth, a_taking_back_waits_for_its_place_within_the_limit_of_action
     harness_stop(&h);
 }
 
-Test(engine_growth, each_failure_in_a_row_doubles_the_back_off_up_to_half_an_hour)
+Test(engine_scaleup, each_failure_in_a_row_doubles_the_back_off_up_to_half_an_hour)
 {
     static const int64_t minutes[] = {5, 10, 20, 30, 30};
     WITH(h, workers);
@@ -119,7 +119,7 @@ Test(engine_growth, each_failure_in_a_row_doubles_the_back_off_up_to_half_an_hou
     harness_stop(&h);
 }
 
-Test(engine_growth, a_failure_while_the_group_backs_off_does_not_double_it)
+Test(engine_scaleup, a_failure_while_the_group_backs_off_does_not_double_it)
 {
     WITH(h, workers);
     start(&h);
@@ -139,7 +139,7 @@ Test(engine_growth, a_failure_while_the_group_backs_off_does_not_double_it)
     harness_stop(&h);
 }
 
-Test(engine_growth, an_increase_that_comes_ends_the_back_off)
+Test(engine_scaleup, an_increase_that_comes_ends_the_back_off)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -162,7 +162,7 @@ Test(engine_growth, an_increase_that_comes_ends_the_back_off)
     harness_stop(&h);
 }
 
-Test(engine_growth, what_came_stays_and_only_the_rest_is_taken_back)
+Test(engine_scaleup, what_came_stays_and_only_the_rest_is_taken_back)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -174,7 +174,7 @@ Test(engine_growth, what_came_stays_and_only_the_rest_is_taken_back)
     harness_stop(&h);
 }
 
-Test(engine_growth, what_was_missing_before_is_not_taken_back)
+Test(engine_scaleup, what_was_missing_before_is_not_taken_back)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -187,7 +187,7 @@ Test(engine_growth, what_was_missing_before_is_not_taken_back)
     harness_stop(&h);
 }
 
-Test(engine_growth, what_the_provider_needs_at_least_is_not_taken_back)
+Test(engine_scaleup, what_the_provider_needs_at_least_is_not_taken_back)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -201,7 +201,7 @@ Test(engine_growth, what_the_provider_needs_at_least_is_not_taken_back)
     harness_stop(&h);
 }
 
-Test(engine_growth, an_answer_from_a_cache_does_not_end_the_waiting)
+Test(engine_scaleup, an_answer_from_a_cache_does_not_end_the_waiting)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -218,7 +218,7 @@ Test(engine_growth, an_answer_from_a_cache_does_not_end_the_waiting)
     harness_stop(&h);
 }
 
-Test(engine_growth, an_instance_that_failed_long_after_does_not_hold_up_the_group)
+Test(engine_scaleup, an_instance_that_failed_long_after_does_not_hold_up_the_group)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -233,7 +233,7 @@ Test(engine_growth, an_instance_that_failed_long_after_does_not_hold_up_the_grou
     harness_stop(&h);
 }
 
-Test(engine_growth, what_cannot_be_taken_back_does_not_hold_up_the_group_for_ever)
+Test(engine_scaleup, what_cannot_be_taken_back_does_not_hold_up_the_group_for_ever)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -249,7 +249,7 @@ Test(engine_growth, what_cannot_be_taken_back_does_not_hold_up_the_group_for_eve
     harness_stop(&h);
 }
 
-Test(engine_growth, while_it_is_awaited_nothing_else_is_done)
+Test(engine_scaleup, while_it_is_awaited_nothing_else_is_done)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -262,7 +262,7 @@ Test(engine_growth, while_it_is_awaited_nothing_else_is_done)
     harness_stop(&h);
 }
 
-Test(engine_growth, no_capacity_backs_off_at_once)
+Test(engine_scaleup, no_capacity_backs_off_at_once)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -278,7 +278,8 @@ Test(engine_growth, no_capacity_backs_off_at_once)
     harness_stop(&h);
 }
 
-Test(engine_growth, what_was_refused_for_want_of_capacity_but_stands_in_the_size_is_taken_back_soon)
+Test(engine_scaleup,
+     what_was_refused_for_want_of_capacity_but_stands_in_the_size_is_taken_back_soon)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -295,7 +296,7 @@ Test(engine_growth, what_was_refused_for_want_of_capacity_but_stands_in_the_size
     harness_stop(&h);
 }
 
-Test(engine_growth, what_was_accepted_and_failed_for_want_of_capacity_is_taken_back_soon)
+Test(engine_scaleup, what_was_accepted_and_failed_for_want_of_capacity_is_taken_back_soon)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -314,7 +315,7 @@ Test(engine_growth, what_was_accepted_and_failed_for_want_of_capacity_is_taken_b
     harness_stop(&h);
 }
 
-Test(engine_growth, a_taking_back_that_was_accepted_in_vain_does_not_hold_up_the_group_for_ever)
+Test(engine_scaleup, a_taking_back_that_was_accepted_in_vain_does_not_hold_up_the_group_for_ever)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -331,7 +332,7 @@ Test(engine_growth, a_taking_back_that_was_accepted_in_vain_does_not_hold_up_the
     harness_stop(&h);
 }
 
-Test(engine_growth, a_restart_forgets_neither_the_increase_nor_the_back_off)
+Test(engine_scaleup, a_restart_forgets_neither_the_increase_nor_the_back_off)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -351,7 +352,7 @@ Test(engine_growth, a_restart_forgets_neither_the_increase_nor_the_back_off)
     harness_stop(&h);
 }
 
-Test(engine_growth, a_crash_while_it_is_taken_back_loses_nothing)
+Test(engine_scaleup, a_crash_while_it_is_taken_back_loses_nothing)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -370,7 +371,7 @@ Test(engine_growth, a_crash_while_it_is_taken_back_loses_nothing)
     harness_stop(&h);
 }
 
-Test(engine_growth, neither_a_pause_nor_the_kill_switch_lets_it_be_taken_back)
+Test(engine_scaleup, neither_a_pause_nor_the_kill_switch_lets_it_be_taken_back)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -389,7 +390,7 @@ Test(engine_growth, neither_a_pause_nor_the_kill_switch_lets_it_be_taken_back)
     harness_stop(&h);
 }
 
-Test(engine_growth, in_a_dry_run_nothing_is_taken_back)
+Test(engine_scaleup, in_a_dry_run_nothing_is_taken_back)
 {
     struct spec dry = workers;
     WITH(h, workers);
@@ -406,7 +407,7 @@ Test(engine_growth, in_a_dry_run_nothing_is_taken_back)
     harness_stop(&h);
 }
 
-Test(engine_growth, an_operator_may_unlock_what_backs_off)
+Test(engine_scaleup, an_operator_may_unlock_what_backs_off)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -420,7 +421,7 @@ Test(engine_growth, an_operator_may_unlock_what_backs_off)
     harness_stop(&h);
 }
 
-Test(engine_growth, groups_that_name_no_instances_are_left_as_they_are)
+Test(engine_scaleup, groups_that_name_no_instances_are_left_as_they_are)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -435,7 +436,7 @@ Test(engine_growth, groups_that_name_no_instances_are_left_as_they_are)
     harness_stop(&h);
 }
 
-Test(engine_growth, an_ordered_increase_is_taken_back_too)
+Test(engine_scaleup, an_ordered_increase_is_taken_back_too)
 {
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
@@ -463,7 +464,7 @@ static bool is_down_locked(struct harness *harness)
     return as_moment_is_set(down_lock) && down_lock.mono.us > harness->mono.us;
 }
 
-Test(engine_growth, nodes_that_come_back_start_no_lock_for_growth_but_one_for_decreases)
+Test(engine_scaleup, nodes_that_come_back_start_no_lock_for_growth_but_one_for_decreases)
 {
     WITH(h, workers);
     start(&h);
@@ -478,7 +479,7 @@ Test(engine_growth, nodes_that_come_back_start_no_lock_for_growth_but_one_for_de
     harness_stop(&h);
 }
 
-Test(engine_growth, nodes_that_come_back_lock_decreases_for_as_long_as_an_increase_does)
+Test(engine_scaleup, nodes_that_come_back_lock_decreases_for_as_long_as_an_increase_does)
 {
     WITH(h, short_after_down);
     start(&h);
@@ -490,7 +491,7 @@ Test(engine_growth, nodes_that_come_back_lock_decreases_for_as_long_as_an_increa
     harness_stop(&h);
 }
 
-Test(engine_growth, what_is_asked_for_besides_them_locks_as_ever)
+Test(engine_scaleup, what_is_asked_for_besides_them_locks_as_ever)
 {
     WITH(h, workers);
     start(&h);

@@ -18,20 +18,21 @@ static const struct as_rule *find_rule(const struct proposer *origin)
     return is_due && origin->group->rule->fallback.at_least > 0 ? origin->group->rule : NULL;
 }
 
-void lacks_fill(struct as_engine *engine, const struct target *target, struct proposals *proposals)
+void metric_gaps_fill(struct as_engine *engine, const struct target *target,
+                      struct proposals *proposals)
 {
     for (size_t i = 0; i < proposals->count; i++) {
         const struct as_rule *rule = find_rule(&proposals->origins[i]);
-        const struct lack *lack = rule ? lack_find(target, rule->name) : NULL;
+        const struct metric_gap *gap = rule ? metric_gap_find(target, rule->name) : NULL;
         if (rule)
             proposals->items[i].fallback = rule->fallback;
-        if (lack)
-            proposals->items[i].unavailable_since = moment_get_wall(engine, lack->since);
+        if (gap)
+            proposals->items[i].unavailable_since = moment_get_wall(engine, gap->since);
     }
 }
 
-bool lacks_note(struct as_engine *engine, struct target *target, const struct proposals *proposals,
-                const struct as_proposal_result *results)
+bool metric_gaps_note(struct as_engine *engine, struct target *target,
+                      const struct proposals *proposals, const struct as_proposal_result *results)
 {
     bool is_changed = false;
     for (size_t i = 0; i < proposals->count;) {
@@ -42,11 +43,11 @@ bool lacks_note(struct as_engine *engine, struct target *target, const struct pr
             is_missing = is_missing || results[next].is_missing;
         while (++next < proposals->count && find_rule(&proposals->origins[next]) == rule);
         i = next;
-        struct lack *lack = rule ? lack_find(target, rule->name) : NULL;
-        if (lack && !is_missing)
-            lack_end(target, lack);
-        else if (rule && !lack && is_missing)
-            lack_begin(target, rule->name, moment_now(engine));
+        struct metric_gap *gap = rule ? metric_gap_find(target, rule->name) : NULL;
+        if (gap && !is_missing)
+            metric_gap_end(target, gap);
+        else if (rule && !gap && is_missing)
+            metric_gap_begin(target, rule->name, moment_now(engine));
         else
             continue;
         is_changed = true;
@@ -54,26 +55,26 @@ bool lacks_note(struct as_engine *engine, struct target *target, const struct pr
     return is_changed;
 }
 
-bool lacks_review(struct target *target)
+bool metric_gaps_review(struct target *target)
 {
-    const size_t before = target->lack_count;
-    for (size_t i = target->lack_count; i > 0; i--) {
-        const struct group *group = group_find(target, target->lacks[i - 1].rule);
+    const size_t before = target->metric_gap_count;
+    for (size_t i = target->metric_gap_count; i > 0; i--) {
+        const struct group *group = group_find(target, target->metric_gaps[i - 1].rule);
         if (!group || group->rule->fallback.at_least == 0)
-            lack_end(target, &target->lacks[i - 1]);
+            metric_gap_end(target, &target->metric_gaps[i - 1]);
     }
-    return target->lack_count != before;
+    return target->metric_gap_count != before;
 }
 
-as_mono_time lacks_get_next_due(const struct as_engine *engine, struct target *target)
+as_mono_time metric_gaps_get_next_due(const struct as_engine *engine, struct target *target)
 {
     as_mono_time next = AS_MONO_NEVER;
-    for (size_t i = 0; i < target->lack_count; i++) {
-        const struct group *group = group_find(target, target->lacks[i].rule);
+    for (size_t i = 0; i < target->metric_gap_count; i++) {
+        const struct group *group = group_find(target, target->metric_gaps[i].rule);
         if (!group)
             continue;
         const int64_t after_us = group->rule->fallback.after_us;
-        const int64_t due = as_time_add(target->lacks[i].since.mono.us, after_us);
+        const int64_t due = as_time_add(target->metric_gaps[i].since.mono.us, after_us);
         const bool is_new = after_us == 0 && due == engine->mono.us; /* noted by this decision */
         if ((due > engine->mono.us || is_new) && due < next.us)
             next.us = due;

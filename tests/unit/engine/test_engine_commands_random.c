@@ -157,7 +157,7 @@ static void calm_down(struct run *run)
                   (unsigned long long)run->seed);
 }
 
-Test(engine_orders_random, hold_whatever_happens)
+Test(engine_commands_random, hold_whatever_happens)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct run run = {.seed = seed};

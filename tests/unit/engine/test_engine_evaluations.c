@@ -69,7 +69,7 @@ static bool is_ineffective(struct harness *h)
     return ineffective > 0;
 }
 
-Test(engine_follow, a_workload_is_in_progress_until_its_pods_are_ready)
+Test(engine_evaluations, a_workload_is_in_progress_until_its_pods_are_ready)
 {
     WITH(h, shop);
     struct virtual_target *web = start(&h);
@@ -87,7 +87,7 @@ Test(engine_follow, a_workload_is_in_progress_until_its_pods_are_ready)
     harness_stop(&h);
 }
 
-Test(engine_follow, what_is_not_ready_in_time_stops_steps_up_until_the_number_changes)
+Test(engine_evaluations, what_is_not_ready_in_time_stops_steps_up_until_the_number_changes)
 {
     WITH(h, shop);
     struct virtual_target *web = start(&h);
@@ -121,7 +121,7 @@ static struct virtual_target *start_with_a_late_step(struct harness *h)
     return web;
 }
 
-Test(engine_follow, steps_down_go_on)
+Test(engine_evaluations, steps_down_go_on)
 {
     WITH(h, shop);
     (void)start_with_a_late_step(&h);
@@ -132,7 +132,7 @@ Test(engine_follow, steps_down_go_on)
 }
 
 /* The rule that asked is not the only one that stops: nothing that comes would be ready. */
-Test(engine_follow, no_other_rule_steps_up_either_and_orders_are_carried_out)
+Test(engine_evaluations, no_other_rule_steps_up_either_and_orders_are_carried_out)
 {
     static const struct spec two = {
         .targets =
@@ -152,7 +152,7 @@ Test(engine_follow, no_other_rule_steps_up_either_and_orders_are_carried_out)
     harness_stop(&h);
 }
 
-Test(engine_follow, a_crash_or_a_fail_over_keeps_the_stop_and_says_it_once)
+Test(engine_evaluations, a_crash_or_a_fail_over_keeps_the_stop_and_says_it_once)
 {
     WITH(h, shop);
     struct virtual_target *web = start(&h);
@@ -172,7 +172,7 @@ Test(engine_follow, a_crash_or_a_fail_over_keeps_the_stop_and_says_it_once)
     harness_stop(&h);
 }
 
-Test(engine_follow, another_object_has_nothing_to_wait_for)
+Test(engine_evaluations, another_object_has_nothing_to_wait_for)
 {
     WITH(h, shop);
     struct virtual_target *web = start(&h);
@@ -187,7 +187,7 @@ Test(engine_follow, another_object_has_nothing_to_wait_for)
     harness_stop(&h);
 }
 
-Test(engine_follow, a_reload_without_ready_timeout_ends_the_waiting)
+Test(engine_evaluations, a_reload_without_ready_timeout_ends_the_waiting)
 {
     WITH(h, shop);
     struct virtual_target *web = start(&h);
@@ -201,7 +201,7 @@ Test(engine_follow, a_reload_without_ready_timeout_ends_the_waiting)
     harness_stop(&h);
 }
 
-Test(engine_follow, pods_are_listed_only_while_something_needs_them)
+Test(engine_evaluations, pods_are_listed_only_while_something_needs_them)
 {
     WITH(h, shop);
     (void)start(&h);
@@ -212,7 +212,7 @@ Test(engine_follow, pods_are_listed_only_while_something_needs_them)
     harness_stop(&h);
 }
 
-Test(engine_follow, the_effect_is_recorded_when_the_alert_is_resolved)
+Test(engine_evaluations, the_effect_is_recorded_when_the_alert_is_resolved)
 {
     WITH(h, plain);
     (void)start(&h);
@@ -226,7 +226,7 @@ Test(engine_follow, the_effect_is_recorded_when_the_alert_is_resolved)
     harness_stop(&h);
 }
 
-Test(engine_follow, with_the_time_until_as_many_were_ready)
+Test(engine_evaluations, with_the_time_until_as_many_were_ready)
 {
     WITH(h, shop);
     struct virtual_target *web = start(&h);
@@ -244,7 +244,7 @@ Test(engine_follow, with_the_time_until_as_many_were_ready)
     harness_stop(&h);
 }
 
-Test(engine_follow, an_alert_that_fires_on_is_not_resolved_after_an_hour)
+Test(engine_evaluations, an_alert_that_fires_on_is_not_resolved_after_an_hour)
 {
     WITH(h, plain);
     (void)start(&h);
@@ -259,7 +259,7 @@ Test(engine_follow, an_alert_that_fires_on_is_not_resolved_after_an_hour)
     harness_stop(&h);
 }
 
-Test(engine_follow, the_last_of_the_alerts_that_were_open_counts)
+Test(engine_evaluations, the_last_of_the_alerts_that_were_open_counts)
 {
     WITH(h, plain);
     (void)start(&h);
@@ -273,7 +273,7 @@ Test(engine_follow, the_last_of_the_alerts_that_were_open_counts)
     harness_stop(&h);
 }
 
-Test(engine_follow, each_action_of_an_incident_has_its_own_effect)
+Test(engine_evaluations, each_action_of_an_incident_has_its_own_effect)
 {
     static const struct spec steps = {
         .targets = {{.name = "web", .min = 1, .max = 40, .up = 60, .down = 60}},
@@ -292,7 +292,7 @@ Test(engine_follow, each_action_of_an_incident_has_its_own_effect)
     harness_stop(&h);
 }
 
-Test(engine_follow, an_order_has_no_effect_record)
+Test(engine_evaluations, an_order_has_no_effect_record)
 {
     WITH(h, plain);
     (void)start(&h);
@@ -302,7 +302,7 @@ Test(engine_follow, an_order_has_no_effect_record)
     harness_stop(&h);
 }
 
-Test(engine_follow, nobody_knows_of_an_alert_that_expires_or_loses_its_rule)
+Test(engine_evaluations, nobody_knows_of_an_alert_that_expires_or_loses_its_rule)
 {
     static const struct spec other = {
         .targets = {{.name = "web", .min = 1, .max = 40}},
@@ -318,7 +318,7 @@ Test(engine_follow, nobody_knows_of_an_alert_that_expires_or_loses_its_rule)
     harness_stop(&h);
 }
 
-Test(engine_follow, exactly_one_effect_over_crashes_at_any_time)
+Test(engine_evaluations, exactly_one_effect_over_crashes_at_any_time)
 {
     static const int64_t times[] = {0, 1, 59, 1800, HOUR - 1, HOUR, HOUR + 1};
     for (size_t i = 0; i < AS_ARRAY_SIZE(times); i++) {
@@ -338,7 +338,7 @@ Test(engine_follow, exactly_one_effect_over_crashes_at_any_time)
     }
 }
 
-Test(engine_follow, an_alert_that_ends_while_the_request_is_under_way_was_resolved_at_once)
+Test(engine_evaluations, an_alert_that_ends_while_the_request_is_under_way_was_resolved_at_once)
 {
     WITH(h, plain);
     (void)start(&h);
@@ -353,7 +353,7 @@ Test(engine_follow, an_alert_that_ends_while_the_request_is_under_way_was_resolv
     harness_stop(&h);
 }
 
-Test(engine_follow, a_clock_that_jumps_changes_no_time)
+Test(engine_evaluations, a_clock_that_jumps_changes_no_time)
 {
     WITH(h, plain);
     (void)start(&h);
@@ -381,7 +381,7 @@ static int64_t get_wall(const struct harness *h)
     return h->wall.us / AS_US_PER_S;
 }
 
-Test(engine_follow, a_rule_whose_last_actions_did_not_help_is_held)
+Test(engine_evaluations, a_rule_whose_last_actions_did_not_help_is_held)
 {
     WITH(h, tried);
     struct virtual_target *web = start(&h);
@@ -408,7 +408,7 @@ Test(engine_follow, a_rule_whose_last_actions_did_not_help_is_held)
     harness_stop(&h);
 }
 
-Test(engine_follow, the_hold_ends_after_a_day_and_the_count_begins_anew)
+Test(engine_evaluations, the_hold_ends_after_a_day_and_the_count_begins_anew)
 {
     WITH(h, tried);
     struct virtual_target *web = start(&h);
@@ -424,7 +424,7 @@ Test(engine_follow, the_hold_ends_after_a_day_and_the_count_begins_anew)
     harness_stop(&h);
 }
 
-Test(engine_follow, an_action_that_helps_begins_the_count_anew)
+Test(engine_evaluations, an_action_that_helps_begins_the_count_anew)
 {
     WITH(h, tried);
     (void)start(&h);

@@ -249,7 +249,7 @@ static bool is_up_locked(struct harness *harness, const char *name)
     return as_moment_is_set(see(harness, name)->up_locked_until);
 }
 
-Test(engine_shares, a_decision_reaches_the_groups_as_shares)
+Test(engine_assignments, a_decision_reaches_the_groups_as_shares)
 {
     WITH_WORLD(h, workers);
     world.pods = 3;
@@ -268,7 +268,7 @@ Test(engine_shares, a_decision_reaches_the_groups_as_shares)
     end(&h);
 }
 
-Test(engine_shares, a_look_tells_of_all_groups_of_the_cluster)
+Test(engine_assignments, a_look_tells_of_all_groups_of_the_cluster)
 {
     WITH_WORLD(h, workers);
     fire(&h, "Wait", 990);
@@ -287,7 +287,7 @@ Test(engine_shares, a_look_tells_of_all_groups_of_the_cluster)
     end(&h);
 }
 
-Test(engine_shares, nodes_leave_by_name)
+Test(engine_assignments, nodes_leave_by_name)
 {
     WITH_WORLD(h, workers);
     world.unneeded[0].node = "n1";
@@ -302,7 +302,7 @@ Test(engine_shares, nodes_leave_by_name)
     end(&h);
 }
 
-Test(engine_shares, a_group_that_has_grown_since_loses_only_the_named_nodes)
+Test(engine_assignments, a_group_that_has_grown_since_loses_only_the_named_nodes)
 {
     WITH_WORLD(h, workers);
     world.unneeded[0].node = "n1";
@@ -317,7 +317,7 @@ Test(engine_shares, a_group_that_has_grown_since_loses_only_the_named_nodes)
     end(&h);
 }
 
-Test(engine_shares, until_its_shares_are_settled_a_pool_is_not_evaluated)
+Test(engine_assignments, until_its_shares_are_settled_a_pool_is_not_evaluated)
 {
     WITH_WORLD(h, workers);
     world.pods = 3;
@@ -335,7 +335,7 @@ Test(engine_shares, until_its_shares_are_settled_a_pool_is_not_evaluated)
     end(&h);
 }
 
-Test(engine_shares, a_group_without_capacity_does_not_hold_up_one_with)
+Test(engine_assignments, a_group_without_capacity_does_not_hold_up_one_with)
 {
     WITH_WORLD(h, workers);
     world.pods = 2;
@@ -349,7 +349,7 @@ Test(engine_shares, a_group_without_capacity_does_not_hold_up_one_with)
     end(&h);
 }
 
-Test(engine_shares, any_failure_of_an_increase_backs_its_group_off)
+Test(engine_assignments, any_failure_of_an_increase_backs_its_group_off)
 {
     static const enum as_reason outcomes[] = {AS_REASON_REJECTED, AS_REASON_FORBIDDEN,
                                               AS_REASON_UNREACHABLE, AS_REASON_TIMEOUT};
@@ -364,7 +364,7 @@ Test(engine_shares, any_failure_of_an_increase_backs_its_group_off)
     }
 }
 
-Test(engine_shares, after_a_conflict_or_when_throttled_the_group_is_tried_again)
+Test(engine_assignments, after_a_conflict_or_when_throttled_the_group_is_tried_again)
 {
     static const enum as_reason outcomes[] = {AS_REASON_CONFLICT, AS_REASON_THROTTLED};
     for (size_t i = 0; i < AS_ARRAY_SIZE(outcomes); i++) {
@@ -381,7 +381,7 @@ Test(engine_shares, after_a_conflict_or_when_throttled_the_group_is_tried_again)
     }
 }
 
-Test(engine_shares, the_rest_is_decided_despite_the_pools_lock)
+Test(engine_assignments, the_rest_is_decided_despite_the_pools_lock)
 {
     WITH_WORLD(h, workers);
     world.pods = 3;
@@ -397,7 +397,7 @@ Test(engine_shares, the_rest_is_decided_despite_the_pools_lock)
     end(&h);
 }
 
-Test(engine_shares, a_share_that_is_not_applied_in_time_goes_to_others)
+Test(engine_assignments, a_share_that_is_not_applied_in_time_goes_to_others)
 {
     WITH_WORLD(h, workers);
     world.pods = 2;
@@ -412,7 +412,7 @@ Test(engine_shares, a_share_that_is_not_applied_in_time_goes_to_others)
 }
 
 /* Else the same nodes might come twice. */
-Test(engine_shares, while_its_request_is_open_nobody_else_gets_a_share)
+Test(engine_assignments, while_its_request_is_open_nobody_else_gets_a_share)
 {
     WITH_WORLD(h, workers);
     world.pods = 2;
@@ -436,7 +436,7 @@ Test(engine_shares, while_its_request_is_open_nobody_else_gets_a_share)
     end(&h);
 }
 
-Test(engine_shares, an_increase_in_doubt_does_not_hold_up_the_other_groups)
+Test(engine_assignments, an_increase_in_doubt_does_not_hold_up_the_other_groups)
 {
     WITH_WORLD(h, workers);
     world.pods = 2;
@@ -457,7 +457,7 @@ Test(engine_shares, an_increase_in_doubt_does_not_hold_up_the_other_groups)
     end(&h);
 }
 
-Test(engine_shares, an_increase_in_doubt_that_was_accepted_stays)
+Test(engine_assignments, an_increase_in_doubt_that_was_accepted_stays)
 {
     WITH_WORLD(h, workers);
     world.pods = 2;
@@ -485,7 +485,7 @@ Test(engine_shares, an_increase_in_doubt_that_was_accepted_stays)
     end(&h);
 }
 
-Test(engine_shares, surplus_nodes_are_remembered_over_a_restart)
+Test(engine_assignments, surplus_nodes_are_remembered_over_a_restart)
 {
     WITH_WORLD(h, workers);
     world.pods = 2;
@@ -503,7 +503,7 @@ Test(engine_shares, surplus_nodes_are_remembered_over_a_restart)
     end(&h);
 }
 
-Test(engine_shares, a_group_backs_off_for_nodes_of_others_that_do_not_register)
+Test(engine_assignments, a_group_backs_off_for_nodes_of_others_that_do_not_register)
 {
     WITH_WORLD(h, workers);
     world.pods = 2;
@@ -528,7 +528,7 @@ Test(engine_shares, a_group_backs_off_for_nodes_of_others_that_do_not_register)
 }
 
 /* Its nodes may be marked: another decision would mark others. */
-Test(engine_shares, during_a_decrease_in_doubt_other_groups_grow_and_no_other_node_leaves)
+Test(engine_assignments, during_a_decrease_in_doubt_other_groups_grow_and_no_other_node_leaves)
 {
     WITH_WORLD(h, workers);
     world.unneeded[0].node = "n1";
@@ -551,7 +551,7 @@ Test(engine_shares, during_a_decrease_in_doubt_other_groups_grow_and_no_other_no
     end(&h);
 }
 
-Test(engine_shares, a_decrease_that_fails_again_and_again_is_proven_anew)
+Test(engine_assignments, a_decrease_that_fails_again_and_again_is_proven_anew)
 {
     WITH_WORLD(h, workers);
     world.unneeded[0].node = "n1";
@@ -591,7 +591,7 @@ static void hold_nodes(struct harness *h, const char *named)
     fire(h, "Idle", 990);
 }
 
-Test(engine_shares, a_pool_waits_with_its_decrease_for_what_runs_on_it)
+Test(engine_assignments, a_pool_waits_with_its_decrease_for_what_runs_on_it)
 {
     struct harness h = {0};
     hold_nodes(&h, "workers");
@@ -606,7 +606,7 @@ Test(engine_shares, a_pool_waits_with_its_decrease_for_what_runs_on_it)
     end(&h);
 }
 
-Test(engine_shares, a_pool_waits_for_no_longer_than_thirty_seconds)
+Test(engine_assignments, a_pool_waits_for_no_longer_than_thirty_seconds)
 {
     struct harness h = {0};
     hold_nodes(&h, "workers");
@@ -618,7 +618,7 @@ Test(engine_shares, a_pool_waits_for_no_longer_than_thirty_seconds)
 }
 
 /* It is not given up meanwhile. */
-Test(engine_shares, a_share_waits_for_what_runs_on_its_group)
+Test(engine_assignments, a_share_waits_for_what_runs_on_its_group)
 {
     struct harness h = {0};
     hold_nodes(&h, "b");
@@ -635,7 +635,7 @@ Test(engine_shares, a_share_waits_for_what_runs_on_its_group)
 }
 
 /* The pool names `api` here: as long as a share of its decrease is open, it is being decreased. */
-Test(engine_shares, a_target_waits_with_its_decrease_for_the_shares_of_a_pool)
+Test(engine_assignments, a_target_waits_with_its_decrease_for_the_shares_of_a_pool)
 {
     struct spec spec = make_ordered(NULL);
     spec.targets[4].after[0] = "api";
@@ -656,7 +656,7 @@ Test(engine_shares, a_target_waits_with_its_decrease_for_the_shares_of_a_pool)
     end(&h);
 }
 
-Test(engine_shares, a_target_does_not_wait_with_its_decrease_for_a_pool_that_grows)
+Test(engine_assignments, a_target_does_not_wait_with_its_decrease_for_a_pool_that_grows)
 {
     struct spec spec = make_ordered(NULL);
     spec.targets[4].after[0] = "api";
@@ -671,7 +671,7 @@ Test(engine_shares, a_target_does_not_wait_with_its_decrease_for_a_pool_that_gro
     end(&h);
 }
 
-Test(engine_shares, a_share_waits_for_a_place_within_the_limits)
+Test(engine_assignments, a_share_waits_for_a_place_within_the_limits)
 {
     struct harness h = {.config.limits = {.actions_max = 1, .actions_per_us = 90 * AS_US_PER_S}};
     begin(&h, &workers);
@@ -687,7 +687,7 @@ Test(engine_shares, a_share_waits_for_a_place_within_the_limits)
     end(&h);
 }
 
-Test(engine_shares, a_decrease_that_waits_for_a_place_is_proven_anew)
+Test(engine_assignments, a_decrease_that_waits_for_a_place_is_proven_anew)
 {
     struct harness h = {.config.limits = {.actions_max = 1, .actions_per_us = 90 * AS_US_PER_S}};
     struct spec spec = workers;
@@ -714,7 +714,7 @@ Test(engine_shares, a_decrease_that_waits_for_a_place_is_proven_anew)
     end(&h);
 }
 
-Test(engine_shares, what_a_paused_group_cannot_do_others_do)
+Test(engine_assignments, what_a_paused_group_cannot_do_others_do)
 {
     WITH_WORLD(h, workers);
     world.pods = 2;
@@ -730,7 +730,7 @@ Test(engine_shares, what_a_paused_group_cannot_do_others_do)
     end(&h);
 }
 
-Test(engine_shares, the_kill_switch_stops_shares)
+Test(engine_assignments, the_kill_switch_stops_shares)
 {
     WITH_WORLD(h, workers);
     world.pods = 3;
@@ -747,7 +747,7 @@ Test(engine_shares, the_kill_switch_stops_shares)
     end(&h);
 }
 
-Test(engine_shares, after_a_crash_between_two_shares_the_pool_decides_anew)
+Test(engine_assignments, after_a_crash_between_two_shares_the_pool_decides_anew)
 {
     WITH_WORLD(h, workers);
     world.pods = 3;
@@ -763,7 +763,7 @@ Test(engine_shares, after_a_crash_between_two_shares_the_pool_decides_anew)
     end(&h);
 }
 
-Test(engine_shares, new_rules_end_open_shares)
+Test(engine_assignments, new_rules_end_open_shares)
 {
     WITH_WORLD(h, workers);
     struct spec changed = workers;
@@ -782,7 +782,7 @@ Test(engine_shares, new_rules_end_open_shares)
     end(&h);
 }
 
-Test(engine_shares, an_order_for_a_group_comes_before_its_share)
+Test(engine_assignments, an_order_for_a_group_comes_before_its_share)
 {
     WITH_WORLD(h, workers);
     world.pods = 1;
@@ -800,7 +800,7 @@ Test(engine_shares, an_order_for_a_group_comes_before_its_share)
     end(&h);
 }
 
-Test(engine_shares, a_pool_takes_no_ordered_size)
+Test(engine_assignments, a_pool_takes_no_ordered_size)
 {
     WITH_WORLD(h, workers);
     harness_order(&h,
@@ -811,7 +811,7 @@ Test(engine_shares, a_pool_takes_no_ordered_size)
     end(&h);
 }
 
-Test(engine_shares, in_a_dry_run_of_all_the_pool_says_what_it_would_do)
+Test(engine_assignments, in_a_dry_run_of_all_the_pool_says_what_it_would_do)
 {
     struct harness h = {.config.dry_run = true};
     begin(&h, &workers);
@@ -824,7 +824,7 @@ Test(engine_shares, in_a_dry_run_of_all_the_pool_says_what_it_would_do)
     end(&h);
 }
 
-Test(engine_shares, a_group_in_dry_run_is_closed)
+Test(engine_assignments, a_group_in_dry_run_is_closed)
 {
     struct spec spec = workers;
     spec.targets[0].dry_run = true;
@@ -846,7 +846,7 @@ static const struct spec two_pools = {
          {.name = "wait2", .match = {"alertname=Wait"}, .target = "two", .fit = true, .every = 15}},
 };
 
-Test(engine_shares, two_pools_do_not_both_buy_for_one_pod)
+Test(engine_assignments, two_pools_do_not_both_buy_for_one_pod)
 {
     WITH_WORLD(h, two_pools);
     world.pods = 1;
@@ -856,7 +856,7 @@ Test(engine_shares, two_pools_do_not_both_buy_for_one_pod)
     end(&h);
 }
 
-Test(engine_shares, pools_of_a_cluster_decide_in_turn)
+Test(engine_assignments, pools_of_a_cluster_decide_in_turn)
 {
     WITH_WORLD(h, two_pools);
     world.pods = 12; /* more than one of them has room for */
@@ -872,7 +872,7 @@ Test(engine_shares, pools_of_a_cluster_decide_in_turn)
     end(&h);
 }
 
-Test(engine_shares, a_pool_that_keeps_buying_lets_others_have_their_turn)
+Test(engine_assignments, a_pool_that_keeps_buying_lets_others_have_their_turn)
 {
     WITH_WORLD(h, two_pools);
     world.pods = 12;
@@ -890,7 +890,7 @@ Test(engine_shares, a_pool_that_keeps_buying_lets_others_have_their_turn)
     end(&h);
 }
 
-Test(engine_shares, what_is_unneeded_is_remembered_in_memory_alone)
+Test(engine_assignments, what_is_unneeded_is_remembered_in_memory_alone)
 {
     WITH_WORLD(h, workers);
     struct spec locked = workers;
@@ -916,7 +916,7 @@ Test(engine_shares, what_is_unneeded_is_remembered_in_memory_alone)
     end(&h);
 }
 
-Test(engine_shares, what_was_asked_is_stored_before_the_increase)
+Test(engine_assignments, what_was_asked_is_stored_before_the_increase)
 {
     WITH_WORLD(h, workers);
     world.pods = 1;
@@ -928,7 +928,7 @@ Test(engine_shares, what_was_asked_is_stored_before_the_increase)
     end(&h);
 }
 
-Test(engine_shares, what_was_not_asked_after_all_is_not_stored)
+Test(engine_assignments, what_was_not_asked_after_all_is_not_stored)
 {
     struct harness h = {.config.dry_run = true};
     begin(&h, &workers);
@@ -940,7 +940,7 @@ Test(engine_shares, what_was_not_asked_after_all_is_not_stored)
     end(&h);
 }
 
-Test(engine_shares, without_facts_nothing_is_bought_or_taken)
+Test(engine_assignments, without_facts_nothing_is_bought_or_taken)
 {
     WITH_WORLD(h, workers);
     world.pods = 2;
@@ -955,7 +955,7 @@ Test(engine_shares, without_facts_nothing_is_bought_or_taken)
     end(&h);
 }
 
-Test(engine_shares, to_take_needs_a_proof_at_that_moment)
+Test(engine_assignments, to_take_needs_a_proof_at_that_moment)
 {
     struct spec spec = workers;
     spec.rules[1].guard = NULL; /* and no watchdog has been seen */
@@ -969,7 +969,7 @@ Test(engine_shares, to_take_needs_a_proof_at_that_moment)
     end(&h);
 }
 
-Test(engine_shares, a_guard_is_asked_before_the_look)
+Test(engine_assignments, a_guard_is_asked_before_the_look)
 {
     struct spec spec = workers;
     spec.rules[1].guard = "up == 1";
@@ -998,7 +998,7 @@ static const struct spec lone = {
           .guard = "none"}},
 };
 
-Test(engine_shares, a_group_by_itself_acts_directly)
+Test(engine_assignments, a_group_by_itself_acts_directly)
 {
     WITH_WORLD(h, lone);
     world.pods = 1;
@@ -1017,7 +1017,7 @@ Test(engine_shares, a_group_by_itself_acts_directly)
     end(&h);
 }
 
-Test(engine_shares, a_group_by_itself_backs_off_when_its_increase_fails)
+Test(engine_assignments, a_group_by_itself_backs_off_when_its_increase_fails)
 {
     WITH_WORLD(h, lone);
     world.pods = 1;
@@ -1031,7 +1031,7 @@ Test(engine_shares, a_group_by_itself_backs_off_when_its_increase_fails)
     end(&h);
 }
 
-Test(engine_shares, an_order_does_not_wait_for_a_turn)
+Test(engine_assignments, an_order_does_not_wait_for_a_turn)
 {
     struct spec spec = lone;
     spec.targets[2] = (struct target_spec){.name = "p", .pool = {"b"}, .max = 9};
@@ -1047,7 +1047,7 @@ Test(engine_shares, an_order_does_not_wait_for_a_turn)
     end(&h);
 }
 
-Test(engine_shares, an_answer_that_nobody_waits_for_changes_nothing)
+Test(engine_assignments, an_answer_that_nobody_waits_for_changes_nothing)
 {
     WITH_WORLD(h, workers);
     fire(&h, "Wait", 990);

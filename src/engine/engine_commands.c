@@ -77,10 +77,10 @@ struct deed { /* an order being carried out */
     bool wakes, wakes_all;
 };
 
-static void order_refuse(struct as_engine *engine, struct deed *deed, enum as_order_outcome outcome,
-                         const char *format, ...) AS_PRINTF(4, 5);
-static void order_refuse(struct as_engine *engine, struct deed *deed, enum as_order_outcome outcome,
-                         const char *format, ...)
+static void command_refuse(struct as_engine *engine, struct deed *deed,
+                           enum as_order_outcome outcome, const char *format, ...) AS_PRINTF(4, 5);
+static void command_refuse(struct as_engine *engine, struct deed *deed,
+                           enum as_order_outcome outcome, const char *format, ...)
 {
     char text[MESSAGE_MAX];
     va_list list;
@@ -96,8 +96,8 @@ static void pause(struct as_engine *engine, struct deed *deed)
     const struct as_order *order = deed->record->order;
     const bool is_new = deed->target && !deed->target->pause.is_set;
     if (is_new && engine->paused_count >= PAUSED_MAX) {
-        order_refuse(engine, deed, AS_ORDER_REFUSED, "%d targets are paused already: pause all",
-                     PAUSED_MAX);
+        command_refuse(engine, deed, AS_ORDER_REFUSED, "%d targets are paused already: pause all",
+                       PAUSED_MAX);
         return;
     }
     pause_set(engine, deed->target, order);
@@ -110,7 +110,7 @@ static void pause(struct as_engine *engine, struct deed *deed)
 static void resume(struct as_engine *engine, struct deed *deed)
 {
     const struct pause *pause = deed->target ? &deed->target->pause : &engine->pause;
-    const bool was_ineffective = follow_release(engine, deed->target);
+    const bool was_ineffective = evaluation_release(engine, deed->target);
     const bool is_paused = pause->is_set;
     const bool is_contended = deed->target && contention_holds(engine, deed->target);
     if (is_contended) {
@@ -123,15 +123,15 @@ static void resume(struct as_engine *engine, struct deed *deed)
         deed->wakes = true;
         deed->wakes_all = !deed->target;
     } else if (engine->halt.is_set) {
-        order_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO,
-                     "it is the kill switch (%s) that stops everything: it ends where it was set",
-                     engine->halt.who);
+        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO,
+                       "it is the kill switch (%s) that stops everything: it ends where it was set",
+                       engine->halt.who);
     } else if (deed->target && engine->pause.is_set) {
-        order_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO,
-                     "not this target is paused, but all at once: resume all");
+        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO,
+                       "not this target is paused, but all at once: resume all");
     } else {
-        order_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "%s not paused",
-                     deed->target ? "the target is" : "all targets at once are");
+        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "%s not paused",
+                       deed->target ? "the target is" : "all targets at once are");
     }
 }
 
@@ -140,8 +140,8 @@ static bool lasts(const struct as_engine *engine, struct as_moment since, int64_
     return as_moment_is_set(since) && as_time_add(since.mono.us, us) > engine->mono.us;
 }
 
-static bool order_holds(const struct as_engine *engine, const struct as_cooldown *cooldown,
-                        struct as_moment up, struct as_moment down)
+static bool command_holds(const struct as_engine *engine, const struct as_cooldown *cooldown,
+                          struct as_moment up, struct as_moment down)
 {
     return lasts(engine, up, cooldown->up_us) || lasts(engine, down, cooldown->up_after_down_us) ||
            lasts(engine, up, cooldown->down_us) ||
@@ -151,9 +151,9 @@ static bool order_holds(const struct as_engine *engine, const struct as_cooldown
 static bool is_locked(const struct as_engine *engine, const struct target *target)
 {
     if (target->config) {
-        const struct locks locks = growth_get_locks(target, engine->mono);
-        return order_holds(engine, &locks.cooldown, locks.up, locks.down) ||
-               order_holds(engine, &locks.cooldown, target->dry_last_up, target->dry_last_down);
+        const struct locks locks = scaleup_get_locks(target, engine->mono);
+        return command_holds(engine, &locks.cooldown, locks.up, locks.down) ||
+               command_holds(engine, &locks.cooldown, target->dry_last_up, target->dry_last_down);
     }
     /* the present locks are unknown: any remembered one may count */
     const int64_t keep = target->keep_us;
@@ -162,18 +162,18 @@ static bool is_locked(const struct as_engine *engine, const struct target *targe
            lasts(engine, target->dry_last_down, keep);
 }
 
-static void order_unlock(struct as_engine *engine, struct deed *deed)
+static void command_unlock(struct as_engine *engine, struct deed *deed)
 {
     struct target *target = deed->target;
     if (!is_locked(engine, target)) {
-        order_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "no lock holds the target%s",
-                     contention_holds(engine, target) ? ": it is contended, which `resume` ends"
-                                                      : "");
+        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "no lock holds the target%s",
+                       contention_holds(engine, target) ? ": it is contended, which `resume` ends"
+                                                        : "");
         return;
     }
     target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
     target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
-    target->growth.failed = AS_MOMENT_NEVER;
+    target->scaleup.failed = AS_MOMENT_NEVER;
     effect_put_target(engine, target);
     deed->wakes = true;
 }
@@ -212,21 +212,21 @@ static struct as_action_record *record_end(struct as_engine *engine, struct targ
     return record;
 }
 
-static void order_drop(struct target *target)
+static void command_drop(struct target *target)
 {
     target->ordered = (struct ordered){0};
 }
 
 /* The order failed; the target is to be stored. */
-static void order_give_up(struct as_engine *engine, struct target *target, enum as_reason outcome,
-                          const char *message)
+static void command_give_up(struct as_engine *engine, struct target *target, enum as_reason outcome,
+                            const char *message)
 {
     const int32_t from = target->has_size ? target->replicas : -1;
     record_end(engine, target, outcome, from)->message = message;
-    order_drop(target);
+    command_drop(target);
 }
 
-bool orders_is_of(const struct target *target, const struct intent *intent)
+bool commands_is_of(const struct target *target, const struct intent *intent)
 {
     return intent->is_ordered && target->ordered.is_set &&
            strcmp(target->ordered.id, intent->decision_id) == 0;
@@ -235,54 +235,54 @@ bool orders_is_of(const struct target *target, const struct intent *intent)
 /* Its request is under way, or may have been carried out: a record will follow. */
 static bool is_on_its_way(const struct target *target)
 {
-    const struct intent *const intents[] = {target->intent, target->maybe};
+    const struct intent *const intents[] = {target->intent, target->in_doubt};
     for (size_t i = 0; i < AS_ARRAY_SIZE(intents); i++) {
-        if (intents[i] && orders_is_of(target, intents[i]))
+        if (intents[i] && commands_is_of(target, intents[i]))
             return true;
     }
     return false;
 }
 
-void orders_on_halt(struct as_engine *engine)
+void commands_on_halt(struct as_engine *engine)
 {
     struct target *target;
     RB_FOREACH (target, target_tree, &engine->targets) {
         target->ordered.is_stopped = target->ordered.is_set;
         if (!target->ordered.is_set || is_on_its_way(target)) /* it is seen to its end */
             continue;
-        order_give_up(engine, target, AS_REASON_SUPERSEDED, stopped);
+        command_give_up(engine, target, AS_REASON_SUPERSEDED, stopped);
         effect_put_target(engine, target);
     }
 }
 
-static void order_scale(struct as_engine *engine, struct deed *deed)
+static void command_scale(struct as_engine *engine, struct deed *deed)
 {
     struct target *target = deed->target;
     const struct as_order *order = deed->record->order;
     if (!target->config || target->ref->field_count == 0) {
-        order_refuse(
+        command_refuse(
             engine, deed, AS_ORDER_UNKNOWN_TARGET,
             "no rule leads to the target now, so that its address and bounds are not known");
         return;
     }
     if (target->config->pool) {
-        order_refuse(engine, deed, AS_ORDER_REFUSED,
-                     "a pool has no size of its own: order the size of one of its groups");
+        command_refuse(engine, deed, AS_ORDER_REFUSED,
+                       "a pool has no size of its own: order the size of one of its groups");
         return;
     }
     const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
     const char *obstacle = alias_find_obstacle(engine, target);
     if (obstacle) {
-        order_refuse(engine, deed, AS_ORDER_REFUSED, "%s", obstacle);
+        command_refuse(engine, deed, AS_ORDER_REFUSED, "%s", obstacle);
     } else if (is_dry(engine, target)) {
-        order_refuse(engine, deed, AS_ORDER_REFUSED, "dry run: nothing is changed");
+        command_refuse(engine, deed, AS_ORDER_REFUSED, "dry run: nothing is changed");
     } else if (!order->force && (order->replicas < bounds.min || order->replicas > bounds.max)) {
-        order_refuse(engine, deed, AS_ORDER_OUT_OF_BOUNDS, "%d is not within %d and %d: force it",
-                     order->replicas, bounds.min, bounds.max);
+        command_refuse(engine, deed, AS_ORDER_OUT_OF_BOUNDS, "%d is not within %d and %d: force it",
+                       order->replicas, bounds.min, bounds.max);
     } else {
         if (target->ordered.is_set && !is_on_its_way(target))
-            order_give_up(engine, target, AS_REASON_SUPERSEDED,
-                          "a later command came before it was done");
+            command_give_up(engine, target, AS_REASON_SUPERSEDED,
+                            "a later command came before it was done");
         target->ordered = (struct ordered){
             .is_set = true,
             .replicas = order->replicas,
@@ -302,28 +302,28 @@ static void set_floor(struct as_engine *engine, struct deed *deed)
     struct target *target = deed->target;
     const struct as_order *order = deed->record->order;
     if (order->is_end && target->floor.size == 0) {
-        order_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "the target has no floor");
+        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "the target has no floor");
         return;
     }
     if (!order->is_end && (!target->config || target->ref->field_count == 0)) {
-        order_refuse(
+        command_refuse(
             engine, deed, AS_ORDER_UNKNOWN_TARGET,
             "no rule leads to the target now, so that its address and bounds are not known");
         return;
     }
     if (!order->is_end && target->config->pool) {
-        order_refuse(engine, deed, AS_ORDER_REFUSED,
-                     "a pool has no size of its own: order the floor of one of its groups");
+        command_refuse(engine, deed, AS_ORDER_REFUSED,
+                       "a pool has no size of its own: order the floor of one of its groups");
         return;
     }
     const char *obstacle = order->is_end ? NULL : alias_find_obstacle(engine, target);
     if (obstacle) {
-        order_refuse(engine, deed, AS_ORDER_REFUSED, "%s", obstacle);
+        command_refuse(engine, deed, AS_ORDER_REFUSED, "%s", obstacle);
         return;
     }
     if (!order->is_end && order->replicas > target_get_bounds(engine, target).max) {
-        order_refuse(engine, deed, AS_ORDER_OUT_OF_BOUNDS, "%d is above max, %d", order->replicas,
-                     target_get_bounds(engine, target).max);
+        command_refuse(engine, deed, AS_ORDER_OUT_OF_BOUNDS, "%d is above max, %d", order->replicas,
+                       target_get_bounds(engine, target).max);
         return;
     }
     if (order->is_end) {
@@ -337,7 +337,7 @@ static void set_floor(struct as_engine *engine, struct deed *deed)
     deed->wakes = true;
 }
 
-bool orders_end_floor(struct as_engine *engine, struct target *target)
+bool commands_end_floor(struct as_engine *engine, struct target *target)
 {
     if (floor_get_end(target).us > engine->mono.us)
         return false;
@@ -361,7 +361,7 @@ static void answer(struct as_engine *engine, struct deed *deed)
     const struct as_order *order = deed->record->order;
     const char *obstacle = approvals_answer(engine, deed->target, order, deed->record->id);
     if (obstacle) {
-        order_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "%s", obstacle);
+        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "%s", obstacle);
         return;
     }
     effect_put_target(engine, deed->target);
@@ -376,20 +376,20 @@ static void refuse_name(struct as_engine *engine, struct deed *deed, size_t coun
         is_templated = is_templated || (engine->ruleset->targets[i].is_templated &&
                                         strcmp(engine->ruleset->targets[i].name, name) == 0);
     if (count > 1)
-        order_refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
-                     "%zu targets come from %s: name one by its id", count, name);
+        command_refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
+                       "%zu targets come from %s: name one by its id", count, name);
     else if (is_templated)
-        order_refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
-                     "no target has come from %s yet: it has templates, so name one by its id",
-                     name);
+        command_refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
+                       "no target has come from %s yet: it has templates, so name one by its id",
+                       name);
     else
-        order_refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
-                     "no such target: it goes by its id, or its name in the rule files");
+        command_refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
+                       "no such target: it goes by its id, or its name in the rule files");
 }
 
 /* NULL: none, or several of this name. A target that does not exist yet can be paused. */
-static struct target *order_find(struct as_engine *engine, const struct as_order *order,
-                                 size_t *count_out)
+static struct target *command_find(struct as_engine *engine, const struct as_order *order,
+                                   size_t *count_out)
 {
     struct target *target = target_find_id(engine, order->target), *group = NULL;
     if (!target || !target->config)
@@ -421,33 +421,33 @@ static bool is_stopped_by_halt(const struct as_order *order)
     return false;
 }
 
-struct target *orders_handle(struct as_engine *engine, const struct as_order *order,
-                             uint64_t request)
+struct target *commands_handle(struct as_engine *engine, const struct as_order *order,
+                               uint64_t request)
 {
     static void (*const carry_out[AS_ORDER_KIND_COUNT])(struct as_engine *, struct deed *) = {
-        [AS_ORDER_PAUSE] = pause,         [AS_ORDER_RESUME] = resume,
-        [AS_ORDER_SCALE] = order_scale,   [AS_ORDER_FLOOR] = set_floor,
-        [AS_ORDER_UNLOCK] = order_unlock, [AS_ORDER_APPROVE] = answer,
+        [AS_ORDER_PAUSE] = pause,           [AS_ORDER_RESUME] = resume,
+        [AS_ORDER_SCALE] = command_scale,   [AS_ORDER_FLOOR] = set_floor,
+        [AS_ORDER_UNLOCK] = command_unlock, [AS_ORDER_APPROVE] = answer,
         [AS_ORDER_DENY] = answer,
     };
     size_t named = 0;
     struct deed deed = {.target = order->request  ? approvals_find(engine, order->request)
-                                  : order->target ? order_find(engine, order, &named)
+                                  : order->target ? command_find(engine, order, &named)
                                                   : NULL};
     deed.record = effect_order_record(engine, order, deed.target, request);
     if (engine->stopping)
-        order_refuse(engine, &deed, AS_ORDER_REFUSED, "alertscaler is stopping");
+        command_refuse(engine, &deed, AS_ORDER_REFUSED, "alertscaler is stopping");
     else if (order->request && !deed.target)
-        order_refuse(engine, &deed, AS_ORDER_UNKNOWN_REQUEST,
-                     "no such request: it was used, or has been over for an hour, or never was");
+        command_refuse(engine, &deed, AS_ORDER_UNKNOWN_REQUEST,
+                       "no such request: it was used, or has been over for an hour, or never was");
     else if (order->target && !deed.target)
         refuse_name(engine, &deed, named);
     else if (!scope_allows_order(engine, order->who, deed.target))
-        order_refuse(engine, &deed, AS_ORDER_REFUSED, "the credential %s may not order %s",
-                     order->who, deed.target ? "this target" : "all targets at once");
+        command_refuse(engine, &deed, AS_ORDER_REFUSED, "the credential %s may not order %s",
+                       order->who, deed.target ? "this target" : "all targets at once");
     else if (engine->halt.is_set && is_stopped_by_halt(order))
-        order_refuse(engine, &deed, AS_ORDER_REFUSED, "the kill switch (%s) stops everything",
-                     engine->halt.who);
+        command_refuse(engine, &deed, AS_ORDER_REFUSED, "the kill switch (%s) stops everything",
+                       engine->halt.who);
     else
         carry_out[order->kind](engine, &deed);
 
@@ -467,9 +467,9 @@ static bool is_too_old(const struct as_engine *engine, const struct ordered *ord
 }
 
 /* Why it cannot be done any more; NULL: it can. */
-static const char *order_find_reason_against(const struct as_engine *engine,
-                                             const struct target *target,
-                                             const struct as_observation *observation)
+static const char *command_find_reason_against(const struct as_engine *engine,
+                                               const struct target *target,
+                                               const struct as_observation *observation)
 {
     const struct ordered *ordered = &target->ordered;
     const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
@@ -487,37 +487,37 @@ static const char *order_find_reason_against(const struct as_engine *engine,
     return NULL;
 }
 
-bool orders_begin(struct as_engine *engine, struct target *target,
-                  const struct as_observation *observation)
+bool commands_begin(struct as_engine *engine, struct target *target,
+                    const struct as_observation *observation)
 {
     struct ordered *ordered = &target->ordered;
     if (!ordered->is_set || !target->config || engine->stopping ||
         (ordered->is_stopped && is_on_its_way(target)))
         return false;
     const char *against =
-        ordered->is_stopped ? stopped : order_find_reason_against(engine, target, observation);
+        ordered->is_stopped ? stopped : command_find_reason_against(engine, target, observation);
     if (against) {
-        order_give_up(engine, target,
-                      ordered->is_stopped ? AS_REASON_SUPERSEDED : AS_REASON_REJECTED, against);
+        command_give_up(engine, target,
+                        ordered->is_stopped ? AS_REASON_SUPERSEDED : AS_REASON_REJECTED, against);
         effect_put_target(engine, target);
         effect_commit(engine);
         return false;
     }
-    if (ordered->replicas == observation->replicas && !target->maybe) {
+    if (ordered->replicas == observation->replicas && !target->in_doubt) {
         record_end(engine, target, AS_REASON_APPLIED, observation->replicas)->message =
             "the size was the one that was ordered";
-        order_drop(target);
+        command_drop(target);
         effect_put_target(engine, target);
         effect_commit(engine);
         return false;
     }
-    if (target->maybe && (target->is_relative || target->maybe->to != ordered->replicas))
+    if (target->in_doubt && (target->is_relative || target->in_doubt->to != ordered->replicas))
         return false; /* a request in question is soon observed again */
     return true;
 }
 
-bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
-                       bool is_told)
+bool commands_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
+                         bool is_told)
 {
     const bool is_final = outcome == AS_REASON_FORBIDDEN || outcome == AS_REASON_REJECTED ||
                           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_NO_PODS ||
@@ -528,11 +528,11 @@ bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_
         !(is_final || is_stopped || is_too_old(engine, &target->ordered)))
         return false;
     if (is_told)
-        order_drop(target);
+        command_drop(target);
     else if (is_stopped)
-        order_give_up(engine, target, AS_REASON_SUPERSEDED, stopped);
+        command_give_up(engine, target, AS_REASON_SUPERSEDED, stopped);
     else
-        order_give_up(
+        command_give_up(
             engine, target, outcome,
             outcome == AS_REASON_TARGET_NOT_ALLOWED
                 ? "given up: the group belongs to another target, as the record before says"
@@ -540,25 +540,25 @@ bool orders_on_failure(struct as_engine *engine, struct target *target, enum as_
     return true;
 }
 
-bool orders_remake(struct as_engine *engine, struct target *target)
+bool commands_remake(struct as_engine *engine, struct target *target)
 {
     if (!target->ordered.is_set)
         return false;
     target->dirty = true;
     if (target_recover_config(engine, target))
         return false;
-    order_give_up(engine, target, AS_REASON_SUPERSEDED, "no rule leads to the target any more");
+    command_give_up(engine, target, AS_REASON_SUPERSEDED, "no rule leads to the target any more");
     return true;
 }
 
-void orders_supersede(struct as_engine *engine, struct target *target, const char *why)
+void commands_supersede(struct as_engine *engine, struct target *target, const char *why)
 {
     if (target->ordered.is_set)
-        order_give_up(engine, target, AS_REASON_SUPERSEDED, why);
+        command_give_up(engine, target, AS_REASON_SUPERSEDED, why);
 }
 
-void orders_on_applied(struct target *target, const struct intent *intent)
+void commands_on_applied(struct target *target, const struct intent *intent)
 {
-    if (orders_is_of(target, intent))
-        order_drop(target);
+    if (commands_is_of(target, intent))
+        command_drop(target);
 }

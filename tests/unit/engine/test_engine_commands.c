@@ -43,7 +43,7 @@ static void force(struct harness *harness, int32_t replicas)
                      .kind = AS_ORDER_SCALE, .target = "web", .replicas = replicas, .force = true});
 }
 
-Test(engine_orders, a_size_is_set_and_begins_the_cooldown)
+Test(engine_commands, a_size_is_set_and_begins_the_cooldown)
 {
     WITH(h, slow);
     scale(&h, "web", 10);
@@ -57,7 +57,7 @@ Test(engine_orders, a_size_is_set_and_begins_the_cooldown)
     harness_stop(&h);
 }
 
-Test(engine_orders, locks_and_pauses_do_not_stop_it)
+Test(engine_commands, locks_and_pauses_do_not_stop_it)
 {
     WITH(h, slow);
     fire(&h, "Slow", 990);
@@ -68,7 +68,7 @@ Test(engine_orders, locks_and_pauses_do_not_stop_it)
     harness_stop(&h);
 }
 
-Test(engine_orders, bounds_hold_unless_forced)
+Test(engine_commands, bounds_hold_unless_forced)
 {
     WITH(h, slow);
     scale(&h, "web", 21);
@@ -79,7 +79,7 @@ Test(engine_orders, bounds_hold_unless_forced)
     harness_stop(&h);
 }
 
-Test(engine_orders, the_other_sides_bounds_hold_too)
+Test(engine_commands, the_other_sides_bounds_hold_too)
 {
     WITH(h, slow);
     harness_target(&h, "web")->max = 6;
@@ -90,7 +90,7 @@ Test(engine_orders, the_other_sides_bounds_hold_too)
     harness_stop(&h);
 }
 
-Test(engine_orders, a_size_that_already_is_starts_no_lock)
+Test(engine_commands, a_size_that_already_is_starts_no_lock)
 {
     WITH(h, slow);
     scale(&h, "web", 4);
@@ -100,7 +100,7 @@ Test(engine_orders, a_size_that_already_is_starts_no_lock)
     harness_stop(&h);
 }
 
-Test(engine_orders, a_conflict_is_observed_again)
+Test(engine_commands, a_conflict_is_observed_again)
 {
     WITH(h, slow);
     harness_script(&h, (struct scale_script){.outcome = AS_REASON_CONFLICT});
@@ -111,7 +111,7 @@ Test(engine_orders, a_conflict_is_observed_again)
     harness_stop(&h);
 }
 
-Test(engine_orders, what_is_refused_for_good_is_given_up)
+Test(engine_commands, what_is_refused_for_good_is_given_up)
 {
     WITH(h, slow);
     harness_script(&h, (struct scale_script){.outcome = AS_REASON_FORBIDDEN});
@@ -124,7 +124,7 @@ Test(engine_orders, what_is_refused_for_good_is_given_up)
 }
 
 /* Found by chance: the refusal of a rule's request took the order with it. */
-Test(engine_orders, a_rule_that_is_refused_ends_no_order)
+Test(engine_commands, a_rule_that_is_refused_ends_no_order)
 {
     WITH(h, slow);
     harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
@@ -137,7 +137,7 @@ Test(engine_orders, a_rule_that_is_refused_ends_no_order)
     harness_stop(&h);
 }
 
-Test(engine_orders, what_cannot_be_done_is_tried_for_ten_minutes)
+Test(engine_commands, what_cannot_be_done_is_tried_for_ten_minutes)
 {
     WITH(h, slow);
     h.observation = AS_REASON_UNREACHABLE;
@@ -152,7 +152,7 @@ Test(engine_orders, what_cannot_be_done_is_tried_for_ten_minutes)
     harness_stop(&h);
 }
 
-Test(engine_orders, it_is_done_as_soon_as_it_can_be)
+Test(engine_commands, it_is_done_as_soon_as_it_can_be)
 {
     WITH(h, slow);
     h.observation = AS_REASON_UNREACHABLE;
@@ -165,7 +165,7 @@ Test(engine_orders, it_is_done_as_soon_as_it_can_be)
 }
 
 /* The answer says that it will be done: so it is, after a crash at any moment, and once. */
-Test(engine_orders, what_is_answered_is_done_after_a_crash)
+Test(engine_commands, what_is_answered_is_done_after_a_crash)
 {
     for (unsigned commits = 1; commits <= 3; commits++) {
         WITH(h, slow);
@@ -192,7 +192,7 @@ Test(engine_orders, what_is_answered_is_done_after_a_crash)
     }
 }
 
-Test(engine_orders, an_answer_that_is_lost_does_nothing_twice)
+Test(engine_commands, an_answer_that_is_lost_does_nothing_twice)
 {
     WITH(h, slow);
     harness_script(&h, (struct scale_script){
@@ -206,7 +206,7 @@ Test(engine_orders, an_answer_that_is_lost_does_nothing_twice)
     harness_stop(&h);
 }
 
-Test(engine_orders, the_last_order_counts)
+Test(engine_commands, the_last_order_counts)
 {
     WITH(h, slow);
     h.hold_calls = true;
@@ -220,7 +220,7 @@ Test(engine_orders, the_last_order_counts)
     harness_stop(&h);
 }
 
-Test(engine_orders, one_that_comes_while_another_is_sent_is_next)
+Test(engine_commands, one_that_comes_while_another_is_sent_is_next)
 {
     WITH(h, slow);
     harness_target(&h, "web")->is_hanging = true;
@@ -240,7 +240,7 @@ Test(engine_orders, one_that_comes_while_another_is_sent_is_next)
     harness_stop(&h);
 }
 
-Test(engine_orders, nothing_is_set_in_a_dry_run)
+Test(engine_commands, nothing_is_set_in_a_dry_run)
 {
     WITH(h, dry);
     scale(&h, "web", 10);
@@ -248,7 +248,7 @@ Test(engine_orders, nothing_is_set_in_a_dry_run)
     harness_stop(&h);
 }
 
-Test(engine_orders, the_kill_switch_stops_orders_too)
+Test(engine_commands, the_kill_switch_stops_orders_too)
 {
     WITH(h, slow);
     h.observation = AS_REASON_UNREACHABLE;
@@ -265,7 +265,7 @@ Test(engine_orders, the_kill_switch_stops_orders_too)
 }
 
 /* Its request may have been carried out, or not: it is recorded once, and not sent again. */
-Test(engine_orders, the_kill_switch_ends_what_is_on_its_way)
+Test(engine_commands, the_kill_switch_ends_what_is_on_its_way)
 {
     WITH(h, slow);
     harness_script(&h, (struct scale_script){.outcome = AS_REASON_TIMEOUT, .is_ambiguous = true});
@@ -281,7 +281,7 @@ Test(engine_orders, the_kill_switch_ends_what_is_on_its_way)
     harness_stop(&h);
 }
 
-Test(engine_orders, new_bounds_and_new_rules_end_what_waits)
+Test(engine_commands, new_bounds_and_new_rules_end_what_waits)
 {
     WITH(h, slow);
     h.observation = AS_REASON_UNREACHABLE;
@@ -297,7 +297,7 @@ Test(engine_orders, new_bounds_and_new_rules_end_what_waits)
     harness_stop(&h);
 }
 
-Test(engine_orders, a_target_of_a_template_is_found_again_after_a_restart)
+Test(engine_commands, a_target_of_a_template_is_found_again_after_a_restart)
 {
     WITH(h, templated);
     fire(&h, "Slow,app=web-a", 990);
@@ -310,7 +310,7 @@ Test(engine_orders, a_target_of_a_template_is_found_again_after_a_restart)
     harness_stop(&h);
 }
 
-Test(engine_orders, what_an_operator_set_is_not_given_back)
+Test(engine_commands, what_an_operator_set_is_not_given_back)
 {
     static const struct spec giving_back = {
         .targets = {{.name = "web", .min = 1, .max = 50, .up = 60, .down = 60}},
@@ -333,7 +333,7 @@ Test(engine_orders, what_an_operator_set_is_not_given_back)
 }
 
 /* Each order that can lead to a change is refused; a pause and its end are not. */
-Test(engine_orders, what_the_kill_switch_refuses)
+Test(engine_commands, what_the_kill_switch_refuses)
 {
     static const struct {
         enum as_order_kind kind;
@@ -361,7 +361,7 @@ Test(engine_orders, what_the_kill_switch_refuses)
     harness_stop(&h);
 }
 
-Test(engine_orders, an_unlocked_target_acts_at_once)
+Test(engine_commands, an_unlocked_target_acts_at_once)
 {
     WITH(h, slow);
     harness_order(&h, (struct as_order){.kind = AS_ORDER_UNLOCK, .target = "web"});
@@ -378,7 +378,7 @@ Test(engine_orders, an_unlocked_target_acts_at_once)
     harness_stop(&h);
 }
 
-Test(engine_orders, only_a_lock_that_holds_is_ended)
+Test(engine_commands, only_a_lock_that_holds_is_ended)
 {
     static const struct spec short_down = {
         .targets = {{.name = "web", .min = 1, .max = 20, .up = 600, .down = 60}},
@@ -397,7 +397,7 @@ Test(engine_orders, only_a_lock_that_holds_is_ended)
     harness_stop(&h);
 }
 
-Test(engine_orders, nothing_new_is_ordered_while_it_stops)
+Test(engine_commands, nothing_new_is_ordered_while_it_stops)
 {
     WITH(h, slow);
     harness_send_stop(&h);

@@ -1,0 +1,398 @@
+/*
+ * Growth: an increase is open until everything requested has arrived, or ready_timeout has passed.
+ *
+ * Of a workload with ready_timeout, then nothing is taken back: the cluster still tries. But no
+ * rule steps up (`did_not_come`) until another number of pods is ready.
+ *
+ * Of a node group, what is missing is taken back, and the group backs off: no increase for 5
+ * minutes, doubling to 30, so that a group without capacity never ratchets up. If the provider
+ * refuses for lack of capacity, the group backs off at once.
+ *
+ * A back-off is a lock like a cooldown's, after the decrease by the taking back. It is forgotten
+ * when an increase arrives in full, or after three hours.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine_concerns.h"
+#include "engine_effects.h"
+#include "engine_registry.h"
+
+#define BACK_OFF_FIRST_US  (5 * AS_US_PER_MIN)
+#define BACK_OFF_MAX_US    (30 * AS_US_PER_MIN)
+#define BACK_OFF_FORGET_US (3 * AS_US_PER_H)
+
+/* A growing workload is looked at more often at first, for its time to be known. */
+#define WORKLOAD_LOOK_MIN_US (1 * AS_US_PER_S)
+#define WORKLOAD_LOOK_PART   8 /* of its age */
+
+static bool has_failed_since(const struct scaleup *scaleup, struct as_moment moment)
+{
+    return as_moment_is_set(scaleup->failed) && scaleup->failed.mono.us >= moment.mono.us;
+}
+
+/* Nodes that came back lock decreases for `cooldown.down`, and no growth. */
+static struct locks get_cooldowns(const struct target *target)
+{
+    struct locks locks = {target->last_up, target->last_down, target->config->bounds.cooldown};
+    const struct as_moment returned = target->last_return;
+    const int64_t lock_us = as_cooldown_get_down_after_down(&locks.cooldown);
+    if (!as_moment_is_set(returned) ||
+        (as_moment_is_set(locks.down) && as_time_add(locks.down.mono.us, lock_us) >=
+                                             as_time_add(returned.mono.us, locks.cooldown.down_us)))
+        return locks;
+    locks.down = returned;
+    locks.cooldown.has_down_after_down = false;
+    locks.cooldown.up_after_down_us = 0;
+    return locks;
+}
+
+struct locks scaleup_get_locks(const struct target *target, as_mono_time now)
+{
+    const struct scaleup *scaleup = &target->scaleup;
+    struct locks locks = get_cooldowns(target);
+    if (!as_moment_is_set(scaleup->failed))
+        return locks;
+    const int64_t end = as_time_add(scaleup->failed.mono.us, scaleup->back_off_us);
+    if (end <= now.us)
+        return locks;
+    locks.down = moment_get_later(locks.down, scaleup->failed);
+    const int64_t rest = end - locks.down.mono.us; /* whole seconds, for display */
+    if (rest > locks.cooldown.up_after_down_us)
+        locks.cooldown.up_after_down_us = (rest + AS_US_PER_S - 1) / AS_US_PER_S * AS_US_PER_S;
+    return locks;
+}
+
+/* A failure during a back-off (of an order, say) restarts the time. */
+static void back_off(struct as_engine *engine, struct target *target)
+{
+    struct scaleup *scaleup = &target->scaleup;
+    const int64_t failed_us = scaleup->failed.mono.us;
+    if (!as_moment_is_set(scaleup->failed) ||
+        as_time_add(failed_us, BACK_OFF_FORGET_US) <= engine->mono.us)
+        scaleup->back_off_us = BACK_OFF_FIRST_US;
+    else if (as_time_add(failed_us, scaleup->back_off_us) <= engine->mono.us)
+        scaleup->back_off_us *= 2;
+    if (scaleup->back_off_us > BACK_OFF_MAX_US)
+        scaleup->back_off_us = BACK_OFF_MAX_US;
+    scaleup->failed = moment_now(engine);
+}
+
+/* A workload whose pods are waited for. */
+static bool is_workload(const struct target *target)
+{
+    return scaleup_get_timeout(target) > 0 && !target->names_instances;
+}
+
+int64_t scaleup_get_timeout(const struct target *target)
+{
+    const struct as_target_config *config = target->config;
+    return config && config->kind->has_pods ? config->ready_timeout_us : 0;
+}
+
+int32_t scaleup_count_ready(const struct as_observation *observation)
+{
+    int32_t ready = 0;
+    if (!observation->has_pods)
+        return observation->status_replicas;
+    for (size_t i = 0; i < observation->pod_count; i++)
+        ready += observation->pods[i].ready == AS_TRUE && !observation->pods[i].deleting;
+    return ready;
+}
+
+bool scaleup_needs_pods(const struct target *target)
+{
+    return scaleup_get_timeout(target) > 0 &&
+           (target->open_bindings > 0 || target->ordered.is_set || target->scaleup.is_open);
+}
+
+int64_t scaleup_get_observe_us(const struct as_engine *engine, const struct target *target)
+{
+    const struct scaleup *scaleup = &target->scaleup;
+    const int64_t part = (engine->mono.us - scaleup->since.mono.us) / WORKLOAD_LOOK_PART;
+    if (!is_workload(target) || scaleup->did_not_come || part > SCALEUP_OBSERVE_US)
+        return SCALEUP_OBSERVE_US;
+    return part > WORKLOAD_LOOK_MIN_US ? part : WORKLOAD_LOOK_MIN_US;
+}
+
+/* Of the last observation. */
+static int32_t scaleup_count_missing(const struct target *target)
+{
+    const int32_t missing = target->replicas - target->ready;
+    return missing > 0 ? missing : 0;
+}
+
+void scaleup_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
+{
+    struct scaleup *scaleup = &target->scaleup;
+    if ((!target->names_instances && !is_workload(target)) || !target->config ||
+        intent->to <= intent->from)
+        return;
+    if (!scaleup->is_open || intent->from < scaleup->from) {
+        scaleup->from = intent->from;
+        scaleup->missing = scaleup_count_missing(target);
+    }
+    scaleup->is_open = true;
+    scaleup->is_refused = scaleup->did_not_come = false;
+    scaleup->is_ordered = intent->is_ordered;
+    memcpy(scaleup->id, intent->decision_id, AS_ULID_SIZE);
+    scaleup->to = intent->to;
+    scaleup->since = moment_now(engine);
+    target_note_entry(target);
+}
+
+void scaleup_refuse(struct as_engine *engine, struct target *target)
+{
+    target->scaleup.is_refused = true;
+    back_off(engine, target);
+}
+
+/* Clocks of providers may be wrong, and give whole seconds or minutes. */
+bool scaleup_on_shortage(struct as_engine *engine, struct target *target,
+                         const struct as_observation *observation)
+{
+    const struct scaleup *scaleup = &target->scaleup;
+    const as_maybe_time began = moment_get_wall(engine, scaleup->since);
+    if (!scaleup->is_open || scaleup->is_refused || !observation->lacks_capacity || !began.set ||
+        (observation->lacking_since.set &&
+         observation->lacking_since.at.us < began.at.us - AS_US_PER_MIN))
+        return false;
+    scaleup_refuse(engine, target);
+    return true;
+}
+
+/* Twice in one step counts once. */
+void scaleup_fail(struct as_engine *engine, struct target *target)
+{
+    if (target->scaleup.failed.mono.us != engine->mono.us)
+        back_off(engine, target);
+}
+
+bool scaleup_is_failure(const struct as_scale_result *result)
+{
+    return result->outcome != AS_REASON_APPLIED && !result->is_ambiguous &&
+           result->outcome != AS_REASON_CONFLICT && result->outcome != AS_REASON_THROTTLED;
+}
+
+bool scaleup_is_backing_off(const struct target *target, as_mono_time now)
+{
+    const struct scaleup *scaleup = &target->scaleup;
+    return as_moment_is_set(scaleup->failed) &&
+           as_time_add(scaleup->failed.mono.us, scaleup->back_off_us) > now.us;
+}
+
+as_maybe_time scaleup_get_open_at(const struct as_engine *engine, const struct target *target)
+{
+    const struct scaleup *scaleup = &target->scaleup;
+    as_maybe_time failed = moment_get_wall(engine, scaleup->failed);
+    if (!scaleup_is_backing_off(target, engine->mono) || !failed.set)
+        return (as_maybe_time){0};
+    failed.at.us = as_time_add(failed.at.us, scaleup->back_off_us);
+    return failed;
+}
+
+void scaleup_note_surplus(struct as_engine *engine, struct target *target,
+                          const struct intent *intent)
+{
+    struct scaleup *scaleup = &target->scaleup;
+    const int32_t before = scaleup_get_surplus(target);
+    if (before == 0) {
+        scaleup->surplus_from = intent->from;
+        scaleup->surplus_since = moment_now(engine);
+    }
+    scaleup->surplus = before + intent->to - intent->from;
+}
+
+int32_t scaleup_get_surplus(const struct target *target)
+{
+    const struct scaleup *scaleup = &target->scaleup;
+    const int32_t above = target->replicas - scaleup->surplus_from;
+    return above < scaleup->surplus ? (above > 0 ? above : 0) : scaleup->surplus;
+}
+
+/* An increase of ours that is open has its own back-off. */
+bool scaleup_note_unregistered(struct as_engine *engine, struct target *target, int32_t count)
+{
+    struct scaleup *scaleup = &target->scaleup;
+    if (scaleup->is_open)
+        return false;
+    const bool is_more = count > scaleup->unregistered;
+    scaleup->unregistered = count;
+    if (is_more)
+        scaleup_fail(engine, target);
+    return is_more;
+}
+
+int32_t scaleup_get_refused(const struct target *target)
+{
+    const struct scaleup *scaleup = &target->scaleup;
+    const int32_t lacking = target->replicas - target->status_replicas - scaleup->missing;
+    return scaleup->is_open && scaleup->is_refused && lacking > 0 ? lacking : 0;
+}
+
+void scaleup_give_up(struct as_engine *engine, struct target *target)
+{
+    struct scaleup *scaleup = &target->scaleup;
+    if (!has_failed_since(scaleup, scaleup->since))
+        back_off(engine, target);
+    scaleup->is_open = false;
+    effect_put_target(engine, target);
+}
+
+bool scaleup_is_taken_back(const struct target *target, const struct intent *intent)
+{
+    const struct scaleup *scaleup = &target->scaleup;
+    return scaleup->is_open && intent->to < intent->from && !intent->rule[0] &&
+           strcmp(intent->decision_id, scaleup->id) == 0;
+}
+
+static const char *explain_taking_back(struct as_engine *engine, const struct scaleup *scaleup,
+                                       int32_t count, const char *why)
+{
+    const int64_t end = as_time_add(scaleup->failed.mono.us, scaleup->back_off_us);
+    const int64_t left_us = end - engine->mono.us;
+    const int64_t minutes = (left_us + AS_US_PER_MIN - 1) / AS_US_PER_MIN;
+    char text[AS_MESSAGE_SIZE + 160], rest[64] = "";
+    if (left_us > 0)
+        snprintf(rest, sizeof(rest), ", and no more are asked for in the next %lld minutes",
+                 (long long)minutes);
+    snprintf(text, sizeof(text), "%d of the instances asked for did not come: taken back%s%s%s",
+             count, rest, *why ? ": " : "", why);
+    return as_arena_strdup(&engine->arena, text);
+}
+
+const char *scaleup_on_applied(struct as_engine *engine, struct target *target,
+                               const struct intent *intent, const char *why)
+{
+    struct scaleup *scaleup = &target->scaleup;
+    if (!scaleup_is_taken_back(target, intent)) {
+        scaleup_begin(engine, target, intent);
+        return NULL;
+    }
+    if (!has_failed_since(scaleup, scaleup->since))
+        back_off(engine, target);
+    scaleup->to = intent->to;
+    scaleup->is_refused = false; /* the rest has its normal time */
+    return explain_taking_back(engine, scaleup, intent->from - intent->to, why);
+}
+
+static void close_growth(struct as_engine *engine, struct target *target)
+{
+    target->scaleup.is_open = false;
+    effect_put_target(engine, target);
+    effect_commit(engine);
+}
+
+/* Instances or pods that serve, and those that did not serve before either. */
+static int32_t count_there(const struct scaleup *scaleup, const struct as_observation *observation)
+{
+    return scaleup_count_ready(observation) + scaleup->missing;
+}
+
+static bool is_complete(const struct scaleup *scaleup, const struct as_observation *observation)
+{
+    return !observation->in_progress && count_there(scaleup, observation) >= observation->replicas;
+}
+
+/* Only for our own increase: an instance that fails long afterwards must not block the group. */
+bool scaleup_is_awaited(const struct target *target, const struct as_observation *observation)
+{
+    return target->scaleup.is_open && !target->scaleup.did_not_come &&
+           !is_complete(&target->scaleup, observation);
+}
+
+/* True: nothing to wait for (any more). For a while, a size smaller than requested may come from a
+ * cache. */
+static bool scaleup_is_over(const struct as_engine *engine, const struct target *target,
+                            const struct as_observation *observation)
+{
+    const struct scaleup *scaleup = &target->scaleup;
+    const bool is_late = as_time_add(scaleup->since.mono.us, MAYBE_US) <= engine->mono.us;
+    if (!observation->names_instances && !is_workload(target))
+        return true;
+    if (scaleup->did_not_come && scaleup_count_ready(observation) != scaleup->ready)
+        return true;
+    if (observation->replicas >= scaleup->to || is_late)
+        return is_complete(scaleup, observation) || observation->replicas <= scaleup->from;
+    return false;
+}
+
+/* After a failure for lack of capacity, the provider's lists get time to catch up. */
+static bool is_overdue(const struct as_engine *engine, const struct target *target)
+{
+    const struct scaleup *scaleup = &target->scaleup;
+    const int64_t patience = target->names_instances ? target_get_nodes(target)->ready_timeout_us
+                                                     : scaleup_get_timeout(target);
+    return as_time_add(scaleup->since.mono.us, patience) <= engine->mono.us ||
+           (scaleup->is_refused &&
+            as_time_add(scaleup->failed.mono.us, SCALEUP_OBSERVE_US) <= engine->mono.us);
+}
+
+/* Keeps what is there, and what was there before the increase. */
+static int32_t get_size_to_keep(const struct scaleup *scaleup,
+                                const struct as_observation *observation)
+{
+    int32_t keep = count_there(scaleup, observation);
+    if (keep < scaleup->from)
+        keep = scaleup->from;
+    return keep < observation->min ? observation->min : keep;
+}
+
+/* The workload's pods are not ready in time: its readers are told, once it is stored. */
+static void give_up_waiting(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation)
+{
+    struct scaleup *scaleup = &target->scaleup;
+    scaleup->did_not_come = true;
+    scaleup->ready = scaleup_count_ready(observation);
+    effect_warn(engine, target,
+                &(struct as_late_warning){
+                    .from = scaleup->from,
+                    .to = observation->replicas,
+                    .ready = scaleup->ready,
+                    .decision_id = scaleup->id,
+                    .is_ordered = scaleup->is_ordered,
+                });
+}
+
+void scaleup_forget_pods(struct target *target)
+{
+    if (!target->names_instances)
+        target->scaleup.is_open = target->scaleup.did_not_come = false;
+}
+
+int32_t scaleup_review(struct as_engine *engine, struct target *target,
+                       const struct as_observation *observation)
+{
+    struct scaleup *scaleup = &target->scaleup;
+    if (!scaleup->is_open || !target->config || engine->stopping)
+        return -1;
+    if (scaleup_is_over(engine, target, observation)) {
+        if (observation->replicas >= scaleup->to && !has_failed_since(scaleup, scaleup->since))
+            scaleup->failed = AS_MOMENT_NEVER;
+        close_growth(engine, target);
+        return -1;
+    }
+    if (is_workload(target)) {
+        if (!scaleup->did_not_come && is_overdue(engine, target))
+            give_up_waiting(engine, target, observation);
+        return -1;
+    }
+    const int32_t keep = get_size_to_keep(scaleup, observation);
+    if (keep >= observation->replicas || !is_overdue(engine, target) || target->in_doubt ||
+        forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) || engine->config.dry_run ||
+        target->config->dry_run)
+        return -1;
+    return keep;
+}
+
+bool scaleup_remake(struct as_engine *engine, struct target *target)
+{
+    if (!target->scaleup.is_open)
+        return false;
+    target->dirty = true;
+    if (target_recover_config(engine, target))
+        return false;
+    target->scaleup.is_open = false; /* no rule uses it: nobody is responsible */
+    return true;
+}
