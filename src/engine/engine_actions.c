@@ -2,11 +2,11 @@
  * Actions: the intent is committed before the size is set, the outcome with its lock afterwards.
  *
  * If the answer to a request is lost, the request may have been carried out, or may still be. It is
- * stored as the target's `maybe`. If the size is then found as requested, the request is recorded
- * as applied and starts its lock, so that the same incident does not act twice. `maybe` ends when
- * it is found, when its condition cannot hold any more, or after MAYBE_US. Meanwhile the target is
- * decided again, but only the same size may be requested: then it does not matter which request
- * wins.
+ * stored as the target's `in_doubt`. If the size is then found as requested, the request is
+ * recorded as applied and starts its lock, so that the same incident does not act twice. `in_doubt`
+ * ends when it is found, when its condition cannot hold any more, or after IN_DOUBT_US. Meanwhile
+ * the target is decided again, but only the same size may be requested: then it does not matter
+ * which request wins.
  */
 #include <string.h>
 
@@ -64,7 +64,7 @@ static void take_names(struct intent *intent, const char *const *names, size_t c
         intent->take[intent->take_count] = as_xstrdup(names[intent->take_count]);
 }
 
-/* Of a share, or of the plan of a group that is a pool of itself: the nodes that leave. */
+/* Of an assignment, or of the plan of a group that is a pool of itself: the nodes that leave. */
 static void name_nodes(const struct target *target, const struct as_observation *observation,
                        struct intent *intent)
 {
@@ -366,7 +366,7 @@ static void on_failure(struct as_engine *engine, struct target *target, struct i
         intent_free(target->in_doubt);
         target->in_doubt = intent;
         intent->outcome = result->outcome;
-        intent->until.us = as_time_add(engine->mono.us, MAYBE_US);
+        intent->until.us = as_time_add(engine->mono.us, IN_DOUBT_US);
     } else {
         limits_note_ended(engine, target, intent->from, intent->to, false);
         if (approvals_return(engine, target, intent))

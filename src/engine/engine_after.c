@@ -2,7 +2,7 @@
  * `after`, in both directions. Nothing polls: who is held is released when the others settle.
  *
  *   evaluation  a target is not evaluated while a target in its `after` has open incidents, or a
- *               share of its pool, and is still busy with them
+ *               assignment of its pool, and is still busy with them
  *   decrease    a decided decrease is not begun while a target that has this one in its `after` is
  *               being decreased, or has still to decide whether it is; the hold is part of the
  *               decision, and when it ends the target is observed and decided again

@@ -260,7 +260,7 @@ as_mono_time contention_get_forget_time(const struct target *target);
 bool version_is_newer(const char *version, const char *than);
 
 /*
- * Did it help? Actions of alerts are followed until their effect is known.
+ * Effect evaluations: did it help? An action of an alert is evaluated until its effect is known.
  */
 
 /* Whether an open incident of its rule wants the change. */
@@ -280,7 +280,7 @@ void evaluation_remake(struct as_engine *engine);
 /* Another object has the target's name. The target is to be stored. */
 void evaluation_forget_pods(struct as_engine *engine, struct target *target);
 
-/* Whether the rule is held on the target or, as its trials are those of the pool, on its pool. */
+/* Whether the rule is held on the target or, as effects are those of the pool, on its pool. */
 bool evaluation_holds(const struct as_engine *engine, const struct target *target,
                       const char *rule);
 /* Ends the target's holds; NULL: those of all targets. True: there were some; to be committed. */
@@ -314,7 +314,7 @@ bool watchdog_is_alive(const struct as_engine *engine, as_mono_time now);
 bool watchdog_is_same(const struct as_engine_config *a, const struct as_engine_config *b);
 
 /*
- * Since when rules with `fallback` lack their values, of each rule on a target.
+ * Metric gaps: since when rules with `fallback` lack their values, of each rule on a target.
  */
 
 /* Tells the proposals what their rules fall back to, and since when they lack their values. */

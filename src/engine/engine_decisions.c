@@ -232,8 +232,8 @@ static void propose_share(struct as_engine *engine, const struct target *target,
         to = target->replicas - (int64_t)assignment->take_count;
     struct as_proposal *proposal = &proposals->items[proposals->count];
     *proposal = (struct as_proposal){
-        .rule =
-            as_arena_strdup(&engine->arena, assignment->rule), /* the share may end in this step */
+        .rule = as_arena_strdup(&engine->arena,
+                                assignment->rule), /* the assignment may end in this step */
         .action = {.kind = assignment->is_up ? AS_ACTION_SCALE_UP : AS_ACTION_SCALE_DOWN,
                    .is_to = true,
                    .size = to},
@@ -246,7 +246,7 @@ static const struct as_rule *get_rule(const struct proposer *origin)
     return origin->group ? origin->group->rule : origin->ending ? origin->ending->rule : NULL;
 }
 
-/* A pool's share has the pool's approval. */
+/* A pool's assignment has the pool's approval. */
 static void add_terms(struct as_engine *engine, struct target *target, struct proposals *proposals)
 {
     for (size_t i = 0; i < proposals->count; i++) {
@@ -264,7 +264,7 @@ static size_t decision_count_possible(const struct target *target)
         const size_t values = group->count < VALUES_MAX ? group->count : VALUES_MAX;
         count += group->rule->source.kind == AS_SOURCE_NONE ? 1 : values;
     }
-    return count + 2; /* a share; and an item is written before it is known to count */
+    return count + 2; /* an assignment; and an item is written before it is known to count */
 }
 
 static void proposals_gather(struct as_engine *engine, struct target *target, bool with_dry,

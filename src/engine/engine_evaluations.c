@@ -121,7 +121,7 @@ bool evaluation_release(struct as_engine *engine, struct target *target)
     return was_held;
 }
 
-/* Follows */
+/* Effect evaluations */
 
 /* The target is to be stored. */
 static void evaluation_finish(struct as_engine *engine, struct evaluation *evaluation,
@@ -212,7 +212,8 @@ void evaluation_see(struct as_engine *engine, struct target *target,
         if (observation->replicas >= state->to &&
             scaleup_count_ready(observation) + state->missing >= state->to)
             state->ready_us = age_us;
-        else if (observation->replicas >= state->to || age_us < MAYBE_US) /* maybe from a cache */
+        else if (observation->replicas >= state->to ||
+                 age_us < IN_DOUBT_US) /* maybe from a cache */
             continue;
         state->awaits_ready = false; /* ready, or smaller again: it never will be */
         is_changed = true;

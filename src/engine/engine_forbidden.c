@@ -110,7 +110,7 @@ static bool is_held_by_rule(const struct target *target, enum as_ways way)
     return false;
 }
 
-/* What is forbidden on a pool is forbidden on its groups: also after they got their shares. */
+/* What is forbidden on a pool is forbidden on its groups: also after they got their assignments. */
 static void add_pool(struct as_engine *engine, const struct target *target, struct list *list)
 {
     const struct target *pool = target_find_pool(engine, target);

@@ -10,7 +10,7 @@ void limits_deinit(struct as_engine *engine);
 /* True: the change would exceed a limit now; the target waits for its turn. */
 bool limits_refuse(struct as_engine *engine, struct target *target, int32_t from, int32_t to);
 void limits_note_begun(struct as_engine *engine, struct target *target, int32_t from, int32_t to);
-/* With the new size and `maybe` in the target: while `maybe` is open, nothing has ended. */
+/* With the new size and `in_doubt` in the target: while `in_doubt` is open, nothing has ended. */
 void limits_note_ended(struct as_engine *engine, struct target *target, int32_t from, int32_t to,
                        bool applied);
 /* When a refused change may fit; AS_MONO_NEVER: not by time alone. */

@@ -1,7 +1,7 @@
 /*
- * Since when rules lack their values. A stretch begins with the first decision that lacks a value
- * of the rule, and ends with the first one that has all of them, or with the rule's last incident.
- * It is stored with the target, so that a restart does not begin it anew.
+ * Metric gaps: since when rules lack their values. A gap begins with the first decision that lacks
+ * a value of the rule, and ends with the first one that has all of them, or with the rule's last
+ * incident. It is stored with the target, so that a restart does not begin it anew.
  */
 #include <stdlib.h>
 #include <string.h>

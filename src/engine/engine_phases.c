@@ -7,13 +7,13 @@
  *   idle       due, backing off or held back       idle       it waits for its deadline
  *   idle       due, used by nothing                idle       forgotten once its locks are over
  *   idle       due, a pool without its turn        idle       made ready when its turn comes
- *   idle       due, a pool with shares             idle       those that are overdue end
+ *   idle       due, a pool with assignments        idle       those that are overdue end
  *   idle       due, a pool with queries            sampling   they are asked before its look
  *   observing  seen, only for its resources        idle       those that wait become ready
- *   observing  seen, size is that of `maybe`       outcome    locks and steps of it begin
+ *   observing  seen, size is that of `in_doubt`    outcome    locks and steps of it begin
  *   observing  seen, others' resources are needed  idle       made ready when they are read
  *   observing  seen, another target has precedence idle       as a failed observation
- *   observing  seen, `growth` is overdue           intent     what has not come is taken back
+ *   observing  seen, `scaleup` is overdue          intent     what has not come is taken back
  *   observing  seen, `resize` did not come, or     intent     the size before it, or the last one,
  *              pods came later                                is set
  *   observing  seen, `ordered` can be done         intent     the ordered size, without a decision
@@ -25,14 +25,14 @@
  *   sampling   ... of a pool                       observing  its groups and nodes are looked at
  *   sampling   another entry, or the stop          idle       dirty; the held one is dropped
  *   (decided)  another size is wanted              intent     the intent is committed
- *   (decided)  ... by a pool                       idle       its groups get shares
+ *   (decided)  ... by a pool                       idle       its groups get assignments
  *   (decided)  no other size, or it must wait      idle       a deadline for the next look
  *   (decided)  other rules, or held back meanwhile idle       dirty
  *   intent     committed                           scaling    the request is sent
  *   intent     committed, but paused or new rules  outcome    superseded; dirty
- *   scaling    done, or accepted                   outcome    locks, steps and `growth` begin
+ *   scaling    done, or accepted                   outcome    locks, steps and `scaleup` begin
  *   scaling    failed                              outcome    backs off
- *   scaling    the answer was lost                 outcome    the request is `maybe`; backs off
+ *   scaling    the answer was lost                 outcome    the request is `in_doubt`; backs off
  *   outcome    committed                           idle
  *
  * A target is due at its deadline, when a commit that touched it is done, when it is idle again and
@@ -40,19 +40,20 @@
  *
  *   dirty    something has happened since the last decision
  *   retry    after a failure: it stays idle until then; only an operator's order overrides this
- *   maybe    a request that may still be carried out: looked for every MAYBE_LOOK_US, for MAYBE_US;
- *            meanwhile no other size is requested
+ *   in_doubt a request that may still be carried out: looked for every IN_DOUBT_OBSERVE_US, for
+ *            IN_DOUBT_US; meanwhile no other size is requested
  *   turn     it waits for a place within the limits; turn_after: for others to settle (before it is
  *            evaluated, or with a decrease). The target that gives up a place, or settles, puts it
  *            into the ready list
- *   share    what a pool has decided for this group: its proposal (engine_pools.h)
  *   ordered  an operator's size that is not set yet: comes before the rules, asks no queries
- *   growth   an increase that has not come yet
+ *   scaleup  an increase that has not come yet
+ *   assignment
+ *            what a pool has decided for this group: its proposal (engine_pools.h)
  *
  * Long because the table and what it says are read as one.
  *
- * A target with a share is observed every ASSIGNMENT_OBSERVE_US, one with a growth every
- * SCALEUP_OBSERVE_US or more often.
+ * A target with an assignment is observed every ASSIGNMENT_OBSERVE_US, one with a pending scale-up
+ * every SCALEUP_OBSERVE_US or more often.
  */
 #include "engine_phases.h"
 
@@ -242,8 +243,8 @@ static void object_see(struct as_engine *engine, struct target *target, const ch
 #define REFRESH_US         (60 * AS_US_PER_S)
 #define REFRESH_PER_SECOND 50
 /* How often a request with a lost answer is looked for, while others wait. */
-#define MAYBE_LOOK_US     (5 * AS_US_PER_S)
-#define LOOK_AGAIN_MIN_US (10 * AS_US_PER_MS)
+#define IN_DOUBT_OBSERVE_US (5 * AS_US_PER_S)
+#define LOOK_AGAIN_MIN_US   (10 * AS_US_PER_MS)
 
 /* A pool has no size but those of its groups. */
 static bool is_named(const struct target *target)
@@ -513,8 +514,8 @@ static void set_next_look(struct as_engine *engine, struct target *target,
         next = as_time_add(engine->mono.us, decision->next_evaluation.at.us - engine->wall.us);
     if (outcome->due.us < next)
         next = outcome->due.us;
-    if (target->in_doubt && next > engine->mono.us + MAYBE_LOOK_US)
-        next = engine->mono.us + MAYBE_LOOK_US;
+    if (target->in_doubt && next > engine->mono.us + IN_DOUBT_OBSERVE_US)
+        next = engine->mono.us + IN_DOUBT_OBSERVE_US;
     if (next < engine->mono.us + LOOK_AGAIN_MIN_US)
         next = engine->mono.us + LOOK_AGAIN_MIN_US;
     target_set_deadline(engine, target,
@@ -630,7 +631,7 @@ static void phase_go_on(struct as_engine *engine, struct target *target,
 }
 
 /* The size to take back to, or -1. It waits like any action until one may begin; what never served
- * is no removal that is limited. The growth is looked at again soon. */
+ * is no removal that is limited. The scale-up is observed again soon. */
 static int32_t find_take_back(struct as_engine *engine, struct target *target,
                               const struct as_observation *observation)
 {

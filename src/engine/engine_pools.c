@@ -2,8 +2,8 @@
  * Pools, and node groups that are pools of themselves: what their observation has to tell, what is
  * remembered of it, and how a pool's decision reaches its groups.
  *
- * Invariants: at most one pool of a cluster has its turn; a pool with open shares is idle; a group
- * has at most one share. The module places no pods (cluster/), and sets no size.
+ * Invariants: at most one pool of a cluster has its turn; a pool with open assignments is idle; a
+ * group has at most one assignment. The module places no pods (cluster/), and sets no size.
  */
 #include "engine_pools.h"
 
@@ -19,7 +19,7 @@
 #include "engine_registry.h"
 #include "engine_state.h"
 
-/* Shares */
+/* Assignments */
 
 struct assignment_terms {
     const char *rule, *decision; /* of the pool; copied */
@@ -103,7 +103,7 @@ static void pool_fail(struct as_engine *engine, struct target *group)
 }
 
 /* Whether what became of its request is not known: it counts as on the way, and nobody else buys
- * it. A request and `maybe` end by themselves. */
+ * it. A request and `in_doubt` end by themselves. */
 static bool is_requested(const struct target *group)
 {
     return (group->intent && assignment_is_of(group, group->intent)) ||
@@ -139,8 +139,8 @@ void assignments_on_halt(struct as_engine *engine)
     }
 }
 
-/* Ends the pool's shares that are overdue or that no incident wants any more, and returns when the
- * next one is. */
+/* Ends the pool's assignments that are overdue or that no incident wants any more, and returns when
+ * the next one is. */
 static as_mono_time assignments_expire(struct as_engine *engine, const struct target *pool)
 {
     const struct as_pool_config *config = pool->config->pool;
@@ -203,14 +203,14 @@ bool assignment_is_of(const struct target *group, const struct intent *intent)
            (intent->to > intent->from) == assignment->is_up;
 }
 
-/* The pool's lock, and the step of its rule: with the first share that is applied. */
+/* The pool's lock, and the step of its rule: with the first assignment that is applied. */
 static void begin_lock(struct as_engine *engine, const struct assignment *assignment,
                        const struct intent *intent)
 {
     struct target *pool = assignment->pool;
     struct as_moment *last = assignment->is_up ? &pool->last_up : &pool->last_down;
     if (as_moment_is_set(*last) && last->mono.us >= assignment->at.mono.us)
-        return; /* of another share of the same decision */
+        return; /* of another assignment of the same decision */
     const struct intent decided = {.rule = assignment->rule,
                                    .from = intent->from,
                                    .to = intent->to,

@@ -2,7 +2,7 @@
  * Pools, and node groups that are pools of themselves: what their observation has to tell, what is
  * remembered of it, and how a pool's decision reaches its groups.
  *
- * Pools of one cluster decide in turn: each from its observation until its shares are settled.
+ * Pools of one cluster decide in turn: each from its observation until its assignments are settled.
  */
 #ifndef ALERTSCALER_SRC_ENGINE_ENGINE_POOLS_H
 #define ALERTSCALER_SRC_ENGINE_ENGINE_POOLS_H
@@ -15,8 +15,8 @@
 
 /* Whether the target has rules with `fit` or `take` in force. */
 bool pool_is_asked(const struct target *target);
-/* True: the target must stay idle, and is made ready: its shares are not settled (a deadline ends
- * them), or other pools come first. */
+/* True: the target must stay idle, and is made ready: its assignments are not settled (a deadline
+ * ends them), or other pools come first. */
 bool pool_is_assigning(struct as_engine *engine, struct target *target);
 /* True: another pool of the cluster has its turn; the target is made ready when that is over.
  * False: it has its turn now, if it looks for `fit` or `take`. */
@@ -34,10 +34,10 @@ const struct as_pool_request *pool_make_request(struct as_engine *engine, struct
 /* Remembers what the plan says; true: what is stored has changed. `grows`: as the plan says. */
 bool pool_remember(struct as_engine *engine, struct target *target,
                    const struct as_observation *observation, bool grows);
-/* Shares, turns, and what is remembered in memory alone are over. */
+/* Assignments, turns, and what is remembered in memory alone are over. */
 void pools_on_rules(struct as_engine *engine);
 
-/* A pool wants another size: gives shares to its groups. */
+/* A pool wants another size: gives assignments to its groups. */
 void pool_assign(struct as_engine *engine, struct target *target,
                  const struct as_observation *observation, const struct outcome *outcome);
 
@@ -60,31 +60,31 @@ int32_t overdue_review(struct as_engine *engine, struct target *target,
 const char *overdue_explain(struct as_engine *engine, const struct intent *intent);
 
 /*
- * Shares: what a pool has decided for one of its groups. The group decides and acts by itself, with
- * the share as its only proposal.
+ * Assignments: what a pool has decided for one of its groups. The group decides and acts by itself,
+ * with the assignment as its only proposal.
  *
- * A share ends when it is applied, when it has failed, or after ASSIGNMENT_US. It does not end
- * while its request is open, while `after` holds the group, or while a limit over all targets holds
- * an increase. A decrease that such a limit holds, or that still fails after ASSIGNMENT_US, is
- * decided anew, with a new proof. If an increase fails, the group backs off and its pool decides
- * the rest at once. A share that is not asked for yet ends with the last incident of its rule.
- * Shares are not stored: after a restart, and after new rules, pools decide anew.
+ * An assignment ends when it is applied, when it has failed, or after ASSIGNMENT_US. It does not
+ * end while its request is open, while `after` holds the group, or while a limit over all targets
+ * holds an increase. A decrease that such a limit holds, or that still fails after ASSIGNMENT_US,
+ * is decided anew, with a new proof. If an increase fails, the group backs off and its pool decides
+ * the rest at once. An assignment that is not asked for yet ends with the last incident of its
+ * rule. Assignments are not stored: after a restart, and after new rules, pools decide anew.
  */
 
 #define ASSIGNMENT_US         (30 * AS_US_PER_S)
 #define ASSIGNMENT_OBSERVE_US (5 * AS_US_PER_S) /* how often its group is observed meanwhile */
 
-/* Drops the group's share if no incident wants it any more, and it is not asked for yet. */
+/* Drops the group's assignment if no incident wants it any more, and it is not asked for yet. */
 void assignment_review(struct as_engine *engine, struct target *group);
-/* The group is held, and not decided before; the share does not end earlier. */
+/* The group is held, and not decided before; the assignment does not end earlier. */
 void assignment_prolong(struct target *group, as_mono_time until);
 /* The group could not be observed. */
 void assignment_on_unseen(struct as_engine *engine, struct target *group, enum as_reason outcome);
 /* The group decided to stay at its size. */
 void assignment_on_stay(struct as_engine *engine, struct target *group, enum as_reason reason);
 
-/* The kill switch is set: ends the shares that are not requested yet. Their pools decide anew after
- * its removal, with a new approval where the rule needs it. */
+/* The kill switch is set: ends the assignments that are not requested yet. Their pools decide anew
+ * after its removal, with a new approval where the rule needs it. */
 void assignments_on_halt(struct as_engine *engine);
 
 bool assignment_is_of(const struct target *group, const struct intent *intent);

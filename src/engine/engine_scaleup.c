@@ -1,5 +1,6 @@
 /*
- * Growth: an increase is open until everything requested has arrived, or ready_timeout has passed.
+ * Pending scale-ups: an increase is open until everything requested has arrived, or ready_timeout
+ * has passed.
  *
  * Of a workload with ready_timeout, then nothing is taken back: the cluster still tries. But no
  * rule steps up (`did_not_come`) until another number of pods is ready.
@@ -31,7 +32,7 @@ static bool has_failed_since(const struct scaleup *scaleup, struct as_moment mom
     return as_moment_is_set(scaleup->failed) && scaleup->failed.mono.us >= moment.mono.us;
 }
 
-/* Nodes that came back lock decreases for `cooldown.down`, and no growth. */
+/* Nodes that came back lock decreases for `cooldown.down`, and no increase. */
 static struct locks get_cooldowns(const struct target *target)
 {
     struct locks locks = {target->last_up, target->last_down, target->config->bounds.cooldown};
@@ -307,7 +308,7 @@ static bool scaleup_is_over(const struct as_engine *engine, const struct target 
                             const struct as_observation *observation)
 {
     const struct scaleup *scaleup = &target->scaleup;
-    const bool is_late = as_time_add(scaleup->since.mono.us, MAYBE_US) <= engine->mono.us;
+    const bool is_late = as_time_add(scaleup->since.mono.us, IN_DOUBT_US) <= engine->mono.us;
     if (!observation->names_instances && !is_workload(target))
         return true;
     if (scaleup->did_not_come && scaleup_count_ready(observation) != scaleup->ready)

@@ -854,7 +854,7 @@ static struct intent *intent_of_state(const struct as_engine *engine,
     intent->version = as_xstrdup(state->version);
     intent->at = state->at;
     intent->sent = state->at.mono;
-    intent->until.us = as_time_add(state->at.mono.us, MAYBE_US);
+    intent->until.us = as_time_add(state->at.mono.us, IN_DOUBT_US);
     intent->outcome = state->outcome;
     intent->serial = engine->next_serial;
     intent->restored = !state->in_doubt;

@@ -20,7 +20,7 @@ struct group;
 struct target;
 
 /* How long a request whose answer was lost may still be carried out by the other side. */
-#define MAYBE_US (90 * AS_US_PER_S)
+#define IN_DOUBT_US (90 * AS_US_PER_S)
 /* A start further ahead of the clock is ignored: the time of arrival counts, until a valid start
  * comes. Clocks are wrong by less. */
 #define CLOCK_OFF_US (5 * AS_US_PER_MIN)
@@ -369,7 +369,7 @@ struct target {
     struct as_moment observed;
     struct as_moment last_up, last_down, dry_last_up, dry_last_down; /* of the locks */
     struct as_moment last_step_down;                                 /* of our decreases */
-    struct as_moment last_return; /* when nodes that were to leave last came back for a growth */
+    struct as_moment last_return; /* when nodes that were to leave last came back for a scale-up */
     int64_t keep_us;
     bool is_stored;               /* the store has a record of it */
     char uid[AS_UID_SIZE];        /* of the present object; "": unknown */
@@ -492,7 +492,8 @@ struct as_engine {
     struct budget budget;
     struct member_list *members;  /* one per entry of the rule set */
     struct target_list held_back; /* waiting for their `after`; in order of waiting */
-    struct target_list surveying; /* pools that have their turn: from look to shares settled */
+    struct target_list
+        surveying; /* pools that have their turn: from observation to assignments settled */
     struct target_list surveys_waiting;
     struct target_list candidates;      /* all targets that may be others, too */
     struct target_list backing_waiting; /* candidates that wait for others' resources */
