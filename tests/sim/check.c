@@ -593,7 +593,9 @@ static void settle_last(struct server_target *target)
 {
     if (!target->last.set)
         return;
-    *(target->last.is_up ? &target->last_up_at : &target->last_down_at) = target->last.at;
+    *(target->last.is_return ? &target->last_return_at
+      : target->last.is_up   ? &target->last_up_at
+                             : &target->last_down_at) = target->last.at;
     target->last.set = false;
 }
 
@@ -605,9 +607,9 @@ static void check_lock(struct world *world, const struct server_target *target, 
              (double)(sent_at - since) / (double)SECOND, (double)lock / (double)SECOND);
 }
 
-/* Promise 3, where the size is really set. */
+/* Promise 3, where the size is really set. `returned`: so many of the nodes were to leave. */
 void check_applied(struct world *world, struct server_target *target, int64_t sent_at, int32_t to,
-                   bool has_rule, const struct as_cooldown *cooldown)
+                   int32_t returned, bool has_rule, const struct as_cooldown *cooldown)
 {
     const bool is_up = to > target->size;
     if (to == target->size)
@@ -619,8 +621,15 @@ void check_applied(struct world *world, struct server_target *target, int64_t se
         check_lock(world, target, target->last_down_at,
                    is_up ? cooldown->up_after_down_us : as_cooldown_get_down_after_down(cooldown),
                    sent_at, "a scale-down");
+        if (!is_up)
+            check_lock(world, target, target->last_return_at, cooldown->down_us, sent_at,
+                       "a return of nodes");
     }
-    target->last = (struct applied){.set = true, .is_up = is_up, .at = world->now, .to = to};
+    target->last = (struct applied){.set = true,
+                                    .is_up = is_up,
+                                    .is_return = is_up && to - target->size <= returned,
+                                    .at = world->now,
+                                    .to = to};
 }
 
 /* Somebody else changes the size: of a change of ours that the daemon does not know by now, it
@@ -638,7 +647,7 @@ void check_others_change(struct world *world, struct server_target *target)
 void check_made_anew(struct server_target *target)
 {
     target->last = (struct applied){0};
-    target->last_up_at = target->last_down_at = INT64_MIN;
+    target->last_up_at = target->last_down_at = target->last_return_at = INT64_MIN;
 }
 
 static void uncount(struct world *world, struct server_target *target, struct capture *capture)

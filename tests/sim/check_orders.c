@@ -147,7 +147,8 @@ static bool is_surely_locked(const struct world *world, const struct server_targ
     const struct as_cooldown *cooldown = &config->bounds.cooldown;
     return world->now - last->at <
                (last->is_up ? cooldown->down_us : as_cooldown_get_down_after_down(cooldown)) ||
-           world->now - last->at < (last->is_up ? cooldown->up_us : cooldown->up_after_down_us);
+           (!last->is_return &&
+            world->now - last->at < (last->is_up ? cooldown->up_us : cooldown->up_after_down_us));
 }
 
 static void check_unlock(struct world *world, const struct sim_order *order,
@@ -158,7 +159,7 @@ static void check_unlock(struct world *world, const struct sim_order *order,
     if (order->outcome != AS_ORDER_DONE)
         return;
     trouble_note(world, TROUBLE_ORDER_UNLOCK);
-    target->last_up_at = target->last_down_at = INT64_MIN;
+    target->last_up_at = target->last_down_at = target->last_return_at = INT64_MIN;
     target->last.set = target->last.set && !target->last.recorded;
 }
 

@@ -216,6 +216,7 @@ static void grow(struct world *world, int group, const struct as_scale_request *
     const int32_t more = request->to - request->from;
     result->returned = fleet_return(&pools->fleet, (size_t)group, more);
     if (result->returned > 0) {
+        trace(world, "cluster: %d nodes of %s stay after all", result->returned, names[group]);
         trouble_note(world, TROUBLE_NODE_RETURNED);
         pools->disturbed_at = world->now;
     }

@@ -73,6 +73,7 @@ struct server_target *server_find(struct world *world, const char *id)
         .version = 100,
         .last_up_at = INT64_MIN,
         .last_down_at = INT64_MIN,
+        .last_return_at = INT64_MIN,
         .rival.contended_at = INT64_MIN,
     };
     (void)snprintf(target->id, sizeof(target->id), "%s", id);
@@ -167,7 +168,8 @@ static void apply(struct world *world, struct call *call, int32_t to)
     struct server_target *target = call->target;
     trace(world, "server: %s is set from %d to %d", target->id, target->size, to);
     check_direction(world, target, &call->request);
-    check_applied(world, target, call->sent_at, to, call->rule[0] != '\0', &call->cooldown);
+    check_applied(world, target, call->sent_at, to, call->result.returned, call->rule[0] != '\0',
+                  &call->cooldown);
     if (call->is_step_down)
         check_silence(world, target);
     const int32_t before = target->size;

@@ -325,6 +325,7 @@ struct capture { /* who took part in an intent */
 
 struct applied { /* a change of ours that the server carried out */
     bool set, is_up, recorded, overwritten;
+    bool is_return; /* up, by nodes that were to leave: locks decreases alone */
     int64_t at;
     int32_t to;
 };
@@ -376,8 +377,8 @@ struct server_target {
     int32_t lacking;       /* so many pods do not come in the rollout; 0: it varies */
     int64_t rollout_until; /* pods are replaced: more or fewer are there than asked for */
     struct applied last;   /* may still be unknown to the daemon */
-    int64_t last_up_at, last_down_at; /* before that; INT64_MIN never */
-    unsigned silent_steps;            /* down, since monitoring died */
+    int64_t last_up_at, last_down_at, last_return_at; /* before that; INT64_MIN never */
+    unsigned silent_steps;                            /* down, since monitoring died */
     struct sim_rival rival;
     struct { /* of an object, in units: `size` is the amount in units, rounded up */
         bool is_there, is_absent;
@@ -664,7 +665,7 @@ void check_effect(struct world *world, const struct as_effect *effect);
 void check_request(struct world *world, struct server_target *target,
                    const struct as_scale_request *request);
 void check_applied(struct world *world, struct server_target *target, int64_t sent_at, int32_t to,
-                   bool has_rule, const struct as_cooldown *cooldown);
+                   int32_t returned, bool has_rule, const struct as_cooldown *cooldown);
 void check_others_change(struct world *world, struct server_target *target);
 void check_made_anew(struct server_target *target); /* another object: no lock holds it */
 void check_crash(struct world *world);
