@@ -321,7 +321,8 @@ static int32_t count_overdue(const struct fleet *fleet, int group)
     return count;
 }
 
-/* No more than never became nodes by the last look: which of them still are none, the provider's
+/* No more than never became nodes by the last two looks: the decision may be of the one before the
+ * last, if the group could not be read at once. Which of them still are no nodes, the provider's
  * side looks again, as fleet_clean_up does here. And not blindly. */
 void check_pools_clean_up(struct world *world, const struct server_target *target,
                           const struct as_scale_request *request)
@@ -329,7 +330,9 @@ void check_pools_clean_up(struct world *world, const struct server_target *targe
     const struct pools *pools = world->pools;
     const int32_t now = count_overdue(&pools->fleet, target->group);
     const int32_t then = count_overdue(&pools->looked, target->group);
-    const int32_t overdue = now > then ? now : then;
+    const int32_t before = count_overdue(&pools->looked_before, target->group);
+    int32_t overdue = now > then ? now : then;
+    overdue = before > overdue ? before : overdue;
     if (request->from - request->to > overdue)
         fail(world, "%s: %d are cleaned up, and %d are no nodes", target->id,
              request->from - request->to, overdue);
