@@ -107,6 +107,7 @@ struct backtest {
 
 /* They are found as the engine would find them. The history has no annotations. */
 
+AS_PRINTF(2, 3)
 static void backtest_warn(struct backtest *backtest, const char *format, ...)
 {
     struct as_error text = AS_ERROR_INIT;

@@ -218,6 +218,7 @@ struct look {
     size_t waiting;      /* for sizes and for who else there is */
 };
 
+AS_PRINTF(2, 3)
 static void check_warn(struct look *look, const char *format, ...)
 {
     struct as_error text = AS_ERROR_INIT;

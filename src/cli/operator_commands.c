@@ -169,7 +169,7 @@ static int operator_send(const struct as_args *args, enum as_order_kind kind, co
 
 static int pause_run(const struct as_args *args)
 {
-    const char *target, *duration = as_args_get(args, "for");
+    const char *target = NULL, *duration = as_args_get(args, "for");
     const bool is_down = as_args_has(args, "down"), is_up = as_args_has(args, "up");
     struct as_error error = AS_ERROR_INIT;
     int64_t us;
@@ -218,7 +218,7 @@ const struct as_command as_command_pause = {
 
 static int resume_run(const struct as_args *args)
 {
-    const char *target;
+    const char *target = NULL;
     const int status = operator_find_target(args, &target);
     if (status != AS_EXIT_OK)
         return status;

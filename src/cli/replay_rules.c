@@ -192,8 +192,6 @@ static struct replay_reports *replay_reports_free(struct replay_reports *reports
     return NULL;
 }
 
-AS_DEFINE_CLEANUP(struct replay_reports *, replay_reports_free)
-
 /* Call in the log's order, for each incident's record and each notification, which is a report
  * too. */
 static void replay_reports_note_incident(struct replay_reports *reports, json_t *record)
@@ -326,8 +324,6 @@ static struct replay_values *replay_values_free(struct replay_values *values)
     }
     return NULL;
 }
-
-AS_DEFINE_CLEANUP(struct replay_values *, replay_values_free)
 
 static void set_guard(const struct as_rule *rule, struct as_rehearsal *rehearsal, bool passes)
 {
