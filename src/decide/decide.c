@@ -4,7 +4,7 @@
  *
  * Invariants: equal inputs give equal decisions; a gate after "no change" never makes a change
  * larger. The module keeps no state, and reads neither documents nor clocks (decision_decode.c,
- * engine/).
+ * engine/). Long because proposals and gates are one computation, read from top to bottom.
  */
 #include <alertscaler/decide/decide.h>
 

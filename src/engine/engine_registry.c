@@ -4,7 +4,7 @@
  *
  * Invariants: an incident is in the tree from its opening until it is forgotten; its memory is
  * counted after each change. The module opens and closes no incident (engine_incidents.c), and
- * knows targets only through groups (engine_targets.c).
+ * evaluates no target.
  */
 #include "engine_registry.h"
 

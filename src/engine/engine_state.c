@@ -3,6 +3,9 @@
  *
  * Invariants: what a part keeps it has copied; what is filled for the store is memory of the step.
  * The module decides nothing, and calls no other module of the engine.
+ *
+ * Long because a member, its memory and its stored form are read as one, until each concern has its
+ * own.
  */
 #include "engine_state.h"
 

@@ -1,20 +1,21 @@
-#include <alertscaler/model/labels.h>
-
-#include <errno.h>
-#include <openssl/evp.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <alertscaler/base/alloc.h>
-
-/* ---- labels.c ---- */
 /*
  * Label sets: one block of memory with the sorted array, followed by the texts.
  *
  * Alertmanager sends its labels sorted. So sorting is the exception: it is done only if a pair is
  * out of order.
+ *
+ * Digests follow at the end. The module keeps no table of label sets.
  */
+#include <alertscaler/model/labels.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/evp.h>
+
+#include <alertscaler/base/alloc.h>
 
 #define BYTES_MAX (UINT32_C(16) << 20)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""sizes.py ROOT: every file says at its head what it is; a port reads as a page. Warns of a module with more than 1,500 lines,
+"""sizes.py ROOT: every file says at its head what it is; a port reads as two pages. Warns of a module with more than 1,500 lines,
 of a function with more than 120, and of a directory with more than 30 modules: each has two subjects, or a comment that says
 why not.
 
@@ -12,7 +12,7 @@ import pathlib
 
 import arch
 
-PORT_MAX = 60
+PORT_MAX = 120
 MODULE_WARN, FUNCTION_WARN, DIRECTORY_WARN = 1500, 120, 30
 
 
@@ -99,7 +99,7 @@ def self_test():
     good |= {f"src/net/{i}{suffix}": lines(1) for i in range(DIRECTORY_WARN) for suffix in (".c", ".h")}
     good |= {f"src/wire/{i}.c": lines(1) for i in range(DIRECTORY_WARN + 1)}
     bad = [
-        ({"include/alertscaler/port/x.h": lines(PORT_MAX + 1)}, "61 lines, at most 60"),
+        ({"include/alertscaler/port/x.h": lines(PORT_MAX + 1)}, "121 lines, at most 120"),
         ({"src/base/x.c": "int x;\n"}, "no comment says"),
     ]
     with contextlib.redirect_stdout(io.StringIO()) as printed:

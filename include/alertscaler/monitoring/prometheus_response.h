@@ -1,6 +1,6 @@
 /*
  * Prometheus' HTTP API, as far as instant queries need it: POST /api/v1/query, and its answer in
- * the terms of model/query.h. Also spoken by Thanos, Mimir, VictoriaMetrics and others.
+ * the terms of model/source.h. Also spoken by Thanos, Mimir, VictoriaMetrics and others.
  *
  * Label values come from outside: control characters are removed where an error quotes them.
  */
