@@ -1,6 +1,6 @@
 /*
- * Which pods fit on which nodes: see the header. Labels and taints first (as_node_admits), then
- * what is free (as_node_room).
+ * Fit: which pods a node admits, and which it has room for. Labels and taints first
+ * (as_node_admits), then what is free (as_node_room).
  */
 #include <alertscaler/cluster/node_fit.h>
 

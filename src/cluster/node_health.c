@@ -1,5 +1,6 @@
 /*
- * Clusters and node groups that are unwell: see the header.
+ * Health of clusters and node groups, by the numbers of their nodes that are not Ready. The module
+ * decides nothing: its callers leave an unwell cluster or group alone.
  */
 #include <alertscaler/cluster/node_health.h>
 

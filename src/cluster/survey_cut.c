@@ -301,7 +301,7 @@ bool survey_choose_candidates(struct as_survey_work *work)
 }
 
 /*
- * Bytes of a survey in a decision document: see the header. Each part counts the names of its
+ * Bytes of a survey in a decision document. Each part counts the names of its
  * fields, and the most that its numbers may take.
  */
 

@@ -1,5 +1,5 @@
 /*
- * Chooses which instances are removed: see the header. Each removable instance gets a rank once:
+ * The choice of the instances that are removed. Each removable instance gets a rank once:
  * its class, then the strategy's numbers, then its id. Within a class it repeatedly takes the best
  * instance of the fullest zone, which then counts one less.
  */

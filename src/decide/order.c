@@ -1,5 +1,5 @@
 /*
- * Orders, read strictly: a mistyped member must not be ignored.
+ * The body of an operator's order, read strictly: a mistyped member must not be ignored.
  */
 #include <alertscaler/decide/order.h>
 

@@ -1,5 +1,6 @@
 /*
- * A copy of a pool's request: see the header.
+ * A copy of a pool's request, for an observation that outlasts the call: memory of an arena, but
+ * for addresses and configured templates.
  */
 #include <string.h>
 

@@ -1,9 +1,12 @@
 /*
- * Aliases: see the header.
+ * Aliases: targets that are one node group at their provider. The rules of precedence are at the
+ * head of engine_aliases.h.
  *
  * Invariants: a target is in `backing_waiting` only while a candidate of its family is awaited. An
  * awaited candidate that is idle is in the ready list, or has a deadline at the end of its
  * back-off.
+ *
+ * The module stores nothing, and changes no size: it answers whether a target may change.
  */
 #include "engine_aliases.h"
 

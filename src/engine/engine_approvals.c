@@ -1,5 +1,9 @@
 /*
- * Changes that wait for a person: see the header.
+ * Approvals: changes that wait for a person, from the request to its end or its use.
+ *
+ * Invariants: a rule has at most one request on a target; an approval that an intent uses is not in
+ * the target's list, and returns to it only if the action was certainly not done. The module asks
+ * nobody: it adds records, which messages and pages show.
  */
 #include <assert.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * Which open incident proposes something on which target.
+ * Bindings: which open incident proposes something on which target.
  *
  * Bindings are made when an incident opens, and again for all incidents when the rules change. What
  * a rule has done for an incident (steps, time of the last) is then carried over by the names of

@@ -1,5 +1,6 @@
 /*
- * Sizes of ours that others set back.
+ * Contention: sizes of ours that other writers reverted, and the target that is left alone because
+ * of them. The module never sets a size again.
  *
  * Only of targets whose observation is never older than the request before it: a provider's cache
  * that shows the former size would look like a set-back. An API server's observation of an older

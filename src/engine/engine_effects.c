@@ -2,6 +2,8 @@
  * The effects of one step, in order, and what decides their order: the targets to be evaluated
  * once the step is committed, and the causes of their next decisions. Effects point into the
  * step's arena or the engine, and are valid until the next step.
+ *
+ * The module performs nothing: the caller of the step does.
  */
 #include "engine_effects.h"
 
@@ -191,10 +193,6 @@ struct waiter *cause_commit(struct as_engine *engine, struct cause *cause)
     *cause = (struct cause){0};
     return waiter;
 }
-
-/*
- * Records of actions: see the header.
- */
 
 struct as_action_record *record_action(struct as_engine *engine, const struct target *target,
                                        const struct intent *intent, enum as_reason outcome)

@@ -1,5 +1,8 @@
 /*
- * Who forbids a direction on a target, each from where it is known.
+ * Forbidden directions of a target: who forbids each, read from where it is known.
+ *
+ * The list is made anew for each question, and is not stored. The module decides nothing: gates of
+ * the decision apply the list.
  */
 #include <assert.h>
 

@@ -82,10 +82,6 @@
  * so that a group without a node keeps its template over a restart. The engine does not read them.
  */
 
-/*
- * Templates of node groups: see the header.
- */
-
 /* Returns how many there are. `templates_out` may be NULL. */
 static size_t phase_collect(const struct as_engine *engine, const char *cluster,
                             struct as_group_template *templates_out)

@@ -1,5 +1,5 @@
 /*
- * Views of the engine for metrics and the API.
+ * Views of the engine for metrics and the API. A view changes nothing.
  */
 #include <alertscaler/decide/sized.h>
 

@@ -102,7 +102,7 @@ static void state_rows_read(struct state_reader *reader, const struct state_row 
                             const struct tree_value *object, void *to);
 
 /*
- * Structs as JSON objects and back: see the header.
+ * Structs as JSON objects and back, by the rows.
  */
 
 static const void *get_pointer(const void *at)

@@ -1,5 +1,5 @@
 /*
- * Paths of fields: see the header.
+ * Paths of fields in objects: parsed, and printed in the one form that equal paths share.
  */
 #include <alertscaler/model/field_path.h>
 

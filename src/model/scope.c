@@ -1,5 +1,5 @@
 /*
- * What a credential may trigger.
+ * The reach of credentials: patterns of names, and what each credential may trigger.
  */
 #include <alertscaler/model/scope.h>
 
