@@ -32,7 +32,7 @@
 #include <alertscaler/model/reason.h>
 #include <alertscaler/model/scope.h>
 #include <alertscaler/model/template.h>
-#include <alertscaler/rules/receiver_settings.h>
+#include <alertscaler/rules/settings.h>
 #include <alertscaler/tools/record_text.h>
 #include <alertscaler/tools/rehearsal.h>
 

@@ -2,6 +2,8 @@
  * The resolver of rule files: one rule set from all of them. It resolves names over all files, and
  * checks whatever needs more than one key. resolve_address.c resolves the addresses of targets.
  */
+#include "resolve.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +18,6 @@
 #include <alertscaler/model/source.h>
 
 #include "content_hash.h"
-#include "resolve.h"
 
 /*
  * The digests of targets' entries. What is observed of a target depends on its entry, on the

@@ -1,31 +1,757 @@
 /*
- * The tables of alertscaler.yaml. A key's default is its `fallback` and nowhere else.
+ * The tables of alertscaler.yaml, by section: HTTP clients, `notify`, `providers`, `receiver`, and
+ * the whole file. A key's default is its `fallback` and nowhere else.
+ *
+ * Invariant: no key puts a secret into the file; secrets are in files of their own. The module
+ * reads no other file: config.h does.
  */
 #include <alertscaler/rules/settings.h>
 
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
-
+#include <alertscaler/base/url.h>
+#include <alertscaler/decide/notice.h>
 #include <alertscaler/rules/tables.h>
 
-#define IN(type, member) offsetof(struct type, member)
+#include "schema_writer.h"
+
+/*
+ * `http_config`, as in Prometheus' files, without the keys that would put a secret into ours.
+ */
+
+#define IN_HTTP(member) offsetof(struct as_http_settings, member)
+
+static const struct schema_field basic_auth_fields[] = {
+    SCHEMA_FIELD("username", STRING, as_http_settings, basic_auth.username),
+    SCHEMA_FIELD("username_file", PATH, as_http_settings, basic_auth.username_file),
+    SCHEMA_FIELD("password_file", PATH, as_http_settings, basic_auth.password_file,
+                 .is_required = true),
+    {0},
+};
+
+static const struct schema basic_auth = {
+    .name = "basic_auth",
+    .size = sizeof(struct as_http_settings),
+    .fields = basic_auth_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"password", "a password does not stand in this file: use `password_file`", true},
+            {0},
+        },
+    .choices =
+        (const struct schema_choice[]){{SCHEMA_ONE_OF("username", "username_file"), false}, {0}},
+};
+
+static const struct schema_field authorization_fields[] = {
+    SCHEMA_FIELD("type", STRING, as_http_settings, authorization.type, .fallback = "Bearer"),
+    SCHEMA_FIELD("credentials_file", PATH, as_http_settings, authorization.credentials_file,
+                 .is_required = true),
+    {0},
+};
+
+static void finish_authorization(struct loader *loader, const struct as_yaml_node *node,
+                                 const struct as_yaml_node *at, void *object)
+{
+    const struct as_yaml_node *type = as_yaml_find(node, "type");
+    if (!type || type->kind != AS_YAML_SCALAR)
+        return;
+    if (strcasecmp(type->text, "Basic") == 0)
+        loader_report(loader, type, "for Basic use `basic_auth`");
+    else if (strpbrk(type->text, " ,;:\"="))
+        loader_report(loader, type, "expected one word like Bearer");
+}
+
+static const struct schema authorization = {
+    .name = "authorization",
+    .size = sizeof(struct as_http_settings),
+    .fields = authorization_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"credentials", "credentials do not stand in this file: use `credentials_file`", true},
+            {0},
+        },
+    .finish = finish_authorization,
+};
+
+static const struct schema_field tls_fields[] = {
+    SCHEMA_FIELD("ca_file", PATH, as_http_settings, tls.ca_file),
+    SCHEMA_FIELD("cert_file", PATH, as_http_settings, tls.cert_file),
+    SCHEMA_FIELD("key_file", PATH, as_http_settings, tls.key_file),
+    SCHEMA_FIELD("server_name", STRING, as_http_settings, tls.server_name),
+    SCHEMA_FIELD("insecure_skip_verify", BOOL, as_http_settings, tls.insecure_skip_verify,
+                 .fallback = "false"),
+    {0},
+};
+
+static void finish_tls(struct loader *loader, const struct as_yaml_node *node,
+                       const struct as_yaml_node *at, void *object)
+{
+    const struct as_yaml_node *cert = schema_find_key(node, "cert_file");
+    const struct as_yaml_node *key = schema_find_key(node, "key_file");
+    if (!cert != !key)
+        loader_report(loader, cert ? cert : key,
+                      "`cert_file` and `key_file` are needed both, or neither");
+}
+
+static const struct schema tls_config = {
+    .name = "tls_config",
+    .size = sizeof(struct as_http_settings),
+    .fields = tls_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"ca", "use `ca_file`", false},
+            {"cert", "use `cert_file`", false},
+            {"key", "a private key does not stand in this file: use `key_file`", true},
+            {0},
+        },
+    .finish = finish_tls,
+};
+
+static const struct schema_field header_fields[] = {
+    SCHEMA_FIELD("values", STRINGS, as_header_settings, values,
+                 .count_offset = offsetof(struct as_header_settings, value_count)),
+    SCHEMA_FIELD("files", PATHS, as_header_settings, files,
+                 .count_offset = offsetof(struct as_header_settings, file_count)),
+    {0},
+};
+
+/* Absent, or an empty list. */
+static bool is_left_out(const struct as_yaml_node *node, const char *key)
+{
+    const struct as_yaml_node *value = as_yaml_find(node, key);
+    return !value || (value->kind == AS_YAML_LIST && value->count == 0);
+}
+
+/* Prometheus reserves them too: the client sets them, or they have their own keys. */
+static void finish_header(struct loader *loader, const struct as_yaml_node *node,
+                          const struct as_yaml_node *at, void *object)
+{
+    static const char *const reserved[] = {
+        "Authorization",      "Host",
+        "Content-Encoding",   "Content-Length",
+        "Content-Type",       "User-Agent",
+        "Connection",         "Keep-Alive",
+        "Proxy-Authenticate", "Proxy-Authorization",
+        "Www-Authenticate",   "Accept-Encoding",
+        "Transfer-Encoding",
+    };
+    const struct as_header_settings *header = object;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(reserved); i++) {
+        if (strcasecmp(header->name, reserved[i]) == 0)
+            loader_report(loader, at, "the header %s cannot be set here", reserved[i]);
+    }
+    if (is_left_out(node, "values") && is_left_out(node, "files"))
+        loader_report(loader, at, "`values` or `files` is needed");
+}
+
+static const struct schema http_header = {
+    .name = "http_headers",
+    .size = sizeof(struct as_header_settings),
+    .fields = header_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"secrets", "secrets do not stand in this file: use `files`", true},
+            {0},
+        },
+    .finish = finish_header,
+};
+
+static const struct schema_field http_fields[] = {
+    {.key = "basic_auth", .type = SCHEMA_MAP, .map = &basic_auth},
+    {.key = "authorization", .type = SCHEMA_MAP, .map = &authorization},
+    {.key = "tls_config", .type = SCHEMA_MAP, .map = &tls_config},
+    SCHEMA_FIELD("http_headers", NAMED, as_http_settings, headers,
+                 .count_offset = IN_HTTP(header_count), .max = 100, .map = &http_header),
+    SCHEMA_FIELD("proxy_url", URL, as_http_settings, proxy_url),
+    {0},
+};
+
+const struct schema schema_http_config = {
+    .name = "http_config",
+    .size = sizeof(struct as_http_settings),
+    .fields = http_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"bearer_token",
+             "a token does not stand in this file: use `authorization` with "
+             "`credentials_file`",
+             true},
+            {"bearer_token_file", "use `authorization` with `credentials_file`", false},
+            {"oauth2", "`oauth2` is not supported: use `authorization` or `basic_auth`", false},
+            {0},
+        },
+    .choices =
+        (const struct schema_choice[]){{SCHEMA_ONE_OF("basic_auth", "authorization"), true}, {0}},
+};
+
+const struct schema *const schema_http_parts[] = {&basic_auth, &authorization, &tls_config,
+                                                  &http_header, NULL};
+
+/*
+ * `notify`: the receivers of notices.
+ */
+
+#define MAX_AGE_MAX (7 * AS_US_PER_DAY)
 
 static const struct schema_field alertmanager_fields[] = {
-    SCHEMA_FIELD("urls", URLS, as_alertmanager_settings, urls, .is_required = true,
-                 .count_offset = IN(as_alertmanager_settings, url_count)),
-    SCHEMA_FIELD("resync_interval", DURATION, as_alertmanager_settings, resync_interval_us,
-                 .min = AS_US_PER_S, .fallback = "1m"),
-    SCHEMA_FIELD("receivers", STRINGS, as_alertmanager_settings, receivers,
-                 .count_offset = IN(as_alertmanager_settings, receiver_count), .max = 100),
-    SCHEMA_FIELD("http_config", MAP, as_alertmanager_settings, http, .map = &schema_http_config),
+    SCHEMA_FIELD("urls", URLS, as_notify_settings, urls, .is_required = true, .max = 100,
+                 .count_offset = offsetof(struct as_notify_settings, url_count)),
+    SCHEMA_FIELD("http_config", MAP, as_notify_settings, http, .map = &schema_http_config),
     {0},
 };
 
 static const struct schema alertmanager =
-    SCHEMA("alertmanager", as_alertmanager_settings, alertmanager_fields);
+    SCHEMA("notify.alertmanager", as_notify_settings, alertmanager_fields);
+
+static const struct schema_field webhook_fields[] = {
+    SCHEMA_FIELD("url", URL, as_notify_settings, url, .is_required = true),
+    SCHEMA_FIELD("http_config", MAP, as_notify_settings, http, .map = &schema_http_config),
+    {0},
+};
+
+static const struct schema webhook = SCHEMA("notify.webhook", as_notify_settings, webhook_fields);
+
+#define WORD(enumerator, word, ...) [enumerator] = word,
+static const char *const on_words[] = {AS_NOTICES(WORD) NULL};
+
+static const struct schema_field on_list[] = {
+    SCHEMA_FORM(WORDS, .words = on_words, .when_empty = "expected at least one word: what to tell"),
+    {0}};
+
+static void parse_on(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    static const struct schema_field word = {.type = SCHEMA_WORD, .words = on_words};
+    struct as_notify_settings *settings = object;
+    if (!schema_is_kind(loader, value, AS_YAML_LIST))
+        return;
+    (void)schema_check_count(loader, on_list, value);
+    for (uint32_t i = 0; i < value->count; i++) {
+        unsigned kind = 0;
+        if (schema_parse_value(loader, &word, value->items[i], &kind))
+            settings->on |= 1U << kind;
+    }
+}
+
+static const struct schema_field notify_fields[] = {
+    SCHEMA_FIELD("name", NAME, as_notify_settings, name, .is_required = true),
+    {.key = "alertmanager", .type = SCHEMA_MAP, .map = &alertmanager},
+    {.key = "webhook", .type = SCHEMA_MAP, .map = &webhook},
+    {.key = "on",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_on,
+     .forms = on_list,
+     .expected = "list of words"},
+    SCHEMA_FIELD("max_age", DURATION, as_notify_settings, max_age_us, .min = AS_US_PER_MIN,
+                 .max = MAX_AGE_MAX, .fallback = "1h"),
+    {0},
+};
+
+static void finish_notify(struct loader *loader, const struct as_yaml_node *node,
+                          const struct as_yaml_node *at, void *object)
+{
+    struct as_notify_settings *settings = object;
+    if (!settings->url)
+        return;
+    settings->is_webhook = true;
+    settings->urls = as_arena_alloc(loader->arena, 1, sizeof(*settings->urls));
+    settings->urls[0] = settings->url;
+    settings->url_count = 1;
+}
+
+static const struct schema_choice notify_choices[] = {
+    {SCHEMA_ONE_OF("alertmanager", "webhook"), false}, {0}};
+const struct schema schema_notify = SCHEMA("notify", as_notify_settings, notify_fields,
+                                           .choices = notify_choices, .finish = finish_notify);
+
+const struct schema *const schema_notify_parts[] = {&alertmanager, &webhook, NULL};
+
+const char *as_settings_get_instance(const struct as_settings *settings,
+                                     char host_out[AS_INSTANCE_NAME_SIZE])
+{
+    char name[AS_INSTANCE_NAME_SIZE] = "";
+    if (settings->instance)
+        return settings->instance;
+    if (settings->state.store == AS_STORE_KUBERNETES)
+        return settings->state.lease.name;
+    if (gethostname(name, sizeof(name) - 1) != 0 || !name[0])
+        (void)snprintf(name, sizeof(name), "localhost");
+    (void)snprintf(host_out, AS_INSTANCE_NAME_SIZE, "%s", name);
+    return host_out;
+}
+
+const struct as_notify_settings *as_settings_find_notify(const struct as_settings *settings,
+                                                         const char *name)
+{
+    for (size_t i = 0; i < settings->notify_count; i++) {
+        if (as_str_equal(settings->notify[i].name, name))
+            return &settings->notify[i];
+    }
+    return NULL;
+}
+
+/*
+ * `providers.<name>`: accounts for node groups. The kind (rules/provider_kind.h) says which
+ * further keys a type has; their values are kept as texts for the provider to read.
+ */
+
+static void parse_type(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    const char *words[PROVIDER_TYPES_MAX + 1];
+    const struct schema_field word = {.type = SCHEMA_WORD, .words = words};
+    struct as_provider_settings *provider = object;
+    unsigned index = 0;
+    provider_kind_list(words);
+    if (schema_parse_scalar(loader, &word, value, &index))
+        provider->type = words[index];
+}
+
+/* Whether the key's value is a secret itself, not the name of a file. */
+static bool is_secret_key(const char *key)
+{
+    static const char *const words[] = {"password", "secret", "token", "credential", "private_key"};
+    static const char *const harmless[] = {"*_file", "*_path", "*_url", "*_env", "*_id", "*_name"};
+    bool is_secret = false;
+    for (size_t i = 0; i < AS_ARRAY_SIZE(words); i++)
+        is_secret = is_secret || strstr(key, words[i]);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(harmless); i++)
+        is_secret = is_secret && !as_str_glob(harmless[i], key);
+    return is_secret;
+}
+
+/* Whether a URL is accepted. One unsafe for secrets is refused or warned of: a private cloud may
+ * have its own safe network. */
+static bool check_privacy(struct loader *loader, const struct as_provider_key *key,
+                          const struct as_yaml_node *value)
+{
+    if (!key->is_url || key->is_metadata || as_url_is_private(value->text))
+        return true;
+    if (key->is_private)
+        loader_report(loader, value, "expected a URL with https:// (http:// only to this machine)");
+    else
+        as_yaml_warn(loader->tree, value, AS_YAML_SHOW, loader->diagnostics,
+                     "what is sent there, and tokens with it, can be read by others on the way: "
+                     "use https://");
+    return !key->is_private;
+}
+
+static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
+                         const struct as_yaml_pair *pair, void *object)
+{
+    struct as_provider_settings *provider = object;
+    const struct as_yaml_node *type = as_yaml_find(node, "type");
+    if (!type || type->kind != AS_YAML_SCALAR || strcmp(type->text, "http") == 0)
+        return false;
+    if (is_secret_key(pair->key->text)) {
+        as_yaml_report(loader->tree, pair->key, AS_YAML_HIDE, loader->diagnostics,
+                       "a secret does not stand in this file: use `%s_file`", pair->key->text);
+        return true;
+    }
+    const struct as_provider_kind *kind = as_provider_kind_find(type->text);
+    const struct as_provider_key *key = NULL;
+    if (!kind) /* reported elsewhere */
+        return true;
+    if (!provider_key_find(kind->account_keys, pair->key->text, &key)) {
+        provider_key_report(loader, kind, kind->account_keys, provider_usual_keys, pair->key);
+        return true;
+    }
+    if (!provider->options)
+        provider->options = as_arena_alloc(loader->arena, node->count, sizeof(*provider->options));
+    struct as_provider_option *option = &provider->options[provider->option_count];
+    const struct schema_field text = {.type = key->is_file  ? SCHEMA_PATH
+                                              : key->is_url ? SCHEMA_URL
+                                                            : SCHEMA_STRING};
+    if (schema_parse_scalar(loader, &text, pair->value, &option->value) &&
+        check_privacy(loader, key, pair->value)) {
+        option->key = as_arena_strdup(loader->arena, pair->key->text);
+        provider->option_count++;
+    }
+    return true;
+}
+
+static const struct schema_field provider_fields[] = {
+    {.key = "type",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_type,
+     .expected = "word"},
+    SCHEMA_FIELD("timeout", DURATION, as_provider_settings, timeout_us, .min = AS_US_PER_MS,
+                 .fallback = "10s"),
+    SCHEMA_FIELD("http_config", MAP, as_provider_settings, http, .map = &schema_http_config),
+    {0},
+};
+
+/* Reports login keys that would be ignored. */
+static void refuse_logins(struct loader *loader, const struct as_provider_kind *kind,
+                          const struct as_yaml_node *node)
+{
+    const struct as_yaml_node *http = as_yaml_find(node, "http_config");
+    for (size_t i = 0; http && http->kind == AS_YAML_MAP && provider_login_keys[i]; i++) {
+        const char *key = provider_login_keys[i];
+        const struct as_yaml_node *value = as_yaml_find(http, key);
+        if (value)
+            loader_report(loader, value,
+                          "`%s` is not for a provider of type %s: its page says where its "
+                          "credentials are found",
+                          key, kind->type);
+    }
+}
+
+static void finish_provider(struct loader *loader, const struct as_yaml_node *node,
+                            const struct as_yaml_node *at, void *object)
+{
+    const struct as_provider_settings *provider = object;
+    const struct as_provider_kind *kind =
+        provider->type ? as_provider_kind_find(provider->type) : NULL;
+    if (!kind)
+        return;
+    (void)provider_keys_check(loader, kind, kind->account_keys, node, at);
+    if (kind->warning)
+        as_yaml_warn(loader->tree, as_yaml_find(node, "type"), AS_YAML_SHOW, loader->diagnostics,
+                     "%s", kind->warning);
+    if (!kind->has_http_login)
+        refuse_logins(loader, kind, node);
+}
+
+const struct schema schema_provider = {
+    .name = "providers",
+    .size = sizeof(struct as_provider_settings),
+    .fields = provider_fields,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"url", "the address stands at the target: `node_group: {provider: ..., url: ...}`",
+             false},
+            {0},
+        },
+    .other = parse_option,
+    .describe_keys = json_schema_describe_provider_type,
+    .describe_map = json_schema_describe_providers,
+    .finish = finish_provider,
+};
+
+/*
+ * The tables of `receiver`: who may send and read, and what.
+ */
+
+#define IN(type, member) offsetof(struct type, member)
+
+const char *const as_permission_words[] = {
+    [AS_PERMISSION_NOTIFY] = "notify",
+    [AS_PERMISSION_READ] = "read",
+    [AS_PERMISSION_ADMIN] = "admin",
+    [AS_PERMISSION_COUNT] = NULL,
+};
+
+static bool parse_permission(struct loader *loader, const struct as_yaml_node *node,
+                             unsigned *permissions)
+{
+    static const struct schema_field field = {.type = SCHEMA_WORD, .words = as_permission_words};
+    unsigned word = 0;
+    if (!schema_parse_value(loader, &field, node, &word))
+        return false;
+    *permissions |= 1U << word;
+    return true;
+}
+
+static const struct schema_field permission_list[] = {
+    SCHEMA_FORM(WORDS, .words = as_permission_words,
+                .when_empty = "expected at least one of notify, read and admin"),
+    {0}};
+
+static void parse_permissions(struct loader *loader, const struct as_yaml_node *value, void *object)
+{
+    struct as_access_settings *settings = object;
+    unsigned permissions = 0;
+    if (!schema_is_kind(loader, value, AS_YAML_LIST))
+        return;
+    (void)schema_check_count(loader, permission_list, value);
+    for (uint32_t i = 0; i < value->count; i++)
+        (void)parse_permission(loader, value->items[i], &permissions);
+    settings->permissions = permissions;
+}
+
+static void init_access(struct loader *loader, void *object)
+{
+    struct as_access_settings *settings = object;
+    settings->permissions = 1U << AS_PERMISSION_NOTIFY | 1U << AS_PERMISSION_READ;
+}
+
+static const struct schema_field access_fields[] = {
+    {.key = "permissions",
+     .type = SCHEMA_CUSTOM,
+     .parse = parse_permissions,
+     .forms = permission_list,
+     .expected = "list of permissions"},
+    SCHEMA_FIELD("rules", STRINGS, as_access_settings, rules,
+                 .count_offset = IN(as_access_settings, rule_count), .max = 1000),
+    SCHEMA_FIELD("targets", STRINGS, as_access_settings, targets,
+                 .count_offset = IN(as_access_settings, target_count), .max = 1000),
+    {0},
+};
+
+/* An empty list looks like "nothing" but would mean "everything". */
+static void check_access(struct loader *loader, const struct as_yaml_node *node)
+{
+    static const char *const keys[] = {"rules", "targets"};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
+        const struct as_yaml_node *list = as_yaml_find(node, keys[i]);
+        if (list && list->kind == AS_YAML_LIST && list->count == 0)
+            loader_report(loader, list,
+                          "expected at least one pattern: leave `%s` out for everything, give the "
+                          "credential `permissions: [read]` for nothing",
+                          keys[i]);
+    }
+}
+
+static void finish_credential(struct loader *loader, const struct as_yaml_node *node,
+                              const struct as_yaml_node *at, void *object)
+{
+    check_access(loader, node);
+}
+
+static const struct schema access_schema =
+    SCHEMA("access", as_access_settings, access_fields, .init = init_access);
+
+static const struct schema_field token_fields[] = {
+    SCHEMA_FIELD("name", NAME, as_token_settings, name, .is_required = true),
+    SCHEMA_FIELD("file", PATH, as_token_settings, file, .is_required = true),
+    {0},
+};
+
+static const struct schema token = {
+    .name = "tokens",
+    .size = sizeof(struct as_token_settings),
+    .fields = token_fields,
+    .base = &access_schema,
+    .base_offset = IN(as_token_settings, access),
+    .finish = finish_credential,
+    .refusals =
+        (const struct schema_refusal[]){
+            {"token", "a token does not stand in this file: use `file`", true},
+            {"secret", "a secret does not stand in this file: use `file`", true},
+            {0},
+        },
+};
+
+#define ACCESS(type) .base = &access_schema, .base_offset = IN(type, access), .finish = finish_credential
+
+static const struct schema_field user_fields[] = {
+    SCHEMA_FIELD("name", STRING, as_user_settings, name, .is_required = true),
+    {0},
+};
+
+static const struct schema user =
+    SCHEMA("users", as_user_settings, user_fields, ACCESS(as_user_settings));
+
+static const struct schema_field certificate_fields[] = {
+    SCHEMA_FIELD("name", NAME, as_certificate_settings, name, .is_required = true),
+    SCHEMA_FIELD("subject", STRING, as_certificate_settings, subject, .is_required = true),
+    {0},
+};
+
+static const struct schema certificate = SCHEMA(
+    "certificates", as_certificate_settings, certificate_fields, ACCESS(as_certificate_settings));
+
+static const struct schema_field hmac_fields[] = {
+    SCHEMA_FIELD("name", NAME, as_hmac_settings, name, .is_required = true),
+    SCHEMA_FIELD("secret_file", PATH, as_hmac_settings, secret_file, .is_required = true),
+    SCHEMA_FIELD("header", STRING, as_hmac_settings, header,
+                 .fallback = "X-Grafana-Alerting-Signature"),
+    SCHEMA_FIELD("timestamp_header", STRING, as_hmac_settings, timestamp_header),
+    SCHEMA_FIELD("max_skew", DURATION, as_hmac_settings, max_skew_us, .min = AS_US_PER_S,
+                 .max = AS_US_PER_DAY, .fallback = "5m"),
+    {0},
+};
+
+static bool is_field_name(const char *text)
+{
+    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")] ==
+           '\0';
+}
+
+/* A signature covers a body, and only notifications have a body. */
+static void finish_hmac(struct loader *loader, const struct as_yaml_node *node,
+                        const struct as_yaml_node *at, void *object)
+{
+    struct as_hmac_settings *settings = object;
+    const struct as_yaml_node *permissions = schema_find_key(node, "permissions");
+    finish_credential(loader, node, at, object);
+    if (permissions)
+        loader_report(loader, permissions,
+                      "a signature proves a notification and nothing else: leave it out");
+    settings->access.permissions = 1U << AS_PERMISSION_NOTIFY;
+    if (settings->header && !is_field_name(settings->header))
+        loader_report(loader, as_yaml_find(node, "header"), "expected the name of a header");
+    if (settings->timestamp_header && !is_field_name(settings->timestamp_header))
+        loader_report(loader, as_yaml_find(node, "timestamp_header"),
+                      "expected the name of a header");
+    if (!settings->timestamp_header && as_yaml_find(node, "max_skew"))
+        loader_report(loader, schema_find_key(node, "max_skew"),
+                      "`max_skew` goes with `timestamp_header`");
+}
+
+static const struct schema hmac = {
+    .name = "hmac",
+    .size = sizeof(struct as_hmac_settings),
+    .fields = hmac_fields,
+    .base = &access_schema,
+    .base_offset = IN(as_hmac_settings, access),
+    .refusals =
+        (const struct schema_refusal[]){
+            {"secret", "a secret does not stand in this file: use `secret_file`", true},
+            {0},
+        },
+    .finish = finish_hmac,
+};
+
+static const struct schema_field review_fields[] = {
+    SCHEMA_FIELD("name", NAME, as_review_settings, name, .is_required = true),
+    SCHEMA_FIELD("user", STRING, as_review_settings, user),
+    SCHEMA_FIELD("group", STRING, as_review_settings, group),
+    {0},
+};
+
+static const struct schema_choice review_choices[] = {{SCHEMA_ONE_OF("user", "group"), false}, {0}};
+
+static const struct schema review = SCHEMA("token_review.allow", as_review_settings, review_fields,
+                                           ACCESS(as_review_settings), .choices = review_choices);
+
+static const struct schema_field token_review_fields[] = {
+    SCHEMA_FIELD("cluster", NAME, as_token_review_settings, cluster, .is_required = true),
+    SCHEMA_FIELD("audiences", STRINGS, as_token_review_settings, audiences,
+                 .count_offset = IN(as_token_review_settings, audience_count)),
+    SCHEMA_FIELD("allow", MAPS, as_token_review_settings, allow, .is_required = true,
+                 .count_offset = IN(as_token_review_settings, allow_count), .max = 1000,
+                 .map = &review),
+    {0},
+};
+
+static const struct schema token_review =
+    SCHEMA("token_review", as_token_review_settings, token_review_fields);
+
+static void parse_watchdog_match(struct loader *loader, const struct as_yaml_node *value,
+                                 void *object)
+{
+    struct as_receiver_settings *receiver = object;
+    if (!check_matcher_list(loader, value))
+        return;
+    receiver->watchdog = as_arena_alloc(loader->arena, value->count, sizeof(struct as_matcher));
+    for (uint32_t i = 0; i < value->count; i++)
+        receiver->watchdog_count +=
+            compile_matcher(loader, value->items[i], &receiver->watchdog[receiver->watchdog_count]);
+}
+
+static const struct schema_field watchdog_fields[] = {
+    {.key = "match",
+     .type = SCHEMA_CUSTOM,
+     .is_required = true,
+     .parse = parse_watchdog_match,
+     .forms = schema_matcher_list,
+     .expected = "list of matchers"},
+    SCHEMA_FIELD("within", DURATION, as_receiver_settings, watchdog_within_us, .min = AS_US_PER_S,
+                 .fallback = "10m"),
+    {0},
+};
+
+static const struct schema watchdog = SCHEMA("watchdog", as_receiver_settings, watchdog_fields);
+
+static const struct schema_field receiver_fields[] = {
+    SCHEMA_FIELD("max_body", SIZE, as_receiver_settings, max_body, .min = 1024,
+                 .max = INT64_C(1) << 30, .fallback = "16MiB"),
+    SCHEMA_FIELD("max_bodies", SIZE, as_receiver_settings, max_bodies, .min = 1024,
+                 .max = INT64_C(16) << 30, .fallback = "64MiB"),
+    SCHEMA_FIELD("max_connections", INT, as_receiver_settings, max_connections, .min = 1,
+                 .max = 1000000, .fallback = "1000"),
+    SCHEMA_FIELD("max_incident_memory", SIZE, as_receiver_settings, max_incident_memory,
+                 .min = 1 << 20, .max = INT64_C(64) << 30, .fallback = "128MiB"),
+    SCHEMA_FIELD("repeat_cache", SIZE, as_receiver_settings, repeat_cache, .max = INT64_C(1) << 30,
+                 .fallback = "4MiB"),
+    SCHEMA_FIELD("incident_expiry", DURATION, as_receiver_settings, incident_expiry_us,
+                 .min = AS_US_PER_S, .fallback = "24h"),
+    SCHEMA_FIELD("stale_window", DURATION, as_receiver_settings, stale_window_us, .fallback = "2m"),
+    SCHEMA_FIELD("tokens", MAPS, as_receiver_settings, tokens,
+                 .count_offset = IN(as_receiver_settings, token_count), .max = 1000, .map = &token),
+    SCHEMA_FIELD("users", MAPS, as_receiver_settings, users,
+                 .count_offset = IN(as_receiver_settings, user_count), .max = 1000, .map = &user),
+    SCHEMA_FIELD("certificates", MAPS, as_receiver_settings, certificates,
+                 .count_offset = IN(as_receiver_settings, certificate_count), .max = 1000,
+                 .map = &certificate),
+    SCHEMA_FIELD("hmac", MAPS, as_receiver_settings, hmac,
+                 .count_offset = IN(as_receiver_settings, hmac_count), .max = 100, .map = &hmac),
+    SCHEMA_FIELD("token_review", MAP, as_receiver_settings, token_review, .map = &token_review),
+    {.key = "watchdog", .type = SCHEMA_MAP, .map = &watchdog},
+    {0},
+};
+
+/* Names are unique over all kinds of credentials: rules and records refer to them. */
+static void check_names(struct loader *loader, const struct as_yaml_node *list,
+                        const struct as_yaml_node *const *earlier, size_t earlier_count)
+{
+    for (uint32_t i = 0; list && list->kind == AS_YAML_LIST && i < list->count; i++) {
+        const struct as_yaml_node *name = as_yaml_find(list->items[i], "name");
+        const struct as_yaml_node *other = NULL;
+        for (size_t k = 0; name && name->kind == AS_YAML_SCALAR && !other && k < earlier_count;
+             k++) {
+            for (uint32_t j = 0; earlier[k] && earlier[k]->kind == AS_YAML_LIST &&
+                                 j < (earlier[k] == list ? i : earlier[k]->count);
+                 j++) {
+                const struct as_yaml_node *found = as_yaml_find(earlier[k]->items[j], "name");
+                if (found && found->kind == AS_YAML_SCALAR && as_str_equal(found->text, name->text))
+                    other = found;
+            }
+        }
+        if (other)
+            loader_report(loader, name, "credential `%s` is given twice, first on line %u",
+                          name->text, other->place.line);
+    }
+}
+
+static void finish_receiver(struct loader *loader, const struct as_yaml_node *node,
+                            const struct as_yaml_node *at, void *object)
+{
+    const struct as_yaml_node *lists[] = {
+        as_yaml_find(node, "tokens"),
+        as_yaml_find(node, "users"),
+        as_yaml_find(node, "certificates"),
+        as_yaml_find(node, "hmac"),
+        as_yaml_find(as_yaml_find(node, "token_review"), "allow"),
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(lists); i++)
+        check_names(loader, lists[i], lists, i + 1);
+}
+
+const struct schema schema_receiver =
+    SCHEMA("receiver", as_receiver_settings, receiver_fields, .finish = finish_receiver);
+
+const struct schema *const schema_receiver_parts[] = {
+    &access_schema, &token, &user, &certificate, &hmac, &token_review, &review, &watchdog, NULL};
+
+/*
+ * The whole file.
+ */
+
+#define SETTINGS_IN(type, member) offsetof(struct type, member)
+
+static const struct schema_field settings_alertmanager_fields[] = {
+    SCHEMA_FIELD("urls", URLS, as_alertmanager_settings, urls, .is_required = true,
+                 .count_offset = SETTINGS_IN(as_alertmanager_settings, url_count)),
+    SCHEMA_FIELD("resync_interval", DURATION, as_alertmanager_settings, resync_interval_us,
+                 .min = AS_US_PER_S, .fallback = "1m"),
+    SCHEMA_FIELD("receivers", STRINGS, as_alertmanager_settings, receivers,
+                 .count_offset = SETTINGS_IN(as_alertmanager_settings, receiver_count), .max = 100),
+    SCHEMA_FIELD("http_config", MAP, as_alertmanager_settings, http, .map = &schema_http_config),
+    {0},
+};
+
+static const struct schema settings_alertmanager =
+    SCHEMA("alertmanager", as_alertmanager_settings, settings_alertmanager_fields);
 
 static const struct schema_field prometheus_fields[] = {
     SCHEMA_FIELD("url", URL, as_prometheus_settings, url, .is_required = true),
@@ -174,22 +900,25 @@ static const struct schema kill_switch =
 
 static const struct schema_field settings_fields[] = {
     SCHEMA_FIELD("rule_files", STRINGS, as_settings, rule_files,
-                 .count_offset = IN(as_settings, rule_file_count)),
+                 .count_offset = SETTINGS_IN(as_settings, rule_file_count)),
     SCHEMA_FIELD("defaults", MAP, as_settings, defaults, .map = &schema_policy),
-    SCHEMA_FIELD("alertmanager", MAP, as_settings, alertmanager, .map = &alertmanager),
+    SCHEMA_FIELD("alertmanager", MAP, as_settings, alertmanager,
+                 .map = &settings_alertmanager),
     SCHEMA_FIELD("prometheus", MAP, as_settings, prometheus, .map = &prometheus),
     SCHEMA_FIELD("clusters", NAMED, as_settings, clusters,
-                 .count_offset = IN(as_settings, cluster_count), .max = 1000, .map = &cluster),
+                 .count_offset = SETTINGS_IN(as_settings, cluster_count), .max = 1000,
+                 .map = &cluster),
     SCHEMA_FIELD("providers", NAMED, as_settings, providers,
-                 .count_offset = IN(as_settings, provider_count), .max = 1000,
+                 .count_offset = SETTINGS_IN(as_settings, provider_count), .max = 1000,
                  .map = &schema_provider),
     SCHEMA_FIELD("receiver", MAP, as_settings, receiver, .map = &schema_receiver),
     SCHEMA_FIELD("limits", MAP, as_settings, limits, .map = &limits),
     SCHEMA_FIELD("state", MAP, as_settings, state, .map = &state),
     SCHEMA_FIELD("action_log", MAP, as_settings, action_log, .map = &action_log),
     SCHEMA_FIELD("kill_switch", MAP, as_settings, kill_switch, .map = &kill_switch),
-    SCHEMA_FIELD("notify", MAPS, as_settings, notify, .count_offset = IN(as_settings, notify_count),
-                 .max = 100, .map = &schema_notify),
+    SCHEMA_FIELD("notify", MAPS, as_settings, notify,
+                 .count_offset = SETTINGS_IN(as_settings, notify_count), .max = 100,
+                 .map = &schema_notify),
     SCHEMA_FIELD("instance", NAME, as_settings, instance),
     SCHEMA_FIELD("dry_run", BOOL, as_settings, dry_run, .fallback = "false"),
     {0},
@@ -232,8 +961,17 @@ const struct schema schema_settings = {
 };
 
 const struct schema *const schema_settings_parts[] = {
-    &alertmanager, &prometheus, &cluster,    &limits,      &action_limit, &scale_down_limit,
-    &state,        &lease,      &action_log, &kill_switch, NULL,
+    &settings_alertmanager,
+    &prometheus,
+    &cluster,
+    &limits,
+    &action_limit,
+    &scale_down_limit,
+    &state,
+    &lease,
+    &action_log,
+    &kill_switch,
+    NULL,
 };
 
 const struct as_provider_settings *as_settings_find_provider(const struct as_settings *settings,

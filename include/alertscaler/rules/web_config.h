@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/doc/diagnostics.h>
-#include <alertscaler/rules/receiver_settings.h>
+#include <alertscaler/rules/settings.h>
 
 /* The words of exporter-toolkit (Go's), each list up to a NULL. */
 extern const char *const as_web_client_auth_words[]; /* "NoClientCert", ... */

@@ -14,7 +14,7 @@
 #include <alertscaler/decide/order.h>
 #include <alertscaler/http/server.h>
 #include <alertscaler/rules/external_url.h>
-#include <alertscaler/rules/receiver_settings.h>
+#include <alertscaler/rules/settings.h>
 #include <alertscaler/ui/api.h>
 
 struct as_auth;
