@@ -29,7 +29,7 @@
 #include <alertscaler/decide/target.h>
 #include <alertscaler/model/labels.h>
 #include <alertscaler/model/template.h>
-#include <alertscaler/monitoring/prometheus_range.h>
+#include <alertscaler/monitoring/prometheus.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/tools/rehearsal.h>
 

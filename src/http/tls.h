@@ -1,6 +1,5 @@
 /*
- * TLS of the server, shared by tls_server.c (files and settings), tls_client.c (who the peer is)
- * and server.c.
+ * TLS of the server, shared by tls_server.c and server.c.
  *
  * A context serves the connections of one period. It comes from one reading of the files, does not
  * change, and is reference-counted.
@@ -26,8 +25,6 @@ struct as_tls_context {
 struct as_tls_context *as_tls_server_take_context(struct as_tls_server *tls, int64_t now_us);
 struct as_tls_context *as_tls_context_release(struct as_tls_context *context);
 
-/* tls_client.c */
-void as_tls_context_watch_clients(struct as_tls_context *context); /* `ssl` will verify */
 /* As as_http_exchange_find_client_name; memory for free(); valid after the handshake. */
 char *as_tls_context_find_name(const struct as_tls_context *context, const SSL *ssl);
 /* Why the handshake failed, as one line; `code` is OpenSSL's. */

@@ -26,8 +26,6 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/log/log_chain.h>
 
-#include "log_tail.h"
-
 /*
  * End of a file after a crash: a line without its end; or, after a power loss on some file
  * systems, blocks of NUL bytes in the part that was not synced. The storage's outbox has all

@@ -5,6 +5,7 @@
  *
  * Long because all records share how their members are written.
  */
+#include <alertscaler/decide/record.h>
 #include <alertscaler/log/record.h>
 
 #include <stddef.h>
@@ -13,7 +14,6 @@
 
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/decision.h>
-#include <alertscaler/decide/record.h>
 #include <alertscaler/doc/json_writer.h>
 
 /* Writer of one record, member by member. */

@@ -12,13 +12,14 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <sqlite3.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>

@@ -15,7 +15,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +22,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <event2/event.h>
+
 #include <alertscaler/base/alloc.h>
 
-#include "storage_batch.h"
+#include "log/journal.h"
 #include "storage_private.h"
 
 /* Content of a batch. */

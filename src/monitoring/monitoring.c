@@ -4,16 +4,16 @@
  */
 #include <alertscaler/monitoring/monitoring.h>
 
-#include <bsd/sys/queue.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/monitoring/alertmanager_list.h>
 #include <alertscaler/monitoring/fetch.h>
-#include <alertscaler/monitoring/prometheus_response.h>
-#include <alertscaler/monitoring/source_limits.h>
+#include <alertscaler/monitoring/prometheus.h>
 #include <alertscaler/rules/alertmanager_routes.h>
 
 /*

@@ -12,7 +12,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
 #include <alertscaler/monitoring/alertmanager_list.h>
-#include <alertscaler/monitoring/source_limits.h>
+#include <alertscaler/monitoring/monitoring.h>
 
 #include <alertscaler/monitoring/fetch.h>
 

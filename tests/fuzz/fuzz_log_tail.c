@@ -13,7 +13,7 @@
 #include <alertscaler/base/log.h>
 
 #include "fuzz.h"
-#include "log/log_tail.h"
+#include <alertscaler/log/log_file.h>
 
 /* In no directory: what is damaged cannot be kept, which is an outcome of its own. */
 #define NOWHERE "/proc/self/fd/none/log"

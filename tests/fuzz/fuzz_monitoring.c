@@ -6,8 +6,7 @@
 
 #include <alertscaler/base/str.h>
 #include <alertscaler/monitoring/alertmanager_list.h>
-#include <alertscaler/monitoring/prometheus_range.h>
-#include <alertscaler/monitoring/prometheus_response.h>
+#include <alertscaler/monitoring/prometheus.h>
 #include <alertscaler/rules/alertmanager_routes.h>
 
 #include "fuzz.h"

@@ -14,7 +14,6 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/monitoring/source_limits.h>
 
 #include "files.h"
 #include "world.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/monitoring/prometheus_range.h>
+#include <alertscaler/monitoring/prometheus.h>
 
 Test(prometheus_range, asks_in_whole_milliseconds)
 {

@@ -2,7 +2,7 @@
  * Prometheus' answers to instant queries: valid ones are taken unchanged, each invalid one has its
  * own clear error, and outside text is checked before it enters an error.
  */
-#include <alertscaler/monitoring/prometheus_response.h>
+#include <alertscaler/monitoring/prometheus.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * ignored. One sample that is not a finite number makes the response of an instant query
  * unusable: left out, it would count as missing, which has another meaning.
  */
-#include <alertscaler/monitoring/prometheus_response.h>
+#include <alertscaler/monitoring/prometheus.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,6 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/notification.h>
 #include <alertscaler/doc/json_tree.h>
-#include <alertscaler/monitoring/prometheus_range.h>
 
 /* Instant queries, and what both kinds share: whether the data is complete. */
 
