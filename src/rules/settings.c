@@ -540,7 +540,8 @@ static const struct schema token = {
         },
 };
 
-#define ACCESS(type) .base = &access_schema, .base_offset = IN(type, access), .finish = finish_credential
+#define ACCESS(type)                                                                               \
+    .base = &access_schema, .base_offset = IN(type, access), .finish = finish_credential
 
 static const struct schema_field user_fields[] = {
     SCHEMA_FIELD("name", STRING, as_user_settings, name, .is_required = true),
@@ -902,8 +903,7 @@ static const struct schema_field settings_fields[] = {
     SCHEMA_FIELD("rule_files", STRINGS, as_settings, rule_files,
                  .count_offset = SETTINGS_IN(as_settings, rule_file_count)),
     SCHEMA_FIELD("defaults", MAP, as_settings, defaults, .map = &schema_policy),
-    SCHEMA_FIELD("alertmanager", MAP, as_settings, alertmanager,
-                 .map = &settings_alertmanager),
+    SCHEMA_FIELD("alertmanager", MAP, as_settings, alertmanager, .map = &settings_alertmanager),
     SCHEMA_FIELD("prometheus", MAP, as_settings, prometheus, .map = &prometheus),
     SCHEMA_FIELD("clusters", NAMED, as_settings, clusters,
                  .count_offset = SETTINGS_IN(as_settings, cluster_count), .max = 1000,
