@@ -1,7 +1,7 @@
 /*
  * Prometheus' HTTP API, as far as queries need it: POST /api/v1/query with its answer in the terms
- * of model/source.h, and POST /api/v1/query_range. Also spoken by Thanos, Mimir, VictoriaMetrics and
- * others.
+ * of model/source.h, and POST /api/v1/query_range. Also spoken by Thanos, Mimir, VictoriaMetrics
+ * and others.
  *
  * Label values come from outside: control characters are removed where an error quotes them.
  */
