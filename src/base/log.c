@@ -31,7 +31,8 @@ static struct {
     atomic_uint_fast64_t lost;
 } sink = {AS_LOG_INFO, AS_LOG_LOGFMT, STDERR_FILENO, 0};
 
-static const char *const level_names[] = {[AS_LOG_DEBUG] = "debug",
+static const char *const level_names[] = {[AS_LOG_TRACE] = "trace",
+                                          [AS_LOG_DEBUG] = "debug",
                                           [AS_LOG_INFO] = "info",
                                           [AS_LOG_WARN] = "warn",
                                           [AS_LOG_ERROR] = "error"};

@@ -66,7 +66,7 @@ static int run(const struct as_args *args)
     return as_daemon_run(&options) == 0 ? AS_EXIT_OK : AS_EXIT_NO;
 }
 
-static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+static const char *const levels[] = {"trace", "debug", "info", "warn", "error", NULL};
 static const char *const formats[] = {"logfmt", "json", NULL};
 
 static const struct as_option options[] = {
@@ -98,7 +98,9 @@ static const struct as_option options[] = {
      .value = "LEVEL",
      .fallback = "info",
      .choices = levels,
-     .help = "The lowest level that is logged on standard error."},
+     .help =
+         "The lowest level that is logged on standard error. trace: also each event, each change "
+         "of a target's state, and each effect."},
     {.name = "log.format",
      .value = "FORMAT",
      .fallback = "logfmt",

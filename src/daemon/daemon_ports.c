@@ -171,11 +171,19 @@ struct as_source_port *daemon_new_source(struct daemon *daemon, const struct as_
                                                  daemon);
 }
 
+static void log_trace(void *context, const struct as_trace_line *line)
+{
+    as_log(AS_LOG_TRACE, line->kind, AS_F("name", line->name), AS_F_IF("target", line->target),
+           AS_F_IF("detail", line->detail),
+           line->ticket ? AS_FI("ticket", line->ticket) : AS_F_IF("ticket", NULL));
+}
+
 struct as_engine_config daemon_get_engine_config(const struct daemon *daemon)
 {
     struct as_engine_config config =
         as_engine_config_make(&daemon->config->settings, daemon_get_seed());
     config.dry_run = config.dry_run || daemon->options->dry_run;
+    config.trace = as_log_is_enabled(AS_LOG_TRACE) ? log_trace : NULL;
     config.scopes =
         as_credentials_get_scopes(as_auth_get_credentials(daemon->auth), &config.scope_count);
     return config;

@@ -23,6 +23,7 @@
 #include "engine_pools.h"
 #include "engine_registry.h"
 #include "engine_state.h"
+#include "engine_trace.h"
 
 /*
  * Node groups of the restored state, whose nodes may have our marks.
@@ -425,6 +426,7 @@ void as_engine_step(struct as_engine *engine, const struct as_event *event,
     engine->effect_count = 0;
     engine->mono = event->mono;
     engine->wall = event->wall;
+    trace_event(engine, event);
 
     struct target *target;
     switch (event->kind) {
@@ -451,6 +453,7 @@ void as_engine_step(struct as_engine *engine, const struct as_event *event,
         break;
     }
     targets_evaluate_ready(engine);
+    trace_effects(engine);
     *effects_out = (struct as_effects){engine->effects, engine->effect_count};
 }
 

@@ -16,6 +16,7 @@
 #include "engine_effects.h"
 #include "engine_registry.h"
 #include "engine_state.h"
+#include "engine_trace.h"
 
 #define BACKOFF_FIRST_US (1 * AS_US_PER_S)
 #define BACKOFF_MAX_US   (60 * AS_US_PER_S)
@@ -222,6 +223,7 @@ void target_set_deadline_in(struct as_engine *engine, struct target *target, int
  * by their tickets. */
 void target_set_phase(struct as_engine *engine, struct target *target, enum phase phase)
 {
+    trace_phase(engine, target, phase);
     if (target->phase == PHASE_OBSERVING || target->phase == PHASE_SCALING)
         RB_REMOVE(ticket_tree, &engine->tickets, target);
     engine->busy_count -= target->phase != PHASE_IDLE;

@@ -539,6 +539,18 @@ BAD_ALERTS = [
 ]
 
 
+def test_trace_logs_events_states_and_effects_without_values_of_labels(make, group):
+    daemon = make(make_rules(group), log_level="trace")
+    daemon.notify(notification(busy(labels={"pod": "a-value-of-a-label"})))
+    eventually(lambda: group.size == 6)
+    daemon.wait_record("action", outcome="applied")
+    text = daemon.process.log_text()
+    for line in ("msg=event name=notification", "msg=state name=observing", "msg=effect name=scale", "msg=event name=scaled"):
+        assert f"level=trace {line}" in text, line
+    traced = [line for line in text.splitlines() if "level=trace" in line]
+    assert not [line for line in traced if "a-value-of-a-label" in line]
+
+
 def test_a_bad_alert_refuses_only_itself(daemon, group):
     """Alertmanager drops a notification that is answered 400, with the good alerts in it."""
     bad = [one for one, _ in BAD_ALERTS]

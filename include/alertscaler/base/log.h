@@ -13,7 +13,7 @@
 
 #include <alertscaler/base/attr.h>
 
-enum as_log_level { AS_LOG_DEBUG, AS_LOG_INFO, AS_LOG_WARN, AS_LOG_ERROR };
+enum as_log_level { AS_LOG_TRACE, AS_LOG_DEBUG, AS_LOG_INFO, AS_LOG_WARN, AS_LOG_ERROR };
 enum as_log_format { AS_LOG_LOGFMT, AS_LOG_JSON };
 
 struct as_log_field {

@@ -39,6 +39,15 @@ struct as_limits {
     int64_t scale_down_per_us;
 };
 
+/* A line of the trace: an event, a change of a target's state, or an effect. No label values. */
+struct as_trace_line {
+    const char *kind;   /* "event", "state", "effect" */
+    const char *name;   /* of the event, the new state, the effect */
+    const char *target; /* id; NULL: of none */
+    const char *detail; /* sizes, an outcome, the old state; "": none */
+    uint64_t ticket;    /* 0: none */
+};
+
 struct as_engine_config {
     int64_t incident_expiry_us;
     int64_t stale_window_us;
@@ -56,6 +65,9 @@ struct as_engine_config {
     const struct as_scope *scopes; /* of all credentials; borrowed like the rule set */
     size_t scope_count;
     uint64_t incident_bytes_max; /* limit for as_engine_has_room; 0: no limit */
+    /* Called in a step, for each line; the line is borrowed for the call. NULL: no trace. */
+    void (*trace)(void *context, const struct as_trace_line *line);
+    void *trace_context;
 };
 
 enum as_event_kind {

@@ -209,7 +209,7 @@ Test(log, long_logfmt_lines_are_cut_and_marked)
 Test(log, levels_are_a_threshold)
 {
     open_sink(AS_LOG_WARN, AS_LOG_LOGFMT);
-    for (enum as_log_level level = AS_LOG_DEBUG; level <= AS_LOG_ERROR; level++) {
+    for (enum as_log_level level = AS_LOG_TRACE; level <= AS_LOG_ERROR; level++) {
         as_log(level, "e");
         cr_expect_eq(as_log_is_enabled(level), level >= AS_LOG_WARN);
         cr_expect_eq(next_line() != NULL, level >= AS_LOG_WARN);
@@ -218,7 +218,7 @@ Test(log, levels_are_a_threshold)
 
 Test(log, names_of_levels_and_formats)
 {
-    static const char *const levels[] = {"debug", "info", "warn", "error"};
+    static const char *const levels[] = {"trace", "debug", "info", "warn", "error"};
     enum as_log_level level;
     enum as_log_format format;
     for (unsigned i = 0; i < AS_ARRAY_SIZE(levels); i++) {
