@@ -91,15 +91,39 @@ static void command_refuse(struct as_engine *engine, struct deed *deed,
     deed->record->message = as_arena_strdup(&engine->arena, text);
 }
 
+static size_t count_pauses_of(const struct as_engine *engine, const char *credential)
+{
+    const struct target *target;
+    size_t count = 0;
+    TAILQ_FOREACH (target, &engine->paused, of_paused)
+        count += strcmp(target->pause.who, credential) == 0;
+    return count;
+}
+
+/* Narrowed credentials have equal parts of half of the pauses. False: the order is refused. */
+static bool has_room(struct as_engine *engine, struct deed *deed)
+{
+    const char *who = deed->record->order->who;
+    const size_t part = (size_t)as_engine_get_part(engine, who, PAUSED_MAX);
+    if (!deed->target || deed->target->pause.is_set || engine->paused_count < part)
+        return true;
+    if (engine->paused_count >= PAUSED_MAX) {
+        command_refuse(engine, deed, AS_ORDER_REFUSED, "%d targets are paused already: pause all",
+                       PAUSED_MAX);
+        return false;
+    }
+    if (count_pauses_of(engine, who) < part)
+        return true;
+    command_refuse(engine, deed, AS_ORDER_REFUSED,
+                   "the credential %s has paused %zu targets already", who, part);
+    return false;
+}
+
 static void pause(struct as_engine *engine, struct deed *deed)
 {
     const struct as_order *order = deed->record->order;
-    const bool is_new = deed->target && !deed->target->pause.is_set;
-    if (is_new && engine->paused_count >= PAUSED_MAX) {
-        command_refuse(engine, deed, AS_ORDER_REFUSED, "%d targets are paused already: pause all",
-                       PAUSED_MAX);
+    if (!has_room(engine, deed))
         return;
-    }
     pause_set(engine, deed->target, order);
     if (order->for_us > 0) {
         deed->record->has_until = true;

@@ -202,6 +202,36 @@ Test(engine_pauses, one_too_many_is_refused_and_touches_nothing)
     harness_stop(&h);
 }
 
+static void pause_for(struct harness *harness, const char *who, int number)
+{
+    char id[96];
+    (void)snprintf(id, sizeof(id), "kubernetes/default/apps/v1/Deployment/shop/%s-%d", who, number);
+    harness_order(harness, (struct as_order){.kind = AS_ORDER_PAUSE, .target = id, .who = who});
+}
+
+Test(engine_pauses, a_narrowed_credential_leaves_room_for_pauses_of_others)
+{
+    static const char *const own[] = {"*/team-*"};
+    static const struct as_scope scopes[] = {
+        {.credential = "team", .targets = own, .target_count = 1},
+        {.credential = "other", .targets = own, .target_count = 1},
+        {.credential = "main"},
+    };
+    struct harness h = {.config = {.scopes = scopes, .scope_count = AS_ARRAY_SIZE(scopes)}};
+    harness_start(&h, &templated);
+    for (int i = 0; i < 2500; i++)
+        pause_for(&h, "team", i);
+    (void)said(&h);
+    pause_for(&h, "team", 2500);
+    cr_said(&h, "pause team-2500 refused for team; answered");
+    cr_expect_str_eq(h.last_message, "the credential team has paused 2500 targets already");
+    pause_for(&h, "team", 0);
+    cr_said(&h, "pause team-0 done for team; answered");
+    pause_for(&h, "main", 1);
+    cr_said(&h, "pause main-1 done for main; answered");
+    harness_stop(&h);
+}
+
 Test(engine_pauses, an_entry_with_templates_and_no_target_yet_is_said_to_be_one)
 {
     WITH(h, templated);
