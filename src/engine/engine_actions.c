@@ -108,8 +108,10 @@ void actions_begin_ordered(struct as_engine *engine, struct target *target,
                            const struct as_observation *observation)
 {
     const struct ordered *ordered = &target->ordered;
-    action_begin(engine, target, observation, ordered->replicas, ordered->id, NULL)->is_ordered =
-        true;
+    struct intent *intent =
+        action_begin(engine, target, observation, ordered->replicas, ordered->id, NULL);
+    intent->is_ordered = true;
+    intent->is_narrowed = ordered->is_narrowed;
     commit_intent(engine, target);
 }
 
@@ -158,7 +160,8 @@ static void action_send(struct as_engine *engine, struct target *target)
     *request = (struct as_scale_request){
         .from = intent->from,
         .to = intent->to,
-        .credential = intent->is_ordered ? NULL : target_note_sender(engine, target),
+        .credential =
+            intent->is_ordered && !intent->is_narrowed ? NULL : target_note_sender(engine, target),
         .decision_id = intent->decision_id,
         .is_ordered = intent->is_ordered,
         .is_take_back = scaleup_is_taken_back(target, intent),

@@ -8,6 +8,7 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
@@ -101,7 +102,7 @@ static size_t count_pauses_of(const struct as_engine *engine, const char *creden
 }
 
 /* Narrowed credentials have equal parts of half of the pauses. False: the order is refused. */
-static bool has_room(struct as_engine *engine, struct deed *deed)
+static bool may_pause(struct as_engine *engine, struct deed *deed)
 {
     const char *who = deed->record->order->who;
     const size_t part = (size_t)as_engine_get_part(engine, who, PAUSED_MAX);
@@ -122,7 +123,7 @@ static bool has_room(struct as_engine *engine, struct deed *deed)
 static void pause(struct as_engine *engine, struct deed *deed)
 {
     const struct as_order *order = deed->record->order;
-    if (!has_room(engine, deed))
+    if (!may_pause(engine, deed))
         return;
     pause_set(engine, deed->target, order);
     if (order->for_us > 0) {
@@ -217,6 +218,8 @@ static struct as_action_record *record_end(struct as_engine *engine, struct targ
     *record = (struct as_action_record){
         .id = id,
         .command = as_arena_strdup(&engine->arena, target->ordered.id),
+        .sender =
+            target->ordered.is_narrowed ? as_arena_strdup(&engine->arena, target->sender) : NULL,
         .target = target->ref->id,
         .target_name = target->config ? target->config->name : "",
         .target_kind = target->ref->kind,
@@ -279,6 +282,16 @@ void commands_on_halt(struct as_engine *engine)
     }
 }
 
+/* The work for an order counts for its narrowed credential. */
+static void note_sender(const struct as_engine *engine, struct target *target, const char *who)
+{
+    target->ordered.is_narrowed = !scope_is_whole(engine, who);
+    if (!target->ordered.is_narrowed)
+        return;
+    free(target->sender);
+    target->sender = as_xstrdup(who);
+}
+
 static void command_scale(struct as_engine *engine, struct deed *deed)
 {
     struct target *target = deed->target;
@@ -314,6 +327,7 @@ static void command_scale(struct as_engine *engine, struct deed *deed)
             .at = moment_now(engine),
         };
         memcpy(target->ordered.id, deed->record->id, AS_ULID_SIZE);
+        note_sender(engine, target, order->who);
         target_note_entry(target);
         target->retry.us = INT64_MIN; /* tries at once, whatever failed before */
         effect_put_target(engine, target);

@@ -205,6 +205,7 @@ struct as_action_record *record_action(struct as_engine *engine, const struct ta
         .id = as_arena_strdup(&engine->arena, intent->action_id),
         .decision = intent->is_ordered ? NULL : decision,
         .command = intent->is_ordered ? decision : NULL,
+        .sender = intent->is_narrowed ? as_arena_strdup(&engine->arena, target->sender) : NULL,
         .target = target->ref->id,
         .target_name = target->config ? target->config->name : "",
         .target_kind = target->ref->kind,

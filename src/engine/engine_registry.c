@@ -164,8 +164,10 @@ const char *scope_find_sender(const struct as_engine *engine, const struct targe
     const char *first = NULL;
     struct group *group;
     struct binding *binding;
-    if (engine->config.scope_count == 0 || target->ordered.is_set)
+    if (engine->config.scope_count == 0)
         return NULL;
+    if (target->ordered.is_set)
+        return target->ordered.is_narrowed ? target->sender : NULL;
     if (target->open_bindings == 0)
         return target->sender;
     RB_FOREACH (group, group_tree, groups) {

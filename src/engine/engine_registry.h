@@ -93,8 +93,8 @@ bool scope_lets(const struct as_engine *engine, const char *credential, const st
 /* One of the incident's credentials may trigger the rule there. */
 bool scope_allows(const struct as_engine *engine, const struct incident *incident,
                   const struct as_rule *rule, const struct as_target_ref *ref);
-/* The narrowed credential (of several: the first) whose alerts alone cause work for the target.
- * Without open incidents: that of the last ones. NULL: none. */
+/* The narrowed credential (of several: the first) whose order or alerts alone cause work for the
+ * target. Without open incidents: that of the last ones. NULL: none. */
 const char *scope_find_sender(const struct as_engine *engine, const struct target *target);
 /* The same. Keeps the answer for the time after the last incident: valid until the next call. */
 const char *target_note_sender(const struct as_engine *engine, struct target *target);

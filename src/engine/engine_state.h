@@ -157,6 +157,7 @@ struct ordered { /* a size ordered by an operator and not set yet */
     char id[AS_ULID_SIZE]; /* of the command */
     int32_t replicas;
     bool force, is_stopped; /* by the kill switch, while its request is under way */
+    bool is_narrowed;       /* ordered by the target's `sender`; not stored */
     struct as_moment at;
 };
 
@@ -269,6 +270,7 @@ TAILQ_HEAD(request_list, request);
 struct intent {
     char action_id[AS_ULID_SIZE], decision_id[AS_ULID_SIZE];
     bool is_ordered;  /* by an operator: decision_id is the command's */
+    bool is_narrowed; /* ordered by the target's `sender`; not stored */
     bool is_clean_up; /* of instances that never became nodes; not stored */
     bool is_of_alert; /* of an open incident */
     bool is_resolved; /* the incident was resolved since; not stored */
@@ -393,7 +395,7 @@ struct target {
     struct request_list requests;
     struct as_free_step *free_steps; /* ascending by time; own their texts */
     size_t free_step_count, free_step_capacity;
-    char *sender; /* narrowed credential, as target_note_sender last found it; NULL: none */
+    char *sender; /* narrowed credential, as last found, or of an order; NULL: none */
     char *entry;  /* the target's name in the rule files when an incident ended or an order came; or
                      NULL */
     struct intent *intent;   /* being carried out */

@@ -383,11 +383,9 @@ static void notify_all(struct tell *tell, struct as_storage_batch *batch,
     }
 }
 
-/* An order is its operator's. */
-static const char *state_find_sender(const struct tell *tell, const char *target,
-                                     const char *command)
+static const char *state_find_sender(const struct tell *tell, const char *target)
 {
-    return command || tell->destination_count == 0
+    return tell->destination_count == 0
                ? NULL
                : tell->callbacks.find_sender(tell->callbacks.context, target);
 }
@@ -411,7 +409,8 @@ static void notify_action(struct tell *tell, struct as_storage_batch *batch,
             .reason = as_reason_get_word(record->outcome),
             .decision = record->decision,
             .command = record->command,
-            .credential = state_find_sender(tell, record->target, record->command),
+            .credential =
+                record->command ? record->sender : state_find_sender(tell, record->target),
             .message = record->message,
             .has_from = record->has_sizes && record->from >= 0,
             .has_to = record->has_sizes,
@@ -558,7 +557,7 @@ static void notify_decision(struct tell *tell, const struct as_engine *engine,
     AS_CLEANUP(as_free_p) char *key = state_make_key(&notice);
     struct state *state = find_state(tell, key);
     if (holds && !state) {
-        notice.credential = state_find_sender(tell, record->target, NULL);
+        notice.credential = state_find_sender(tell, record->target);
         begin_state(tell, batch, key, &notice);
     } else if (!holds && state) {
         end_state(tell, batch, state, &notice);
@@ -584,7 +583,7 @@ static void notify_effect(struct tell *tell, struct as_storage_batch *batch,
         .rule = record->rule,
         .reason = as_reason_get_word(AS_REASON_INEFFECTIVE),
         .decision = record->decision,
-        .credential = state_find_sender(tell, record->target, NULL),
+        .credential = state_find_sender(tell, record->target),
         .message = message,
         .has_from = true,
         .has_to = true,
@@ -611,7 +610,7 @@ static void notify_conflict(struct tell *tell, struct as_storage_batch *batch,
         .target = record->target,
         .target_name = record->target_name,
         .reason = as_reason_get_word(AS_REASON_CONTENDED),
-        .credential = state_find_sender(tell, record->target, NULL),
+        .credential = state_find_sender(tell, record->target),
         .message = last && *last->by ? last->by : NULL,
         .has_from = last != NULL,
         .from = last ? last->found : 0,
@@ -650,7 +649,7 @@ static void notify_approval(struct tell *tell, struct as_storage_batch *batch,
         .reason = as_reason_get_word(AS_REASON_NEEDS_APPROVAL),
         .message = message,
         .decision = request->decision,
-        .credential = state_find_sender(tell, record->target, NULL),
+        .credential = state_find_sender(tell, record->target),
         .approval = request->id,
         .has_from = true,
         .has_to = true,

@@ -121,6 +121,7 @@ struct as_action_record {
     const char *id;
     const char *decision; /* id; NULL if only the observation failed, and for a command */
     const char *command;  /* id; NULL: not ordered by an operator */
+    const char *sender;   /* narrowed credential of the command; NULL: none; not recorded */
     const char *target, *target_name;
     const struct as_target_kind *target_kind;
     const char *unit; /* that sizes count (decide/sized.h); "": none */

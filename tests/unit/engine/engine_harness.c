@@ -133,6 +133,8 @@ static void say_decision(struct harness *harness, const struct as_decision_recor
 static void say_action(struct harness *harness, const struct as_action_record *record)
 {
     (void)snprintf(harness->last_message, sizeof(harness->last_message), "%s", record->message);
+    (void)snprintf(harness->last_sender, sizeof(harness->last_sender), "%s",
+                   record->sender ? record->sender : "");
     if (record->decision && strcmp(record->decision, harness->last_order) != 0)
         harness->misnamed_decisions++;
     if (record->command && strcmp(record->command, harness->last_command) == 0)

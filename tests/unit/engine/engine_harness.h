@@ -155,6 +155,7 @@ struct harness {
     char last_request[AS_ULID_SIZE]; /* for an approval */
     char last_void[64];              /* why the last one that became void did */
     char last_message[512];          /* of the last action or command */
+    char last_sender[64];            /* of the last action's command */
     as_maybe_time last_later_than;   /* of the last request that set a size */
     unsigned misnamed_decisions;     /* actions that named another */
     uint64_t last_notification_total;

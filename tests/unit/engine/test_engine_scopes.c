@@ -108,6 +108,32 @@ Test(engine_scopes, an_order_beyond_its_reach_is_refused)
     harness_stop(&h);
 }
 
+static void scale(struct harness *harness, const char *who, int32_t replicas)
+{
+    harness_order(harness,
+                  (struct as_order){
+                      .kind = AS_ORDER_SCALE, .target = "db", .who = who, .replicas = replicas});
+}
+
+Test(engine_scopes, the_work_of_an_order_is_of_its_narrowed_credential)
+{
+    START(h);
+    h.on_request = note_credential;
+    scale(&h, "db", 6);
+    cr_assert_str_eq(requested_by, "db");
+    cr_assert_str_eq(find_sender(&h, "db"), "db");
+    cr_assert_str_eq(h.last_sender, "db", "so is what is told of it");
+    scale(&h, "all", 7);
+    cr_assert_str_eq(requested_by, "");
+    cr_assert_str_eq(h.last_sender, "");
+    send(&h, "db", &full);
+    cr_assert_str_eq(find_sender(&h, "db"), "db");
+    scale(&h, "all", 5);
+    cr_assert_str_eq(requested_by, "", "an operator does not wait with the alerts");
+    cr_assert_str_eq(h.last_sender, "");
+    harness_stop(&h);
+}
+
 Test(engine_scopes, an_alert_beyond_its_reach_is_forbidden_and_changes_nothing)
 {
     START(h);

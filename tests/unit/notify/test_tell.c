@@ -204,12 +204,16 @@ static void pass(int64_t us)
     work();
 }
 
+static const char *ordered_by; /* a narrowed credential; NULL: actions come from decisions */
+
 static void act_with(const char *target, int32_t to, enum as_reason outcome)
 {
     static const struct as_record_places none = {0};
     const struct as_target_kind kind = {.word = "kubernetes"};
     const struct as_action_record action = {.id = "A",
-                                            .decision = "D",
+                                            .decision = ordered_by ? NULL : "D",
+                                            .command = ordered_by ? "C" : NULL,
+                                            .sender = ordered_by,
                                             .target = target,
                                             .target_name = target,
                                             .target_kind = &kind,
@@ -515,6 +519,18 @@ Test(tell, a_narrowed_credential_displaces_only_its_own_notices)
     act_many(NULL, 2000);
     cr_assert_eq(count_in_state("\"target\":\"other-"), 5000);
     cr_assert_eq(count_in_state("\"target\":\"flood-"), 5000, "the half that it may have");
+}
+
+Test(tell, the_notice_of_an_order_is_of_its_narrowed_credential)
+{
+    ordered_by = "flood";
+    act("one", 2);
+    settle();
+    ordered_by = NULL;
+    cr_assert_eq(count_in_state("\"credential\":\"flood\""), 1);
+    stop();
+    start();
+    cr_assert_eq(look().entries, 1, "it is restored");
 }
 
 Test(tell, a_narrowed_credential_at_its_half_displaces_only_its_own_notices)
