@@ -82,6 +82,8 @@ enum seen {
     SEEN_CONTENT_TYPE = 1 << 4,
     SEEN_CLOSE = 1 << 5,
     SEEN_KEEP_ALIVE = 1 << 6,
+    SEEN_ORIGIN = 1 << 7,
+    SEEN_FETCH_SITE = 1 << 8,
 };
 
 static enum as_http_parse head_refuse(struct as_http_head *head, int status, const char *reason)
@@ -198,6 +200,8 @@ static const struct known_field {
     {"Transfer-Encoding", SEEN_TRANSFER_ENCODING, read_transfer_encoding},
     {"Authorization", SEEN_AUTHORIZATION, read_nothing},
     {"Content-Type", SEEN_CONTENT_TYPE, read_nothing},
+    {"Origin", SEEN_ORIGIN, read_nothing},
+    {"Sec-Fetch-Site", SEEN_FETCH_SITE, read_nothing},
     {"Content-Encoding", 0, read_content_encoding},
     {"Connection", 0, read_connection},
     {"Expect", 0, read_expect},

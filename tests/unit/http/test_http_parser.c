@@ -182,6 +182,8 @@ static const struct refused {
     {TEXT("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"), 400, "Host"},
     {TEXT("GET / HTTP/1.1\r\nHost: u@b\r\n\r\n"), 400, "Host"},
     {GET("Authorization: a\r\nauthorization: a\r\n"), 400, "twice"},
+    {GET("Origin: http://a\r\nOrigin: http://b\r\n"), 400, "twice"},
+    {GET("Sec-Fetch-Site: same-origin\r\nSec-Fetch-Site: cross-site\r\n"), 400, "twice"},
     {GET("Content-Type: a\r\nContent-Type: a\r\n"), 400, "twice"},
     /* framing */
     {GET("Content-Length:\r\n"), 400, "number"},
