@@ -23,7 +23,6 @@
 #include <alertscaler/kube/kube_access.h>
 #include <alertscaler/kube/kube_namespace.h>
 #include <alertscaler/kube/kube_store.h>
-#include <alertscaler/kube/leader_always.h>
 #include <alertscaler/kube/leader_lease.h>
 #include <alertscaler/log/log_file.h>
 #include <alertscaler/log/sqlite.h>

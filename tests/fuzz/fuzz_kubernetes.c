@@ -8,7 +8,6 @@
 
 #include "fuzz.h"
 #include "kube/kubernetes_others.h"
-#include "kube/lease.h"
 
 static struct as_error error;
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/kube/token_review.h>
+#include <alertscaler/kube/kube_documents.h>
 
 #include "fuzz.h"
 

@@ -9,7 +9,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/kube/env.h>
-#include <alertscaler/kube/token_review.h>
+#include <alertscaler/kube/kube_documents.h>
 #include <alertscaler/rules/settings.h>
 
 #define AS_REVIEWS_UNDER_WAY   16

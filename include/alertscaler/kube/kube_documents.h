@@ -1,7 +1,7 @@
 /*
  * Codecs for the objects of the Kubernetes API that scaling needs: Scale (autoscaling/v1 and the
- * group versions before it), discovery's APIResourceList, Status, Event, and the credential
- * plugins' ExecCredential. Pure. Unknown members are ignored.
+ * group versions before it), discovery's APIResourceList, Status, Event, Lease, TokenReview, and
+ * the credential plugins' ExecCredential. Pure. Unknown members are ignored.
  *
  * Decoders: 0, or -EBADMSG with an error that names the field. Encoders append one JSON document;
  * `out` is `failed` when it does not fit.
@@ -99,5 +99,72 @@ int as_kube_exec_credential_decode(const char *json, size_t size, const char *ap
                                    struct as_kube_exec_credential *credential_out,
                                    struct as_error *error) AS_MUST_USE;
 void as_kube_exec_credential_deinit(struct as_kube_exec_credential *credential); /* wipes too */
+
+/*
+ * Codec for a Lease (coordination.k8s.io/v1) as leader election uses it: client-go's record in
+ * `spec`, and our kill switch in an annotation. Pure.
+ *
+ * An update starts from the object as it was read: labels, annotations and unknown fields stay.
+ */
+
+#define AS_LEASE_HOLDER_SIZE 256
+
+/* Present with any value, even an empty one, it stops all actions. Its value is the reason. */
+#define AS_LEASE_PAUSED_ANNOTATION "alertscaler.io/paused"
+
+struct as_lease {                      /* spec */
+    char holder[AS_LEASE_HOLDER_SIZE]; /* holderIdentity; "": nobody */
+    int32_t duration_s;                /* leaseDurationSeconds; 0: not given */
+    int32_t transitions;               /* leaseTransitions */
+    as_maybe_time acquired, renewed;   /* by the writer's wall clock: for people */
+};
+
+struct as_lease_object {
+    struct as_lease lease;
+    char resource_version[AS_VERSION_SIZE]; /* never empty */
+    bool is_paused;
+    char paused[AS_MESSAGE_SIZE]; /* the reason, on one line */
+};
+
+/* 0, or -EBADMSG with an error that names the field. */
+int as_lease_decode(const char *json, size_t size, struct as_lease_object *object_out,
+                    struct as_error *error) AS_MUST_USE;
+
+bool as_lease_is_same(const struct as_lease *a, const struct as_lease *b);
+
+/* Append one document; `out` is `failed` if it does not fit. */
+void as_lease_encode_new(const char *namespace_, const char *name, const struct as_lease *lease,
+                         struct as_buf *out);
+/* Based on `json`, which was decoded before and contains the expected resourceVersion. 0, or
+ * -EBADMSG with an error. */
+int as_lease_encode_update(const char *json, size_t size, const struct as_lease *lease,
+                           struct as_buf *out, struct as_error *error) AS_MUST_USE;
+
+/*
+ * TokenReview of authentication.k8s.io/v1: asks an API server to whom a token belongs.
+ */
+
+#define AS_REVIEW_GROUPS_MAX 1000
+
+struct as_reviewed {    /* its owner */
+    bool authenticated; /* false: invalid, or for other audiences; the rest is empty */
+    const char *user;
+    const char *const *groups;
+    size_t group_count;
+};
+
+/* Afterwards the buffer contains the token: wipe it. */
+void as_token_review_encode(const char *token, const char *const *audiences, size_t audience_count,
+                            struct as_buf *out);
+
+/*
+ * Calls `use` before it returns; the data are valid for that call. 0; or -EBADMSG with an error,
+ * also if audiences were requested and the answer names none of them: an API server that does not
+ * know audiences omits them, and would accept every token.
+ */
+typedef void as_reviewed_fn(void *context, const struct as_reviewed *reviewed);
+int as_token_review_decode(const char *json, size_t size, const char *const *audiences,
+                           size_t audience_count, as_reviewed_fn *use, void *context,
+                           struct as_error *error) AS_MUST_USE;
 
 #endif

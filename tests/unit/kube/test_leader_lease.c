@@ -2,14 +2,13 @@
  * The adapter against a scripted API server: what is sent, what is reported, and that nothing is
  * lost between two requests.
  */
-#include <alertscaler/kube/leader_always.h>
-#include <alertscaler/kube/leader_lease.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
+
+#include <alertscaler/kube/leader_lease.h>
 
 #include "pod.h"
 

@@ -9,7 +9,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 
-#include "kube/lease.h"
+#include <alertscaler/kube/kube_documents.h>
 
 static struct as_error error;
 static struct as_lease_object object;

@@ -2,14 +2,13 @@
  * The steps of leader election, one at a time: when a lease is taken, renewed, left alone, lost and
  * released, and what is written.
  */
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/base/attr.h>
+#include <criterion/criterion.h>
 
-#include "kube/lease_state.h"
+#include <alertscaler/base/attr.h>
+#include <alertscaler/kube/leader_lease.h>
 
 #define S AS_US_PER_S
 

@@ -6,14 +6,13 @@
  *
  * A late request may be carried out long after its sender has given it up.
  */
-#include <criterion/criterion.h>
-
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/base/attr.h>
+#include <criterion/criterion.h>
 
-#include "kube/lease_state.h"
+#include <alertscaler/base/attr.h>
+#include <alertscaler/kube/leader_lease.h>
 
 #define S          AS_US_PER_S
 #define STEP_US    (S / 20)

@@ -1,12 +1,13 @@
 /*
  * TokenReview: the request, and that no invalid answer gives access.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/kube/token_review.h>
+#include <criterion/criterion.h>
+
+#include <alertscaler/kube/kube_documents.h>
 
 static unsigned used;
 static bool authenticated;
