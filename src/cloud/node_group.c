@@ -7,13 +7,16 @@
  *
  * Long because the course of one call is read as one.
  */
-#include <bsd/sys/queue.h>
+#include "node_group.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/arena.h>
@@ -24,12 +27,10 @@
 #include <alertscaler/decide/observation.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/kube/env.h>
-#include <alertscaler/kube/instance_nodes.h>
 #include <alertscaler/kube/nodes.h>
 #include <alertscaler/kube/scale_request.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "node_group.h"
 #include "node_leave.h"
 #include "provider_account.h"
 #include "provider_fault.h"

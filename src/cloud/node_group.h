@@ -16,7 +16,7 @@
 #include <alertscaler/port/target.h>
 #include <alertscaler/rules/settings.h>
 
-#include <alertscaler/kube/clusters.h>
+#include <alertscaler/kube/cluster_watch.h>
 
 /* Another port goes on with the nodes that leave. */
 void as_node_group_retire(struct as_target_port *port);

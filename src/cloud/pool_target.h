@@ -14,7 +14,7 @@
 #include <alertscaler/kube/env.h>
 #include <alertscaler/port/target.h>
 
-#include <alertscaler/kube/clusters.h>
+#include <alertscaler/kube/cluster_watch.h>
 
 #define AS_POOL_READ_US (2 * AS_US_PER_MIN)
 

@@ -16,7 +16,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/cloud/http_group.h>
 #include <alertscaler/decide/choose.h>
-#include <alertscaler/kube/clusters.h>
+#include <alertscaler/kube/cluster_watch.h>
 #include <alertscaler/kube/kube_access.h>
 #include <alertscaler/kube/target_outcome.h>
 

@@ -1,11 +1,17 @@
 /*
- * Three watches, one store of facts. An answer comes once all three are synced, or after
- * AS_CLUSTER_WATCH_SYNC_US with the reason why they are not. While the facts are held, what the
- * watches tell waits in `heard`, in order.
+ * Three watches of a cluster, one store of facts. An answer comes once all three are synced, or
+ * after AS_CLUSTER_WATCH_SYNC_US with the reason why they are not. While the facts are held, what
+ * the watches tell waits in `heard`, in order.
+ *
+ * Also the list of the clusters of the settings: each has its watch, its drains and its memory of
+ * templates.
  */
 #include <alertscaler/kube/cluster_watch.h>
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +19,9 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/cluster/cluster_facts.h>
+#include <alertscaler/kube/kube_access.h>
 #include <alertscaler/kube/kube_facts.h>
+#include <alertscaler/model/labels.h>
 
 #include "kube_watch.h"
 
@@ -80,13 +88,13 @@ static const struct as_kube_watch_spec specs[AS_CLUSTER_KIND_COUNT] = {
                             .wants_protobuf = true},
 };
 
-static as_mono_time get_mono(const struct as_cluster_watch *watch)
+static as_mono_time cluster_watch_get_mono(const struct as_cluster_watch *watch)
 {
     const struct as_clock *clock = watch->client->env->clock;
     return clock->get_mono(clock);
 }
 
-static void settle(void *context);
+static void cluster_watch_settle(void *context);
 
 /* Looks again after `us`; what was planned before is dropped. */
 static void plan(struct as_cluster_watch *watch, int64_t us)
@@ -94,13 +102,13 @@ static void plan(struct as_cluster_watch *watch, int64_t us)
     struct as_loop *loop = watch->client->env->loop;
     if (watch->timer)
         loop->cancel_timer(loop, watch->timer);
-    watch->timer = loop->start_timer(loop, us > 0 ? us : 0, settle, watch);
+    watch->timer = loop->start_timer(loop, us > 0 ? us : 0, cluster_watch_settle, watch);
 }
 
 /* ---- what the watches tell ---- */
 
 /* Keeps it for later. -EBUSY: there is no room for it. */
-static int hear(struct kind_watch *kind, const struct heard *what, const char *bytes)
+static int cluster_watch_hear(struct kind_watch *kind, const struct heard *what, const char *bytes)
 {
     struct as_cluster_watch *watch = kind->owner;
     if (what->size > AS_CLUSTER_WATCH_HELD_MAX - watch->heard_bytes)
@@ -115,7 +123,7 @@ static int hear(struct kind_watch *kind, const struct heard *what, const char *b
     return 0;
 }
 
-static void begin_list(struct kind_watch *kind)
+static void cluster_watch_begin_list(struct kind_watch *kind)
 {
     as_cluster_facts_begin_list(kind->owner->facts, kind->kind);
 }
@@ -129,7 +137,7 @@ static int put_object(struct kind_watch *kind, enum as_kube_verb verb, struct as
     const int status = as_kube_fact_put(watch->facts, kind->kind, &object, &watch->scratch, error);
     if (status == -E2BIG) {
         watch->too_large = *error;
-        watch->closed_until.us = get_mono(watch).us + AS_CLUSTER_WATCH_LARGE_US;
+        watch->closed_until.us = cluster_watch_get_mono(watch).us + AS_CLUSTER_WATCH_LARGE_US;
         plan(watch, 0);
     }
     if (kind->kind == AS_CLUSTER_BUDGETS && as_cluster_facts_lacks_labels(watch->facts))
@@ -140,7 +148,7 @@ static int put_object(struct kind_watch *kind, enum as_kube_verb verb, struct as
 static void start_kind(struct as_cluster_watch *watch, enum as_cluster_kind which);
 
 /* Pods are listed after budgets, which say which of their labels are kept. */
-static void end_list(struct kind_watch *kind)
+static void cluster_watch_end_list(struct kind_watch *kind)
 {
     struct as_cluster_watch *watch = kind->owner;
     as_cluster_facts_end_list(watch->facts, kind->kind);
@@ -154,19 +162,20 @@ static void list_began(void *context)
 {
     struct kind_watch *kind = context;
     if (!kind->owner->is_held)
-        begin_list(kind);
+        cluster_watch_begin_list(kind);
     else
-        (void)hear(kind, &(struct heard){.what = HEARD_LIST_BEGIN}, NULL); /* takes no room */
+        (void)cluster_watch_hear(kind, &(struct heard){.what = HEARD_LIST_BEGIN},
+                                 NULL); /* takes no room */
 }
 
-static int take_object(void *context, enum as_kube_verb verb, enum as_kube_form form,
-                       const char *bytes, size_t size, struct as_error *error)
+static int cluster_watch_take_object(void *context, enum as_kube_verb verb, enum as_kube_form form,
+                                     const char *bytes, size_t size, struct as_error *error)
 {
     struct kind_watch *kind = context;
     if (!kind->owner->is_held)
         return put_object(kind, verb, (struct as_kube_bytes){form, bytes, size}, error);
     const struct heard heard = {.what = HEARD_OBJECT, .verb = verb, .form = form, .size = size};
-    const int status = hear(kind, &heard, bytes);
+    const int status = cluster_watch_hear(kind, &heard, bytes);
     if (status)
         as_error_set(error, "the cluster changes faster than it can be looked at");
     return status;
@@ -176,18 +185,18 @@ static void list_ended(void *context, const char *resource_version)
 {
     struct kind_watch *kind = context;
     if (!kind->owner->is_held)
-        end_list(kind);
+        cluster_watch_end_list(kind);
     else
-        (void)hear(kind, &(struct heard){.what = HEARD_LIST_END}, NULL);
+        (void)cluster_watch_hear(kind, &(struct heard){.what = HEARD_LIST_END}, NULL);
 }
 
-static void has_failed(void *context, const char *message)
+static void cluster_watch_has_failed(void *context, const char *message)
 {
     as_error_set(&((struct kind_watch *)context)->failure, "%s", message);
 }
 
-static const struct as_kube_watch_listener listener = {list_began, take_object, list_ended,
-                                                       has_failed};
+static const struct as_kube_watch_listener listener = {list_began, cluster_watch_take_object,
+                                                       list_ended, cluster_watch_has_failed};
 
 /* ---- answers ---- */
 
@@ -243,7 +252,7 @@ static void start_kind(struct as_cluster_watch *watch, enum as_cluster_kind whic
     struct kind_watch *kind = &watch->kinds[which];
     struct as_kube_watch_spec spec = specs[which];
     *kind = (struct kind_watch){.owner = watch, .kind = which, .failure = AS_ERROR_INIT};
-    spec.seed = (uint64_t)get_mono(watch).us + which;
+    spec.seed = (uint64_t)cluster_watch_get_mono(watch).us + which;
     kind->watch = as_kube_watch_start(watch->client, &spec, &listener, kind);
 }
 
@@ -280,7 +289,7 @@ static const enum as_cluster_kind in_order[] = {AS_CLUSTER_NODES, AS_CLUSTER_BUD
 /* NULL with an error while they are not known, or no longer fresh. */
 static const struct as_cluster *get_facts(struct as_cluster_watch *watch, struct as_error *error)
 {
-    const as_mono_time now = get_mono(watch);
+    const as_mono_time now = cluster_watch_get_mono(watch);
     if (watch->closed_until.us > now.us) {
         as_error_set(error, "%s", watch->too_large.text);
         return NULL;
@@ -325,10 +334,10 @@ bool as_cluster_watch_look(struct as_cluster_watch *watch, struct as_facts_view 
 }
 
 /* Answers whom it can, and plans when to look again. Who asks meanwhile is answered later. */
-static void settle(void *context)
+static void cluster_watch_settle(void *context)
 {
     struct as_cluster_watch *watch = context;
-    const as_mono_time now = get_mono(watch);
+    const as_mono_time now = cluster_watch_get_mono(watch);
     struct as_error error = AS_ERROR_INIT;
     struct as_cluster_ask *ask;
     size_t waiting = 0;
@@ -361,7 +370,7 @@ static void settle(void *context)
 struct as_cluster_ask *as_cluster_watch_ask(struct as_cluster_watch *watch,
                                             as_cluster_watch_done_fn *done, void *context)
 {
-    const as_mono_time now = get_mono(watch);
+    const as_mono_time now = cluster_watch_get_mono(watch);
     struct as_cluster_ask *ask = as_xmalloc(sizeof(*ask));
     *ask = (struct as_cluster_ask){.owner = watch,
                                    .done = done,
@@ -392,8 +401,8 @@ bool as_cluster_watch_hold(struct as_cluster_watch *watch)
 static int take_heard(const struct heard *heard, struct as_error *error)
 {
     switch (heard->what) {
-    case HEARD_LIST_BEGIN: begin_list(heard->kind); break;
-    case HEARD_LIST_END: end_list(heard->kind); break;
+    case HEARD_LIST_BEGIN: cluster_watch_begin_list(heard->kind); break;
+    case HEARD_LIST_END: cluster_watch_end_list(heard->kind); break;
     case HEARD_OBJECT:
         return put_object(heard->kind, heard->verb,
                           (struct as_kube_bytes){heard->form, heard->bytes, heard->size}, error);
@@ -415,7 +424,7 @@ void as_cluster_watch_release(struct as_cluster_watch *watch)
         is_refused[kind->kind] = true;
         as_kube_watch_stop(kind->watch);
         start_kind(watch, kind->kind);
-        has_failed(kind, error.text);
+        cluster_watch_has_failed(kind, error.text);
     }
     forget_heard(watch);
     plan(watch, 0);
@@ -445,5 +454,74 @@ struct as_cluster_watch *as_cluster_watch_free(struct as_cluster_watch *watch)
     free_former(watch);
     as_cluster_facts_free(watch->facts);
     free(watch);
+    return NULL;
+}
+
+/* The clusters of the settings, whose nodes may be the instances of node groups. */
+
+#define OWNER_SIZE 32
+
+/* Our name among those that drain nodes: the same after a restart and on every replica; different
+ * for another state. */
+static void print_owner(const struct as_state_settings *state, char owner[OWNER_SIZE])
+{
+    const bool is_shared = state->store == AS_STORE_KUBERNETES;
+    const char *place = is_shared ? state->namespace : state->path;
+    const struct as_label pairs[] = {{"lease", is_shared ? state->lease.name : ""},
+                                     {"place", place ? place : ""}};
+    struct as_labels *labels = NULL;
+    const int status = as_labels_new(pairs, AS_ARRAY_SIZE(pairs), &labels);
+    assert(status == 0); /* the names differ, and paths are short */
+    (void)status;
+    snprintf(owner, OWNER_SIZE, "alertscaler-%016" PRIx64, as_labels_get_fingerprint(labels));
+    as_labels_free(labels);
+}
+
+void as_clusters_init(struct as_clusters *clusters, const struct as_settings *settings,
+                      const struct as_access_env *env)
+{
+    char owner[OWNER_SIZE];
+    print_owner(&settings->state, owner);
+    clusters->count = settings->cluster_count;
+    clusters->items = as_xcalloc(clusters->count + 1, sizeof(*clusters->items));
+    for (size_t i = 0; i < clusters->count; i++) {
+        const struct as_cluster_settings *given = &settings->clusters[i];
+        const struct as_kube_access_config config = {given->kubeconfig, given->context};
+        struct as_cluster_link *cluster = &clusters->items[i];
+        cluster->owner = clusters;
+        cluster->name = given->name;
+        if (as_kube_access_new(&config, env, &cluster->access, &cluster->missing) != 0) {
+            cluster->access = NULL;
+            continue;
+        }
+        as_kube_client_init(&cluster->client, env, cluster->access);
+        cluster->drains = as_drains_new(&cluster->client, owner);
+        cluster->watch = as_cluster_watch_new(&cluster->client);
+        cluster->seer = as_nodes_seer_new();
+    }
+}
+
+void as_clusters_deinit(struct as_clusters *clusters)
+{
+    for (size_t i = 0; i < clusters->count; i++) {
+        struct as_cluster_link *cluster = &clusters->items[i];
+        if (!cluster->access)
+            continue;
+        as_drains_free(cluster->drains);
+        as_cluster_watch_free(cluster->watch);
+        as_nodes_seer_free(cluster->seer);
+        as_kube_client_deinit(&cluster->client);
+        as_kube_access_free(cluster->access);
+    }
+    free(clusters->items);
+    *clusters = (struct as_clusters){0};
+}
+
+struct as_cluster_link *as_clusters_find(const struct as_clusters *clusters, const char *name)
+{
+    for (size_t i = 0; i < clusters->count; i++) {
+        if (strcmp(clusters->items[i].name, name) == 0)
+            return &clusters->items[i];
+    }
     return NULL;
 }

@@ -25,14 +25,13 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/kube/instance_nodes.h>
 #include <alertscaler/kube/kube_documents.h>
 #include <alertscaler/kube/kube_nodes.h>
+#include <alertscaler/kube/nodes.h>
 #include <alertscaler/kube/target_limits.h>
 
 #include "kube_pages.h"
 #include "kube_path.h"
-#include "node_pods.h"
 
 /* State. A drain is in the list of its owner from drain_new to drain_report. */
 

@@ -313,7 +313,7 @@ void as_kube_event_encode(const struct as_kube_event *event, struct as_buf *out)
 
 /* A Lease. As in client-go, absent and null members are zero. */
 
-static void read_time(struct as_reader *spec, const char *name, as_maybe_time *time_out)
+static void documents_read_time(struct as_reader *spec, const char *name, as_maybe_time *time_out)
 {
     char text[64] = ""; /* nine digits and an offset fit */
     as_read_copy(spec, name, text, sizeof(text));
@@ -327,8 +327,8 @@ static void read_spec(struct as_reader *spec, struct as_lease *lease)
     as_read_copy(spec, "holderIdentity", lease->holder, sizeof(lease->holder));
     as_read_i32(spec, "leaseDurationSeconds", 0, &lease->duration_s);
     as_read_i32(spec, "leaseTransitions", 0, &lease->transitions);
-    read_time(spec, "acquireTime", &lease->acquired);
-    read_time(spec, "renewTime", &lease->renewed);
+    documents_read_time(spec, "acquireTime", &lease->acquired);
+    documents_read_time(spec, "renewTime", &lease->renewed);
 }
 
 int as_lease_decode(const char *json, size_t size, struct as_lease_object *object_out,
@@ -458,7 +458,8 @@ static bool names_one(const struct tree_value *list, const char *const *audience
     return count == 0;
 }
 
-static int read_groups(const struct tree_value *list, const char **groups, size_t *count_out)
+static int documents_read_groups(const struct tree_value *list, const char **groups,
+                                 size_t *count_out)
 {
     size_t count = 0;
     for (const struct tree_value *item = tree_get_first(list); item; item = item->next) {
@@ -487,7 +488,7 @@ static int use_status(const struct tree_value *status, as_reviewed_fn *use, void
     }
     AS_CLEANUP(as_free_p)
     const char **groups = as_xcalloc(list ? list->size + 1 : 1, sizeof(*groups));
-    if (read_groups(list, groups, &reviewed.group_count) != 0) {
+    if (documents_read_groups(list, groups, &reviewed.group_count) != 0) {
         as_error_set(error, "status.user.groups: expected texts");
         return -EBADMSG;
     }

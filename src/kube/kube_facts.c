@@ -749,7 +749,7 @@ static void fact_read_placing(struct fact_reader *reader, struct as_reader *spec
     fact_placing_read_ports(reader, spec, "containers", false, shape);
 }
 
-/* Pods. The fields that decide whether a pod may be evicted are as in kube_node_pods.c. */
+/* Pods. The fields that decide whether a pod may be evicted are as in kube_nodes.c. */
 
 static enum as_eviction_class get_eviction(struct as_reader *metadata, struct as_reader *spec,
                                            const char *namespace_)

@@ -31,7 +31,7 @@ static int64_t min_i64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static bool is_ours(const struct lease_state *state)
+static bool leader_is_ours(const struct lease_state *state)
 {
     return state->is_known && strcmp(state->seen.holder, state->identity) == 0;
 }
@@ -76,7 +76,8 @@ static enum lease_order wait_as_follower(struct lease_state *state, struct lease
     return wait_until(state, min_i64(poll, as_time_add(expiry, apart)));
 }
 
-static enum lease_order ask(struct lease_state *state, struct lease_now now, enum lease_order order)
+static enum lease_order leader_ask(struct lease_state *state, struct lease_now now,
+                                   enum lease_order order)
 {
     state->under_way = order;
     state->asked_at = now;
@@ -91,7 +92,7 @@ static int32_t get_duration_s(const struct lease_state *state)
 static enum lease_order write_ours(struct lease_state *state, struct lease_now now)
 {
     struct as_lease *want = &state->want;
-    bool is_renewal = state->is_there && is_ours(state);
+    bool is_renewal = state->is_there && leader_is_ours(state);
     state->has_written = true;
     *want = (struct as_lease){
         .duration_s = get_duration_s(state),
@@ -103,7 +104,7 @@ static enum lease_order write_ours(struct lease_state *state, struct lease_now n
         want->transitions = state->seen.transitions;
     if (state->is_there && !is_renewal && want->transitions < INT32_MAX)
         want->transitions++;
-    return ask(state, now, state->is_there ? LEASE_UPDATE : LEASE_CREATE);
+    return leader_ask(state, now, state->is_there ? LEASE_UPDATE : LEASE_CREATE);
 }
 
 /* As client-go does: without a holder, for a second. */
@@ -115,10 +116,10 @@ static enum lease_order write_released(struct lease_state *state, struct lease_n
         .acquired = {true, now.wall},
         .renewed = {true, now.wall},
     };
-    return ask(state, now, LEASE_UPDATE);
+    return leader_ask(state, now, LEASE_UPDATE);
 }
 
-static enum lease_order end(struct lease_state *state)
+static enum lease_order leader_end(struct lease_state *state)
 {
     state->under_way = LEASE_WAIT;
     state->wake = AS_MONO_NEVER;
@@ -126,11 +127,11 @@ static enum lease_order end(struct lease_state *state)
 }
 
 /* The object is known: decides what is next. */
-static enum lease_order proceed(struct lease_state *state, struct lease_now now)
+static enum lease_order leader_proceed(struct lease_state *state, struct lease_now now)
 {
-    bool is_mine = state->is_there && is_ours(state);
+    bool is_mine = state->is_there && leader_is_ours(state);
     if (state->releasing)
-        return is_mine ? write_released(state, now) : end(state);
+        return is_mine ? write_released(state, now) : leader_end(state);
     if (now.mono.us < state->yields_until.us) {
         state->leads = false;
         return is_mine ? write_released(state, now) : wait_as_follower(state, now);
@@ -138,12 +139,13 @@ static enum lease_order proceed(struct lease_state *state, struct lease_now now)
     if (is_mine)
         return write_ours(state, now);
     state->leads = false;
-    if (get_expiry(state).us > now.mono.us && !is_ours(state))
+    if (get_expiry(state).us > now.mono.us && !leader_is_ours(state))
         return wait_as_follower(state, now);
     return write_ours(state, now);
 }
 
-static void observe(struct lease_state *state, struct lease_now now, const struct as_lease *lease)
+static void leader_observe(struct lease_state *state, struct lease_now now,
+                           const struct as_lease *lease)
 {
     state->is_fresh = true;
     state->is_there = lease != NULL;
@@ -175,30 +177,30 @@ enum lease_order lease_state_wake(struct lease_state *state, struct lease_now no
         return LEASE_WAIT;
     if (state->leads && state->is_fresh)
         return write_ours(state, now);
-    return ask(state, now, LEASE_GET);
+    return leader_ask(state, now, LEASE_GET);
 }
 
 enum lease_order lease_state_on_read(struct lease_state *state, struct lease_now now,
                                      const struct as_lease *lease)
 {
     end_term_in_time(state, now);
-    observe(state, now, lease);
-    return proceed(state, now);
+    leader_observe(state, now, lease);
+    return leader_proceed(state, now);
 }
 
 enum lease_order lease_state_on_written(struct lease_state *state, struct lease_now now,
                                         const struct as_lease *lease)
 {
-    observe(state, now, lease);
+    leader_observe(state, now, lease);
     if (state->releasing)
-        return end(state);
-    if (!is_ours(state)) { /* given back, or a webhook changed the holder */
+        return leader_end(state);
+    if (!leader_is_ours(state)) { /* given back, or a webhook changed the holder */
         state->leads = false;
         return wait_as_follower(state, now);
     }
     if (state->has_doubt) { /* it was sent before the doubt arose */
         state->has_doubt = false;
-        return ask(state, now, LEASE_GET);
+        return leader_ask(state, now, LEASE_GET);
     }
     state->leads = true;
     state->until.us = as_time_add(state->asked_at.mono.us, state->times.renew_deadline_us);
@@ -240,8 +242,8 @@ enum lease_order lease_state_release(struct lease_state *state, struct lease_now
     state->leads = false;
     state->releasing = true;
     if (!state->has_written)
-        return end(state);
-    return state->is_fresh ? proceed(state, now) : ask(state, now, LEASE_GET);
+        return leader_end(state);
+    return state->is_fresh ? leader_proceed(state, now) : leader_ask(state, now, LEASE_GET);
 }
 
 bool lease_state_may_act(const struct lease_state *state, struct lease_now now)
@@ -298,14 +300,14 @@ static struct lease_now look_at_clocks(const struct lease *lease)
     return (struct lease_now){clock->get_mono(clock), clock->get_wall(clock)};
 }
 
-static void on_timer(void *context)
+static void leader_on_timer(void *context)
 {
     struct lease *lease = context;
     lease->timer = NULL;
     obey(lease, lease_state_wake(&lease->state, look_at_clocks(lease)));
 }
 
-static void arm(struct lease *lease)
+static void leader_arm(struct lease *lease)
 {
     struct as_loop *loop = lease->env->loop;
     const as_mono_time wake = lease_state_get_wake(&lease->state);
@@ -314,7 +316,7 @@ static void arm(struct lease *lease)
     if (wake.us == INT64_MAX)
         return;
     const int64_t delay = wake.us - look_at_clocks(lease).mono.us;
-    lease->timer = loop->start_timer(loop, delay > 0 ? delay : 0, on_timer, lease);
+    lease->timer = loop->start_timer(loop, delay > 0 ? delay : 0, leader_on_timer, lease);
 }
 
 static void tell_if_changed(struct lease *lease)
@@ -392,8 +394,8 @@ static void set_problem(struct lease *lease, const struct as_http_response *resp
 }
 
 /* Keeps the object as the server has it now. False, with the problem noted, if it is unreadable. */
-static bool take_object(struct lease *lease, const struct as_http_response *response,
-                        struct as_lease *record_out)
+static bool leader_take_object(struct lease *lease, const struct as_http_response *response,
+                               struct as_lease *record_out)
 {
     struct as_lease_object object;
     struct as_error error = AS_ERROR_INIT;
@@ -425,7 +427,7 @@ static void on_read(void *context, const struct as_http_response *response, unsi
     if (is_answered(response, 404)) {
         lease->is_paused = false;
         obey(lease, lease_state_on_read(&lease->state, now, NULL));
-    } else if (is_answered(response, 200) && take_object(lease, response, &record)) {
+    } else if (is_answered(response, 200) && leader_take_object(lease, response, &record)) {
         obey(lease, lease_state_on_read(&lease->state, now, &record));
     } else {
         if (!is_answered(response, 200))
@@ -441,7 +443,7 @@ static void on_written(void *context, const struct as_http_response *response, u
     lease->request = NULL;
     const struct lease_now now = look_at_clocks(lease);
     const bool is_done = is_answered(response, 200) || is_answered(response, 201);
-    if (is_done && take_object(lease, response, &record)) {
+    if (is_done && leader_take_object(lease, response, &record)) {
         obey(lease, lease_state_on_written(&lease->state, now, &record));
         return;
     }
@@ -451,7 +453,7 @@ static void on_written(void *context, const struct as_http_response *response, u
     obey(lease, lease_state_on_failed(&lease->state, now));
 }
 
-static void start_request(struct lease *lease, enum lease_order order)
+static void leader_start_request(struct lease *lease, enum lease_order order)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(OBJECT_MAX);
     struct as_error error = AS_ERROR_INIT;
@@ -496,22 +498,22 @@ static void obey(struct lease *lease, enum lease_order order)
     case LEASE_WAIT: break;
     case LEASE_GET:
     case LEASE_CREATE:
-    case LEASE_UPDATE: start_request(lease, order); break;
+    case LEASE_UPDATE: leader_start_request(lease, order); break;
     case LEASE_DONE: end_release(lease); return;
     }
-    arm(lease);
+    leader_arm(lease);
     if (!lease->state.releasing)
         tell_if_changed(lease);
 }
 
-static void start(struct as_leader *self, const struct as_leader_callbacks *callbacks)
+static void leader_start(struct as_leader *self, const struct as_leader_callbacks *callbacks)
 {
     struct lease *lease = (struct lease *)self;
     lease->callbacks = *callbacks;
-    arm(lease); /* reported in a separate turn */
+    leader_arm(lease); /* reported in a separate turn */
 }
 
-static struct as_leader_view look(const struct as_leader *self)
+static struct as_leader_view leader_look(const struct as_leader *self)
 {
     const struct lease *lease = (const struct lease *)self;
     return (struct as_leader_view){
@@ -533,17 +535,17 @@ static void doubt(struct as_leader *self)
 {
     struct lease *lease = (struct lease *)self;
     lease_state_doubt(&lease->state, look_at_clocks(lease));
-    arm(lease); /* reported in the timer's turn */
+    leader_arm(lease); /* reported in the timer's turn */
 }
 
 static void yield(struct as_leader *self)
 {
     struct lease *lease = (struct lease *)self;
     lease_state_yield(&lease->state, look_at_clocks(lease));
-    arm(lease); /* reported in the timer's turn */
+    leader_arm(lease); /* reported in the timer's turn */
 }
 
-static void release(struct as_leader *self, void (*done)(void *context), void *context)
+static void leader_release(struct as_leader *self, void (*done)(void *context), void *context)
 {
     struct lease *lease = (struct lease *)self;
     struct as_loop *loop = lease->env->loop;
@@ -599,7 +601,8 @@ struct as_leader *as_lease_leader_new(const struct as_lease_leader_config *confi
     struct lease *lease = as_xcalloc(1, sizeof(*lease));
     const struct lease_times times = {config->duration_us, config->renew_deadline_us,
                                       config->retry_us};
-    lease->port = (struct as_leader){start, look, may_act, doubt, yield, release, close_leader};
+    lease->port = (struct as_leader){leader_start, leader_look,    may_act,     doubt,
+                                     yield,        leader_release, close_leader};
     lease->env = env;
     lease->access = access;
     lease->namespace_ = as_xstrdup(config->namespace_);
@@ -624,7 +627,7 @@ struct always {
     struct as_timer *timer; /* of the next callback's turn */
 };
 
-static void on_start(void *context)
+static void leader_on_start(void *context)
 {
     struct always *always = context;
     always->timer = NULL;
@@ -643,7 +646,7 @@ static void leader_always_start(struct as_leader *self, const struct as_leader_c
 {
     struct always *always = (struct always *)self;
     always->callbacks = *callbacks;
-    always->timer = always->loop->start_timer(always->loop, 0, on_start, always);
+    always->timer = always->loop->start_timer(always->loop, 0, leader_on_start, always);
 }
 
 static struct as_leader_view leader_always_look(const struct as_leader *self)

@@ -9,12 +9,22 @@
 #define ALERTSCALER_KUBE_CLUSTER_WATCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/cluster/cluster.h>
-#include <alertscaler/cluster/cluster_facts.h>
+#include <alertscaler/cluster/facts_view.h>
+#include <alertscaler/kube/drain.h>
+#include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_client.h>
+#include <alertscaler/kube/nodes_see.h>
+#include <alertscaler/kube/target_outcome.h>
+#include <alertscaler/rules/settings.h>
+
+struct as_cluster_ask;
+struct as_cluster_watch;
+struct as_clusters;
 
 #define AS_CLUSTER_WATCH_FRESH_US (2 * AS_US_PER_MIN)
 #define AS_CLUSTER_WATCH_KEEP_US  (10 * AS_US_PER_MIN)
@@ -28,9 +38,6 @@
 
 #define AS_CLUSTER_WATCH_RELIST_US                                                                 \
     AS_US_PER_MIN /* at least, between lists of pods that budgets ask for */
-
-struct as_cluster_watch;
-struct as_cluster_ask;
 
 /* Sends nothing before it is asked. `client` outlives it. */
 struct as_cluster_watch *as_cluster_watch_new(struct as_kube_client *client) AS_MUST_USE;
@@ -62,5 +69,35 @@ const struct as_cluster *as_cluster_watch_find(struct as_cluster_watch *watch);
 /* False: nothing is watched, or not everything has been listed yet. Facts that are not fresh have a
  * view, too. The cluster's name is not set. */
 bool as_cluster_watch_look(struct as_cluster_watch *watch, struct as_facts_view *view_out);
+
+/*
+ * The clusters of the settings, whose nodes may be the instances of node groups.
+ */
+
+struct as_cluster_link {
+    const struct as_clusters *owner;
+    const char *name;
+    struct as_kube_access *access; /* NULL: `missing` says why */
+    struct as_kube_client client;
+    struct as_drains *drains;
+    struct as_cluster_watch *watch; /* what is known of its nodes and pods */
+    struct as_nodes_seer *seer;
+    struct as_error missing;
+    bool is_clean; /* by the last recovery no node has a mark of ours */
+};
+
+struct as_clusters {
+    struct as_cluster_link *items;
+    size_t count;
+    bool is_retired; /* others take over: what these know is out of date */
+};
+
+/* Borrows both arguments. Reads kubeconfigs, but sends no requests yet. */
+void as_clusters_init(struct as_clusters *clusters, const struct as_settings *settings,
+                      const struct as_access_env *env);
+void as_clusters_deinit(struct as_clusters *clusters); /* cancels everything */
+
+/* NULL if there is no cluster of this name. */
+struct as_cluster_link *as_clusters_find(const struct as_clusters *clusters, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * The nodes of a cluster behind the instances of a group: a list of the nodes, and the pods on the
- * group's nodes. Which node is which instance: instance_nodes.h.
+ * group's nodes. Also: which node is which instance, and the pods on one node.
  */
 #ifndef ALERTSCALER_KUBE_NODES_H
 #define ALERTSCALER_KUBE_NODES_H
@@ -8,14 +8,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/cluster/cluster.h>
 #include <alertscaler/decide/choose.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_nodes.h>
+#include <alertscaler/kube/target_outcome.h>
 #include <alertscaler/port/group_view.h>
 
-#include <alertscaler/kube/target_outcome.h>
-
+struct as_node_pod_list;
 struct as_nodes_reading;
 
 struct as_instance_node { /* of one instance */
@@ -42,5 +44,47 @@ struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
                                              unsigned keep, as_nodes_done_fn *done,
                                              void *context) AS_MUST_USE;
 void as_nodes_read_cancel(struct as_nodes_reading *reading);
+
+/*
+ * Which node is which instance of a group, out of nodes that are known: listed ones, or the facts
+ * about their cluster. A node belongs to an instance if its spec.providerID equals
+ * as_instance.provider_id (or its id), or ends with it behind a '/' or '.'; for Azure ignoring
+ * case. If the provider does not name instances (as_group_view.node_label), the nodes with the
+ * labels are the instances.
+ */
+
+/* Whether the node with this spec.providerID is the instance. */
+bool as_node_is_instance(const char *node_provider_id, const char *provider_id);
+
+struct as_instance_nodes {
+    size_t count;
+    struct as_instance *instances;  /* our own copy */
+    struct as_instance_node *found; /* one per instance, in the view's order */
+    const char *label;              /* as_group_view.node_label: the nodes are the instances */
+    bool knows_nodes;               /* by the names that they have in the cluster */
+    struct as_arena texts;
+};
+
+void as_instance_nodes_init(struct as_instance_nodes *of, const struct as_group_view *view);
+void as_instance_nodes_deinit(struct as_instance_nodes *of);
+
+/* At most once. `nodes` have the labels, and are borrowed as long as `found` is read. */
+/* Instead of as_instance_nodes_match: finds the nodes among the facts, also those with the labels.
+ * The marks of such nodes have no texts. */
+void as_instance_nodes_match_facts(struct as_instance_nodes *of, const struct as_cluster *cluster);
+
+/*
+ * The pods on one node, of all namespaces.
+ */
+
+/* `pods` are valid during the callback; empty unless the outcome is AS_REASON_APPLIED. */
+typedef void as_node_pod_list_done_fn(void *context, const struct as_outcome *outcome,
+                                      const struct as_kube_node_pods *pods);
+
+/* `done` is called exactly once, in a later turn of the loop, unless cancelled first. */
+struct as_node_pod_list *as_node_pod_list_start(struct as_kube_client *client, const char *node,
+                                                as_node_pod_list_done_fn *done,
+                                                void *context) AS_MUST_USE;
+void as_node_pod_list_cancel(struct as_node_pod_list *list);
 
 #endif

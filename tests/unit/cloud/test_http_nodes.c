@@ -3,7 +3,7 @@
  * does not promise to remove the named nodes is not trusted to. Which nodes have the labels.
  */
 #include <alertscaler/cloud/http_group.h>
-#include <alertscaler/kube/instance_nodes.h>
+#include <alertscaler/kube/nodes.h>
 
 #include "talker.h"
 

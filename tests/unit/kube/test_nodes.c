@@ -2,11 +2,10 @@
  * The nodes of a group's instances, against a scripted API server: matched by spec.providerID, with
  * their pods, all of it or a failure with a reason.
  */
-#include <alertscaler/kube/instance_nodes.h>
-
 #include <math.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/kube/nodes.h>
 #include <alertscaler/kube/target_limits.h>
 
 #include "kube_client.h"
