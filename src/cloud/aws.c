@@ -33,31 +33,31 @@ struct state {
     bool is_deaf;       /* the group ignores alarms, which drive most policies */
 };
 
-static struct state *get_state(struct as_talk *talk)
+static struct state *aws_get_state(struct as_talk *talk)
 {
     return as_group_get(talk)->state;
 }
 
 /* ---- requests ---- */
 
-static void ask(struct as_talk *talk, const char *action)
+static void aws_ask(struct as_talk *talk, const char *action)
 {
-    as_talk_ask(talk, "POST", "%s/", get_state(talk)->base);
+    as_talk_ask(talk, "POST", "%s/", aws_get_state(talk)->base);
     as_talk_header(talk, "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
     as_buf_printf(&talk->request.body, "Action=%s&Version=" API_VERSION, action);
 }
 
 /* ---- answers ---- */
 
-static bool is_good(struct as_talk *talk)
+static bool aws_is_good(struct as_talk *talk)
 {
-    return aws_is_good_xml(talk, &get_state(talk)->code);
+    return aws_is_good_xml(talk, &aws_get_state(talk)->code);
 }
 
 /* The document of an action's response; NULL after failing the talk. */
 static const json_t *take_response(struct as_talk *talk, const char *response)
 {
-    if (!is_good(talk))
+    if (!aws_is_good(talk))
         return NULL;
     const json_t *document = answer_xml(talk);
     if (!document)
@@ -149,8 +149,8 @@ static void ask_why(struct as_talk *talk)
         as_talk_end(talk);
         return;
     }
-    ask(talk, "DescribeScalingActivities");
-    as_talk_add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
+    aws_ask(talk, "DescribeScalingActivities");
+    as_talk_add_parameter(talk, "AutoScalingGroupName", aws_get_state(talk)->name);
     as_talk_add_parameter(talk, "MaxRecords", "10");
     as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
 }
@@ -176,7 +176,7 @@ static void hear_policies(struct as_talk *talk)
         return;
     for (size_t i = 0; root && !view->controller && i < answer_count(root, path); i++) {
         const json_t *policy = answer_at(root, path, i);
-        if (is_policy_at_work(get_state(talk), policy))
+        if (is_policy_at_work(aws_get_state(talk), policy))
             view->controller =
                 as_talk_print(talk, "the scaling policy %s (%s)", answer_text(policy, "PolicyName"),
                               answer_text(policy, "PolicyType"));
@@ -196,7 +196,7 @@ static void add_suspended(struct as_talk *talk, const json_t *group)
         else if (strcmp(name, "Terminate") == 0)
             view->no_removal = "the group's process Terminate is suspended";
         else if (strcmp(name, "AlarmNotification") == 0)
-            get_state(talk)->is_deaf = true;
+            aws_get_state(talk)->is_deaf = true;
     }
 }
 
@@ -211,7 +211,7 @@ static bool add_arn(struct as_talk *talk, const json_t *group)
 
 static void terminate_next(struct as_talk *talk);
 
-static void hear_group(struct as_talk *talk)
+static void aws_hear_group(struct as_talk *talk)
 {
     struct as_group_talk *group = as_group_get(talk);
     struct as_group_view *view = &group->view;
@@ -220,9 +220,9 @@ static void hear_group(struct as_talk *talk)
         return;
     const json_t *member =
         answer_at(root, "DescribeAutoScalingGroupsResult.AutoScalingGroups.member", 0);
-    if (strcmp(answer_text(member, "AutoScalingGroupName"), get_state(talk)->name) != 0) {
+    if (strcmp(answer_text(member, "AutoScalingGroupName"), aws_get_state(talk)->name) != 0) {
         as_talk_fail(talk, AS_TALK_GONE, "there is no Auto Scaling group %s",
-                     get_state(talk)->name);
+                     aws_get_state(talk)->name);
         return;
     }
     if (*answer_text(member, "Status")) { /* "Delete in progress": the only status */
@@ -240,17 +240,17 @@ static void hear_group(struct as_talk *talk)
         return;
     }
     add_suspended(talk, member);
-    view->shortage = get_state(talk)->issue;
-    ask(talk, "DescribePolicies");
-    as_talk_add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
+    view->shortage = aws_get_state(talk)->issue;
+    aws_ask(talk, "DescribePolicies");
+    as_talk_add_parameter(talk, "AutoScalingGroupName", aws_get_state(talk)->name);
     as_talk_send_question(talk, "describe_policies", hear_policies);
 }
 
-static void read_group(struct as_talk *talk)
+static void aws_read_group(struct as_talk *talk)
 {
-    ask(talk, "DescribeAutoScalingGroups");
-    as_talk_add_parameter(talk, "AutoScalingGroupNames.member.1", get_state(talk)->name);
-    as_talk_send_question(talk, "describe_auto_scaling_groups", hear_group);
+    aws_ask(talk, "DescribeAutoScalingGroups");
+    as_talk_add_parameter(talk, "AutoScalingGroupNames.member.1", aws_get_state(talk)->name);
+    as_talk_send_question(talk, "describe_auto_scaling_groups", aws_hear_group);
 }
 
 /* ---- changing ---- */
@@ -264,8 +264,8 @@ static void hear_set(struct as_talk *talk)
 static void set_desired(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
-    ask(talk, "SetDesiredCapacity");
-    as_talk_add_parameter(talk, "AutoScalingGroupName", get_state(talk)->name);
+    aws_ask(talk, "SetDesiredCapacity");
+    as_talk_add_parameter(talk, "AutoScalingGroupName", aws_get_state(talk)->name);
     as_buf_printf(&talk->request.body, "&DesiredCapacity=%d&HonorCooldown=false", group->to);
     as_talk_send(talk, "set_desired_capacity", hear_set);
 }
@@ -275,12 +275,12 @@ static void hear_terminated(struct as_talk *talk);
 static void terminate_next(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
-    struct state *state = get_state(talk);
+    struct state *state = aws_get_state(talk);
     if (state->removed == group->instance_count) {
         as_talk_end(talk);
         return;
     }
-    ask(talk, "TerminateInstanceInAutoScalingGroup");
+    aws_ask(talk, "TerminateInstanceInAutoScalingGroup");
     as_talk_add_parameter(talk, "InstanceId", group->instances[state->removed]);
     as_talk_add_parameter(talk, "ShouldDecrementDesiredCapacity", "true");
     as_talk_send(talk, "terminate_instance", hear_terminated);
@@ -292,7 +292,7 @@ static void hear_terminated(struct as_talk *talk)
     struct as_group_talk *group = as_group_get(talk);
     const json_t *root = take_response(talk, "TerminateInstanceInAutoScalingGroupResponse");
     const bool is_gone = !root && talk->http_status == 400 &&
-                         strcmp(get_state(talk)->code, "ValidationError") == 0 &&
+                         strcmp(aws_get_state(talk)->code, "ValidationError") == 0 &&
                          strstr(talk->message, "Instance Id not found");
     if (!root && !is_gone)
         return;
@@ -304,9 +304,9 @@ static void hear_terminated(struct as_talk *talk)
                                             : as_talk_print(talk, "%s", id);
     }
     if (is_gone)
-        as_group_note_gone(group, get_state(talk)->removed);
+        as_group_note_gone(group, aws_get_state(talk)->removed);
     group->has_begun = true;
-    get_state(talk)->removed++;
+    aws_get_state(talk)->removed++;
     terminate_next(talk);
 }
 
@@ -325,8 +325,8 @@ static void hear_operation(struct as_talk *talk)
         const json_t *activity = answer_at(root, path, i);
         const char *status = answer_text(activity, "StatusCode");
         const bool has_failed = strcmp(status, "Failed") == 0 || strcmp(status, "Cancelled") == 0;
-        if (has_failed && !get_state(talk)->failed)
-            get_state(talk)->failed =
+        if (has_failed && !aws_get_state(talk)->failed)
+            aws_get_state(talk)->failed =
                 as_talk_print(talk, "%s: %s", status, answer_text(activity, "StatusMessage"));
         group->is_done = group->is_done && (has_failed || strcmp(status, "Successful") == 0);
     }
@@ -336,7 +336,7 @@ static void hear_operation(struct as_talk *talk)
 /* Reports a failure only when the other activities have ended too. */
 static void end_polling(struct as_talk *talk)
 {
-    const char *failed = get_state(talk)->failed;
+    const char *failed = aws_get_state(talk)->failed;
     if (failed && as_group_get(talk)->is_done)
         as_talk_fail(talk, AS_TALK_RETRY, "%s", failed);
     else
@@ -345,13 +345,13 @@ static void end_polling(struct as_talk *talk)
 
 static void poll_next(struct as_talk *talk)
 {
-    struct state *state = get_state(talk);
+    struct state *state = aws_get_state(talk);
     unsigned number = 0;
     if (as_str_is_empty(state->activities)) {
         end_polling(talk);
         return;
     }
-    ask(talk, "DescribeScalingActivities");
+    aws_ask(talk, "DescribeScalingActivities");
     while (number < ACTIVITIES_MAX && state->activities) {
         const char *id = strsep(&state->activities, " ");
         as_talk_add_parameter(talk, as_talk_print(talk, "ActivityIds.member.%u", ++number), id);
@@ -363,17 +363,17 @@ static void poll_operation(struct as_talk *talk)
 {
     struct as_group_talk *group = as_group_get(talk);
     group->is_done = true;
-    get_state(talk)->activities = as_arena_strdup(&talk->arena, group->operation);
+    aws_get_state(talk)->activities = as_arena_strdup(&talk->arena, group->operation);
     poll_next(talk);
 }
 
 /* ---- which group ---- */
 
-static void go_on(struct as_talk *talk)
+static void aws_go_on(struct as_talk *talk)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
-        [AS_GROUP_READ] = read_group,     [AS_GROUP_GROW] = set_desired,
-        [AS_GROUP_REMOVE] = read_group,   [AS_GROUP_TAKE_BACK] = set_desired,
+        [AS_GROUP_READ] = aws_read_group,   [AS_GROUP_GROW] = set_desired,
+        [AS_GROUP_REMOVE] = aws_read_group, [AS_GROUP_TAKE_BACK] = set_desired,
         [AS_GROUP_POLL] = poll_operation,
     };
     verbs[as_group_get(talk)->verb](talk);
@@ -393,7 +393,8 @@ static bool check_status(struct as_talk *talk, const json_t *node_group)
     const char *message = answer_text(issue, "message");
     const enum as_talk_fault fault = answer_judge(statuses, status, AS_TALK_CONFIGURATION);
     if (*message)
-        get_state(talk)->issue = as_talk_print(talk, "%s: %s", answer_text(issue, "code"), message);
+        aws_get_state(talk)->issue =
+            as_talk_print(talk, "%s: %s", answer_text(issue, "code"), message);
     if (fault != AS_TALK_OK)
         as_talk_fail(talk, fault, "the node group is %s%s%s", status, *message ? ": " : "",
                      message);
@@ -416,15 +417,15 @@ static void hear_node_group(struct as_talk *talk)
     } else if (!*name) {
         (void)answer_misses(talk, path);
     } else {
-        get_state(talk)->name = as_arena_strdup(&talk->arena, name);
-        go_on(talk);
+        aws_get_state(talk)->name = as_arena_strdup(&talk->arena, name);
+        aws_go_on(talk);
     }
 }
 
 static void ask_for_node_group(struct as_talk *talk, const char *cluster)
 {
     const struct as_group_talk *group = as_group_get(talk);
-    const struct state *state = get_state(talk);
+    const struct state *state = aws_get_state(talk);
     const char *base =
         aws_make_endpoint(talk, group->account, "eks_endpoint", "eks", state->region);
     if (!base)
@@ -435,7 +436,7 @@ static void ask_for_node_group(struct as_talk *talk, const char *cluster)
     as_talk_send(talk, "describe_nodegroup", hear_node_group);
 }
 
-static void begin(struct as_group_talk *group)
+static void aws_group_begin(struct as_group_talk *group)
 {
     struct as_talk *talk = &group->talk;
     const char *cluster = as_target_ref_get(group->group, "cluster");
@@ -455,7 +456,7 @@ static void begin(struct as_group_talk *group)
     if (*cluster && group->verb != AS_GROUP_POLL) /* activities have global names */
         ask_for_node_group(talk, cluster);
     else
-        go_on(talk);
+        aws_go_on(talk);
 }
 
 const struct as_group_provider provider_aws = {
@@ -482,5 +483,5 @@ const struct as_group_provider provider_aws = {
     .service = "autoscaling",
     .credentials = aws_credentials,
     .sign = as_sign_aws,
-    .begin = begin,
+    .begin = aws_group_begin,
 };

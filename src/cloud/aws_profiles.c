@@ -19,7 +19,7 @@ struct place { /* the parser's position */
     unsigned line;
 };
 
-static void add(struct place *place, const char *key, const char *value)
+static void aws_profiles_add(struct place *place, const char *key, const char *value)
 {
     struct aws_profiles *profiles = place->profiles;
     if (profiles->count == profiles->room) {
@@ -35,7 +35,7 @@ static void add(struct place *place, const char *key, const char *value)
 }
 
 /* Removes blanks at both ends. */
-static char *trim(char *text)
+static char *aws_profiles_trim(char *text)
 {
     while (isspace((unsigned char)*text))
         text++;
@@ -66,9 +66,9 @@ static int begin_section(struct place *place, char *text, struct as_error *error
         return -EINVAL;
     }
     *end = '\0';
-    place->profile = judge_section(place, trim(text + 1));
+    place->profile = judge_section(place, aws_profiles_trim(text + 1));
     if (place->profile)
-        add(place, "", "");
+        aws_profiles_add(place, "", "");
     return 0;
 }
 
@@ -80,7 +80,7 @@ static int take_pair(struct place *place, char *text, struct as_error *error)
         return -EINVAL;
     }
     *middle = '\0';
-    char *key = trim(text);
+    char *key = aws_profiles_trim(text);
     for (char *at = key; *at; at++)
         *at = (char)tolower((unsigned char)*at);
     if (!place->profile)
@@ -90,7 +90,7 @@ static int take_pair(struct place *place, char *text, struct as_error *error)
                      place->profile);
         return -EINVAL;
     }
-    add(place, key, trim(middle + 1));
+    aws_profiles_add(place, key, aws_profiles_trim(middle + 1));
     return 0;
 }
 
@@ -102,7 +102,7 @@ int aws_profiles_parse(struct aws_profiles *profiles, struct as_arena *arena, co
     while ((line = strsep(&rest, "\n"))) {
         place.line++;
         const bool is_indented = *line == ' ' || *line == '\t';
-        char *words = trim(line);
+        char *words = aws_profiles_trim(line);
         int status = 0;
         if (!*words || *words == '#' || *words == ';' || is_indented)
             continue;
@@ -145,12 +145,13 @@ static char *take_value(const char *line, size_t size, const char *key)
     if (size <= key_size || strncasecmp(line, key, key_size) != 0)
         return NULL;
     AS_CLEANUP(as_free_p) char *rest = as_xstrndup(line + key_size, size - key_size);
-    char *text = trim(rest);
-    return *text == '=' || *text == ':' ? as_xstrdup(trim(text + 1)) : NULL;
+    char *text = aws_profiles_trim(rest);
+    return *text == '=' || *text == ':' ? as_xstrdup(aws_profiles_trim(text + 1)) : NULL;
 }
 
 /* Keys (secrets) are not copied: it reads line by line, and only certain keys. */
-static void read_line(const char *line, size_t size, as_provider_names_fn *tell, void *context)
+static void aws_profiles_read_line(const char *line, size_t size, as_provider_names_fn *tell,
+                                   void *context)
 {
     AS_CLEANUP(as_free_p) char *path = take_value(line, size, "web_identity_token_file");
     AS_CLEANUP(as_free_p) char *command = take_value(line, size, "credential_process");
@@ -168,7 +169,7 @@ void aws_profiles_read_names(const char *content, size_t size, as_provider_names
     while (size > 0) {
         const char *end = memchr(content, '\n', size);
         const size_t line_size = end ? (size_t)(end - content) : size;
-        read_line(content, line_size, tell, context);
+        aws_profiles_read_line(content, line_size, tell, context);
         content += line_size + (end != NULL);
         size -= line_size + (end != NULL);
     }

@@ -24,7 +24,7 @@ struct state {
     int page;
 };
 
-static struct state *get_state(struct as_talk *talk)
+static struct state *baidu_get_state(struct as_talk *talk)
 {
     return as_group_get(talk)->state;
 }
@@ -64,7 +64,7 @@ static enum as_talk_fault judge_code(const char *code, enum as_talk_fault fallba
 }
 
 /* Tasks, and machines that were not delivered, give their reason only in words. */
-static bool is_shortage(const char *message)
+static bool baidu_is_shortage(const char *message)
 {
     static const char *const words[] = {"quota",   "insufficient", "not enough", "sold out",
                                         "soldout", "no stock",     NULL};
@@ -72,7 +72,7 @@ static bool is_shortage(const char *message)
 }
 
 /* {"code": "cce.warning.AccessDenied", "message": "...", "requestId": "..."} */
-static bool is_good(struct as_talk *talk)
+static bool baidu_is_good(struct as_talk *talk)
 {
     if (as_talk_is_good(talk))
         return true;
@@ -87,7 +87,7 @@ static bool is_good(struct as_talk *talk)
 
 static const json_t *take_answer(struct as_talk *talk)
 {
-    const json_t *document = is_good(talk) ? answer_json(talk) : NULL;
+    const json_t *document = baidu_is_good(talk) ? answer_json(talk) : NULL;
     as_talk_take_request_id(talk, answer_text(document, "requestID"));
     return document;
 }
@@ -109,7 +109,7 @@ static void hear_task(struct as_talk *talk)
     as_talk_end(talk);
 }
 
-static void grow(struct as_talk *talk)
+static void baidu_grow(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
     if (group->view.size == group->to) { /* perhaps by a request whose answer was lost */
@@ -119,20 +119,20 @@ static void grow(struct as_talk *talk)
                      "the node group has changed since it was looked at: its size is %d",
                      group->view.size);
     } else {
-        as_talk_ask(talk, "PUT", "%s/scaleup?upToReplicas=%d", get_state(talk)->group,
+        as_talk_ask(talk, "PUT", "%s/scaleup?upToReplicas=%d", baidu_get_state(talk)->group,
                     (int)group->to);
         as_talk_send(talk, "scale_up", hear_task);
     }
 }
 
 /* Machines are given back; snapshots of their disks stay. Their pods have been evicted before. */
-static void remove_nodes(struct as_talk *talk, as_talk_hear_fn *hear)
+static void baidu_remove_nodes(struct as_talk *talk, as_talk_hear_fn *hear)
 {
     const struct as_group_talk *group = as_group_get(talk);
     json_t *names = json_array();
     for (size_t i = 0; i < group->instance_count; i++)
         json_array_append_new(names, json_string(group->instances[i]));
-    as_talk_ask(talk, "PUT", "%s/scaledown", get_state(talk)->group);
+    as_talk_ask(talk, "PUT", "%s/scaledown", baidu_get_state(talk)->group);
     as_talk_write_json(talk,
                        json_pack("{s:o, s:s, s:{s:b, s:b, s:b, s:b}}", "instancesToBeRemoved",
                                  names, "cleanPolicy", "Delete", "deleteOption", "moveOut", 0,
@@ -146,7 +146,7 @@ static void remove_chosen(struct as_talk *talk)
     if (!as_group_keep_present(group))
         return;
     if (group->instance_count > 0)
-        remove_nodes(talk, hear_task);
+        baidu_remove_nodes(talk, hear_task);
     else
         as_talk_end(talk);
 }
@@ -154,7 +154,7 @@ static void remove_chosen(struct as_talk *talk)
 /* The new size is not below the remaining nodes, so the service removes no node. */
 static void set_replicas(struct as_talk *talk)
 {
-    as_talk_ask(talk, "PUT", "%s/replicas", get_state(talk)->group);
+    as_talk_ask(talk, "PUT", "%s/replicas", baidu_get_state(talk)->group);
     as_talk_write_json(talk, json_pack("{s:i}", "replicas", (int)as_group_get(talk)->to));
     as_talk_send(talk, "set_replicas", hear_task);
 }
@@ -168,7 +168,7 @@ static void hear_taken_back(struct as_talk *talk)
 }
 
 /* Removes pending nodes by name, failed nodes first. */
-static void take_back(struct as_talk *talk)
+static void baidu_take_back(struct as_talk *talk)
 {
     struct as_group_talk *group = as_group_get(talk);
     const struct as_group_view *view = &group->view;
@@ -178,7 +178,7 @@ static void take_back(struct as_talk *talk)
     if (left > group->to)
         as_talk_fail(talk, AS_TALK_BUSY, "%d nodes are there: what had not come has by now", left);
     else if (group->instance_count > 0)
-        remove_nodes(talk, hear_taken_back);
+        baidu_remove_nodes(talk, hear_taken_back);
     else if (view->size > group->to)
         set_replicas(talk);
     else
@@ -218,12 +218,12 @@ static bool add_node(struct as_talk *talk, const json_t *node)
     return as_group_add_instance(as_group_get(talk), &instance);
 }
 
-static void go_on(struct as_talk *talk)
+static void baidu_go_on(struct as_talk *talk)
 {
     if (as_group_get(talk)->verb == AS_GROUP_REMOVE)
         remove_chosen(talk);
     else if (as_group_get(talk)->verb == AS_GROUP_TAKE_BACK)
-        take_back(talk);
+        baidu_take_back(talk);
     else
         as_talk_end(talk);
 }
@@ -252,12 +252,12 @@ static void hear_nodes(struct as_talk *talk)
     if (!is_last && as_talk_turn_page(talk, first))
         ask_for_nodes(talk);
     else if (is_last)
-        go_on(talk);
+        baidu_go_on(talk);
 }
 
 static void ask_for_nodes(struct as_talk *talk)
 {
-    struct state *state = get_state(talk);
+    struct state *state = baidu_get_state(talk);
     as_talk_ask(talk, "GET", "%s/instances?pageNo=%d&pageSize=%d", state->group, ++state->page,
                 PAGE_SIZE);
     as_talk_send(talk, "list_instances", hear_nodes);
@@ -265,7 +265,7 @@ static void ask_for_nodes(struct as_talk *talk)
 
 /* ---- the group ---- */
 
-static void take_status(struct as_talk *talk, const json_t *status)
+static void baidu_take_status(struct as_talk *talk, const json_t *status)
 {
     struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *failed = answer_at(status, "undeliveredMachines.failedMachines", 0);
@@ -280,7 +280,7 @@ static void take_status(struct as_talk *talk, const json_t *status)
                                                                  : "machines were not delivered");
 }
 
-static void hear_group(struct as_talk *talk)
+static void baidu_hear_group(struct as_talk *talk)
 {
     struct as_group_view *view = &as_group_get(talk)->view;
     const json_t *document = take_answer(talk);
@@ -293,22 +293,22 @@ static void hear_group(struct as_talk *talk)
         return;
     if (answer_is_true(group, "spec.clusterAutoscalerSpec.enabled"))
         view->controller = "CCE's own autoscaler (clusterAutoscalerSpec)";
-    take_status(talk, answer_find(group, "status"));
+    baidu_take_status(talk, answer_find(group, "status"));
     if (view->controller && as_group_get(talk)->verb != AS_GROUP_READ)
         as_talk_fail(talk, AS_TALK_CONFIGURATION,
                      "%s sets the size of this group: two would undo each other's work; switch one "
                      "off",
                      view->controller);
     else if (as_group_get(talk)->verb == AS_GROUP_GROW)
-        grow(talk);
+        baidu_grow(talk);
     else
         ask_for_nodes(talk);
 }
 
-static void ask_for_group(struct as_talk *talk)
+static void baidu_ask_for_group(struct as_talk *talk)
 {
-    as_talk_ask(talk, "GET", "%s", get_state(talk)->group);
-    as_talk_send(talk, "get_instance_group", hear_group);
+    as_talk_ask(talk, "GET", "%s", baidu_get_state(talk)->group);
+    as_talk_send(talk, "get_instance_group", baidu_hear_group);
 }
 
 /* ---- tasks ---- */
@@ -328,7 +328,7 @@ static void hear_progress(struct as_talk *talk)
         return;
     group->is_done = strcmp(phase, "Done") == 0 || strcmp(phase, "Aborted") == 0;
     if (strcmp(phase, "Aborted") == 0)
-        as_talk_fail(talk, is_shortage(message) ? AS_TALK_CAPACITY : AS_TALK_CONFIGURATION,
+        as_talk_fail(talk, baidu_is_shortage(message) ? AS_TALK_CAPACITY : AS_TALK_CONFIGURATION,
                      "task %s was aborted: %s", group->operation, message);
     else if (!*phase)
         (void)answer_misses(talk, "task.phase");
@@ -338,7 +338,7 @@ static void hear_progress(struct as_talk *talk)
 
 static void ask_for_task(struct as_talk *talk)
 {
-    as_talk_ask(talk, "GET", "%s/task/InstanceGroupReplicas/%s", get_state(talk)->root,
+    as_talk_ask(talk, "GET", "%s/task/InstanceGroupReplicas/%s", baidu_get_state(talk)->root,
                 as_talk_escaped(talk, as_group_get(talk)->operation));
     as_talk_send(talk, "get_task", hear_progress);
 }
@@ -350,11 +350,11 @@ static const char *find_region(struct as_talk *talk, const struct as_provider_se
     return given ? given : variable ? variable : "bj";
 }
 
-static void begin(struct as_group_talk *group)
+static void baidu_begin(struct as_group_talk *group)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
-        [AS_GROUP_READ] = ask_for_group,   [AS_GROUP_GROW] = ask_for_group,
-        [AS_GROUP_REMOVE] = ask_for_group, [AS_GROUP_TAKE_BACK] = ask_for_group,
+        [AS_GROUP_READ] = baidu_ask_for_group,   [AS_GROUP_GROW] = baidu_ask_for_group,
+        [AS_GROUP_REMOVE] = baidu_ask_for_group, [AS_GROUP_TAKE_BACK] = baidu_ask_for_group,
         [AS_GROUP_POLL] = ask_for_task,
     };
     struct as_talk *talk = &group->talk;
@@ -405,7 +405,7 @@ static void begin_file(struct as_credentials_talk *talk)
         as_credentials_not_here(talk);
 }
 
-static void begin_environment(struct as_credentials_talk *talk)
+static void baidu_begin_environment(struct as_credentials_talk *talk)
 {
     const char *key = as_variable_find(&talk->talk, "BAIDUCLOUD_ACCESS_KEY");
     const char *secret = as_variable_find(&talk->talk, "BAIDUCLOUD_SECRET_KEY");
@@ -436,8 +436,8 @@ const struct as_group_provider provider_baidu = {
                     {0}},
         },
     .credentials = (const struct as_credentials_source[]){{"credentials_file", begin_file},
-                                                          {"environment", begin_environment},
+                                                          {"environment", baidu_begin_environment},
                                                           {0}},
     .sign = as_sign_bce,
-    .begin = begin,
+    .begin = baidu_begin,
 };

@@ -57,7 +57,7 @@ static bool find_in(struct as_talk *talk, const json_t *found)
 
 /* ---- environment ---- */
 
-static void begin_environment(struct as_credentials_talk *given)
+static void alibaba_auth_begin_environment(struct as_credentials_talk *given)
 {
     struct as_talk *talk = &given->talk;
     const char *key_id = as_variable_find(talk, "ALIBABA_CLOUD_ACCESS_KEY_ID");
@@ -78,7 +78,7 @@ static void begin_environment(struct as_credentials_talk *given)
 
 /* ---- a role, by a service account's token ---- */
 
-static bool is_good(struct as_talk *talk)
+static bool alibaba_auth_is_good(struct as_talk *talk)
 {
     if (as_talk_is_good(talk))
         return true;
@@ -96,7 +96,7 @@ static bool is_good(struct as_talk *talk)
 
 static void hear_role(struct as_talk *talk)
 {
-    const json_t *document = is_good(talk) ? answer_json(talk) : NULL;
+    const json_t *document = alibaba_auth_is_good(talk) ? answer_json(talk) : NULL;
     if (document && find_in(talk, answer_find(document, "Credentials")))
         as_talk_end(talk);
 }
@@ -110,7 +110,7 @@ static const char *make_nonce(struct as_talk *talk, const char *token, const cha
     return as_talk_print(talk, "%.32s", digest);
 }
 
-static void hear_token(struct as_talk *talk)
+static void alibaba_auth_hear_token(struct as_talk *talk)
 {
     const char *token = as_credentials_take_file(talk);
     if (!token)
@@ -159,7 +159,7 @@ static void begin_role(struct as_credentials_talk *given)
             return;
         }
     }
-    as_talk_read(talk, path, hear_token);
+    as_talk_read(talk, path, alibaba_auth_hear_token);
 }
 
 /* ---- the command line's configuration ---- */
@@ -246,7 +246,7 @@ static void begin_config(struct as_credentials_talk *given)
 
 /* ---- the machine's role ---- */
 
-static void ask_metadata(struct as_talk *talk, const char *method, const char *path)
+static void alibaba_auth_ask_metadata(struct as_talk *talk, const char *method, const char *path)
 {
     const struct state *state = as_credentials_get(talk)->state;
     as_talk_ask(talk, method, "%s/%s",
@@ -300,14 +300,15 @@ static void hear_credentials(struct as_talk *talk)
             as_talk_end(talk);
             return;
         }
-        ask_metadata(talk, "GET", "latest/meta-data/region-id");
+        alibaba_auth_ask_metadata(talk, "GET", "latest/meta-data/region-id");
         as_talk_send(talk, "get_instance_region", hear_region);
     }
 }
 
 static void ask_for_credentials(struct as_talk *talk, const char *role)
 {
-    ask_metadata(talk, "GET", as_talk_print(talk, ROLES_PATH "%s", as_talk_escaped(talk, role)));
+    alibaba_auth_ask_metadata(talk, "GET",
+                              as_talk_print(talk, ROLES_PATH "%s", as_talk_escaped(talk, role)));
     as_talk_send(talk, "get_instance_credentials", hear_credentials);
 }
 
@@ -338,7 +339,7 @@ static void hear_metadata_token(struct as_talk *talk)
     } else if (role) {
         ask_for_credentials(talk, role);
     } else {
-        ask_metadata(talk, "GET", ROLES_PATH);
+        alibaba_auth_ask_metadata(talk, "GET", ROLES_PATH);
         as_talk_send(talk, "get_instance_role", hear_role_name);
     }
 }
@@ -351,13 +352,13 @@ static void begin_metadata(struct as_credentials_talk *given)
         as_credentials_not_here(given);
         return;
     }
-    ask_metadata(talk, "PUT", "latest/api/token");
+    alibaba_auth_ask_metadata(talk, "PUT", "latest/api/token");
     as_talk_header(talk, "X-aliyun-ecs-metadata-token-ttl-seconds: 21600");
     as_talk_send_question(talk, "get_metadata_token", hear_metadata_token);
 }
 
 const struct as_credentials_source alibaba_credentials[] = {
-    {"environment", begin_environment},
+    {"environment", alibaba_auth_begin_environment},
     {"role of a service account", begin_role},
     {"command line's profile", begin_config},
     {"instance metadata", begin_metadata},

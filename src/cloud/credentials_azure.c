@@ -77,14 +77,14 @@ struct state {
     unsigned tries;
 };
 
-static struct state *get_state(struct as_talk *talk)
+static struct state *azure_auth_get_state(struct as_talk *talk)
 {
     return as_credentials_get(talk)->state;
 }
 
 /* The account's option, else the environment variable; NULL if both are missing. */
-static const char *find(const struct as_credentials_talk *talk, const char *key,
-                        const char *variable)
+static const char *azure_auth_find(const struct as_credentials_talk *talk, const char *key,
+                                   const char *variable)
 {
     const char *value = key ? as_account_get(talk->account, key) : NULL;
     if (!value && variable)
@@ -101,10 +101,10 @@ static bool prepare(struct as_credentials_talk *credentials)
     credentials->state = state;
     if (!cloud)
         return false;
-    const char *authority = find(credentials, "authority", "AZURE_AUTHORITY_HOST");
+    const char *authority = azure_auth_find(credentials, "authority", "AZURE_AUTHORITY_HOST");
     *state = (struct state){
-        .tenant = find(credentials, "tenant_id", "AZURE_TENANT_ID"),
-        .client = find(credentials, "client_id", "AZURE_CLIENT_ID"),
+        .tenant = azure_auth_find(credentials, "tenant_id", "AZURE_TENANT_ID"),
+        .client = azure_auth_find(credentials, "client_id", "AZURE_CLIENT_ID"),
         .authority = clean_url(talk, "the authority", authority ? authority : cloud->authority),
         .resource = as_talk_print(talk, "%s/", cloud->endpoint),
     };
@@ -125,7 +125,7 @@ static int64_t take_seconds(const json_t *document, const char *path)
 }
 
 /* Takes the token of a good answer. */
-static void take_token(struct as_talk *talk)
+static void azure_auth_take_token(struct as_talk *talk)
 {
     struct as_credentials_talk *credentials = as_credentials_get(talk);
     const json_t *document = answer_json(talk);
@@ -146,7 +146,7 @@ static void take_token(struct as_talk *talk)
 }
 
 /* {"error": "invalid_client", "error_description": "AADSTS7000215: ..."} */
-static bool is_good(struct as_talk *talk)
+static bool azure_auth_is_good(struct as_talk *talk)
 {
     if (as_talk_is_good(talk))
         return true;
@@ -167,16 +167,16 @@ static bool is_good(struct as_talk *talk)
     return false;
 }
 
-static void hear_token(struct as_talk *talk)
+static void azure_auth_hear_token(struct as_talk *talk)
 {
-    if (is_good(talk))
-        take_token(talk);
+    if (azure_auth_is_good(talk))
+        azure_auth_take_token(talk);
 }
 
 /* `proof`: the client's proof, as form parameters. */
 static void ask_entra(struct as_talk *talk, const char *proof_format, const char *proof)
 {
-    const struct state *state = get_state(talk);
+    const struct state *state = azure_auth_get_state(talk);
     struct as_buf *body = &talk->request.body;
     as_talk_ask(talk, "POST", "%s/%s/oauth2/v2.0/token", state->authority,
                 as_talk_escaped(talk, state->tenant));
@@ -186,13 +186,13 @@ static void ask_entra(struct as_talk *talk, const char *proof_format, const char
     as_buf_printf(body, "&scope=%s.default&%s%s", as_talk_escaped(talk, state->resource),
                   proof_format, as_talk_escaped(talk, proof));
     talk->request.is_plain = true;
-    as_talk_send_question(talk, "get_entra_token", hear_token);
+    as_talk_send_question(talk, "get_entra_token", azure_auth_hear_token);
 }
 
 /* Whether tenant and client are known, as Entra ID always needs. False after failing the talk. */
 static bool has_identity(struct as_talk *talk, const char *where)
 {
-    const struct state *state = get_state(talk);
+    const struct state *state = azure_auth_get_state(talk);
     const char *missing = !state->tenant   ? "`tenant_id` (or AZURE_TENANT_ID)"
                           : !state->client ? "`client_id` (or AZURE_CLIENT_ID)"
                                            : NULL;
@@ -219,9 +219,9 @@ static void hear_secret(struct as_talk *talk)
  * settings are ignored. */
 static bool is_elsewhere(const struct as_credentials_talk *credentials)
 {
-    const char *client = find(credentials, "client_id", NULL);
-    const char *of_environment = find(credentials, NULL, "AZURE_CLIENT_ID");
-    return find(credentials, "federated_token_file", NULL) ||
+    const char *client = azure_auth_find(credentials, "client_id", NULL);
+    const char *of_environment = azure_auth_find(credentials, NULL, "AZURE_CLIENT_ID");
+    return azure_auth_find(credentials, "federated_token_file", NULL) ||
            (client && of_environment && strcasecmp(client, of_environment) != 0);
 }
 
@@ -229,10 +229,11 @@ static void begin_secret(struct as_credentials_talk *credentials)
 {
     struct as_talk *talk = &credentials->talk;
     const bool is_alone = is_elsewhere(credentials);
-    const char *file = find(credentials, "client_secret_file", NULL);
-    const char *secret = is_alone ? NULL : find(credentials, NULL, "AZURE_CLIENT_SECRET");
+    const char *file = azure_auth_find(credentials, "client_secret_file", NULL);
+    const char *secret =
+        is_alone ? NULL : azure_auth_find(credentials, NULL, "AZURE_CLIENT_SECRET");
     if (!file && !secret) {
-        if (!is_alone && find(credentials, NULL, "AZURE_CLIENT_CERTIFICATE_PATH"))
+        if (!is_alone && azure_auth_find(credentials, NULL, "AZURE_CLIENT_CERTIFICATE_PATH"))
             as_talk_fail(talk, AS_TALK_CONFIGURATION,
                          "AZURE_CLIENT_CERTIFICATE_PATH is set, but client certificates are not "
                          "supported: use workload identity, or a client secret");
@@ -264,7 +265,8 @@ static void hear_assertion(struct as_talk *talk)
 
 static void begin_workload(struct as_credentials_talk *credentials)
 {
-    const char *file = find(credentials, "federated_token_file", "AZURE_FEDERATED_TOKEN_FILE");
+    const char *file =
+        azure_auth_find(credentials, "federated_token_file", "AZURE_FEDERATED_TOKEN_FILE");
     if (!file)
         as_credentials_not_here(credentials);
     else if (prepare(credentials) &&
@@ -275,7 +277,7 @@ static void begin_workload(struct as_credentials_talk *credentials)
 
 /* ---- managed identity ---- */
 
-static void ask_metadata(struct as_talk *talk);
+static void azure_auth_ask_metadata(struct as_talk *talk);
 
 static bool is_worth_a_try(int status)
 {
@@ -284,25 +286,25 @@ static bool is_worth_a_try(int status)
 
 static void hear_metadata(struct as_talk *talk)
 {
-    struct state *state = get_state(talk);
+    struct state *state = azure_auth_get_state(talk);
     if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
         as_credentials_fail_unreached(as_credentials_get(talk));
-    } else if (is_good(talk)) {
-        take_token(talk);
+    } else if (azure_auth_is_good(talk)) {
+        azure_auth_take_token(talk);
     } else if (talk->http_status == 410 && state->tries < METADATA_GONE_TRIES) {
         state->tries++;
-        as_talk_wait(talk, 10 * AS_US_PER_S, ask_metadata);
+        as_talk_wait(talk, 10 * AS_US_PER_S, azure_auth_ask_metadata);
     } else if (talk->http_status == 410) {
         as_talk_fail(talk, AS_TALK_RETRY, "%s: HTTP 410", talk->request.operation);
     } else if (is_worth_a_try(talk->http_status) && state->tries < METADATA_TRIES) {
-        as_talk_wait(talk, AS_US_PER_S << state->tries, ask_metadata);
+        as_talk_wait(talk, AS_US_PER_S << state->tries, azure_auth_ask_metadata);
         state->tries++;
     }
 }
 
-static void ask_metadata(struct as_talk *talk)
+static void azure_auth_ask_metadata(struct as_talk *talk)
 {
-    const struct state *state = get_state(talk);
+    const struct state *state = azure_auth_get_state(talk);
     as_talk_ask(talk, "GET", "%s", state->url);
     if (state->secret)
         as_talk_header(talk, "X-IDENTITY-HEADER: %s", state->secret);
@@ -317,12 +319,12 @@ static void ask_metadata(struct as_talk *talk)
 static void begin_managed(struct as_credentials_talk *credentials)
 {
     struct as_talk *talk = &credentials->talk;
-    const char *app_service = find(credentials, NULL, "IDENTITY_ENDPOINT");
-    const char *secret = find(credentials, NULL, "IDENTITY_HEADER");
+    const char *app_service = azure_auth_find(credentials, NULL, "IDENTITY_ENDPOINT");
+    const char *secret = azure_auth_find(credentials, NULL, "IDENTITY_HEADER");
     const char *metadata = as_account_get(credentials->account, "metadata_endpoint");
     if (!prepare(credentials))
         return;
-    struct state *state = get_state(talk);
+    struct state *state = azure_auth_get_state(talk);
     const char *client =
         state->client ? as_talk_print(talk, "&client_id=%s", as_talk_escaped(talk, state->client))
                       : "";
@@ -343,7 +345,7 @@ static void begin_managed(struct as_credentials_talk *credentials)
             talk, "%s/metadata/identity/oauth2/token?api-version=2018-02-01&resource=%s%s",
             metadata ? metadata : METADATA_ENDPOINT, resource, client);
     }
-    ask_metadata(talk);
+    azure_auth_ask_metadata(talk);
 }
 
 const struct as_credentials_source azure_credentials[] = {

@@ -54,14 +54,15 @@ static const char *find_variable(const struct as_credentials_talk *talk,
     return value;
 }
 
-static const char *find(const struct as_credentials_talk *talk, const struct setting *setting)
+static const char *openstack_auth_find(const struct as_credentials_talk *talk,
+                                       const struct setting *setting)
 {
     const char *value = as_account_get(talk->account, setting->key);
     return as_str_is_empty(value) ? find_variable(talk, setting) : value;
 }
 
 /* JSON allows only UTF-8. False after failing the talk. */
-static bool check_text(struct as_talk *talk, const char *text, const char *where)
+static bool openstack_auth_check_text(struct as_talk *talk, const char *text, const char *where)
 {
     if (as_str_is_utf8(text, strlen(text)))
         return true;
@@ -79,7 +80,7 @@ static bool check_texts(struct as_credentials_talk *talk)
     for (size_t i = 0; i < AS_ARRAY_SIZE(settings); i++) {
         const char *value = find_variable(talk, settings[i]);
         if (value && !as_account_get(talk->account, settings[i]->key) &&
-            !check_text(&talk->talk, value, settings[i]->variables[0]))
+            !openstack_auth_check_text(&talk->talk, value, settings[i]->variables[0]))
             return false;
     }
     return true;
@@ -127,7 +128,7 @@ static bool is_clear_meant(const struct as_credentials_talk *talk)
     return url && !as_url_is_private(url);
 }
 
-static bool is_plain(const char *url)
+static bool openstack_auth_is_plain(const char *url)
 {
     char host[AS_URL_HOST_SIZE];
     return as_url_take_host(url, host) && !as_url_is_private(url);
@@ -136,9 +137,9 @@ static bool is_plain(const char *url)
 /* Whether the token may be sent to the catalogue's address; false after failing the talk. */
 static bool may_go_to(struct as_credentials_talk *talk, const char *url)
 {
-    if (as_url_is_private(url) || (is_plain(url) && is_clear_meant(talk)))
+    if (as_url_is_private(url) || (openstack_auth_is_plain(url) && is_clear_meant(talk)))
         return true;
-    if (is_plain(url))
+    if (openstack_auth_is_plain(url))
         as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
                      "Keystone's catalogue has %s for Magnum, where others could read the token on "
                      "its way: set `endpoint` if that is meant",
@@ -153,8 +154,8 @@ static bool may_go_to(struct as_credentials_talk *talk, const char *url)
 /* False after failing the talk. With an endpoint in the account, no catalogue is needed. */
 static bool take_endpoint(struct as_credentials_talk *credentials, const json_t *document)
 {
-    const char *given_region = find(credentials, &region);
-    const char *given_interface = find(credentials, &interface);
+    const char *given_region = openstack_auth_find(credentials, &region);
+    const char *given_interface = openstack_auth_find(credentials, &interface);
     const char *wanted = given_interface ? given_interface : "public", *url = NULL;
     if (as_account_get(credentials->account, "endpoint"))
         return true;
@@ -179,7 +180,7 @@ static bool take_endpoint(struct as_credentials_talk *credentials, const json_t 
     return true;
 }
 
-static void hear_token(struct as_talk *talk)
+static void openstack_auth_hear_token(struct as_talk *talk)
 {
     struct as_credentials_talk *credentials = as_credentials_get(talk);
     if (!as_talk_is_good(talk)) {
@@ -225,20 +226,23 @@ static const char *make_url(struct as_talk *talk, const char *given)
     return as_talk_print(talk, "%.*s/v3", (int)size, given);
 }
 
-static json_t *make_id(const char *id)
+static json_t *openstack_auth_make_id(const char *id)
 {
     return json_pack("{s:s}", "id", id);
 }
 
 /* {"id"} or {"name", "domain"}; NULL after failing the talk. */
-static json_t *make_named(struct as_credentials_talk *talk, const char *what,
-                          const struct setting *id, const struct setting *name,
-                          const struct setting *domain_id, const struct setting *domain_name)
+static json_t *openstack_auth_make_named(struct as_credentials_talk *talk, const char *what,
+                                         const struct setting *id, const struct setting *name,
+                                         const struct setting *domain_id,
+                                         const struct setting *domain_name)
 {
-    const char *given_id = find(talk, id), *given_name = find(talk, name);
-    const char *given_domain = find(talk, domain_id), *domain = find(talk, domain_name);
+    const char *given_id = openstack_auth_find(talk, id),
+               *given_name = openstack_auth_find(talk, name);
+    const char *given_domain = openstack_auth_find(talk, domain_id),
+               *domain = openstack_auth_find(talk, domain_name);
     if (given_id)
-        return make_id(given_id);
+        return openstack_auth_make_id(given_id);
     if (!given_name) {
         fail_missing(&talk->talk, what, name);
         return NULL;
@@ -249,33 +253,36 @@ static json_t *make_named(struct as_credentials_talk *talk, const char *what,
         return NULL;
     }
     return json_pack("{s:s, s:o}", "name", given_name, "domain",
-                     given_domain ? make_id(given_domain) : json_pack("{s:s}", "name", domain));
+                     given_domain ? openstack_auth_make_id(given_domain)
+                                  : json_pack("{s:s}", "name", domain));
 }
 
 static json_t *make_user(struct as_credentials_talk *talk)
 {
-    return make_named(talk, "the user", &user_id, &user_name, &user_domain_id, &user_domain_name);
+    return openstack_auth_make_named(talk, "the user", &user_id, &user_name, &user_domain_id,
+                                     &user_domain_name);
 }
 
 /* Frees `auth`. */
-static void ask(struct as_credentials_talk *credentials, json_t *auth)
+static void openstack_auth_ask(struct as_credentials_talk *credentials, json_t *auth)
 {
     struct as_talk *talk = &credentials->talk;
-    const char *url = find(credentials, &auth_url);
+    const char *url = openstack_auth_find(credentials, &auth_url);
     if (!url) {
         fail_missing(talk, "Keystone's address", &auth_url);
     } else if (!as_account_get(credentials->account, auth_url.key) && !as_url_is_private(url)) {
         as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     is_plain(url) ? "OS_AUTH_URL is an address with http://, where others could "
-                                     "read the secret on its way: use https://, or set `auth_url` "
-                                     "if that is meant"
-                                   : "OS_AUTH_URL is not a URL like https://host:5000/v3, without "
-                                     "credentials in it");
+                     openstack_auth_is_plain(url)
+                         ? "OS_AUTH_URL is an address with http://, where others could "
+                           "read the secret on its way: use https://, or set `auth_url` "
+                           "if that is meant"
+                         : "OS_AUTH_URL is not a URL like https://host:5000/v3, without "
+                           "credentials in it");
     } else {
         as_talk_ask(talk, "POST", "%s/auth/tokens", make_url(talk, url));
         as_talk_write_json(talk, json_pack("{s:O}", "auth", auth));
         talk->request.is_plain = true;
-        as_talk_send_question(talk, "get_keystone_token", hear_token);
+        as_talk_send_question(talk, "get_keystone_token", openstack_auth_hear_token);
     }
     answer_wipe(auth);
     json_decref(auth);
@@ -284,8 +291,8 @@ static void ask(struct as_credentials_talk *credentials, json_t *auth)
 static void ask_by_application(struct as_talk *talk, const char *secret)
 {
     struct as_credentials_talk *credentials = as_credentials_get(talk);
-    const char *id = find(credentials, &application_id);
-    const char *name = find(credentials, &application_name);
+    const char *id = openstack_auth_find(credentials, &application_id);
+    const char *name = openstack_auth_find(credentials, &application_name);
     json_t *user = id || !name ? NULL : make_user(credentials), *proof = NULL;
     if (id)
         proof = json_pack("{s:s, s:s}", "id", id, "secret", secret);
@@ -294,18 +301,19 @@ static void ask_by_application(struct as_talk *talk, const char *secret)
     else if (!name)
         fail_missing(talk, "the application credential", &application_id);
     if (proof)
-        ask(credentials, json_pack("{s:{s:[s], s:o}}", "identity", "methods",
-                                   "application_credential", "application_credential", proof));
+        openstack_auth_ask(credentials,
+                           json_pack("{s:{s:[s], s:o}}", "identity", "methods",
+                                     "application_credential", "application_credential", proof));
 }
 
 /* The token's scope; NULL after failing the talk. */
 static json_t *make_scope(struct as_credentials_talk *talk)
 {
-    const char *trust = find(talk, &trust_id);
+    const char *trust = openstack_auth_find(talk, &trust_id);
     if (trust)
-        return json_pack("{s:o}", "OS-TRUST:trust", make_id(trust));
-    json_t *project = make_named(talk, "the project", &project_id, &project_name,
-                                 &project_domain_id, &project_domain_name);
+        return json_pack("{s:o}", "OS-TRUST:trust", openstack_auth_make_id(trust));
+    json_t *project = openstack_auth_make_named(talk, "the project", &project_id, &project_name,
+                                                &project_domain_id, &project_domain_name);
     return project ? json_pack("{s:o}", "project", project) : NULL;
 }
 
@@ -318,8 +326,9 @@ static void ask_by_password(struct as_talk *talk, const char *secret)
         return;
     }
     json_object_set_new(user, "password", json_string(secret));
-    ask(credentials, json_pack("{s:{s:[s], s:{s:o}}, s:o}", "identity", "methods", "password",
-                               "password", "user", user, "scope", scope));
+    openstack_auth_ask(credentials,
+                       json_pack("{s:{s:[s], s:{s:o}}, s:o}", "identity", "methods", "password",
+                                 "password", "user", user, "scope", scope));
 }
 
 /* ---- which way ---- */
@@ -366,9 +375,9 @@ static bool check_environment(struct as_credentials_talk *talk)
     return false;
 }
 
-static void begin(struct as_credentials_talk *credentials, enum way way,
-                  const struct setting *secret, void (*use)(struct as_talk *, const char *),
-                  as_talk_hear_fn *hear)
+static void openstack_auth_begin(struct as_credentials_talk *credentials, enum way way,
+                                 const struct setting *secret,
+                                 void (*use)(struct as_talk *, const char *), as_talk_hear_fn *hear)
 {
     const char *file = as_account_get(credentials->account, secret->key);
     const char *value = find_variable(credentials, secret);
@@ -389,25 +398,26 @@ static void begin(struct as_credentials_talk *credentials, enum way way,
 static void hear_application_secret(struct as_talk *talk)
 {
     const char *secret = as_credentials_take_file(talk);
-    if (secret && check_text(talk, secret, talk->path))
+    if (secret && openstack_auth_check_text(talk, secret, talk->path))
         ask_by_application(talk, secret);
 }
 
 static void begin_application(struct as_credentials_talk *talk)
 {
-    begin(talk, WAY_APPLICATION, &application_secret, ask_by_application, hear_application_secret);
+    openstack_auth_begin(talk, WAY_APPLICATION, &application_secret, ask_by_application,
+                         hear_application_secret);
 }
 
 static void hear_password(struct as_talk *talk)
 {
     const char *secret = as_credentials_take_file(talk);
-    if (secret && check_text(talk, secret, talk->path))
+    if (secret && openstack_auth_check_text(talk, secret, talk->path))
         ask_by_password(talk, secret);
 }
 
 static void begin_password(struct as_credentials_talk *talk)
 {
-    begin(talk, WAY_PASSWORD, &password, ask_by_password, hear_password);
+    openstack_auth_begin(talk, WAY_PASSWORD, &password, ask_by_password, hear_password);
 }
 
 const struct as_credentials_source openstack_credentials[] = {

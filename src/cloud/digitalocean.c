@@ -6,11 +6,10 @@
  * pool, in the list of the cluster's pools, and leaves it alone if its size has changed since the
  * decision. Nodes are removed by name, one call each, and the pool's count falls with them.
  */
-#include "providers.h"
-
 #include <string.h>
 
 #include "provider_answer.h"
+#include "providers.h"
 
 struct state {
     const char *pools;     /* URL of the cluster's pools */
@@ -19,7 +18,7 @@ struct state {
     size_t deleted; /* nodes of a removal that are done */
 };
 
-static struct state *get_state(struct as_talk *talk)
+static struct state *digitalocean_get_state(struct as_talk *talk)
 {
     return as_group_get(talk)->state;
 }
@@ -27,7 +26,7 @@ static struct state *get_state(struct as_talk *talk)
 /* ---- errors ---- */
 
 /* The words for: no machines available, or not for this account. */
-static bool is_shortage(const char *message)
+static bool digitalocean_is_shortage(const char *message)
 {
     static const char *const words[] = {"droplet limit", "exceed your", "not available",
                                         "unavailable", NULL};
@@ -35,13 +34,13 @@ static bool is_shortage(const char *message)
 }
 
 /* {"id": "unprocessable_entity", "message": "...", "request_id": "..."} */
-static bool is_good(struct as_talk *talk)
+static bool digitalocean_is_good(struct as_talk *talk)
 {
     if (as_talk_is_good(talk))
         return true;
     const json_t *error = talk->http_status ? answer_peek_json(talk) : NULL;
     const char *message = answer_text(error, "message");
-    const bool is_capacity = talk->http_status == 422 && is_shortage(message);
+    const bool is_capacity = talk->http_status == 422 && digitalocean_is_shortage(message);
     as_talk_take_request_id(talk, answer_text(error, "request_id"));
     if (*message)
         as_talk_fail(talk, is_capacity ? AS_TALK_CAPACITY : talk->fault, "%s: HTTP %d %s: %s",
@@ -53,21 +52,21 @@ static bool is_good(struct as_talk *talk)
 
 static void hear_end(struct as_talk *talk)
 {
-    if (is_good(talk))
+    if (digitalocean_is_good(talk))
         as_talk_end(talk);
 }
 
 /* Name and count are required; labels and similar would replace those of the pool. */
 static void set_count(struct as_talk *talk)
 {
-    const struct state *state = get_state(talk);
+    const struct state *state = digitalocean_get_state(talk);
     as_talk_ask(talk, "PUT", "%s/%s", state->pools, state->id);
     as_talk_write_json(
         talk, json_pack("{s:s, s:i}", "name", state->name, "count", (int)as_group_get(talk)->to));
     as_talk_send(talk, "update_node_pool", hear_end);
 }
 
-static void grow(struct as_talk *talk)
+static void digitalocean_grow(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
     if (group->view.size == group->to) /* perhaps by a request whose answer was lost */
@@ -81,7 +80,7 @@ static void grow(struct as_talk *talk)
 }
 
 /* Lowers the count only if no existing node would be lost; existing nodes are removed by name. */
-static void take_back(struct as_talk *talk)
+static void digitalocean_take_back(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
     const int32_t coming = as_group_count_coming(&group->view);
@@ -96,37 +95,37 @@ static void take_back(struct as_talk *talk)
 
 /* ---- nodes ---- */
 
-static void hear_deleted(struct as_talk *talk);
+static void digitalocean_hear_deleted(struct as_talk *talk);
 
-static void delete_next(struct as_talk *talk)
+static void digitalocean_delete_next(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
-    struct state *state = get_state(talk);
+    struct state *state = digitalocean_get_state(talk);
     if (state->deleted < group->instance_count) {
         as_talk_ask(talk, "DELETE", "%s/%s/nodes/%s?skip_drain=1", state->pools, state->id,
                     as_talk_escaped(talk, group->instances[state->deleted]));
-        as_talk_send(talk, "delete_node", hear_deleted);
+        as_talk_send(talk, "delete_node", digitalocean_hear_deleted);
     } else {
         as_talk_end(talk);
     }
 }
 
-static void hear_deleted(struct as_talk *talk)
+static void digitalocean_hear_deleted(struct as_talk *talk)
 {
-    const bool is_gone = !is_good(talk);
+    const bool is_gone = !digitalocean_is_good(talk);
     if (is_gone && talk->http_status != 404)
         return;
     if (is_gone)
-        as_group_note_gone(as_group_get(talk), get_state(talk)->deleted);
+        as_group_note_gone(as_group_get(talk), digitalocean_get_state(talk)->deleted);
     as_group_get(talk)->has_begun = true;
-    get_state(talk)->deleted++;
-    delete_next(talk);
+    digitalocean_get_state(talk)->deleted++;
+    digitalocean_delete_next(talk);
 }
 
-static void remove_nodes(struct as_talk *talk)
+static void digitalocean_remove_nodes(struct as_talk *talk)
 {
     if (as_group_keep_present(as_group_get(talk)))
-        delete_next(talk);
+        digitalocean_delete_next(talk);
 }
 
 /* ---- the pool ---- */
@@ -167,8 +166,8 @@ static bool take_pool(struct as_talk *talk, const json_t *pool)
         return answer_misses(talk, "node_pools.id");
     if (!as_group_add_backing(as_group_get(talk), "digitalocean/%s", id))
         return false;
-    get_state(talk)->id = as_talk_escaped(talk, id);
-    get_state(talk)->name = as_talk_print(talk, "%s", answer_text(pool, "name"));
+    digitalocean_get_state(talk)->id = as_talk_escaped(talk, id);
+    digitalocean_get_state(talk)->name = as_talk_print(talk, "%s", answer_text(pool, "name"));
     if (answer_is_true(pool, "auto_scale"))
         view->controller = "the node pool's own autoscaler (auto_scale)";
     if (!answer_take_size(talk, pool, "count", &view->size) || !add_nodes(talk, pool))
@@ -183,12 +182,12 @@ static void hear_pools(struct as_talk *talk)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
         [AS_GROUP_READ] = as_talk_end,
-        [AS_GROUP_GROW] = grow,
-        [AS_GROUP_REMOVE] = remove_nodes,
-        [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_GROW] = digitalocean_grow,
+        [AS_GROUP_REMOVE] = digitalocean_remove_nodes,
+        [AS_GROUP_TAKE_BACK] = digitalocean_take_back,
     };
     const char *wanted = as_target_ref_get(as_group_get(talk)->group, "name");
-    const json_t *document = is_good(talk) ? answer_json(talk) : NULL;
+    const json_t *document = digitalocean_is_good(talk) ? answer_json(talk) : NULL;
     if (!document)
         return;
     for (size_t i = 0; i < answer_count(document, "node_pools"); i++) {
@@ -212,12 +211,12 @@ static void hear_pools(struct as_talk *talk)
 /* Does not follow the next page's address: it could lead elsewhere, with the token. */
 static void ask_for_pools(struct as_talk *talk)
 {
-    struct state *state = get_state(talk);
+    struct state *state = digitalocean_get_state(talk);
     as_talk_ask(talk, "GET", "%s?page=%u&per_page=200", state->pools, ++state->page);
     as_talk_send(talk, "list_node_pools", hear_pools);
 }
 
-static void begin(struct as_group_talk *group)
+static void digitalocean_begin(struct as_group_talk *group)
 {
     struct as_talk *talk = &group->talk;
     struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
@@ -236,7 +235,7 @@ static void begin(struct as_group_talk *group)
 
 /* ---- credentials ---- */
 
-static void begin_environment(struct as_credentials_talk *talk)
+static void digitalocean_begin_environment(struct as_credentials_talk *talk)
 {
     static const char *const names[] = {"DIGITALOCEAN_ACCESS_TOKEN", NULL};
     as_credentials_take_variable(talk, names);
@@ -257,8 +256,8 @@ const struct as_group_provider provider_digitalocean = {
         },
     .credentials =
         (const struct as_credentials_source[]){{"token file", as_credentials_begin_token_file},
-                                               {"environment", begin_environment},
+                                               {"environment", digitalocean_begin_environment},
                                                {0}},
     .sign = as_sign_bearer,
-    .begin = begin,
+    .begin = digitalocean_begin,
 };

@@ -32,7 +32,7 @@ struct state {
     size_t deleted; /* instances of a removal that are done */
 };
 
-static struct state *get_state(struct as_talk *talk)
+static struct state *equinix_get_state(struct as_talk *talk)
 {
     return as_group_get(talk)->state;
 }
@@ -58,7 +58,7 @@ static const struct answer_word refusals[] = {
 };
 
 /* {"errors": ["..."]} or {"error": "..."} */
-static bool is_good(struct as_talk *talk)
+static bool equinix_is_good(struct as_talk *talk)
 {
     if (as_talk_is_good(talk))
         return true;
@@ -80,9 +80,9 @@ static void make_next(struct as_talk *talk);
 
 static void ask_for_devices(struct as_talk *talk);
 
-static void look_again(struct as_talk *talk)
+static void equinix_look_again(struct as_talk *talk)
 {
-    struct state *state = get_state(talk);
+    struct state *state = equinix_get_state(talk);
     as_group_get(talk)->view = (struct as_group_view){.min = -1, .max = -1};
     talk->is_ambiguous = false;
     as_talk_begin_list(talk);
@@ -95,12 +95,12 @@ static void look_again(struct as_talk *talk)
 
 static void hear_made(struct as_talk *talk)
 {
-    struct state *state = get_state(talk);
-    if (!is_good(talk)) {
+    struct state *state = equinix_get_state(talk);
+    if (!equinix_is_good(talk)) {
         const bool may_come = talk->fault == AS_TALK_RETRY || talk->fault == AS_TALK_TIMEOUT;
         talk->is_ambiguous = talk->is_ambiguous || state->made_count > 0;
         if (may_come && state->tries++ < TRIES)
-            as_talk_wait(talk, WAIT_US, look_again);
+            as_talk_wait(talk, WAIT_US, equinix_look_again);
         return;
     }
     as_group_get(talk)->has_begun = true;
@@ -117,7 +117,7 @@ static void add_text(json_t *body, const char *key, const char *value)
 
 static void make_device(struct as_talk *talk)
 {
-    const struct state *state = get_state(talk);
+    const struct state *state = equinix_get_state(talk);
     const char *billing = get_field(talk, "billing_cycle");
     json_t *body = json_object();
     add_text(body, "hostname", as_talk_print(talk, "%s-%d", state->hostname, state->next));
@@ -136,7 +136,7 @@ static void make_device(struct as_talk *talk)
 static void make_next(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
-    struct state *state = get_state(talk);
+    struct state *state = equinix_get_state(talk);
     while (state->next < group->to - group->from && state->is_made[state->next])
         state->next++;
     if (state->next < group->to - group->from)
@@ -159,15 +159,15 @@ static void hear_userdata(struct as_talk *talk)
                      talk->path);
         return;
     }
-    get_state(talk)->userdata = as_arena_strdup(&talk->arena, talk->content);
+    equinix_get_state(talk)->userdata = as_arena_strdup(&talk->arena, talk->content);
     make_next(talk);
 }
 
 /* Devices of this same change exist already if an answer to it was lost. */
-static void grow(struct as_talk *talk)
+static void equinix_grow(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
-    const struct state *state = get_state(talk);
+    const struct state *state = equinix_get_state(talk);
     const char *userdata = as_account_get(group->account, "userdata_file");
     if (group->view.size - state->made_count != group->from)
         as_talk_fail(talk, AS_TALK_BUSY,
@@ -181,41 +181,41 @@ static void grow(struct as_talk *talk)
 
 /* ---- deleting devices ---- */
 
-static void hear_deleted(struct as_talk *talk);
+static void equinix_hear_deleted(struct as_talk *talk);
 
-static void delete_next(struct as_talk *talk)
+static void equinix_delete_next(struct as_talk *talk)
 {
     const struct as_group_talk *group = as_group_get(talk);
-    struct state *state = get_state(talk);
+    struct state *state = equinix_get_state(talk);
     if (state->deleted == group->instance_count) {
         as_talk_end(talk);
         return;
     }
     as_talk_ask(talk, "DELETE", "%s/devices/%s", state->base,
                 as_talk_escaped(talk, group->instances[state->deleted]));
-    as_talk_send(talk, "delete_device", hear_deleted);
+    as_talk_send(talk, "delete_device", equinix_hear_deleted);
 }
 
-static void hear_deleted(struct as_talk *talk)
+static void equinix_hear_deleted(struct as_talk *talk)
 {
-    const bool is_gone = !is_good(talk);
+    const bool is_gone = !equinix_is_good(talk);
     if (is_gone && talk->http_status != 404)
         return;
     if (is_gone)
-        as_group_note_gone(as_group_get(talk), get_state(talk)->deleted);
+        as_group_note_gone(as_group_get(talk), equinix_get_state(talk)->deleted);
     as_group_get(talk)->has_begun = true;
-    get_state(talk)->deleted++;
-    delete_next(talk);
+    equinix_get_state(talk)->deleted++;
+    equinix_delete_next(talk);
 }
 
 static void remove_devices(struct as_talk *talk)
 {
     if (as_group_keep_present(as_group_get(talk)))
-        delete_next(talk);
+        equinix_delete_next(talk);
 }
 
 /* Devices that failed, then pending devices. */
-static void take_back(struct as_talk *talk)
+static void equinix_take_back(struct as_talk *talk)
 {
     struct as_group_talk *group = as_group_get(talk);
     const int32_t excess = group->view.size - group->to;
@@ -225,7 +225,7 @@ static void take_back(struct as_talk *talk)
                      "only %d of %d devices have not come: the others have by now",
                      (int)group->instance_count, excess);
     else
-        delete_next(talk);
+        equinix_delete_next(talk);
 }
 
 /* ---- the pool ---- */
@@ -256,7 +256,7 @@ static bool is_member(const struct state *state, const json_t *device)
 static void note_made(struct as_talk *talk, const char *hostname)
 {
     const struct as_group_talk *group = as_group_get(talk);
-    struct state *state = get_state(talk);
+    struct state *state = equinix_get_state(talk);
     if (group->verb != AS_GROUP_GROW || !as_str_starts_with(hostname, state->hostname))
         return;
     for (int32_t i = 0; i < group->to - group->from; i++) {
@@ -297,11 +297,11 @@ static void hear_devices(struct as_talk *talk)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
         [AS_GROUP_READ] = as_talk_end,
-        [AS_GROUP_GROW] = grow,
+        [AS_GROUP_GROW] = equinix_grow,
         [AS_GROUP_REMOVE] = remove_devices,
-        [AS_GROUP_TAKE_BACK] = take_back,
+        [AS_GROUP_TAKE_BACK] = equinix_take_back,
     };
-    const json_t *document = is_good(talk) ? answer_json(talk) : NULL;
+    const json_t *document = equinix_is_good(talk) ? answer_json(talk) : NULL;
     if (!document)
         return;
     if (!answer_find(document, "devices")) {
@@ -310,7 +310,7 @@ static void hear_devices(struct as_talk *talk)
     }
     for (size_t i = 0; i < answer_count(document, "devices"); i++) {
         const json_t *device = answer_at(document, "devices", i);
-        if (is_member(get_state(talk), device) && !add_device(talk, device))
+        if (is_member(equinix_get_state(talk), device) && !add_device(talk, device))
             return;
     }
     const bool is_last = !*answer_text(document, "meta.next.href");
@@ -324,7 +324,7 @@ static void hear_devices(struct as_talk *talk)
 /* Does not follow the next page's address: it could lead elsewhere, with the token. */
 static void ask_for_devices(struct as_talk *talk)
 {
-    struct state *state = get_state(talk);
+    struct state *state = equinix_get_state(talk);
     as_talk_ask(talk, "GET", "%s?page=%u&per_page=%d", state->devices, ++state->page, PAGE_SIZE);
     as_talk_send(talk, "list_devices", hear_devices);
 }
@@ -338,7 +338,7 @@ static const char *make_hostname(struct as_talk *talk, const char *pool, const c
     return name;
 }
 
-static void begin(struct as_group_talk *group)
+static void equinix_begin(struct as_group_talk *group)
 {
     struct as_talk *talk = &group->talk;
     struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
@@ -372,7 +372,7 @@ static void begin(struct as_group_talk *group)
 
 /* ---- credentials ---- */
 
-static void begin_environment(struct as_credentials_talk *talk)
+static void equinix_begin_environment(struct as_credentials_talk *talk)
 {
     static const char *const names[] = {"METAL_AUTH_TOKEN", "PACKET_AUTH_TOKEN", NULL};
     as_credentials_take_variable(talk, names);
@@ -406,9 +406,9 @@ const struct as_group_provider provider_equinix = {
         },
     .credentials =
         (const struct as_credentials_source[]){{"token file", as_credentials_begin_token_file},
-                                               {"environment", begin_environment},
+                                               {"environment", equinix_begin_environment},
                                                {0}},
     .sign = as_sign_token,
     .is_relative = true,
-    .begin = begin,
+    .begin = equinix_begin,
 };

@@ -31,8 +31,8 @@ static EVP_PKEY *read_key(const char *pem)
     return key;
 }
 
-static bool sign(EVP_PKEY *key, const char *text, size_t size,
-                 unsigned char signature[SIGNATURE_MAX], size_t *size_out)
+static bool jwt_sign(EVP_PKEY *key, const char *text, size_t size,
+                     unsigned char signature[SIGNATURE_MAX], size_t *size_out)
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     *size_out = SIGNATURE_MAX;
@@ -58,8 +58,8 @@ int jwt_append_rs256(struct as_buf *out, const char *header, const char *claims,
     as_encode_base64url(out, header, strlen(header));
     as_buf_append_char(out, '.');
     as_encode_base64url(out, claims, strlen(claims));
-    const bool is_signed =
-        as_buf_check(out) == 0 && sign(key, out->data + start, out->size - start, signature, &size);
+    const bool is_signed = as_buf_check(out) == 0 &&
+                           jwt_sign(key, out->data + start, out->size - start, signature, &size);
     EVP_PKEY_free(key);
     if (!is_signed) {
         as_error_set(error, "the token cannot be signed with the private key");

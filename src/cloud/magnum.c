@@ -23,7 +23,7 @@ struct state {
     const char *name;    /* of the group, as in a URL */
 };
 
-static struct state *get_state(struct as_talk *talk)
+static struct state *magnum_get_state(struct as_talk *talk)
 {
     return as_group_get(talk)->state;
 }
@@ -43,7 +43,7 @@ static const struct answer_word messages[] = {
 };
 
 /* {"errors": [{"title", "detail", "max_version"}]}, or Keystone's {"error": {"message"}}. */
-static bool is_good(struct as_talk *talk)
+static bool magnum_is_good(struct as_talk *talk)
 {
     if (as_talk_is_good(talk))
         return true;
@@ -71,15 +71,15 @@ static bool is_good(struct as_talk *talk)
 
 /* ---- requests ---- */
 
-static void ask(struct as_talk *talk, const char *method, const char *path, const char *name)
+static void magnum_ask(struct as_talk *talk, const char *method, const char *path, const char *name)
 {
-    as_talk_ask(talk, method, "%s%s%s", get_state(talk)->cluster, path, name);
+    as_talk_ask(talk, method, "%s%s%s", magnum_get_state(talk)->cluster, path, name);
     as_talk_header(talk, "OpenStack-API-Version: container-infra " MICROVERSION);
 }
 
 static void ask_group(struct as_talk *talk, as_talk_hear_fn *hear)
 {
-    ask(talk, "GET", "/nodegroups/", get_state(talk)->name);
+    magnum_ask(talk, "GET", "/nodegroups/", magnum_get_state(talk)->name);
     as_talk_send(talk, "get_nodegroup", hear);
 }
 
@@ -126,7 +126,7 @@ static bool add_addresses(struct as_talk *talk, const json_t *group)
 static const json_t *take_group(struct as_talk *talk)
 {
     struct as_group_view *view = &as_group_get(talk)->view;
-    const json_t *group = is_good(talk) ? answer_json(talk) : NULL;
+    const json_t *group = magnum_is_good(talk) ? answer_json(talk) : NULL;
     if (!group)
         return NULL;
     const char *status = answer_text(group, "status");
@@ -159,15 +159,15 @@ static const json_t *take_group(struct as_talk *talk)
     return group;
 }
 
-static void hear_group(struct as_talk *talk)
+static void magnum_hear_group(struct as_talk *talk)
 {
     if (take_group(talk))
         as_talk_end(talk);
 }
 
-static void read_group(struct as_talk *talk)
+static void magnum_read_group(struct as_talk *talk)
 {
-    ask_group(talk, hear_group);
+    ask_group(talk, magnum_hear_group);
 }
 
 /* ---- changing ---- */
@@ -180,12 +180,12 @@ static const char *get_change(const json_t *group)
 
 static void hear_resized(struct as_talk *talk)
 {
-    if (is_good(talk))
+    if (magnum_is_good(talk))
         as_talk_end(talk);
 }
 
 /* Whether the group is as at the decision; false after ending the talk. */
-static bool is_unchanged(struct as_talk *talk)
+static bool magnum_is_unchanged(struct as_talk *talk)
 {
     struct as_group_talk *group = as_group_get(talk);
     const struct as_group_view *view = &group->view;
@@ -214,7 +214,7 @@ static void hear_group_to_change(struct as_talk *talk)
 {
     struct as_group_talk *group = as_group_get(talk);
     const json_t *document = take_group(talk);
-    if (!document || !is_unchanged(talk))
+    if (!document || !magnum_is_unchanged(talk))
         return;
     group->started = as_talk_print(talk, "%d %s", group->to, get_change(document));
     json_t *body = json_pack("{s:i, s:s}", "node_count", (int)group->to, "nodegroup",
@@ -225,7 +225,7 @@ static void hear_group_to_change(struct as_talk *talk)
             json_array_append_new(names, json_string(group->instances[i]));
         json_object_set_new(body, "nodes_to_remove", names);
     }
-    ask(talk, "POST", "/actions/resize", "");
+    magnum_ask(talk, "POST", "/actions/resize", "");
     as_talk_write_json(talk, body);
     as_talk_send(talk, "resize_cluster", hear_resized);
 }
@@ -240,7 +240,7 @@ static void hear_cluster(struct as_talk *talk)
         {"UPDATE_FAILED", AS_TALK_OK},
         {NULL, 0},
     };
-    const json_t *cluster = is_good(talk) ? answer_json(talk) : NULL;
+    const json_t *cluster = magnum_is_good(talk) ? answer_json(talk) : NULL;
     if (!cluster)
         return;
     const char *status = answer_text(cluster, "status");
@@ -254,7 +254,7 @@ static void hear_cluster(struct as_talk *talk)
 
 static void change_group(struct as_talk *talk)
 {
-    ask(talk, "GET", "", "");
+    magnum_ask(talk, "GET", "", "");
     as_talk_send(talk, "get_cluster", hear_cluster);
 }
 
@@ -289,7 +289,7 @@ static void poll_group(struct as_talk *talk)
 /* ---- which group ---- */
 
 /* A target's key as a part of a URL's path. NULL after failing the talk. */
-static const char *take_name(struct as_group_talk *group, const char *key)
+static const char *magnum_take_name(struct as_group_talk *group, const char *key)
 {
     const char *name = as_target_ref_get(group->group, key);
     if (*name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
@@ -299,19 +299,19 @@ static const char *take_name(struct as_group_talk *group, const char *key)
     return NULL;
 }
 
-static void begin(struct as_group_talk *group)
+static void magnum_begin(struct as_group_talk *group)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
-        [AS_GROUP_READ] = read_group,     [AS_GROUP_GROW] = change_group,
-        [AS_GROUP_REMOVE] = change_group, [AS_GROUP_TAKE_BACK] = change_group,
+        [AS_GROUP_READ] = magnum_read_group, [AS_GROUP_GROW] = change_group,
+        [AS_GROUP_REMOVE] = change_group,    [AS_GROUP_TAKE_BACK] = change_group,
         [AS_GROUP_POLL] = poll_group,
     };
     struct as_talk *talk = &group->talk;
     struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
     const char *found = group->credentials->endpoint;
     const char *endpoint = as_account_get_endpoint(talk, group->account, "endpoint", found);
-    const char *cluster = take_name(group, "cluster");
-    const char *name = cluster ? take_name(group, "name") : NULL;
+    const char *cluster = magnum_take_name(group, "cluster");
+    const char *name = cluster ? magnum_take_name(group, "name") : NULL;
     if (!name)
         return;
     group->state = state;
@@ -361,5 +361,5 @@ const struct as_group_provider provider_magnum = {
         },
     .credentials = openstack_credentials,
     .sign = as_sign_token,
-    .begin = begin,
+    .begin = magnum_begin,
 };

@@ -45,7 +45,7 @@ struct as_pool_groups *as_pool_groups_new(struct as_target_port *port,
     return groups;
 }
 
-static void forget(struct as_pool_groups *groups, struct group *group)
+static void pool_groups_forget(struct as_pool_groups *groups, struct group *group)
 {
     TAILQ_REMOVE(&groups->groups, group, entry);
     groups->count--;
@@ -54,7 +54,7 @@ static void forget(struct as_pool_groups *groups, struct group *group)
     free(group);
 }
 
-static void free_call(struct call *call)
+static void pool_groups_free_call(struct call *call)
 {
     LIST_REMOVE(call, entry);
     as_target_ref_free(call->ref);
@@ -66,14 +66,14 @@ struct as_pool_groups *as_pool_groups_free(struct as_pool_groups *groups)
     struct group *group;
     struct call *call;
     while ((group = TAILQ_FIRST(&groups->groups)))
-        forget(groups, group);
+        pool_groups_forget(groups, group);
     while ((call = LIST_FIRST(&groups->calls)))
-        free_call(call);
+        pool_groups_free_call(call);
     free(groups);
     return NULL;
 }
 
-static struct group *find(const struct as_pool_groups *groups, const char *key)
+static struct group *pool_groups_find(const struct as_pool_groups *groups, const char *key)
 {
     struct group *group;
     TAILQ_FOREACH (group, &groups->groups, entry) {
@@ -86,15 +86,15 @@ static struct group *find(const struct as_pool_groups *groups, const char *key)
 const struct as_pool_reading *as_pool_groups_find(const struct as_pool_groups *groups,
                                                   const struct as_target_ref *ref)
 {
-    const struct group *group = find(groups, ref->key);
+    const struct group *group = pool_groups_find(groups, ref->key);
     return group ? &group->reading : NULL;
 }
 
-static struct group *add(struct as_pool_groups *groups, const char *key)
+static struct group *pool_groups_add(struct as_pool_groups *groups, const char *key)
 {
     struct group *group = as_xcalloc(1, sizeof(*group));
     if (groups->count == AS_POOL_GROUPS_KNOWN_MAX)
-        forget(groups, TAILQ_FIRST(&groups->groups));
+        pool_groups_forget(groups, TAILQ_FIRST(&groups->groups));
     group->key = as_xstrdup(key);
     group->texts = AS_ARENA_INIT;
     TAILQ_INSERT_TAIL(&groups->groups, group, entry);
@@ -123,15 +123,15 @@ static void see_missing(struct as_pool_reading *reading, const struct as_pool_re
         reading->missing_since = before->missing_since;
 }
 
-static void keep(struct as_pool_groups *groups, const char *key,
-                 const struct as_observation *observation)
+static void pool_groups_keep(struct as_pool_groups *groups, const char *key,
+                             const struct as_observation *observation)
 {
     const struct as_clock *clock = groups->env->clock;
-    struct group *group = find(groups, key);
+    struct group *group = pool_groups_find(groups, key);
     const struct as_pool_reading before = group ? group->reading : (struct as_pool_reading){0};
     if (group)
-        forget(groups, group);
-    group = add(groups, key);
+        pool_groups_forget(groups, group);
+    group = pool_groups_add(groups, key);
     group->reading.at = clock->get_mono(clock);
     group->reading.observation = *observation;
     see_missing(&group->reading, &before);
@@ -157,8 +157,8 @@ static void was_read(void *context, uint64_t ticket, const struct as_observation
 {
     struct call *call = context;
     const struct call told = *call;
-    keep(call->owner, call->ref->key, result);
-    free_call(call);
+    pool_groups_keep(call->owner, call->ref->key, result);
+    pool_groups_free_call(call);
     told.done(told.context);
 }
 

@@ -65,7 +65,7 @@ static void free_look(struct look *look)
     free(look);
 }
 
-static as_mono_time get_mono(const struct look *look)
+static as_mono_time pool_get_mono(const struct look *look)
 {
     const struct as_clock *clock = look->owner->env->clock;
     return clock->get_mono(clock);
@@ -121,7 +121,7 @@ static void tell_templates(struct look *look, struct as_observation *observation
     observation->template_count = count;
 }
 
-static void finish(struct look *look)
+static void pool_finish(struct look *look)
 {
     struct as_observation observation = {.outcome = AS_REASON_APPLIED, .min = -1, .max = -1};
     if (look->is_lone) /* it is always read */
@@ -173,14 +173,14 @@ static void work(void *context)
 {
     struct look *look = context;
     struct as_loop *loop = look->owner->env->loop;
-    const as_mono_time until = {get_mono(look).us + SLICE_US};
+    const as_mono_time until = {pool_get_mono(look).us + SLICE_US};
     look->timer = NULL;
     do {
         if (work_once(look)) {
-            finish(look);
+            pool_finish(look);
             return;
         }
-    } while (get_mono(look).us < until.us);
+    } while (pool_get_mono(look).us < until.us);
     look->timer = loop->start_timer(loop, 0, work, look);
 }
 
@@ -188,14 +188,14 @@ static void work(void *context)
 static int32_t get_unregistered(const struct look *look, const struct as_pool_reading *reading,
                                 const struct as_nodes_config *nodes)
 {
-    return get_mono(look).us >= as_time_add(reading->missing_since.us, nodes->ready_timeout_us)
+    return pool_get_mono(look).us >= as_time_add(reading->missing_since.us, nodes->ready_timeout_us)
                ? reading->missing
                : 0;
 }
 
 /* What is remembered of groups may change before the survey is done. */
-static void fill_member(struct look *look, size_t index, const struct as_cluster *facts,
-                        struct as_survey_member *member_out)
+static void pool_fill_member(struct look *look, size_t index, const struct as_cluster *facts,
+                             struct as_survey_member *member_out)
 {
     const struct as_pool_member *member = &look->request.members[index];
     const struct as_pool_reading *reading = find_reading(look, index);
@@ -258,7 +258,7 @@ static void ask_facts(void *context)
     look->ask = as_cluster_watch_ask(look->cluster->watch, facts_known, look);
 }
 
-static int compare_name(const void *name, const void *node)
+static int pool_compare_name(const void *name, const void *node)
 {
     return strcmp(name, ((const struct as_node_fact *)node)->name);
 }
@@ -273,20 +273,20 @@ static bool is_group_unwell(const struct look *look, size_t index, struct as_err
     size_t count = 0;
     for (size_t i = 0; i < member->node_count; i++) {
         const struct as_node_fact *node = bsearch(member->nodes[i], facts->nodes, facts->node_count,
-                                                  sizeof(*facts->nodes), compare_name);
+                                                  sizeof(*facts->nodes), pool_compare_name);
         if (node)
             nodes[count++] = (uint32_t)(node - facts->nodes);
     }
-    const bool is_unwell = as_group_is_unwell(
+    const bool pool_is_unwell = as_group_is_unwell(
         facts, nodes, count, &look->request.members[index].nodes->health, survey->now, error);
     as_arena_deinit(&arena);
-    if (is_unwell)
+    if (pool_is_unwell)
         as_error_wrap(error, "%s", member->name);
-    return is_unwell;
+    return pool_is_unwell;
 }
 
 /* A partition is no reason to buy or to delete. Starting is what any of the groups calls so. */
-static bool is_unwell(struct look *look, struct as_error *error)
+static bool pool_is_unwell(struct look *look, struct as_error *error)
 {
     const struct as_survey_request *survey = &look->survey_request;
     struct as_node_starting starting = {0};
@@ -336,7 +336,7 @@ static void begin_survey(struct look *look, const struct as_cluster *facts)
         as_arena_alloc(&look->arena, request->member_count, sizeof(*members));
     for (size_t i = 0; i < request->member_count; i++) {
         const struct as_node_template_config *config = request->members[i].nodes->template_;
-        fill_member(look, i, facts, &members[i]);
+        pool_fill_member(look, i, facts, &members[i]);
         if (config) {
             struct as_node_template *configured =
                 as_arena_alloc(&look->arena, 1, sizeof(*configured));
@@ -359,9 +359,9 @@ static void begin_survey(struct look *look, const struct as_cluster *facts)
     struct as_error error = AS_ERROR_INIT;
     if (look->with_nodes)
         see_nodes(look);
-    if (is_unwell(look, &error)) {
+    if (pool_is_unwell(look, &error)) {
         look->survey.error = as_arena_strdup(&look->arena, error.text);
-        finish(look);
+        pool_finish(look);
         return;
     }
     look->survey_work = as_survey_begin(&look->survey_request, &look->arena);
@@ -378,10 +378,10 @@ static void group_read(void *context)
     if (look->cluster)
         ask_facts(look);
     else
-        finish(look);
+        pool_finish(look);
 }
 
-static void read_groups(struct look *look)
+static void pool_read_groups(struct look *look)
 {
     look->has_read = true;
     look->reading = look->request.member_count;
@@ -400,7 +400,7 @@ static bool are_pods_waiting(const struct as_cluster *facts)
 
 static bool must_read(const struct look *look, const struct as_cluster *facts)
 {
-    const int64_t now_us = get_mono(look).us;
+    const int64_t now_us = pool_get_mono(look).us;
     if (look->is_lone || (look->request.with_take && look->request.unneeded_count > 0) ||
         (look->request.with_fit && are_pods_waiting(facts)))
         return true;
@@ -422,9 +422,9 @@ static void facts_known(void *context, const struct as_cluster *facts, const str
         look->cluster = NULL;
     }
     if (!look->has_read && (!facts || must_read(look, facts)))
-        read_groups(look);
+        pool_read_groups(look);
     else if (!facts)
-        finish(look);
+        pool_finish(look);
     else if ((look->is_holding = as_cluster_watch_hold(look->cluster->watch)))
         begin_survey(look, facts);
     else
@@ -433,9 +433,9 @@ static void facts_known(void *context, const struct as_cluster *facts, const str
 
 /* ---- port ---- */
 
-static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
-                    const struct as_observe_request *request, as_target_observed_fn *done,
-                    void *context)
+static void pool_observe(struct as_target_port *self, uint64_t ticket,
+                         const struct as_target_ref *ref, const struct as_observe_request *request,
+                         as_target_observed_fn *done, void *context)
 {
     struct pool *pool = (struct pool *)self;
     struct look *look = as_xcalloc(1, sizeof(*look));
@@ -458,22 +458,23 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
     look->survey.error = as_arena_strdup(&look->arena, look->cluster ? look->cluster->missing.text
                                                                      : "there is no such cluster");
     look->cluster = NULL;
-    read_groups(look);
+    pool_read_groups(look);
 }
 
 /* Sizes are set by the groups. */
-static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
-                  const struct as_scale_request *request, as_target_scaled_fn *done, void *context)
+static void pool_scale(struct as_target_port *self, uint64_t ticket,
+                       const struct as_target_ref *ref, const struct as_scale_request *request,
+                       as_target_scaled_fn *done, void *context)
 {
     abort();
 }
 
-static bool is_idle(const struct as_target_port *self)
+static bool pool_is_idle(const struct as_target_port *self)
 {
     return LIST_EMPTY(&((const struct pool *)self)->looks);
 }
 
-static void close_port(struct as_target_port *self)
+static void pool_close_port(struct as_target_port *self)
 {
     struct pool *pool = (struct pool *)self;
     struct look *look;
@@ -488,7 +489,8 @@ struct as_target_port *as_pool_new(struct as_target_port *groups,
                                    const struct as_access_env *env)
 {
     struct pool *pool = as_xcalloc(1, sizeof(*pool));
-    pool->port = (struct as_target_port){observe, scale, is_idle, close_port, NULL};
+    pool->port =
+        (struct as_target_port){pool_observe, pool_scale, pool_is_idle, pool_close_port, NULL};
     pool->clusters = clusters;
     pool->env = env;
     pool->groups = as_pool_groups_new(groups, env);

@@ -13,14 +13,14 @@
 
 #define TEXT_MAX ((size_t)64 * 1024) /* bytes of one element */
 
-static const json_t *keep(struct as_talk *talk, json_t *document)
+static const json_t *answer_keep(struct as_talk *talk, json_t *document)
 {
     json_decref(talk->document);
     talk->document = document;
     return document;
 }
 
-static const json_t *fail(struct as_talk *talk, const char *what, const char *problem)
+static const json_t *answer_fail(struct as_talk *talk, const char *what, const char *problem)
 {
     as_talk_fail(talk, AS_TALK_RETRY, "%s: the answer is not %s: %s", talk->request.operation, what,
                  problem);
@@ -36,14 +36,14 @@ static json_t *parse_json(const struct as_http_response *answer, json_error_t *p
 const json_t *answer_json(struct as_talk *talk)
 {
     json_error_t problem;
-    const json_t *document = keep(talk, parse_json(talk->answer, &problem));
-    return document ? document : fail(talk, "JSON", problem.text);
+    const json_t *document = answer_keep(talk, parse_json(talk->answer, &problem));
+    return document ? document : answer_fail(talk, "JSON", problem.text);
 }
 
 const json_t *answer_peek_json(struct as_talk *talk)
 {
     json_error_t problem;
-    return keep(talk, parse_json(talk->answer, &problem));
+    return answer_keep(talk, parse_json(talk->answer, &problem));
 }
 
 /* ---- XML ---- */
@@ -75,7 +75,8 @@ static void XMLCALL on_doctype(void *context, const XML_Char *name, const XML_Ch
     stop(context, "it has a document type");
 }
 
-static void XMLCALL on_start(void *context, const XML_Char *name, const XML_Char **attributes)
+static void XMLCALL answer_on_start(void *context, const XML_Char *name,
+                                    const XML_Char **attributes)
 {
     struct reader *reader = context;
     if (reader->depth == ANSWER_DEPTH_MAX || ++reader->elements > ANSWER_ELEMENTS_MAX) {
@@ -100,7 +101,7 @@ static void XMLCALL on_text(void *context, const XML_Char *text, int size)
 }
 
 /* Adds a member; members of the same name form an array. */
-static void add(json_t *object, const char *name, json_t *value)
+static void answer_add(json_t *object, const char *name, json_t *value)
 {
     json_t *other = json_object_get(object, name);
     if (!other) {
@@ -127,7 +128,7 @@ static void XMLCALL on_end(void *context, const XML_Char *name)
     if (as_buf_check(&level->text) != 0)
         stop(reader, "an element is too long");
     if (reader->depth > 0) {
-        add(reader->levels[reader->depth - 1].value, level->name, value);
+        answer_add(reader->levels[reader->depth - 1].value, level->name, value);
     } else {
         reader->root = json_object();
         json_object_set_new_nocheck(reader->root, level->name, value);
@@ -143,7 +144,7 @@ static json_t *parse_xml(const struct as_http_response *answer, const char **pro
         abort();
     XML_SetUserData(reader.parser, &reader);
     XML_SetStartDoctypeDeclHandler(reader.parser, on_doctype);
-    XML_SetElementHandler(reader.parser, on_start, on_end);
+    XML_SetElementHandler(reader.parser, answer_on_start, on_end);
     XML_SetCharacterDataHandler(reader.parser, on_text);
     const bool is_good =
         XML_Parse(reader.parser, answer->body, (int)answer->body_size, 1) == XML_STATUS_OK;
@@ -165,14 +166,14 @@ static json_t *parse_xml(const struct as_http_response *answer, const char **pro
 const json_t *answer_xml(struct as_talk *talk)
 {
     const char *problem;
-    const json_t *document = keep(talk, parse_xml(talk->answer, &problem));
-    return document ? document : fail(talk, "XML", problem);
+    const json_t *document = answer_keep(talk, parse_xml(talk->answer, &problem));
+    return document ? document : answer_fail(talk, "XML", problem);
 }
 
 const json_t *answer_peek_xml(struct as_talk *talk)
 {
     const char *problem;
-    return keep(talk, parse_xml(talk->answer, &problem));
+    return answer_keep(talk, parse_xml(talk->answer, &problem));
 }
 
 /* ---- members ---- */

@@ -23,7 +23,7 @@ void as_credentials_deinit(struct as_provider_credentials *credentials)
     *credentials = (struct as_provider_credentials){.key_id = NULL};
 }
 
-static char *copy(const char *text)
+static char *credentials_copy(const char *text)
 {
     return as_str_is_empty(text) ? NULL : as_xstrdup(text);
 }
@@ -31,8 +31,10 @@ static char *copy(const char *text)
 void as_credentials_take_keys(struct as_credentials_talk *talk, const char *key_id,
                               const char *secret, const char *token, as_maybe_time expires)
 {
-    const struct as_provider_credentials found = {
-        .key_id = copy(key_id), .secret = copy(secret), .token = copy(token), .expires = expires};
+    const struct as_provider_credentials found = {.key_id = credentials_copy(key_id),
+                                                  .secret = credentials_copy(secret),
+                                                  .token = credentials_copy(token),
+                                                  .expires = expires};
     as_credentials_deinit(&talk->found);
     talk->found = found;
 }
@@ -66,7 +68,7 @@ static void find_token(struct as_credentials_talk *talk, const char *token)
     as_talk_end(&talk->talk);
 }
 
-static void hear_token(struct as_talk *talk)
+static void credentials_hear_token(struct as_talk *talk)
 {
     const char *token = as_credentials_take_file(talk);
     if (token)
@@ -77,7 +79,7 @@ void as_credentials_begin_token_file(struct as_credentials_talk *talk)
 {
     const char *path = as_account_get(talk->account, "token_file");
     if (path)
-        as_talk_read(&talk->talk, path, hear_token);
+        as_talk_read(&talk->talk, path, credentials_hear_token);
     else
         as_credentials_not_here(talk);
 }

@@ -8,7 +8,7 @@
 
 #include <alertscaler/base/str.h>
 
-static enum as_reason get_reason(const struct as_talk *talk, bool is_change)
+static enum as_reason fault_get_reason(const struct as_talk *talk, bool is_change)
 {
     switch (talk->fault) {
     case AS_TALK_OK: return AS_REASON_APPLIED;
@@ -37,7 +37,7 @@ void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_
              request->method ? request->method : "");
     snprintf(call_out->path, sizeof(call_out->path), "%s%s%.*s", operation, *operation ? " " : "",
              (int)strcspn(url, "?#"), url);
-    as_outcome_init_local(outcome_out, get_reason(&talk->talk, talk->verb != AS_GROUP_READ),
+    as_outcome_init_local(outcome_out, fault_get_reason(&talk->talk, talk->verb != AS_GROUP_READ),
                           talk->talk.message);
     as_str_copy_line(talk->talk.request_id, outcome_out->request_id,
                      sizeof(outcome_out->request_id));
@@ -47,7 +47,7 @@ void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_
     outcome_out->retry_after_us = talk->talk.retry_after_us;
 }
 
-static void accept(struct as_outcome *outcome, const char *how)
+static void fault_accept(struct as_outcome *outcome, const char *how)
 {
     struct as_error words = AS_ERROR_INIT;
     as_error_set(&words, "%s: %s", how, outcome->message);
@@ -60,12 +60,12 @@ void as_fault_take_end(const struct as_group_talk *talk, struct as_outcome *outc
 {
     struct as_provider_call poll;
     as_fault_take(talk, outcome_out, &poll);
-    accept(outcome_out, "accepted, then failed");
+    fault_accept(outcome_out, "accepted, then failed");
 }
 
 void as_fault_accept_part(struct as_outcome *outcome)
 {
-    accept(outcome, "accepted in part");
+    fault_accept(outcome, "accepted in part");
 }
 
 int64_t as_fault_get_pause(const struct as_group_talk *talk, int64_t least_us)

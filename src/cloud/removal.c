@@ -36,7 +36,7 @@ struct as_removal {
     struct as_removal_result result;
 };
 
-static as_mono_time get_mono(const struct as_removal *removal)
+static as_mono_time removal_get_mono(const struct as_removal *removal)
 {
     return removal->request.env->clock->get_mono(removal->request.env->clock);
 }
@@ -51,7 +51,7 @@ void as_removal_cancel(struct as_removal *removal)
     free(removal);
 }
 
-static void finish(struct as_removal *removal, bool is_known)
+static void removal_finish(struct as_removal *removal, bool is_known)
 {
     removal->result.is_known = is_known;
     removal->result.stays = removal->stays;
@@ -65,13 +65,13 @@ static void finish(struct as_removal *removal, bool is_known)
 static void keep_all(struct as_removal *removal, bool is_known)
 {
     memset(removal->stays, true, removal->request.count * sizeof(*removal->stays));
-    finish(removal, is_known);
+    removal_finish(removal, is_known);
 }
 
 static void finish_with(struct as_removal *removal, const char *words)
 {
     as_outcome_set_message(&removal->result.outcome, words);
-    finish(removal, true);
+    removal_finish(removal, true);
 }
 
 static void talk(struct as_removal *removal, enum as_group_verb verb, as_account_done_fn *done)
@@ -104,7 +104,7 @@ static bool is_there(const struct as_removal *removal, size_t i)
     return !removal->are_gone[i] && as_group_is_present(view, removal->request.ids[i]);
 }
 
-static size_t count_left(const struct as_removal *removal)
+static size_t removal_count_left(const struct as_removal *removal)
 {
     size_t left = 0;
     for (size_t i = 0; i < removal->request.count; i++)
@@ -112,22 +112,22 @@ static size_t count_left(const struct as_removal *removal)
     return left;
 }
 
-static void look_again(void *context);
+static void removal_look_again(void *context);
 
 /* Waits in short steps, so that a stop is noticed. */
 static void wait_to_look(struct as_removal *removal)
 {
     struct as_loop *loop = removal->request.env->loop;
-    const int64_t left_us = removal->look_at.us - get_mono(removal).us;
+    const int64_t left_us = removal->look_at.us - removal_get_mono(removal).us;
     const int64_t step_us = left_us < LOOK_EVERY_US ? left_us : LOOK_EVERY_US;
-    removal->timer = loop->start_timer(loop, step_us, look_again, removal);
+    removal->timer = loop->start_timer(loop, step_us, removal_look_again, removal);
 }
 
 /* False: it has taken too long. */
 static bool look_later(struct as_removal *removal, int64_t least_us)
 {
     removal->look_at.us =
-        as_time_add(get_mono(removal).us, as_fault_get_pause(&removal->talk, least_us));
+        as_time_add(removal_get_mono(removal).us, as_fault_get_pause(&removal->talk, least_us));
     if (removal->look_at.us > removal->look_until.us)
         return false;
     wait_to_look(removal);
@@ -138,7 +138,7 @@ static void looked(void *context)
 {
     struct as_removal *removal = context;
     char words[AS_MESSAGE_SIZE] = "";
-    const size_t left = count_left(removal);
+    const size_t left = removal_count_left(removal);
     removal->call = NULL;
     removal->result.attempts += removal->talk.talk.sent;
     const bool is_gone = removal->talk.talk.fault == AS_TALK_GONE ||
@@ -154,14 +154,14 @@ static void looked(void *context)
 
 static void followed(void *context);
 
-static void look_again(void *context)
+static void removal_look_again(void *context)
 {
     struct as_removal *removal = context;
     removal->timer = NULL;
     if (as_access_get_permit(removal->request.env) == AS_PERMIT_FINISH)
         finish_with(removal,
                     "the provider took the call; alertscaler stops before the instances are gone");
-    else if (get_mono(removal).us < removal->look_at.us)
+    else if (removal_get_mono(removal).us < removal->look_at.us)
         wait_to_look(removal);
     else if (removal->operation)
         talk(removal, AS_GROUP_POLL, followed);
@@ -178,7 +178,7 @@ static void judged(void *context)
     struct as_outcome *outcome = &removal->result.outcome;
     const size_t wanted = removal->request.count;
     const bool is_known = removal->talk.talk.fault == AS_TALK_OK;
-    const size_t left = is_known ? count_left(removal) : wanted;
+    const size_t left = is_known ? removal_count_left(removal) : wanted;
     removal->call = NULL;
     removal->result.attempts += removal->talk.talk.sent;
     if (left == wanted) {
@@ -196,7 +196,7 @@ static void judged(void *context)
     finish_with(removal, left > 0 ? error.text : "");
 }
 
-static void judge(struct as_removal *removal)
+static void removal_judge(struct as_removal *removal)
 {
     const bool may_be_done = removal->request.count > 1 || removal->operation; /* at least a part */
     if (may_be_done && removal->has_names)
@@ -213,14 +213,14 @@ static void followed(void *context)
     removal->result.attempts += removal->talk.talk.sent;
     if (as_fault_has_failed(&removal->talk)) {
         as_fault_take_end(&removal->talk, &removal->result.outcome);
-        judge(removal);
+        removal_judge(removal);
         return;
     }
     if (as_fault_is_open(&removal->talk) && look_later(removal, LOOK_EVERY_US))
         return;
     removal->operation = NULL;
-    removal->look_at = get_mono(removal);
-    look_again(removal);
+    removal->look_at = removal_get_mono(removal);
+    removal_look_again(removal);
 }
 
 static void keep_gone(struct as_removal *removal)
@@ -243,14 +243,14 @@ static void removed(void *context)
     if (removal->talk.talk.fault != AS_TALK_OK) {
         if (removal->talk.has_begun)
             as_fault_accept_part(&removal->result.outcome);
-        judge(removal);
+        removal_judge(removal);
         return;
     }
     if (removal->talk.started)
         removal->operation = as_arena_strdup(&removal->arena, removal->talk.started);
-    removal->look_until.us = as_time_add(get_mono(removal).us, LOOK_MAX_US);
+    removal->look_until.us = as_time_add(removal_get_mono(removal).us, LOOK_MAX_US);
     if (!look_later(removal, 0))
-        finish(removal, true);
+        removal_finish(removal, true);
 }
 
 bool as_removal_is_sent(const struct as_removal *removal)

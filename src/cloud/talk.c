@@ -81,7 +81,7 @@ static void want(struct as_talk *talk, enum as_talk_want what, as_talk_hear_fn *
     talk->hear = hear;
 }
 
-static int append(const char *text, size_t size, void *buf)
+static int op_append(const char *text, size_t size, void *buf)
 {
     as_buf_append(buf, text, size);
     return 0;
@@ -91,7 +91,7 @@ static int append(const char *text, size_t size, void *buf)
 void as_talk_write_json(struct as_talk *talk, json_t *document)
 {
     as_talk_header(talk, "Content-Type: application/json");
-    if (json_dump_callback(document, append, &talk->request.body,
+    if (json_dump_callback(document, op_append, &talk->request.body,
                            JSON_COMPACT | JSON_REAL_PRECISION(15)) != 0)
         talk->request.is_unprintable = true;
     json_decref(document);

@@ -87,14 +87,15 @@ static struct row *find_row(const struct registry *registry, const struct as_tar
 }
 
 /* NULL: refuse it. */
-static struct as_target_port *find_port(const struct row *row, const struct as_nodes_config *nodes)
+static struct as_target_port *registry_find_port(const struct row *row,
+                                                 const struct as_nodes_config *nodes)
 {
     if (!row)
         return NULL;
     return row->nodes && nodes && nodes->select ? row->nodes : row->port;
 }
 
-static void tell(void *context)
+static void registry_tell(void *context)
 {
     struct refusal refusal = *(struct refusal *)context;
     LIST_REMOVE((struct refusal *)context, entry);
@@ -110,7 +111,7 @@ static void tell(void *context)
     }
 }
 
-static void refuse(struct registry *registry, const struct row *row, struct refusal how)
+static void registry_refuse(struct registry *registry, const struct row *row, struct refusal how)
 {
     struct refusal *refusal = as_xmalloc(sizeof(*refusal));
     *refusal = how;
@@ -118,7 +119,8 @@ static void refuse(struct registry *registry, const struct row *row, struct refu
     as_outcome_init_local(&refusal->outcome, row ? AS_REASON_UNREACHABLE : AS_REASON_REJECTED,
                           row ? row->missing.text : "no such cluster or provider is configured");
     LIST_INSERT_HEAD(&registry->refusals, refusal, entry);
-    refusal->timer = registry->env->loop->start_timer(registry->env->loop, 0, tell, refusal);
+    refusal->timer =
+        registry->env->loop->start_timer(registry->env->loop, 0, registry_tell, refusal);
 }
 
 static void free_seeing(struct seeing *seeing)
@@ -166,7 +168,8 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
     seeing->port->observe(seeing->port, seeing->ticket, seeing->ref, &request, size_read, seeing);
 }
 
-static void see(struct registry *registry, struct as_cluster_link *cluster, struct seeing how)
+static void registry_see(struct registry *registry, struct as_cluster_link *cluster,
+                         struct seeing how)
 {
     struct seeing *seeing = as_xmalloc(sizeof(*seeing));
     *seeing = how;
@@ -177,59 +180,61 @@ static void see(struct registry *registry, struct as_cluster_link *cluster, stru
     seeing->ask = as_cluster_watch_ask(cluster->watch, nodes_known, seeing);
 }
 
-static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
-                    const struct as_observe_request *request, as_target_observed_fn *done,
-                    void *context)
+static void registry_observe(struct as_target_port *self, uint64_t ticket,
+                             const struct as_target_ref *ref,
+                             const struct as_observe_request *request, as_target_observed_fn *done,
+                             void *context)
 {
     struct registry *registry = (struct registry *)self;
     const struct row *row = find_row(registry, ref);
-    struct as_target_port *port = find_port(row, request->nodes);
+    struct as_target_port *port = registry_find_port(row, request->nodes);
     struct as_cluster_link *cluster = request->with_nodes && row && !row->kind->has_nodes
                                           ? as_clusters_find(&registry->clusters, row->name)
                                           : NULL;
     if (request->pool)
         registry->pools->observe(registry->pools, ticket, ref, request, done, context);
     else if (port && cluster && cluster->access)
-        see(registry, cluster,
-            (struct seeing){.port = port,
-                            .ref = as_target_ref_copy(ref),
-                            .credential =
-                                request->credential ? as_xstrdup(request->credential) : NULL,
-                            .with_pods = request->with_pods,
-                            .has_own_size = request->has_own_size,
-                            .own_size = request->own_size,
-                            .ticket = ticket,
-                            .observed = done,
-                            .context = context});
+        registry_see(registry, cluster,
+                     (struct seeing){
+                         .port = port,
+                         .ref = as_target_ref_copy(ref),
+                         .credential = request->credential ? as_xstrdup(request->credential) : NULL,
+                         .with_pods = request->with_pods,
+                         .has_own_size = request->has_own_size,
+                         .own_size = request->own_size,
+                         .ticket = ticket,
+                         .observed = done,
+                         .context = context});
     else if (port)
         port->observe(port, ticket, ref, request, done, context);
     else
-        refuse(registry, row,
-               (struct refusal){.ticket = ticket, .observed = done, .context = context});
+        registry_refuse(registry, row,
+                        (struct refusal){.ticket = ticket, .observed = done, .context = context});
 }
 
-static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
-                  const struct as_scale_request *request, as_target_scaled_fn *done, void *context)
+static void registry_scale(struct as_target_port *self, uint64_t ticket,
+                           const struct as_target_ref *ref, const struct as_scale_request *request,
+                           as_target_scaled_fn *done, void *context)
 {
     struct registry *registry = (struct registry *)self;
     const struct row *row = find_row(registry, ref);
-    struct as_target_port *port = find_port(row, request->nodes);
+    struct as_target_port *port = registry_find_port(row, request->nodes);
     if (port)
         port->scale(port, ticket, ref, request, done, context);
     else
-        refuse(registry, row,
-               (struct refusal){.ticket = ticket, .scaled = done, .context = context});
+        registry_refuse(registry, row,
+                        (struct refusal){.ticket = ticket, .scaled = done, .context = context});
 }
 
-static void warn(struct as_target_port *self, const struct as_target_ref *ref,
-                 const struct as_late_warning *warning)
+static void registry_warn(struct as_target_port *self, const struct as_target_ref *ref,
+                          const struct as_late_warning *warning)
 {
     const struct row *row = find_row((struct registry *)self, ref);
     if (row && row->port && row->port->warn)
         row->port->warn(row->port, ref, warning);
 }
 
-static bool is_idle(const struct as_target_port *self)
+static bool registry_is_idle(const struct as_target_port *self)
 {
     const struct registry *registry = (const struct registry *)self;
     bool is_any_busy = !LIST_EMPTY(&registry->refusals) || !LIST_EMPTY(&registry->seeings) ||
@@ -246,7 +251,7 @@ static bool is_idle(const struct as_target_port *self)
     return !is_any_busy;
 }
 
-static void close_port(struct as_target_port *self)
+static void registry_close_port(struct as_target_port *self)
 {
     struct registry *registry = (struct registry *)self;
     struct refusal *refusal;
@@ -335,7 +340,8 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
                            struct as_target_port **port_out, struct as_error *error)
 {
     struct registry *registry = as_xcalloc(1, sizeof(*registry));
-    registry->port = (struct as_target_port){observe, scale, is_idle, close_port, warn};
+    registry->port = (struct as_target_port){registry_observe, registry_scale, registry_is_idle,
+                                             registry_close_port, registry_warn};
     registry->env = env;
     registry->rows =
         as_xcalloc(AS_TARGET_KINDS_MAX * settings->cluster_count + settings->provider_count,
@@ -347,7 +353,7 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
     for (size_t i = 0; i < settings->cluster_count; i++) {
         int status = open_cluster(registry, &settings->clusters[i], error);
         if (status) {
-            close_port(&registry->port);
+            registry_close_port(&registry->port);
             return status;
         }
     }

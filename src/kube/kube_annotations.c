@@ -79,7 +79,7 @@ static bool is_local(const struct tree_value *volume)
 }
 
 /* Whether a list with commas has a name. `list` may be NULL. */
-static bool has_name(const char *list, const char *name)
+static bool annotations_has_name(const char *list, const char *name)
 {
     const size_t size = strlen(name);
 
@@ -101,7 +101,7 @@ const char *kube_find_local_volume(const struct tree_value *spec,
 
     for (; volume; volume = volume->next) {
         const char *name = tree_find_text(volume, "name");
-        if (!as_str_is_empty(name) && is_local(volume) && !has_name(safe, name))
+        if (!as_str_is_empty(name) && is_local(volume) && !annotations_has_name(safe, name))
             return name;
     }
     return NULL;

@@ -73,7 +73,8 @@ void as_kube_request_cancel(struct as_kube_request *request)
     free_request(request);
 }
 
-static void finish(struct as_kube_request *request, const struct as_http_response *response)
+static void kube_client_finish(struct as_kube_request *request,
+                               const struct as_http_response *response)
 {
     as_kube_request_done_fn *done = request->done;
     void *context = request->context;
@@ -82,7 +83,7 @@ static void finish(struct as_kube_request *request, const struct as_http_respons
     done(context, response, attempts);
 }
 
-static void fail(void *context)
+static void kube_client_fail(void *context)
 {
     struct as_kube_request *request = context;
     struct as_error failure = request->failure;
@@ -95,12 +96,12 @@ static void fail(void *context)
         .error = failure.text,
     };
     request->timer = NULL;
-    finish(request, &response);
+    kube_client_finish(request, &response);
 }
 
 static int try_start(struct as_kube_request *request);
 
-static void answered(void *context, const struct as_http_response *response)
+static void kube_client_answered(void *context, const struct as_http_response *response)
 {
     struct as_kube_request *request = context;
     request->call = NULL;
@@ -109,10 +110,11 @@ static void answered(void *context, const struct as_http_response *response)
         as_kube_access_renew(request->client->access, request->generation) &&
         try_start(request) == 0)
         return;
-    finish(request, response);
+    kube_client_finish(request, response);
 }
 
-static bool read_body(void *context, const char *content_type, const char *bytes, size_t size)
+static bool kube_client_read_body(void *context, const char *content_type, const char *bytes,
+                                  size_t size)
 {
     struct as_kube_request *request = context;
     return request->on_body(request->context, content_type, bytes, size);
@@ -142,7 +144,7 @@ static void start_transfer(struct as_kube_request *request,
         .timeout_us = request->timeout_us,
         .idle_us = request->idle_us,
         .max_response = request->max_response,
-        .on_body = request->on_body ? read_body : NULL,
+        .on_body = request->on_body ? kube_client_read_body : NULL,
         .class = request->class,
         .flow = request->flow,
         .tls = connection->tls,
@@ -152,7 +154,7 @@ static void start_transfer(struct as_kube_request *request,
     };
     request->generation = connection->generation;
     request->attempts++;
-    request->call = env->http->start(env->http, &http, answered, request);
+    request->call = env->http->start(env->http, &http, kube_client_answered, request);
 }
 
 static void start_or_fail(void *context)
@@ -161,7 +163,7 @@ static void start_or_fail(void *context)
     const struct as_access_env *env = request->client->env;
     request->is_waiting = false;
     if (try_start(request) < 0)
-        request->timer = env->loop->start_timer(env->loop, 0, fail, request);
+        request->timer = env->loop->start_timer(env->loop, 0, kube_client_fail, request);
 }
 
 /* 0: it runs, or waits for the plugin. */

@@ -78,7 +78,7 @@ struct user { /* decoding's callback */
     void *context;
 };
 
-static void take_metadata(struct as_reader *root, struct as_kube_config_map *map)
+static void config_map_take_metadata(struct as_reader *root, struct as_kube_config_map *map)
 {
     struct as_reader metadata;
     as_read_object(&metadata, root, "metadata");
@@ -90,13 +90,14 @@ static void take_metadata(struct as_reader *root, struct as_kube_config_map *map
         as_read_fail(&metadata, "resourceVersion", "too long");
 }
 
-static int take_map(void *context, const struct tree_value *object, struct as_error *error)
+static int config_map_take_map(void *context, const struct tree_value *object,
+                               struct as_error *error)
 {
     const struct user *user = context;
     struct as_kube_config_map map = {0};
     struct as_reader root, data;
     as_read_lenient(&root, object, error);
-    take_metadata(&root, &map);
+    config_map_take_metadata(&root, &map);
     as_read_object(&data, &root, "data");
     map.count = data.object ? data.object->size : 0;
     AS_CLEANUP(as_free_p)
@@ -113,7 +114,7 @@ int as_kube_config_map_decode(const char *json, size_t size, as_kube_config_map_
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
     struct user user = {use, context};
     const int status = kube_object_load(&tree, json, size, "ConfigMap", error);
-    return status ? status : take_map(&user, tree.root, error);
+    return status ? status : config_map_take_map(&user, tree.root, error);
 }
 
 int as_kube_config_map_decode_version(const char *json, size_t size,
@@ -132,7 +133,7 @@ int as_kube_config_map_decode_version(const char *json, size_t size,
         return -EBADMSG;
     }
     as_read_lenient(&root, tree.root, error);
-    take_metadata(&root, &map);
+    config_map_take_metadata(&root, &map);
     status = as_read_result(&root);
     if (status == 0)
         snprintf(version_out, AS_KUBE_VERSION_SIZE, "%s", map.version);
@@ -144,5 +145,5 @@ int as_kube_config_map_list_decode(const char *json, size_t size, char **next_ou
                                    struct as_error *error)
 {
     struct user user = {use, context};
-    return kube_list_read(json, size, "ConfigMapList", take_map, &user, next_out, error);
+    return kube_list_read(json, size, "ConfigMapList", config_map_take_map, &user, next_out, error);
 }

@@ -68,7 +68,7 @@ static struct entry *find_entry(struct as_kube_discovery *discovery, const char 
     return entry;
 }
 
-static void tell(struct entry *entry, const struct as_outcome *failure)
+static void discovery_tell(struct entry *entry, const struct as_outcome *failure)
 {
     struct as_kube_discovery_waiters told = LIST_HEAD_INITIALIZER(told);
     struct as_kube_discovery_waiter *waiter;
@@ -106,7 +106,8 @@ static int take_list(struct entry *entry, const struct as_http_response *respons
     return 0;
 }
 
-static void answered(void *context, const struct as_http_response *response, unsigned attempts)
+static void discovery_answered(void *context, const struct as_http_response *response,
+                               unsigned attempts)
 {
     struct entry *entry = context;
     const struct as_access_env *env = entry->discovery->client->env;
@@ -114,7 +115,7 @@ static void answered(void *context, const struct as_http_response *response, uns
     entry->request = NULL;
     entry->asked_at = env->clock->get_mono(env->clock);
     int status = take_list(entry, response, &failure);
-    tell(entry, status ? &failure : NULL);
+    discovery_tell(entry, status ? &failure : NULL);
 }
 
 /* NULL if the table is full or `api_version` is not an apiVersion. */
@@ -131,7 +132,7 @@ static struct entry *add_entry(struct as_kube_discovery *discovery, const char *
     return entry;
 }
 
-static int ask(struct entry *entry)
+static int discovery_ask(struct entry *entry)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
     int status = as_kube_path_append_version(&path, entry->api_version);
@@ -143,7 +144,8 @@ static int ask(struct entry *entry)
         .operation = "discover",
         .max_response = AS_KUBE_DISCOVERY_MAX,
     };
-    entry->request = as_kube_request_start(entry->discovery->client, &spec, answered, entry);
+    entry->request =
+        as_kube_request_start(entry->discovery->client, &spec, discovery_answered, entry);
     return 0;
 }
 
@@ -154,8 +156,8 @@ static bool may_ask_again(const struct entry *entry)
     return now.us - entry->asked_at.us >= AS_KUBE_DISCOVERY_REFRESH_US;
 }
 
-static void explain(const struct entry *entry, const struct as_kube_resource *resource,
-                    const char *kind, struct as_outcome *failure_out)
+static void discovery_explain(const struct entry *entry, const struct as_kube_resource *resource,
+                              const char *kind, struct as_outcome *failure_out)
 {
     char message[AS_MESSAGE_SIZE];
     if (resource)
@@ -192,10 +194,10 @@ enum as_kube_lookup as_kube_discovery_find(struct as_kube_discovery *discovery,
         return AS_KUBE_FOUND;
     }
     if (entry->list && !may_ask_again(entry)) {
-        explain(entry, resource, kind, failure_out);
+        discovery_explain(entry, resource, kind, failure_out);
         return AS_KUBE_NOT_SCALABLE;
     }
-    if (ask(entry) < 0) {
+    if (discovery_ask(entry) < 0) {
         free_entry(discovery, entry);
         as_outcome_init_local(failure_out, AS_REASON_REJECTED, "not a valid apiVersion");
         return AS_KUBE_NOT_SCALABLE;

@@ -46,7 +46,7 @@ struct as_kube_events *as_kube_events_new(struct as_kube_client *client)
     return events;
 }
 
-static void forget(struct as_kube_events *events, struct seen *seen)
+static void events_forget(struct as_kube_events *events, struct seen *seen)
 {
     HASH_DEL(events->seen, seen);
     free(seen);
@@ -58,7 +58,7 @@ struct as_kube_events *as_kube_events_free(struct as_kube_events *events)
     if (!events)
         return NULL;
     HASH_ITER (hh, events->seen, seen, next)
-        forget(events, seen);
+        events_forget(events, seen);
     free(events);
     return NULL;
 }
@@ -69,9 +69,9 @@ void as_kube_events_remember(struct as_kube_events *events, const char *id, cons
     size_t size = strlen(id) + 1;
     HASH_FIND_STR(events->seen, id, seen);
     if (seen)
-        forget(events, seen);
+        events_forget(events, seen);
     else if (HASH_COUNT(events->seen) >= AS_KUBE_REMEMBERED_UIDS)
-        forget(events, events->seen);
+        events_forget(events, events->seen);
     seen = as_xcalloc(1, sizeof(*seen) + size);
     memcpy(seen->id, id, size);
     memcpy(seen->uid, uid, strnlen(uid, sizeof(seen->uid) - 1));
@@ -79,7 +79,7 @@ void as_kube_events_remember(struct as_kube_events *events, const char *id, cons
 }
 
 /* Leaves `kept` of them. */
-static bool take_token(struct as_kube_events *events, int64_t kept_us)
+static bool events_take_token(struct as_kube_events *events, int64_t kept_us)
 {
     const struct as_clock *clock = events->client->env->clock;
     as_mono_time now = clock->get_mono(clock);
@@ -129,7 +129,7 @@ static void write_message(struct as_buf *message, const struct as_target_ref *re
                       result->message);
 }
 
-static int write_path(struct as_buf *path, const char *namespace_)
+static int events_write_path(struct as_buf *path, const char *namespace_)
 {
     as_buf_append_str(path, "/api/v1/namespaces");
     int status = as_kube_path_append(path, as_str_is_empty(namespace_) ? "default" : namespace_);
@@ -137,7 +137,7 @@ static int write_path(struct as_buf *path, const char *namespace_)
     return status ? status : as_buf_check(path);
 }
 
-static void note_failure(struct as_kube_events *events, const char *why)
+static void events_note_failure(struct as_kube_events *events, const char *why)
 {
     if (!events->is_failing)
         as_log(AS_LOG_WARN, "events on scaled objects cannot be written", AS_F("error", why));
@@ -158,7 +158,7 @@ static void posted(void *context, const struct as_http_response *response, unsig
     }
     if (as_kube_status_decode(response->body, response->body_size, &status, NULL) == 0)
         as_outcome_set_message(&outcome, status.message);
-    note_failure(events, outcome.message);
+    events_note_failure(events, outcome.message);
 }
 
 static void post(struct as_kube_events *events, const struct as_flow *flow,
@@ -167,7 +167,7 @@ static void post(struct as_kube_events *events, const struct as_flow *flow,
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
     AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
     as_kube_event_encode(event, &body);
-    if (write_path(&path, event->namespace_) < 0 || as_buf_check(&body) < 0)
+    if (events_write_path(&path, event->namespace_) < 0 || as_buf_check(&body) < 0)
         return;
     struct as_kube_request_spec spec = {
         .method = "POST",
@@ -191,8 +191,8 @@ static void post_on(struct as_kube_events *events, const struct as_target_ref *r
     const struct as_clock *clock = events->client->env->clock;
     struct seen *seen;
     if (events->in_flight >= AS_KUBE_EVENTS_IN_FLIGHT / (credential ? 2 : 1) ||
-        !take_token(events, credential ? TOKENS_MAX_US / 2 : 0)) {
-        note_failure(events, "too many at a time");
+        !events_take_token(events, credential ? TOKENS_MAX_US / 2 : 0)) {
+        events_note_failure(events, "too many at a time");
         return;
     }
     HASH_FIND_STR(events->seen, ref->id, seen);

@@ -103,7 +103,7 @@ static int find_element(const struct as_field_path *path, size_t at, struct foun
 {
     const struct as_field_step *step = &path->steps[at];
     const struct tree_value *element = NULL;
-    size_t index = 0, chosen = 0, count = 0;
+    size_t index = 0, chosen = 0, kube_field_count = 0;
     char number[AS_NUMBER_SIZE], message[64];
     if (found->around->kind != TREE_ARRAY)
         return fail_at(path, at, error, "expected a list");
@@ -111,12 +111,13 @@ static int find_element(const struct as_field_path *path, size_t at, struct foun
         if (kube_element_is(child, step)) {
             element = child;
             chosen = index;
-            count++;
+            kube_field_count++;
         }
         index++;
     }
-    if (count > 1) {
-        snprintf(message, sizeof(message), "%zu elements have this value, expected one", count);
+    if (kube_field_count > 1) {
+        snprintf(message, sizeof(message), "%zu elements have this value, expected one",
+                 kube_field_count);
         return fail_at(path, at + 1, error, message);
     }
     found->value = element;
@@ -143,8 +144,8 @@ static int find_member(const struct as_field_path *path, size_t at, struct found
     return 0;
 }
 
-static int find(const struct tree_value *object, const struct as_field_path *path,
-                struct found *found, struct as_error *error)
+static int kube_field_find(const struct tree_value *object, const struct as_field_path *path,
+                           struct found *found, struct as_error *error)
 {
     found->value = object;
     for (size_t i = 0; i < path->count && found->value; i++) {
@@ -163,8 +164,8 @@ static int find(const struct tree_value *object, const struct as_field_path *pat
 /* --- values --- */
 
 /* The number as text. False: neither an integer nor text. */
-static bool get_amount(const struct tree_value *value, char text_out[AS_NUMBER_SIZE],
-                       const char **amount_out)
+static bool kube_field_get_amount(const struct tree_value *value, char text_out[AS_NUMBER_SIZE],
+                                  const char **amount_out)
 {
     *amount_out = text_out;
     if (value->kind == TREE_INTEGER)
@@ -174,7 +175,7 @@ static bool get_amount(const struct tree_value *value, char text_out[AS_NUMBER_S
     return *amount_out != NULL;
 }
 
-static void describe(const struct tree_value *value, char text_out[SHOWN_MAX])
+static void kube_field_describe(const struct tree_value *value, char text_out[SHOWN_MAX])
 {
     static const char *const kinds[] = {
         [TREE_NULL] = "null",
@@ -185,7 +186,7 @@ static void describe(const struct tree_value *value, char text_out[SHOWN_MAX])
     };
     char number[AS_NUMBER_SIZE], line[SHOWN_MAX - 8];
     const char *amount;
-    if (get_amount(value, number, &amount)) {
+    if (kube_field_get_amount(value, number, &amount)) {
         as_str_copy_line(amount, line, sizeof(line));
         snprintf(text_out, SHOWN_MAX, "\"%s\"", line);
     } else {
@@ -194,19 +195,19 @@ static void describe(const struct tree_value *value, char text_out[SHOWN_MAX])
 }
 
 /* The value's size in the unit. */
-static int count(const struct as_field_path *path, const struct tree_value *value,
-                 const struct as_unit *unit, int32_t *size_out, struct as_error *error)
+static int kube_field_count(const struct as_field_path *path, const struct tree_value *value,
+                            const struct as_unit *unit, int32_t *size_out, struct as_error *error)
 {
     char number[AS_NUMBER_SIZE], shown[SHOWN_MAX], message[AS_ERROR_SIZE];
     const char *amount;
     const bool has_unit = !as_unit_is_none(unit);
     int32_t of_one;
     int status = -EINVAL;
-    if (get_amount(value, number, &amount) && strlen(amount) <= TEXT_MAX)
+    if (kube_field_get_amount(value, number, &amount) && strlen(amount) <= TEXT_MAX)
         status = as_unit_count(unit, amount, strlen(amount), size_out);
     if (status == 0)
         return 0;
-    describe(value, shown);
+    kube_field_describe(value, shown);
     if (status == -ERANGE)
         snprintf(message, sizeof(message), "expected a size from 0 to 2147483647%s%s, found %s",
                  has_unit ? " in units of " : "", unit->text, shown);
@@ -223,35 +224,36 @@ static int count(const struct as_field_path *path, const struct tree_value *valu
 
 /* --- reading --- */
 
-static int read_size(const struct tree_value *object, const struct as_sized *sized,
-                     int32_t *size_out, struct as_error *error)
+static int kube_field_read_size(const struct tree_value *object, const struct as_sized *sized,
+                                int32_t *size_out, struct as_error *error)
 {
     struct as_field_path path;
     AS_CLEANUP(found_deinit) struct found found = FOUND_INIT;
-    if (as_field_path_parse(sized->field, &path, error) || find(object, &path, &found, error))
+    if (as_field_path_parse(sized->field, &path, error) ||
+        kube_field_find(object, &path, &found, error))
         return -EBADMSG;
     if (found.value)
-        return count(&path, found.value, &sized->unit, size_out, error);
+        return kube_field_count(&path, found.value, &sized->unit, size_out, error);
     if (sized->absent < 0)
         return fail_absent(&path, &found, error);
     *size_out = sized->absent;
     return 0;
 }
 
-static int read_status(const struct tree_value *object, const struct as_sized *sized,
-                       int32_t *size_out, struct as_error *error)
+static int kube_field_read_status(const struct tree_value *object, const struct as_sized *sized,
+                                  int32_t *size_out, struct as_error *error)
 {
     struct as_field_path path;
     AS_CLEANUP(found_deinit) struct found found = FOUND_INIT;
     if (as_field_path_parse(sized->status_field, &path, error) ||
-        find(object, &path, &found, error))
+        kube_field_find(object, &path, &found, error))
         return -EBADMSG;
     *size_out = 0;
-    return found.value ? count(&path, found.value, &sized->unit, size_out, error) : 0;
+    return found.value ? kube_field_count(&path, found.value, &sized->unit, size_out, error) : 0;
 }
 
-static int load(struct tree *tree, const char *json, size_t size, const char *kind,
-                struct as_kube_scale *scale, struct as_error *error)
+static int kube_field_load(struct tree *tree, const char *json, size_t size, const char *kind,
+                           struct as_kube_scale *scale, struct as_error *error)
 {
     struct as_reader root, metadata;
     const int status = kube_object_load(tree, json, size, kind, error);
@@ -270,12 +272,12 @@ int as_kube_field_decode(const char *json, size_t size, const char *kind,
 {
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_MAX);
     struct as_kube_scale scale = {.replicas = 0};
-    int status = load(&tree, json, size, kind, &scale, error);
-    if (status || (status = read_size(tree.root, sized, &scale.replicas, error)))
+    int status = kube_field_load(&tree, json, size, kind, &scale, error);
+    if (status || (status = kube_field_read_size(tree.root, sized, &scale.replicas, error)))
         return status;
     scale.status_replicas = scale.replicas;
     if (*sized->status_field &&
-        (status = read_status(tree.root, sized, &scale.status_replicas, error)))
+        (status = kube_field_read_status(tree.root, sized, &scale.status_replicas, error)))
         return status;
     *scale_out = scale;
     return 0;
@@ -376,14 +378,15 @@ int as_kube_field_encode_patch(const char *json, size_t size, const char *kind,
     struct as_field_path path;
     struct as_json_writer writer;
     int32_t present = 0;
-    int status = load(&tree, json, size, kind, &scale, error);
-    if (status || (status = read_size(tree.root, sized, &present, error)))
+    int status = kube_field_load(&tree, json, size, kind, &scale, error);
+    if (status || (status = kube_field_read_size(tree.root, sized, &present, error)))
         return status;
     if (to < present && strcmp(kind, AS_SIZED_ONLY_UP_KIND) == 0) {
         as_error_set(error, "a PersistentVolumeClaim never shrinks");
         return -EBADMSG;
     }
-    if (as_field_path_parse(sized->field, &path, error) || find(tree.root, &path, &found, error))
+    if (as_field_path_parse(sized->field, &path, error) ||
+        kube_field_find(tree.root, &path, &found, error))
         return -EBADMSG;
     as_json_init(&writer, out, 0);
     return write_patch(&writer, &path, &found, sized, to, scale.resource_version, error);

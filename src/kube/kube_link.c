@@ -78,7 +78,7 @@ void kube_link_name_write(struct kube_link *link, char name_out[AS_KUBE_STATE_WR
     snprintf(name_out, AS_KUBE_STATE_WRITE_SIZE, "%s-%" PRIu64, link->run, ++link->writes);
 }
 
-static as_mono_time get_now(const struct kube_link *link)
+static as_mono_time link_get_now(const struct kube_link *link)
 {
     return link->env->clock->get_mono(link->env->clock);
 }
@@ -98,7 +98,7 @@ static const struct {
     {429, -EBUSY, CALL_LATER, ""},
 };
 
-static void take_status(struct call *call, const struct as_http_response *response)
+static void link_take_status(struct call *call, const struct as_http_response *response)
 {
     const struct as_clock *clock = call->link->env->clock;
     struct as_kube_status status = {0};
@@ -121,7 +121,7 @@ static void take_status(struct call *call, const struct as_http_response *respon
                  *status.message ? ": " : "", status.message);
 }
 
-static void answered(void *context, const struct as_http_response *response, unsigned attempts)
+static void link_answered(void *context, const struct as_http_response *response, unsigned attempts)
 {
     struct call *call = context;
     call->is_done = true;
@@ -130,7 +130,7 @@ static void answered(void *context, const struct as_http_response *response, uns
         call->code = response->outcome == AS_HTTP_TIMEOUT ? -ETIMEDOUT : -EIO;
         as_error_set(&call->error, "%s", response->error);
     } else if (response->status < 200 || response->status >= 300) {
-        take_status(call, response);
+        link_take_status(call, response);
     } else {
         call->outcome = CALL_DONE;
         as_buf_clear(call->answer);
@@ -140,14 +140,15 @@ static void answered(void *context, const struct as_http_response *response, uns
 
 static bool is_given_up(const struct kube_link *link)
 {
-    return link->patience && get_now(link).us >= atomic_load(&link->patience->until_us);
+    return link->patience && link_get_now(link).us >= atomic_load(&link->patience->until_us);
 }
 
 /* Sends one request and waits for its answer. */
 static enum outcome carry_out(struct call *call, const struct as_kube_request_spec *spec)
 {
     struct kube_link *link = call->link;
-    struct as_kube_request *request = as_kube_request_start(&link->client, spec, answered, call);
+    struct as_kube_request *request =
+        as_kube_request_start(&link->client, spec, link_answered, call);
     while (!call->is_done && !is_given_up(link))
         link->turn(link->context);
     if (!call->is_done) {
@@ -159,7 +160,7 @@ static enum outcome carry_out(struct call *call, const struct as_kube_request_sp
     return call->outcome;
 }
 
-static void wake(void *context)
+static void link_wake(void *context)
 {
     *(bool *)context = true;
 }
@@ -168,7 +169,7 @@ static void pause_for(struct kube_link *link, int64_t us)
 {
     struct as_loop *loop = link->env->loop;
     bool is_over = false;
-    struct as_timer *timer = loop->start_timer(loop, us, wake, &is_over);
+    struct as_timer *timer = loop->start_timer(loop, us, link_wake, &is_over);
     while (!is_over && !is_given_up(link))
         link->turn(link->context);
     if (!is_over)
@@ -185,14 +186,14 @@ static bool wait_for_next(struct kube_link *link, unsigned tries, int64_t retry_
     pause += (int64_t)as_random_get_below(&link->random, (uint64_t)pause / 2);
     if (retry_after_us > pause)
         pause = retry_after_us;
-    if (get_now(link).us + pause >= deadline.us)
+    if (link_get_now(link).us + pause >= deadline.us)
         return false;
     pause_for(link, pause);
     return true;
 }
 
 /* "/api/v1/namespaces/NAMESPACE/configmaps", and "/NAME". */
-static int write_path(const struct kube_link *link, const char *name, struct as_buf *path)
+static int link_write_path(const struct kube_link *link, const char *name, struct as_buf *path)
 {
     as_buf_append_str(path, "/api/v1/namespaces");
     int status = as_kube_path_append(path, link->namespace_);
@@ -216,7 +217,7 @@ static void copy_item(const struct as_kube_config_map *map, const char *key, cha
     snprintf(text_out, size, "%s", item ? item->text : "");
 }
 
-static int see(void *context, const struct as_kube_config_map *map, struct as_error *error)
+static int link_see(void *context, const struct as_kube_config_map *map, struct as_error *error)
 {
     struct seen *seen = context;
     snprintf(seen->version, sizeof(seen->version), "%s", map->version);
@@ -226,13 +227,13 @@ static int see(void *context, const struct as_kube_config_map *map, struct as_er
 }
 
 /* Returns DONE, MISSING, LATER or REFUSED. */
-static enum outcome look(struct call *call, const char *name, struct seen *seen_out)
+static enum outcome link_look(struct call *call, const char *name, struct seen *seen_out)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(PATH_MAX_SIZE);
     AS_CLEANUP(as_buf_deinit) struct as_buf answer = AS_BUF_INIT(AS_STORE_KUBE_RESPONSE_MAX);
     *call = (struct call){.link = call->link, .answer = &answer};
     *seen_out = (struct seen){0};
-    call->code = write_path(call->link, name, &path);
+    call->code = link_write_path(call->link, name, &path);
     if (call->code)
         return CALL_REFUSED;
     const struct as_kube_request_spec spec = {
@@ -245,14 +246,15 @@ static enum outcome look(struct call *call, const char *name, struct seen *seen_
     enum outcome outcome = carry_out(call, &spec);
     if (outcome == CALL_DONE) {
         call->code =
-            as_kube_config_map_decode(answer.data, answer.size, see, seen_out, &call->error);
+            as_kube_config_map_decode(answer.data, answer.size, link_see, seen_out, &call->error);
         if (call->code)
             outcome = CALL_REFUSED;
     }
     return outcome;
 }
 
-static enum outcome send(struct call *call, const struct kube_write *write, const char *version)
+static enum outcome link_send(struct call *call, const struct kube_write *write,
+                              const char *version)
 {
     struct kube_link *link = call->link;
     const bool is_new = as_str_is_empty(version);
@@ -261,7 +263,7 @@ static enum outcome send(struct call *call, const struct kube_write *write, cons
     *call = (struct call){.link = link, .answer = call->answer};
     as_buf_clear(&link->body);
     as_kube_config_map_encode(&map, link->namespace_, labels, AS_ARRAY_SIZE(labels), &link->body);
-    call->code = write_path(link, is_new ? NULL : write->name, &path);
+    call->code = link_write_path(link, is_new ? NULL : write->name, &path);
     if (!call->code)
         call->code = as_buf_check(&link->body);
     if (call->code) {
@@ -293,7 +295,7 @@ static enum outcome check_head(struct call *call, struct as_error *error)
 {
     struct kube_link *link = call->link;
     struct seen seen;
-    enum outcome outcome = look(call, AS_STORE_KUBERNETES_HEAD, &seen);
+    enum outcome outcome = link_look(call, AS_STORE_KUBERNETES_HEAD, &seen);
     if (outcome == CALL_DONE && strcmp(seen.write, link->head_write) != 0) {
         call->code = refuse_stale(seen.holder, error);
         call->error = *error;
@@ -315,7 +317,7 @@ static enum outcome find_out(struct call *call, const struct kube_write *write,
     struct kube_link *link = call->link;
     struct as_error error = AS_ERROR_INIT;
     struct seen seen;
-    enum outcome outcome = look(call, write->name, &seen);
+    enum outcome outcome = link_look(call, write->name, &seen);
     if (outcome == CALL_MISSING) {
         if (as_str_is_empty(version))
             return CALL_LATER;
@@ -355,8 +357,8 @@ static const char *get_write_name(const struct kube_write *write)
     abort(); /* all objects have it */
 }
 
-static int fail(const struct call *call, const struct kube_link *link,
-                const struct kube_write *write, struct as_error *error)
+static int link_fail(const struct call *call, const struct kube_link *link,
+                     const struct kube_write *write, struct as_error *error)
 {
     as_error_set(error, "state in namespace %s: configmap %s: %s", link->namespace_, write->name,
                  call->error.text);
@@ -366,12 +368,12 @@ static int fail(const struct call *call, const struct kube_link *link,
 int kube_link_write(struct kube_link *link, const struct kube_write *write,
                     char version[AS_KUBE_VERSION_SIZE], struct as_error *error)
 {
-    const as_mono_time deadline = {get_now(link).us + AS_STORE_KUBE_TRYING_US};
+    const as_mono_time deadline = {link_get_now(link).us + AS_STORE_KUBE_TRYING_US};
     AS_CLEANUP(as_buf_deinit) struct as_buf answer = AS_BUF_INIT(AS_STORE_KUBE_RESPONSE_MAX);
     struct call call = {.link = link, .answer = &answer};
     const char *write_name = get_write_name(write);
     for (unsigned tries = 0;; tries++) {
-        enum outcome outcome = send(&call, write, version);
+        enum outcome outcome = link_send(&call, write, version);
         if (outcome == CALL_DONE) {
             call.code =
                 as_kube_config_map_decode_version(answer.data, answer.size, version, &call.error);
@@ -382,37 +384,38 @@ int kube_link_write(struct kube_link *link, const struct kube_write *write,
         if (outcome == CALL_MISSING && as_str_is_empty(version)) {
             as_error_set(&call.error, "the namespace does not exist: create it, or set "
                                       "state.namespace");
-            return fail(&call, link, write, error);
+            return link_fail(&call, link, write, error);
         }
         if (outcome == CALL_REFUSED || (outcome == CALL_LATER && write->tries_once))
-            return fail(&call, link, write, error);
+            return link_fail(&call, link, write, error);
         int64_t retry_after_us = call.retry_after_us;
         struct call before = call;
         if (outcome != CALL_CHANGED && !wait_for_next(link, tries, retry_after_us, deadline))
-            return fail(&call, link, write, error);
+            return link_fail(&call, link, write, error);
         outcome = find_out(&call, write, write_name, version);
         call.answer = &answer;
         if (outcome == CALL_DONE)
             return 0;
         if (outcome == CALL_REFUSED)
-            return fail(&call, link, write, error);
+            return link_fail(&call, link, write, error);
         if (!call.error.text[0])
             call.error = before.error;
         if (!call.code)
             call.code = before.code;
-        if (get_now(link).us >= deadline.us)
-            return fail(&call, link, write, error);
+        if (link_get_now(link).us >= deadline.us)
+            return link_fail(&call, link, write, error);
     }
 }
 
 /* Reads one page. Returns DONE, GONE, LATER or REFUSED. */
-static enum outcome read_page(struct call *call, const struct kube_reader *reader, char **next_io)
+static enum outcome link_read_page(struct call *call, const struct kube_reader *reader,
+                                   char **next_io)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(PATH_MAX_SIZE);
     AS_CLEANUP(as_buf_deinit) struct as_buf answer = AS_BUF_INIT(AS_STORE_KUBE_PAGE_MAX);
     char limit[16], *next = NULL;
     *call = (struct call){.link = call->link, .answer = &answer};
-    call->code = write_path(call->link, NULL, &path);
+    call->code = link_write_path(call->link, NULL, &path);
     snprintf(limit, sizeof(limit), "%d", AS_STORE_KUBE_PAGE);
     as_kube_path_append_parameter(&path, "labelSelector", AS_STORE_KUBERNETES_SELECTOR);
     as_kube_path_append_parameter(&path, "limit", limit);
@@ -445,13 +448,13 @@ static enum outcome read_page(struct call *call, const struct kube_reader *reade
 
 int kube_link_read(struct kube_link *link, const struct kube_reader *reader, struct as_error *error)
 {
-    const as_mono_time deadline = {get_now(link).us + AS_STORE_KUBE_TRYING_US};
+    const as_mono_time deadline = {link_get_now(link).us + AS_STORE_KUBE_TRYING_US};
     AS_CLEANUP(as_free_p) char *next = NULL;
     struct call call = {.link = link};
     unsigned tries = 0, begun = 1;
     reader->begin(reader->context);
     for (;;) {
-        enum outcome outcome = read_page(&call, reader, &next);
+        enum outcome outcome = link_read_page(&call, reader, &next);
         if (outcome == CALL_DONE) {
             if (!next)
                 return 0;

@@ -39,7 +39,7 @@ struct member {
     read_fn *read;
 };
 
-static int fail(const struct reader *reader, const char *what)
+static int list_fail(const struct reader *reader, const char *what)
 {
     as_error_set(reader->error, "not JSON: byte %zu: %s", (size_t)(reader->at - reader->begin),
                  what);
@@ -53,7 +53,7 @@ static char peek(struct reader *reader)
     return reader->at < reader->end ? *reader->at : '\0';
 }
 
-static bool accept(struct reader *reader, char wanted)
+static bool list_accept(struct reader *reader, char wanted)
 {
     if (peek(reader) != wanted)
         return false;
@@ -74,12 +74,12 @@ static int pass_value(struct reader *reader)
     reader->at = scan.at;
     json_scan_deinit(&scan);
     if (token == JSON_TOKEN_MORE)
-        return fail(reader, "premature end of input");
-    return token == JSON_TOKEN_ERROR ? fail(reader, "invalid token") : 0;
+        return list_fail(reader, "premature end of input");
+    return token == JSON_TOKEN_ERROR ? list_fail(reader, "invalid token") : 0;
 }
 
 /* Texts may contain \u0000: no reason to refuse the whole list. */
-static int read_value(struct reader *reader, take_fn *take)
+static int list_read_value(struct reader *reader, take_fn *take)
 {
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(AS_KUBE_ITEM_MEMORY_MAX);
     const char *from = reader->at;
@@ -99,7 +99,7 @@ static int take_nothing(struct reader *reader, const struct tree_value *value)
 
 static int read_other(struct reader *reader)
 {
-    return read_value(reader, take_nothing);
+    return list_read_value(reader, take_nothing);
 }
 
 static int take_kind(struct reader *reader, const struct tree_value *value)
@@ -110,10 +110,10 @@ static int take_kind(struct reader *reader, const struct tree_value *value)
 
 static int read_kind(struct reader *reader)
 {
-    return read_value(reader, take_kind);
+    return list_read_value(reader, take_kind);
 }
 
-static int take_metadata(struct reader *reader, const struct tree_value *value)
+static int list_take_metadata(struct reader *reader, const struct tree_value *value)
 {
     if (value->kind != TREE_OBJECT && value->kind != TREE_NULL) {
         as_error_set(reader->error, "metadata: expected an object");
@@ -127,7 +127,7 @@ static int take_metadata(struct reader *reader, const struct tree_value *value)
 
 static int read_metadata(struct reader *reader)
 {
-    return read_value(reader, take_metadata);
+    return list_read_value(reader, list_take_metadata);
 }
 
 static int take_item(struct reader *reader, const struct tree_value *value)
@@ -153,25 +153,25 @@ static int take_no_items(struct reader *reader, const struct tree_value *value)
 
 static int read_items(struct reader *reader)
 {
-    if (!accept(reader, '['))
-        return read_value(reader, take_no_items);
-    if (accept(reader, ']'))
+    if (!list_accept(reader, '['))
+        return list_read_value(reader, take_no_items);
+    if (list_accept(reader, ']'))
         return 0;
     do {
-        int status = read_value(reader, take_item);
+        int status = list_read_value(reader, take_item);
         if (status)
             return status;
-    } while (accept(reader, ','));
-    return accept(reader, ']') ? 0 : fail(reader, "expected ',' or ']'");
+    } while (list_accept(reader, ','));
+    return list_accept(reader, ']') ? 0 : list_fail(reader, "expected ',' or ']'");
 }
 
-static int take_name(struct reader *reader, const struct tree_value *value)
+static int list_take_name(struct reader *reader, const struct tree_value *value)
 {
     static const struct member members[] = {
         {"kind", read_kind}, {"metadata", read_metadata}, {"items", read_items}};
     static const struct member other = {NULL, read_other};
     if (value->kind != TREE_TEXT)
-        return fail(reader, "expected a string");
+        return list_fail(reader, "expected a string");
     reader->member = &other;
     for (size_t i = 0; i < AS_ARRAY_SIZE(members); i++)
         if (strcmp(members[i].name, value->text) == 0)
@@ -179,38 +179,38 @@ static int take_name(struct reader *reader, const struct tree_value *value)
     return 0;
 }
 
-static int read_member(struct reader *reader)
+static int list_read_member(struct reader *reader)
 {
-    int status = read_value(reader, take_name);
+    int status = list_read_value(reader, list_take_name);
     if (status)
         return status;
-    if (!accept(reader, ':'))
-        return fail(reader, "expected ':'");
+    if (!list_accept(reader, ':'))
+        return list_fail(reader, "expected ':'");
     return reader->member->read(reader);
 }
 
-static int read_page(struct reader *reader)
+static int list_read_page(struct reader *reader)
 {
     const char *nul = memchr(reader->at, '\0', (size_t)(reader->end - reader->at));
     if (nul) {
         reader->at = nul;
-        return fail(reader, "a NUL");
+        return list_fail(reader, "a NUL");
     }
-    if (!accept(reader, '{')) {
+    if (!list_accept(reader, '{')) {
         as_error_set(reader->error, "expected a JSON object");
         return -EBADMSG;
     }
-    if (!accept(reader, '}')) {
+    if (!list_accept(reader, '}')) {
         do {
-            int status = read_member(reader);
+            int status = list_read_member(reader);
             if (status)
                 return status;
-        } while (accept(reader, ','));
-        if (!accept(reader, '}'))
-            return fail(reader, "expected ',' or '}'");
+        } while (list_accept(reader, ','));
+        if (!list_accept(reader, '}'))
+            return list_fail(reader, "expected ',' or '}'");
     }
     if (peek(reader) != '\0' || reader->at < reader->end)
-        return fail(reader, "expected the end");
+        return list_fail(reader, "expected the end");
     if (!reader->is_list) {
         as_error_set(reader->error, "kind: expected %s", reader->kind);
         return -EBADMSG;
@@ -228,7 +228,7 @@ int kube_list_read(const char *json, size_t size, const char *kind, kube_item_fn
                             .take = take,
                             .context = context,
                             .error = error};
-    int status = read_page(&reader);
+    int status = list_read_page(&reader);
     if (status)
         free(reader.next);
     else

@@ -31,7 +31,8 @@ void as_kube_manager_read(const char *json, size_t size, const char *field,
     as_log(AS_LOG_DEBUG, "who set the size is not known", AS_F("error", error.text));
 }
 
-static void answered(void *context, const struct as_http_response *response, unsigned attempts)
+static void manager_answered(void *context, const struct as_http_response *response,
+                             unsigned attempts)
 {
     struct as_kube_manager_ask ask = *(struct as_kube_manager_ask *)context;
     char manager[AS_MANAGER_SIZE] = "";
@@ -61,7 +62,7 @@ struct as_kube_manager_ask *as_kube_manager_start(struct as_kube_client *client,
             .max_response = AS_KUBE_METADATA_MAX,
             .flow = *flow,
         },
-        answered, ask);
+        manager_answered, ask);
     return ask;
 }
 

@@ -21,7 +21,8 @@ static bool is_label(const char *text)
     return size > 0 && size <= NAMESPACE_MAX && strspn(text, allowed) == size;
 }
 
-static int check(char *name, const char *where, char **namespace_out, struct as_error *error)
+static int namespace_check(char *name, const char *where, char **namespace_out,
+                           struct as_error *error)
 {
     if (!is_label(name)) {
         as_error_set(error, "%s: `%.100s` is not the name of a namespace", where, name);
@@ -38,7 +39,7 @@ int as_kube_namespace_find(const char *configured, const struct as_access_env *e
     char *text;
     size_t size;
     if (configured)
-        return check(as_xstrdup(configured), "state.namespace", namespace_out, error);
+        return namespace_check(as_xstrdup(configured), "state.namespace", namespace_out, error);
     const char *dir = env->service_account_dir ? env->service_account_dir : AS_SERVICE_ACCOUNT_DIR;
     AS_CLEANUP(as_free_p) char *path = as_xasprintf("%s/namespace", dir);
     if (as_file_read(path, 4096, &text, &size) != 0) {
@@ -46,5 +47,5 @@ int as_kube_namespace_find(const char *configured, const struct as_access_env *e
         return -ENOENT;
     }
     text[strcspn(text, "\r\n")] = '\0';
-    return check(text, path, namespace_out, error);
+    return namespace_check(text, path, namespace_out, error);
 }

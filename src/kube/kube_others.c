@@ -66,7 +66,7 @@ static as_mono_time now(const struct as_kube_others_watch *watch)
     return clock->get_mono(clock);
 }
 
-static void note_failure(struct space *space, size_t kind, bool is_failing)
+static void others_note_failure(struct space *space, size_t kind, bool is_failing)
 {
     size_t *failing = &space->owner->failing[kind];
     *failing = *failing - space->is_failing[kind] + is_failing;
@@ -82,7 +82,7 @@ static void free_space(struct space *space)
     as_kube_others_deinit(&space->coming);
     for (size_t i = 0; i < KINDS; i++) {
         as_kube_others_deinit(&space->known[i]);
-        note_failure(space, i, false);
+        others_note_failure(space, i, false);
     }
     LIST_REMOVE(space, entry);
     space->owner->space_count--;
@@ -114,7 +114,7 @@ static bool is_of_scaled_object(const struct as_kube_other *other, const struct 
     return false;
 }
 
-static void tell(const struct space *space, const struct as_target_ref *ref)
+static void others_tell(const struct space *space, const struct as_target_ref *ref)
 {
     const struct as_access_env *env = space->owner->client->env;
     struct as_other found[AS_OTHERS_MAX];
@@ -133,7 +133,7 @@ static void tell(const struct space *space, const struct as_target_ref *ref)
     env->others_found(env->permit_context, ref->id, found, count);
 }
 
-static void conclude(struct space *space)
+static void others_conclude(struct space *space)
 {
     const struct as_kube_noted_target *target = NULL;
     const as_mono_time present = now(space->owner);
@@ -142,7 +142,7 @@ static void conclude(struct space *space)
     as_kube_noted_forget(&space->targets, (as_mono_time){present.us - AS_KUBE_OTHERS_KEEP_US});
     space->owner->target_count += space->targets.count;
     while ((target = as_kube_noted_next(&space->targets, target)))
-        tell(space, as_kube_noted_get(target));
+        others_tell(space, as_kube_noted_get(target));
 }
 
 /* Once, until all namespaces can be listed: the cause is mostly the same for all of them. */
@@ -150,7 +150,7 @@ static void log_failure(struct space *space, const struct as_outcome *outcome)
 {
     const bool is_absent = outcome->http_status == NOT_FOUND;
     const size_t at = space->at, before = space->owner->failing[at];
-    note_failure(space, at, outcome->reason != AS_REASON_APPLIED);
+    others_note_failure(space, at, outcome->reason != AS_REASON_APPLIED);
     if (before > 0 || space->owner->failing[at] == 0)
         return;
     as_log(is_absent ? AS_LOG_INFO : AS_LOG_WARN,
@@ -161,19 +161,19 @@ static void log_failure(struct space *space, const struct as_outcome *outcome)
            AS_F("error", outcome->message));
 }
 
-static int take(void *context, const char *json, size_t size, char **next_out,
-                struct as_error *error)
+static int others_take(void *context, const char *json, size_t size, char **next_out,
+                       struct as_error *error)
 {
     struct space *space = context;
     return kinds[space->at].decode(&space->coming, json, size, next_out, error);
 }
 
-static void clear(void *context)
+static void others_clear(void *context)
 {
     as_kube_others_clear(&((struct space *)context)->coming);
 }
 
-static void listed(void *context, const struct as_outcome *outcome)
+static void others_listed(void *context, const struct as_outcome *outcome)
 {
     struct space *space = context;
     space->pages = NULL;
@@ -187,7 +187,7 @@ static void listed(void *context, const struct as_outcome *outcome)
     if (++space->at < KINDS)
         list(space);
     else
-        conclude(space);
+        others_conclude(space);
 }
 
 static void list(struct space *space)
@@ -205,9 +205,9 @@ static void list(struct space *space)
                                      .operation = kind->operation,
                                      .what = kind->what,
                                      .right = kind->right,
-                                     .take = take,
-                                     .clear = clear,
-                                     .done = listed,
+                                     .take = others_take,
+                                     .clear = others_clear,
+                                     .done = others_listed,
                                      .context = space});
 }
 
@@ -221,7 +221,7 @@ static struct space *find_space(struct as_kube_others_watch *watch, const char *
     return NULL;
 }
 
-static bool is_idle(const struct as_kube_others_watch *watch, const struct space *space)
+static bool others_is_idle(const struct as_kube_others_watch *watch, const struct space *space)
 {
     return !space->pages &&
            now(watch).us - space->due.us > AS_KUBE_OTHERS_KEEP_US - AS_KUBE_OTHERS_EVERY_US;
@@ -233,7 +233,7 @@ static struct space *new_space(struct as_kube_others_watch *watch, const char *n
     struct space *space, *next;
     for (space = LIST_FIRST(&watch->spaces); space; space = next) {
         next = LIST_NEXT(space, entry);
-        if (is_idle(watch, space))
+        if (others_is_idle(watch, space))
             free_space(space);
     }
     if (watch->space_count >= most)
@@ -251,7 +251,7 @@ static struct space *new_space(struct as_kube_others_watch *watch, const char *n
 }
 
 /* True: it was not known yet. */
-static bool note(struct space *space, const struct as_target_ref *ref, size_t most)
+static bool others_note(struct space *space, const struct as_target_ref *ref, size_t most)
 {
     struct as_kube_others_watch *watch = space->owner;
     const bool is_new =
@@ -278,7 +278,7 @@ void as_kube_others_note(struct as_kube_others_watch *watch, const struct as_tar
         space = new_space(watch, name, get_most(AS_KUBE_OTHERS_NAMESPACES_MAX, credential));
     if (!space)
         return;
-    const bool is_new = note(space, ref, get_most(AS_KUBE_OTHERS_TARGETS_MAX, credential));
+    const bool is_new = others_note(space, ref, get_most(AS_KUBE_OTHERS_TARGETS_MAX, credential));
     if (space->pages)
         return;
     if (space->due.us <= now(watch).us) {
@@ -287,7 +287,7 @@ void as_kube_others_note(struct as_kube_others_watch *watch, const struct as_tar
         space->credential = credential ? as_xstrdup(credential) : NULL;
         list(space);
     } else if (is_new) {
-        tell(space, ref);
+        others_tell(space, ref);
     }
 }
 

@@ -56,7 +56,7 @@ void as_kube_pages_cancel(struct as_kube_pages *pages)
     free_pages(pages);
 }
 
-static void finish(void *context)
+static void pages_finish(void *context)
 {
     struct as_kube_pages *pages = context;
     pages->timer = NULL;
@@ -75,7 +75,7 @@ static void set_failure(struct as_kube_pages *pages, enum as_reason reason, cons
     as_outcome_set_message(&pages->outcome, message);
 }
 
-static int write_path(const struct as_kube_pages *pages, struct as_buf *path)
+static int pages_write_path(const struct as_kube_pages *pages, struct as_buf *path)
 {
     char limit[16];
     if (!pages->path)
@@ -88,15 +88,16 @@ static int write_path(const struct as_kube_pages *pages, struct as_buf *path)
     return as_buf_check(path);
 }
 
-static void answered(void *context, const struct as_http_response *response, unsigned attempts);
+static void pages_answered(void *context, const struct as_http_response *response,
+                           unsigned attempts);
 
-static void ask(struct as_kube_pages *pages)
+static void pages_ask(struct as_kube_pages *pages)
 {
     const struct as_access_env *env = pages->client->env;
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
-    if (write_path(pages, &path) < 0) {
+    if (pages_write_path(pages, &path) < 0) {
         set_failure(pages, AS_REASON_REJECTED, pages->spec.trouble);
-        pages->timer = env->loop->start_timer(env->loop, 0, finish, pages);
+        pages->timer = env->loop->start_timer(env->loop, 0, pages_finish, pages);
         return;
     }
     struct as_kube_request_spec spec = {
@@ -106,12 +107,12 @@ static void ask(struct as_kube_pages *pages)
         .max_response = AS_KUBE_PODS_PAGE_BYTES_MAX,
         .flow = pages->spec.flow,
     };
-    pages->request = as_kube_request_start(pages->client, &spec, answered, pages);
+    pages->request = as_kube_request_start(pages->client, &spec, pages_answered, pages);
 }
 
 /* Explains with the API server's words. A 404 that names no object of ours is not "not found"; for
  * a 403 the missing right is named. */
-static void explain(struct as_kube_pages *pages, const struct as_http_response *response)
+static void pages_explain(struct as_kube_pages *pages, const struct as_http_response *response)
 {
     struct as_outcome *outcome = &pages->outcome;
     struct as_kube_status status = {0};
@@ -132,13 +133,13 @@ static void explain(struct as_kube_pages *pages, const struct as_http_response *
     set_failure(pages, reason, what);
 }
 
-static void begin_anew(struct as_kube_pages *pages)
+static void pages_begin_anew(struct as_kube_pages *pages)
 {
     free(pages->next);
     pages->next = NULL;
     pages->is_second_try = true;
     pages->spec.clear(pages->spec.context);
-    ask(pages);
+    pages_ask(pages);
 }
 
 static void take_page(struct as_kube_pages *pages, const struct as_http_response *response)
@@ -163,7 +164,8 @@ static void check_limits(struct as_kube_pages *pages)
         set_failure(pages, AS_REASON_TIMEOUT, "the list takes too long");
 }
 
-static void answered(void *context, const struct as_http_response *response, unsigned attempts)
+static void pages_answered(void *context, const struct as_http_response *response,
+                           unsigned attempts)
 {
     struct as_kube_pages *pages = context;
     const struct as_clock *clock = pages->client->env->clock;
@@ -172,19 +174,19 @@ static void answered(void *context, const struct as_http_response *response, uns
     pages->bytes += response->body_size;
     as_outcome_init(&pages->outcome, response, false, clock->get_wall(clock));
     if (pages->outcome.http_status == GONE && pages->next && !pages->is_second_try) {
-        begin_anew(pages);
+        pages_begin_anew(pages);
         return;
     }
     if (pages->outcome.reason == AS_REASON_APPLIED)
         take_page(pages, response);
     else
-        explain(pages, response);
+        pages_explain(pages, response);
     if (pages->outcome.reason == AS_REASON_APPLIED && pages->next)
         check_limits(pages);
     if (pages->outcome.reason == AS_REASON_APPLIED && pages->next)
-        ask(pages);
+        pages_ask(pages);
     else
-        finish(pages);
+        pages_finish(pages);
 }
 
 struct as_kube_pages *as_kube_pages_start(struct as_kube_client *client,
@@ -196,6 +198,6 @@ struct as_kube_pages *as_kube_pages_start(struct as_kube_client *client,
     pages->spec.flow = as_flow_copy(&spec->flow);
     pages->path = spec->path ? as_xstrdup(spec->path) : NULL;
     pages->started_at = client->env->clock->get_mono(client->env->clock);
-    ask(pages);
+    pages_ask(pages);
     return pages;
 }

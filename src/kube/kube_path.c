@@ -8,7 +8,7 @@
 
 #include <alertscaler/base/encode.h>
 
-static int append(struct as_buf *path, const char *segment, size_t size)
+static int path_append(struct as_buf *path, const char *segment, size_t size)
 {
     if (size == 0 || (size == 1 && segment[0] == '.') || (size == 2 && !memcmp(segment, "..", 2)))
         return -EINVAL;
@@ -19,7 +19,7 @@ static int append(struct as_buf *path, const char *segment, size_t size)
 
 int as_kube_path_append(struct as_buf *path, const char *segment)
 {
-    return append(path, segment, strlen(segment));
+    return path_append(path, segment, strlen(segment));
 }
 
 void as_kube_path_append_parameter(struct as_buf *path, const char *name, const char *value)
@@ -41,6 +41,6 @@ int as_kube_path_append_version(struct as_buf *path, const char *api_version)
     if (strchr(slash + 1, '/'))
         return -EINVAL;
     as_buf_append_str(path, "/apis");
-    int status = append(path, api_version, (size_t)(slash - api_version));
+    int status = path_append(path, api_version, (size_t)(slash - api_version));
     return status ? status : as_kube_path_append(path, slash + 1);
 }

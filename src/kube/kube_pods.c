@@ -30,14 +30,14 @@ void as_kube_pod_list_cancel(struct as_kube_pod_list *list)
     free_list(list);
 }
 
-static int take(void *context, const char *json, size_t size, char **next_out,
-                struct as_error *error)
+static int pod_list_take(void *context, const char *json, size_t size, char **next_out,
+                         struct as_error *error)
 {
     struct as_kube_pod_list *list = context;
     return as_kube_pods_decode(&list->pods, json, size, next_out, error);
 }
 
-static void clear(void *context)
+static void pod_list_clear(void *context)
 {
     struct as_kube_pod_list *list = context;
     as_kube_pods_clear(&list->pods);
@@ -52,7 +52,7 @@ static void done(void *context, const struct as_outcome *outcome)
     free_list(list);
 }
 
-static int write_path(const char *namespace_, const char *selector, struct as_buf *path)
+static int pod_list_write_path(const char *namespace_, const char *selector, struct as_buf *path)
 {
     as_buf_append_str(path, "/api/v1/namespaces");
     int status = as_kube_path_append(path, namespace_);
@@ -67,7 +67,7 @@ struct as_kube_pod_list *as_kube_pod_list_start(struct as_kube_client *client,
                                                 as_kube_pod_list_done_fn *done_fn, void *context)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
-    const int status = write_path(namespace_, selector, &path);
+    const int status = pod_list_write_path(namespace_, selector, &path);
     struct as_kube_pod_list *list = as_xcalloc(1, sizeof(*list));
     const struct as_kube_pages_spec spec = {
         .path = status ? NULL : path.data,
@@ -76,8 +76,8 @@ struct as_kube_pod_list *as_kube_pod_list_start(struct as_kube_client *client,
         .what = "list pods",
         .right = "pods: list",
         .flow = *flow,
-        .take = take,
-        .clear = clear,
+        .take = pod_list_take,
+        .clear = pod_list_clear,
         .done = done,
         .context = list,
     };

@@ -21,21 +21,21 @@ struct filling {
     struct tree_value *value, **next;
 };
 
-static int fail(struct as_error *error, const char *what)
+static int protobuf_fail(struct as_error *error, const char *what)
 {
     as_error_set(error, "%s", what);
     return -EINVAL;
 }
 
-static void begin(struct filling *filling, struct tree_value *value, enum tree_kind kind)
+static void protobuf_begin(struct filling *filling, struct tree_value *value, enum tree_kind kind)
 {
     value->kind = kind;
     *filling = (struct filling){value, &value->first};
 }
 
 /* One more value; NULL: the pool is exhausted. */
-static struct tree_value *append(struct tree *tree, struct filling *filling, const char *name,
-                                 struct as_error *error)
+static struct tree_value *protobuf_append(struct tree *tree, struct filling *filling,
+                                          const char *name, struct as_error *error)
 {
     struct tree_value *value = tree_alloc(tree, sizeof(*value));
 
@@ -54,18 +54,18 @@ static struct tree_value *append(struct tree *tree, struct filling *filling, con
     return value;
 }
 
-static int copy_text(struct tree *tree, const struct as_protobuf_field *field,
-                     const char **text_out, uint32_t *size_out, struct as_error *error)
+static int protobuf_copy_text(struct tree *tree, const struct as_protobuf_field *field,
+                              const char **text_out, uint32_t *size_out, struct as_error *error)
 {
     if (field->type != AS_PROTOBUF_BYTES)
-        return fail(error, "expected a string");
+        return protobuf_fail(error, "expected a string");
     if (field->size > 0 && memchr(field->data, '\0', field->size))
-        return fail(error, "a NUL in a text");
+        return protobuf_fail(error, "a NUL in a text");
     if (!as_str_is_utf8((const char *)field->data, field->size))
-        return fail(error, "a text that is not UTF-8");
+        return protobuf_fail(error, "a text that is not UTF-8");
     char *text = tree_alloc(tree, field->size + 1);
     if (!text)
-        return fail(error, "too large");
+        return protobuf_fail(error, "too large");
     if (field->size > 0)
         memcpy(text, field->data, field->size);
     text[field->size] = '\0';
@@ -74,18 +74,18 @@ static int copy_text(struct tree *tree, const struct as_protobuf_field *field,
     return 0;
 }
 
-static int read_text(struct tree *tree, const struct as_protobuf_field *field,
-                     struct tree_value *value, struct as_error *error)
+static int protobuf_read_text(struct tree *tree, const struct as_protobuf_field *field,
+                              struct tree_value *value, struct as_error *error)
 {
     value->kind = TREE_TEXT;
-    return copy_text(tree, field, &value->text, &value->size, error);
+    return protobuf_copy_text(tree, field, &value->text, &value->size, error);
 }
 
-static int read_varint(const struct as_protobuf_field *field, bool is_boolean,
-                       struct tree_value *value, struct as_error *error)
+static int protobuf_read_varint(const struct as_protobuf_field *field, bool is_boolean,
+                                struct tree_value *value, struct as_error *error)
 {
     if (field->type != AS_PROTOBUF_VARINT)
-        return fail(error, is_boolean ? "expected true or false" : "expected a number");
+        return protobuf_fail(error, is_boolean ? "expected true or false" : "expected a number");
     value->kind = is_boolean ? TREE_BOOLEAN : TREE_INTEGER;
     if (is_boolean)
         value->boolean = field->value != 0;
@@ -103,19 +103,19 @@ static int find_first(const struct as_protobuf_field *field, struct as_protobuf_
 
     *found_out = false;
     if (!as_protobuf_get_message(field, &reader))
-        return fail(error, "expected a message");
+        return protobuf_fail(error, "expected a message");
     while (as_protobuf_next(&reader, &inner)) {
         if (inner.number != 1)
             continue;
         *first_out = inner;
         *found_out = true;
     }
-    return reader.is_malformed ? fail(error, "not a message") : 0;
+    return reader.is_malformed ? protobuf_fail(error, "not a message") : 0;
 }
 
 /* An empty message is the time that is not set: null in JSON. */
-static int read_time(struct tree *tree, const struct as_protobuf_field *field,
-                     struct tree_value *value, struct as_error *error)
+static int protobuf_read_time(struct tree *tree, const struct as_protobuf_field *field,
+                              struct tree_value *value, struct as_error *error)
 {
     struct as_protobuf_field seconds;
     bool is_found;
@@ -125,10 +125,10 @@ static int read_time(struct tree *tree, const struct as_protobuf_field *field,
         return status;
     const int64_t count = (int64_t)seconds.value;
     if (seconds.type != AS_PROTOBUF_VARINT || count > SECONDS_MAX || count < -SECONDS_MAX)
-        return fail(error, "expected a time");
+        return protobuf_fail(error, "expected a time");
     char *text = tree_alloc(tree, AS_RFC3339_SIZE);
     if (!text)
-        return fail(error, "too large");
+        return protobuf_fail(error, "too large");
     as_wall_time_print_short((as_wall_time){count * AS_US_PER_S}, text);
     value->kind = TREE_TEXT;
     value->text = text;
@@ -143,10 +143,10 @@ static int read_quantity(struct tree *tree, const struct as_protobuf_field *fiel
     struct as_protobuf_field text = {.type = AS_PROTOBUF_BYTES};
     bool is_found;
     int status = find_first(field, &text, &is_found, error);
-    return status < 0 ? status : read_text(tree, &text, value, error);
+    return status < 0 ? status : protobuf_read_text(tree, &text, value, error);
 }
 
-static bool is_wanted(const struct tree_part *names, const char *name)
+static bool protobuf_is_wanted(const struct tree_part *names, const char *name)
 {
     for (; names && names->name; names++) {
         if (strcmp(names->name, name) == 0)
@@ -166,7 +166,7 @@ static int read_entry(struct tree *tree, const struct as_protobuf_field *field,
     uint32_t size;
 
     if (!as_protobuf_get_message(field, &reader))
-        return fail(error, "expected a message");
+        return protobuf_fail(error, "expected a message");
     while (as_protobuf_next(&reader, &inner)) {
         if (inner.number == 1)
             key = inner;
@@ -174,20 +174,20 @@ static int read_entry(struct tree *tree, const struct as_protobuf_field *field,
             content = inner;
     }
     if (reader.is_malformed)
-        return fail(error, "not a message");
-    int status = copy_text(tree, &key, &name, &size, error);
-    if (status < 0 || !is_wanted(part->parts, name))
+        return protobuf_fail(error, "not a message");
+    int status = protobuf_copy_text(tree, &key, &name, &size, error);
+    if (status < 0 || !protobuf_is_wanted(part->parts, name))
         return status;
-    struct tree_value *value = append(tree, map, name, error);
+    struct tree_value *value = protobuf_append(tree, map, name, error);
     if (!value)
         return -EINVAL;
     return part->kind == KUBE_QUANTITY_MAP ? read_quantity(tree, &content, value, error)
-                                           : read_text(tree, &content, value, error);
+                                           : protobuf_read_text(tree, &content, value, error);
 }
 
-static int read_object(struct tree *tree, const struct as_protobuf_field *field,
-                       const struct tree_part *parts, struct filling *object,
-                       struct as_error *error);
+static int protobuf_read_object(struct tree *tree, const struct as_protobuf_field *field,
+                                const struct tree_part *parts, struct filling *object,
+                                struct as_error *error);
 
 static int read_message(struct tree *tree, const struct as_protobuf_field *field,
                         const struct tree_part *parts, struct tree_value *value,
@@ -195,18 +195,18 @@ static int read_message(struct tree *tree, const struct as_protobuf_field *field
 {
     struct filling object;
 
-    begin(&object, value, TREE_OBJECT);
-    return read_object(tree, field, parts, &object, error);
+    protobuf_begin(&object, value, TREE_OBJECT);
+    return protobuf_read_object(tree, field, parts, &object, error);
 }
 
 static int read_item(struct tree *tree, const struct as_protobuf_field *field,
                      const struct tree_part *part, struct filling *list, struct as_error *error)
 {
-    struct tree_value *value = append(tree, list, NULL, error);
+    struct tree_value *value = protobuf_append(tree, list, NULL, error);
 
     if (!value)
         return -EINVAL;
-    return part->kind == KUBE_TEXTS ? read_text(tree, field, value, error)
+    return part->kind == KUBE_TEXTS ? protobuf_read_text(tree, field, value, error)
                                     : read_message(tree, field, part->parts, value, error);
 }
 
@@ -215,10 +215,10 @@ static int read_singular(struct tree *tree, const struct as_protobuf_field *fiel
                          struct as_error *error)
 {
     switch ((enum kube_part_kind)part->kind) {
-    case KUBE_TEXT: return read_text(tree, field, value, error);
-    case KUBE_NUMBER: return read_varint(field, false, value, error);
-    case KUBE_BOOLEAN: return read_varint(field, true, value, error);
-    case KUBE_TIME: return read_time(tree, field, value, error);
+    case KUBE_TEXT: return protobuf_read_text(tree, field, value, error);
+    case KUBE_NUMBER: return protobuf_read_varint(field, false, value, error);
+    case KUBE_BOOLEAN: return protobuf_read_varint(field, true, value, error);
+    case KUBE_TIME: return protobuf_read_time(tree, field, value, error);
     case KUBE_OBJECT: return read_message(tree, field, part->parts, value, error);
     case KUBE_TEXTS:
     case KUBE_OBJECTS:
@@ -229,20 +229,20 @@ static int read_singular(struct tree *tree, const struct as_protobuf_field *fiel
 }
 
 /* `filling` is that of the field, whose value is NULL before its first time. */
-static int read_field(struct tree *tree, const struct as_protobuf_field *field,
-                      const struct tree_part *part, struct filling *object, struct filling *filling,
-                      struct as_error *error)
+static int protobuf_read_field(struct tree *tree, const struct as_protobuf_field *field,
+                               const struct tree_part *part, struct filling *object,
+                               struct filling *filling, struct as_error *error)
 {
     const bool is_map = part->kind == KUBE_TEXT_MAP || part->kind == KUBE_QUANTITY_MAP;
     const bool is_list = part->kind == KUBE_TEXTS || part->kind == KUBE_OBJECTS;
 
     if (!filling->value) {
-        struct tree_value *value = append(tree, object, part->name, error);
+        struct tree_value *value = protobuf_append(tree, object, part->name, error);
         if (!value)
             return -EINVAL;
-        begin(filling, value, is_map ? TREE_OBJECT : TREE_ARRAY);
+        protobuf_begin(filling, value, is_map ? TREE_OBJECT : TREE_ARRAY);
     } else if (!is_map && !is_list) {
-        return fail(error, "comes twice");
+        return protobuf_fail(error, "comes twice");
     }
     if (is_map)
         return read_entry(tree, field, part, filling, error);
@@ -262,7 +262,7 @@ static int check_maps(const struct tree_part *parts, const struct filling fillin
             continue;
         int status = tree_find_duplicate(fillings[i].value, &second, error);
         if (second)
-            status = fail(error, "a key comes twice");
+            status = protobuf_fail(error, "a key comes twice");
         if (status < 0) {
             as_error_wrap(error, "%s", parts[i].name);
             return status;
@@ -271,16 +271,16 @@ static int check_maps(const struct tree_part *parts, const struct filling fillin
     return 0;
 }
 
-static int read_object(struct tree *tree, const struct as_protobuf_field *field,
-                       const struct tree_part *parts, struct filling *object,
-                       struct as_error *error)
+static int protobuf_read_object(struct tree *tree, const struct as_protobuf_field *field,
+                                const struct tree_part *parts, struct filling *object,
+                                struct as_error *error)
 {
     struct filling fillings[KUBE_PARTS_MAX] = {{.value = NULL}};
     struct as_protobuf_reader reader;
     struct as_protobuf_field inner;
 
     if (!as_protobuf_get_message(field, &reader))
-        return fail(error, "expected a message");
+        return protobuf_fail(error, "expected a message");
     while (as_protobuf_next(&reader, &inner)) {
         size_t i = 0;
         while (parts[i].name && parts[i].number != inner.number)
@@ -288,16 +288,17 @@ static int read_object(struct tree *tree, const struct as_protobuf_field *field,
         assert(i < KUBE_PARTS_MAX);
         if (!parts[i].name)
             continue;
-        int status = parts[i].kind == TREE_PART_INLINE
-                         ? read_object(tree, &inner, parts[i].parts, object, error)
-                         : read_field(tree, &inner, &parts[i], object, &fillings[i], error);
+        int status =
+            parts[i].kind == TREE_PART_INLINE
+                ? protobuf_read_object(tree, &inner, parts[i].parts, object, error)
+                : protobuf_read_field(tree, &inner, &parts[i], object, &fillings[i], error);
         if (status < 0) {
             as_error_wrap(error, "%s", parts[i].name);
             return status;
         }
     }
     if (reader.is_malformed)
-        return fail(error, "not a message");
+        return protobuf_fail(error, "not a message");
     return check_maps(parts, fillings, error);
 }
 
@@ -308,7 +309,7 @@ int kube_protobuf_read(struct tree *tree, const void *data, size_t size,
     struct tree_value *root = tree_alloc(tree, sizeof(*root));
 
     if (!root)
-        return fail(error, "too large");
+        return protobuf_fail(error, "too large");
     *root = (struct tree_value){.kind = TREE_NULL};
     int status = read_message(tree, &whole, parts, root, error);
     if (status == 0)

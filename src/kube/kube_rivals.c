@@ -24,7 +24,7 @@ struct as_others {
     struct known *by_target;
 };
 
-static struct known *find(const struct as_others *others, const char *target)
+static struct known *rivals_find(const struct as_others *others, const char *target)
 {
     struct known *known;
     HASH_FIND(hh, others->by_target, target, strlen(target), known);
@@ -45,7 +45,7 @@ static bool is_equal(const struct known *known, const struct as_other *found, si
     return true;
 }
 
-static void forget(struct as_others *others, struct known *known)
+static void rivals_forget(struct as_others *others, struct known *known)
 {
     HASH_DEL(others->by_target, known);
     as_arena_deinit(&known->texts);
@@ -56,15 +56,15 @@ static void forget(struct as_others *others, struct known *known)
 bool as_others_take(struct as_others *others, const char *target, const struct as_other *found,
                     size_t count)
 {
-    struct known *known = find(others, target);
+    struct known *known = rivals_find(others, target);
     if (known ? is_equal(known, found, count) : count == 0)
         return false;
     if (known)
-        forget(others, known);
+        rivals_forget(others, known);
     if (count == 0)
         return true;
     if (HASH_COUNT(others->by_target) >= OTHERS_TARGETS_MAX)
-        forget(others, others->by_target); /* the first: that changed least recently */
+        rivals_forget(others, others->by_target); /* the first: that changed least recently */
     known = as_xcalloc(1, sizeof(*known));
     known->target = as_xstrdup(target);
     known->texts = AS_ARENA_INIT;
@@ -82,7 +82,7 @@ bool as_others_take(struct as_others *others, const char *target, const struct a
 const struct as_other *as_others_find(const struct as_others *others, const char *target,
                                       size_t *count_out)
 {
-    const struct known *known = others ? find(others, target) : NULL;
+    const struct known *known = others ? rivals_find(others, target) : NULL;
     *count_out = known ? known->count : 0;
     return known ? known->items : NULL;
 }
@@ -96,7 +96,7 @@ struct as_others *as_others_free(struct as_others *others)
 {
     struct known *known, *next;
     HASH_ITER (hh, others->by_target, known, next)
-        forget(others, known);
+        rivals_forget(others, known);
     free(others);
     return NULL;
 }

@@ -28,8 +28,8 @@ static int write_scale(const struct as_kube_change *change, struct as_buf *body,
     return 0;
 }
 
-static int read_field(const struct as_target_ref *ref, const char *json, size_t size,
-                      struct as_kube_scale *scale_out, struct as_error *error)
+static int sizing_read_field(const struct as_target_ref *ref, const char *json, size_t size,
+                             struct as_kube_scale *scale_out, struct as_error *error)
 {
     struct as_sized sized;
     as_sized_read(ref, &sized);
@@ -37,8 +37,8 @@ static int read_field(const struct as_target_ref *ref, const char *json, size_t 
                                 error);
 }
 
-static int write_field(const struct as_kube_change *change, struct as_buf *body,
-                       struct as_error *error)
+static int sizing_write_field(const struct as_kube_change *change, struct as_buf *body,
+                              struct as_error *error)
 {
     struct as_sized sized;
     as_sized_read(change->ref, &sized);
@@ -72,8 +72,8 @@ static const struct as_kube_sizing rows[] = {
         .max_response = AS_KUBE_OBJECT_MAX,
         .reads_first = true,
         .checks_test = true,
-        .read = read_field,
-        .write = write_field,
+        .read = sizing_read_field,
+        .write = sizing_write_field,
     },
 };
 

@@ -20,7 +20,7 @@
 
 _Static_assert(AS_KUBE_STATE_KINDS == AS_STORE_KIND_COUNT, "every kind has a word");
 
-static int compare(const struct kube_record *a, const struct kube_record *b)
+static int table_compare(const struct kube_record *a, const struct kube_record *b)
 {
     size_t shorter = a->key_size < b->key_size ? a->key_size : b->key_size;
     int order = (a->kind > b->kind) - (a->kind < b->kind);
@@ -29,7 +29,7 @@ static int compare(const struct kube_record *a, const struct kube_record *b)
     return order ? order : (a->key_size > b->key_size) - (a->key_size < b->key_size);
 }
 
-RB_GENERATE_INTERNAL(kube_records, kube_record, link, compare, __attribute__((unused)) static)
+RB_GENERATE_INTERNAL(kube_records, kube_record, link, table_compare, __attribute__((unused)) static)
 
 void kube_table_init(struct kube_table *table)
 {
@@ -240,7 +240,7 @@ int kube_table_finish(struct kube_table *table, struct as_error *error)
 
 /* Changes */
 
-static bool has_room(const struct kube_shard *shard, size_t size)
+static bool table_has_room(const struct kube_shard *shard, size_t size)
 {
     return shard->size + size <= AS_STORE_KUBE_SHARD_FILL || shard->piece_count == 0;
 }
@@ -251,7 +251,7 @@ static struct kube_shard *choose_shard(struct kube_table *table, size_t size)
     struct kube_shard *any = NULL;
     for (size_t i = 0; i < table->shard_count; i++) {
         struct kube_shard *shard = table->shards[i];
-        if (!has_room(shard, size))
+        if (!table_has_room(shard, size))
             continue;
         if (shard->is_dirty)
             return shard;
@@ -272,7 +272,7 @@ static void drop_piece(struct kube_table *table, struct kube_piece *piece, uint6
     ++*count_io;
 }
 
-static struct as_kube_state_piece describe(const struct kube_piece *piece)
+static struct as_kube_state_piece table_describe(const struct kube_piece *piece)
 {
     const struct kube_record *record = piece->record;
     return (struct as_kube_state_piece){
@@ -331,7 +331,7 @@ static int put_piece(const struct job *job, uint32_t index, uint32_t count, cons
     piece->index = index;
     piece->count = count;
     set_value(piece, value, size);
-    struct as_kube_state_piece text = describe(piece);
+    struct as_kube_state_piece text = table_describe(piece);
     as_buf_clear(&table->text);
     as_kube_state_print_record(&text, &table->text);
     as_kube_state_print_name(text.kind, UINT64_MAX / 2, name); /* the longest name */
@@ -348,14 +348,14 @@ static int put_piece(const struct job *job, uint32_t index, uint32_t count, cons
     job->record->pieces[index] = piece;
     put_into(piece, shard, text_size);
     kube_table_mark(shard, job->serial);
-    text = describe(piece);
+    text = table_describe(piece);
     as_kube_state_print_put(&text, table->text.data, table->text.size, job->journal);
     ++*job->count_io;
     return 0;
 }
 
 /* Sets the length of the record's list to `count`; drops surplus pieces. */
-static void resize(const struct job *job, uint32_t count)
+static void table_resize(const struct job *job, uint32_t count)
 {
     struct kube_record *record = job->record;
     for (uint32_t i = count; i < record->count; i++)
@@ -372,7 +372,7 @@ static void resize(const struct job *job, uint32_t count)
 }
 
 /* How much of the value goes into one piece; does not cut a character. */
-static size_t cut(const char *value, size_t size)
+static size_t table_cut(const char *value, size_t size)
 {
     if (size <= AS_STORE_KUBE_PIECE_MAX)
         return size;
@@ -380,17 +380,17 @@ static size_t cut(const char *value, size_t size)
     return at ? at : AS_STORE_KUBE_PIECE_MAX;
 }
 
-static int put(const struct job *job, const char *value, size_t size)
+static int table_put(const struct job *job, const char *value, size_t size)
 {
     size_t count = 0, at = 0;
     do {
-        at += cut(value + at, size - at);
+        at += table_cut(value + at, size - at);
         count++;
     } while (at < size);
-    resize(job, (uint32_t)count);
+    table_resize(job, (uint32_t)count);
     at = 0;
     for (uint32_t i = 0; i < count; i++) {
-        size_t part = cut(value + at, size - at);
+        size_t part = table_cut(value + at, size - at);
         int status = put_piece(job, i, (uint32_t)count, value + at, part);
         if (status)
             return status;
@@ -413,9 +413,9 @@ int kube_table_change(struct kube_table *table, const struct as_store_change *ch
     }
     assert(record || !change->value); /* a change with a value has made it */
     if (change->value)
-        return put(&job, change->value, change->value_size);
+        return table_put(&job, change->value, change->value_size);
     if (record) {
-        resize(&job, 0);
+        table_resize(&job, 0);
         free_record(table, record);
     }
     return 0;
@@ -433,7 +433,7 @@ struct as_kube_config_item *kube_table_print_shard(const struct kube_shard *shar
     const struct kube_piece *piece;
     size_t count = 0;
     TAILQ_FOREACH (piece, &shard->pieces, in_shard) {
-        struct as_kube_state_piece from = describe(piece);
+        struct as_kube_state_piece from = table_describe(piece);
         char name[AS_KUBE_STATE_NAME_SIZE];
         as_buf_clear(&text);
         as_kube_state_print_record(&from, &text);

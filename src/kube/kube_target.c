@@ -85,7 +85,7 @@ struct call {
 
 static void proceed(struct call *call);
 
-static void free_call(struct call *call)
+static void kube_target_free_call(struct call *call)
 {
     const struct as_access_env *env = call->owner->env;
     if (call->timer)
@@ -145,7 +145,7 @@ static void tell_scaled(struct call *call)
                         &result);
 }
 
-static void finish(void *context)
+static void kube_target_finish(void *context)
 {
     struct call *call = context;
     call->timer = NULL;
@@ -158,14 +158,14 @@ static void finish(void *context)
         tell_scaled(call);
     else
         tell_observed(call);
-    free_call(call);
+    kube_target_free_call(call);
 }
 
 /* Without a request: reports in a later turn, because the caller's call may still be running. */
 static void finish_later(struct call *call)
 {
     const struct as_access_env *env = call->owner->env;
-    call->timer = env->loop->start_timer(env->loop, 0, finish, call);
+    call->timer = env->loop->start_timer(env->loop, 0, kube_target_finish, call);
 }
 
 static const char *print_size(const struct call *call, int32_t size, char text[AS_SIZE_TEXT_SIZE])
@@ -202,14 +202,15 @@ static void take_scale(struct call *call, const struct as_http_response *respons
     as_outcome_set_message(&call->outcome, error.text);
 }
 
-static void listed(void *context, const struct as_outcome *outcome, const struct as_kube_pods *pods)
+static void kube_target_listed(void *context, const struct as_outcome *outcome,
+                               const struct as_kube_pods *pods)
 {
     struct call *call = context;
     call->list = NULL;
     call->outcome = *outcome;
     if (outcome->reason == AS_REASON_APPLIED)
         call->pods = pods;
-    finish(call);
+    kube_target_finish(call);
 }
 
 /* Sets the selector; without it the pods are not known, and the message says why. */
@@ -229,13 +230,13 @@ static void take_selector(struct call *call, const struct as_http_response *resp
 }
 
 /* The size is known: the pods are next, if they are asked for. */
-static void go_on(struct call *call)
+static void kube_target_go_on(struct call *call)
 {
     if (call->selector && !call->is_cluster_wide)
         call->list = as_kube_pod_list_start(&call->owner->client, &call->flow, get_namespace(call),
-                                            call->selector, listed, call);
+                                            call->selector, kube_target_listed, call);
     else
-        finish(call);
+        kube_target_finish(call);
 }
 
 static void manager_known(void *context, const char *manager)
@@ -243,22 +244,22 @@ static void manager_known(void *context, const char *manager)
     struct call *call = context;
     call->manager = NULL;
     memcpy(call->changed_by, manager, strlen(manager) + 1);
-    go_on(call);
+    kube_target_go_on(call);
 }
 
 /* Others have changed the size. An object of which a field is sized was read whole; of the other
  * objects only the scale, at call->path. */
 static void find_manager(struct call *call, const struct as_http_response *response)
 {
-    static const char scale[] = "/scale";
+    static const char kube_target_scale[] = "/scale";
     if (call->sizing->what == AS_SIZED_FIELD) {
         as_kube_manager_read(response->body, response->body_size,
                              as_target_ref_get(call->ref, "field"), call->changed_by);
-        go_on(call);
+        kube_target_go_on(call);
         return;
     }
     AS_CLEANUP(as_free_p)
-    char *path = as_xstrndup(call->path.data, call->path.size - (sizeof(scale) - 1));
+    char *path = as_xstrndup(call->path.data, call->path.size - (sizeof(kube_target_scale) - 1));
     call->manager =
         as_kube_manager_start(&call->owner->client, &call->flow, path, manager_known, call);
 }
@@ -282,9 +283,10 @@ static bool take_failure(struct call *call, const struct as_http_response *respo
                                     as_target_ref_get(call->ref, "apiVersion"));
 }
 
-static void answered(void *context, const struct as_http_response *response, unsigned attempts);
+static void kube_target_answered(void *context, const struct as_http_response *response,
+                                 unsigned attempts);
 
-static int write_path(struct call *call, const char *plural)
+static int kube_target_write_path(struct call *call, const char *plural)
 {
     struct as_buf *path = &call->path;
     as_buf_clear(path);
@@ -315,7 +317,7 @@ static void start_request(struct call *call, const struct as_buf *body)
         .max_response = call->sizing->max_response,
         .flow = call->flow,
     };
-    call->request = as_kube_request_start(&call->owner->client, &spec, answered, call);
+    call->request = as_kube_request_start(&call->owner->client, &spec, kube_target_answered, call);
 }
 
 /* `from` has what the call does not know. */
@@ -369,7 +371,8 @@ static bool change_object(struct call *call, const struct as_http_response *resp
     return true;
 }
 
-static void answered(void *context, const struct as_http_response *response, unsigned attempts)
+static void kube_target_answered(void *context, const struct as_http_response *response,
+                                 unsigned attempts)
 {
     struct call *call = context;
     const struct as_clock *clock = call->owner->env->clock;
@@ -384,7 +387,7 @@ static void answered(void *context, const struct as_http_response *response, uns
         return;
     }
     if (call->outcome.reason != AS_REASON_APPLIED) {
-        finish(call);
+        kube_target_finish(call);
         return;
     }
     if (call->scaled && !call->is_changing && change_object(call, response))
@@ -394,10 +397,10 @@ static void answered(void *context, const struct as_http_response *response, uns
     if (call->has_own_size && call->scale.replicas != call->own_size)
         find_manager(call, response);
     else
-        go_on(call);
+        kube_target_go_on(call);
 }
 
-static void refuse(struct call *call, const char *why)
+static void kube_target_refuse(struct call *call, const char *why)
 {
     as_outcome_init_local(&call->outcome, AS_REASON_REJECTED, why);
     finish_later(call);
@@ -407,16 +410,17 @@ static void request_scale(struct call *call, const struct as_kube_resource *reso
 {
     call->is_cluster_wide = !resource->is_namespaced;
     if (resource->is_namespaced && !*as_target_ref_get(call->ref, "namespace")) {
-        refuse(call, "objects of this kind are in a namespace: the target names none");
+        kube_target_refuse(call, "objects of this kind are in a namespace: the target names none");
         return;
     }
     if (call->sizing->what == AS_SIZED_FIELD && resource->scale_version &&
         strcmp(as_target_ref_get(call->ref, "field"), "spec.replicas") == 0) {
-        refuse(call, "the kind has a scale subresource: `field: spec.replicas` is not needed");
+        kube_target_refuse(
+            call, "the kind has a scale subresource: `field: spec.replicas` is not needed");
         return;
     }
-    if (write_path(call, resource->plural) < 0) {
-        refuse(call, "namespace or name cannot be part of a path");
+    if (kube_target_write_path(call, resource->plural) < 0) {
+        kube_target_refuse(call, "namespace or name cannot be part of a path");
         return;
     }
     if (!call->scaled || call->sizing->reads_first)
@@ -431,7 +435,7 @@ static void discovered(void *context, const struct as_outcome *failure)
     call->is_waiting = false;
     if (failure) {
         call->outcome = *failure;
-        finish(call);
+        kube_target_finish(call);
         return;
     }
     proceed(call);
@@ -472,18 +476,19 @@ static struct call *new_call(struct as_target_port *port, uint64_t ticket,
     return call;
 }
 
-static bool is_resource(const struct as_target_ref *ref)
+static bool kube_target_is_resource(const struct as_target_ref *ref)
 {
     struct as_sized sized;
     as_sized_read(ref, &sized);
     return sized.what == AS_SIZED_RESOURCE;
 }
 
-static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
-                    const struct as_observe_request *request, as_target_observed_fn *done,
-                    void *context)
+static void kube_target_observe(struct as_target_port *self, uint64_t ticket,
+                                const struct as_target_ref *ref,
+                                const struct as_observe_request *request,
+                                as_target_observed_fn *done, void *context)
 {
-    if (is_resource(ref)) {
+    if (kube_target_is_resource(ref)) {
         as_kube_vertical_observe(((struct kubernetes *)self)->vertical, ticket, ref, request, done,
                                  context);
         return;
@@ -496,10 +501,12 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
     proceed(call);
 }
 
-static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
-                  const struct as_scale_request *request, as_target_scaled_fn *done, void *context)
+static void kube_target_scale(struct as_target_port *self, uint64_t ticket,
+                              const struct as_target_ref *ref,
+                              const struct as_scale_request *request, as_target_scaled_fn *done,
+                              void *context)
 {
-    if (is_resource(ref)) {
+    if (kube_target_is_resource(ref)) {
         as_kube_vertical_scale(((struct kubernetes *)self)->vertical, ticket, ref, request, done,
                                context);
         return;
@@ -510,18 +517,18 @@ static void scale(struct as_target_port *self, uint64_t ticket, const struct as_
     proceed(call);
 }
 
-static bool is_idle(const struct as_target_port *self)
+static bool kube_target_is_idle(const struct as_target_port *self)
 {
     const struct kubernetes *kubernetes = (const struct kubernetes *)self;
     return LIST_EMPTY(&kubernetes->calls) && as_kube_vertical_is_idle(kubernetes->vertical);
 }
 
-static void close_port(struct as_target_port *self)
+static void kube_target_close_port(struct as_target_port *self)
 {
     struct kubernetes *kubernetes = (struct kubernetes *)self;
     struct call *call;
     while ((call = LIST_FIRST(&kubernetes->calls)) != NULL)
-        free_call(call);
+        kube_target_free_call(call);
     as_kube_others_free(kubernetes->others);
     as_kube_vertical_free(kubernetes->vertical);
     as_kube_discovery_free(kubernetes->discovery);
@@ -531,8 +538,8 @@ static void close_port(struct as_target_port *self)
     free(kubernetes);
 }
 
-static void warn(struct as_target_port *self, const struct as_target_ref *ref,
-                 const struct as_late_warning *warning)
+static void kube_target_warn(struct as_target_port *self, const struct as_target_ref *ref,
+                             const struct as_late_warning *warning)
 {
     as_kube_events_warn(((struct kubernetes *)self)->events, ref, warning);
 }
@@ -541,7 +548,9 @@ struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
                                          const struct as_access_env *env)
 {
     struct kubernetes *kubernetes = as_xcalloc(1, sizeof(*kubernetes));
-    kubernetes->port = (struct as_target_port){observe, scale, is_idle, close_port, warn};
+    kubernetes->port =
+        (struct as_target_port){kube_target_observe, kube_target_scale, kube_target_is_idle,
+                                kube_target_close_port, kube_target_warn};
     kubernetes->env = env;
     kubernetes->access = access;
     as_kube_client_init(&kubernetes->client, env, access);

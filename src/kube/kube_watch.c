@@ -63,7 +63,7 @@ struct as_kube_watch {
     bool has_told;                /* an event of this watch */
 };
 
-static as_mono_time get_now(const struct as_kube_watch *watch)
+static as_mono_time kube_watch_get_now(const struct as_kube_watch *watch)
 {
     const struct as_clock *clock = watch->client->env->clock;
     return clock->get_mono(clock);
@@ -80,7 +80,7 @@ static void recover(struct as_kube_watch *watch)
     watch->was_gone = false;
 }
 
-static void begin_anew(struct as_kube_watch *watch)
+static void kube_watch_begin_anew(struct as_kube_watch *watch)
 {
     watch->version[0] = '\0';
     free(watch->next);
@@ -90,7 +90,7 @@ static void begin_anew(struct as_kube_watch *watch)
 
 /* ---- asking ---- */
 
-static int write_path(const struct as_kube_watch *watch, struct as_buf *path)
+static int kube_watch_write_path(const struct as_kube_watch *watch, struct as_buf *path)
 {
     char number[AS_NUMBER_SIZE];
     as_buf_append_str(path, watch->path);
@@ -112,7 +112,8 @@ static int write_path(const struct as_kube_watch *watch, struct as_buf *path)
 }
 
 static bool read_part(void *context, const char *content_type, const char *bytes, size_t size);
-static void answered(void *context, const struct as_http_response *response, unsigned attempts);
+static void kube_watch_answered(void *context, const struct as_http_response *response,
+                                unsigned attempts);
 
 static const char *get_accept(const struct as_kube_watch *watch)
 {
@@ -122,13 +123,13 @@ static const char *get_accept(const struct as_kube_watch *watch)
                              : PROTOBUF ";stream=watch, " JSON ";q=0.9";
 }
 
-static void ask(void *context)
+static void kube_watch_ask(void *context)
 {
     struct as_kube_watch *watch = context;
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_KUBE_WATCH_PATH_MAX);
     const bool is_list = is_listing(watch);
     watch->timer = NULL;
-    if (write_path(watch, &path) < 0)
+    if (kube_watch_write_path(watch, &path) < 0)
         abort(); /* its parts are limited */
     struct as_kube_request_spec spec = {
         .method = "GET",
@@ -141,20 +142,20 @@ static void ask(void *context)
         .class = AS_HTTP_WATCH,
         .on_body = read_part,
     };
-    watch->asked_at = get_now(watch);
+    watch->asked_at = kube_watch_get_now(watch);
     if (is_list && !watch->next)
         watch->listed_at = watch->asked_at;
     watch->is_refused = watch->is_over = watch->has_told = false;
-    watch->request = as_kube_request_start(watch->client, &spec, answered, watch);
+    watch->request = as_kube_request_start(watch->client, &spec, kube_watch_answered, watch);
 }
 
 static void ask_later(struct as_kube_watch *watch, int64_t delay_us)
 {
     struct as_loop *loop = watch->client->env->loop;
     if (delay_us > 0)
-        watch->timer = loop->start_timer(loop, delay_us, ask, watch);
+        watch->timer = loop->start_timer(loop, delay_us, kube_watch_ask, watch);
     else
-        ask(watch);
+        kube_watch_ask(watch);
 }
 
 /* ---- reading ---- */
@@ -168,8 +169,8 @@ static bool goes_back(const char *from, const char *to)
            as_number_parse_i64(to, strlen(to), &newer) == 0 && newer < older;
 }
 
-static int take_event(struct as_kube_watch *watch, const struct as_kube_stream_event *event,
-                      struct as_error *error)
+static int kube_watch_take_event(struct as_kube_watch *watch,
+                                 const struct as_kube_stream_event *event, struct as_error *error)
 {
     int status = 0;
     if (goes_back(watch->version, event->resource_version)) {
@@ -183,13 +184,14 @@ static int take_event(struct as_kube_watch *watch, const struct as_kube_stream_e
     if (status)
         return status;
     snprintf(watch->version, sizeof(watch->version), "%s", event->resource_version);
-    watch->fresh_at = get_now(watch);
+    watch->fresh_at = kube_watch_get_now(watch);
     watch->has_told = true;
     recover(watch);
     return 0;
 }
 
-static int take(void *context, const struct as_kube_stream_event *event, struct as_error *error)
+static int kube_watch_take(void *context, const struct as_kube_stream_event *event,
+                           struct as_error *error)
 {
     struct as_kube_watch *watch = context;
     switch (event->verb) {
@@ -199,7 +201,7 @@ static int take(void *context, const struct as_kube_stream_event *event, struct 
     case AS_KUBE_ADDED:
     case AS_KUBE_MODIFIED:
     case AS_KUBE_DELETED:
-    case AS_KUBE_BOOKMARK: return take_event(watch, event, error);
+    case AS_KUBE_BOOKMARK: return kube_watch_take_event(watch, event, error);
     case AS_KUBE_ERROR: break;
     }
     watch->is_over = true;
@@ -225,10 +227,11 @@ static int begin_answer(struct as_kube_watch *watch, const char *content_type)
         as_error_set(&watch->refusal, "Content-Type: expected " JSON " or " PROTOBUF);
         return -EBADMSG;
     }
-    watch->stream = as_kube_stream_new(is_list ? AS_KUBE_STREAM_LIST : AS_KUBE_STREAM_WATCH,
-                                       is_protobuf ? AS_KUBE_PROTOBUF : AS_KUBE_JSON, take, watch);
+    watch->stream =
+        as_kube_stream_new(is_list ? AS_KUBE_STREAM_LIST : AS_KUBE_STREAM_WATCH,
+                           is_protobuf ? AS_KUBE_PROTOBUF : AS_KUBE_JSON, kube_watch_take, watch);
     if (!is_list)
-        watch->fresh_at = get_now(watch);
+        watch->fresh_at = kube_watch_get_now(watch);
     if (is_list && !watch->next) {
         watch->is_synced = false;
         watch->listener->list_begin(watch->context);
@@ -258,8 +261,8 @@ static int64_t get_backoff(struct as_kube_watch *watch)
 }
 
 /* Retries not before `retry_after_us`, and says why. The last call in a callback. */
-static void fail(struct as_kube_watch *watch, bool was_list, int64_t retry_after_us,
-                 const char *what)
+static void kube_watch_fail(struct as_kube_watch *watch, bool was_list, int64_t retry_after_us,
+                            const char *what)
 {
     struct as_error error = AS_ERROR_INIT;
     as_error_set(&error, "%s %s: %s", was_list ? "list" : "watch", watch->path, what);
@@ -273,14 +276,14 @@ static void fail(struct as_kube_watch *watch, bool was_list, int64_t retry_after
  * outage it is what the first answer says, and must not wait for another back-off. */
 static void fail_gone(struct as_kube_watch *watch, bool was_list, const char *what)
 {
-    begin_anew(watch);
+    kube_watch_begin_anew(watch);
     if (watch->was_gone) {
-        fail(watch, was_list, 0, what);
+        kube_watch_fail(watch, was_list, 0, what);
         return;
     }
     watch->was_gone = true;
     watch->failures++;
-    ask(watch);
+    kube_watch_ask(watch);
 }
 
 /* The server never reaches the version by itself: its state was restored from a backup, say. By its
@@ -310,8 +313,8 @@ static void fail_status(struct as_kube_watch *watch, const struct as_http_respon
     const bool passes = http == UNAUTHORIZED || http == FORBIDDEN || http == TOO_MANY ||
                         http / 100 == SERVER_ERRORS;
     if (was_list || !passes || is_from_the_future(&status))
-        begin_anew(watch);
-    fail(watch, was_list, wait_us, what.text);
+        kube_watch_begin_anew(watch);
+    kube_watch_fail(watch, was_list, wait_us, what.text);
 }
 
 /* What was read of the answer is not to be trusted, or says that the watch is over. */
@@ -324,8 +327,8 @@ static void fail_refused(struct as_kube_watch *watch)
         return;
     }
     const int64_t wait_us = watch->is_over ? watch->status.retry_after_us : 0;
-    begin_anew(watch);
-    fail(watch, was_list, wait_us, what.text);
+    kube_watch_begin_anew(watch);
+    kube_watch_fail(watch, was_list, wait_us, what.text);
 }
 
 /* ---- answers ---- */
@@ -340,8 +343,8 @@ static void end_page(struct as_kube_watch *watch, const struct as_kube_stream *p
     watch->next = *next ? as_xstrdup(next) : NULL;
     watch->pages++;
     if (watch->next && watch->pages >= AS_KUBE_LIST_PAGES_MAX) {
-        begin_anew(watch);
-        fail(watch, true, 0, "the list is too long");
+        kube_watch_begin_anew(watch);
+        kube_watch_fail(watch, true, 0, "the list is too long");
         return;
     }
     if (!watch->next) {
@@ -350,7 +353,7 @@ static void end_page(struct as_kube_watch *watch, const struct as_kube_stream *p
         watch->is_synced = true;
         watch->fresh_at = watch->listed_at;
     }
-    ask(watch);
+    kube_watch_ask(watch);
     if (!is_listing(watch))
         watch->listener->list_end(watch->context, watch->list_version);
 }
@@ -358,9 +361,9 @@ static void end_page(struct as_kube_watch *watch, const struct as_kube_stream *p
 /* The server has ended the watch, as it was asked to. */
 static void end_watch(struct as_kube_watch *watch)
 {
-    const int64_t lasted_us = get_now(watch).us - watch->asked_at.us;
+    const int64_t lasted_us = kube_watch_get_now(watch).us - watch->asked_at.us;
     if (lasted_us < AS_KUBE_WATCH_RETRY_US && !watch->has_told) {
-        fail(watch, false, 0, "the server ends the watch at once");
+        kube_watch_fail(watch, false, 0, "the server ends the watch at once");
         return;
     }
     recover(watch);
@@ -378,12 +381,13 @@ static void end_answer(struct as_kube_watch *watch, struct as_kube_stream *strea
         end_watch(watch);
     } else {
         if (was_list)
-            begin_anew(watch);
-        fail(watch, was_list, 0, what.text);
+            kube_watch_begin_anew(watch);
+        kube_watch_fail(watch, was_list, 0, what.text);
     }
 }
 
-static void answered(void *context, const struct as_http_response *response, unsigned attempts)
+static void kube_watch_answered(void *context, const struct as_http_response *response,
+                                unsigned attempts)
 {
     struct as_kube_watch *watch = context;
     AS_CLEANUP(as_kube_stream_free_p) struct as_kube_stream *stream = watch->stream;
@@ -394,8 +398,8 @@ static void answered(void *context, const struct as_http_response *response, uns
         fail_refused(watch);
     } else if (response->outcome != AS_HTTP_ANSWERED) {
         if (was_list)
-            begin_anew(watch);
-        fail(watch, was_list, 0, response->error);
+            kube_watch_begin_anew(watch);
+        kube_watch_fail(watch, was_list, 0, response->error);
     } else if (stream) {
         end_answer(watch, stream);
     } else {
@@ -420,7 +424,7 @@ struct as_kube_watch *as_kube_watch_start(struct as_kube_client *client,
     watch->watch_operation = spec->watch_operation;
     watch->wants_protobuf = spec->wants_protobuf;
     as_random_init(&watch->random, spec->seed);
-    ask(watch);
+    kube_watch_ask(watch);
     return watch;
 }
 

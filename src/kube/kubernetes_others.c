@@ -39,13 +39,14 @@ struct form { /* what differs between the two kinds */
     void (*read_more)(const struct tree_value *metadata, struct as_kube_other *other);
 };
 
-static int32_t get_size(const struct tree_value *spec, const char *name, int32_t absent)
+static int32_t others_codec_get_size(const struct tree_value *spec, const char *name,
+                                     int32_t absent)
 {
     int64_t size;
     return tree_get_i64(tree_find(spec, name), 0, INT32_MAX, &size) ? (int32_t)size : absent;
 }
 
-static const char *find_owner(const struct tree_value *metadata)
+static const char *others_codec_find_owner(const struct tree_value *metadata)
 {
     const struct tree_value *owner = tree_get_first(tree_find(metadata, "ownerReferences"));
     for (; owner; owner = owner->next) {
@@ -92,7 +93,7 @@ static const struct form scaled_object = {.min = "minReplicaCount",
                                           .kind = "Deployment",
                                           .read_more = read_pause};
 
-static const char *keep(struct as_kube_others *others, const char *text)
+static const char *others_codec_keep(struct as_kube_others *others, const char *text)
 {
     return as_arena_strdup(&others->texts, text ? text : "");
 }
@@ -108,21 +109,21 @@ static const char *keep_group(struct as_kube_others *others, const char *version
     return group;
 }
 
-static bool is_name(const char *text)
+static bool others_codec_is_name(const char *text)
 {
     return !as_str_is_empty(text) && strlen(text) <= NAME_MAX_BYTES;
 }
 
-static int take(struct as_kube_others *others, const struct form *form,
-                const struct tree_value *item, struct as_error *error)
+static int others_codec_take(struct as_kube_others *others, const struct form *form,
+                             const struct tree_value *item, struct as_error *error)
 {
     const struct tree_value *spec = tree_find(item, "spec");
     const struct tree_value *aim = tree_find(spec, "scaleTargetRef");
     const struct tree_value *metadata = tree_find(item, "metadata");
     const char *name = tree_find_text(metadata, "name"), *target = tree_find_text(aim, "name");
     const char *version = tree_find_text(aim, "apiVersion"), *kind = tree_find_text(aim, "kind");
-    const char *owner = find_owner(metadata);
-    if (!is_name(name) || !is_name(target))
+    const char *owner = others_codec_find_owner(metadata);
+    if (!others_codec_is_name(name) || !others_codec_is_name(target))
         return 0;
     if (others->count == others->max) {
         as_error_set(error, "more than %zu", others->max);
@@ -133,13 +134,13 @@ static int take(struct as_kube_others *others, const struct form *form,
         as_xgrow(others->items, others->count, &others->capacity, sizeof(*others->items));
     struct as_kube_other *other = &others->items[others->count++];
     *other = (struct as_kube_other){
-        .name = keep(others, name),
+        .name = others_codec_keep(others, name),
         .group = keep_group(others, version),
-        .kind = keep(others, as_str_is_empty(kind) ? form->kind : kind),
-        .target = keep(others, target),
-        .owner = keep(others, owner),
-        .min = get_size(spec, form->min, form->min_absent),
-        .max = get_size(spec, form->max, form->max_absent),
+        .kind = others_codec_keep(others, as_str_is_empty(kind) ? form->kind : kind),
+        .target = others_codec_keep(others, target),
+        .owner = others_codec_keep(others, owner),
+        .min = others_codec_get_size(spec, form->min, form->min_absent),
+        .max = others_codec_get_size(spec, form->max, form->max_absent),
     };
     if (form->read_more)
         form->read_more(metadata, other);
@@ -148,12 +149,12 @@ static int take(struct as_kube_others *others, const struct form *form,
 
 static int take_hpa(void *context, const struct tree_value *item, struct as_error *error)
 {
-    return take(context, &hpa, item, error);
+    return others_codec_take(context, &hpa, item, error);
 }
 
 static int take_scaled_object(void *context, const struct tree_value *item, struct as_error *error)
 {
-    return take(context, &scaled_object, item, error);
+    return others_codec_take(context, &scaled_object, item, error);
 }
 
 int as_kube_hpas_decode(struct as_kube_others *others, const char *json, size_t size,

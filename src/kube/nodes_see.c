@@ -38,7 +38,7 @@ struct as_nodes_seer *as_nodes_seer_new(void)
     return seer;
 }
 
-static void forget(struct as_nodes_seer *seer, struct group *group)
+static void seer_forget(struct as_nodes_seer *seer, struct group *group)
 {
     TAILQ_REMOVE(&seer->groups, group, entry);
     seer->group_count--;
@@ -53,13 +53,13 @@ struct as_nodes_seer *as_nodes_seer_free(struct as_nodes_seer *seer)
 {
     struct group *group;
     while (seer && (group = TAILQ_FIRST(&seer->groups)))
-        forget(seer, group);
+        seer_forget(seer, group);
     free(seer);
     return NULL;
 }
 
 /* All groups are looked for in the same order, again and again. */
-static struct group *find_group(struct as_nodes_seer *seer, const char *id)
+static struct group *seer_find_group(struct as_nodes_seer *seer, const char *id)
 {
     struct group *group = seer->next;
     if (!group || strcmp(group->id, id) != 0) {
@@ -72,13 +72,13 @@ static struct group *find_group(struct as_nodes_seer *seer, const char *id)
     return group;
 }
 
-static struct group *get_group(struct as_nodes_seer *seer, const char *id)
+static struct group *seer_get_group(struct as_nodes_seer *seer, const char *id)
 {
-    struct group *group = find_group(seer, id);
+    struct group *group = seer_find_group(seer, id);
     if (group)
         return group;
     if (seer->group_count == GROUPS_MAX)
-        forget(seer, TAILQ_FIRST(&seer->groups));
+        seer_forget(seer, TAILQ_FIRST(&seer->groups));
     group = as_xcalloc(1, sizeof(*group));
     group->id = as_xstrdup(id);
     TAILQ_INSERT_TAIL(&seer->groups, group, entry);
@@ -99,14 +99,14 @@ static void set_template(struct group *group, const struct as_labels *labels, co
 static void restore(struct as_nodes_seer *seer, const struct as_group_template *stored)
 {
     static const struct as_res_names names = {.count = AS_RES_NAMED};
-    struct group *group = find_group(seer, stored->group);
+    struct group *group = seer_find_group(seer, stored->group);
     struct as_arena arena = AS_ARENA_INIT;
     struct as_node_template template;
     if ((group && as_str_equal(group->text, stored->text)) ||
         (!group && seer->group_count == GROUPS_MAX))
         return;
     if (as_node_template_decode(stored->text, &names, &arena, &template, NULL) == 0)
-        set_template(get_group(seer, stored->group), template.shape.labels, stored->text);
+        set_template(seer_get_group(seer, stored->group), template.shape.labels, stored->text);
     as_arena_deinit(&arena);
 }
 
@@ -121,7 +121,7 @@ bool as_nodes_seer_get_last(struct as_nodes_seer *seer, const char *id,
                             const struct as_res_names *names, struct as_arena *arena,
                             struct as_node_template *template_out)
 {
-    const struct group *group = get_group(seer, id);
+    const struct group *group = seer_get_group(seer, id);
     return group->text &&
            as_node_template_decode(group->text, names, arena, template_out, NULL) == 0;
 }
@@ -130,7 +130,7 @@ const char *as_nodes_seer_remember(struct as_nodes_seer *seer, const char *id,
                                    const struct as_node_template *template,
                                    const struct as_res_names *names)
 {
-    struct group *group = get_group(seer, id);
+    struct group *group = seer_get_group(seer, id);
     struct as_buf text = AS_BUF_INIT_OPEN(AS_NODE_TEMPLATE_TEXT_MAX);
     as_node_template_encode(template, names, &text);
     if (!group->text || as_buf_check(&text) != 0 || strcmp(group->text, text.data) != 0)
@@ -141,7 +141,7 @@ const char *as_nodes_seer_remember(struct as_nodes_seer *seer, const char *id,
 
 /* ---- the group's nodes ---- */
 
-static int compare_name(const void *name, const void *node)
+static int seer_compare_name(const void *name, const void *node)
 {
     return strcmp(name, ((const struct as_node_fact *)node)->name);
 }
@@ -156,7 +156,7 @@ static uint32_t *find_nodes(const struct as_nodes_see_request *request, struct a
     for (size_t i = 0; i < request->name_count; i++) {
         const struct as_node_fact *node =
             bsearch(request->names[i], cluster->nodes, cluster->node_count, sizeof(*cluster->nodes),
-                    compare_name);
+                    seer_compare_name);
         if (node)
             nodes[(*count_out)++] = (uint32_t)(node - cluster->nodes);
     }
@@ -292,8 +292,8 @@ static void see_group(struct as_nodes_seer *seer, const struct as_nodes_see_requ
 
 /* ---- all together ---- */
 
-static bool is_unwell(const struct as_nodes_see_request *request,
-                      const struct as_node_sums_request *sums, struct as_error *error)
+static bool seer_is_unwell(const struct as_nodes_see_request *request,
+                           const struct as_node_sums_request *sums, struct as_error *error)
 {
     const struct as_nodes_config *config = request->config;
     struct as_node_starting starting = {.ready_timeout_us = AS_NODE_READY_TIMEOUT_US};
@@ -325,7 +325,7 @@ void as_nodes_see(struct as_nodes_seer *seer, const struct as_nodes_see_request 
         as_nodes_seen_init(seen_out, &sums);
     }
     seen_out->template_ = as_arena_strdup(request->texts, template_);
-    if (is_unwell(request, &sums, &error))
+    if (seer_is_unwell(request, &sums, &error))
         seen_out->error = as_arena_strdup(request->texts, error.text);
     as_arena_deinit(&arena);
 }

@@ -8,12 +8,12 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/decide/choose.h>
 
-static char *copy_text(const char *text)
+static char *scale_request_copy_text(const char *text)
 {
     return as_xstrdup(text ? text : "");
 }
 
-static const char *const *copy_names(const char *const *names, size_t count)
+static const char *const *scale_request_copy_names(const char *const *names, size_t count)
 {
     const char **copy = as_xcalloc(count, sizeof(*copy));
     for (size_t i = 0; i < count; i++)
@@ -21,7 +21,7 @@ static const char *const *copy_names(const char *const *names, size_t count)
     return copy;
 }
 
-static void free_names(const char *const *names, size_t count)
+static void scale_request_free_names(const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free((char *)(uintptr_t)names[i]);
@@ -51,12 +51,12 @@ void as_scale_request_copy(const struct as_scale_request *request,
     *copy_out = *request;
     copy_out->is_ordered = request->is_ordered;
     copy_out->credential = request->credential ? as_xstrdup(request->credential) : NULL;
-    copy_out->decision_id = copy_text(request->decision_id);
-    copy_out->rule = copy_text(request->rule);
-    copy_out->alert = copy_text(request->alert);
+    copy_out->decision_id = scale_request_copy_text(request->decision_id);
+    copy_out->rule = scale_request_copy_text(request->rule);
+    copy_out->alert = scale_request_copy_text(request->alert);
     copy_out->nodes = copy_nodes(request->nodes);
-    copy_out->take = copy_names(request->take, request->take_count);
-    copy_out->backing = copy_names(request->backing, request->backing_count);
+    copy_out->take = scale_request_copy_names(request->take, request->take_count);
+    copy_out->backing = scale_request_copy_names(request->backing, request->backing_count);
 }
 
 void as_scale_request_deinit(struct as_scale_request *copy)
@@ -66,7 +66,7 @@ void as_scale_request_deinit(struct as_scale_request *copy)
     free((char *)copy->rule);
     free((char *)copy->alert);
     free_nodes((struct as_nodes_config *)copy->nodes);
-    free_names(copy->take, copy->take_count);
-    free_names(copy->backing, copy->backing_count);
+    scale_request_free_names(copy->take, copy->take_count);
+    scale_request_free_names(copy->backing, copy->backing_count);
     *copy = (struct as_scale_request){0};
 }

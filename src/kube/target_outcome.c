@@ -20,7 +20,7 @@ static const struct {
     {429, AS_REASON_THROTTLED},
 };
 
-static enum as_reason get_reason(int status)
+static enum as_reason outcome_get_reason(int status)
 {
     if (status >= 200 && status < 300)
         return AS_REASON_APPLIED;
@@ -53,7 +53,7 @@ static void init_answered(struct as_outcome *outcome, const struct as_http_respo
                           as_wall_time now)
 {
     outcome->http_status = response->status;
-    outcome->reason = get_reason(response->status);
+    outcome->reason = outcome_get_reason(response->status);
     outcome->is_ambiguous = response->status >= 500;
     outcome->retry_after_us = as_retry_after_parse(response->retry_after, now);
     if (outcome->reason != AS_REASON_APPLIED)
