@@ -21,7 +21,6 @@
 #include <alertscaler/http/loop.h>
 #include <alertscaler/http/server.h>
 #include <alertscaler/kube/kube_access.h>
-#include <alertscaler/kube/kube_namespace.h>
 #include <alertscaler/kube/kube_store.h>
 #include <alertscaler/kube/leader_lease.h>
 #include <alertscaler/log/log_file.h>

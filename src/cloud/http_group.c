@@ -6,17 +6,17 @@
  */
 #include <alertscaler/cloud/http_group.h>
 
-#include <bsd/sys/queue.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <bsd/sys/queue.h>
+
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
-#include <alertscaler/kube/target_limits.h>
 #include <alertscaler/kube/target_outcome.h>
 #include <alertscaler/monitoring/http_auth.h>
 

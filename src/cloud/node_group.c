@@ -28,7 +28,6 @@
 #include <alertscaler/decide/target.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/nodes.h>
-#include <alertscaler/kube/scale_request.h>
 #include <alertscaler/kube/target_outcome.h>
 
 #include "node_leave.h"

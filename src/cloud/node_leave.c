@@ -14,18 +14,19 @@
  *
  * Not here: draining (kube/drain.h), and the provider's removal of instances (removal.h).
  */
-#include <bsd/sys/queue.h>
+#include "node_leave.h"
+
 #include <stdlib.h>
 #include <string.h>
+
+#include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/kube/target_limits.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "node_leave.h"
 #include "provider_fault.h"
 #include "removal.h"
 

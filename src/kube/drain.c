@@ -28,10 +28,9 @@
 #include <alertscaler/kube/kube_documents.h>
 #include <alertscaler/kube/kube_nodes.h>
 #include <alertscaler/kube/nodes.h>
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/target_outcome.h>
 
-#include "kube_pages.h"
-#include "kube_path.h"
+#include <alertscaler/kube/kube_client.h>
 
 /* State. A drain is in the list of its owner from drain_new to drain_report. */
 

@@ -12,8 +12,7 @@
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
 
-#include "kube_list.h"
-#include "kube_object.h"
+#include "kube/kube_object.h"
 
 const struct as_kube_config_item *as_kube_config_map_find(const struct as_kube_config_map *map,
                                                           const char *key)

@@ -11,9 +11,9 @@
 #define uthash_fatal(msg) abort() /* as for every small allocation */
 #include <uthash.h>
 
-#include "kube_path.h"
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/kube_client.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #define ENTRIES_MAX 256
 #define NOT_FOUND   404

@@ -9,14 +9,12 @@
 #define uthash_fatal(msg) abort() /* as for every small allocation */
 #include <uthash.h>
 
-#include "kube_path.h"
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/sized.h>
+#include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_documents.h>
-#include <alertscaler/kube/target_limits.h>
-
 #include <alertscaler/kube/target_outcome.h>
 
 struct seen {

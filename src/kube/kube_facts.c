@@ -21,9 +21,9 @@
 #include <alertscaler/kube/kube_nodes.h>
 
 #include "kube_annotations.h"
+#include "kube_object.h"
 #include "kube_parts.h"
 #include "kube_protobuf.h"
-#include "kubernetes_pods.h"
 #include "pod_requests.h"
 
 /* Readers of parts of an object. */
@@ -969,8 +969,8 @@ static int facts_parse(struct tree *tree, enum as_cluster_kind kind, const struc
     int status = 0;
 
     *tree = TREE_INIT(AS_KUBE_ITEM_MEMORY_MAX);
-    if (bytes->size > AS_KUBE_OBJECT_MAX)
-        as_error_set(error, "larger than %zu bytes", AS_KUBE_OBJECT_MAX);
+    if (bytes->size > AS_KUBE_FACT_BYTES_MAX)
+        as_error_set(error, "larger than %zu bytes", AS_KUBE_FACT_BYTES_MAX);
     else if (bytes->form == AS_KUBE_JSON)
         status = tree_parse(tree, bytes->data, bytes->size, parts, error);
     else

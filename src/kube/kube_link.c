@@ -16,9 +16,9 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/http/retry_after.h>
+#include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_documents.h>
 
-#include "kube_path.h"
 #include "store_limits.h"
 
 #define PATH_MAX_SIZE ((size_t)8192)

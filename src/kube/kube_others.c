@@ -17,11 +17,10 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/record.h>
 #include <alertscaler/decide/sized.h>
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/kube_client.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "kube_noted.h"
-#include "kube_pages.h"
-#include "kube_path.h"
 #include "kubernetes_others.h"
 
 #define NOT_FOUND 404

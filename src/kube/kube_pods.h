@@ -1,14 +1,63 @@
 /*
- * The pods of a label selector in one namespace of a cluster: a list read page by page.
+ * The pods behind a target: codecs, and the list of a label selector's pods in one namespace, read
+ * page by page.
  */
 #ifndef ALERTSCALER_SRC_KUBE_KUBE_PODS_H
 #define ALERTSCALER_SRC_KUBE_KUBE_PODS_H
 
+#include <stddef.h>
+
+#include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/error.h>
+#include <alertscaler/decide/observation.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "kubernetes_pods.h"
+/*
+ * The codecs: the selector in its Scale, the pages of a PodList, and
+ * resource quantities. Pure. Unknown members are ignored.
+ *
+ * Decoders: 0, or -EBADMSG with an error that names pod and field, or -E2BIG if a list is longer
+ * than the caller's limit.
+ */
+
+#define AS_KUBE_POD_NAME_MAX 253 /* bytes: a DNS subdomain */
+
+/*
+ * The label selector of a Scale, as one text: status.selector of autoscaling/v1,
+ * status.targetSelector of the versions before it. *selector_out is to be freed; NULL if it is
+ * absent or empty.
+ */
+int as_kube_selector_decode(const char *json, size_t size, char **selector_out,
+                            struct as_error *error) AS_MUST_USE;
+
+struct as_kube_pods {
+    size_t max; /* pods; more is an error */
+    size_t count, capacity;
+    struct as_pod_seen *items;
+    struct as_arena names;
+};
+
+#define AS_KUBE_PODS_INIT(maximum) ((struct as_kube_pods){.max = (maximum)})
+
+void as_kube_pods_clear(struct as_kube_pods *pods); /* before a list is read again */
+void as_kube_pods_deinit(struct as_kube_pods *pods);
+
+/*
+ * Adds the pods of one page. *next_out is to be freed: the token of the next page, or NULL if this
+ * was the last. After a failure only clear and deinit are allowed.
+ *
+ * requests and limits are sums over spec.containers and the restartable spec.initContainers, as in
+ * HPA; NaN if one of these has no value.
+ */
+int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size, char **next_out,
+                        struct as_error *error) AS_MUST_USE;
+
+/* After the last page: sorts by name (bytes). Of duplicate names the last one read is kept. */
+void as_kube_pods_finish(struct as_kube_pods *pods);
+
+/* A list as requests to the API server. */
 
 struct as_kube_pod_list;
 

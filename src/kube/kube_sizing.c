@@ -4,7 +4,7 @@
 #include "kube_sizing.h"
 
 #include <alertscaler/kube/kube_field.h>
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/target_outcome.h>
 
 static int read_scale(const struct as_target_ref *ref, const char *json, size_t size,
                       struct as_kube_scale *scale_out, struct as_error *error)
@@ -69,7 +69,7 @@ static const struct as_kube_sizing rows[] = {
         .set_operation = "patch_object",
         .set_method = "PATCH",
         .set_type = "application/json-patch+json",
-        .max_response = AS_KUBE_OBJECT_MAX,
+        .max_response = AS_KUBE_SIZED_OBJECT_MAX,
         .reads_first = true,
         .checks_test = true,
         .read = sizing_read_field,

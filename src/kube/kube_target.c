@@ -20,16 +20,13 @@
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_documents.h>
-#include <alertscaler/kube/scale_request.h>
-#include <alertscaler/kube/target_limits.h>
 #include <alertscaler/kube/target_outcome.h>
 
+#include "kube/kube_pods.h"
 #include "kube_discovery.h"
 #include "kube_events.h"
 #include "kube_manager.h"
 #include "kube_others.h"
-#include "kube_path.h"
-#include "kube_pods.h"
 #include "kube_sizing.h"
 #include "kube_vertical.h"
 

@@ -24,14 +24,10 @@
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_documents.h>
-#include <alertscaler/kube/scale_request.h>
-#include <alertscaler/kube/target_limits.h>
 #include <alertscaler/kube/target_outcome.h>
 #include <alertscaler/model/field_path.h>
 
 #include "kube_manager.h"
-#include "kube_pages.h"
-#include "kube_path.h"
 #include "kubernetes_resources.h"
 
 /* Called once, in a later turn. The outcome is APPLIED with a message that counts the pods; or why
@@ -200,7 +196,7 @@ static void resize_start(struct as_kube_resize_run *run, const char *method,
         .content_type = body ? STRATEGIC_MERGE : NULL,
         .body = body ? body->data : NULL,
         .body_size = body ? body->size : 0,
-        .max_response = AS_KUBE_OBJECT_MAX,
+        .max_response = AS_KUBE_SIZED_OBJECT_MAX,
         .flow = run->spec.flow,
     };
     run->request = as_kube_request_start(run->spec.client, &spec, done, run);
@@ -642,7 +638,7 @@ static void vertical_start(struct call *call, const struct as_buf *body,
         .content_type = body ? STRATEGIC_MERGE : NULL,
         .body = body ? body->data : NULL,
         .body_size = body ? body->size : 0,
-        .max_response = AS_KUBE_OBJECT_MAX,
+        .max_response = AS_KUBE_SIZED_OBJECT_MAX,
         .flow = call->flow,
     };
     call->request = as_kube_request_start(call->owner->client, &spec, done, call);

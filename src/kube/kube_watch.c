@@ -20,7 +20,7 @@
 #include <alertscaler/http/access_limits.h>
 #include <alertscaler/http/retry_after.h>
 
-#include "kube_path.h"
+#include <alertscaler/kube/kube_client.h>
 
 #define JSON          "application/json"
 #define PROTOBUF      "application/vnd.kubernetes.protobuf"

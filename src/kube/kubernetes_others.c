@@ -12,8 +12,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/doc/json_reader.h>
 
-#include "kube_list.h"
-#include "kube_object.h"
+#include "kube/kube_object.h"
 
 #define HPA_MIN           1 /* what the API takes where nothing is said */
 #define SCALED_OBJECT_MAX 100

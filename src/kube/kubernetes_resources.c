@@ -18,9 +18,8 @@
 #include <alertscaler/doc/json_tree.h>
 #include <alertscaler/doc/json_writer.h>
 
-#include "kube_list.h"
-#include "kube_object.h"
-#include "kubernetes_pods.h"
+#include "kube/kube_object.h"
+#include "kube/kube_pods.h"
 
 /* Requests and limits in units. */
 

@@ -16,8 +16,6 @@
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_documents.h>
 
-#include "kube_path.h"
-
 /*
  * The state machine. It differs from client-go in three ways, each safer or faster:
  * - our term also ends by the wall clock;

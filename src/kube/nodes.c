@@ -14,12 +14,11 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_nodes.h>
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/target_outcome.h>
 
-#include "kube_pages.h"
-#include "kube_path.h"
-#include "kubernetes_pods.h"
+#include "kube/kube_pods.h"
 
 /* The pods on one node, of all namespaces. */
 

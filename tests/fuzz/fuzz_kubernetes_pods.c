@@ -13,7 +13,7 @@
 #include <alertscaler/base/quantity.h>
 
 #include "fuzz.h"
-#include "kube/kubernetes_pods.h"
+#include "kube/kube_pods.h"
 
 static struct as_error error;
 

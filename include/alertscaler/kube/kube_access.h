@@ -1,6 +1,7 @@
 /*
  * Address and credentials of a Kubernetes cluster: in-cluster service account or kubeconfig, with
- * tokens that rotate and credential plugins that run without blocking.
+ * tokens that rotate and credential plugins that run without blocking. Also the namespace of
+ * alertscaler's own objects.
  *
  * If neither is configured: a pod's service account, else the files of $KUBECONFIG, else
  * ~/.kube/config.
@@ -18,12 +19,12 @@
 #include <alertscaler/kube/env.h>
 #include <alertscaler/port/http.h>
 
+struct as_kube_access;
+
 struct as_kube_access_config {
     const char *kubeconfig; /* path of a file; NULL: see above */
     const char *context;    /* NULL: the current-context */
 };
-
-struct as_kube_access;
 
 /* 0; or a negative errno with an error that names file and key. */
 int as_kube_access_new(const struct as_kube_access_config *config, const struct as_access_env *env,
@@ -71,5 +72,20 @@ void as_kube_waiter_cancel(struct as_kube_waiter *waiter);
 bool as_kube_access_renew(struct as_kube_access *access, uint64_t generation) AS_MUST_USE;
 
 AS_DEFINE_CLEANUP(struct as_kube_access *, as_kube_access_free)
+
+/*
+ * The namespace of alertscaler's own objects: the configured one, else the pod's.
+ */
+
+/* `configured` may be NULL. 0 and memory that the caller frees with free(); or with an error:
+ * -ENOENT if both are missing, -EINVAL if the name cannot be part of a path. */
+int as_kube_namespace_find(const char *configured, const struct as_access_env *env,
+                           char **namespace_out, struct as_error *error) AS_MUST_USE;
+
+/*
+ * Where Kubernetes mounts a pod's service account.
+ */
+
+#define AS_SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
 #endif

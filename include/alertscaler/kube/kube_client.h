@@ -1,6 +1,7 @@
 /*
- * One request to a cluster's API server, with the cluster's credentials. Waits for a credential
- * plugin. After a 401 it asks for new credentials and tries once more.
+ * Requests to a cluster's API server, with the cluster's credentials: one request, and complete
+ * lists. A request waits for a credential plugin. After a 401 it asks for new credentials and tries
+ * once more.
  */
 #ifndef ALERTSCALER_KUBE_KUBE_CLIENT_H
 #define ALERTSCALER_KUBE_KUBE_CLIENT_H
@@ -11,10 +12,14 @@
 #include <bsd/sys/queue.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/error.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_access.h>
+#include <alertscaler/kube/target_outcome.h>
 #include <alertscaler/port/http.h>
 
+struct as_kube_pages;
 struct as_kube_request;
 
 struct as_kube_client { /* what all requests to a cluster share */
@@ -25,7 +30,7 @@ struct as_kube_client { /* what all requests to a cluster share */
 
 struct as_kube_request_spec { /* borrowed for the call of start only */
     const char *method;       /* static memory */
-    const char *path;         /* "/apis/apps/v1", escaped (kube_path.h) */
+    const char *path;         /* "/apis/apps/v1", escaped (see below) */
     const char *operation;    /* for metrics; static memory */
     const char *accept;       /* static memory; NULL: application/json */
     const char *content_type; /* of the body; static memory; NULL: application/json */
@@ -54,5 +59,44 @@ struct as_kube_request *as_kube_request_start(struct as_kube_client *client,
                                               as_kube_request_done_fn *done,
                                               void *context) AS_MUST_USE;
 void as_kube_request_cancel(struct as_kube_request *request);
+
+/*
+ * Paths of the Kubernetes API. Every segment from outside is checked and escaped.
+ */
+
+/* Appends "/apis/apps/v1" or "/api/v1". 0, or -EINVAL if `api_version` is not an apiVersion. */
+int as_kube_path_append_version(struct as_buf *path, const char *api_version) AS_MUST_USE;
+
+/* Appends "/" and the segment. 0, or -EINVAL if the segment is empty, "." or "..". */
+int as_kube_path_append(struct as_buf *path, const char *segment) AS_MUST_USE;
+
+/* Appends '?' or '&', then name=value. `name` is not escaped. */
+void as_kube_path_append_parameter(struct as_buf *path, const char *name, const char *value);
+
+/*
+ * A complete list from a cluster's API server, read page by page, as of one moment: everything, or
+ * a failure.
+ */
+
+struct as_kube_pages_spec { /* texts but `path` and those of the flow: static memory */
+    const char *path;       /* with its selectors, copied; NULL: see `trouble` */
+    struct as_flow flow;    /* copied */
+    const char *trouble;
+    const char *operation; /* for metrics: "list_pods" */
+    const char *what;      /* for messages: "list pods" */
+    const char *right;     /* missing if the answer is 403: "pods: list" */
+    /* Takes a page: 0 with the token of the next page, to be freed, or NULL; else an error that
+     * says why. */
+    int (*take)(void *context, const char *json, size_t size, char **next_out,
+                struct as_error *error);
+    void (*clear)(void *context); /* drops what was taken: the list restarts, or has failed */
+    /* Called exactly once, in a later turn of the loop, unless cancelled first. */
+    void (*done)(void *context, const struct as_outcome *outcome);
+    void *context;
+};
+
+struct as_kube_pages *as_kube_pages_start(struct as_kube_client *client,
+                                          const struct as_kube_pages_spec *spec) AS_MUST_USE;
+void as_kube_pages_cancel(struct as_kube_pages *pages);
 
 #endif

@@ -22,7 +22,7 @@
 #include <alertscaler/kube/kube_stream.h>
 
 /* Bytes of one object; the API server refuses more than about 1.5 MiB. */
-#define AS_KUBE_OBJECT_MAX ((size_t)8 * 1024 * 1024)
+#define AS_KUBE_FACT_BYTES_MAX ((size_t)8 * 1024 * 1024)
 
 /* Taints of nodes that leave. */
 #define AS_NODE_TAINT_CLUSTER_AUTOSCALER "ToBeDeletedByClusterAutoscaler"

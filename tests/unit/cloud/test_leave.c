@@ -10,7 +10,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/choose.h>
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "../kube/kube_client.h"
 #include "cloud/node_group.h"

@@ -2,11 +2,10 @@
  * target_registry.h: each reference reaches the adapter of its cluster or provider; an unreachable
  * adapter says why; an unusable configured cluster is an error at once.
  */
-#include <alertscaler/cloud/target_registry.h>
-
 #include <errno.h>
 
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/cloud/target_registry.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "../kube/support.h"
 

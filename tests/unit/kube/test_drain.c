@@ -5,7 +5,7 @@
 #include <alertscaler/kube/drain.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "kube_client.h"
 

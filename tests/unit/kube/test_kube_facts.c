@@ -3,14 +3,13 @@
  * same facts; the rules of eviction and requests are those of kube/kube_nodes.h; what cannot be
  * read has a reason.
  */
-#include <criterion/criterion.h>
-
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <criterion/criterion.h>
 #include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
@@ -558,7 +557,7 @@ Test(kube_facts, what_cannot_be_read_has_a_reason)
 
 Test(kube_facts, lists_are_limited)
 {
-    struct as_buf json = AS_BUF_INIT(AS_KUBE_OBJECT_MAX);
+    struct as_buf json = AS_BUF_INIT(AS_KUBE_FACT_BYTES_MAX);
     as_buf_append_str(&json, "{\"metadata\":{\"name\":\"n\"},\"spec\":{\"taints\":[");
     for (int i = 0; i < 100000; i++)
         as_buf_printf(&json, "%s{\"key\":\"k%d\",\"effect\":\"NoSchedule\"}", i ? "," : "", i);
@@ -567,7 +566,7 @@ Test(kube_facts, lists_are_limited)
     cr_expect_eq(put(AS_CLUSTER_NODES, json.data), -EBADMSG);
     cr_expect_str_eq(error.text, "node n: spec.taints: more than 1024");
     as_buf_deinit(&json);
-    const struct as_kube_bytes bytes = {AS_KUBE_JSON, "", AS_KUBE_OBJECT_MAX + 1};
+    const struct as_kube_bytes bytes = {AS_KUBE_JSON, "", AS_KUBE_FACT_BYTES_MAX + 1};
     cr_expect_eq(as_kube_fact_put(facts, AS_CLUSTER_PODS, &bytes, &scratch, &error), -EBADMSG);
     cr_expect_str_eq(error.text, "pod: larger than 8388608 bytes");
 }

@@ -1,8 +1,6 @@
 /*
  * Our own namespace: the configured one, else the pod's, else an error that says what to do.
  */
-#include <alertscaler/kube/kube_namespace.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@
 #include <criterion/criterion.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/kube/kube_access.h>
 
 #include "access_env.h"
 #include "files.h"

@@ -4,7 +4,7 @@
  */
 #include <alertscaler/base/log.h>
 #include <alertscaler/decide/record.h>
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "kube/kube_others.h"
 #include "kube_client.h"

@@ -5,7 +5,7 @@
 #include <alertscaler/kube/kube_target.h>
 
 #include <alertscaler/http/access_limits.h>
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "support.h"
 

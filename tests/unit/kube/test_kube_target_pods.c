@@ -2,13 +2,12 @@
  * The Kubernetes adapter with pods requested, against a scripted API server: the selector of the
  * Scale, page after page, all pods or a failure with a reason.
  */
-#include <alertscaler/kube/kube_target.h>
-
 #include <math.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/http/access_limits.h>
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/kube_target.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "support.h"
 

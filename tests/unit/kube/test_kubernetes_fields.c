@@ -4,7 +4,7 @@
  */
 #include <alertscaler/kube/kube_target.h>
 
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "support.h"
 
@@ -95,7 +95,7 @@ Test(kubernetes_fields, an_observation_says_the_unit_with_version_and_uid)
     cr_expect_eq(observation.status_replicas, 10);
     cr_expect_str_eq(observation.version, "100*1Gi");
     cr_expect_str_eq(observation.uid, "u-1*1Gi");
-    cr_expect_eq(get_request(1)->max_response, AS_KUBE_OBJECT_MAX);
+    cr_expect_eq(get_request(1)->max_response, AS_KUBE_SIZED_OBJECT_MAX);
 }
 
 Test(kubernetes_fields, a_change_is_a_patch_of_the_object_as_it_is_now)

@@ -13,7 +13,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 
-#include "kube/kubernetes_pods.h"
+#include "kube/kube_pods.h"
 
 static struct as_error error;
 

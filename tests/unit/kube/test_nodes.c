@@ -6,7 +6,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/kube/nodes.h>
-#include <alertscaler/kube/target_limits.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "kube_client.h"
 
