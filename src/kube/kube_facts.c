@@ -1,6 +1,6 @@
 /*
  * Facts from objects of the Kubernetes API: nodes, pods and disruption budgets become values of
- * cluster/cluster_facts.h. A tree of the wanted fields is made (kube_parts.h), read, stored and
+ * cluster/cluster_facts.h. A tree of the wanted fields is made (kube_protobuf.h), read, stored and
  * freed.
  *
  * What cannot be read is an error of the reader; the value that is returned then does not
@@ -20,10 +20,9 @@
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/kube/kube_nodes.h>
 
+#include "kube/kube_protobuf.h"
 #include "kube_annotations.h"
 #include "kube_object.h"
-#include "kube_parts.h"
-#include "kube_protobuf.h"
 #include "pod_requests.h"
 
 /* Readers of parts of an object. */

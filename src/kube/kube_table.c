@@ -2,8 +2,6 @@
  * The state in memory: see the header. While the state is being read, pieces belong to no record;
  * each piece has a record of its own, which holds its key.
  */
-#include "kube_table.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +11,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include "store_limits.h"
+#include "kube/kube_state.h"
 
 #define TEXT_MAX  ((size_t)1024 * 1024)
 #define VALUE_MAX ((size_t)1024 * 1024 * 1024)

@@ -23,10 +23,9 @@
 #include <alertscaler/kube/target_outcome.h>
 
 #include "kube/kube_pods.h"
+#include "kube/kube_writers.h"
 #include "kube_discovery.h"
 #include "kube_events.h"
-#include "kube_manager.h"
-#include "kube_others.h"
 #include "kube_sizing.h"
 #include "kube_vertical.h"
 

@@ -39,7 +39,7 @@ struct as_kube_watch_listener {
 };
 
 struct as_kube_watch_spec {
-    const char *path;           /* "/api/v1/pods", escaped (kube_path.h); copied */
+    const char *path;           /* "/api/v1/pods", escaped (kube_client.h); copied */
     const char *field_selector; /* "status.phase!=Failed"; copied; NULL: none */
     const char *list_operation, *watch_operation; /* for metrics; static memory */
     bool wants_protobuf;                          /* where the server has it; else JSON */

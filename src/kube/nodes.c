@@ -228,8 +228,9 @@ static void take_all(struct as_instance_nodes *of, const struct as_kube_node *no
     make_found(of);
 }
 
-static void as_instance_nodes_match(struct as_instance_nodes *of, const struct as_kube_node *nodes,
-                                    size_t count)
+/* At most once. `nodes` have the labels, and are borrowed as long as `found` is read. */
+static void instance_nodes_match(struct as_instance_nodes *of, const struct as_kube_node *nodes,
+                                 size_t count)
 {
     if (of->label && of->knows_nodes) {
         take_all(of, nodes, count);
@@ -310,7 +311,7 @@ void as_instance_nodes_match_facts(struct as_instance_nodes *of, const struct as
         if (has_labels(fact, wanted, wanted_count))
             nodes[count++] = read_fact(fact);
     }
-    as_instance_nodes_match(of, nodes, count);
+    instance_nodes_match(of, nodes, count);
 }
 
 /* ---- the group ---- */
@@ -490,7 +491,7 @@ static void nodes_read(void *context, const struct as_outcome *outcome)
     struct as_nodes_reading *reading = context;
     reading->pages = NULL;
     if (outcome->reason == AS_REASON_APPLIED)
-        as_instance_nodes_match(&reading->of, reading->nodes.items, reading->nodes.count);
+        instance_nodes_match(&reading->of, reading->nodes.items, reading->nodes.count);
     if (outcome->reason != AS_REASON_APPLIED || !reading->with_pods)
         nodes_finish(reading, outcome);
     else

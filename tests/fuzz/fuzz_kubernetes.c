@@ -7,7 +7,7 @@
 #include <alertscaler/kube/kube_documents.h>
 
 #include "fuzz.h"
-#include "kube/kubernetes_others.h"
+#include "kube/kube_writers.h"
 
 static struct as_error error;
 

@@ -68,8 +68,7 @@ struct as_instance_nodes {
 void as_instance_nodes_init(struct as_instance_nodes *of, const struct as_group_view *view);
 void as_instance_nodes_deinit(struct as_instance_nodes *of);
 
-/* At most once. `nodes` have the labels, and are borrowed as long as `found` is read. */
-/* Instead of as_instance_nodes_match: finds the nodes among the facts, also those with the labels.
+/* At most once: finds the nodes among the facts, also those with the labels.
  * The marks of such nodes have no texts. */
 void as_instance_nodes_match_facts(struct as_instance_nodes *of, const struct as_cluster *cluster);
 

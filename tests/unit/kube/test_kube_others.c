@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/attr.h>
 
-#include "kube/kubernetes_others.h"
+#include "kube/kube_writers.h"
 
 static struct as_error error;
 static struct as_kube_others others;

@@ -6,7 +6,7 @@
 #include <alertscaler/decide/record.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "kube/kube_others.h"
+#include "kube/kube_writers.h"
 #include "kube_client.h"
 
 #define SCALED_OBJECTS "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects?limit=500"

@@ -19,7 +19,6 @@
 
 #include "../../support/store_memory.h"
 #include "kube/kube_state.h"
-#include "kube/store_limits.h"
 #include "kube_api.h"
 
 static struct kube_api api;
