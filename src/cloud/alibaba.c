@@ -12,18 +12,18 @@
  *
  * Not here: credentials (credentials_alibaba.h).
  */
-#include <jansson.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cloud/sign.h>
 #include <alertscaler/cloud/talk.h>
 
-#include "canonical.h"
-#include "credentials_alibaba.h"
-#include "provider_answer.h"
-#include "providers.h"
+#include "cloud/provider_answer.h"
+#include "cloud/providers.h"
 
 /* Answers, and the meaning of errors:
  * https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/common-error-codes */

@@ -13,10 +13,8 @@
 
 #include <alertscaler/base/str.h>
 
-#include "aws_profiles.h"
-#include "credentials_aws.h"
-#include "provider_answer.h"
-#include "providers.h"
+#include "cloud/provider_answer.h"
+#include "cloud/providers.h"
 
 #define API_VERSION    "2011-01-01"
 #define ACTIVITIES_MAX 50 /* names in one request */

@@ -3,21 +3,21 @@
  * are resources of Azure Resource Manager; their changes are operations that continue after the
  * answer: https://learn.microsoft.com/rest/api/azure/
  *
- * Not here: credentials (credentials_azure.h).
+ * Not here: credentials (credentials_azure.c).
  */
 #include <ctype.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>
+
+#include <jansson.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/cloud/provider_group.h>
 
-#include "credentials_azure.h"
-#include "provider_answer.h"
-#include "providers.h"
+#include "cloud/provider_answer.h"
+#include "cloud/providers.h"
 
 struct azure_kind {                                            /* of a group */
     const char *what;                                          /* in messages: "scale set" */

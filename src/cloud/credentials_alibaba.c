@@ -5,8 +5,6 @@
  * Tokens of roles for service accounts (RRSA) are exchanged at STS, unsigned; the token's file is
  * read each time, because it is replaced. Of the command line's configuration only keys are read.
  */
-#include "credentials_alibaba.h"
-
 #include <errno.h>
 #include <string.h>
 
@@ -15,9 +13,10 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cloud/sign.h>
 
-#include "canonical.h"
-#include "provider_answer.h"
+#include "cloud/provider_answer.h"
+#include "cloud/providers.h"
 
 #define METADATA_ENDPOINT   "http://100.100.100.200"
 #define METADATA_TIMEOUT_US (2 * AS_US_PER_S)

@@ -4,8 +4,6 @@
  * The machine's metadata service, or App Service's, gives a token without a secret:
  * https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token
  */
-#include "credentials_azure.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,7 +13,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
 
-#include "provider_answer.h"
+#include "cloud/provider_answer.h"
+#include "cloud/providers.h"
 
 #define METADATA_ENDPOINT   "http://169.254.169.254"
 #define METADATA_TIMEOUT_US (3 * AS_US_PER_S)

@@ -6,8 +6,6 @@
  * Names and meanings are those of OpenStack's command line, but clouds.yaml is not read:
  * https://docs.openstack.org/python-openstackclient/latest/cli/man/openstack.html
  */
-#include "credentials_openstack.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +13,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
 
-#include "provider_answer.h"
+#include "cloud/provider_answer.h"
+#include "cloud/providers.h"
 
 /* A setting: the account's option, else environment variables. */
 struct setting {

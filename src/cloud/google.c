@@ -13,7 +13,7 @@
  * A change of several requests is not left half done because an answer was lost: the request is
  * repeated, and its request id prevents a second execution.
  *
- * Not here: credentials, errors and request ids (credentials_google.h).
+ * Not here: credentials, errors and request ids (credentials_google.c).
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,9 +25,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/cloud/provider_group.h>
 
-#include "credentials_google.h"
-#include "provider_answer.h"
-#include "providers.h"
+#include "cloud/provider_answer.h"
+#include "cloud/providers.h"
 
 /* Managed instance groups: one, or several that form one node group. An instance's id is
  * ZONE/GROUP/NAME. An operation is projects/P/PLACE/operations/NAME; several operations have spaces

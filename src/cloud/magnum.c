@@ -11,9 +11,8 @@
 
 #include <alertscaler/base/str.h>
 
-#include "credentials_openstack.h"
-#include "provider_answer.h"
-#include "providers.h"
+#include "cloud/provider_answer.h"
+#include "cloud/providers.h"
 
 #define MICROVERSION "1.10" /* the first that can resize to zero; groups came with 1.9 */
 #define NODE_LABEL   "magnum.openstack.org/nodegroup"

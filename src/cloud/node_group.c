@@ -30,10 +30,9 @@
 #include <alertscaler/kube/nodes.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "node_leave.h"
+#include "cloud/node_leave.h"
+#include "cloud/provider_answer.h"
 #include "provider_account.h"
-#include "provider_fault.h"
-#include "removal.h"
 
 /* Unregistered instances: instances of node groups that are seen to be no nodes, and since when. In
  * memory: a new process begins anew. A row of looks is broken by a gap of UNREGISTERED_GAP_US, by

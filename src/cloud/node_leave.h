@@ -19,10 +19,14 @@
 #include <alertscaler/kube/drain.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/nodes.h>
+#include <alertscaler/kube/target_outcome.h>
 
+#include "cloud/provider_answer.h"
 #include "provider_account.h"
 
 struct as_leave;
+struct as_leave_return;
+struct as_removal;
 
 struct as_leave *as_leave_new(const struct as_access_env *env, struct as_account *account);
 /* After the drains, before the account. The marks stay. */
@@ -65,7 +69,6 @@ void as_leave_add(struct as_leave *leave, const struct as_leave_group *group,
  * the newest. `done`
  * hears how many, in a later turn, unless cancelled: the nodes come back all the same. NULL: there
  * are none, and `done` is not called. */
-struct as_leave_return;
 typedef void as_leave_returned_fn(void *context, int32_t count);
 struct as_leave_return *as_leave_take_back(struct as_leave *leave, const struct as_target_ref *ref,
                                            int32_t wanted, as_leave_returned_fn *done,
@@ -73,5 +76,39 @@ struct as_leave_return *as_leave_take_back(struct as_leave *leave, const struct 
 void as_leave_return_cancel(struct as_leave_return *returning);
 /* The provider was asked for so many more. */
 void as_leave_note_growth(struct as_leave *leave, const struct as_target_ref *ref, int32_t more);
+
+/*
+ * Has a provider delete instances of a group by name, together with the group's size, and waits
+ * until they are gone.
+ */
+
+struct as_removal_request { /* borrowed until done or cancelled */
+    const struct as_access_env *env;
+    struct as_account *account;
+    const struct as_target_ref *group;
+    const struct as_group_view *view; /* just read; copied as far as it is needed */
+    const char *idempotency;          /* a ULID, for these instances only */
+    const char *const *ids;
+    const char *const *nodes; /* their nodes, each may be NULL; or NULL */
+    size_t count;
+};
+
+struct as_removal_result { /* valid during the callback */
+    /* Applied: the instances that do not stay are gone, or leave. The message says what is left to
+     * be said. */
+    struct as_outcome outcome;
+    const bool *stays; /* by `ids` */
+    size_t gone;       /* how many do not stay */
+    bool is_known;     /* false: after a failure it could not be read who stays */
+    unsigned attempts; /* requests to the provider */
+    struct as_provider_call call;
+};
+
+typedef void as_removal_done_fn(void *context, const struct as_removal_result *result);
+
+/* `done` is called exactly once, in a later turn, unless cancelled. */
+struct as_removal *as_removal_start(const struct as_removal_request *request,
+                                    as_removal_done_fn *done, void *context) AS_MUST_USE;
+void as_removal_cancel(struct as_removal *removal);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Pools: see the header. A look is one observation.
+ * Pools: the readings of their node groups, and observations of several node groups together. A
+ * look is one observation. No size is set here.
  */
 #include "pool_target.h"
 
@@ -9,11 +10,198 @@
 #include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/base/arena.h>
+#include <alertscaler/cluster/survey_make.h>
 #include <alertscaler/decide/decide.h>
+#include <alertscaler/kube/env.h>
 #include <alertscaler/kube/target_outcome.h>
+#include <alertscaler/port/target.h>
 
-#include "pool_groups.h"
+/* Node groups as their providers last told them, for pools. */
+
+#define AS_POOL_GROUPS_KNOWN_MAX 1000 /* with one more, the one read first is forgotten */
+
+struct as_pool_groups;
+
+struct as_pool_reading {               /* of one group; valid until the group is read again */
+    struct as_observation observation; /* without pods and nodes */
+    struct as_group_members members;   /* empty where they are not known */
+    as_mono_time at;
+    int32_t missing; /* nodes in the size, without an instance */
+    as_mono_time missing_since;
+};
+
+/* Called exactly once, in a later turn of the loop; a failure is a reading too. */
+typedef void as_pool_group_done_fn(void *context);
+
+struct group {
+    TAILQ_ENTRY(group) entry;
+    char *key;
+    struct as_arena texts;
+    struct as_pool_reading reading;
+};
+
+struct call {
+    LIST_ENTRY(call) entry;
+    struct as_pool_groups *owner;
+    struct as_target_ref *ref;
+    as_pool_group_done_fn *done;
+    void *context;
+};
+
+struct as_pool_groups {
+    struct as_target_port *port;
+    const struct as_access_env *env;
+    TAILQ_HEAD(, group) groups; /* by the time of their readings */
+    size_t count;
+    LIST_HEAD(, call) calls;
+};
+
+/* Borrows both. To be freed after `port` is closed, which has the outstanding calls. */
+static struct as_pool_groups *pool_groups_new(struct as_target_port *port,
+                                              const struct as_access_env *env)
+{
+    struct as_pool_groups *groups = as_xcalloc(1, sizeof(*groups));
+    groups->port = port;
+    groups->env = env;
+    TAILQ_INIT(&groups->groups);
+    LIST_INIT(&groups->calls);
+    return groups;
+}
+
+static void pool_groups_forget(struct as_pool_groups *groups, struct group *group)
+{
+    TAILQ_REMOVE(&groups->groups, group, entry);
+    groups->count--;
+    as_arena_deinit(&group->texts);
+    free(group->key);
+    free(group);
+}
+
+static void pool_groups_free_call(struct call *call)
+{
+    LIST_REMOVE(call, entry);
+    as_target_ref_free(call->ref);
+    free(call);
+}
+
+static struct as_pool_groups *pool_groups_free(struct as_pool_groups *groups)
+{
+    struct group *group;
+    struct call *call;
+    while ((group = TAILQ_FIRST(&groups->groups)))
+        pool_groups_forget(groups, group);
+    while ((call = LIST_FIRST(&groups->calls)))
+        pool_groups_free_call(call);
+    free(groups);
+    return NULL;
+}
+
+static struct group *pool_groups_find(const struct as_pool_groups *groups, const char *key)
+{
+    struct group *group;
+    TAILQ_FOREACH (group, &groups->groups, entry) {
+        if (strcmp(group->key, key) == 0)
+            return group;
+    }
+    return NULL;
+}
+
+/* NULL: it was never read. */
+static const struct as_pool_reading *pool_groups_find_reading(const struct as_pool_groups *groups,
+                                                              const struct as_target_ref *ref)
+{
+    const struct group *group = pool_groups_find(groups, ref->key);
+    return group ? &group->reading : NULL;
+}
+
+static struct group *pool_groups_add(struct as_pool_groups *groups, const char *key)
+{
+    struct group *group = as_xcalloc(1, sizeof(*group));
+    if (groups->count == AS_POOL_GROUPS_KNOWN_MAX)
+        pool_groups_forget(groups, TAILQ_FIRST(&groups->groups));
+    group->key = as_xstrdup(key);
+    group->texts = AS_ARENA_INIT;
+    TAILQ_INSERT_TAIL(&groups->groups, group, entry);
+    groups->count++;
+    return group;
+}
+
+/* The time begins anew when more are missing, and after a gap in the readings. */
+static void see_missing(struct as_pool_reading *reading, const struct as_pool_reading *before)
+{
+    const struct as_observation *seen = &reading->observation;
+    const struct as_group_members *members = seen->members;
+    reading->missing_since = reading->at;
+    if (before->missing > 0 && reading->at.us - before->at.us <= AS_UNNEEDED_GAP_US &&
+        (!members || seen->outcome != AS_REASON_APPLIED)) {
+        reading->missing = before->missing;
+        reading->missing_since = before->missing_since;
+        return;
+    }
+    if (!members || seen->outcome != AS_REASON_APPLIED)
+        return;
+    const int64_t missing = (int64_t)seen->replicas + seen->marked - (int64_t)members->node_count -
+                            members->young - members->overdue;
+    reading->missing = missing > 0 ? (int32_t)missing : 0;
+    if (reading->missing <= before->missing && reading->at.us - before->at.us <= AS_UNNEEDED_GAP_US)
+        reading->missing_since = before->missing_since;
+}
+
+static void pool_groups_keep(struct as_pool_groups *groups, const char *key,
+                             const struct as_observation *observation)
+{
+    const struct as_clock *clock = groups->env->clock;
+    struct group *group = pool_groups_find(groups, key);
+    const struct as_pool_reading before = group ? group->reading : (struct as_pool_reading){0};
+    if (group)
+        pool_groups_forget(groups, group);
+    group = pool_groups_add(groups, key);
+    group->reading.at = clock->get_mono(clock);
+    group->reading.observation = *observation;
+    see_missing(&group->reading, &before);
+    group->reading.observation.pods = NULL;
+    group->reading.observation.nodes = NULL;
+    group->reading.observation.members = NULL;
+    const char **backing =
+        as_arena_alloc(&group->texts, observation->backing_count, sizeof(*backing));
+    for (size_t i = 0; i < observation->backing_count; i++)
+        backing[i] = as_arena_strdup(&group->texts, observation->backing[i]);
+    group->reading.observation.backing = backing;
+    if (!observation->members)
+        return;
+    const struct as_group_members *members = observation->members;
+    const char **names = as_arena_alloc(&group->texts, members->node_count, sizeof(*names));
+    for (size_t i = 0; i < members->node_count; i++)
+        names[i] = as_arena_strdup(&group->texts, members->nodes[i]);
+    group->reading.members = *members;
+    group->reading.members.nodes = names;
+}
+
+static void was_read(void *context, uint64_t ticket, const struct as_observation *result)
+{
+    struct call *call = context;
+    const struct call told = *call;
+    pool_groups_keep(call->owner, call->ref->key, result);
+    pool_groups_free_call(call);
+    told.done(told.context);
+}
+
+/* Reads one group. */
+static void pool_groups_read(struct as_pool_groups *groups, const struct as_pool_member *member,
+                             as_pool_group_done_fn *done, void *context)
+{
+    struct call *call = as_xcalloc(1, sizeof(*call));
+    const struct as_observe_request request = {.with_members = true, .nodes = member->nodes};
+    call->owner = groups;
+    call->ref = as_target_ref_copy(member->ref);
+    call->done = done;
+    call->context = context;
+    LIST_INSERT_HEAD(&groups->calls, call, entry);
+    groups->port->observe(groups->port, 0, member->ref, &request, was_read, call);
+}
+
+/* Looks. */
 
 #define SLICE_US      (3 * AS_US_PER_MS)  /* of work in one turn of the loop */
 #define SLICE_FITS    UINT64_C(50000)     /* between two looks at the clock: about 0.5 ms */
@@ -73,7 +261,7 @@ static as_mono_time pool_get_mono(const struct look *look)
 
 static const struct as_pool_reading *find_reading(const struct look *look, size_t member)
 {
-    return as_pool_groups_find(look->owner->groups, look->request.members[member].ref);
+    return pool_groups_find_reading(look->owner->groups, look->request.members[member].ref);
 }
 
 /* ---- the answer ---- */
@@ -386,7 +574,7 @@ static void pool_read_groups(struct look *look)
     look->has_read = true;
     look->reading = look->request.member_count;
     for (size_t i = 0; i < look->request.member_count; i++)
-        as_pool_groups_read(look->owner->groups, &look->request.members[i], group_read, look);
+        pool_groups_read(look->owner->groups, &look->request.members[i], group_read, look);
 }
 
 static bool are_pods_waiting(const struct as_cluster *facts)
@@ -480,7 +668,7 @@ static void pool_close_port(struct as_target_port *self)
     struct look *look;
     while ((look = LIST_FIRST(&pool->looks)))
         free_look(look);
-    as_pool_groups_free(pool->groups);
+    pool_groups_free(pool->groups);
     free(pool);
 }
 
@@ -493,7 +681,7 @@ struct as_target_port *as_pool_new(struct as_target_port *groups,
         (struct as_target_port){pool_observe, pool_scale, pool_is_idle, pool_close_port, NULL};
     pool->clusters = clusters;
     pool->env = env;
-    pool->groups = as_pool_groups_new(groups, env);
+    pool->groups = pool_groups_new(groups, env);
     LIST_INIT(&pool->looks);
     return &pool->port;
 }

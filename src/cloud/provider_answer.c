@@ -1,8 +1,10 @@
 /*
- * Reading answers: see the header.
+ * Answers of providers: their documents, and their faults as outcomes of a target. An answer that
+ * cannot be read fails its operation; nothing is sent again here.
  */
-#include "provider_answer.h"
+#include "cloud/provider_answer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +12,89 @@
 
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+
+/* Faults as outcomes. */
+
+static enum as_reason fault_get_reason(const struct as_talk *talk, bool is_change)
+{
+    switch (talk->fault) {
+    case AS_TALK_OK: return AS_REASON_APPLIED;
+    case AS_TALK_RETRY: return AS_REASON_UNREACHABLE;
+    case AS_TALK_THROTTLED: return AS_REASON_THROTTLED;
+    case AS_TALK_TIMEOUT: return AS_REASON_TIMEOUT;
+    case AS_TALK_BUSY: return is_change ? AS_REASON_CONFLICT : AS_REASON_UNREACHABLE;
+    case AS_TALK_UNAUTHORIZED:
+    case AS_TALK_PERMISSION: return AS_REASON_FORBIDDEN;
+    case AS_TALK_GONE: return AS_REASON_TARGET_NOT_FOUND;
+    case AS_TALK_STOPPED: return AS_REASON_SUPERSEDED;
+    case AS_TALK_NOT_ALLOWED: return AS_REASON_TARGET_NOT_ALLOWED;
+    case AS_TALK_CAPACITY:
+    case AS_TALK_CONFIGURATION: break;
+    }
+    return AS_REASON_REJECTED;
+}
+
+void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_out,
+                   struct as_provider_call *call_out)
+{
+    const struct as_talk_request *request = &talk->talk.request;
+    const char *url = request->url ? request->url : "";
+    const char *operation = request->operation ? request->operation : "";
+    snprintf(call_out->method, sizeof(call_out->method), "%s",
+             request->method ? request->method : "");
+    snprintf(call_out->path, sizeof(call_out->path), "%s%s%.*s", operation, *operation ? " " : "",
+             (int)strcspn(url, "?#"), url);
+    as_outcome_init_local(outcome_out, fault_get_reason(&talk->talk, talk->verb != AS_GROUP_READ),
+                          talk->talk.message);
+    as_str_copy_line(talk->talk.request_id, outcome_out->request_id,
+                     sizeof(outcome_out->request_id));
+    outcome_out->is_ambiguous = talk->talk.is_ambiguous;
+    outcome_out->is_shortage = talk->talk.fault == AS_TALK_CAPACITY;
+    outcome_out->http_status = talk->talk.http_status;
+    outcome_out->retry_after_us = talk->talk.retry_after_us;
+}
+
+static void fault_accept(struct as_outcome *outcome, const char *how)
+{
+    struct as_error words = AS_ERROR_INIT;
+    as_error_set(&words, "%s: %s", how, outcome->message);
+    as_outcome_set_message(outcome, words.text);
+    outcome->is_accepted = true;
+    outcome->is_ambiguous = false;
+}
+
+void as_fault_take_end(const struct as_group_talk *talk, struct as_outcome *outcome_out)
+{
+    struct as_provider_call poll;
+    as_fault_take(talk, outcome_out, &poll);
+    fault_accept(outcome_out, "accepted, then failed");
+}
+
+void as_fault_accept_part(struct as_outcome *outcome)
+{
+    fault_accept(outcome, "accepted in part");
+}
+
+int64_t as_fault_get_pause(const struct as_group_talk *talk, int64_t least_us)
+{
+    const int64_t asked_us = talk->talk.retry_after_us;
+    return asked_us > least_us ? asked_us : least_us;
+}
+
+bool as_fault_is_open(const struct as_group_talk *talk)
+{
+    const enum as_talk_fault fault = talk->talk.fault;
+    return !talk->is_done &&
+           (fault == AS_TALK_OK || fault == AS_TALK_RETRY || fault == AS_TALK_THROTTLED ||
+            fault == AS_TALK_TIMEOUT || fault == AS_TALK_BUSY);
+}
+
+bool as_fault_has_failed(const struct as_group_talk *talk)
+{
+    return talk->is_done && talk->talk.fault != AS_TALK_OK;
+}
+
+/* Documents. */
 
 #define TEXT_MAX ((size_t)64 * 1024) /* bytes of one element */
 

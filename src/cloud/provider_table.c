@@ -1,12 +1,12 @@
 /*
  * The table of providers: one row each, and the search in it.
  */
-#include <alertscaler/cloud/provider_group.h>
-
 #include <stddef.h>
 #include <string.h>
 
-#include "providers.h"
+#include <alertscaler/cloud/provider_group.h>
+
+#include "cloud/providers.h"
 
 const struct as_provider_kind *const as_provider_kinds[] = {
     &provider_alibaba.kind,      /* scaling groups of Auto Scaling (ESS) */

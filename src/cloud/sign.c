@@ -9,16 +9,15 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
-
-#include "canonical.h"
 
 /* Canonical forms: see canonical.h. */
 

@@ -1,8 +1,8 @@
 /*
- * The table of adapters: see adapters.h. In a file of its own, so that a test may have one of its
- * own.
+ * The table of adapters: see target_registry.h. In a file of its own, so that a test may have one
+ * of its own.
  */
-#include "target_adapters.h"
+#include <alertscaler/cloud/target_registry.h>
 
 #include <alertscaler/kube/kube_target.h>
 

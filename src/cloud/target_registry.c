@@ -22,7 +22,6 @@
 
 #include "node_group.h"
 #include "pool_target.h"
-#include "target_adapters.h"
 
 struct row {
     const struct as_target_kind *kind;

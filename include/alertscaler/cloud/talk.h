@@ -22,8 +22,9 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/cloud/talk_fault.h>
 #include <alertscaler/port/http.h>
+
+struct as_talk;
 
 #define AS_TALK_TURNS_MAX    500                  /* answers in one talk */
 #define AS_TALK_PAGES_MAX    200                  /* of one list */
@@ -35,6 +36,24 @@
 #define AS_TALK_MESSAGE_SIZE 256
 #define AS_TALK_ID_SIZE      128 /* the request's id from the other side, with NUL */
 
+/*
+ * How a talk ended, and so what to do next. A talk itself never retries.
+ */
+enum as_talk_fault {
+    AS_TALK_OK,
+    AS_TALK_RETRY,     /* unreachable, 5xx */
+    AS_TALK_THROTTLED, /* 429 and similar: retry after retry_after_us */
+    AS_TALK_TIMEOUT,   /* no answer in time */
+    AS_TALK_BUSY, /* an operation is in progress, or something changed: observe and decide again */
+    AS_TALK_CAPACITY,      /* the provider lacks machines or quota */
+    AS_TALK_UNAUTHORIZED,  /* the credentials were refused: others may work */
+    AS_TALK_PERMISSION,    /* the credentials are valid, but lack a right */
+    AS_TALK_CONFIGURATION, /* only a person can fix it */
+    AS_TALK_GONE,          /* the group or object does not exist */
+    AS_TALK_STOPPED,       /* not sent: changes are not permitted now (kube/env.h) */
+    AS_TALK_NOT_ALLOWED    /* not sent: another target has the group (kube/env.h) */
+};
+
 enum as_talk_want {
     AS_TALK_SEND, /* `request`; heard: `answer` */
     AS_TALK_READ, /* the file `path`; heard: `content`, or NULL and `error_number` */
@@ -43,7 +62,6 @@ enum as_talk_want {
     AS_TALK_END   /* `fault` says how it went */
 };
 
-struct as_talk;
 typedef void as_talk_hear_fn(struct as_talk *talk);
 
 struct as_talk_request {

@@ -11,8 +11,10 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/cluster/cluster_facts.h>
+#include <alertscaler/cluster/facts_view.h>
+#include <alertscaler/decide/target_kind.h>
 #include <alertscaler/kube/env.h>
+#include <alertscaler/kube/kube_access.h>
 #include <alertscaler/port/target.h>
 #include <alertscaler/rules/settings.h>
 
@@ -35,5 +37,19 @@ void as_target_registry_visit_facts(const struct as_target_port *port, as_facts_
 
 /* Another port takes over: begins no more steps of nodes that leave. */
 void as_target_registry_retire(struct as_target_port *port);
+
+/*
+ * How targets in a cluster are reached: one row a kind. Those of a provider are reached as it says
+ * (cloud/provider_group.h).
+ */
+
+struct as_target_adapter {
+    const struct as_target_kind *kind;
+    /* Observes and sizes all targets of this kind in one cluster. Takes `access` over; `env` is
+     * borrowed until the port is closed. */
+    struct as_target_port *(*open)(struct as_kube_access *access, const struct as_access_env *env);
+};
+
+extern const struct as_target_adapter as_target_adapters[]; /* a row without kind at the end */
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <alertscaler/base/str.h>
 
-#include "cloud/aws_profiles.h"
+#include "cloud/providers.h"
 
 static struct as_arena arena = {.chunks = NULL};
 static struct aws_profiles profiles;

@@ -1,10 +1,9 @@
 /*
  * credentials_alibaba.c: the sources of Alibaba Cloud's keys, and the errors if there is none.
  */
-#include "cloud/credentials_alibaba.h"
-
 #include <errno.h>
 
+#include "cloud/providers.h"
 #include "talker.h"
 
 static struct talker_source given;

@@ -1,10 +1,9 @@
 /*
  * credentials_aws.h: every source of credentials, in its order, and the region.
  */
-#include "cloud/credentials_aws.h"
-
 #include <errno.h>
 
+#include "cloud/providers.h"
 #include "talker.h"
 
 #define FORM_HEADER "Content-Type: application/x-www-form-urlencoded; charset=utf-8\n"

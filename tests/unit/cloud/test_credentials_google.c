@@ -2,15 +2,13 @@
  * credentials_google.h, jwt.h: every source and every kind of file, in the order of Google's own
  * tools; requests equal those of Google's own library (vectors/make_google.mjs).
  */
-#include "cloud/credentials_google.h"
-
 #include <errno.h>
 
 #include <jansson.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 
-#include "cloud/jwt.h"
+#include "cloud/providers.h"
 #include "source_root.h"
 #include "talker.h"
 

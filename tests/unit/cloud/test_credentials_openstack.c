@@ -4,7 +4,7 @@
  */
 #include "talker.h"
 
-#include "cloud/credentials_openstack.h"
+#include "cloud/providers.h"
 
 #define URL "https://keystone:5000/v3/auth/tokens"
 #define ENDPOINT(interface, region, url)                                                           \

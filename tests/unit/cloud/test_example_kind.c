@@ -13,7 +13,6 @@
 
 #include "../engine/engine_harness.h"
 #include "../kube/support.h"
-#include "cloud/target_adapters.h"
 
 /* --- What is added: the row, of src/decide/kinds.c. --- */
 

@@ -2,7 +2,8 @@
  * sign.h, canonical.h: signatures of AWS are those of its own client library (vectors/make_aws.py),
  * and its published test suite's.
  */
-#include "cloud/canonical.h"
+#include <alertscaler/cloud/sign.h>
+
 #include "signing.h"
 
 static void add_headers(struct as_talk *talk, const json_t *row)

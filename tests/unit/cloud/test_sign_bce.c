@@ -4,7 +4,8 @@
  */
 #include <errno.h>
 
-#include "cloud/canonical.h"
+#include <alertscaler/cloud/sign.h>
+
 #include "signing.h"
 
 static void add_headers(struct as_talk *talk, const json_t *row)
