@@ -10,7 +10,7 @@
  * instances that somebody else created and attached: removed from the group, they would keep
  * running.
  *
- * Not here: credentials (credentials_alibaba.h).
+ * Not here: credentials (credentials_alibaba.c).
  */
 #include <string.h>
 

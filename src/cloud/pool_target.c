@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/arena.h>
-#include <alertscaler/cluster/survey_make.h>
+#include <alertscaler/cluster/survey.h>
 #include <alertscaler/decide/decide.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/target_outcome.h>
@@ -382,8 +382,9 @@ static int32_t get_unregistered(const struct look *look, const struct as_pool_re
 }
 
 /* What is remembered of groups may change before the survey is done. */
-static void pool_fill_member(struct look *look, size_t index, const struct as_cluster *facts,
-                             struct as_survey_member *member_out)
+static void pool_target_pool_fill_member(struct look *look, size_t index,
+                                         const struct as_cluster *facts,
+                                         struct as_survey_member *member_out)
 {
     const struct as_pool_member *member = &look->request.members[index];
     const struct as_pool_reading *reading = find_reading(look, index);
@@ -524,7 +525,7 @@ static void begin_survey(struct look *look, const struct as_cluster *facts)
         as_arena_alloc(&look->arena, request->member_count, sizeof(*members));
     for (size_t i = 0; i < request->member_count; i++) {
         const struct as_node_template_config *config = request->members[i].nodes->template_;
-        pool_fill_member(look, i, facts, &members[i]);
+        pool_target_pool_fill_member(look, i, facts, &members[i]);
         if (config) {
             struct as_node_template *configured =
                 as_arena_alloc(&look->arena, 1, sizeof(*configured));

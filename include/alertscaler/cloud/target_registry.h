@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/cluster/facts_view.h>
+#include <alertscaler/cluster/cluster_facts.h>
 #include <alertscaler/decide/target_kind.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_access.h>

@@ -14,7 +14,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/cluster/cluster.h>
-#include <alertscaler/cluster/facts_view.h>
+#include <alertscaler/cluster/cluster_facts.h>
 #include <alertscaler/kube/drain.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_client.h>

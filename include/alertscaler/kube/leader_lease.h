@@ -15,8 +15,8 @@
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_access.h>
 #include <alertscaler/kube/kube_documents.h>
+#include <alertscaler/port/clock.h>
 #include <alertscaler/port/leader.h>
-#include <alertscaler/port/loop.h>
 
 struct as_lease_leader_config { /* texts are copied */
     const char *namespace_, *name;
