@@ -22,8 +22,8 @@
 #include <alertscaler/cloud/sign.h>
 #include <alertscaler/cloud/talk.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 /* Answers, and the meaning of errors:
  * https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/common-error-codes */

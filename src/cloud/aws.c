@@ -13,8 +13,8 @@
 
 #include <alertscaler/base/str.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 #define API_VERSION    "2011-01-01"
 #define ACTIVITIES_MAX 50 /* names in one request */

@@ -16,8 +16,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/cloud/provider_group.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 struct azure_kind {                                            /* of a group */
     const char *what;                                          /* in messages: "scale set" */

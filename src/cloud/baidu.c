@@ -12,8 +12,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 #define PAGE_SIZE 100
 #define PREFIX    "/api/cce/service/v2"

@@ -19,8 +19,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/cloud/provider_group.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 #define CLUSTERAPI_GROUP "cluster.x-k8s.io"
 #define CLUSTERAPI_MARK  CLUSTERAPI_GROUP "/delete-machine"

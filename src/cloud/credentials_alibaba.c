@@ -15,8 +15,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/cloud/sign.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 #define METADATA_ENDPOINT   "http://100.100.100.200"
 #define METADATA_TIMEOUT_US (2 * AS_US_PER_S)

@@ -26,8 +26,8 @@
 #include <alertscaler/cloud/provider_credentials.h>
 #include <alertscaler/cloud/sign.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 /*
  * Profiles. An indented line belongs to the key above it, as a nested setting of one service, which

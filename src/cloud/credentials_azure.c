@@ -13,8 +13,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 #define METADATA_ENDPOINT   "http://169.254.169.254"
 #define METADATA_TIMEOUT_US (3 * AS_US_PER_S)

@@ -24,8 +24,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 /* JSON Web Tokens. */
 

@@ -13,8 +13,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 /* A setting: the account's option, else environment variables. */
 struct setting {

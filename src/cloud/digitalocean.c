@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 struct state {
     const char *pools;     /* URL of the cluster's pools */

@@ -13,8 +13,8 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/str.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 #define PAGE_SIZE 100
 #define TRIES     3 /* more tries, if it is unknown whether a device was created */

@@ -20,7 +20,7 @@
 #include <alertscaler/base/url.h>
 #include <alertscaler/cloud/talk.h>
 
-#include "cloud/providers.h"
+#include "providers.h"
 
 /* Unary calls of gRPC as requests of an operation:
  * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md

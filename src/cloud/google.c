@@ -25,8 +25,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/cloud/provider_group.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 /* Managed instance groups: one, or several that form one node group. An instance's id is
  * ZONE/GROUP/NAME. An operation is projects/P/PLACE/operations/NAME; several operations have spaces

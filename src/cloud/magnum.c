@@ -11,8 +11,8 @@
 
 #include <alertscaler/base/str.h>
 
-#include "cloud/provider_answer.h"
-#include "cloud/providers.h"
+#include "provider_answer.h"
+#include "providers.h"
 
 #define MICROVERSION "1.10" /* the first that can resize to zero; groups came with 1.9 */
 #define NODE_LABEL   "magnum.openstack.org/nodegroup"

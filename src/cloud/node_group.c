@@ -3,7 +3,7 @@
  * most clouds have no conditional change; a change since the decision is a conflict.
  *
  * Not here: the providers (provider_group.h), their accounts (provider_account.h), the termination
- * of marked nodes (node_leave.h), removals (removal.h).
+ * of marked nodes (node_leave.h), removals (node_leave.h).
  *
  * Long because the course of one call is read as one.
  */
@@ -30,9 +30,9 @@
 #include <alertscaler/kube/nodes.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "cloud/node_leave.h"
-#include "cloud/provider_answer.h"
+#include "node_leave.h"
 #include "provider_account.h"
+#include "provider_answer.h"
 
 /* Unregistered instances: instances of node groups that are seen to be no nodes, and since when. In
  * memory: a new process begins anew. A row of looks is broken by a gap of UNREGISTERED_GAP_US, by

@@ -14,7 +14,7 @@
  *
  * Not here: draining (kube/drain.h).
  */
-#include "cloud/node_leave.h"
+#include "node_leave.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "cloud/provider_answer.h"
+#include "provider_answer.h"
 
 /*
  * The provider's removal of instances:

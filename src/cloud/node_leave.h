@@ -21,8 +21,8 @@
 #include <alertscaler/kube/nodes.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "cloud/provider_answer.h"
 #include "provider_account.h"
+#include "provider_answer.h"
 
 struct as_leave;
 struct as_leave_return;

@@ -8,12 +8,15 @@
  *
  * Not here: what an operation wants (talk.h), the sources of credentials (provider_credentials.h).
  */
-#include <bsd/sys/queue.h>
+#include "provider_account.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <bsd/sys/queue.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
@@ -24,8 +27,6 @@
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/monitoring/http_auth.h>
-
-#include "provider_account.h"
 
 struct talk_call;
 

@@ -2,7 +2,7 @@
  * Answers of providers: their documents, and their faults as outcomes of a target. An answer that
  * cannot be read fails its operation; nothing is sent again here.
  */
-#include "cloud/provider_answer.h"
+#include "provider_answer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #include <alertscaler/cloud/provider_group.h>
 
-#include "cloud/providers.h"
+#include "providers.h"
 
 const struct as_provider_kind *const as_provider_kinds[] = {
     &provider_alibaba.kind,      /* scaling groups of Auto Scaling (ESS) */

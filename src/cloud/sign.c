@@ -19,7 +19,7 @@
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
 
-/* Canonical forms: see canonical.h. */
+/* Canonical forms: see sign.h. */
 
 /* Parameters of a query; ours have few. */
 #define PARAMETERS_MAX 256

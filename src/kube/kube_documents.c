@@ -13,7 +13,7 @@
 #include <alertscaler/doc/json_tree.h>
 #include <alertscaler/doc/json_writer.h>
 
-#include "kube/kube_object.h"
+#include "kube_object.h"
 
 /*
  * Credential plugins of kubectl (client.authentication.k8s.io, v1 and v1beta1, which differ in

@@ -20,9 +20,9 @@
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/kube/kube_nodes.h>
 
-#include "kube/kube_protobuf.h"
 #include "kube_annotations.h"
 #include "kube_object.h"
+#include "kube_protobuf.h"
 #include "pod_requests.h"
 
 /* Readers of parts of an object. */

@@ -16,7 +16,7 @@
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/model/field_path.h>
 
-#include "kube/kube_object.h"
+#include "kube_object.h"
 
 #define TREE_MAX    ((size_t)64 * 1024 * 1024) /* of an object's values in memory */
 #define POINTER_MAX ((size_t)4 * AS_FIELD_PATH_MAX)

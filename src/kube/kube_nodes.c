@@ -20,9 +20,9 @@
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
 
-#include "kube/kube_object.h"
-#include "kube/kube_pods.h"
 #include "kube_annotations.h"
+#include "kube_object.h"
+#include "kube_pods.h"
 #include "pod_requests.h"
 
 /* The second was used before Kubernetes 1.17. */

@@ -2,7 +2,7 @@
  * Objects of the Kubernetes API as JSON: one object of an expected kind, and one page of a list,
  * item by item. No input or output.
  */
-#include "kube/kube_object.h"
+#include "kube_object.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/doc/json_scan.h>
 
-#include "kube/kube_pods.h"
+#include "kube_pods.h"
 
 int kube_object_load(struct tree *tree, const char *json, size_t size, const char *kind,
                      struct as_error *error)

@@ -2,7 +2,7 @@
  * Pods of a target, from pages of a list. The defaults of the HorizontalPodAutoscaler for absent
  * values belong to the decision, not to this module.
  */
-#include "kube/kube_pods.h"
+#include "kube_pods.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "kube/kube_object.h"
+#include "kube_object.h"
 #include "pod_requests.h"
 
 /* Fields of a Pod that decisions need. */

@@ -2,7 +2,7 @@
  * Messages of Protocol Buffers as trees, and the tables of the fields that are read. Reading goes
  * as deep as the tables of parts.
  */
-#include "kube/kube_protobuf.h"
+#include "kube_protobuf.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * State in API objects, as texts, and the ConfigMaps that hold them. Only texts that alertscaler
  * wrote are read back; any difference is damage and is refused. No input or output.
  */
-#include "kube/kube_state.h"
+#include "kube_state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
 
-#include "kube/kube_object.h"
+#include "kube_object.h"
 
 /* ConfigMaps. `binaryData` is not ours and is ignored. */
 

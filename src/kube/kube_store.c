@@ -28,7 +28,7 @@
 #include <alertscaler/kube/kube_documents.h>
 #include <alertscaler/port/store.h>
 
-#include "kube/kube_state.h"
+#include "kube_state.h"
 
 /*
  * The link: a store's access to its objects, by requests that block until they are answered, and

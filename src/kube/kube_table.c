@@ -11,7 +11,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include "kube/kube_state.h"
+#include "kube_state.h"
 
 #define TEXT_MAX  ((size_t)1024 * 1024)
 #define VALUE_MAX ((size_t)1024 * 1024 * 1024)

@@ -22,12 +22,12 @@
 #include <alertscaler/kube/kube_documents.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "kube/kube_pods.h"
-#include "kube/kube_writers.h"
 #include "kube_discovery.h"
 #include "kube_events.h"
+#include "kube_pods.h"
 #include "kube_sizing.h"
 #include "kube_vertical.h"
+#include "kube_writers.h"
 
 #define NOT_FOUND     404
 #define UNPROCESSABLE 422

@@ -27,7 +27,7 @@
 #include <alertscaler/kube/target_outcome.h>
 #include <alertscaler/model/field_path.h>
 
-#include "kube/kube_writers.h"
+#include "kube_writers.h"
 #include "kubernetes_resources.h"
 
 /* Called once, in a later turn. The outcome is APPLIED with a message that counts the pods; or why

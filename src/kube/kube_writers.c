@@ -27,8 +27,8 @@
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "kube/kube_object.h"
-#include "kube/kube_writers.h"
+#include "kube_object.h"
+#include "kube_writers.h"
 
 /* The targets that were observed in a namespace, each with the time of its last observation. */
 

@@ -2,13 +2,16 @@
  * Kubeconfig files of the user: one context, resolved. The module decides which entries count,
  * and what they mean together.
  */
+#include "kubeconfig.h"
+
 #include <ctype.h>
 #include <errno.h>
-#include <openssl/evp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <openssl/evp.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/error.h>
@@ -16,8 +19,6 @@
 #include <alertscaler/doc/yaml_tree.h>
 #include <alertscaler/http/access_limits.h>
 #include <alertscaler/http/secret_file.h>
-
-#include "kubeconfig.h"
 
 struct as_kubeconfig_source {
     const char *path;

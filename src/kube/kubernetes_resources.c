@@ -18,8 +18,8 @@
 #include <alertscaler/doc/json_tree.h>
 #include <alertscaler/doc/json_writer.h>
 
-#include "kube/kube_object.h"
-#include "kube/kube_pods.h"
+#include "kube_object.h"
+#include "kube_pods.h"
 
 /* Requests and limits in units. */
 

@@ -18,7 +18,7 @@
 #include <alertscaler/kube/kube_nodes.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "kube/kube_pods.h"
+#include "kube_pods.h"
 
 /* The pods on one node, of all namespaces. */
 
@@ -440,7 +440,7 @@ static void pods_read(void *context, const struct as_outcome *outcome,
     if (clock->get_mono(clock).us - reading->started_at.us >= AS_NODES_TIMEOUT_US) {
         struct as_outcome late;
         as_outcome_init_local(&late, AS_REASON_TIMEOUT,
-                              "list pods of nodes: all of them together nodes_take too long");
+                              "list pods of nodes: all of them together take too long");
         nodes_finish(reading, &late);
         return;
     }

@@ -3,7 +3,7 @@
  * Unknown members are ignored.
  *
  * Decoders: 0, or -EBADMSG with an error that names object and field, or -E2BIG if a list is longer
- * than the caller's limit. Lists are read page by page, as in kubernetes_pods.h.
+ * than the caller's limit. Lists are read page by page, as in kube_pods.h.
  */
 #ifndef ALERTSCALER_KUBE_KUBE_NODES_H
 #define ALERTSCALER_KUBE_KUBE_NODES_H

@@ -10,7 +10,7 @@
  *
  * Errors, besides those of the network: -ESTALE: another replica has taken the state over, and this
  * replica must not act any more; -EBADMSG: the objects do not fit together; -EACCES: a right is
- * missing; -ENOSPC: a limit of store_limits.h is reached.
+ * missing; -ENOSPC: a limit of kube_state.h is reached.
  */
 #ifndef ALERTSCALER_KUBE_KUBE_STORE_H
 #define ALERTSCALER_KUBE_KUBE_STORE_H

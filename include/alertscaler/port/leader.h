@@ -1,6 +1,6 @@
 /*
  * Port: who may act. One of several replicas leads: the holder of a lease that must be renewed. The
- * others answer 503 and wait. A single replica always leads (kube/leader_always.h).
+ * others answer 503 and wait. A single replica always leads (kube/leader_lease.h).
  *
  * A term ends unless its lease is renewed in time. Its length counts from before the request that
  * renewed the lease, by this machine's clocks, so no other replica can have begun its term before

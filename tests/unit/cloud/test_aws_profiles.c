@@ -1,5 +1,5 @@
 /*
- * aws_profiles.h: the files shared with AWS' own tools, and commands in them.
+ * providers.h: the files shared with AWS' own tools, and commands in them.
  */
 #include <errno.h>
 #include <stdio.h>

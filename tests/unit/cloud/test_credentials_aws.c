@@ -1,5 +1,5 @@
 /*
- * credentials_aws.h: every source of credentials, in its order, and the region.
+ * providers.h: every source of credentials, in its order, and the region.
  */
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /*
- * credentials_google.h, jwt.h: every source and every kind of file, in the order of Google's own
+ * providers.h: every source and every kind of file, in the order of Google's own
  * tools; requests equal those of Google's own library (vectors/make_google.mjs).
  */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * sign.h, canonical.h: signatures of AWS are those of its own client library (vectors/make_aws.py),
+ * sign.h, sign.h: signatures of AWS are those of its own client library (vectors/make_aws.py),
  * and its published test suite's.
  */
 #include <alertscaler/cloud/sign.h>

@@ -1,5 +1,5 @@
 /*
- * kube/kubernetes_others.h: HPAs and ScaledObjects with their defaults, how KEDA pauses, what lies
+ * kube/kube_writers.h: HPAs and ScaledObjects with their defaults, how KEDA pauses, what lies
  * or is too much; and the manager of a field.
  */
 #include <errno.h>

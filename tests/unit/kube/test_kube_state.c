@@ -1,5 +1,5 @@
 /*
- * kube/kube_state.h and kube_config_map.h: written state is readable for people and can be read
+ * kube/kube_state.h: written state is readable for people and can be read
  * back; changes by hand are refused, not guessed at.
  */
 #include <errno.h>

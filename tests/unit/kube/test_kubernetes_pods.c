@@ -1,5 +1,5 @@
 /*
- * kube/kubernetes_pods.h: selectors of old and new Scales, pods with all data of HPA's arithmetic,
+ * kube/kube_pods.h: selectors of old and new Scales, pods with all data of HPA's arithmetic,
  * and a reason for other documents.
  */
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * kube/lease.h: client-go's Leases are understood, an update leaves the data of others unchanged,
- * and any other document is refused by name.
+ * kube/kube_documents.h: client-go's Leases are understood, an update leaves the data of others
+ * unchanged, and any other document is refused by name.
  */
 #include <errno.h>
 #include <stdio.h>
