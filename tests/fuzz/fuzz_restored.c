@@ -736,11 +736,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_rows((const char *)data, size, &rows);
     plant(&rows);
     free_rows(&rows);
-    if (start())
+    const bool is_taken = start();
+    if (is_taken)
         live();
     stop();
     read_log();
-    if (start()) /* what it has written can be restored */
+    FUZZ_CHECK(start() || !is_taken); /* what it has written can be restored */
+    if (is_taken)
         settle();
     stop();
     as_api_free(world.api);
