@@ -1,13 +1,682 @@
 /*
- * Creates and frees the API; the short answers. Everything is answered at once, from memory.
+ * The read API: its answers about the replica, decisions, approvals and incidents, and what the
+ * other files of the API use: the query string, JSON answers, lists with a limit. Rules and targets
+ * are in api_rules.c and api_targets.c. Each request is answered at once, from memory. The API
+ * changes nothing and checks no credentials.
  */
+#include <errno.h>
+#include <event2/http.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/decide/target.h>
+#include <alertscaler/log/record.h>
+#include <alertscaler/model/forbidden.h>
+#include <alertscaler/model/scope.h>
 
+#include "api_names.h"
 #include "api_private.h"
+
+/*
+ * Names of credentials in answers. The sources of the kill switch are no credentials.
+ */
+
+#define OTHER       "another credential"
+#define KILL_SWITCH "kill switch " /* "file" or "annotation": no credential */
+
+const char *api_show_credential(const struct api_request *request, const char *name)
+{
+    const struct as_view *view = &request->view;
+    const bool is_shown = *name == '\0' || strcmp(name, request->who) == 0 ||
+                          as_str_starts_with(name, KILL_SWITCH) ||
+                          as_scope_is_whole(view->scopes, view->scope_count, request->who);
+    return is_shown ? name : OTHER;
+}
+
+static void hide_member(const struct api_request *request, json_t *object, const char *key)
+{
+    const char *name = json_string_value(json_object_get(object, key));
+    const char *shown = name ? api_show_credential(request, name) : NULL;
+    if (shown != name)
+        json_object_set_new(object, key, json_string(shown));
+}
+
+/* "who": of pauses, commands and approvals. A pause of one direction holds by the name of its
+ * credential. */
+void api_hide_credentials(const struct api_request *request, json_t *record)
+{
+    const char *key;
+    json_t *value;
+    size_t i;
+    if (as_str_equal(json_string_value(json_object_get(record, "by")),
+                     as_holder_get_word(AS_HOLDER_PAUSE)))
+        hide_member(request, record, "name");
+    hide_member(request, record, "who");
+    json_object_foreach(record, key, value) api_hide_credentials(request, value);
+    json_array_foreach(record, i, value) api_hide_credentials(request, value);
+}
+
+/*
+ * The query string, read by libevent's parser, and the limits of its parameters.
+ */
+
+static int api_parameters_parse(struct api_request *request, struct as_error *error)
+{
+    TAILQ_INIT(&request->parameters);
+    const char *query = as_http_exchange_get_query(request->exchange);
+    if (*query && evhttp_parse_query_str(query, &request->parameters) != 0) {
+        as_error_set(error, "the query string is not of the form name=value&...");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static void api_parameters_deinit(struct api_request *request)
+{
+    evhttp_clear_headers(&request->parameters);
+}
+
+const char *api_parameter_find(const struct api_request *request, const char *name)
+{
+    const char *value = evhttp_find_header(&request->parameters, name);
+    return as_str_is_empty(value) ? NULL : value;
+}
+
+int api_parameter_get_limit(const struct api_request *request, size_t fallback, size_t *limit_out,
+                            struct as_error *error)
+{
+    const char *text = api_parameter_find(request, "limit");
+    int64_t limit = (int64_t)fallback;
+    if (text && (as_number_parse_i64(text, strlen(text), &limit) != 0 || limit < 1 ||
+                 limit > API_LIMIT_MAX)) {
+        as_error_set(error, "limit: expected a number from 1 to %d", API_LIMIT_MAX);
+        return -EINVAL;
+    }
+    *limit_out = (size_t)limit;
+    return 0;
+}
+
+static int api_parameter_get_time(const struct api_request *request, const char *name,
+                                  as_maybe_time *time_out, struct as_error *error)
+{
+    const char *text = api_parameter_find(request, name);
+    as_maybe_time time = {.set = text != NULL};
+    double seconds;
+    if (!text || as_wall_time_parse(text, strlen(text), &time.at) == 0) {
+        *time_out = time;
+        return 0;
+    }
+    if (as_number_parse_double(text, strlen(text), &seconds) == 0 && seconds >= 0 &&
+        seconds < 253402300800.0) { /* the year 10000 */
+        time.at.us = (int64_t)(seconds * (double)AS_US_PER_S);
+        *time_out = time;
+        return 0;
+    }
+    as_error_set(error, "%s: expected a time as 2026-11-20T10:00:00Z, or seconds since 1970", name);
+    return -EINVAL;
+}
+
+char *api_decode_rest(const struct api_request *request)
+{
+    size_t size;
+    char *text = evhttp_uridecode(request->rest, 0, &size);
+    if (text && strlen(text) == size)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/*
+ * Answers in the form of Prometheus' API: {"status":"success","data":...,"warnings":[...]}. Errors
+ * are in auth/reply.h.
+ */
+
+#define KEPT_BODY ((size_t)1024 * 1024)
+#define TAIL_MAX  ((size_t)4096) /* reserved for the end of the answer after a truncated list */
+#define JSON_TYPE "application/json"
+
+void api_reply_body(struct api_request *request, int status, const char *content_type,
+                    const char *headers)
+{
+    struct as_buf *body = &request->api->body;
+    if (as_buf_check(body) != 0)
+        as_reply_error(request->exchange, 500, NULL, "the answer would be above %zu bytes",
+                       API_BODY_MAX);
+    else
+        as_http_exchange_reply(request->exchange, &(struct as_http_answer){
+                                                      .status = status,
+                                                      .content_type = content_type,
+                                                      .headers = headers,
+                                                      .body = body->data,
+                                                      .body_size = body->size,
+                                                  });
+    if (body->capacity > KEPT_BODY)
+        as_buf_deinit(body);
+    as_buf_clear(body);
+    body->max = API_BODY_MAX;
+}
+
+void api_begin(struct api_request *request)
+{
+    struct as_json_writer *json = &request->json;
+    as_json_init(json, &request->api->body, AS_JSON_ANY_ORDER);
+    as_json_begin_object(json);
+    as_json_write_member(json, "status", "success");
+    as_json_write_key(json, "data");
+}
+
+void api_end(struct api_request *request)
+{
+    as_json_end_object(&request->json);
+    as_buf_append_char(&request->api->body, '\n');
+    api_reply_body(request, 200, JSON_TYPE, AS_REPLY_NO_STORE);
+}
+
+void api_list_begin(struct api_list *list, struct api_request *request, size_t limit)
+{
+    *list = (struct api_list){.request = request, .limit = limit};
+    api_begin(request);
+    as_json_begin_array(&request->json);
+}
+
+bool api_list_begin_item(struct api_list *list)
+{
+    list->is_cut = list->is_cut || list->count == list->limit;
+    if (list->is_cut)
+        return false;
+    list->count++;
+    list->before = list->request->json;
+    list->size_before = list->request->api->body.size;
+    return true;
+}
+
+void api_list_end_item(struct api_list *list)
+{
+    struct as_buf *body = &list->request->api->body;
+    if (as_buf_check(body) == 0)
+        return;
+    list->is_cut = true;
+    list->request->json = list->before;
+    body->size = list->size_before;
+    body->failed = false;
+}
+
+void api_list_end(struct api_list *list)
+{
+    struct as_json_writer *json = &list->request->json;
+    list->request->api->body.max = API_BODY_MAX + TAIL_MAX;
+    as_json_end_array(json);
+    if (list->is_cut) {
+        as_json_write_key(json, "warnings");
+        as_json_begin_array(json);
+        as_json_write_string(json, "results truncated due to limit");
+        as_json_end_array(json);
+    }
+    api_end(list->request);
+}
+
+void api_write_time(struct api_request *request, const char *key, as_wall_time time)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print(time, text);
+    as_json_write_member(&request->json, key, text);
+}
+
+void api_write_text(struct api_request *request, const char *key, const char *text)
+{
+    if (text) {
+        as_json_write_member(&request->json, key, text);
+        return;
+    }
+    as_json_write_key(&request->json, key);
+    as_json_write_null(&request->json);
+}
+
+void api_write_moment(struct api_request *request, const char *key, struct as_moment moment)
+{
+    if (as_moment_is_set(moment))
+        api_write_time(request, key, moment.wall);
+    else
+        api_write_text(request, key, NULL);
+}
+
+void api_write_pause(struct api_request *request, const struct as_pause_view *pause)
+{
+    struct as_json_writer *json = &request->json;
+    as_json_write_key(json, "paused");
+    if (!pause->is_set) {
+        as_json_write_null(json);
+        return;
+    }
+    as_json_begin_object(json);
+    as_json_write_member(json, "who", api_show_credential(request, pause->who));
+    as_json_write_member(json, "reason", pause->reason);
+    as_json_write_member(json, "direction", as_ways_get_word(pause->ways));
+    as_json_write_member_bool(json, "kill_switch", pause->is_halt);
+    api_write_moment(request, "since", pause->since);
+    api_write_moment(request, "until", pause->until);
+    as_json_end_object(json);
+}
+
+void api_write_size(struct api_request *request, const char *key, bool has_size, int32_t size)
+{
+    if (has_size)
+        as_json_write_member_i64(&request->json, key, size);
+    else
+        api_write_text(request, key, NULL);
+}
+
+/*
+ * Why the last attempt to read or set a target failed, as text: the last failure per target, for at
+ * most 1,000 targets. In memory only: the action log has all.
+ */
+
+static void api_forget(struct as_api *api, struct kept_failure *failure)
+{
+    HASH_DEL(api->failures, failure);
+    free(failure->target);
+    free(failure->text);
+    free(failure);
+}
+
+static void api_keep_failure(struct as_api *api, const struct as_action_record *record)
+{
+    struct kept_failure *failure = NULL;
+    HASH_FIND_STR(api->failures, record->target, failure);
+    if (failure)
+        api_forget(api, failure);
+    if (record->outcome == AS_REASON_APPLIED || as_str_is_empty(record->message))
+        return;
+    if (HASH_COUNT(api->failures) >= FAILURES_MAX)
+        api_forget(api, api->failures); /* the oldest: uthash keeps insertion order */
+    failure = as_xcalloc(1, sizeof(*failure));
+    failure->target = as_xstrdup(record->target);
+    const size_t size = strlen(record->message);
+    failure->text =
+        as_xstrndup(record->message, as_str_cut_utf8(record->message, size, FAILURE_BYTES_MAX));
+    HASH_ADD_KEYPTR(hh, api->failures, failure->target, strlen(failure->target), failure);
+}
+
+const char *api_find_failure(const struct as_api *api, const char *target)
+{
+    const struct kept_failure *failure = NULL;
+    HASH_FIND_STR(api->failures, target, failure);
+    return failure ? failure->text : NULL;
+}
+
+static void api_free_failures(struct as_api *api)
+{
+    while (api->failures)
+        api_forget(api, api->failures);
+}
+
+/*
+ * The latest decisions, in memory only: the action log has all.
+ */
+
+#define DECISIONS_DEFAULT 100
+
+static struct kept_decision *api_decision_free(struct kept_decision *decision)
+{
+    if (!decision)
+        return NULL;
+    free(decision->target);
+    free(decision->target_name);
+    free(decision->rule);
+    free(decision->record);
+    as_buf_deinit(&decision->actions);
+    free(decision);
+    return NULL;
+}
+
+static void keep_record(struct as_api *api, struct kept_decision *decision,
+                        const struct as_decision_record *record)
+{
+    struct as_record_places places;
+    AS_CLEANUP(as_buf_deinit) struct as_buf json = AS_BUF_INIT(DECISION_BYTES_MAX);
+    as_record_encode_decision(&(struct as_record_header){record->input->now, api->instance}, record,
+                              &json, &places);
+    if (as_buf_check(&json) != 0)
+        return;
+    decision->record = as_xstrndup(json.data, json.size);
+    decision->record_size = json.size;
+}
+
+static void forget_oldest(struct as_api *api)
+{
+    struct kept_decision *oldest = TAILQ_LAST(&api->decisions, kept_decision_list);
+    TAILQ_REMOVE(&api->decisions, oldest, next);
+    api->decision_count--;
+    api->decision_bytes -= oldest->record_size + oldest->actions.size;
+    api_decision_free(oldest);
+}
+
+static void api_keep_decision(struct as_api *api, const struct as_decision_record *record)
+{
+    const struct as_decision *output = record->output;
+    struct kept_decision *decision = as_xcalloc(1, sizeof(*decision));
+    (void)snprintf(decision->id, sizeof(decision->id), "%s", record->id);
+    decision->at = record->input->now;
+    decision->target = as_xstrdup(record->target);
+    decision->target_name = as_xstrdup(record->target_name);
+    decision->rule = output->rule ? as_xstrdup(output->rule) : NULL;
+    decision->reason = output->reason;
+    decision->direction = output->direction;
+    decision->replicas = output->replicas;
+    decision->desired = output->desired;
+    decision->has_would = output->has_would;
+    snprintf(decision->unit, sizeof(decision->unit), "%s", record->unit ? record->unit : "");
+    decision->would = output->would;
+    (void)snprintf(decision->pool_decision, sizeof(decision->pool_decision), "%s",
+                   record->pool_decision ? record->pool_decision : "");
+    decision->actions = AS_BUF_INIT(DECISION_ACTIONS_MAX);
+    keep_record(api, decision, record);
+    TAILQ_INSERT_HEAD(&api->decisions, decision, next);
+    api->decision_count++;
+    api->decision_bytes += decision->record_size;
+    while (api->decision_count > DECISIONS_MAX || api->decision_bytes > DECISIONS_BYTES_MAX)
+        forget_oldest(api);
+}
+
+static void api_keep_action(struct as_api *api, const struct as_action_record *record,
+                            as_wall_time now)
+{
+    struct kept_decision *decision = TAILQ_FIRST(&api->decisions);
+    struct as_record_places places;
+    AS_CLEANUP(as_buf_deinit) struct as_buf json = AS_BUF_INIT(DECISION_ACTIONS_MAX);
+    while (decision && !as_str_equal(decision->id, record->decision))
+        decision = TAILQ_NEXT(decision, next);
+    if (!decision)
+        return;
+    as_record_encode_action(&(struct as_record_header){now, api->instance}, record, &json, &places);
+    as_buf_append_char(&json, '\n');
+    if (as_buf_check(&json) != 0 || json.size > DECISION_ACTIONS_MAX - decision->actions.size)
+        return;
+    as_buf_append(&decision->actions, json.data, json.size);
+    api->decision_bytes += json.size;
+}
+
+static void write_decision(struct api_request *request, const struct kept_decision *decision)
+{
+    struct as_json_writer *json = &request->json;
+    as_json_begin_object(json);
+    as_json_write_member(json, "id", decision->id);
+    api_write_time(request, "time", decision->at);
+    as_json_write_member(json, "target", decision->target);
+    as_json_write_member(json, "target_name", decision->target_name);
+    api_write_text(request, "rule", decision->rule);
+    as_json_write_member(json, "reason", as_reason_get_word(decision->reason));
+    as_json_write_member(json, "direction", as_direction_get_word(decision->direction));
+    as_json_write_member_i64(json, "replicas", decision->replicas);
+    as_json_write_member_i64(json, "desired", decision->desired);
+    if (decision->has_would)
+        as_json_write_member_i64(json, "would", decision->would);
+    as_json_end_object(json);
+}
+
+struct filter {
+    const char *target, *rule, *before;
+    bool has_reason;
+    enum as_reason reason;
+    as_maybe_time since;
+    size_t limit;
+};
+
+static int read_filter(const struct api_request *request, struct filter *filter,
+                       struct as_error *error)
+{
+    const char *reason = api_parameter_find(request, "reason");
+    *filter = (struct filter){
+        .target = api_parameter_find(request, "target"),
+        .rule = api_parameter_find(request, "rule"),
+        .before = api_parameter_find(request, "before"),
+        .has_reason = reason != NULL,
+    };
+    if (reason && !as_reason_find(reason, &filter->reason)) {
+        as_error_set(error, "reason: there is no reason code %s", reason);
+        return -EINVAL;
+    }
+    const int status = api_parameter_get_time(request, "since", &filter->since, error);
+    return status != 0 ? status
+                       : api_parameter_get_limit(request, DECISIONS_DEFAULT, &filter->limit, error);
+}
+
+static bool api_is_wanted(const struct filter *filter, const struct kept_decision *decision)
+{
+    return (!filter->target || as_target_is_same(filter->target, decision->target) ||
+            strcmp(filter->target, decision->target_name) == 0) &&
+           (!filter->rule || as_str_equal(filter->rule, decision->rule)) &&
+           (!filter->has_reason || filter->reason == decision->reason) &&
+           (!filter->since.set || decision->at.us >= filter->since.at.us);
+}
+
+const struct kept_decision *api_find_decision(const struct as_api *api, const char *id)
+{
+    const struct kept_decision *decision;
+    TAILQ_FOREACH (decision, &api->decisions, next) {
+        if (strcmp(decision->id, id) == 0)
+            return decision;
+    }
+    return NULL;
+}
+
+/* `before` a decision that is not kept any more: an empty list. */
+static const struct kept_decision *get_first(const struct as_api *api, const struct filter *filter)
+{
+    if (!filter->before)
+        return TAILQ_FIRST(&api->decisions);
+    const struct kept_decision *last_seen = api_find_decision(api, filter->before);
+    return last_seen ? TAILQ_NEXT(last_seen, next) : NULL;
+}
+
+void api_answer_decisions(struct api_request *request)
+{
+    struct as_error error = AS_ERROR_INIT;
+    struct api_list list;
+    struct filter filter;
+    if (read_filter(request, &filter, &error) != 0) {
+        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
+        return;
+    }
+    api_list_begin(&list, request, filter.limit);
+    const struct kept_decision *decision = get_first(request->api, &filter);
+    for (; decision; decision = TAILQ_NEXT(decision, next)) {
+        if (!api_is_wanted(&filter, decision))
+            continue;
+        if (!api_list_begin_item(&list))
+            break;
+        write_decision(request, decision);
+        api_list_end_item(&list);
+    }
+    api_list_end(&list);
+}
+
+/* A narrowed reader gets a record without names of credentials that are not its own. */
+static void write_record(struct api_request *request, const struct kept_decision *decision)
+{
+    const struct as_view *view = &request->view;
+    if (as_scope_is_whole(view->scopes, view->scope_count, request->who)) {
+        as_json_write_raw(&request->json, decision->record, decision->record_size);
+        return;
+    }
+    json_t *record = json_loadb(decision->record, decision->record_size, 0, NULL);
+    api_hide_credentials(request, record);
+    AS_CLEANUP(as_free_p) char *text = json_dumps(record, JSON_COMPACT);
+    json_decref(record);
+    if (text)
+        as_json_write_raw(&request->json, text, strlen(text));
+    else
+        write_decision(request, decision);
+}
+
+void api_answer_decision(struct api_request *request)
+{
+    AS_CLEANUP(as_free_p) char *id = api_decode_rest(request);
+    const struct kept_decision *decision = id ? api_find_decision(request->api, id) : NULL;
+    if (!decision) {
+        as_reply_error(request->exchange, 404, NULL,
+                       "not among the last %d decisions; the action log has them all",
+                       DECISIONS_MAX);
+        return;
+    }
+    api_begin(request);
+    if (decision->record)
+        write_record(request, decision);
+    else
+        write_decision(request, decision);
+    api_end(request);
+}
+
+/*
+ * Requests for approvals.
+ */
+
+#define APPROVALS_DEFAULT 1000
+
+static void list_approval(void *context, const struct as_approval_view *view)
+{
+    struct api_list *list = context;
+    struct api_request *request = list->request;
+    struct as_json_writer *json = &request->json;
+    const struct as_approval_state *state = &view->state;
+    if (!api_list_begin_item(list))
+        return;
+    as_json_begin_object(json);
+    as_json_write_member(json, "id", state->id);
+    as_json_write_member(json, "answer", as_approval_answer_get_word(state->answer));
+    as_json_write_member(json, "target", view->target);
+    as_json_write_member(json, "target_name", view->name);
+    as_json_write_member(json, "rule", state->rule);
+    as_json_write_member(json, "incident", state->incident);
+    as_json_write_member(json, "direction",
+                         as_direction_get_word(state->is_up ? AS_DIRECTION_UP : AS_DIRECTION_DOWN));
+    as_json_write_member_i64(json, "from", state->from);
+    as_json_write_member_i64(json, "to", state->to);
+    if (*view->unit)
+        as_json_write_member(json, "unit", view->unit);
+    as_json_write_member(json, "decision", state->decision);
+    api_write_time(request, "asked", state->asked.wall);
+    api_write_moment(request, "answered", state->answered);
+    api_write_time(request, "until", view->until);
+    as_json_write_member(json, "who", api_show_credential(request, state->who));
+    as_json_end_object(json);
+    api_list_end_item(list);
+}
+
+void api_answer_approvals(struct api_request *request)
+{
+    const struct as_view *view = &request->view;
+    struct as_error error = AS_ERROR_INIT;
+    struct api_list list;
+    size_t limit;
+    if (api_parameter_get_limit(request, APPROVALS_DEFAULT, &limit, &error) != 0) {
+        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
+        return;
+    }
+    api_list_begin(&list, request, limit);
+    if (view->engine)
+        as_engine_visit_approvals(view->engine, view->mono, view->wall, list_approval, &list);
+    api_list_end(&list);
+}
+
+/*
+ * Open incidents.
+ */
+
+#define INCIDENTS_DEFAULT 1000
+#define FINGERPRINT_SIZE  17
+
+static void api_write_labels(struct as_json_writer *json, const char *key,
+                             const struct as_labels *labels)
+{
+    as_json_write_key(json, key);
+    as_json_begin_object(json);
+    for (uint32_t i = 0; labels && i < labels->count; i++)
+        as_json_write_member(json, labels->items[i].name, labels->items[i].value);
+    as_json_end_object(json);
+}
+
+static void write_targets(struct api_request *request, const struct as_incident_target *targets,
+                          size_t count)
+{
+    struct as_json_writer *json = &request->json;
+    as_json_write_key(json, "targets");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < count; i++) {
+        as_json_begin_object(json);
+        as_json_write_member(json, "target", targets[i].target);
+        as_json_write_member(json, "rule", targets[i].rule);
+        api_write_size(request, "replicas", targets[i].has_replicas, targets[i].replicas);
+        as_json_end_object(json);
+    }
+    as_json_end_array(json);
+}
+
+/* First who opened it, then who else reported it. */
+static void write_credentials(struct api_request *request, const struct as_incident_state *state)
+{
+    const struct as_view *view = &request->view;
+    const bool sees_all = as_scope_is_whole(view->scopes, view->scope_count, request->who);
+    as_json_write_key(&request->json, "credentials");
+    as_json_begin_array(&request->json);
+    for (size_t i = 0; i < state->credential_count; i++) {
+        const char *name = state->credentials[i];
+        if (sees_all || name[0] == '\0' || strcmp(name, request->who) == 0)
+            as_json_write_string(&request->json, name);
+    }
+    as_json_end_array(&request->json);
+}
+
+static void list_incident(void *context, const struct as_incident_state *state,
+                          const struct as_incident_target *targets, size_t target_count)
+{
+    struct api_list *list = context;
+    struct api_request *request = list->request;
+    struct as_json_writer *json = &request->json;
+    char fingerprint[FINGERPRINT_SIZE], digest[AS_DIGEST_TEXT_SIZE];
+    if (!state->is_open || !api_list_begin_item(list))
+        return;
+    (void)snprintf(fingerprint, sizeof(fingerprint), "%016llx",
+                   (unsigned long long)state->fingerprint);
+    as_json_begin_object(json);
+    as_digest_print(&state->key.digest, digest);
+    as_json_write_member(json, "digest", digest);
+    as_json_write_member(json, "fingerprint", fingerprint);
+    api_write_time(request, "startsAt", state->starts_at);
+    api_write_moment(request, "opened", state->opened);
+    api_write_moment(request, "seen", state->seen);
+    as_json_write_key(json, "receivers");
+    as_json_begin_array(json);
+    for (size_t i = 0; i < state->receiver_count; i++)
+        as_json_write_string(json, state->receivers[i]);
+    as_json_end_array(json);
+    write_credentials(request, state);
+    as_json_write_member_bool(json, "silenced", as_moment_is_set(state->silenced));
+    api_write_labels(json, "labels", state->labels);
+    api_write_labels(json, "annotations", state->annotations);
+    write_targets(request, targets, target_count);
+    as_json_end_object(json);
+    api_list_end_item(list);
+}
+
+void api_answer_incidents(struct api_request *request)
+{
+    struct as_error error = AS_ERROR_INIT;
+    struct api_list list;
+    size_t limit;
+    if (api_parameter_get_limit(request, INCIDENTS_DEFAULT, &limit, &error) != 0) {
+        as_reply_error(request->exchange, 400, NULL, "%s", error.text);
+        return;
+    }
+    api_list_begin(&list, request, limit);
+    if (request->view.engine)
+        as_engine_visit_incidents(request->view.engine, list_incident, &list);
+    api_list_end(&list);
+}
 
 void api_answer_healthy(struct api_request *request)
 {

@@ -1,14 +1,10 @@
 /*
- * What the files of the API share.
+ * What the files of the API and the pages share: one request, JSON answers, lists with a limit, and
+ * the decisions and failures that are kept.
  *
- *   api.c            the short answers
- *   api_reply.c      JSON answers: success, lists with an end
- *   api_parameters.c the query string
- *   api_targets.c    targets, and the status as a whole
- *   api_rules.c      rules
- *   api_incidents.c  incidents
- *   api_decisions.c  decisions: kept and answered
- *   api_failures.c   why targets failed: kept
+ *   api.c         the API itself, and short answers
+ *   api_targets.c targets, and the status as a whole
+ *   api_rules.c   rules
  */
 #ifndef ALERTSCALER_SRC_UI_API_PRIVATE_H
 #define ALERTSCALER_SRC_UI_API_PRIVATE_H
@@ -86,8 +82,6 @@ struct api_request {
     bool stays;    /* of a page: offers no refreshing */
 };
 
-/* api_reply.c */
-
 /* Writes {"status":"success","data": and the caller then writes the value to request->json. */
 void api_begin(struct api_request *request);
 void api_end(struct api_request *request); /* sends it too */
@@ -123,25 +117,13 @@ bool api_visit_target(const struct api_request *request, const char *wanted,
 void api_print_matcher(const struct as_matcher *matcher, struct as_buf *out);
 void api_write_action(struct as_json_writer *json, const struct as_rule *rule);
 
-/* api_parameters.c: 0, or -EINVAL with an error for the client. */
-int api_parameters_parse(struct api_request *request, struct as_error *error) AS_MUST_USE;
-void api_parameters_deinit(struct api_request *request);
 const char *api_parameter_find(const struct api_request *request, const char *name); /* "": NULL */
+/* 0, or -EINVAL with an error for the client. */
 int api_parameter_get_limit(const struct api_request *request, size_t fallback, size_t *limit_out,
                             struct as_error *error) AS_MUST_USE;
-int api_parameter_get_time(const struct api_request *request, const char *name,
-                           as_maybe_time *time_out, struct as_error *error) AS_MUST_USE;
 /* request->rest, percent-decoded, for free(); NULL if malformed. */
 char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
-
-void api_keep_decision(struct as_api *api, const struct as_decision_record *record);
-void api_keep_action(struct as_api *api, const struct as_action_record *record, as_wall_time now);
-struct kept_decision *api_decision_free(struct kept_decision *decision);
-
 const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */
-
-void api_keep_failure(struct as_api *api, const struct as_action_record *record);
 const char *api_find_failure(const struct as_api *api, const char *target); /* or NULL */
-void api_free_failures(struct as_api *api);
 
 #endif
