@@ -1,20 +1,172 @@
 /*
- * Coordinates have one decimal: a chart is 1200 wide, and equal input gives equal bytes. Every
- * element has its colors as attributes, for viewers without style sheets (librsvg, Inkscape, mail);
- * the style sheet only has the colors for dark pages.
+ * Charts as SVG, and the lines over time that they show. Coordinates have one decimal: a chart is
+ * 1200 wide, and equal input gives equal bytes. Every element has its colors as attributes, for
+ * viewers without style sheets (librsvg, Inkscape, mail); the style sheet only has the colors for
+ * dark pages.
  */
 #include <alertscaler/ui/chart.h>
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/ui/timeline.h>
+
+/*
+ * Thinning out bounds the memory: when it is full, points closer than a chart can show are merged.
+ * Until then all points are exact.
+ */
+
+#define STRETCHES (AS_TIMELINE_MAX / 8) /* each keeps at most four points: half of the room */
+
+struct stretch { /* indices of points */
+    size_t first, least, largest, last;
+};
+
+static size_t keep_stretch(struct as_timeline *line, size_t kept, const struct stretch *stretch)
+{
+    /* ascending: least and largest are between first and last */
+    const bool least_first = stretch->least < stretch->largest;
+    const size_t order[] = {stretch->first, least_first ? stretch->least : stretch->largest,
+                            least_first ? stretch->largest : stretch->least, stretch->last};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(order); i++) {
+        if (i == 0 || order[i] > order[i - 1])
+            line->points[kept++] = line->points[order[i]];
+    }
+    return kept;
+}
+
+static void thin_out(struct as_timeline *line)
+{
+    assert(line->points);
+    const int64_t start = line->points[0].at;
+    const int64_t width = (line->points[line->count - 1].at - start) / STRETCHES + 1;
+    struct stretch stretch = {0};
+    size_t kept = 0;
+
+    for (size_t i = 1; i < line->count; i++) {
+        const struct as_timeline_point *points = line->points;
+        if ((points[i].at - start) / width != (points[stretch.first].at - start) / width) {
+            kept = keep_stretch(line, kept, &stretch); /* never writes beyond `last` */
+            stretch = (struct stretch){i, i, i, i};
+            continue;
+        }
+        stretch.last = i;
+        if (points[i].size < points[stretch.least].size)
+            stretch.least = i;
+        if (points[i].size > points[stretch.largest].size)
+            stretch.largest = i;
+    }
+    line->count = keep_stretch(line, kept, &stretch);
+}
+
+void as_timeline_add(struct as_timeline *line, int64_t at, int32_t size)
+{
+    struct as_timeline_point *last = line->count > 0 ? &line->points[line->count - 1] : NULL;
+
+    if (last && last->size == size)
+        return;
+    if (last && last->at >= at) {
+        last->size = size;
+        return;
+    }
+    if (line->count == AS_TIMELINE_MAX)
+        thin_out(line);
+    line->points = as_xgrow(line->points, line->count, &line->capacity, sizeof(*line->points));
+    line->points[line->count++] = (struct as_timeline_point){at, size};
+}
+
+void as_timeline_deinit(struct as_timeline *line)
+{
+    free(line->points);
+    *line = (struct as_timeline){0};
+}
+
+/* Merges neighbours with gaps up to `width`. */
+static size_t chart_join(struct as_timeline_band *band, int64_t width)
+{
+    size_t kept = 0;
+
+    for (size_t i = 1; i < band->count; i++) {
+        if (band->intervals[i].from - band->intervals[kept].to <= width)
+            band->intervals[kept].to = band->intervals[i].to;
+        else
+            band->intervals[++kept] = band->intervals[i];
+    }
+    return kept + 1;
+}
+
+static void add_interval(struct as_timeline_band *band, int64_t from, int64_t to)
+{
+    if (band->count == AS_TIMELINE_MAX) {
+        int64_t width = (to - band->intervals[0].from) / AS_TIMELINE_MAX + 1;
+        while (band->count > AS_TIMELINE_MAX / 2) {
+            band->count = chart_join(band, width);
+            width *= 2;
+        }
+    }
+    band->intervals =
+        as_xgrow(band->intervals, band->count, &band->capacity, sizeof(*band->intervals));
+    band->intervals[band->count++] = (struct as_timeline_interval){from, to};
+}
+
+void as_timeline_band_begin(struct as_timeline_band *band, int64_t at)
+{
+    if (band->open++ == 0)
+        band->since = at;
+}
+
+void as_timeline_band_end(struct as_timeline_band *band, int64_t at)
+{
+    if (band->open > 0 && --band->open == 0)
+        add_interval(band, band->since, at);
+}
+
+void as_timeline_band_close(struct as_timeline_band *band, int64_t at)
+{
+    if (band->open > 0)
+        add_interval(band, band->since, at);
+    band->open = 0;
+}
+
+void as_timeline_band_deinit(struct as_timeline_band *band)
+{
+    free(band->name);
+    free(band->intervals);
+    *band = (struct as_timeline_band){0};
+}
+
+/*
+ * The bounds of a chart over time.
+ */
+
+void as_chart_bounds_fill(struct as_chart_bounds *bounds, const struct as_target_config *config,
+                          int64_t from, int64_t to)
+{
+    *bounds = (struct as_chart_bounds){0};
+    for (int64_t at = from; at < to;) {
+        const struct as_schedule_bounds now =
+            as_target_config_get_bounds(config, (as_wall_time){at});
+        as_timeline_add(&bounds->min, at, now.min);
+        as_timeline_add(&bounds->max, at, now.max);
+        at = now.change.set ? now.change.at.us : to;
+    }
+}
+
+void as_chart_bounds_deinit(struct as_chart_bounds *bounds)
+{
+    as_timeline_deinit(&bounds->min);
+    as_timeline_deinit(&bounds->max);
+}
 
 #define WIDTH       1200 /* of a chart of its own */
 #define NARROW      700  /* below: less margin */
@@ -90,7 +242,7 @@ static double get_width(const struct as_chart *chart)
 }
 
 /* Unsafe characters, and with them all that XML 1.0 forbids, become U+FFFD. */
-static void put_text(struct as_buf *out, const char *text)
+static void chart_put_text(struct as_buf *out, const char *text)
 {
     const size_t size = strlen(text);
     const size_t shown = as_str_cut_utf8(text, size, NAME_SHOWN);
@@ -115,7 +267,7 @@ static void put_text(struct as_buf *out, const char *text)
         as_buf_append_str(out, "...");
 }
 
-static double get_x(const struct drawing *drawing, int64_t at)
+static double chart_get_x(const struct drawing *drawing, int64_t at)
 {
     const struct as_chart *chart = drawing->chart;
     const double span = (double)(chart->to - chart->from);
@@ -125,7 +277,7 @@ static double get_x(const struct drawing *drawing, int64_t at)
     return drawing->left + part * (drawing->right - drawing->left);
 }
 
-static double get_y(const struct drawing *drawing, int64_t size)
+static double chart_get_y(const struct drawing *drawing, int64_t size)
 {
     return drawing->bottom - PLOT_HEIGHT * (double)size / (double)drawing->highest;
 }
@@ -149,7 +301,7 @@ static void put_label(struct as_buf *out, const char *class, double x, double y,
 {
     as_buf_printf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" %s>", class, x, y,
                   get_look(class));
-    put_text(out, text);
+    chart_put_text(out, text);
     as_buf_append_str(out, "</text>\n");
 }
 
@@ -194,7 +346,7 @@ static void draw_sizes(const struct drawing *drawing)
     char text[32];
 
     for (int64_t size = 0; size <= drawing->highest; size += step) {
-        const double y = get_y(drawing, size);
+        const double y = chart_get_y(drawing, size);
         put_line(drawing->out, "grid", drawing->left, y, drawing->right, y);
         snprintf(text, sizeof(text), "%" PRId64, size);
         put_label(drawing->out, "dim end", drawing->left - 8, y + 4, text);
@@ -247,7 +399,7 @@ static void draw_times(const struct drawing *drawing)
     char text[64];
 
     for (int64_t at = (chart->from + step - 1) / step * step; at <= chart->to; at += step) {
-        const double x = get_x(drawing, at);
+        const double x = chart_get_x(drawing, at);
         put_line(drawing->out, "grid", x, drawing->top, x, drawing->bottom + 5);
         print_time(text, sizeof(text), at, step, at / AS_US_PER_DAY != day);
         day = at / AS_US_PER_DAY;
@@ -268,9 +420,9 @@ static void draw_line(const struct drawing *drawing, const struct as_timeline *l
         return;
     as_buf_printf(drawing->out, "<path class=\"%s\" d=\"", class);
     for (size_t i = 0; i < line->count; i++) {
-        const double x = get_x(drawing, line->points[i].at);
+        const double x = chart_get_x(drawing, line->points[i].at);
         const bool is_known = line->points[i].size != AS_TIMELINE_UNKNOWN;
-        const double y = get_y(drawing, is_known ? line->points[i].size : 0);
+        const double y = chart_get_y(drawing, is_known ? line->points[i].size : 0);
         if (!is_known && is_down)
             as_buf_printf(drawing->out, "H%.1f", x);
         else if (is_known && is_down)
@@ -280,7 +432,7 @@ static void draw_line(const struct drawing *drawing, const struct as_timeline *l
         is_down = is_known;
     }
     if (is_down)
-        as_buf_printf(drawing->out, "H%.1f", get_x(drawing, drawing->chart->to));
+        as_buf_printf(drawing->out, "H%.1f", chart_get_x(drawing, drawing->chart->to));
     as_buf_printf(drawing->out, "\" %s/>\n", get_look(class));
 }
 
@@ -296,7 +448,7 @@ static void draw_bound_steps(const struct drawing *drawing, const struct as_time
     draw_line(drawing, &shown, "bound steps");
     if (shown.count > 0 && shown.points[shown.count - 1].size != AS_TIMELINE_UNKNOWN)
         put_label(drawing->out, "dim", drawing->right + 6,
-                  get_y(drawing, shown.points[shown.count - 1].size) + 4, name);
+                  chart_get_y(drawing, shown.points[shown.count - 1].size) + 4, name);
     as_timeline_deinit(&shown);
 }
 
@@ -312,7 +464,7 @@ static void draw_bounds(const struct drawing *drawing)
     if (drawing->chart->max <= 0)
         return;
     for (size_t i = 0; i < AS_ARRAY_SIZE(bounds); i++) {
-        const double y = get_y(drawing, bounds[i]);
+        const double y = chart_get_y(drawing, bounds[i]);
         if (bounds[i] > drawing->highest)
             continue;
         put_line(drawing->out, "bound", drawing->left, y, drawing->right, y);
@@ -326,9 +478,9 @@ static void draw_gaps(const struct drawing *drawing, const struct as_timeline *l
     for (size_t i = 0; line && i < line->count; i++) {
         if (line->points[i].size != AS_TIMELINE_UNKNOWN)
             continue;
-        const double x = get_x(drawing, line->points[i].at);
+        const double x = chart_get_x(drawing, line->points[i].at);
         const double end =
-            get_x(drawing, i + 1 < line->count ? line->points[i + 1].at : drawing->chart->to);
+            chart_get_x(drawing, i + 1 < line->count ? line->points[i + 1].at : drawing->chart->to);
         if (end > x)
             put_rect(drawing->out, "unknown", x, drawing->top, end - x, PLOT_HEIGHT);
     }
@@ -340,9 +492,9 @@ static void draw_marks(const struct drawing *drawing)
     for (size_t i = 0; i < drawing->chart->mark_count; i++) {
         const struct as_chart_mark *mark = &drawing->chart->marks[i];
         const char *class = mark->is_failed ? "failed" : "done";
-        const double x = get_x(drawing, mark->at), y = get_y(drawing, mark->size);
+        const double x = chart_get_x(drawing, mark->at), y = chart_get_y(drawing, mark->size);
         as_buf_append_str(out, "<g><title>");
-        put_text(out, mark->text);
+        chart_put_text(out, mark->text);
         as_buf_append_str(out, "</title>");
         if (mark->is_failed)
             as_buf_printf(out, "<path class=\"%s\" d=\"M%.1f %.1fl8 8m0 -8l-8 8\" %s/>", class,
@@ -366,11 +518,11 @@ static void draw_bands(const struct drawing *drawing, const struct as_timeline_b
         put_rect(out, "lane", drawing->left, y + BAR_TOP, drawing->right - drawing->left,
                  BAR_HEIGHT);
         as_buf_append_str(out, "<g><title>");
-        put_text(out, band->name);
+        chart_put_text(out, band->name);
         as_buf_append_str(out, "</title>\n");
         for (size_t k = 0; k < band->count; k++) {
-            const double x = get_x(drawing, band->intervals[k].from);
-            const double width = get_x(drawing, band->intervals[k].to) - x;
+            const double x = chart_get_x(drawing, band->intervals[k].from);
+            const double width = chart_get_x(drawing, band->intervals[k].to) - x;
             put_rect(out, class, x, y + BAR_TOP, width < 1 ? 1 : width, BAR_HEIGHT);
         }
         as_buf_append_str(out, "</g>\n");
@@ -465,7 +617,7 @@ void as_chart_print_svg(const struct as_chart *chart, struct as_buf *out)
                   "height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" font-family=\"system-ui, sans-serif\" "
                   "font-size=\"12\">\n<title>",
                   width, height, width, height);
-    put_text(out, chart->title);
+    chart_put_text(out, chart->title);
     as_buf_append_str(out, "</title>\n");
     if (!chart->is_part) {
         as_buf_printf(out, "<style>\n%s</style>\n", as_chart_dark_style);

@@ -1,15 +1,72 @@
 /*
- * One array of events a target. What is dropped of it leaves behind what still holds: the size, and
- * alerts that have begun and not ended.
+ * The history of sizes: events of each target in one array, filled by effects of the engine and by
+ * records of the action log, and drawn as charts. What is dropped of an array leaves behind what
+ * still holds: the size, and alerts that have begun and not ended. Nothing is decided by it.
  */
+#include <alertscaler/ui/history.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/buf.h>
+#include <alertscaler/base/file.h>
+#include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/port/system_clock.h>
+#include <alertscaler/tools/record_text.h>
+#include <alertscaler/ui/history_fill.h>
 
-#include "history_private.h"
+#define HISTORY_NAMES_MAX 1000 /* of alerts and rules; further ones share "others" */
+#define HISTORY_NAME_SIZE 121
+
+enum history_kind {
+    HISTORY_SIZE,     /* value: the size, or AS_TIMELINE_UNKNOWN */
+    HISTORY_ACTION,   /* other: from; value: to; name: rule */
+    HISTORY_ALERT,    /* value: how many began, or (below 0) ended; name: alert */
+    HISTORY_UP_LOCK,  /* value: seconds until it ends */
+    HISTORY_DOWN_LOCK /* the same */
+};
+
+struct history_event {
+    int64_t at; /* microseconds of wall time */
+    int32_t value, other;
+    uint16_t name;
+    uint8_t kind;   /* of enum history_kind */
+    uint8_t reason; /* of enum as_reason */
+};
+
+struct history_line {  /* of one target */
+    UT_hash_handle hh; /* those heard of last come last */
+    char *id;
+    struct history_event *events; /* ascending by time */
+    size_t count, capacity;
+    int32_t up_s, down_s, up_after_down_s, down_after_down_s; /* the last known cooldown */
+};
+
+struct history_name {
+    UT_hash_handle hh;
+    char *text;
+    uint16_t number;
+};
+
+struct as_history {
+    size_t bytes, bytes_max;
+    int64_t started_us; /* sizes before and after it are told apart */
+    struct history_line *lines;
+    struct history_name *names;               /* by text */
+    const char *texts[HISTORY_NAMES_MAX + 1]; /* by number; 0: "" */
+    size_t name_count;
+};
 
 #define FEW_EVENTS  16
 #define FORGET_PART 16 /* one of so many targets, when all have few events */
@@ -26,14 +83,14 @@ struct as_history *as_history_new(size_t bytes_max)
     return history;
 }
 
-static size_t measure(const struct history_line *line)
+static size_t history_measure(const struct history_line *line)
 {
     return sizeof(*line) + strlen(line->id) + 1 + line->capacity * sizeof(*line->events);
 }
 
 static void forget_line(struct as_history *history, struct history_line *line)
 {
-    history->bytes -= measure(line);
+    history->bytes -= history_measure(line);
     HASH_DELETE(hh, history->lines, line);
     free(line->id);
     free(line->events);
@@ -61,7 +118,7 @@ size_t as_history_get_bytes(const struct as_history *history)
     return history->bytes;
 }
 
-uint16_t history_get_name(struct as_history *history, const char *text)
+static uint16_t history_get_name(struct as_history *history, const char *text)
 {
     char cut[HISTORY_NAME_SIZE];
     struct history_name *name;
@@ -84,7 +141,8 @@ uint16_t history_get_name(struct as_history *history, const char *text)
     return name->number;
 }
 
-struct history_line *history_get_line(struct as_history *history, const char *id)
+/* The target's line, as the one heard of last; a new one if needed. */
+static struct history_line *history_get_line(struct as_history *history, const char *id)
 {
     struct history_line *line;
     HASH_FIND_STR(history->lines, id, line);
@@ -93,7 +151,7 @@ struct history_line *history_get_line(struct as_history *history, const char *id
     } else {
         line = as_xcalloc(1, sizeof(*line));
         line->id = as_xstrdup(id);
-        history->bytes += measure(line);
+        history->bytes += history_measure(line);
     }
     HASH_ADD_KEYPTR(hh, history->lines, line->id, strlen(line->id), line);
     return line;
@@ -158,7 +216,7 @@ static void forget_some(struct as_history *history)
         forget_line(history, history->lines); /* the first: heard of least lately */
 }
 
-static void make_room(struct as_history *history)
+static void history_make_room(struct as_history *history)
 {
     while (history->bytes > history->bytes_max && history->lines) {
         struct history_line *longest = history->lines;
@@ -208,7 +266,7 @@ static bool joins(const struct as_history *history, struct history_line *line, s
 }
 
 /* Behind all events up to this time. */
-static size_t find_place(const struct history_line *line, int64_t at)
+static size_t history_find_place(const struct history_line *line, int64_t at)
 {
     size_t place = line->count;
     while (place > 0 && line->events[place - 1].at > at)
@@ -216,14 +274,15 @@ static size_t find_place(const struct history_line *line, int64_t at)
     return place;
 }
 
-void history_add(struct as_history *history, struct history_line *line,
-                 const struct history_event *event)
+/* Frees as much as needed afterwards, also of this line: use no line or event after it. */
+static void history_add(struct as_history *history, struct history_line *line,
+                        const struct history_event *event)
 {
-    if (joins(history, line, find_place(line, event->at), event))
+    if (joins(history, line, history_find_place(line, event->at), event))
         return;
     if (line->count > 0 && line->count == line->capacity)
         drop_old(line, line->events[line->count - 1].at - AS_HISTORY_SPAN_US);
-    const size_t place = find_place(line, event->at);
+    const size_t place = history_find_place(line, event->at);
     const size_t capacity = line->capacity;
     line->events = as_xgrow(line->events, line->count, &line->capacity, sizeof(*line->events));
     history->bytes += (line->capacity - capacity) * sizeof(*line->events);
@@ -231,7 +290,7 @@ void history_add(struct as_history *history, struct history_line *line,
             (line->count - place) * sizeof(*line->events));
     line->events[place] = *event;
     line->count++;
-    make_room(history);
+    history_make_room(history);
 }
 
 void as_history_interrupt(struct as_history *history, as_wall_time at)
@@ -251,4 +310,549 @@ void as_history_interrupt(struct as_history *history, as_wall_time at)
         else
             forget_line(history, line);
     }
+}
+
+/*
+ * What was so at the chart's beginning is drawn from its beginning on.
+ */
+
+static const struct history_line *find_line(const struct as_history *history, const char *target)
+{
+    const struct history_line *line;
+    HASH_FIND_STR(history->lines, target, line);
+    return line;
+}
+
+static int64_t history_cut(int64_t at, as_wall_time from, as_wall_time to)
+{
+    return at < from.us ? from.us : at > to.us ? to.us : at;
+}
+
+static void trace(const struct history_line *line, as_wall_time from, as_wall_time to,
+                  struct as_timeline *line_out)
+{
+    as_timeline_add(line_out, from.us, AS_TIMELINE_UNKNOWN);
+    for (size_t i = 0; line && i < line->count; i++) {
+        const struct history_event *event = &line->events[i];
+        if (event->kind == HISTORY_SIZE)
+            as_timeline_add(line_out, history_cut(event->at, from, to), event->value);
+    }
+}
+
+void as_history_trace(const struct as_history *history, const char *target, as_wall_time from,
+                      as_wall_time to, struct as_timeline *line_out)
+{
+    *line_out = (struct as_timeline){0};
+    trace(find_line(history, target), from, to, line_out);
+}
+
+/* Beyond the last band, names share it. */
+static struct as_timeline_band *get_band(struct as_history_chart *chart, const char *name)
+{
+    for (size_t i = 0; i < chart->alert_count; i++) {
+        if (strcmp(chart->alerts[i].name, name) == 0)
+            return &chart->alerts[i];
+    }
+    if (chart->alert_count == AS_TIMELINE_BANDS_MAX)
+        return &chart->alerts[AS_TIMELINE_BANDS_MAX - 1];
+    struct as_timeline_band *band = &chart->alerts[chart->alert_count++];
+    band->name = as_xstrdup(chart->alert_count == AS_TIMELINE_BANDS_MAX ? "further alerts" : name);
+    return band;
+}
+
+static void draw_alert(struct as_history_chart *chart, const char *name, int32_t change, int64_t at)
+{
+    struct as_timeline_band *band = get_band(chart, *name ? name : "alerts without a name");
+    for (; change > 0; change--)
+        as_timeline_band_begin(band, at);
+    for (; change < 0; change++)
+        as_timeline_band_end(band, at);
+}
+
+/* Bands that ended before the chart begins are not shown. */
+static void end_bands(struct as_history_chart *chart, as_wall_time from, as_wall_time to)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < chart->alert_count; i++) {
+        struct as_timeline_band *band = &chart->alerts[i];
+        as_timeline_band_close(band, to.us);
+        if (band->count > 0 && band->intervals[band->count - 1].to > from.us)
+            chart->alerts[kept++] = *band;
+        else
+            as_timeline_band_deinit(band);
+    }
+    chart->alert_count = kept;
+}
+
+static void draw_mark(const struct as_history *history, struct as_history_chart *chart,
+                      const struct history_event *event)
+{
+    const enum as_reason outcome = (enum as_reason)event->reason;
+    const char *rule = history->texts[event->name];
+    const bool is_failed = outcome != AS_REASON_APPLIED;
+    char time[AS_RFC3339_SIZE];
+    as_wall_time_print((as_wall_time){event->at}, time);
+    if (chart->mark_count == AS_HISTORY_MARKS_MAX) {
+        free((char *)chart->marks[0].text);
+        memmove(chart->marks, chart->marks + 1, --chart->mark_count * sizeof(*chart->marks));
+    }
+    chart->marks[chart->mark_count++] = (struct as_chart_mark){
+        .at = event->at,
+        .size = is_failed && event->other >= 0 ? event->other : event->value,
+        .is_failed = is_failed,
+        .text =
+            as_xasprintf("%.8s: %" PRId32 " to %" PRId32 ": %s%s%s", time + 11, event->other,
+                         event->value, as_reason_get_word(outcome), *rule ? ", rule " : "", rule),
+    };
+}
+
+static void draw_locks(struct as_history_chart *chart, const struct history_line *line,
+                       enum history_kind kind, const char *name, as_wall_time from, as_wall_time to)
+{
+    struct as_timeline_band *band = &chart->locks[chart->lock_count];
+    int64_t end = INT64_MIN;
+    for (size_t i = 0; i < line->count; i++) {
+        const struct history_event *event = &line->events[i];
+        if (event->kind != kind)
+            continue;
+        if (band->open > 0)
+            as_timeline_band_end(band, history_cut(end < event->at ? end : event->at, from, to));
+        end = event->at + event->value * AS_US_PER_S;
+        if (event->value > 0 && end > from.us)
+            as_timeline_band_begin(band, history_cut(event->at, from, to));
+    }
+    if (band->open > 0)
+        as_timeline_band_end(band, history_cut(end, from, to));
+    if (band->count == 0)
+        return;
+    band->name = as_xstrdup(name);
+    chart->lock_count++;
+}
+
+void as_history_draw(const struct as_history *history, const char *target, as_wall_time from,
+                     as_wall_time to, struct as_history_chart *chart_out)
+{
+    const struct history_line *line = find_line(history, target);
+    *chart_out = (struct as_history_chart){0};
+    trace(line, from, to, &chart_out->line);
+    if (!line)
+        return;
+    chart_out->marks = as_xcalloc(AS_HISTORY_MARKS_MAX, sizeof(*chart_out->marks));
+    for (size_t i = 0; i < line->count; i++) {
+        const struct history_event *event = &line->events[i];
+        if (event->kind == HISTORY_ALERT)
+            draw_alert(chart_out, history->texts[event->name], event->value,
+                       history_cut(event->at, from, to));
+        else if (event->kind == HISTORY_ACTION && event->at >= from.us && event->at <= to.us)
+            draw_mark(history, chart_out, event);
+    }
+    end_bands(chart_out, from, to);
+    draw_locks(chart_out, line, HISTORY_UP_LOCK, "locked against growing", from, to);
+    draw_locks(chart_out, line, HISTORY_DOWN_LOCK, "locked against shrinking", from, to);
+}
+
+void as_history_chart_deinit(struct as_history_chart *chart)
+{
+    as_timeline_deinit(&chart->line);
+    for (size_t i = 0; i < chart->alert_count; i++)
+        as_timeline_band_deinit(&chart->alerts[i]);
+    for (size_t i = 0; i < chart->lock_count; i++)
+        as_timeline_band_deinit(&chart->locks[i]);
+    for (size_t i = 0; i < chart->mark_count; i++)
+        free((char *)chart->marks[i].text);
+    free(chart->marks);
+    *chart = (struct as_history_chart){0};
+}
+
+void as_history_visit_actions(const struct as_history *history, as_history_action_fn *visit,
+                              void *context)
+{
+    for (const struct history_line *line = history->lines; line; line = line->hh.next) {
+        for (size_t i = 0; i < line->count; i++) {
+            const struct history_event *event = &line->events[i];
+            if (event->kind != HISTORY_ACTION)
+                continue;
+            visit(context, &(struct as_history_action){
+                               .target = line->id,
+                               .rule = history->texts[event->name],
+                               .at = {event->at},
+                               .from = event->other,
+                               .to = event->value,
+                               .outcome = (enum as_reason)event->reason,
+                           });
+        }
+    }
+}
+
+/*
+ * The same facts come as effects of the engine, and as records of the action log.
+ */
+
+static int32_t to_seconds(int64_t us)
+{
+    const int64_t seconds = us / AS_US_PER_S;
+    return seconds < 0 ? 0 : seconds > INT32_MAX ? INT32_MAX : (int32_t)seconds;
+}
+
+static void add_size(struct as_history *history, const char *target, int64_t at, int32_t size)
+{
+    history_add(history, history_get_line(history, target),
+                &(struct history_event){.at = at, .kind = HISTORY_SIZE, .value = size});
+}
+
+static void add_lock(struct as_history *history, const char *target, int64_t at,
+                     enum history_kind kind, int32_t seconds)
+{
+    history_add(history, history_get_line(history, target),
+                &(struct history_event){.at = at, .kind = (uint8_t)kind, .value = seconds});
+}
+
+static void add_action(struct as_history *history, const struct as_history_action *action)
+{
+    const struct history_line *line = history_get_line(history, action->target);
+    const bool is_up = action->to > action->from;
+    const int32_t up_s = is_up ? line->up_s : line->up_after_down_s;
+    const int32_t down_s = is_up ? line->down_s : line->down_after_down_s;
+    const struct history_event event = {
+        .at = action->at.us,
+        .kind = HISTORY_ACTION,
+        .value = action->to,
+        .other = action->from,
+        .name = history_get_name(history, action->rule),
+        .reason = (uint8_t)action->outcome,
+    };
+    history_add(history, history_get_line(history, action->target), &event);
+    if (action->outcome != AS_REASON_APPLIED)
+        return;
+    add_size(history, action->target, action->at.us, action->to);
+    if (up_s > 0)
+        add_lock(history, action->target, action->at.us, HISTORY_UP_LOCK, up_s);
+    if (down_s > 0)
+        add_lock(history, action->target, action->at.us, HISTORY_DOWN_LOCK, down_s);
+}
+
+static bool begins(const char *event)
+{
+    return strcmp(event, as_incident_event_get_word(AS_INCIDENT_OPENED)) == 0;
+}
+
+static void history_add_alert(struct as_history *history, const char *target, const char *alert,
+                              int64_t at, bool begins)
+{
+    const uint16_t name = history_get_name(history, alert);
+    history_add(history, history_get_line(history, target),
+                &(struct history_event){
+                    .at = at, .kind = HISTORY_ALERT, .value = begins ? 1 : -1, .name = name});
+}
+
+static void history_unlock(struct as_history *history, const char *target, int64_t at)
+{
+    add_lock(history, target, at, HISTORY_UP_LOCK, 0);
+    add_lock(history, target, at, HISTORY_DOWN_LOCK, 0);
+}
+
+/* --- effects --- */
+
+static void take_decision(struct as_history *history, const struct as_decision_record *record)
+{
+    const struct as_cooldown *cooldown = &record->input->config.cooldown;
+    struct history_line *line = history_get_line(history, record->target);
+    line->up_s = to_seconds(cooldown->up_us);
+    line->down_s = to_seconds(cooldown->down_us);
+    line->up_after_down_s = to_seconds(cooldown->up_after_down_us);
+    line->down_after_down_s = to_seconds(as_cooldown_get_down_after_down(cooldown));
+    add_size(history, record->target, record->input->now.us, record->output->replicas);
+}
+
+static bool ends(const char *event)
+{
+    return strcmp(event, as_incident_event_get_word(AS_INCIDENT_CLOSED)) == 0 ||
+           strcmp(event, as_incident_event_get_word(AS_INCIDENT_EXPIRED)) == 0 ||
+           strcmp(event, as_incident_event_get_word(AS_INCIDENT_SUPERSEDED)) == 0;
+}
+
+static void take_incident(struct as_history *history, const struct as_incident_record *record,
+                          as_wall_time now)
+{
+    const char *alert = as_labels_get(record->labels, "alertname");
+    const char *event = as_incident_event_get_word(record->event);
+    if (!begins(event) && !ends(event))
+        return;
+    for (size_t i = 0; i < record->target_count; i++)
+        history_add_alert(history, record->targets[i].target, alert, now.us, begins(event));
+}
+
+void as_history_on_effect(struct as_history *history, const struct as_effect *effect,
+                          as_wall_time now)
+{
+    if (effect->kind == AS_EFFECT_RECORD_DECISION) {
+        take_decision(history, effect->decision);
+    } else if (effect->kind == AS_EFFECT_RECORD_INCIDENT) {
+        take_incident(history, effect->incident_record, now);
+    } else if (effect->kind == AS_EFFECT_RECORD_ACTION && effect->action->has_sizes) {
+        const struct as_action_record *record = effect->action;
+        add_action(history, &(struct as_history_action){record->target, record->rule, now,
+                                                        record->from, record->to, record->outcome});
+    } else if (effect->kind == AS_EFFECT_RECORD_COMMAND && effect->order->target &&
+               effect->order->order->kind == AS_ORDER_UNLOCK &&
+               effect->order->outcome == AS_ORDER_DONE) {
+        history_unlock(history, effect->order->target, now.us);
+    }
+}
+
+/* --- records --- */
+
+static int32_t history_get_seconds(const json_t *cooldown, const char *key)
+{
+    const double seconds = json_number_value(json_object_get(cooldown, key));
+    return seconds > 0 && seconds < INT32_MAX ? (int32_t)seconds : 0;
+}
+
+static void take_decision_record(struct as_history *history, const json_t *record, as_wall_time at)
+{
+    const char *target = as_record_get_text(record, "target");
+    const json_t *input = json_object_get(record, "input");
+    const json_t *cooldown = json_object_get(json_object_get(input, "target"), "cooldown");
+    int32_t size;
+    if (!*target || !as_record_get_size(json_object_get(record, "output"), "replicas", &size))
+        return;
+    struct history_line *line = history_get_line(history, target);
+    line->up_s = history_get_seconds(cooldown, "up");
+    line->down_s = history_get_seconds(cooldown, "down");
+    line->up_after_down_s = history_get_seconds(cooldown, "up_after_down");
+    line->down_after_down_s = json_object_get(cooldown, "down_after_down")
+                                  ? history_get_seconds(cooldown, "down_after_down")
+                                  : line->down_s;
+    add_size(history, target, at.us, size);
+}
+
+static void take_action_record(struct as_history *history, const json_t *record, as_wall_time at)
+{
+    struct as_history_action action = {
+        .target = as_record_get_text(record, "target"),
+        .rule = as_record_get_text(record, "rule"),
+        .at = at,
+    };
+    if (*action.target && as_record_get_size(record, "to", &action.to) &&
+        as_reason_find(as_record_get_text(record, "outcome"), &action.outcome)) {
+        if (!as_record_get_size(record, "from", &action.from))
+            action.from = AS_TIMELINE_UNKNOWN;
+        add_action(history, &action);
+    }
+}
+
+static void take_incident_record(struct as_history *history, const json_t *record, as_wall_time at)
+{
+    const char *event = as_record_get_text(record, "event");
+    const char *alert = as_record_get_text(json_object_get(record, "labels"), "alertname");
+    const json_t *target;
+    size_t i;
+    if (!begins(event) && !ends(event))
+        return;
+    json_array_foreach(json_object_get(record, "targets"), i, target)
+    {
+        const char *id = as_record_get_text(target, "target");
+        if (*id)
+            history_add_alert(history, id, alert, at.us, begins(event));
+    }
+}
+
+static void take_command_record(struct as_history *history, const json_t *record, as_wall_time at)
+{
+    const char *target = as_record_get_text(record, "target");
+    if (*target &&
+        strcmp(as_record_get_text(record, "command"), as_order_kind_get_word(AS_ORDER_UNLOCK)) ==
+            0 &&
+        strcmp(as_record_get_text(record, "outcome"), as_order_outcome_get_word(AS_ORDER_DONE)) ==
+            0)
+        history_unlock(history, target, at.us);
+}
+
+void as_history_take_record(struct as_history *history, const json_t *record, as_wall_time at,
+                            as_wall_time previous)
+{
+    static const struct {
+        enum as_record_kind kind;
+        void (*take)(struct as_history *history, const json_t *record, as_wall_time at);
+    } rows[] = {
+        {AS_RECORD_DECISION, take_decision_record},
+        {AS_RECORD_ACTION, take_action_record},
+        {AS_RECORD_INCIDENT, take_incident_record},
+        {AS_RECORD_COMMAND, take_command_record},
+    };
+    const char *kind = as_record_get_text(record, "kind");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        if (strcmp(kind, as_record_kind_get_word(rows[i].kind)) == 0)
+            rows[i].take(history, record, at);
+    }
+    if (strcmp(kind, as_record_kind_get_word(AS_RECORD_START)) == 0 ||
+        strcmp(kind, as_record_kind_get_word(AS_RECORD_STOP)) == 0)
+        as_history_interrupt(history, previous);
+}
+
+/*
+ * The older file first. Times never go back: a record that claims an earlier time than the one
+ * before it counts as of that one's time, and one that claims a time after the start is skipped.
+ */
+
+#define PIECE    ((size_t)64 * 1024)   /* read in one turn */
+#define LINE_MAX ((size_t)1024 * 1024) /* a longer one is skipped */
+#define PAUSE_US 1000                  /* between turns */
+#define FILES    2
+
+struct log_part {
+    int fd; /* -1: none */
+    uint64_t at, end;
+    bool is_cut; /* it begins within a line */
+};
+
+struct as_history_fill {
+    struct as_history *history;
+    struct event *timer;
+    struct log_part parts[FILES]; /* ascending by time */
+    size_t part;                  /* the present one; FILES: done */
+    struct as_buf rest;           /* a line whose end is not read yet */
+    bool skips;                   /* up to the line's end */
+    as_wall_time started, previous;
+    uint64_t records, unreadable;
+};
+
+static uint64_t open_part(struct log_part *part, const char *path, uint64_t bytes_max)
+{
+    struct stat st;
+    if (as_file_open(path, AS_FILE_OWN, O_RDONLY, &part->fd, &st) != 0)
+        return 0;
+    part->end = (uint64_t)st.st_size;
+    part->at = part->end > bytes_max ? part->end - bytes_max : 0;
+    part->is_cut = part->at > 0;
+    return part->end - part->at;
+}
+
+static void close_part(struct log_part *part)
+{
+    if (part->fd >= 0)
+        close(part->fd);
+    part->fd = -1;
+}
+
+static void take_line(struct as_history_fill *fill, const char *line, size_t size)
+{
+    as_wall_time at;
+    struct as_error error;
+    json_t *record = json_loadb(line, size, 0, NULL);
+    if (!record || as_record_get_time(record, &at, &error) != 0 || at.us > fill->started.us) {
+        fill->unreadable++;
+    } else {
+        at.us = at.us < fill->previous.us ? fill->previous.us : at.us;
+        as_history_take_record(fill->history, record, at, fill->previous);
+        fill->previous = at;
+        fill->records++;
+    }
+    json_decref(record);
+}
+
+static void take_piece(struct as_history_fill *fill, const char *piece, size_t size)
+{
+    while (size > 0) {
+        const char *newline = memchr(piece, '\n', size);
+        const size_t length = newline ? (size_t)(newline - piece) : size;
+        if (!fill->skips)
+            as_buf_append(&fill->rest, piece, length);
+        if (newline && !fill->skips && as_buf_check(&fill->rest) == 0 && fill->rest.size > 0)
+            take_line(fill, fill->rest.data, fill->rest.size);
+        else if (as_buf_check(&fill->rest) != 0)
+            fill->skips = true;
+        if (newline) {
+            fill->skips = false;
+            as_buf_clear(&fill->rest);
+        }
+        size -= newline ? length + 1 : length;
+        piece += newline ? length + 1 : length;
+    }
+}
+
+static void history_end(struct as_history_fill *fill)
+{
+    if (fill->records > 0)
+        as_history_interrupt(fill->history, fill->previous);
+    as_buf_deinit(&fill->rest);
+    as_log(AS_LOG_DEBUG, "history filled from the action log",
+           AS_FI("records", (int64_t)fill->records),
+           AS_FI("unreadable", (int64_t)fill->unreadable));
+}
+
+/* A torn last line is dropped with the rest. */
+static void next_part(struct as_history_fill *fill)
+{
+    close_part(&fill->parts[fill->part]);
+    as_buf_clear(&fill->rest);
+    fill->part++;
+    fill->skips = fill->part < FILES && fill->parts[fill->part].is_cut;
+}
+
+static void history_arm(struct as_history_fill *fill)
+{
+    static const struct timeval pause = {.tv_usec = PAUSE_US};
+    if (evtimer_add(fill->timer, &pause) != 0)
+        abort(); /* only without memory */
+}
+
+static void history_on_timer(evutil_socket_t fd, short what, void *context)
+{
+    struct as_history_fill *fill = context;
+    char piece[PIECE];
+    struct log_part *part = &fill->parts[fill->part];
+    const uint64_t left = part->fd >= 0 ? part->end - part->at : 0;
+    const ssize_t count =
+        left > 0 ? pread(part->fd, piece, left < PIECE ? left : PIECE, (off_t)part->at) : 0;
+    if (count > 0) {
+        part->at += (uint64_t)count;
+        take_piece(fill, piece, (size_t)count);
+    } else if (count == 0 || errno != EINTR) {
+        next_part(fill);
+    }
+    if (as_history_fill_is_done(fill))
+        history_end(fill);
+    else
+        history_arm(fill);
+}
+
+struct as_history_fill *as_history_fill_new(struct as_history *history, struct event_base *base,
+                                            const char *path, uint64_t bytes_max)
+{
+    struct as_history_fill *fill = as_xcalloc(1, sizeof(*fill));
+    fill->history = history;
+    fill->rest = AS_BUF_INIT_OPEN(LINE_MAX);
+    fill->started = as_system_clock.get_wall(&as_system_clock);
+    history->started_us = fill->started.us;
+    fill->parts[0].fd = fill->parts[1].fd = -1;
+    if (path) {
+        AS_CLEANUP(as_free_p) char *rotated = as_xasprintf("%s.1", path);
+        const uint64_t bytes = open_part(&fill->parts[1], path, bytes_max);
+        if (bytes < bytes_max)
+            (void)open_part(&fill->parts[0], rotated, bytes_max - bytes);
+    }
+    fill->skips = fill->parts[0].is_cut;
+    fill->timer = evtimer_new(base, history_on_timer, fill);
+    if (!fill->timer)
+        abort();
+    history_arm(fill);
+    return fill;
+}
+
+struct as_history_fill *as_history_fill_free(struct as_history_fill *fill)
+{
+    if (!fill)
+        return NULL;
+    for (size_t i = 0; i < FILES; i++)
+        close_part(&fill->parts[i]);
+    event_free(fill->timer);
+    as_buf_deinit(&fill->rest);
+    free(fill);
+    return NULL;
+}
+
+bool as_history_fill_is_done(const struct as_history_fill *fill)
+{
+    return fill->part == FILES;
 }
