@@ -117,9 +117,6 @@ void page_slice_print(const struct api_request *request, const struct page_slice
                       const char *path);
 #define PAGE_URL_MAX ((size_t)64 * 1024)
 
-/* page_spark.c: a small picture of a target's last hour. */
-void page_print_spark(const struct api_request *request, const char *target);
-
 /*
  * The table of targets: filtered by the parameters `q` (part of a name or id) and `state`, sorted
  * by `sort` and `order`, in pages of 100.
