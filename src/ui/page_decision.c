@@ -1,12 +1,229 @@
 /*
- * The page of one decision: how it was made, and its document.
+ * The pages of decisions: the page of one decision (how it was made, and its document), and the
+ * page of a pool or node group as its last decision saw it. Both show what the process remembers;
+ * the action log has everything.
  */
-#include <alertscaler/base/alloc.h>
-#include <alertscaler/decide/decision.h>
+#include <inttypes.h>
+#include <string.h>
 
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/cluster/survey.h>
+#include <alertscaler/decide/decision.h>
+#include <alertscaler/log/record.h>
+#include <alertscaler/tools/explain.h>
+#include <alertscaler/tools/record_text.h>
+
+#include "api_names.h"
 #include "page.h"
 #include "page_answers.h"
-#include "page_told.h"
+
+/*
+ * A kept decision, explained as `alertscaler explain` does. The action log has everything; here is
+ * what the process remembers of it: decisions, what followed them, and the incidents that are still
+ * open.
+ */
+
+static json_t *page_decision_load(const char *text, size_t size)
+{
+    return text ? json_loadb(text, size, 0, NULL) : NULL;
+}
+
+static void add_actions(json_t *list, const struct kept_decision *decision)
+{
+    const char *at = decision->actions.data;
+    const char *end = at ? at + decision->actions.size : NULL;
+    while (at && at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        if (!newline)
+            break;
+        json_t *action = page_decision_load(at, (size_t)(newline - at));
+        if (action)
+            json_array_append_new(list, action);
+        at = newline + 1;
+    }
+}
+
+/* Of a pool: the decisions that carry it out, oldest first, each with what followed. */
+static void add_shares(const struct api_request *request, const struct kept_decision *decision,
+                       json_t *list)
+{
+    const struct kept_decision *share;
+    TAILQ_FOREACH_REVERSE(share, &request->api->decisions, kept_decision_list, next)
+    {
+        if (strcmp(share->pool_decision, decision->id) != 0 ||
+            !page_may_see_target(request, share->target_name, share->target))
+            continue;
+        json_t *record = page_decision_load(share->record, share->record_size);
+        if (record)
+            json_array_append_new(list, record);
+        add_actions(list, share);
+    }
+}
+
+/* --- open incidents, in the form of their opening records --- */
+
+struct opening {
+    const json_t *wanted; /* digests */
+    json_t *list;
+};
+
+static void add_opening(void *context, const struct as_incident_state *state,
+                        const struct as_incident_target *targets, size_t count)
+{
+    struct opening *opening = context;
+    char digest[AS_DIGEST_TEXT_SIZE], starts_at[AS_RFC3339_SIZE];
+    const json_t *wanted;
+    size_t i;
+    as_digest_print(&state->key.digest, digest);
+    json_array_foreach(opening->wanted, i, wanted)
+    {
+        if (!as_str_equal(json_string_value(wanted), digest))
+            continue;
+        json_t *labels = json_object();
+        for (uint32_t k = 0; state->labels && k < state->labels->count; k++)
+            json_object_set_new(labels, state->labels->items[k].name,
+                                json_string(state->labels->items[k].value));
+        as_wall_time_print_short(state->starts_at, starts_at);
+        json_array_append_new(opening->list, json_pack("{s:s, s:o, s:s}", "digest", digest,
+                                                       "labels", labels, "startsAt", starts_at));
+        return;
+    }
+}
+
+static const struct kept_decision *find_next(const struct kept_decision *decision)
+{
+    const struct kept_decision *next = decision;
+    do
+        next = TAILQ_PREV(next, kept_decision_list, next);
+    while (next && !as_target_is_same(next->target, decision->target));
+    return next;
+}
+
+/* The decision's record is there. Fills from what is kept; free it with told_deinit. False: the
+ * record cannot be read. */
+static bool told_init(const struct api_request *request, const struct kept_decision *decision,
+                      struct as_explanation *told_out)
+{
+    json_t *record = page_decision_load(decision->record, decision->record_size);
+    const struct kept_decision *next = find_next(decision);
+    const struct kept_decision *pool = api_find_decision(request->api, decision->pool_decision);
+    if (pool && !page_may_see_target(request, pool->target_name, pool->target))
+        pool = NULL;
+    if (!record)
+        return false;
+    *told_out = (struct as_explanation){
+        .decision = record,
+        .actions = json_array(),
+        .incidents = json_array(),
+        .shares = json_array(),
+        .pool = pool ? page_decision_load(pool->record, pool->record_size) : NULL,
+        .until = {.set = next != NULL, .at = next ? next->at : (as_wall_time){0}},
+    };
+    add_actions(told_out->actions, decision);
+    add_shares(request, decision, told_out->shares);
+    api_hide_credentials(request, record);
+    api_hide_credentials(request, told_out->actions);
+    api_hide_credentials(request, told_out->shares);
+    api_hide_credentials(request, told_out->pool);
+    struct opening opening = {json_object_get(record, "incidents"), told_out->incidents};
+    as_engine_visit_incidents(request->view.engine, add_opening, &opening);
+    json_t *later = next ? page_decision_load(next->record, next->record_size) : NULL;
+    told_out->repeats = json_integer_value(json_object_get(later, "repeats"));
+    json_decref(later);
+    return true;
+}
+
+static void told_deinit(struct as_explanation *told)
+{
+    json_decref(told->decision);
+    json_decref(told->actions);
+    json_decref(told->incidents);
+    json_decref(told->shares);
+    json_decref(told->pool);
+}
+
+/* --- parts --- */
+
+struct printing {
+    const struct api_request *request;
+    const struct as_explanation *told;
+    const char *const *titles;
+    struct html_table table;
+};
+
+static void print_gate(void *context, const char *gate, int32_t size, const char *text)
+{
+    struct printing *printing = context;
+    struct html_table *table = &printing->table;
+    html_row_begin(table);
+    html_cell(table);
+    html_element(table->out, "code", NULL, gate);
+    html_cell(table);
+    if (size >= 0)
+        as_buf_printf(table->out, "%" PRId32, size);
+    html_cell(table);
+    html_text(table->out, text);
+    html_row_end(table);
+}
+
+static void print_gates(struct printing *printing)
+{
+    static const struct html_column columns[] = {{.title = "Gate"},
+                                                 {.title = "Size behind it", .is_number = true},
+                                                 {.title = "What it did"}};
+    html_table_begin(&printing->table, page_get_out(printing->request), "Gates", columns,
+                     AS_ARRAY_SIZE(columns));
+    as_explain_visit_gates(printing->told, print_gate, printing);
+    html_table_end(&printing->table);
+}
+
+/* Each line is an item; one that belongs to the line before is set in. */
+static void print_lines(struct as_buf *out, const char *text)
+{
+    as_buf_append_str(out, "<ul class=\"plain\">\n");
+    while (*text) {
+        const size_t size = strcspn(text, "\n");
+        const size_t blanks = strspn(text, " ");
+        AS_CLEANUP(as_free_p)
+        char *line = as_xstrndup(text + (blanks < size ? blanks : size),
+                                 size - (blanks < size ? blanks : size));
+        if (*line)
+            html_element(out, "li", blanks >= 4 ? "set-in" : NULL, line);
+        text += size + (text[size] == '\n');
+    }
+    as_buf_append_str(out, "</ul>\n");
+}
+
+/* Without a list all but the beginning, which the page's head says. */
+static bool page_decision_is_wanted(const char *const *titles, const char *title)
+{
+    if (!titles)
+        return *title != '\0';
+    while (*titles && strcmp(*titles, title) != 0)
+        titles++;
+    return *titles != NULL;
+}
+
+static void print_part(void *context, const char *title, const char *text)
+{
+    struct printing *printing = context;
+    if (!page_decision_is_wanted(printing->titles, title))
+        return;
+    page_part(printing->request, title);
+    if (strcmp(title, AS_EXPLAIN_GATES) == 0)
+        print_gates(printing);
+    else
+        print_lines(page_get_out(printing->request), text);
+}
+
+/* Prints the parts; `titles` ends with NULL: those of these titles; NULL: all. */
+static void told_print(const struct api_request *request, const struct as_explanation *told,
+                       const char *const *titles)
+{
+    struct printing printing = {.request = request, .told = told, .titles = titles};
+    as_explain_visit_parts(told, print_part, &printing);
+}
 
 #define DOCUMENT_MAX ((size_t)256 * 1024) /* a longer one is only linked */
 
@@ -36,8 +253,9 @@ static void print_document(const struct api_request *request, const struct as_ex
     }
 }
 
-static void print_decision(struct api_request *request, const struct kept_decision *decision,
-                           const struct as_explanation *told)
+static void page_decision_print_decision(struct api_request *request,
+                                         const struct kept_decision *decision,
+                                         const struct as_explanation *told)
 {
     const char *name = *decision->target_name ? decision->target_name : decision->target;
     AS_CLEANUP(as_free_p) char *title = as_xasprintf("Decision on %s", name);
@@ -73,6 +291,171 @@ void page_answer_decision(struct api_request *request)
                     "alertscaler explain --target NAME --at TIME.");
         return;
     }
-    print_decision(request, decision, &told);
+    page_decision_print_decision(request, decision, &told);
     told_deinit(&told);
+}
+
+/*
+ * The page of a pool, or of a node group that is one of itself: its groups and nodes, and pods that
+ * wait, as its last decision saw them.
+ */
+
+#define NODES_SHOWN 200
+
+static void page_decision_print_groups(const struct api_request *request,
+                                       const struct as_survey *survey)
+{
+    static const struct html_column columns[] = {{.title = "Group"},
+                                                 {.title = "Size", .is_number = true},
+                                                 {.title = "Bounds", .is_number = true},
+                                                 {.title = "Nodes", .is_number = true},
+                                                 {.title = "On their way", .is_number = true},
+                                                 {.title = "Overdue", .is_number = true},
+                                                 {.title = "Growth"}};
+    struct as_buf *out = page_get_out(request);
+    struct html_table table;
+    html_table_begin(&table, out, "Node groups", columns, AS_ARRAY_SIZE(columns));
+    for (size_t i = 0; i < survey->group_count; i++) {
+        const struct as_survey_group *group = &survey->groups[i];
+        if (!group->is_member)
+            continue;
+        html_row_begin(&table);
+        html_cell(&table);
+        page_link(request, page_get_out(request), "/targets/", group->name, group->name);
+        html_cell(&table);
+        if (group->size >= 0)
+            as_buf_printf(out, "%" PRId32, group->size);
+        else
+            as_buf_append_str(out, "not known");
+        html_cell(&table);
+        as_buf_printf(out, "%" PRId32 " to %" PRId32, group->min, group->max);
+        html_cell(&table);
+        as_buf_printf(out, "%" PRId64, group->nodes);
+        html_cell(&table);
+        as_buf_printf(out, "%" PRId32, group->coming);
+        html_cell(&table);
+        as_buf_printf(out, "%" PRId32, group->overdue);
+        html_cell(&table);
+        if (group->closed == AS_REASON_SCALED)
+            as_buf_append_str(out, "open");
+        else
+            page_print_reason(out, group->closed);
+        html_row_end(&table);
+    }
+    html_table_end(&table);
+}
+
+static void print_node(struct html_table *table, const struct as_survey *survey,
+                       const struct as_survey_node *node)
+{
+    struct as_buf *out = table->out;
+    html_row_begin(table);
+    html_cell(table);
+    html_text(out, node->node.name);
+    html_cell(table);
+    if (node->group < survey->group_count)
+        html_text(out, survey->groups[node->group].name);
+    html_cell(table);
+    page_print_pill(out, node->is_ready ? "good" : "bad", node->is_ready ? "ready" : "not ready");
+    html_cell(table);
+    if (node->is_candidate)
+        as_buf_append_str(out, "may leave, if its pods fit elsewhere");
+    else
+        html_element(out, "code", NULL, as_stay_get_word(node->stay));
+    html_cell(table);
+    if (node->is_candidate)
+        as_buf_printf(out, "%.0f %%", node->utilization);
+    html_row_end(table);
+}
+
+static void page_decision_print_nodes(const struct api_request *request,
+                                      const struct as_survey *survey)
+{
+    static const struct html_column columns[] = {{.title = "Node"},
+                                                 {.title = "Group"},
+                                                 {.title = "State"},
+                                                 {.title = "Why it stays"},
+                                                 {.title = "Requested", .is_number = true}};
+    struct as_buf *out = page_get_out(request);
+    struct html_table table;
+    const struct page_slice slice = page_slice_get(request, survey->node_count, NODES_SHOWN);
+    if (survey->node_count == 0)
+        return;
+    page_part(request, "Each node");
+    html_table_begin(&table, out, "Nodes", columns, AS_ARRAY_SIZE(columns));
+    for (size_t i = slice.from; i < slice.to; i++)
+        print_node(&table, survey, &survey->nodes[i]);
+    html_table_end(&table);
+    page_slice_print(request, &slice, as_http_exchange_get_path(request->exchange));
+}
+
+static const struct kept_decision *find_last(const struct api_request *request, const char *target)
+{
+    const struct kept_decision *decision;
+    TAILQ_FOREACH (decision, &request->api->decisions, next) {
+        if (decision->record && as_target_is_same(target, decision->target))
+            return decision;
+    }
+    return NULL;
+}
+
+static void print_seen(struct api_request *request, const struct kept_decision *decision,
+                       const struct as_explanation *told)
+{
+    static const char *const titles[] = {"Pods that wait", "Node groups", "Nodes", NULL};
+    struct as_decide_document *document = NULL;
+    struct as_error error = AS_ERROR_INIT;
+    struct as_buf *out = page_get_out(request);
+    as_buf_printf(out, "<p>As the <a href=\"%s/decisions/%s\">decision of ", page_root(request),
+                  decision->id);
+    page_print_time(request, decision->at);
+    as_buf_append_str(out, "</a> saw it.</p>\n");
+    const int status =
+        as_decision_decode_input_value(json_object_get(told->decision, "input"), &document, &error);
+    const struct as_survey *survey = status == 0 ? document->input.survey : NULL;
+    if (survey && !survey->error)
+        page_decision_print_groups(request, survey);
+    told_print(request, told, titles);
+    if (survey && !survey->error)
+        page_decision_print_nodes(request, survey);
+    if (!survey)
+        html_element(out, "p", "dim",
+                     "It asked for no pods and nodes: no rule with fit or take had an open "
+                     "incident.");
+    as_decide_document_free(document);
+}
+
+static void page_decision_print_group(void *context, const struct as_target_view *target)
+{
+    struct api_request *request = context;
+    struct as_explanation told;
+    AS_CLEANUP(as_free_p)
+    char *title = as_xasprintf("Nodes of %s", *target->name ? target->name : target->id);
+    if (!page_may_see_target(request, target->name, target->id)) {
+        page_refuse(request, 404, "No such group", "There is no pool or group of this name or id.");
+        return;
+    }
+    const struct kept_decision *decision = find_last(request, target->id);
+    page_begin(request, &(struct page_head){.title = title, .place = PAGE_TARGETS});
+    as_buf_append_str(page_get_out(request), "<p>");
+    page_link_target(request, page_get_out(request), target->id, target->id);
+    as_buf_append_str(page_get_out(request), "</p>\n");
+    if (decision && told_init(request, decision, &told)) {
+        print_seen(request, decision, &told);
+        told_deinit(&told);
+    } else {
+        html_element(page_get_out(request), "p", "dim",
+                     "No decision about it since this replica began to lead.");
+    }
+    page_end(request, 200);
+}
+
+void page_answer_group(struct api_request *request)
+{
+    AS_CLEANUP(as_free_p) char *wanted = api_decode_rest(request);
+    if (!page_has_engine(request))
+        return;
+    if (as_str_is_empty(wanted) ||
+        !api_visit_target(request, wanted, page_decision_print_group, request))
+        page_refuse(request, 404, "No such group", "There is no pool or group of this name or id.");
 }
