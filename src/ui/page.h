@@ -76,9 +76,8 @@ void page_begin_form(const struct api_request *request, const char *path);
 void page_append_result(const struct as_http_exchange *exchange, bool is_done, const char *text,
                         struct as_buf *url);
 
-/* page_approval_rows.c: what waits for a person, with forms to answer it for who may; target NULL:
+/* page_home.c: what waits for a person, with forms to answer it for who may; target NULL:
  * of all. Nothing if nothing waits. */
-bool page_has_answers(const struct api_request *request); /* forms, of any target */
 void page_print_approvals(const struct api_request *request, const struct as_target_view *target);
 
 /* in the words of people */

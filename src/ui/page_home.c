@@ -1,17 +1,403 @@
 /*
- * The first page: how this replica is, all targets, open incidents, the latest decisions.
+ * The first page and the page of incidents: how this replica is, all targets, open incidents,
+ * requests for approvals, the latest decisions. The rows of approvals are for the page of a target
+ * too.
  */
 #include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
+#include <alertscaler/base/encode.h>
+#include <alertscaler/base/str.h>
+#include <alertscaler/base/unit.h>
+
+#include "api_names.h"
 #include "page.h"
 #include "page_answers.h"
-#include "page_incident_rows.h"
+
+/*
+ * Changes that wait for a person, and the forms that answer them. Who may see the rule and the
+ * target sees what it asks; who may order the target has the forms.
+ */
+
+#define ROWS_SHOWN 50
+#define TITLE_MAX  ((size_t)1024)
+#define BACK_MAX   ((size_t)4096)
+
+struct rows {
+    const struct api_request *request;
+    const char *target; /* id; NULL: of all */
+    size_t count;       /* that the reader may see */
+    bool has_form;
+};
+
+static bool is_shown(const struct rows *rows, const struct as_approval_view *view)
+{
+    const enum as_approval_answer answer = view->state.answer;
+    return (answer == AS_APPROVAL_WAITING || answer == AS_APPROVAL_APPROVED) &&
+           (!rows->target || strcmp(rows->target, view->target) == 0) &&
+           page_may_see_rule(rows->request, view->state.rule, view->name, view->target);
+}
+
+static bool has_form(const struct rows *rows, const struct as_approval_view *view)
+{
+    return page_has_orders(rows->request,
+                           &(struct as_target_view){.id = view->target, .name = view->name});
+}
+
+static void print_sentence(const struct api_request *request, const struct as_approval_view *view)
+{
+    struct as_buf *out = page_get_out(request);
+    const struct as_approval_state *state = &view->state;
+    as_buf_append_str(out, "<p>");
+    page_link_target(request, out, view->target, view->name);
+    as_buf_append_str(out, ": ");
+    page_link_rule(request, out, state->rule);
+    as_buf_append_str(out, " wants ");
+    page_print_change(out, view->unit, state->from, state->to);
+    as_buf_append_str(out, ". Asked ");
+    page_print_ago(request, state->asked.wall);
+    if (state->answer == AS_APPROVAL_APPROVED) {
+        as_buf_append_str(out, ", approved");
+        if (*state->who) {
+            as_buf_append_str(out, " by ");
+            html_text(out, api_show_credential(request, state->who));
+        }
+        as_buf_append_str(out, ". It can be used for another ");
+    } else {
+        as_buf_append_str(out, ". It waits for another ");
+    }
+    page_print_span(out, view->until.us - request->view.wall.us);
+    as_buf_append_str(out, ". ");
+    page_link(request, out, "/decisions/", state->decision, "Why");
+    as_buf_append_str(out, "</p>\n");
+}
+
+struct place {
+    int64_t opened;
+    size_t number; /* in the engine's order */
+};
+
+/* The title says what is answered: a page may have several. Its answer leads back to this page. */
+static void print_form(const struct rows *rows, const struct as_approval_view *view,
+                       const char *word, const char *verb)
+{
+    const struct api_request *request = rows->request;
+    const struct as_approval_state *state = &view->state;
+    AS_CLEANUP(as_buf_deinit) struct as_buf back = AS_BUF_INIT(BACK_MAX);
+    char from[AS_SIZE_TEXT_SIZE], to[AS_SIZE_TEXT_SIZE];
+    AS_CLEANUP(as_free_p) char *place = as_xasprintf("/approvals/%s", state->id);
+    AS_CLEANUP(as_buf_deinit) struct as_buf title = AS_BUF_INIT(TITLE_MAX);
+    as_buf_printf(&title, "%s %.200s: %s \u2192 %s", verb, *view->name ? view->name : view->target,
+                  as_unit_print_size(view->unit, state->from, from),
+                  as_unit_print_size(view->unit, state->to, to));
+    if (rows->target) {
+        as_buf_append_str(&back, "<input type=\"hidden\" name=\"to\" value=\"/targets/");
+        as_encode_percent(&back, rows->target, strlen(rows->target), "");
+        as_buf_append_str(&back, "\">\n");
+    }
+    page_print_order(
+        request,
+        &(struct page_order){.place = place,
+                             .word = word,
+                             .title = as_buf_check(&title) == 0 ? title.data : verb,
+                             .fields = back.size > 0 && as_buf_check(&back) == 0 ? back.data : ""});
+}
+
+static void count_row(void *context, const struct as_approval_view *view)
+{
+    struct rows *rows = context;
+    if (!is_shown(rows, view))
+        return;
+    rows->count++;
+    rows->has_form = rows->has_form || has_form(rows, view);
+}
+
+static void approval_rows_print_row(void *context, const struct as_approval_view *view)
+{
+    struct rows *rows = context;
+    struct as_buf *out = page_get_out(rows->request);
+    const bool is_waiting = view->state.answer == AS_APPROVAL_WAITING;
+    if (!is_shown(rows, view) || rows->count++ >= ROWS_SHOWN)
+        return;
+    as_buf_append_str(out, "<div class=\"note warn\">\n");
+    print_sentence(rows->request, view);
+    if (has_form(rows, view)) {
+        if (is_waiting)
+            print_form(rows, view, "approve", "Approve");
+        print_form(rows, view, "deny", is_waiting ? "Deny" : "Take back");
+    }
+    as_buf_append_str(out, "</div>\n");
+}
+
+static struct rows approval_rows_count(const struct api_request *request, const char *target)
+{
+    const struct as_view *view = &request->view;
+    struct rows rows = {.request = request, .target = target};
+    if (view->engine)
+        as_engine_visit_approvals(view->engine, view->mono, view->wall, count_row, &rows);
+    return rows;
+}
+
+/* forms, of any target */
+static bool page_has_answers(const struct api_request *request)
+{
+    return approval_rows_count(request, NULL).has_form;
+}
+
+void page_print_approvals(const struct api_request *request, const struct as_target_view *target)
+{
+    const struct as_view *view = &request->view;
+    struct as_buf *out = page_get_out(request);
+    const char *id = target ? target->id : NULL;
+    struct rows rows = {.request = request, .target = id};
+    const size_t count = approval_rows_count(request, id).count;
+    if (count == 0)
+        return;
+    page_part(request, "Waiting for a person");
+    as_engine_visit_approvals(view->engine, view->mono, view->wall, approval_rows_print_row, &rows);
+    if (count > ROWS_SHOWN)
+        as_buf_printf(out, "<p>And %zu more: each is on the page of its target.</p>\n",
+                      count - ROWS_SHOWN);
+}
+
+/*
+ * The table of open incidents, the newest first. Two passes over the engine's incidents: one finds
+ * the order, one prints the rows of the page, each into a text of its own. The engine gives them in
+ * another order, and only for the call.
+ */
+
+#define INCIDENT_ROWS_SHOWN 50 /* below 255: `ranks` */
+#define ROW_BYTES_MAX       ((size_t)64 * 1024)
+#define LABELS_SHOWN        12
+#define VALUE_SHOWN         160 /* bytes of a label's value */
+#define TARGETS_SHOWN       5
+
+struct listing {
+    struct api_request *request;
+    struct place *places;
+    size_t count, capacity;
+    size_t number; /* of the present incident, among those that may be seen */
+    bool sees_all; /* the asking credential */
+    struct page_slice slice;
+    struct as_buf *rows; /* one for each place of the slice */
+    uint8_t *ranks;      /* by number: which of the rows, from 1; 0: none */
+};
+
+static const char *page_home_find_name(const struct api_request *request, const char *target)
+{
+    return as_engine_find_name(request->view.engine, target);
+}
+
+static bool may_see(const struct listing *listing, const struct as_incident_target *targets,
+                    size_t count)
+{
+    for (size_t i = 0; i < count && !listing->sees_all; i++) {
+        if (page_may_see_rule(listing->request, targets[i].rule,
+                              page_home_find_name(listing->request, targets[i].target),
+                              targets[i].target))
+            return true;
+    }
+    return listing->sees_all;
+}
+
+static void page_home_find_place(void *context, const struct as_incident_state *state,
+                                 const struct as_incident_target *targets, size_t count)
+{
+    struct listing *listing = context;
+    if (!state->is_open || !may_see(listing, targets, count))
+        return;
+    listing->places =
+        as_xgrow(listing->places, listing->count, &listing->capacity, sizeof(*listing->places));
+    listing->places[listing->count] = (struct place){state->opened.wall.us, listing->count};
+    listing->count++;
+}
+
+static int page_home_compare_places(const void *left, const void *right)
+{
+    const struct place *a = left, *b = right;
+    if (a->opened != b->opened)
+        return a->opened > b->opened ? -1 : 1;
+    return a->number < b->number ? -1 : 1;
+}
+
+static void print_cut(struct as_buf *out, const char *text)
+{
+    const size_t size = strlen(text);
+    const size_t shown = as_str_cut_utf8(text, size, VALUE_SHOWN);
+    AS_CLEANUP(as_free_p) char *start = as_xstrndup(text, shown);
+    html_text(out, start);
+    as_buf_append_str(out, shown < size ? "..." : "");
+}
+
+static void print_labels(struct as_buf *out, const struct as_labels *labels)
+{
+    uint32_t shown = 0;
+    for (uint32_t i = 0; labels && i < labels->count; i++) {
+        if (strcmp(labels->items[i].name, "alertname") == 0)
+            continue;
+        if (shown++ == LABELS_SHOWN) {
+            as_buf_printf(out, " <span class=\"dim\">and %u more</span>",
+                          (unsigned)(labels->count - i));
+            break;
+        }
+        as_buf_append_str(out, "<code>");
+        html_text(out, labels->items[i].name);
+        as_buf_append_str(out, "=");
+        print_cut(out, labels->items[i].value);
+        as_buf_append_str(out, "</code> ");
+    }
+}
+
+/* What Prometheus' users write for people, and a link to what is to be done. */
+static void print_annotations(struct as_buf *out, const struct as_labels *annotations)
+{
+    static const char *const texts[] = {"summary", "description"};
+    static const char *const links[][2] = {{"runbook_url", "runbook"},
+                                           {"dashboard_url", "dashboard"}};
+    for (size_t i = 0; annotations && i < AS_ARRAY_SIZE(texts); i++) {
+        const char *text = as_labels_find(annotations, texts[i]);
+        if (!text)
+            continue;
+        html_element(out, "p", NULL, text);
+        break;
+    }
+    for (size_t i = 0; annotations && i < AS_ARRAY_SIZE(links); i++) {
+        const char *url = as_labels_find(annotations, links[i][0]);
+        if (!url)
+            continue;
+        as_buf_append_str(out, "<p>");
+        html_outside_link(out, url, links[i][1]);
+        as_buf_append_str(out, "</p>");
+    }
+}
+
+static void page_home_print_targets(const struct api_request *request, struct as_buf *out,
+                                    const struct as_incident_target *targets, size_t count)
+{
+    size_t shown = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = page_home_find_name(request, targets[i].target);
+        if (!page_may_see_rule(request, targets[i].rule, name, targets[i].target))
+            continue;
+        if (shown++ == TARGETS_SHOWN) {
+            as_buf_printf(out, "<p class=\"dim\">and %zu more</p>", count - i);
+            break;
+        }
+        as_buf_append_str(out, "<p>");
+        page_link_target(request, out, targets[i].target, name);
+        as_buf_append_str(out, " by ");
+        page_link_rule(request, out, targets[i].rule);
+        as_buf_append_str(out, "</p>");
+    }
+}
+
+static const struct html_column columns[] = {
+    {.title = "Alert"}, {.title = "Open for"}, {.title = "Seen"}, {.title = "Targets"}};
+
+static void incident_rows_print_row(struct listing *listing, struct as_buf *row,
+                                    const struct as_incident_state *state,
+                                    const struct as_incident_target *targets, size_t count)
+{
+    const struct api_request *request = listing->request;
+    const as_mono_time now = request->view.mono;
+    const char *alert = as_labels_get(state->labels, "alertname");
+    struct html_table table = {.out = row, .columns = columns, .count = AS_ARRAY_SIZE(columns)};
+    html_row_begin(&table);
+    html_cell(&table);
+    html_element(row, "b", NULL, *alert ? alert : "an alert without a name");
+    as_buf_append_char(row, ' ');
+    if (as_moment_is_set(state->silenced))
+        page_print_pill(row, "warn", "silenced");
+    print_labels(row, state->labels);
+    print_annotations(row, state->annotations);
+    html_cell(&table);
+    page_print_span(row, now.us - state->opened.mono.us);
+    html_cell(&table);
+    page_print_span(row, now.us - state->seen.mono.us);
+    as_buf_append_str(row, "\u00a0ago");
+    html_cell(&table);
+    page_home_print_targets(request, row, targets, count);
+    html_row_end(&table);
+}
+
+static void print_if_shown(void *context, const struct as_incident_state *state,
+                           const struct as_incident_target *targets, size_t count)
+{
+    struct listing *listing = context;
+    if (!state->is_open || !may_see(listing, targets, count))
+        return;
+    const uint8_t rank = listing->ranks[listing->number++];
+    if (rank > 0)
+        incident_rows_print_row(listing, &listing->rows[rank - 1], state, targets, count);
+}
+
+static void page_home_print_rows(struct listing *listing)
+{
+    struct as_buf *out = page_get_out(listing->request);
+    const size_t count = listing->slice.to - listing->slice.from;
+    struct html_table table;
+    listing->rows = as_xcalloc(count, sizeof(*listing->rows));
+    listing->ranks = as_xcalloc(listing->count, sizeof(*listing->ranks));
+    for (size_t i = 0; i < count; i++) {
+        listing->rows[i] = AS_BUF_INIT_OPEN(ROW_BYTES_MAX);
+        listing->ranks[listing->places[listing->slice.from + i].number] = (uint8_t)(i + 1);
+    }
+    as_engine_visit_incidents(listing->request->view.engine, print_if_shown, listing);
+    html_table_begin(&table, out, "Open incidents", columns, AS_ARRAY_SIZE(columns));
+    for (size_t i = 0; i < count; i++) {
+        if (as_buf_check(&listing->rows[i]) == 0)
+            as_buf_append(out, listing->rows[i].data, listing->rows[i].size);
+        else
+            as_buf_append_str(out, "<tr role=\"row\"><td role=\"cell\">An incident with very long "
+                                   "texts: the API has it.</td></tr>");
+        as_buf_deinit(&listing->rows[i]);
+    }
+    html_table_end(&table);
+    free(listing->rows);
+    free(listing->ranks);
+}
+
+/* Of those that the asking credential may see, prints `size` rows, and returns how many there are.
+ * `path`: of the page, which then has links to the other rows; NULL: the first rows only. The
+ * engine must be there. */
+static size_t incident_rows_print(struct api_request *request, size_t size, const char *path)
+{
+    const struct as_view *view = &request->view;
+    struct listing listing = {
+        .request = request,
+        .sees_all = as_scope_is_whole(view->scopes, view->scope_count, request->who),
+    };
+    as_engine_visit_incidents(view->engine, page_home_find_place, &listing);
+    if (listing.count > 1)
+        qsort(listing.places, listing.count, sizeof(*listing.places), page_home_compare_places);
+    listing.slice = path ? page_slice_get(request, listing.count, size)
+                         : (struct page_slice){.to = listing.count < size ? listing.count : size};
+    if (listing.count > 0)
+        page_home_print_rows(&listing);
+    else
+        html_element(page_get_out(request), "p", "dim", "No alert that a rule matches is firing.");
+    if (path)
+        page_slice_print(request, &listing.slice, path);
+    free(listing.places);
+    return listing.count;
+}
+
+void page_answer_incidents(struct api_request *request)
+{
+    if (!page_has_engine(request))
+        return;
+    page_begin(request, &(struct page_head){.title = "Open incidents", .place = PAGE_INCIDENTS});
+    (void)incident_rows_print(request, INCIDENT_ROWS_SHOWN, "/incidents");
+    page_end(request, 200);
+}
 
 #define DECISIONS_SHOWN 20
 #define INCIDENTS_SHOWN 10
 
-static void print_leader(const struct api_request *request)
+static void page_home_print_leader(const struct api_request *request)
 {
     const struct as_leader_view *leader = &request->view.leader;
     struct as_buf *out = page_get_out(request);
@@ -27,7 +413,7 @@ static void print_leader(const struct api_request *request)
     page_fact_end(out);
 }
 
-static void print_state(const struct api_request *request)
+static void page_home_print_state(const struct api_request *request)
 {
     const struct as_view *view = &request->view;
     struct as_buf *out = page_get_out(request);
@@ -35,7 +421,7 @@ static void print_state(const struct api_request *request)
     page_fact_begin(out, "State");
     page_print_pill(out, view->not_ready ? "bad" : "good", view->not_ready ? "not ready" : "ready");
     page_fact_end(out);
-    print_leader(request);
+    page_home_print_leader(request);
     page_fact_begin(out, "Changes");
     page_print_pill(out, view->dry_run ? "warn" : "good",
                     view->dry_run ? "dry run: none is made" : "are made");
@@ -71,7 +457,7 @@ void page_answer_home(struct api_request *request)
                                             .place = PAGE_TARGETS,
                                             .has_form = page_has_orders(request, NULL) ||
                                                         page_has_answers(request)});
-    print_state(request);
+    page_home_print_state(request);
     if (!request->view.engine) {
         html_element(out, "p", NULL,
                      "Only the leader knows targets, incidents and decisions, while its state is "
