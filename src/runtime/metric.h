@@ -1,5 +1,5 @@
 /*
- * Which metrics there are. metrics_families.c has a row for each.
+ * Which metrics there are. The table of metrics.c has a row for each.
  */
 #ifndef ALERTSCALER_SRC_RUNTIME_METRIC_H
 #define ALERTSCALER_SRC_RUNTIME_METRIC_H

@@ -1,11 +1,5 @@
 /*
- * The table of metrics, and the store of counts.
- *
- *   metric.h            which metrics there are
- *   metrics_families.c  the table
- *   metrics_series.c    series: found or created by their label values
- *   metrics.c           counts events
- *   metrics_print.c     reads present values and prints everything
+ * The table of metrics and the store of counts, as metrics.c defines them. Tests read the table.
  */
 #ifndef ALERTSCALER_SRC_RUNTIME_METRICS_PRIVATE_H
 #define ALERTSCALER_SRC_RUNTIME_METRICS_PRIVATE_H
@@ -72,12 +66,5 @@ struct as_metrics {
     struct series *alerts[AS_ALERT_RESOLVED + 1][AS_REASON_COUNT + 1]; /* last index: queued */
     struct http_cache http[HTTP_CACHE_SIZE];
 };
-
-/* The series with these label values, created if new. */
-struct series *series_get(struct as_metrics *metrics, enum metric metric,
-                          const char *const *values);
-void series_add(struct series *series, double amount);
-void series_observe(struct series *series, enum metric metric, int64_t us);
-void series_free_all(struct as_metrics *metrics);
 
 #endif
