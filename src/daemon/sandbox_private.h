@@ -1,6 +1,5 @@
 /*
- * The parts of the sandbox: files (sandbox_files.c), Landlock (sandbox_landlock.c), seccomp
- * (sandbox_seccomp.c), and their use (sandbox.c).
+ * The parts of the sandbox that tests use one by one: files, Landlock, seccomp.
  */
 #ifndef ALERTSCALER_SRC_DAEMON_SANDBOX_PRIVATE_H
 #define ALERTSCALER_SRC_DAEMON_SANDBOX_PRIVATE_H
@@ -35,23 +34,18 @@ struct sandbox_files {
     char *program;      /* one of these */
 };
 
-/* sandbox_files.c: the files of a configuration, and the system's that every process needs. */
+/* The files of a configuration, and the system's that every process needs. */
 void sandbox_files_collect(struct sandbox_files *files, const struct as_sandbox_config *config);
-void sandbox_files_add_system(struct sandbox_files *files);
 void sandbox_files_deinit(struct sandbox_files *files);
 /* Whether the place, or a folder above it, is allowed with all of this access. */
 bool sandbox_files_cover(const struct sandbox_files *files, const char *path, unsigned access);
-/* If all places that contain the path were replaced since (e.g. mounted again), the kernel's rules
- * do not cover it: returns one of them; else NULL. */
-const struct sandbox_place *sandbox_files_find_replaced(const struct sandbox_files *files,
-                                                        const char *path);
 
-/* sandbox_landlock.c: the kernel's level, 0: none. */
+/* The kernel's level, 0: none. */
 int sandbox_landlock_get_level(void);
 /* For this thread and those it starts. 0 or a negative errno. Missing places are skipped. */
 int sandbox_landlock_enter(int level, const struct sandbox_files *files) AS_MUST_USE;
 
-/* sandbox_seccomp.c: the filter for an architecture (SCMP_ARCH_...): strict (an allow-list), or a
+/* The filter for an architecture (SCMP_ARCH_...): strict (an allow-list), or a
  * deny-list if programs run; seccomp_release it. `pid` is the process's own. */
 int sandbox_seccomp_make(uint32_t arch, bool runs_programs, int pid,
                          scmp_filter_ctx *filter_out) AS_MUST_USE;

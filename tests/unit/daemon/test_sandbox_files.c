@@ -101,7 +101,7 @@ static void meet(const char *key, bool is_custom)
         if (strcmp(customs[i], key) == 0)
             return;
     }
-    cr_expect_fail("%s is a new key: does it name files? Teach sandbox_files.c, and give it a row "
+    cr_expect_fail("%s is a new key: does it name files? Teach sandbox.c, and give it a row "
                    "here",
                    key);
 }
