@@ -3,16 +3,22 @@
  * runs on one event loop. Leadership decides whether there is a state.
  */
 #include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/unit.h>
+#include <alertscaler/daemon/adapters.h>
+#include <alertscaler/log/storage.h>
 #include <alertscaler/notify/notify.h>
 #include <alertscaler/runtime/version.h>
 #include <alertscaler/tools/engine_config.h>
@@ -20,6 +26,114 @@
 #include "daemon_private.h"
 #include "descriptors.h"
 #include "trim.h"
+
+/*
+ * Opens the state and the action log, which may wait long for a disk or an API server, in its own
+ * thread: meanwhile the loop renews the lease, answers requests and signals. If there can be no
+ * thread (or no eventfd), the loop does the work.
+ */
+
+struct state_opening { /* borrowed until `done` */
+    const struct as_adapters *adapters;
+    const struct as_settings *settings;
+    bool may_create;
+    const struct as_store_patience *patience;
+    struct as_storage_config storage; /* without store and log */
+};
+
+struct state_opened {
+    int code; /* 0; or a negative errno, with an error */
+    struct as_error error;
+    const char *path; /* of the file that could not be opened, from the settings; NULL: neither */
+    struct as_storage *storage;
+    struct as_store *store; /* owned by the storage */
+};
+
+typedef void state_opened_fn(void *context, const struct state_opened *opened);
+
+struct state_opener {
+    struct state_opening opening;
+    struct state_opened opened; /* owned by the thread until it ends */
+    state_opened_fn *done;
+    void *context;
+    pthread_t thread;
+    bool has_thread;
+    int event_fd; /* written by the thread at its end; -1: not available */
+    struct event *event;
+};
+
+static void state_opener_open(struct state_opener *opener)
+{
+    const struct state_opening *opening = &opener->opening;
+    const struct as_adapters *adapters = opening->adapters;
+    const struct as_settings *settings = opening->settings;
+    struct as_storage_config config = opening->storage;
+    struct state_opened *opened = &opener->opened;
+    opened->path = settings->state.path;
+    opened->code = adapters->open_store(settings, opening->may_create, opening->patience,
+                                        &config.store, &opened->error);
+    if (opened->code != 0)
+        return;
+    opened->path = settings->action_log.path;
+    opened->code = adapters->open_audit(&settings->action_log, &config.audit, &opened->error);
+    if (opened->code != 0) {
+        config.store->close(config.store);
+        return;
+    }
+    opened->path = NULL;
+    opened->store = config.store;
+    opened->code = as_storage_new(&config, &opened->storage, &opened->error);
+}
+
+static void *state_opener_run(void *context)
+{
+    struct state_opener *opener = context;
+    state_opener_open(opener);
+    (void)eventfd_write(opener->event_fd, 1);
+    return NULL;
+}
+
+static void state_opener_on_event(evutil_socket_t fd, short what, void *context)
+{
+    struct state_opener *opener = context;
+    if (opener->has_thread)
+        pthread_join(opener->thread, NULL);
+    event_free(opener->event);
+    if (opener->event_fd >= 0)
+        close(opener->event_fd);
+    const struct state_opened opened = opener->opened;
+    state_opened_fn *done = opener->done;
+    void *done_context = opener->context;
+    free(opener);
+    done(done_context, &opened);
+}
+
+/* `done` comes once, in a later turn of the loop, which must run until then. Afterwards only the
+ * storage is to be freed. */
+static struct state_opener *state_opener_start(const struct state_opening *opening,
+                                               struct event_base *base, state_opened_fn *done,
+                                               void *context)
+{
+    sigset_t all, before;
+    struct state_opener *opener = as_xcalloc(1, sizeof(*opener));
+    opener->opening = *opening;
+    opener->done = done;
+    opener->context = context;
+    opener->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    opener->event = event_new(base, opener->event_fd, EV_READ, state_opener_on_event, opener);
+    if (!opener->event || (opener->event_fd >= 0 && event_add(opener->event, NULL) != 0))
+        abort();      /* only without memory */
+    sigfillset(&all); /* only the loop handles signals */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    opener->has_thread = opener->event_fd >= 0 &&
+                         pthread_create(&opener->thread, NULL, state_opener_run, opener) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!opener->has_thread) {
+        state_opener_open(opener);
+        event_active(opener->event, EV_READ, 0);
+    }
+    return opener;
+}
 
 /*
  * Passes the engine's effects to metrics, the API, waiting requests and the log. The shell carries

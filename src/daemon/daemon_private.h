@@ -34,7 +34,6 @@
 
 #include "kill_switch.h"
 #include "sandbox.h"
-#include "state_opener.h"
 
 struct retired { /* ports of an earlier configuration, whose answers may still come */
     STAILQ_ENTRY(retired) next;
@@ -45,6 +44,7 @@ struct retired { /* ports of an earlier configuration, whose answers may still c
 };
 STAILQ_HEAD(retired_list, retired);
 
+struct state_opener; /* of daemon.c */
 struct reload_request; /* waits for its answer */
 STAILQ_HEAD(reload_requests, reload_request);
 
