@@ -4,12 +4,13 @@
  * and Prometheus. It changes nothing.
  */
 #include <errno.h>
-#include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <event2/event.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
@@ -17,8 +18,8 @@
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/daemon/adapters.h>
+#include <alertscaler/daemon/daemon_process.h>
 #include <alertscaler/daemon/web_tls.h>
-#include <alertscaler/daemon/writable.h>
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/doc/diagnostics.h>

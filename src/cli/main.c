@@ -16,7 +16,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/cloud/target_registry.h>
 #include <alertscaler/daemon/adapters.h>
-#include <alertscaler/daemon/instance.h>
+#include <alertscaler/daemon/daemon_process.h>
 #include <alertscaler/http/client.h>
 #include <alertscaler/http/loop.h>
 #include <alertscaler/http/server.h>

@@ -3,7 +3,6 @@
  * runs on one event loop. Leadership decides whether there is a state.
  */
 #include <errno.h>
-#include <event2/event.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -14,18 +13,19 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <event2/event.h>
+
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/unit.h>
 #include <alertscaler/daemon/adapters.h>
+#include <alertscaler/daemon/daemon_process.h>
 #include <alertscaler/log/storage.h>
 #include <alertscaler/notify/notify.h>
 #include <alertscaler/runtime/version.h>
 #include <alertscaler/tools/engine_config.h>
 
 #include "daemon_private.h"
-#include "descriptors.h"
-#include "trim.h"
 
 /*
  * Opens the state and the action log, which may wait long for a disk or an API server, in its own

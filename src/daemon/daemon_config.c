@@ -15,11 +15,10 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/daemon/web_tls.h>
-#include <alertscaler/daemon/writable.h>
+#include <alertscaler/daemon/daemon_process.h>
 
 #include "daemon_private.h"
 #include "named_files.h"
-#include "trim.h"
 
 /*
  * The file of --web.config.file: loaded with the configuration, and again when two checks, a

@@ -15,7 +15,7 @@
 #include <alertscaler/base/file.h>
 #include <alertscaler/daemon/adapters.h>
 #include <alertscaler/daemon/daemon.h>
-#include <alertscaler/daemon/instance.h>
+#include <alertscaler/daemon/daemon_process.h>
 #include <alertscaler/http/tls_server.h>
 #include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/log/storage.h>

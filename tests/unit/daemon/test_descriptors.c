@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/log.h>
 
-#include "daemon/descriptors.h"
+#include <alertscaler/daemon/daemon_process.h>
 
 static size_t call(rlim_t soft, rlim_t hard, unsigned connections, char log[1024])
 {
