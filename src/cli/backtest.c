@@ -35,7 +35,7 @@
 
 #include "cli.h"
 #include "comparison.h"
-#include "http_session.h"
+#include "http_call.h"
 #include "rules_option.h"
 
 #define BACKTEST_CHUNK_MAX 5000 /* steps: well below Prometheus' limit for one answer */

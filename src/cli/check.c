@@ -33,7 +33,7 @@
 #include <alertscaler/tools/lint.h>
 
 #include "cli.h"
-#include "http_session.h"
+#include "http_call.h"
 
 /* --- files that are named in a configuration --- */
 

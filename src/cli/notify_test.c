@@ -16,7 +16,7 @@
 #include <alertscaler/rules/config.h>
 
 #include "cli.h"
-#include "http_session.h"
+#include "http_call.h"
 
 #define BODY_MAX ((size_t)64 * 1024)
 
