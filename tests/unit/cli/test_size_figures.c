@@ -5,7 +5,7 @@
 
 #include <alertscaler/base/time.h>
 
-#include "cli/size_figures.h"
+#include "cli/comparison.h"
 
 /* 4 for an hour, 8 for half an hour at a max of 8, 2 for half an hour. */
 Test(size_figures, figures_are_weighted_by_time)
