@@ -105,7 +105,6 @@ extern const struct as_command as_command_reload;
 extern const struct as_command as_command_replay;
 extern const struct as_command as_command_resume;
 extern const struct as_command as_command_scale;
-extern const struct as_command as_command_schema;
 extern const struct as_command as_command_serve;
 extern const struct as_command as_command_status;
 extern const struct as_command as_command_test;
@@ -113,7 +112,6 @@ extern const struct as_command as_command_floor;
 extern const struct as_command as_command_unlock;
 extern const struct as_command as_command_approve;
 extern const struct as_command as_command_deny;
-extern const struct as_command as_command_version;
 
 extern const char *const as_output_choices[]; /* text, json */
 

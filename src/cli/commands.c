@@ -1,16 +1,113 @@
 /*
- * The table of commands, `alertscaler help` and `alertscaler completion`, which print the table,
- * and the entry of the program, which runs a command by argv. The table is the top of this
- * directory: no command calls this module.
+ * The table of commands, the commands that print what the program is (`help`, `completion`,
+ * `schema`, `version`), and the entry of the program, which runs a command by argv. The table is
+ * the top of this directory: no command calls this module.
  */
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/doc/json_writer.h>
+#include <alertscaler/rules/json_schema.h>
+#include <alertscaler/runtime/version.h>
 
 #include "cli.h"
 #include "main.h"
+
+/*
+ * `alertscaler schema`: JSON Schemas of the files that users write.
+ */
+
+static int schema_run(const struct as_args *args)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(AS_JSON_SCHEMA_MAX);
+    const char *word = args->operands[0];
+    size_t kind = 0;
+    while (as_json_schema_words[kind] && strcmp(as_json_schema_words[kind], word) != 0)
+        kind++;
+    if (!as_json_schema_words[kind])
+        return as_cli_fail(args, "there is no schema `%s`: name config, rules, tests or web", word);
+    as_json_schema_append(kind, &text);
+    json_t *json = json_loadb(text.data, text.size, 0, NULL);
+    if (!json || json_dumpf(json, stdout, JSON_INDENT(2)) != 0)
+        return as_cli_fail(args, "cannot write the schema");
+    json_decref(json);
+    putchar('\n');
+    return AS_EXIT_OK;
+}
+
+static const struct as_option schema_options[] = {{0}};
+
+static const struct as_command command_schema = {
+    .name = "schema",
+    .operands = "config|rules|tests|web",
+    .summary = "Prints the JSON Schema of a kind of files, for editors.",
+    .help = "The schema (draft 2020-12) is made from the tables that `check` reads files by:\n"
+            "config: alertscaler.yaml; rules: rule files; tests: files of `alertscaler test`;\n"
+            "web: the file of --web.config.file. docs/editors.md shows how editors use it.",
+    .options = schema_options,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = schema_run,
+};
+
+/*
+ * `alertscaler version`
+ */
+
+static void version_print_json(void)
+{
+    const struct as_library *libraries;
+    size_t count = as_version_get_libraries(&libraries);
+    struct as_buf buf = AS_BUF_INIT(4096);
+    struct as_json_writer json;
+
+    as_json_init(&json, &buf, 0);
+    as_json_begin_object(&json);
+    as_json_write_key(&json, "libraries");
+    as_json_begin_object(&json);
+    for (size_t i = 0; i < count; i++)
+        as_json_write_member(&json, libraries[i].name, libraries[i].version);
+    as_json_end_object(&json);
+    as_json_write_member(&json, "revision", as_version_get_revision());
+    as_json_write_member(&json, "version", as_version_get());
+    as_json_end_object(&json);
+    puts(buf.data);
+    as_buf_deinit(&buf);
+}
+
+static void version_print_text(void)
+{
+    const struct as_library *libraries;
+    size_t count = as_version_get_libraries(&libraries);
+
+    printf("alertscaler %s (revision %s)\n", as_version_get(), as_version_get_revision());
+    for (size_t i = 0; i < count; i++)
+        printf("  %-10s %s\n", libraries[i].name, libraries[i].version);
+}
+
+static int version_run(const struct as_args *args)
+{
+    if (as_args_wants_json(args))
+        version_print_json();
+    else
+        version_print_text();
+    return AS_EXIT_OK;
+}
+
+static const struct as_option version_options[] = {AS_OPTION_OUTPUT, {0}};
+
+static const struct as_command command_version = {
+    .name = "version",
+    .operands = "",
+    .summary = "Prints the version, the source's revision and the libraries in use.",
+    .help = "",
+    .options = version_options,
+    .run = version_run,
+};
 
 /* --- help: the list of commands, and the --help of each command --- */
 
@@ -393,7 +490,7 @@ static const struct as_command *const commands[] = {
     &as_command_check,
     &as_command_test,
     &as_command_convert,
-    &as_command_schema,
+    &command_schema,
     &as_command_decide,
     &as_command_log,
     &as_command_log_verify,
@@ -413,7 +510,7 @@ static const struct as_command *const commands[] = {
     &as_command_fire,
     &as_command_reload,
     &as_command_notify_test,
-    &as_command_version,
+    &command_version,
     &command_completion,
     &command_help,
 };
