@@ -36,7 +36,6 @@
 #include "cli.h"
 #include "comparison.h"
 #include "http_call.h"
-#include "rules_option.h"
 
 #define BACKTEST_CHUNK_MAX 5000 /* steps: well below Prometheus' limit for one answer */
 #define BACKTEST_CHUNK_MIN 10

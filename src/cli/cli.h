@@ -1,6 +1,7 @@
 /*
  * Commands: one file per command, one row in the table of commands.c. Parsing, --help and shell
- * completion all use its const table of options.
+ * completion all use its const table of options. Below stand the kinds of values that several
+ * commands take.
  */
 #ifndef ALERTSCALER_SRC_CLI_CLI_H
 #define ALERTSCALER_SRC_CLI_CLI_H
@@ -15,6 +16,13 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/model/labels.h>
+
+struct as_adapters;
+struct as_args;
+struct as_config;
+struct as_rehearsal;
+struct as_ruleset;
+struct log_files;
 
 #define AS_OPTIONS_MAX 32
 
@@ -35,8 +43,6 @@ struct as_option {
     const char *help;
 };
 
-struct as_args;
-
 struct as_command {
     const char *name;                /* one word, or two: "log verify" */
     const char *operands;            /* for help: "[FILE...]"; "" for none */
@@ -51,8 +57,6 @@ struct as_given { /* one value of an option that repeats */
     const struct as_option *option;
     const char *value;
 };
-
-struct as_adapters;
 
 struct as_args {
     const struct as_adapters *adapters; /* for the daemon and its ports */
@@ -157,5 +161,40 @@ int moment_parse(const char *option, const char *text, as_wall_time now, as_wall
  * with an error. */
 int label_arguments_parse(const char *const *texts, size_t count, const char *what,
                           struct as_labels **labels_out, struct as_error *error) AS_MUST_USE;
+
+/* The command line: finds the command in the table, reads its options, runs it. Returns the exit
+ * status: 0 success; 1 the answer is no; 2 wrong usage, unreadable input or unwritable output. */
+int as_cli_main(int argc, char **argv, const struct as_adapters *adapters);
+
+/* Options of the commands that try rules: --rules, and sizes by --replicas. */
+
+/*
+ * Loads `path`: a folder (its *.yaml and *.yml) or a rule file, with the settings of --config.file
+ * if given; or a configuration with its rule files. 0; or AS_EXIT_NO or AS_EXIT_USAGE after
+ * printing all problems.
+ */
+int rules_load(const struct as_args *args, const char *path,
+               struct as_config **config_out) AS_MUST_USE;
+
+/* The same for a file that is one http_config: see as_config_load_http. */
+int rules_load_http(const struct as_args *args, const char *path,
+                    struct as_config **config_out) AS_MUST_USE;
+
+/* As in the daemon, but with a fixed seed. */
+struct as_engine_config rules_get_engine_config(const struct as_config *config);
+
+/* Sets the sizes of --replicas NAME=N. 0; -EINVAL with an error. */
+int rules_set_replicas(const struct as_args *args, const struct as_ruleset *ruleset,
+                       struct as_rehearsal *rehearsal, struct as_error *error) AS_MUST_USE;
+
+#define AS_OPTION_REPLICAS                                                                         \
+    {                                                                                              \
+        .name = "replicas", .value = "NAME=N", .repeats = true,                                    \
+        .help = "A target's initial size; NAME is its name in the rules, or its id",               \
+    }
+
+/* `alertscaler replay --rules`: replays the notifications under other rules (--rules). Returns the
+ * exit status. */
+int replay_rules(const struct as_args *args, const struct log_files *files);
 
 #endif

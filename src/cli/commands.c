@@ -3,9 +3,10 @@
  * `schema`, `version`), and the entry of the program, which runs a command by argv. The table is
  * the top of this directory: no command calls this module.
  */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
@@ -15,7 +16,6 @@
 #include <alertscaler/runtime/version.h>
 
 #include "cli.h"
-#include "main.h"
 
 /*
  * `alertscaler schema`: JSON Schemas of the files that users write.

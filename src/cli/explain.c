@@ -3,13 +3,16 @@
  * match an alert with given labels; and the effects of a notification that was not sent
  * (--payload).
  */
+#include <alertscaler/tools/explain.h>
+
 #include <ctype.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
@@ -24,14 +27,12 @@
 #include <alertscaler/model/reason.h>
 #include <alertscaler/model/scope.h>
 #include <alertscaler/monitoring/payload.h>
-#include <alertscaler/tools/explain.h>
+#include <alertscaler/rules/config.h>
 #include <alertscaler/tools/record_text.h>
 #include <alertscaler/tools/rehearsal.h>
 
 #include "cli.h"
-#include "log_print.h"
 #include "log_reader.h"
-#include "rules_option.h"
 
 /* --- why a rule does not match an alert: by the daemon's own matchers --- */
 

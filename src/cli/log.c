@@ -4,12 +4,13 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <jansson.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
@@ -27,7 +28,6 @@
 #include <alertscaler/tools/record_text.h>
 
 #include "cli.h"
-#include "log_print.h"
 #include "log_reader.h"
 
 struct log_filter {

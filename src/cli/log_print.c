@@ -2,8 +2,6 @@
  * One function per kind of record; kinds and members of other versions are printed in a plain form.
  * Missing members are left out: the log may be older or newer than this program.
  */
-#include "log_print.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +9,8 @@
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/unit.h>
 #include <alertscaler/tools/record_text.h>
+
+#include "log_reader.h"
 
 #define ALERTS_SHOWN 4
 #define KIND_WIDTH   13

@@ -1,6 +1,6 @@
 /*
  * Reads action log files line by line or record by record, oldest record first, and follows their
- * growth.
+ * growth; prints records for people.
  */
 #ifndef ALERTSCALER_SRC_CLI_LOG_READER_H
 #define ALERTSCALER_SRC_CLI_LOG_READER_H
@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
@@ -17,6 +18,8 @@
 #include <alertscaler/base/time.h>
 
 #include "cli.h"
+
+struct log_repeats;
 
 struct log_reader {
     char *path; /* "-": standard input */
@@ -69,8 +72,6 @@ int log_files_keep(struct log_files *files, struct as_error *error) AS_MUST_USE;
 /* Finds the full records of the action log's `repeat` records: keeps the last notifications by id,
  * as far back as a repeat may refer. */
 
-struct log_repeats;
-
 struct log_repeats *log_repeats_new(void) AS_MUST_USE;
 struct log_repeats *log_repeats_free(struct log_repeats *repeats);
 
@@ -114,5 +115,11 @@ int log_walk(const struct log_files *files, const struct log_visitor *visitor,
              struct as_error *error) AS_MUST_USE;
 
 bool log_line_has(const struct log_line *line, const char *text);
+
+/* Prints a record of the action log as one line for people.
+ * `ids`: an object that the caller keeps between lines, so that an id is printed only if it is new
+ * for its name; NULL: always. `details`: the record itself; for a `repeat` its full record, or
+ * NULL. Control characters in texts from outside are printed as \xNN. */
+void log_print(json_t *record, json_t *details, bool colors, json_t *ids, FILE *out);
 
 #endif

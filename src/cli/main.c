@@ -1,8 +1,6 @@
 /*
  * The program's entry, and the only place that knows the concrete adapters.
  */
-#include "main.h"
-
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -28,6 +26,8 @@
 #include <alertscaler/monitoring/monitoring.h>
 #include <alertscaler/notify/messenger.h>
 #include <alertscaler/port/clock.h>
+
+#include "cli.h"
 
 struct as_outside {
     struct event_base *base;

@@ -22,10 +22,11 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/rules/config.h>
 #include <alertscaler/tools/engine_config.h>
+#include <alertscaler/tools/rehearsal.h>
 
 #include "cli.h"
-#include "rules_option.h"
 
 /* --- labels and annotations: NAME=VALUE --- */
 

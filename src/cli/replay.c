@@ -11,12 +11,11 @@
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/decide/decide.h>
 #include <alertscaler/decide/decision.h>
+#include <alertscaler/rules/config.h>
 #include <alertscaler/tools/record_text.h>
 
 #include "cli.h"
 #include "log_reader.h"
-#include "replay_rules.h"
-#include "rules_option.h"
 
 /* --- replay without --rules --- */
 

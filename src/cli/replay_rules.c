@@ -7,15 +7,17 @@
  * count from LOOK_AHEAD_US before it, but not before the target's previous decision. Memory grows
  * only with the records of that time, and with the number of targets and alerts.
  */
-#include <bsd/sys/tree.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <bsd/sys/tree.h>
+#include <jansson.h>
+
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
 
@@ -36,10 +38,11 @@
 #include <alertscaler/tools/record_text.h>
 #include <alertscaler/tools/rehearsal.h>
 
+#include <alertscaler/rules/config.h>
+
+#include "cli.h"
 #include "comparison.h"
 #include "log_reader.h"
-#include "replay_rules.h"
-#include "rules_option.h"
 
 struct replay_scopes { /* borrows the settings */
     struct as_scope *items;

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/main.h"
+#include "cli/cli.h"
 
 #include "fuzz.h"
 
