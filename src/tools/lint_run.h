@@ -7,8 +7,7 @@
 
 #include <alertscaler/tools/lint.h>
 
-#include "lint_alertmanager.h"
-#include "lint_prometheus.h"
+#include "lint_sources.h"
 
 struct as_lint {
     struct as_lint_sources sources;         /* only the web configuration: the others were read */

@@ -1,10 +1,11 @@
 /*
  * Which expressions are thresholds, and which thresholds can hold at once.
  */
-#include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "tools/lint_prometheus.h"
+#include <criterion/criterion.h>
+
+#include "tools/lint_sources.h"
 
 static struct as_arena arena;
 

@@ -1,12 +1,13 @@
 /*
  * Alertmanager's texts for matchers, and its routing of an alert's known labels.
  */
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/lint_alertmanager.h"
+#include <criterion/criterion.h>
+
+#include "tools/lint_sources.h"
 
 /* "2: a=\"b\" c=~\"d\"" or "no" */
 static const char *show(const char *text)

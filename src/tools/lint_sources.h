@@ -1,9 +1,9 @@
 /*
- * What a webhook receiver needs of alertmanager.yml, or of an AlertmanagerConfig of Prometheus'
- * operator: receivers, and the tree of routes with inherited settings.
+ * The files of Alertmanager and Prometheus as lint reads them, and what their matchers have in
+ * common with the matchers of rules.
  */
-#ifndef ALERTSCALER_SRC_TOOLS_LINT_ALERTMANAGER_H
-#define ALERTSCALER_SRC_TOOLS_LINT_ALERTMANAGER_H
+#ifndef ALERTSCALER_SRC_TOOLS_LINT_SOURCES_H
+#define ALERTSCALER_SRC_TOOLS_LINT_SOURCES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,8 +14,42 @@
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/doc/yaml_tree.h>
+#include <alertscaler/model/matcher.h>
 
-#include "lint_matchers.h"
+/*
+ * A list of matchers that all must match: whether a label set can satisfy them, and what they
+ * imply. Exact for equalities and plain alternations. All else is assumed possible, and never
+ * implied.
+ */
+
+struct matcher_list { /* borrows the matchers */
+    const struct as_matcher **items;
+    size_t count, capacity;
+};
+
+void matcher_list_deinit(struct matcher_list *list);
+void matcher_list_add(struct matcher_list *list, const struct as_matcher *matchers, size_t count);
+
+/* Two matchers (or one, twice) that no label set satisfies together; ascending indices. */
+bool matcher_list_find_conflict(const struct matcher_list *list, size_t pair_out[2]);
+
+/* Whether all label sets that satisfy the list satisfy the matcher too. */
+bool matcher_list_implies(const struct matcher_list *list, const struct as_matcher *matcher);
+
+/* Whether the list allows only one value of a label. */
+bool matcher_list_fixes(const struct matcher_list *list, const char *name);
+
+/* False only if the value certainly does not match: a regular expression may be given up. */
+bool matcher_may_match(const struct as_matcher *matcher, const char *value);
+
+/* `severity=~"page|critical"`, cut if long. */
+#define MATCHER_TEXT_SIZE 120
+const char *matcher_print(const struct as_matcher *matcher, char text_out[MATCHER_TEXT_SIZE]);
+
+/*
+ * What a webhook receiver needs of alertmanager.yml, or of an AlertmanagerConfig of Prometheus'
+ * operator: receivers, and the tree of routes with inherited settings.
+ */
 
 /* By a webhook's url. OURS: its path is /webhook or below. UNKNOWN: the url is in a file, or a
  * template without "/webhook". OTHER: anything else. */
@@ -110,5 +144,68 @@ bool lint_takes_all(const struct lint_route *route, const struct as_matcher *mat
  * cannot be read; those before it were appended. */
 bool lint_parse_matchers(const char *text, struct as_matcher **matchers_io, size_t *count_io,
                          size_t *capacity_io);
+
+/*
+ * Prometheus' alerting rules: what is known of the alerts that they make.
+ */
+
+/* An alert's expression as a threshold: a comparison with a number. */
+struct threshold {
+    char *subject; /* without comments and needless spaces; NULL: no threshold */
+    double low, high;
+    bool is_low_out, is_high_out; /* the bound itself is excluded */
+};
+
+/* Understands `SUBJECT OP NUMBER` and `NUMBER OP SUBJECT`. OP: > >= < <= ==. The subject has no
+ * comparison, `and`, `or`, `unless` outside of parentheses. */
+struct threshold threshold_parse(struct as_arena *arena, const char *expression);
+
+/* Both are thresholds on the same subject, and some value satisfies both. */
+bool threshold_overlaps(const struct threshold *a, const struct threshold *b);
+
+struct lint_label {
+    const char *name, *value; /* value NULL: known only when it fires */
+};
+
+struct lint_alert {
+    const char *name;
+    const struct as_yaml_tree *tree;
+    const struct as_yaml_node *node; /* its name */
+    struct lint_label *labels;       /* that the rule sets, alertname first */
+    size_t label_count;
+    const struct as_yaml_node *annotations; /* all of them; NULL: none */
+    const char *expression;                 /* NULL: unknown */
+    struct threshold threshold;
+};
+
+struct lint_prometheus {
+    struct as_yaml_tree **trees;
+    size_t tree_count, tree_capacity;
+    struct lint_alert *alerts;
+    size_t alert_count, alert_capacity;
+    struct as_arena arena;
+};
+
+/* 0; -EINVAL if a file is invalid, or another negative errno. */
+int lint_prometheus_load(const char *const *patterns, size_t count,
+                         struct as_diagnostics *diagnostics,
+                         struct lint_prometheus *out) AS_MUST_USE;
+void lint_prometheus_deinit(struct lint_prometheus *prometheus);
+
+/* Whether alerts of one rule satisfy a list of matchers. NO: certainly not. YES: at least one
+ * matcher certainly matches, the others may. UNKNOWN: neither. */
+enum lint_fit { LINT_FIT_NO, LINT_FIT_UNKNOWN, LINT_FIT_YES };
+enum lint_fit lint_alert_fit(const struct lint_alert *alert, const struct as_matcher *matchers,
+                             size_t count);
+
+/* The value of a label if known, else NULL. */
+const char *lint_alert_find(const struct lint_alert *alert, const char *label);
+
+/* Whether the rule sets the label, or its expression mentions it. If neither, the label most likely
+ * comes from outside the files, or does not exist. */
+bool lint_alert_mentions(const struct lint_alert *alert, const char *label);
+
+/* Whether one matcher certainly does not match. */
+bool lint_alert_refuses(const struct lint_alert *alert, const struct as_matcher *matcher);
 
 #endif
