@@ -2,14 +2,14 @@
  * prometheus-adapter: its configuration, which series a metric of the metrics APIs is made of, and
  * by which query.
  */
-#include "convert_adapter.h"
-
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/regex.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/model/source.h>
+
+#include "convert_plan.h"
 
 /* What a rule knows of a metric. */
 struct adapter_trace {

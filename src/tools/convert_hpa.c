@@ -1,15 +1,12 @@
 /*
  * HorizontalPodAutoscaler: autoscaling/v1, v2beta2 and v2, as a target with a rule for each metric.
  */
-#include "convert_hpa.h"
-
 #include <string.h>
 
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/rules/tables.h>
 
-#include "convert_adapter.h"
 #include "convert_plan.h"
 
 struct raw_goal {

@@ -11,7 +11,6 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/zone.h>
 
-#include "convert_hpa.h"
 #include "convert_plan.h"
 
 struct raw_trigger_data { /* `metadata` of prometheus, cpu and memory; all values are texts */

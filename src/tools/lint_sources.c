@@ -995,11 +995,6 @@ static int lint_expand(const char *pattern, struct as_diagnostics *diagnostics,
     return 0;
 }
 
-static const char *prometheus_get_text(const struct as_yaml_node *node)
-{
-    return node && node->kind == AS_YAML_SCALAR && !as_yaml_is_null(node) ? node->text : NULL;
-}
-
 static void set_label(struct lint_alert *alert, const char *name, const char *value)
 {
     for (size_t i = 0; i < alert->label_count; i++) {
@@ -1033,8 +1028,8 @@ static void lint_read_alert(struct lint_prometheus *out, const struct as_yaml_tr
     const struct as_yaml_node *shared = as_yaml_find(group, "labels");
     const struct as_yaml_node *labels = as_yaml_find(rule, "labels");
     const struct as_yaml_node *annotations = as_yaml_find(rule, "annotations");
-    const char *expression = prometheus_get_text(as_yaml_find(rule, "expr"));
-    if (!prometheus_get_text(name))
+    const char *expression = lint_get_text(as_yaml_find(rule, "expr"));
+    if (!lint_get_text(name))
         return; /* a recording rule */
     out->alerts =
         as_xgrow(out->alerts, out->alert_count, &out->alert_capacity, sizeof(*out->alerts));
@@ -1071,7 +1066,7 @@ static int lint_read_file(const char *path, bool is_found, struct as_diagnostics
     if (status != AS_YAML_OK)
         return status < 0 ? status : -EINVAL;
     const struct as_yaml_node *root = as_yaml_get_root(tree);
-    const char *kind = prometheus_get_text(as_yaml_find(root, "kind"));
+    const char *kind = lint_get_text(as_yaml_find(root, "kind"));
     const struct as_yaml_node *groups = as_yaml_find(root, "groups");
     if (as_str_equal(kind, "PrometheusRule"))
         groups = as_yaml_find(as_yaml_find(root, "spec"), "groups");
