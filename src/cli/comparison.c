@@ -25,7 +25,6 @@
 #include <alertscaler/base/unit.h>
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/ui/chart.h>
-#include <alertscaler/ui/timeline.h>
 
 /*
  * The size so far is weighted when the next one comes.

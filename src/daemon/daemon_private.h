@@ -29,7 +29,7 @@
 #include <alertscaler/runtime/shell.h>
 #include <alertscaler/ui/api.h>
 #include <alertscaler/ui/forms.h>
-#include <alertscaler/ui/history_fill.h>
+#include <alertscaler/ui/history.h>
 #include <alertscaler/ui/route.h>
 
 #include "kill_switch.h"
@@ -44,7 +44,7 @@ struct retired { /* ports of an earlier configuration, whose answers may still c
 };
 STAILQ_HEAD(retired_list, retired);
 
-struct state_opener; /* of daemon.c */
+struct state_opener;   /* of daemon.c */
 struct reload_request; /* waits for its answer */
 STAILQ_HEAD(reload_requests, reload_request);
 

@@ -5,10 +5,11 @@
  * changes nothing and checks no credentials.
  */
 #include <errno.h>
-#include <event2/http.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <event2/http.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/number.h>
@@ -18,7 +19,6 @@
 #include <alertscaler/model/forbidden.h>
 #include <alertscaler/model/scope.h>
 
-#include "api_names.h"
 #include "api_private.h"
 
 /*

@@ -11,6 +11,7 @@
 
 #include <bsd/sys/queue.h>
 #include <event2/keyvalq_struct.h>
+#include <jansson.h>
 #include <uthash.h>
 
 #include <alertscaler/auth/reply.h>
@@ -20,8 +21,6 @@
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/ui/api.h>
 #include <alertscaler/ui/history.h>
-
-#include "api_answers.h"
 
 #define API_BODY_MAX  ((size_t)16 * 1024 * 1024)
 #define API_LIMIT_MAX 1000000
@@ -125,5 +124,32 @@ int api_parameter_get_limit(const struct api_request *request, size_t fallback, 
 char *api_decode_rest(const struct api_request *request) AS_MUST_USE;
 const struct kept_decision *api_find_decision(const struct as_api *api, const char *id); /* NULL */
 const char *api_find_failure(const struct as_api *api, const char *target); /* or NULL */
+
+/*
+ * Names of credentials in answers. A credential that is narrowed by `targets` or `rules` sees its
+ * own name, and "another credential" in place of other names. All other credentials see all names.
+ */
+
+/* What the reader sees of the name: itself, or a neutral text. */
+const char *api_show_credential(const struct api_request *request, const char *name);
+/* The same for all names in a record of the action log, in place. */
+void api_hide_credentials(const struct api_request *request, json_t *record);
+
+/*
+ * The API's answers, for the table of routes: one function each.
+ */
+
+void api_answer_healthy(struct api_request *request);
+void api_answer_ready(struct api_request *request);
+void api_answer_metrics(struct api_request *request);
+void api_answer_status(struct api_request *request);
+void api_answer_targets(struct api_request *request);
+void api_answer_target(struct api_request *request);
+void api_answer_approvals(struct api_request *request);
+void api_answer_incidents(struct api_request *request);
+void api_answer_rules(struct api_request *request);
+void api_answer_decisions(struct api_request *request);
+void api_answer_decision(struct api_request *request);
+void api_answer_unknown(struct api_request *request); /* 404 */
 
 #endif

@@ -7,12 +7,10 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/sized.h>
+#include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/model/forbidden.h>
 #include <alertscaler/runtime/version.h>
 
-#include <alertscaler/kube/kube_rivals.h>
-
-#include "api_names.h"
 #include "api_private.h"
 
 static void write_libraries(struct as_json_writer *json)

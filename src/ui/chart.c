@@ -19,7 +19,6 @@
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/ui/timeline.h>
 
 /*
  * Thinning out bounds the memory: when it is full, points closer than a chart can show are merged.

@@ -21,7 +21,6 @@
 
 #include "form_body.h"
 #include "page.h"
-#include "page_answers.h"
 
 #define HANDLER_LOGIN "login"
 #define HANDLER_FORM  "form"

@@ -6,7 +6,6 @@
 #include <alertscaler/ui/history.h>
 
 #include <errno.h>
-#include <event2/event.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -15,6 +14,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <event2/event.h>
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
@@ -24,7 +25,6 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/port/system_clock.h>
 #include <alertscaler/tools/record_text.h>
-#include <alertscaler/ui/history_fill.h>
 
 #define HISTORY_NAMES_MAX 1000 /* of alerts and rules; further ones share "others" */
 #define HISTORY_NAME_SIZE 121

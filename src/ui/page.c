@@ -3,12 +3,15 @@
  * forms of operator commands and their results; what is blocked for a time; the table of targets.
  * It decides nothing and changes nothing.
  */
+#include "page.h"
+
 #include <inttypes.h>
-#include <openssl/sha.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <openssl/sha.h>
 
 #include <alertscaler/auth/auth.h>
 #include <alertscaler/auth/browser.h>
@@ -25,14 +28,13 @@
 #include <alertscaler/rules/external_url.h>
 #include <alertscaler/runtime/version.h>
 #include <alertscaler/ui/chart.h>
-#include <alertscaler/ui/timeline.h>
 
-#include "api_names.h"
-#include "page.h"
+#include "api_private.h"
 
 /*
- * The style sheet of all pages. Colors stand in variables: once for light, once for dark. Each pair of text and background has a
- * contrast of 4.5 or more. Up to 720 pixels, a row of a table is a card.
+ * The style sheet of all pages. Colors stand in variables: once for light, once for dark. Each pair
+ * of text and background has a contrast of 4.5 or more. Up to 720 pixels, a row of a table is a
+ * card.
  */
 
 #define STYLE_MAX ((size_t)64 * 1024)

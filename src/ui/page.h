@@ -22,6 +22,8 @@
 #include "api_private.h"
 #include "html.h"
 
+struct as_target_config;
+
 enum page_place { PAGE_TARGETS, PAGE_INCIDENTS, PAGE_RULES, PAGE_ELSEWHERE }; /* as in the menu */
 
 struct page_head {
@@ -129,5 +131,29 @@ void target_print_size(struct as_buf *out, const struct as_target_view *target);
 void target_print_bounds(struct as_buf *out,
                          const struct as_target_view *target); /* has an entry */
 void target_print_signs(const struct api_request *request, const struct as_target_view *target);
+
+/*
+ * Rules as rows of a table: what they match, what they do, and what they did last.
+ */
+
+/* The rules that lead to this target; nothing where there are none that may be seen. */
+void rule_rows_print_of(struct api_request *request, const struct as_target_config *target);
+
+/*
+ * The pages, for the table of routes: one function each.
+ */
+
+void page_answer_home(struct api_request *request);
+void page_answer_target(struct api_request *request);
+void page_answer_decision(struct api_request *request);
+void page_answer_incidents(struct api_request *request);
+void page_answer_rules(struct api_request *request);
+void page_answer_group(struct api_request *request);
+void page_answer_account(struct api_request *request);
+
+/* For everybody, without a credential; but for the first, with request->note: */
+void page_answer_login(struct api_request *request);
+void page_answer_refused(struct api_request *request);
+void page_answer_again(struct api_request *request); /* leads to note->to */
 
 #endif

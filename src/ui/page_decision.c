@@ -14,9 +14,8 @@
 #include <alertscaler/tools/explain.h>
 #include <alertscaler/tools/record_text.h>
 
-#include "api_names.h"
+#include "api_private.h"
 #include "page.h"
-#include "page_answers.h"
 
 /*
  * A kept decision, explained as `alertscaler explain` does. The action log has everything; here is

@@ -13,9 +13,8 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/unit.h>
 
-#include "api_names.h"
+#include "api_private.h"
 #include "page.h"
-#include "page_answers.h"
 
 /*
  * Changes that wait for a person, and the forms that answer them. Who may see the rule and the

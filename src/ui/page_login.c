@@ -9,7 +9,6 @@
 #include <alertscaler/rules/external_url.h>
 
 #include "page.h"
-#include "page_answers.h"
 
 static void begin(struct api_request *request, const char *title, bool has_form)
 {

@@ -10,8 +10,6 @@
 #include <alertscaler/tools/explain.h>
 
 #include "page.h"
-#include "page_answers.h"
-#include "page_rule_rows.h"
 
 #define ROWS_SHOWN   100
 #define ACTION_MAX   ((size_t)64 * 1024)

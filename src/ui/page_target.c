@@ -8,14 +8,11 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/unit.h>
 #include <alertscaler/decide/sized.h>
+#include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/ui/chart.h>
 
-#include <alertscaler/kube/kube_rivals.h>
-
-#include "api_names.h"
+#include "api_private.h"
 #include "page.h"
-#include "page_answers.h"
-#include "page_rule_rows.h"
 
 #define DECISIONS_SHOWN 20
 #define ACTIONS_SHOWN   10

@@ -15,8 +15,8 @@
 #include <alertscaler/runtime/receiver.h>
 #include <alertscaler/ui/forms.h>
 
-#include "api_answers.h"
-#include "page_answers.h"
+#include "api_private.h"
+#include "page.h"
 
 struct as_route_methods {
     const char *names[3]; /* ends with NULL; empty: all */

@@ -38,7 +38,7 @@ struct as_history *as_api_get_history(struct as_api *api);
 
 struct api_request;
 
-struct as_api_endpoint { /* one of api_answers.h */
+struct as_api_endpoint { /* one of ui/api_private.h or ui/page.h */
     void (*answer)(struct api_request *request);
     bool needs_leader; /* a follower cannot answer it: 503 */
 };

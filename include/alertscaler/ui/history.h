@@ -1,7 +1,7 @@
 /*
  * What happened to the targets' sizes lately: sizes, actions, alerts, locks of the last day, in
  * bounded memory. It serves pictures only: nothing is decided by it, and it is not stored. A start
- * fills it from the action log (history_fill.h).
+ * fills it from the action log.
  *
  * A size is known from a decision or action on until the next one, or until an interruption: while
  * alertscaler does not run or does not lead, nobody looks.
@@ -21,13 +21,14 @@
 #include <alertscaler/engine/engine.h>
 #include <alertscaler/model/reason.h>
 #include <alertscaler/ui/chart.h>
-#include <alertscaler/ui/timeline.h>
+
+struct as_history;
+struct as_history_fill;
+struct event_base;
 
 #define AS_HISTORY_BYTES_MAX ((size_t)4 * 1024 * 1024)
 #define AS_HISTORY_SPAN_US   AS_US_PER_DAY
 #define AS_HISTORY_MARKS_MAX 200 /* actions of one chart: the latest */
-
-struct as_history;
 
 struct as_history *as_history_new(size_t bytes_max) AS_MUST_USE;
 struct as_history *as_history_free(struct as_history *history);
@@ -70,5 +71,20 @@ typedef void as_history_action_fn(void *context, const struct as_history_action 
 /* All known actions, those of one target in the order of time. */
 void as_history_visit_actions(const struct as_history *history, as_history_action_fn *visit,
                               void *context);
+
+/*
+ * Fills the history from the end of the replica's own action log, as it was when the process
+ * started: its file, and the one rotated last. It is read in small pieces between other events, so
+ * that nothing waits for it. Lines that are torn, altered or too long are skipped.
+ */
+
+#define AS_HISTORY_FILL_MAX ((uint64_t)64 * 1024 * 1024) /* bytes that are read, of both files */
+
+/* Opens the files at once, and reads in later turns of the loop. `path` NULL or missing: there is
+ * nothing to read. Both `history` and `base` are borrowed until it is freed. */
+struct as_history_fill *as_history_fill_new(struct as_history *history, struct event_base *base,
+                                            const char *path, uint64_t bytes_max) AS_MUST_USE;
+struct as_history_fill *as_history_fill_free(struct as_history_fill *fill);
+bool as_history_fill_is_done(const struct as_history_fill *fill);
 
 #endif

@@ -2,10 +2,6 @@
  * The history: what it remembers of a day, within its bound; and that any log fills it, whatever is
  * in the file.
  */
-#include <alertscaler/ui/history_fill.h>
-
-#include <criterion/criterion.h>
-#include <event2/event.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <criterion/criterion.h>
+#include <event2/event.h>
+
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
-
 #include <alertscaler/port/clock.h>
+#include <alertscaler/ui/history.h>
 
 #define START  INT64_C(1795600000000000) /* 2026-11-25 */
 #define MINUTE AS_US_PER_MIN
