@@ -24,8 +24,7 @@
 #include <alertscaler/rules/external_url.h>
 #include <alertscaler/rules/web_config.h>
 #include <alertscaler/runtime/metrics.h>
-#include <alertscaler/runtime/operators.h>
-#include <alertscaler/runtime/receiver.h>
+#include <alertscaler/runtime/requests.h>
 #include <alertscaler/runtime/shell.h>
 #include <alertscaler/ui/api.h>
 #include <alertscaler/ui/forms.h>

@@ -3,6 +3,8 @@
  * them, the filter of system calls, and their use: which parts are enabled, in which order, and
  * what is logged. A restriction is never lifted.
  */
+#include "sandbox.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -27,7 +29,6 @@
 #include <alertscaler/base/str.h>
 
 #include "named_files.h"
-#include "sandbox_private.h"
 
 /*
  * The files that the daemon needs: those named in the configuration, and the system's for name

@@ -2,8 +2,6 @@
  * A tree by digest, and a list by last use. The lent notification is the list's head,
  * whatever its size: if it is too large to keep, the next call frees it.
  */
-#include <alertscaler/runtime/decoded.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +12,7 @@
 #include <alertscaler/base/shares.h>
 #include <alertscaler/model/labels.h>
 #include <alertscaler/monitoring/payload.h>
+#include <alertscaler/runtime/requests.h>
 #include <alertscaler/runtime/shell.h>
 
 #define REQUEST_BYTES 512 /* maximum, for texts from the request: the sender */

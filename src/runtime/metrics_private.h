@@ -4,9 +4,10 @@
 #ifndef ALERTSCALER_SRC_RUNTIME_METRICS_PRIVATE_H
 #define ALERTSCALER_SRC_RUNTIME_METRICS_PRIVATE_H
 
-#include <bsd/sys/queue.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <bsd/sys/queue.h>
 
 #define uthash_fatal(msg) abort() /* as for each small allocation of ours */
 #include <uthash.h>
@@ -15,7 +16,78 @@
 #include <alertscaler/model/reason.h>
 #include <alertscaler/runtime/metrics.h>
 
-#include "metric.h"
+/* Which metrics there are. The table has a row for each. */
+enum metric { /* in printing order */
+              METRIC_NOTIFICATIONS,
+              METRIC_ALERTS,
+              METRIC_TRUNCATED_ALERTS,
+              METRIC_INCIDENTS_OPEN,
+              METRIC_DECISIONS,
+              METRIC_ACTIONS,
+              METRIC_ACTION_DURATION,
+              METRIC_NOTIFICATION_TO_ACTION,
+              METRIC_ALERT_TO_ACTION,
+              METRIC_EFFECTS,
+              METRIC_TIME_TO_READY,
+              METRIC_TIME_TO_RESOLVE,
+              METRIC_DID_NOT_COME,
+              METRIC_INEFFECTIVE,
+              METRIC_APPROVALS,
+              METRIC_APPROVAL_WAITS_UNTIL,
+              METRIC_TARGET_REPLICAS,
+              METRIC_TARGET_DESIRED,
+              METRIC_TARGET_MIN,
+              METRIC_TARGET_MAX,
+              METRIC_TARGET_LOCKED_UNTIL,
+              METRIC_TARGET_CONTENDED,
+              METRIC_TARGET_OTHERS,
+              METRIC_RULE_VALUE,
+              METRIC_RULE_GOAL,
+              METRIC_GROUP_NODES,
+              METRIC_GROUP_REQUESTED,
+              METRIC_GROUP_CLOSED,
+              METRIC_POOL_PENDING,
+              METRIC_POOL_UNNEEDED,
+              METRIC_CLUSTER_OBJECTS,
+              METRIC_CLUSTER_FACTS_AGE,
+              METRIC_SOURCE_REQUESTS,
+              METRIC_SOURCE_DURATION,
+              METRIC_PROVIDER_REQUESTS,
+              METRIC_PROVIDER_DURATION,
+              METRIC_NOTIFY_SENT,
+              METRIC_NOTIFY_FAILED,
+              METRIC_NOTIFY_DROPPED,
+              METRIC_NOTIFY_ENTRIES,
+              METRIC_NOTIFY_OLDEST,
+              METRIC_STORE_COMMITS,
+              METRIC_STORE_COMMIT_DURATION,
+              METRIC_QUEUE_LENGTH,
+              METRIC_ACTION_LOG_RECORDS,
+              METRIC_ACTION_LOG_BYTES,
+              METRIC_ACTION_LOG_LAST,
+              METRIC_HTTP_REQUESTS,
+              METRIC_HTTP_DURATION,
+              METRIC_HTTP_CONNECTIONS,
+              METRIC_HTTP_DROPPED,
+              METRIC_RELOAD_SUCCESSFUL,
+              METRIC_RELOAD_TIMESTAMP,
+              METRIC_LEADER,
+              METRIC_PAUSED,
+              METRIC_INCIDENT_MEMORY,
+              METRIC_REPEAT_CACHE_BYTES,
+              METRIC_REPEAT_CACHE_HITS,
+              METRIC_REPEAT_CACHE_MISSES,
+              METRIC_TARGETS_PAUSED,
+              METRIC_REGEX_LIMIT_EXCEEDED,
+              METRIC_BUILD_INFO,
+              METRIC_PROCESS_CPU,
+              METRIC_PROCESS_RESIDENT,
+              METRIC_PROCESS_VIRTUAL,
+              METRIC_PROCESS_OPEN_FDS,
+              METRIC_PROCESS_MAX_FDS,
+              METRIC_PROCESS_START,
+              METRIC_COUNT
+};
 
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 

@@ -1,21 +1,19 @@
 /*
  * Requests to orders, outcomes to answers.
  */
-#include <alertscaler/runtime/operators.h>
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <event2/http.h>
 
+#include <alertscaler/auth/reply.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/order.h>
 #include <alertscaler/doc/json_writer.h>
-
-#include <alertscaler/auth/reply.h>
+#include <alertscaler/runtime/requests.h>
 
 struct as_operators {
     struct as_waiting *waiting;

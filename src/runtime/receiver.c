@@ -1,19 +1,16 @@
 /*
  * Decodes bodies to notifications, and reports the bodies that are not notifications.
  */
-#include <alertscaler/runtime/receiver.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/auth/reply.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/throttle.h>
 #include <alertscaler/log/record.h>
-
-#include <alertscaler/auth/reply.h>
-#include <alertscaler/runtime/decoded.h>
+#include <alertscaler/runtime/requests.h>
 
 #define TRACEPARENT_MAX 128
 

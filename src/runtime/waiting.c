@@ -1,7 +1,7 @@
 /*
  * The list of requests that wait for the disk.
  */
-#include <alertscaler/runtime/waiting.h>
+#include <alertscaler/runtime/requests.h>
 
 #include <assert.h>
 #include <bsd/sys/queue.h>

@@ -17,7 +17,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/order.h>
 #include <alertscaler/doc/json_writer.h>
-#include <alertscaler/runtime/operators.h>
+#include <alertscaler/runtime/requests.h>
 
 #include "form_body.h"
 #include "page.h"

@@ -11,8 +11,7 @@
 #include <alertscaler/auth/browser.h>
 #include <alertscaler/auth/reply.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/runtime/operators.h>
-#include <alertscaler/runtime/receiver.h>
+#include <alertscaler/runtime/requests.h>
 #include <alertscaler/ui/forms.h>
 
 #include "api_private.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include <alertscaler/monitoring/payload.h>
-#include <alertscaler/runtime/decoded.h>
+#include <alertscaler/runtime/requests.h>
 
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /*
  * What browsers send: a login, a logout, and operators' orders. Orders are those of the API
- * (runtime/operators.h); only their reading and their answers are of their own.
+ * (runtime/requests.h); only their reading and their answers are of their own.
  *
  * Three things protect a form: it comes from a page of ours (auth/browser.h), it has the seal that
  * was shown with it to this session or credential (auth/form_token.h), and nothing changes by GET.

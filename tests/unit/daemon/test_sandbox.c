@@ -26,7 +26,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
-#include "daemon/sandbox_private.h"
+#include "daemon/sandbox.h"
 
 #define PROGRAM_MAX 4096
 #define OWN_PID     4711

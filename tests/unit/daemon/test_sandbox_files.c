@@ -20,7 +20,7 @@
 #include <alertscaler/rules/web_config.h>
 
 #include "access_env.h"
-#include "daemon/sandbox_private.h"
+#include "daemon/sandbox.h"
 #include "files.h"
 
 #define HTTP(holder, before, after)                                                                \

@@ -2,13 +2,13 @@
  * The cache of decoded bodies: a cached result equals decoding, the memory has a bound, and a
  * notification that is too large evicts nothing.
  */
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/monitoring/payload.h>
+#include <criterion/criterion.h>
 
-#include <alertscaler/runtime/decoded.h>
+#include <alertscaler/monitoring/payload.h>
+#include <alertscaler/runtime/requests.h>
 
 #define MAX ((size_t)1 << 20)
 

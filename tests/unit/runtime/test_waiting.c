@@ -2,7 +2,7 @@
  * Requests that wait for the disk: answered in order, each with its outcome, or all lost together.
  * The exchange is simulated.
  */
-#include <alertscaler/runtime/waiting.h>
+#include <alertscaler/runtime/requests.h>
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
