@@ -320,7 +320,7 @@ static int write_result(const struct as_args *args, const struct as_conversion *
     return conversion->lost_count > 0 ? AS_EXIT_NO : AS_EXIT_OK;
 }
 
-static int convert_run(const struct as_args *args)
+static int convert_command_run(const struct as_args *args)
 {
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
     AS_CLEANUP(as_conversion_free_p) struct as_conversion *conversion = NULL;
@@ -361,5 +361,5 @@ const struct as_command as_command_convert = {
     .options = convert_options,
     .operands_min = 1,
     .operands_max = SIZE_MAX,
-    .run = convert_run,
+    .run = convert_command_run,
 };

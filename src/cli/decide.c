@@ -40,7 +40,7 @@ static void answer_error(struct stream *stream, const char *text)
     as_json_end_object(&json);
 }
 
-static int decide(struct stream *stream, struct as_error *error)
+static int decide_line(struct stream *stream, struct as_error *error)
 {
     AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = NULL;
     struct as_decision decision;
@@ -67,7 +67,7 @@ static void end_line(struct stream *stream)
 
     stream->number++;
     as_buf_clear(&stream->answer);
-    if (decide(stream, &error) != 0)
+    if (decide_line(stream, &error) != 0)
         answer_error(stream, error.text);
     as_buf_append_char(&stream->answer, '\n');
     as_safe_json_put(stdout, stream->answer.data, stream->answer.size);
@@ -87,7 +87,7 @@ static void take_chunk(struct stream *stream, const char *chunk, size_t size)
     }
 }
 
-static int run(const struct as_args *args)
+static int decide_run(const struct as_args *args)
 {
     static char chunk[CHUNK_SIZE];
     /* An answer adds only the rule and two short words per proposal. */
@@ -125,5 +125,5 @@ const struct as_command as_command_decide = {
             "the\n"
             "exit status is then 2. The documents are explained in docs/decision.md.",
     .options = options,
-    .run = run,
+    .run = decide_run,
 };

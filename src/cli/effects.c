@@ -44,7 +44,7 @@ static bool wants(void *context, const struct log_line *line)
 }
 
 /* Notes that the action before it went back, if it did. */
-static void take_action(struct tally *tally, const json_t *record, as_wall_time time)
+static void effects_count_action(struct tally *tally, const json_t *record, as_wall_time time)
 {
     const char *target = as_record_get_text(record, "target");
     const json_t *last = json_object_get(tally->last, target);
@@ -72,7 +72,7 @@ static int take_record(void *context, const struct log_line *line, json_t *recor
     if (as_record_get_time(record, &time, error) != 0)
         return -1;
     if (strcmp(as_record_get_text(record, "kind"), "action") == 0)
-        take_action(tally, record, time);
+        effects_count_action(tally, record, time);
     else if (time.us >= tally->since.us)
         json_array_append(tally->effects, record);
     return 0;
@@ -117,7 +117,7 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void count(struct tally *tally)
+static void effects_count(struct tally *tally)
 {
     const json_t *record;
     size_t i;
@@ -255,7 +255,7 @@ static void deinit(struct tally *tally)
     json_decref(tally->back);
 }
 
-static int run(const struct as_args *args)
+static int effects_run(const struct as_args *args)
 {
     struct as_error error = AS_ERROR_INIT;
     struct log_files files;
@@ -272,7 +272,7 @@ static int run(const struct as_args *args)
     log_files_deinit(&files);
     const size_t found = json_array_size(tally.effects);
     if (status == 0) {
-        count(&tally);
+        effects_count(&tally);
         if (as_args_wants_json(args))
             print_json(&tally);
         else if (found == 0)
@@ -307,5 +307,5 @@ const struct as_command as_command_effects = {
         "within ten minutes. Exit status 1 if there are none.",
     .options = options,
     .operands_max = 100000,
-    .run = run,
+    .run = effects_run,
 };

@@ -113,7 +113,7 @@ static void print_next(const char *folder)
            folder, folder);
 }
 
-static int run(const struct as_args *args)
+static int init_run(const struct as_args *args)
 {
     const char *folder = args->operands[0];
     struct as_error error = AS_ERROR_INIT;
@@ -144,5 +144,5 @@ const struct as_command as_command_init = {
     .options = options,
     .operands_min = 1,
     .operands_max = 1,
-    .run = run,
+    .run = init_run,
 };

@@ -38,7 +38,7 @@ static void end_color(const struct print *print, enum color color)
         fputs("\033[0m", print->out);
 }
 
-static void put_text(const struct print *print, const char *text)
+static void log_put_text(const struct print *print, const char *text)
 {
     as_safe_text_put(print->out, text);
 }
@@ -46,7 +46,7 @@ static void put_text(const struct print *print, const char *text)
 static void put_colored(const struct print *print, enum color color, const char *text)
 {
     set_color(print, color);
-    put_text(print, text);
+    log_put_text(print, text);
     end_color(print, color);
 }
 
@@ -54,7 +54,7 @@ static void put_text_after(const struct print *print, const char *before, const 
 {
     if (*text) {
         fputs(before, print->out);
-        put_text(print, text);
+        log_put_text(print, text);
     }
 }
 
@@ -115,7 +115,7 @@ static void put_target(const struct print *print, json_t *record)
     put_colored(print, BOLD, *name ? name : id);
     if (*name && *id && is_news(print, name, id)) {
         fputs(" (", print->out);
-        put_text(print, id);
+        log_put_text(print, id);
         fputc(')', print->out);
     }
 }
@@ -128,7 +128,7 @@ static void put_texts(const struct print *print, const char *before, const json_
     json_array_foreach(list, i, item)
     {
         fputs(i ? ", " : before, print->out);
-        put_text(print, json_is_string(item) ? json_string_value(item) : "?");
+        log_put_text(print, json_is_string(item) ? json_string_value(item) : "?");
     }
 }
 
@@ -145,7 +145,7 @@ static void print_notification(const struct print *print, json_t *record)
     const json_t *alerts = json_object_get(record, "alerts");
     size_t count = json_array_size(alerts);
 
-    put_text(print, as_record_get_text(record, "receiver"));
+    log_put_text(print, as_record_get_text(record, "receiver"));
     put_text_after(print, " from ", as_record_get_text(record, "remote"));
     put_text_after(print, " as ", as_record_get_text(record, "credential"));
     put_text_after(print, ", ", as_record_get_text(record, "notification_reason"));
@@ -154,13 +154,13 @@ static void print_notification(const struct print *print, json_t *record)
         const json_t *alert = json_array_get(alerts, i);
         fputs(i ? "; " : " ", print->out);
         if (json_object_get(alert, "error")) {
-            put_text(print, as_record_get_text(alert, "error"));
+            log_put_text(print, as_record_get_text(alert, "error"));
             put_text_after(print, " ", as_record_get_text(alert, "outcome"));
             continue;
         }
         put_labels(print, json_object_get(alert, "labels"));
         fputc(' ', print->out);
-        put_text(print, as_record_get_text(alert, "status"));
+        log_put_text(print, as_record_get_text(alert, "status"));
         fputc(' ', print->out);
         put_word(print, as_record_get_text(alert, "outcome"));
         put_texts(print, " for ", json_object_get(alert, "rules"));
@@ -303,7 +303,7 @@ static void print_decision(const struct print *print, json_t *record)
     put_repeats(print, record);
 }
 
-static void print_action(const struct print *print, json_t *record)
+static void log_print_action(const struct print *print, json_t *record)
 {
     const json_t *duration = json_object_get(record, "duration_seconds");
 
@@ -349,7 +349,7 @@ static void print_incident(const struct print *print, json_t *record)
 
     put_labels(print, json_object_get(record, "labels"));
     fputc(' ', print->out);
-    put_text(print, as_record_get_text(record, "event"));
+    log_put_text(print, as_record_get_text(record, "event"));
     put_text_after(print, ", firing since ", as_record_get_text(record, "startsAt"));
     json_array_foreach(targets, i, target)
     {
@@ -395,7 +395,7 @@ static void print_reload(const struct print *print, json_t *record)
 
 static void print_denied(const struct print *print, json_t *record)
 {
-    put_text(print, as_record_get_text(record, "remote"));
+    log_put_text(print, as_record_get_text(record, "remote"));
     put_text_after(print, " at ", as_record_get_text(record, "handler"));
     fprintf(print->out, ": HTTP %lld", get_number(record, "status"));
     put_text_after(print, ": ", as_record_get_text(record, "error"));
@@ -444,7 +444,7 @@ static void print_notify(const struct print *print, json_t *record)
         fputs(" is over", print->out);
         return;
     }
-    put_text(print, as_record_get_text(record, "receiver"));
+    log_put_text(print, as_record_get_text(record, "receiver"));
     const long long count = get_number(record, "count");
     fprintf(print->out, ": dropped %lld notice%s", count, count == 1 ? "" : "s");
     put_text_after(print, ": ", as_record_get_text(record, "cause"));
@@ -464,7 +464,7 @@ static void put_set_backs(const struct print *print, const json_t *set_backs)
 
 /* web: found HorizontalPodAutoscaler web, 2 to 10; web: contended until ...: 6 set back to 4 by ...
  */
-static void print_others(const struct print *print, json_t *record)
+static void log_print_others(const struct print *print, json_t *record)
 {
     const json_t *found = json_object_get(record, "found"), *other;
     size_t i;
@@ -504,9 +504,9 @@ static void print_other(const struct print *print, json_t *record)
             continue;
         char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
         fputs(separator, print->out);
-        put_text(print, key);
+        log_put_text(print, key);
         fputc('=', print->out);
-        put_text(print, text ? text : "?");
+        log_put_text(print, text ? text : "?");
         free(text);
         separator = ", ";
     }
@@ -516,7 +516,7 @@ static const struct {
     const char *kind;
     void (*print)(const struct print *print, json_t *record);
 } kinds[] = {
-    {"action", print_action},
+    {"action", log_print_action},
     {"approval", print_approval},
     {"command", print_command},
     {"decision", print_decision},
@@ -526,7 +526,7 @@ static const struct {
     {"nodes", print_nodes},
     {"notification", print_notification},
     {"notify", print_notify},
-    {"others", print_others},
+    {"others", log_print_others},
     {"reload", print_reload},
     {"repeat", print_repeat},
     {"start", print_start},
@@ -545,10 +545,10 @@ void log_print(json_t *record, json_t *details, bool colors, json_t *ids, FILE *
     if (strlen(time) == strlen("2026-11-20T14:03:12.123456Z"))
         fprintf(out, "%.23sZ", time);
     else
-        put_text(&print, time);
+        log_put_text(&print, time);
     end_color(&print, DIM);
     fprintf(out, "  ");
-    put_text(&print, kind);
+    log_put_text(&print, kind);
     fprintf(out, "%*s", strlen(kind) < KIND_WIDTH ? (int)(KIND_WIDTH - strlen(kind)) : 1, "");
     while (i < AS_ARRAY_SIZE(kinds) && strcmp(kinds[i].kind, kind) != 0)
         i++;

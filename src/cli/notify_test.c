@@ -42,7 +42,7 @@ static void on_done(void *context, uint64_t ticket, const char *error)
 }
 
 /* As unique as the hash of a record. */
-static void make_id(char hash_out[AS_NOTICE_HASH_SIZE])
+static void notify_test_make_id(char hash_out[AS_NOTICE_HASH_SIZE])
 {
     unsigned char bytes[(AS_NOTICE_HASH_SIZE - 1) / 2];
     if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
@@ -56,7 +56,7 @@ static void encode(const struct as_settings *settings, const struct test *test, 
     char host[AS_INSTANCE_NAME_SIZE], hash[AS_NOTICE_HASH_SIZE];
     const as_wall_time now = session_clock.get_wall(&session_clock);
     const struct as_notice_sender sender = {as_settings_get_instance(settings, host), NULL};
-    make_id(hash);
+    notify_test_make_id(hash);
     const struct as_notice notice = {
         .kind = AS_NOTICE_TEST,
         .phase = AS_NOTICE_EVENT,
@@ -109,7 +109,7 @@ static int fail_unknown(const struct as_args *args, const struct as_settings *se
                        names.size > 0 ? names.data : "none");
 }
 
-static int run(const struct as_args *args)
+static int notify_test_run(const struct as_args *args)
 {
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
@@ -140,5 +140,5 @@ const struct as_command as_command_notify_test = {
     .options = options,
     .operands_min = 1,
     .operands_max = 1,
-    .run = run,
+    .run = notify_test_run,
 };

@@ -1119,8 +1119,8 @@ static void take_approval(struct replay *replay, json_t *record, int64_t at)
         replay_add_item(replay, record, at);
 }
 
-static int replay_take_record(void *context, const struct log_line *line, json_t *record,
-                              struct as_error *error)
+static int replay_rules_read_record(void *context, const struct log_line *line, json_t *record,
+                                    struct as_error *error)
 {
     static const struct {
         const char *kind;
@@ -1183,7 +1183,7 @@ static void replay_clear(struct replay *replay)
 
 static int replay_all(struct replay *replay, const struct log_files *files, struct as_error *error)
 {
-    const struct log_visitor visitor = {.take = replay_take_record,
+    const struct log_visitor visitor = {.take = replay_rules_read_record,
                                         .context = replay,
                                         .unknown_repeats = &replay->unknown_repeats,
                                         .must_be_whole = true};

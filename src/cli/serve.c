@@ -19,7 +19,7 @@
 static const char *const sandboxes[] = {
     [AS_SANDBOX_AUTO] = "auto", [AS_SANDBOX_REQUIRED] = "required", [AS_SANDBOX_OFF] = "off", NULL};
 
-static int run(const struct as_args *args)
+static int serve_run(const struct as_args *args)
 {
     enum as_log_level level;
     enum as_log_format format;
@@ -123,5 +123,5 @@ const struct as_command as_command_serve = {
     .help = "Signals: HUP reloads the configuration, USR1 reopens the action log (logrotate), "
             "TERM and INT stop\nafter running work has ended.\n",
     .options = options,
-    .run = run,
+    .run = serve_run,
 };

@@ -14,8 +14,8 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/daemon/web_tls.h>
 #include <alertscaler/daemon/daemon_process.h>
+#include <alertscaler/daemon/web_tls.h>
 
 #include "daemon_private.h"
 #include "named_files.h"
@@ -500,7 +500,7 @@ static int daemon_reload_again(struct daemon *daemon, const char *credential,
  * of them (a token that comes later). Their error is logged once.
  */
 
-static void config_load(struct daemon *daemon, const struct as_config_digests *now)
+static void daemon_reload_config(struct daemon *daemon, const struct as_config_digests *now)
 {
     struct daemon_watch *watch = &daemon->watch;
     const char *repeat_of = NULL;
@@ -543,7 +543,7 @@ void daemon_on_watch_timer(evutil_socket_t fd, short what, void *context)
         watch->changes = 0;
     } else if (daemon_watch_settles(&watch->changes, are_same,
                                     is_web_same ? stamps.newest : web_file)) {
-        config_load(daemon, &now);
+        daemon_reload_config(daemon, &now);
     } else {
         daemon_arm(watch->timer, SETTLE_US);
     }

@@ -82,7 +82,7 @@ void as_kill_switch_set_annotation(struct as_kill_switch *kill_switch, const cha
     set_reason(kill_switch->annotation, reason, strlen(reason));
 }
 
-static int read_file(const char *path, char **text_out, size_t *size_out)
+static int kill_switch_read_file(const char *path, char **text_out, size_t *size_out)
 {
     struct stat info;
     int fd;
@@ -94,7 +94,7 @@ static int read_file(const char *path, char **text_out, size_t *size_out)
     return status;
 }
 
-static const char *explain(int status)
+static const char *kill_switch_explain(int status)
 {
     switch (status) {
     case -ELOOP: return "the file is a symbolic link";
@@ -108,12 +108,12 @@ static void read_reason(struct as_kill_switch *kill_switch, const struct as_file
 {
     AS_CLEANUP(as_free_p) char *text = NULL;
     size_t size = 0;
-    const int status = read_file(kill_switch->path, &text, &size);
+    const int status = kill_switch_read_file(kill_switch->path, &text, &size);
     if (status == 0)
         set_reason(kill_switch->reason, text, size);
     else
         (void)snprintf(kill_switch->reason, sizeof(kill_switch->reason),
-                       "the file's content is not shown: %s", explain(status));
+                       "the file's content is not shown: %s", kill_switch_explain(status));
     kill_switch->seen = *now;
 }
 

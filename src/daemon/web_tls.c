@@ -38,7 +38,7 @@ static const struct word curves[] = {
     {"X25519", "X25519"},
 };
 
-static const char *find(const struct word *words, size_t count, const char *go_name)
+static const char *web_tls_find(const struct word *words, size_t count, const char *go_name)
 {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(words[i].go, go_name) == 0)
@@ -49,12 +49,12 @@ static const char *find(const struct word *words, size_t count, const char *go_n
 
 const char *as_web_tls_find_cipher(const char *go_name)
 {
-    return find(ciphers, AS_ARRAY_SIZE(ciphers), go_name);
+    return web_tls_find(ciphers, AS_ARRAY_SIZE(ciphers), go_name);
 }
 
 const char *as_web_tls_find_curve(const char *go_name)
 {
-    return find(curves, AS_ARRAY_SIZE(curves), go_name);
+    return web_tls_find(curves, AS_ARRAY_SIZE(curves), go_name);
 }
 
 /* "A:B"; NULL if no word has a translation. */

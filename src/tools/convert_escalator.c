@@ -129,7 +129,8 @@ static void finish_group(struct loader *loader, const struct as_yaml_node *node,
 static const struct schema group_table = SCHEMA("node_groups", raw_nodegroup, group_fields,
                                                 .other = convert_lose_key, .finish = finish_group);
 
-static struct plan_group *make_group(struct convert *convert, const struct raw_nodegroup *raw)
+static struct plan_group *escalator_make_group(struct convert *convert,
+                                               const struct raw_nodegroup *raw)
 {
     struct plan_group *group = as_arena_alloc(&convert->arena, 1, sizeof(*group));
     *group = (struct plan_group){
@@ -180,7 +181,7 @@ static struct plan_target *make_target(struct convert *convert, const struct raw
     target->kind = "node group";
     target->label = "nodegroup";
     target->object = target->name;
-    target->group = make_group(convert, raw);
+    target->group = escalator_make_group(convert, raw);
     target->min = raw->min;
     target->max = raw->max;
     target->is_dry = raw->is_dry;

@@ -518,7 +518,7 @@ static void write_group_test(struct as_buf *out, const struct plan_target *targe
     append_input(out, target);
 }
 
-static void write_group(struct as_buf *out, const struct plan_target *target)
+static void write_node_group(struct as_buf *out, const struct plan_target *target)
 {
     const struct plan_group *group = target->group;
     const int32_t size = write_get_size(target);
@@ -544,7 +544,7 @@ void write_tests(const struct plan_target *target, struct as_buf *out)
                   "rule_files: ['../rules/%s.yaml']\ntests:\n",
                   target->name, target->name, target->name);
     if (target->group)
-        write_group(out, target);
+        write_node_group(out, target);
     else
         write_workload(out, target);
 }

@@ -87,7 +87,7 @@ static void find_places(const struct as_yaml_tree *tree, struct places *places)
 }
 
 /* Whether the files are unchanged since loading. */
-static bool is_unchanged(const struct as_ruleset *ruleset, const struct places *places)
+static bool lint_is_unchanged(const struct as_ruleset *ruleset, const struct places *places)
 {
     bool is_same =
         places->target_count == ruleset->target_count && places->rule_count == ruleset->rule_count;
@@ -166,7 +166,7 @@ void as_lint_check(const struct as_lint *lint, const struct as_config *config,
     bool is_loaded = load_trees(&run);
     for (size_t i = 0; i < run.tree_count; i++)
         find_places(run.trees[i], &places);
-    if (is_loaded && is_unchanged(config->ruleset, &places)) {
+    if (is_loaded && lint_is_unchanged(config->ruleset, &places)) {
         add_rules(&run, &places);
         add_watchdog(&run);
         lint_check_credentials(&run);

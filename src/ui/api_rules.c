@@ -12,7 +12,7 @@
 #define NAME_FIRST     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:"
 #define NAME_CONTINUED NAME_FIRST "0123456789"
 
-static bool is_plain_name(const char *name)
+static bool rules_is_plain_name(const char *name)
 {
     return *name && strchr(NAME_FIRST, *name) && name[strspn(name, NAME_CONTINUED)] == '\0';
 }
@@ -39,7 +39,7 @@ void api_print_matcher(const struct as_matcher *matcher, struct as_buf *out)
         [AS_MATCHER_REGEX] = "=~",
         [AS_MATCHER_NOT_REGEX] = "!~",
     };
-    if (is_plain_name(matcher->name))
+    if (rules_is_plain_name(matcher->name))
         as_buf_append_str(out, matcher->name);
     else
         print_quoted(out, matcher->name);
@@ -54,7 +54,7 @@ static void write_matcher(struct as_json_writer *json, const struct as_matcher *
     as_json_write_string_size(json, text.data, text.size);
 }
 
-static void write_percent(struct as_json_writer *json, const char *key, double percent)
+static void rules_write_percent(struct as_json_writer *json, const char *key, double percent)
 {
     char number[AS_NUMBER_SIZE], text[AS_NUMBER_SIZE + 1];
     as_number_print_double(percent, number);
@@ -62,13 +62,13 @@ static void write_percent(struct as_json_writer *json, const char *key, double p
     as_json_write_member(json, key, text);
 }
 
-static void write_amount(struct as_json_writer *json, const struct as_amount *amount)
+static void rules_write_amount(struct as_json_writer *json, const struct as_amount *amount)
 {
     if (!amount->is_percent) {
         as_json_write_member_i64(json, "by", amount->size);
         return;
     }
-    write_percent(json, "by", (double)amount->milli_percent / 1000);
+    rules_write_percent(json, "by", (double)amount->milli_percent / 1000);
     as_json_write_member_i64(json, "at_least", amount->at_least);
 }
 
@@ -111,15 +111,15 @@ static void write_steps(struct as_json_writer *json, const struct as_action *act
             as_json_write_key(json, "to");
             as_json_write_double(json, step->to);
         } else {
-            write_amount(json, &step->amount);
+            rules_write_amount(json, &step->amount);
         }
         as_json_end_object(json);
     }
     as_json_end_array(json);
 }
 
-static void write_track(struct as_json_writer *json, const struct as_track *track,
-                        const struct as_source *source)
+static void rules_write_track(struct as_json_writer *json, const struct as_track *track,
+                              const struct as_source *source)
 {
     static const char *const words[] = {[AS_RESOURCE_CPU] = "cpu", [AS_RESOURCE_MEMORY] = "memory"};
     static const char *const resources[][2] = {
@@ -138,7 +138,7 @@ static void write_track(struct as_json_writer *json, const struct as_track *trac
             as_json_write_member(json, "resource", words[track->resource]);
         break;
     case AS_GOAL_UTILIZATION:
-        write_percent(json, "utilization", track->value);
+        rules_write_percent(json, "utilization", track->value);
         as_json_write_member(json, "of", resources[track->resource][track->of_limits]);
         break;
     }
@@ -146,8 +146,8 @@ static void write_track(struct as_json_writer *json, const struct as_track *trac
 }
 
 /* `{"scale_up": {...}}`; `source` only for actions that have one. */
-static void write_action(struct as_json_writer *json, const struct as_action *action,
-                         const struct as_source *source)
+static void rules_write_action(struct as_json_writer *json, const struct as_action *action,
+                               const struct as_source *source)
 {
     as_json_begin_object(json);
     as_json_write_key(json, as_action_kind_get_word(action->kind));
@@ -158,7 +158,7 @@ static void write_action(struct as_json_writer *json, const struct as_action *ac
     } else {
         as_json_begin_object(json);
         if (action->kind == AS_ACTION_TRACK)
-            write_track(json, &action->track, source);
+            rules_write_track(json, &action->track, source);
         else if (action->kind == AS_ACTION_PASS_THROUGH)
             write_source(json, source);
         else if (action->step_count > 0)
@@ -166,7 +166,7 @@ static void write_action(struct as_json_writer *json, const struct as_action *ac
         else if (action->is_to)
             as_json_write_member_i64(json, "to", action->size);
         else
-            write_amount(json, &action->amount);
+            rules_write_amount(json, &action->amount);
         as_json_end_object(json);
     }
     as_json_end_object(json);
@@ -174,7 +174,7 @@ static void write_action(struct as_json_writer *json, const struct as_action *ac
 
 void api_write_action(struct as_json_writer *json, const struct as_rule *rule)
 {
-    write_action(json, &rule->action, &rule->source);
+    rules_write_action(json, &rule->action, &rule->source);
 }
 
 static void write_ending(struct as_json_writer *json, const struct as_ending *ending)
@@ -189,11 +189,11 @@ static void write_ending(struct as_json_writer *json, const struct as_ending *en
         as_json_write_key(json, "give_back");
         as_json_begin_object(json);
         as_json_write_member(json, "after", after);
-        write_percent(json, "step", (double)ending->step_milli_percent / 1000);
+        rules_write_percent(json, "step", (double)ending->step_milli_percent / 1000);
         as_json_end_object(json);
         as_json_end_object(json);
         break;
-    case AS_ENDING_SCALE: write_action(json, &ending->action, &none); break;
+    case AS_ENDING_SCALE: rules_write_action(json, &ending->action, &none); break;
     }
 }
 
@@ -210,7 +210,7 @@ static void write_guard(struct as_json_writer *json, const struct as_rule *rule)
     }
 }
 
-static void write_fallback(struct api_request *request, const struct as_fallback *fallback)
+static void rules_write_fallback(struct api_request *request, const struct as_fallback *fallback)
 {
     char after[AS_DURATION_SIZE];
     if (fallback->at_least == 0) {
@@ -244,11 +244,11 @@ static void write_rule(struct api_request *request, const struct as_rule *rule)
     as_json_end_array(json);
     as_json_write_member(json, "target", request->view.ruleset->targets[rule->target].name);
     as_json_write_key(json, "action");
-    write_action(json, &rule->action, &rule->source);
+    rules_write_action(json, &rule->action, &rule->source);
     as_json_write_key(json, "on_resolved");
     write_ending(json, &rule->on_resolved);
     api_write_text(request, "every", rule->every_us > 0 ? every : NULL);
-    write_fallback(request, &rule->fallback);
+    rules_write_fallback(request, &rule->fallback);
     api_write_size(request, "max_steps", rule->max_steps > 0, (int32_t)rule->max_steps);
     as_json_write_key(json, "guard");
     write_guard(json, rule);

@@ -90,7 +90,7 @@ void api_answer_status(struct api_request *request)
     api_end(request);
 }
 
-static void write_address(struct as_json_writer *json, const struct as_target_ref *ref)
+static void targets_write_address(struct as_json_writer *json, const struct as_target_ref *ref)
 {
     as_json_write_member(json, "kind", ref->kind->word);
     as_json_write_key(json, "address");
@@ -256,7 +256,7 @@ static void write_ineffective(struct api_request *request, const struct as_targe
     as_json_end_array(&request->json);
 }
 
-static void write_target(struct api_request *request, const struct as_target_view *target)
+static void targets_write_target(struct api_request *request, const struct as_target_view *target)
 {
     struct as_json_writer *json = &request->json;
     const struct as_target_config *config = target->config;
@@ -265,7 +265,7 @@ static void write_target(struct api_request *request, const struct as_target_vie
     as_json_write_member(json, "id", target->id);
     as_json_write_member(json, "name", target->name);
     as_json_write_member_bool(json, "templated", config && config->is_templated);
-    write_address(json, target->ref);
+    targets_write_address(json, target->ref);
     api_write_size(request, "replicas", target->has_size, target->replicas);
     api_write_size(request, "status_replicas", target->has_size, target->status_replicas);
     api_write_size(request, "desired", target->has_size, target->desired);
@@ -313,7 +313,7 @@ static void list_target(void *context, const struct as_target_view *target)
     struct api_list *list = context;
     if (!api_list_begin_item(list))
         return;
-    write_target(list->request, target);
+    targets_write_target(list->request, target);
     api_list_end_item(list);
 }
 
@@ -367,7 +367,7 @@ static void answer_with_target(void *context, const struct as_target_view *targe
 {
     struct api_request *request = context;
     api_begin(request);
-    write_target(request, target);
+    targets_write_target(request, target);
     api_end(request);
 }
 

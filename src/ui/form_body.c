@@ -11,7 +11,7 @@
 #include <alertscaler/base/str.h>
 
 /* NULL: not a valid encoding, or not text. */
-static char *decode(const char *text, size_t size)
+static char *form_decode(const char *text, size_t size)
 {
     char *value = as_xmalloc(size + 1);
     size_t out = 0;
@@ -50,7 +50,7 @@ static int take_field(const char *text, size_t size, struct as_form_body *body,
             as_error_set(error, "the form has the field `%s` twice", body->names[i]);
             return -EBADMSG;
         }
-        body->values[i] = decode(equals + 1, size - name - 1);
+        body->values[i] = form_decode(equals + 1, size - name - 1);
         if (body->values[i])
             return 0;
         as_error_set(error, "the field `%s` of the form is not encoded text", body->names[i]);

@@ -49,18 +49,18 @@ struct as_forms *as_forms_free(struct as_forms *forms)
 
 /* Answers */
 
-static void show(const struct as_forms *forms, struct as_http_exchange *exchange,
-                 void (*answer)(struct api_request *request), const struct as_api_note *note)
+static void forms_show(const struct as_forms *forms, struct as_http_exchange *exchange,
+                       void (*answer)(struct api_request *request), const struct as_api_note *note)
 {
     const struct as_api_endpoint endpoint = {answer, false};
     as_api_answer_with(forms->config.api, exchange, &endpoint, "", "", note);
 }
 
-static void refuse(const struct as_forms *forms, struct as_http_exchange *exchange,
-                   const char *handler, int status, const char *problem)
+static void forms_refuse(const struct as_forms *forms, struct as_http_exchange *exchange,
+                         const char *handler, int status, const char *problem)
 {
     as_auth_note_refusal(forms->config.auth, exchange, handler, status, problem);
-    show(forms, exchange, page_answer_refused, &(struct as_api_note){status, problem, NULL});
+    forms_show(forms, exchange, page_answer_refused, &(struct as_api_note){status, problem, NULL});
 }
 
 /* `path`: of ours, percent-encoded. `headers`: more of them; may be "". */
@@ -82,20 +82,20 @@ bool as_forms_check(struct as_forms *forms, struct as_http_exchange *exchange, c
     struct as_error error = AS_ERROR_INIT;
     const int status = as_browser_check_form(exchange, forms->config.external_url, &way, &error);
     if (status != 0)
-        refuse(forms, exchange, handler, status, error.text);
+        forms_refuse(forms, exchange, handler, status, error.text);
     return status == 0;
 }
 
 /* False after refusing it. */
-static bool read_body(const struct as_forms *forms, struct as_http_exchange *exchange,
-                      const char *handler, struct as_form_body *body)
+static bool forms_read_body(const struct as_forms *forms, struct as_http_exchange *exchange,
+                            const char *handler, struct as_form_body *body)
 {
     size_t size;
     struct as_error error = AS_ERROR_INIT;
     const char *text = as_http_exchange_get_body(exchange, &size);
     if (as_form_body_decode(text, size, body, &error) == 0)
         return true;
-    refuse(forms, exchange, handler, 400, error.text);
+    forms_refuse(forms, exchange, handler, 400, error.text);
     return false;
 }
 
@@ -114,8 +114,8 @@ static void on_login(void *context, struct as_http_exchange *exchange,
 {
     const struct as_forms *forms = context;
     if (outcome->problem)
-        show(forms, exchange, page_answer_login,
-             &(struct as_api_note){outcome->status, outcome->problem, outcome->to});
+        forms_show(forms, exchange, page_answer_login,
+                   &(struct as_api_note){outcome->status, outcome->problem, outcome->to});
     else
         redirect(forms, exchange, outcome->to, outcome->headers);
 }
@@ -126,7 +126,7 @@ void as_forms_log_in(struct as_forms *forms, struct as_http_exchange *exchange)
     struct as_form_body body = {.names = {"user", "password", "token", "to"}};
     struct as_form_way way;
     if (as_browser_check_form(exchange, forms->config.external_url, &way, NULL) != 0 ||
-        !read_body(forms, exchange, HANDLER_LOGIN, &body))
+        !forms_read_body(forms, exchange, HANDLER_LOGIN, &body))
         return;
     const struct as_login login = {
         .handler = HANDLER_LOGIN,
@@ -140,8 +140,8 @@ void as_forms_log_in(struct as_forms *forms, struct as_http_exchange *exchange)
     };
     const bool has_password = login.user && login.password;
     if (has_password == (login.token != NULL) || (login.token && login.user))
-        show(forms, exchange, page_answer_login,
-             &(struct as_api_note){400, "Give a user with password, or a token.", login.to});
+        forms_show(forms, exchange, page_answer_login,
+                   &(struct as_api_note){400, "Give a user with password, or a token.", login.to});
     else
         as_auth_log_in(forms->config.auth, exchange, &login);
 }
@@ -150,7 +150,7 @@ void as_forms_show_login(struct as_forms *forms, struct as_http_exchange *exchan
 {
     AS_CLEANUP(as_form_body_deinit) struct as_form_body query = {.names = {"to"}};
     if (!as_auth_is_logged_in(forms->config.auth, exchange)) {
-        show(forms, exchange, page_answer_login, NULL);
+        forms_show(forms, exchange, page_answer_login, NULL);
         return;
     }
     const char *text = as_http_exchange_get_query(exchange);
@@ -164,7 +164,7 @@ static bool check_seal(const struct as_forms *forms, struct as_http_exchange *ex
 {
     if (as_auth_check_seal(exchange, AS_FORM_SEALED, as_form_body_find(body, "form")))
         return true;
-    refuse(forms, exchange, handler, 403, STALE);
+    forms_refuse(forms, exchange, handler, 403, STALE);
     return false;
 }
 
@@ -172,7 +172,7 @@ void as_forms_log_out(struct as_forms *forms, struct as_http_exchange *exchange)
 {
     AS_CLEANUP(as_form_body_deinit) struct as_form_body body = {.names = {"form"}};
     char cookie[AS_COOKIE_SIZE];
-    if (!read_body(forms, exchange, HANDLER_LOGIN, &body) ||
+    if (!forms_read_body(forms, exchange, HANDLER_LOGIN, &body) ||
         !check_seal(forms, exchange, HANDLER_LOGIN, &body))
         return;
     as_auth_log_out(exchange, cookie);
@@ -199,7 +199,7 @@ bool as_forms_offer_login(const struct as_forms *forms, struct as_http_exchange 
     if (as_buf_check(&path) != 0)
         return false;
     if (reads && as_browser_comes_from_elsewhere(exchange))
-        show(forms, exchange, page_answer_again, &(struct as_api_note){200, "", path.data});
+        forms_show(forms, exchange, page_answer_again, &(struct as_api_note){200, "", path.data});
     else
         redirect(forms, exchange, path.data, "");
     return true;
@@ -216,8 +216,8 @@ static const struct order_field {
     {"force", FIELD_FLAG},  {"end", FIELD_FLAG}, {"direction", FIELD_TEXT},
 };
 
-static void write_field(struct as_json_writer *json, const struct order_field *field,
-                        const char *value)
+static void forms_write_field(struct as_json_writer *json, const struct order_field *field,
+                              const char *value)
 {
     int64_t number = 0;
     if (field->kind == FIELD_FLAG)
@@ -228,7 +228,7 @@ static void write_field(struct as_json_writer *json, const struct order_field *f
         as_json_write_member(json, field->name, value);
 }
 
-static void write_document(const struct as_form_body *body, struct as_buf *out)
+static void forms_write_document(const struct as_form_body *body, struct as_buf *out)
 {
     struct as_json_writer json;
     as_json_init(&json, out, AS_JSON_ANY_ORDER);
@@ -236,7 +236,7 @@ static void write_document(const struct as_form_body *body, struct as_buf *out)
     for (size_t i = 0; i < AS_ARRAY_SIZE(order_fields); i++) {
         const char *value = as_form_body_find(body, order_fields[i].name);
         if (value)
-            write_field(&json, &order_fields[i], value);
+            forms_write_field(&json, &order_fields[i], value);
     }
     as_json_end_object(&json);
 }
@@ -255,10 +255,10 @@ void as_forms_order(struct as_forms *forms, struct as_http_exchange *exchange, c
 {
     AS_CLEANUP(as_form_body_deinit) struct as_form_body body = expect_order();
     AS_CLEANUP(as_buf_deinit) struct as_buf document = AS_BUF_INIT(8 * AS_FORM_BODY_MAX);
-    if (!read_body(forms, exchange, HANDLER_FORM, &body) ||
+    if (!forms_read_body(forms, exchange, HANDLER_FORM, &body) ||
         !check_seal(forms, exchange, HANDLER_FORM, &body))
         return;
-    write_document(&body, &document);
+    forms_write_document(&body, &document);
     forms->config.order(forms->config.context, &(struct as_operators_request){
                                                    .exchange = exchange,
                                                    .who = who,

@@ -10,7 +10,7 @@
 
 #include "page.h"
 
-static void begin(struct api_request *request, const char *title, bool has_form)
+static void page_login_begin(struct api_request *request, const char *title, bool has_form)
 {
     page_begin(request,
                &(struct page_head){
@@ -73,7 +73,7 @@ void page_answer_login(struct api_request *request)
     const struct as_external_url *url = request->view.external_url;
     const bool is_possible = as_browser_may_log_in(request->exchange, url);
     const bool has_ways = request->view.has_passwords || request->view.has_tokens;
-    begin(request, "Log in", true);
+    page_login_begin(request, "Log in", true);
     if (request->note)
         print_problem(out, request->note->text);
     if (!has_ways)
@@ -95,7 +95,7 @@ void page_answer_login(struct api_request *request)
 
 void page_answer_refused(struct api_request *request)
 {
-    begin(request, "Refused", false);
+    page_login_begin(request, "Refused", false);
     print_problem(page_get_out(request), request->note->text);
     page_end(request, request->note->status);
 }

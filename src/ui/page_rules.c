@@ -38,7 +38,7 @@ static bool has_text(const struct listing *listing, const struct as_rule *rule,
            strcasestr(target->name, listing->text);
 }
 
-static void collect(struct listing *listing)
+static void page_rules_collect(struct listing *listing)
 {
     const struct as_ruleset *ruleset = listing->request->view.ruleset;
     for (size_t i = 0; i < ruleset->rule_count; i++) {
@@ -60,7 +60,7 @@ struct search {
     struct page_slice slice;
 };
 
-static void take_action(void *context, const struct as_history_action *action)
+static void page_rules_note_action(void *context, const struct as_history_action *action)
 {
     const struct search *search = context;
     for (size_t i = search->slice.from; i < search->slice.to; i++) {
@@ -106,7 +106,7 @@ static void print_matchers(struct as_buf *out, const struct as_rule *rule)
 }
 
 /* In the words of `explain`. */
-static void print_action(struct as_buf *out, const struct as_rule *rule)
+static void page_rules_print_action(struct as_buf *out, const struct as_rule *rule)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf json = AS_BUF_INIT(ACTION_MAX);
     struct as_json_writer writer;
@@ -161,7 +161,7 @@ static void print_row(struct html_table *table, const struct api_request *reques
     html_cell(table);
     print_matchers(out, rule);
     html_cell(table);
-    print_action(out, rule);
+    page_rules_print_action(out, rule);
     if (!is_own) {
         html_cell(table);
         page_link(request, out, "/?q=", target, target);
@@ -179,13 +179,13 @@ static void print_rows(struct listing *listing, const char *path)
 {
     struct as_buf *out = page_get_out(listing->request);
     struct html_table table;
-    collect(listing);
+    page_rules_collect(listing);
     listing->deeds = as_xcalloc(listing->count + 1, sizeof(*listing->deeds));
     struct search search = {
         .listing = listing,
         .slice = page_slice_get(listing->request, listing->count, ROWS_SHOWN),
     };
-    as_history_visit_actions(listing->request->api->history, take_action, &search);
+    as_history_visit_actions(listing->request->api->history, page_rules_note_action, &search);
     if (listing->count > 0 && listing->target)
         html_table_begin(&table, out, "Rules", own_columns, AS_ARRAY_SIZE(own_columns));
     else if (listing->count > 0)

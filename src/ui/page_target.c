@@ -90,7 +90,8 @@ static void print_facts(const struct api_request *request, const struct as_targe
 }
 
 /* Who else aims at it. */
-static void print_others(const struct api_request *request, const struct as_target_view *target)
+static void page_target_print_others(const struct api_request *request,
+                                     const struct as_target_view *target)
 {
     struct as_buf *out = page_get_out(request);
     size_t count;
@@ -175,7 +176,7 @@ struct deeds { /* the latest actions on the target, a ring */
     size_t count;
 };
 
-static void take_action(void *context, const struct as_history_action *action)
+static void page_target_note_action(void *context, const struct as_history_action *action)
 {
     struct deeds *deeds = context;
     const size_t place = deeds->count % ACTIONS_SHOWN;
@@ -194,7 +195,7 @@ static void print_deeds(const struct api_request *request, const struct as_targe
     struct as_buf *out = page_get_out(request);
     struct deeds deeds = {.target = target->id};
     struct html_table table;
-    as_history_visit_actions(request->api->history, take_action, &deeds);
+    as_history_visit_actions(request->api->history, page_target_note_action, &deeds);
     if (deeds.count == 0) {
         html_element(out, "p", "dim", "None in the last day, as far as known.");
         return;
@@ -248,7 +249,7 @@ static void print_target(void *context, const struct as_target_view *target)
     html_element(out, "p", "id", target->id);
     print_notes(request, target);
     page_print_held_of(request, target);
-    print_others(request, target);
+    page_target_print_others(request, target);
     print_facts(request, target);
     print_group_link(request, target);
     page_print_approvals(request, target);

@@ -89,8 +89,8 @@ static void show_login(struct as_routes *routes, struct as_http_exchange *exchan
     as_forms_show_login(routes->forms, exchange);
 }
 
-static void ask(struct as_routes *routes, struct as_http_exchange *exchange,
-                const struct as_route *route, const char *who)
+static void route_answer(struct as_routes *routes, struct as_http_exchange *exchange,
+                         const struct as_route *route, const char *who)
 {
     as_api_answer(routes->api, exchange, &route->api, find_rest(route, exchange), who);
 }
@@ -128,8 +128,8 @@ static const struct as_route table[] = {
 
     /* For load balancers and kubelets, which have no credential. The body is not read, to save the
      * room for requests with a credential. It costs the connection. */
-    {"/-/healthy", &reading, "healthy", NONE, ask, .api = {api_answer_healthy, false}},
-    {"/-/ready", &reading, "ready", NONE, ask, .api = {api_answer_ready, false}},
+    {"/-/healthy", &reading, "healthy", NONE, route_answer, .api = {api_answer_healthy, false}},
+    {"/-/ready", &reading, "ready", NONE, route_answer, .api = {api_answer_ready, false}},
 
     {"/api/v1/targets/*/pause", &sending, "command", ADMIN, order, .order = AS_ORDER_PAUSE},
     {"/api/v1/targets/*/resume", &sending, "command", ADMIN, order, .order = AS_ORDER_RESUME},
@@ -160,23 +160,23 @@ static const struct as_route table[] = {
     {"/api/v2/alerts", &sending, "unknown", NOTIFY, .answer = misdirect},
 
     /* true: a follower cannot answer it */
-    {"/", &reading, "page", READ, ask, .api = {page_answer_home, false}},
-    {"/account", &reading, "page", READ, ask, .api = {page_answer_account, false}},
-    {"/targets/*", &reading, "page", READ, ask, .api = {page_answer_target, false}},
-    {"/decisions/*", &reading, "page", READ, ask, .api = {page_answer_decision, false}},
-    {"/groups/*", &reading, "page", READ, ask, .api = {page_answer_group, false}},
-    {"/incidents", &reading, "page", READ, ask, .api = {page_answer_incidents, false}},
-    {"/rules", &reading, "page", READ, ask, .api = {page_answer_rules, false}},
-    {"/metrics", &reading, "metrics", READ, ask, .api = {api_answer_metrics, false}},
-    {"/api/v1/status", &reading, "api", READ, ask, .api = {api_answer_status, false}},
-    {"/api/v1/targets", &reading, "api", READ, ask, .api = {api_answer_targets, true}},
-    {"/api/v1/targets/*", &reading, "api", READ, ask, .api = {api_answer_target, true}},
-    {"/api/v1/approvals", &reading, "api", READ, ask, .api = {api_answer_approvals, true}},
-    {"/api/v1/incidents", &reading, "api", READ, ask, .api = {api_answer_incidents, true}},
-    {"/api/v1/rules", &reading, "api", READ, ask, .api = {api_answer_rules, false}},
-    {"/api/v1/decisions", &reading, "api", READ, ask, .api = {api_answer_decisions, true}},
-    {"/api/v1/decisions/*", &reading, "api", READ, ask, .api = {api_answer_decision, true}},
-    {"/api/*", &reading, "api", READ, ask, .api = {api_answer_unknown, false}},
+    {"/", &reading, "page", READ, route_answer, .api = {page_answer_home, false}},
+    {"/account", &reading, "page", READ, route_answer, .api = {page_answer_account, false}},
+    {"/targets/*", &reading, "page", READ, route_answer, .api = {page_answer_target, false}},
+    {"/decisions/*", &reading, "page", READ, route_answer, .api = {page_answer_decision, false}},
+    {"/groups/*", &reading, "page", READ, route_answer, .api = {page_answer_group, false}},
+    {"/incidents", &reading, "page", READ, route_answer, .api = {page_answer_incidents, false}},
+    {"/rules", &reading, "page", READ, route_answer, .api = {page_answer_rules, false}},
+    {"/metrics", &reading, "metrics", READ, route_answer, .api = {api_answer_metrics, false}},
+    {"/api/v1/status", &reading, "api", READ, route_answer, .api = {api_answer_status, false}},
+    {"/api/v1/targets", &reading, "api", READ, route_answer, .api = {api_answer_targets, true}},
+    {"/api/v1/targets/*", &reading, "api", READ, route_answer, .api = {api_answer_target, true}},
+    {"/api/v1/approvals", &reading, "api", READ, route_answer, .api = {api_answer_approvals, true}},
+    {"/api/v1/incidents", &reading, "api", READ, route_answer, .api = {api_answer_incidents, true}},
+    {"/api/v1/rules", &reading, "api", READ, route_answer, .api = {api_answer_rules, false}},
+    {"/api/v1/decisions", &reading, "api", READ, route_answer, .api = {api_answer_decisions, true}},
+    {"/api/v1/decisions/*", &reading, "api", READ, route_answer, .api = {api_answer_decision, true}},
+    {"/api/*", &reading, "api", READ, route_answer, .api = {api_answer_unknown, false}},
 
     {"*", &sending, "unknown", NOTIFY, .answer = misdirect},
     {"*", &any, "unknown", READ, .answer = miss},
@@ -227,8 +227,8 @@ void as_route_answer(const struct as_route *route, struct as_routes *routes,
 }
 
 /* A path without the prefix gets the row of a path that is not there. */
-static const struct as_route *find(const struct as_routes *routes,
-                                   struct as_http_exchange *exchange)
+static const struct as_route *route_find(const struct as_routes *routes,
+                                         struct as_http_exchange *exchange)
 {
     const char *method = as_http_exchange_get_method(exchange);
     const char *path = as_http_exchange_get_path(exchange);
@@ -259,7 +259,7 @@ enum as_http_admission as_routes_admit(void *context, struct as_http_exchange *e
 {
     struct as_routes *routes = context;
     const char *method = as_http_exchange_get_method(exchange);
-    const struct as_route *route = find(routes, exchange);
+    const struct as_route *route = route_find(routes, exchange);
     as_http_exchange_set_route(exchange, route, route->handler);
     if (!check_sender(routes, exchange, route))
         return AS_HTTP_REPLIED;
