@@ -1,5 +1,5 @@
 /*
- * `alertscaler backtest`: runs past alerts from Prometheus through a rehearsal of the engine, and
+ * `alertscaler backtest`: runs past alerts from Prometheus through a simulation of the engine, and
  * compares with past sizes.
  *
  * Time is divided into steps, and read in chunks of steps; each chunk is read completely before it
@@ -31,7 +31,7 @@
 #include <alertscaler/model/template.h>
 #include <alertscaler/monitoring/prometheus.h>
 #include <alertscaler/rules/config.h>
-#include <alertscaler/tools/rehearsal.h>
+#include <alertscaler/tools/simulation.h>
 
 #include "cli.h"
 #include "comparison.h"
@@ -88,7 +88,7 @@ struct backtest {
     struct as_config *config;
     struct as_rule_index *index;
     struct http_session *session;
-    struct as_rehearsal *rehearsal;
+    struct as_simulation *simulation;
     struct comparison *comparison;
     struct as_labels *nothing; /* the empty annotations of the history */
     json_t *warnings;
@@ -210,7 +210,7 @@ static int bind_target(struct backtest *backtest, const struct as_target_config 
 
     *id_out = NULL;
     if (as_target_ref_new(config, labels, backtest->nothing, &ref, NULL) != AS_TARGET_OK)
-        return 0; /* the rehearsal reports target_not_allowed */
+        return 0; /* the simulation reports target_not_allowed */
     HASH_FIND_STR(backtest->targets, ref->key, target);
     if (target) {
         *id_out = target->id;
@@ -281,7 +281,7 @@ static struct history_query *get_query(struct backtest *backtest, const char *te
     return query;
 }
 
-/* NULL if the alert's labels give no query; the rehearsal reports that too. */
+/* NULL if the alert's labels give no query; the simulation reports that too. */
 static struct history_query *bind_query(struct backtest *backtest,
                                         const struct as_template *template, enum as_query_form form,
                                         const char *pod_label, const struct history_alert *alert,
@@ -720,7 +720,7 @@ static void backtest_clear(struct backtest *backtest)
     }
 }
 
-/* --- a chunk of history in the rehearsal --- */
+/* --- a chunk of history in the simulation --- */
 
 /*
  * Each step sets the data of that time, runs due deadlines, then delivers alerts that begin,
@@ -734,7 +734,7 @@ static void backtest_clear(struct backtest *backtest)
 #define REPEAT_US (5 * AS_US_PER_MIN)
 #define YEAR_1_US INT64_C(-62135596800000000) /* Alertmanager's value for no end */
 
-/* --- what the rehearsal says --- */
+/* --- what the simulation says --- */
 
 static void on_decision(void *context, as_wall_time at, const struct as_decision_record *record)
 {
@@ -779,7 +779,7 @@ static void on_incident(void *context, as_wall_time at, const struct as_incident
 
 static void backtest_begin(struct backtest *backtest)
 {
-    const struct as_rehearsal_config config = {
+    const struct as_simulation_config config = {
         .ruleset = backtest->config->ruleset,
         .engine = rules_get_engine_config(backtest->config),
         .start = {backtest->from},
@@ -790,7 +790,7 @@ static void backtest_begin(struct backtest *backtest)
                       .approval = on_approval,
                       .context = backtest},
     };
-    backtest->rehearsal = as_rehearsal_new(&config);
+    backtest->simulation = as_simulation_new(&config);
 }
 
 /* --- sizes --- */
@@ -814,7 +814,7 @@ static void play_size(struct backtest *backtest, struct history_target *target, 
                                 size > before);
     if (target->is_ours)
         return;
-    as_rehearsal_set_size(backtest->rehearsal, target->id, size);
+    as_simulation_set_size(backtest->simulation, target->id, size);
     comparison_set_size(backtest->comparison, COMPARISON_AFTER, target->id, target->name, at, size,
                         COMPARISON_LIMIT_OF_RULES);
 }
@@ -843,7 +843,7 @@ static void play_number(struct backtest *backtest, const struct history_query *q
                        "like";
     else if (!isfinite(result.value))
         result.error = "query returned a value that is not finite";
-    as_rehearsal_set_query(backtest->rehearsal, query->text, &result);
+    as_simulation_set_query(backtest->simulation, query->text, &result);
 }
 
 /* What the pod requests; NaN: unknown. */
@@ -902,9 +902,9 @@ static void play_pods(struct backtest *backtest, const struct history_query *que
         result.error = "query returned no data";
     else if (!is_unique)
         result.error = "query returned series without a pod, or several for one";
-    as_rehearsal_set_query(backtest->rehearsal, query->text, &result);
+    as_simulation_set_query(backtest->simulation, query->text, &result);
     if (!result.error && *query->target)
-        as_rehearsal_set_pods(backtest->rehearsal, query->target, pods, count);
+        as_simulation_set_pods(backtest->simulation, query->target, pods, count);
     free(samples);
     free(pods);
 }
@@ -954,7 +954,7 @@ static void backtest_notify(struct backtest *backtest, struct history_alert *ale
         .labels = labels,
         .annotations = annotations,
     };
-    as_rehearsal_notify(backtest->rehearsal, notification);
+    as_simulation_notify(backtest->simulation, notification);
     as_notification_free(notification);
 }
 
@@ -986,9 +986,9 @@ static void begin_sizes(struct backtest *backtest)
         size_t i = 0;
         while (i < backtest->count && !(target->sizes[i] >= 0 && target->sizes[i] <= AS_SIZE_MAX))
             i++;
-        if (i < backtest->count && as_rehearsal_get_size(backtest->rehearsal, target->id) < 0)
-            as_rehearsal_set_size(backtest->rehearsal, target->id,
-                                  (int32_t)lround(target->sizes[i]));
+        if (i < backtest->count && as_simulation_get_size(backtest->simulation, target->id) < 0)
+            as_simulation_set_size(backtest->simulation, target->id,
+                                   (int32_t)lround(target->sizes[i]));
     }
 }
 
@@ -997,11 +997,11 @@ static void backtest_play_chunk(struct backtest *backtest)
     begin_sizes(backtest);
     for (size_t i = 0; i < backtest->count; i++) {
         const as_wall_time at = {backtest->chunk + (int64_t)i * backtest->step};
-        if (at.us - 1 > as_rehearsal_get_now(backtest->rehearsal).us)
-            as_rehearsal_advance(backtest->rehearsal, (as_wall_time){at.us - 1});
+        if (at.us - 1 > as_simulation_get_now(backtest->simulation).us)
+            as_simulation_advance(backtest->simulation, (as_wall_time){at.us - 1});
         play_values(backtest, i, at);
-        if (at.us > as_rehearsal_get_now(backtest->rehearsal).us)
-            as_rehearsal_advance(backtest->rehearsal, at);
+        if (at.us > as_simulation_get_now(backtest->simulation).us)
+            as_simulation_advance(backtest->simulation, at);
         play_alerts(backtest, i, at);
     }
 }
@@ -1095,7 +1095,7 @@ static void warn_of_targets(struct backtest *backtest)
     struct history_target *target, *next;
 
     HASH_ITER (hh, backtest->targets, target, next) {
-        if (target->size < 0 && as_rehearsal_get_size(backtest->rehearsal, target->id) < 0)
+        if (target->size < 0 && as_simulation_get_size(backtest->simulation, target->id) < 0)
             backtest_warn(backtest,
                           "target %s (%s): no size in the history (%s): --target=%s=QUERY or "
                           "--replicas=NAME=N gives one",
@@ -1148,8 +1148,8 @@ static int play_all(struct backtest *backtest, struct as_error *error)
     }
     print_progress(backtest, true);
     if (!status) {
-        if (backtest->to > as_rehearsal_get_now(backtest->rehearsal).us)
-            as_rehearsal_advance(backtest->rehearsal, (as_wall_time){backtest->to});
+        if (backtest->to > as_simulation_get_now(backtest->simulation).us)
+            as_simulation_advance(backtest->simulation, (as_wall_time){backtest->to});
         comparison_end(backtest->comparison, (as_wall_time){backtest->to});
     }
     return status;
@@ -1175,7 +1175,7 @@ static int test(struct backtest *backtest, const char *rules, struct as_error *e
 {
     backtest_begin(backtest);
     int status =
-        rules_set_replicas(backtest->args, backtest->config->ruleset, backtest->rehearsal, error);
+        rules_set_replicas(backtest->args, backtest->config->ruleset, backtest->simulation, error);
     if (!status)
         status = backtest_check_target_options(backtest, error);
     if (status)
@@ -1245,7 +1245,7 @@ static int backtest_run(const struct as_args *args)
     http_session_close(backtest.session);
     json_decref(backtest.warnings);
     as_labels_free(backtest.nothing);
-    as_rehearsal_free(backtest.rehearsal);
+    as_simulation_free(backtest.simulation);
     comparison_free(backtest.comparison);
     as_rule_index_free(backtest.index);
     as_config_free(backtest.config);

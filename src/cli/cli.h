@@ -20,7 +20,7 @@
 struct as_adapters;
 struct as_args;
 struct as_config;
-struct as_rehearsal;
+struct as_simulation;
 struct as_ruleset;
 struct log_files;
 
@@ -185,7 +185,7 @@ struct as_engine_config rules_get_engine_config(const struct as_config *config);
 
 /* Sets the sizes of --replicas NAME=N. 0; -EINVAL with an error. */
 int rules_set_replicas(const struct as_args *args, const struct as_ruleset *ruleset,
-                       struct as_rehearsal *rehearsal, struct as_error *error) AS_MUST_USE;
+                       struct as_simulation *simulation, struct as_error *error) AS_MUST_USE;
 
 #define AS_OPTION_REPLICAS                                                                         \
     {                                                                                              \

@@ -4,7 +4,7 @@
  * depends only on the number of targets.
  *
  * A difference counts only after some time: an action that took milliseconds in the log is
- * immediate in a rehearsal, and a query may be answered a moment later.
+ * immediate in a simulation, and a query may be answered a moment later.
  */
 #include "comparison.h"
 

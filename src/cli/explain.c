@@ -29,7 +29,7 @@
 #include <alertscaler/monitoring/payload.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/tools/record_text.h>
-#include <alertscaler/tools/rehearsal.h>
+#include <alertscaler/tools/simulation.h>
 
 #include "cli.h"
 #include "log_reader.h"
@@ -374,7 +374,7 @@ static int explain_labels(const struct as_args *args)
 
 /* --- explain --payload: the effects of a notification that was not sent --- */
 
-/* The matchers tell which rules match; a rehearsal of the engine gives the effects. */
+/* The matchers tell which rules match; a simulation of the engine gives the effects. */
 
 #define PAYLOAD_MAX ((size_t)64 * 1024 * 1024)
 #define RECORD_MAX  ((size_t)512 * 1024 * 1024)
@@ -590,10 +590,10 @@ static void explain_payload_print_json(const struct preview *preview)
     json_decref(json);
 }
 
-static int rehearse(const struct as_args *args, const struct as_config *config, as_wall_time at,
+static int simulate(const struct as_args *args, const struct as_config *config, as_wall_time at,
                     struct preview *preview, struct as_error *error)
 {
-    const struct as_rehearsal_config setup = {
+    const struct as_simulation_config setup = {
         .ruleset = config->ruleset,
         .engine = rules_get_engine_config(config),
         .start = at,
@@ -603,11 +603,11 @@ static int rehearse(const struct as_args *args, const struct as_config *config, 
                       .incident = explain_on_incident,
                       .context = preview},
     };
-    AS_CLEANUP(as_rehearsal_free_p) struct as_rehearsal *rehearsal = as_rehearsal_new(&setup);
-    const int status = rules_set_replicas(args, config->ruleset, rehearsal, error);
+    AS_CLEANUP(as_simulation_free_p) struct as_simulation *simulation = as_simulation_new(&setup);
+    const int status = rules_set_replicas(args, config->ruleset, simulation, error);
 
     if (!status)
-        as_rehearsal_notify(rehearsal, preview->notification);
+        as_simulation_notify(simulation, preview->notification);
     return status;
 }
 
@@ -649,7 +649,7 @@ static int explain_payload(const struct as_args *args)
                               .alerts = json_array(),
                               .records = json_array(),
                               .incidents = json_array()};
-    status = rehearse(args, config, at, &preview, &error);
+    status = simulate(args, config, at, &preview, &error);
     if (status)
         (void)as_cli_fail(args, "%s", error.text);
     else if (as_args_wants_json(args))

@@ -24,7 +24,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/rules/config.h>
 #include <alertscaler/tools/engine_config.h>
-#include <alertscaler/tools/rehearsal.h>
+#include <alertscaler/tools/simulation.h>
 
 #include "cli.h"
 
@@ -495,7 +495,7 @@ static bool rules_is_known(const struct as_ruleset *ruleset, const char *name)
 }
 
 int rules_set_replicas(const struct as_args *args, const struct as_ruleset *ruleset,
-                       struct as_rehearsal *rehearsal, struct as_error *error)
+                       struct as_simulation *simulation, struct as_error *error)
 {
     const char *text;
     size_t at = 0;
@@ -516,7 +516,7 @@ int rules_set_replicas(const struct as_args *args, const struct as_ruleset *rule
                          name);
             return -EINVAL;
         }
-        as_rehearsal_set_size(rehearsal, name, (int32_t)size);
+        as_simulation_set_size(simulation, name, (int32_t)size);
     }
     return 0;
 }

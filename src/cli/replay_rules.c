@@ -1,5 +1,5 @@
 /*
- * `alertscaler replay --rules`: runs the log's notifications through a rehearsal of the engine
+ * `alertscaler replay --rules`: runs the log's notifications through a simulation of the engine
  * under other rules, and compares with the log's actions.
  *
  * The log has the inputs of a decision only after the notification that caused it. So records wait
@@ -36,7 +36,7 @@
 #include <alertscaler/model/template.h>
 #include <alertscaler/rules/settings.h>
 #include <alertscaler/tools/record_text.h>
-#include <alertscaler/tools/rehearsal.h>
+#include <alertscaler/tools/simulation.h>
 
 #include <alertscaler/rules/config.h>
 
@@ -77,7 +77,7 @@ struct replay {
     const char *approvals; /* --approvals */
     struct as_config *config;
     struct replay_scopes scopes;
-    struct as_rehearsal *rehearsal;
+    struct as_simulation *simulation;
     struct replay_values *values;
     struct replay_reports *reports;
     struct comparison *comparison;
@@ -328,21 +328,23 @@ static struct replay_values *replay_values_free(struct replay_values *values)
     return NULL;
 }
 
-static void set_guard(const struct as_rule *rule, struct as_rehearsal *rehearsal, bool passes)
+AS_DEFINE_CLEANUP(struct replay_values *, replay_values_free)
+
+static void set_guard(const struct as_rule *rule, struct as_simulation *simulation, bool passes)
 {
     AS_CLEANUP(as_free_p) char *text = as_xasprintf("guard %s", rule->name);
     const struct as_query_result result = {.error = passes ? NULL : "query returned no data",
                                            .value = 1};
 
     if (rule->guard_kind == AS_GUARD_QUERY)
-        as_rehearsal_set_query(rehearsal, text, &result);
+        as_simulation_set_query(simulation, text, &result);
 }
 
 /* Guards allow everything until a decision says otherwise. */
-static void replay_values_begin(struct replay_values *values, struct as_rehearsal *rehearsal)
+static void replay_values_begin(struct replay_values *values, struct as_simulation *simulation)
 {
     for (size_t i = 0; i < values->ruleset->rule_count; i++)
-        set_guard(&values->ruleset->rules[i], rehearsal, true);
+        set_guard(&values->ruleset->rules[i], simulation, true);
 }
 
 static const struct as_rule *replay_find_rule(const struct replay_values *values, const char *name)
@@ -369,7 +371,7 @@ static int replay_compare_samples(const void *left, const void *right)
     return strcmp(((const struct as_sample *)left)->pod, ((const struct as_sample *)right)->pod);
 }
 
-static void set_samples(struct as_rehearsal *rehearsal, const char *text, const json_t *list)
+static void set_samples(struct as_simulation *simulation, const char *text, const json_t *list)
 {
     const size_t count = json_array_size(list);
     struct as_sample *samples = as_xcalloc(count + 1, sizeof(*samples));
@@ -387,15 +389,15 @@ static void set_samples(struct as_rehearsal *rehearsal, const char *text, const 
         };
     }
     qsort(samples, count, sizeof(*samples), replay_compare_samples);
-    as_rehearsal_set_query(
-        rehearsal, text,
+    as_simulation_set_query(
+        simulation, text,
         &(struct as_query_result){.samples = samples,
                                   .sample_count = count,
                                   .error = count > 0 ? NULL : "query returned no data"});
     free(samples);
 }
 
-static void take_proposal(struct replay_values *values, struct as_rehearsal *rehearsal,
+static void take_proposal(struct replay_values *values, struct as_simulation *simulation,
                           const json_t *proposal)
 {
     const char *rule = as_record_get_text(proposal, "rule"),
@@ -410,12 +412,12 @@ static void take_proposal(struct replay_values *values, struct as_rehearsal *reh
     AS_CLEANUP(as_free_p)
     char *text = as_xasprintf("%s \"%s\"", rule, as_record_get_text(proposal, "incident"));
     if (json_is_array(samples))
-        set_samples(rehearsal, text, samples);
+        set_samples(simulation, text, samples);
     else if (json_is_number(value))
-        as_rehearsal_set_query(rehearsal, text,
-                               &(struct as_query_result){.value = json_number_value(value)});
+        as_simulation_set_query(simulation, text,
+                                &(struct as_query_result){.value = json_number_value(value)});
     else if (*error)
-        as_rehearsal_set_query(rehearsal, text, &(struct as_query_result){.error = error});
+        as_simulation_set_query(simulation, text, &(struct as_query_result){.error = error});
     else
         return; /* it needed no value then */
     values->is_seen[number] = true;
@@ -468,7 +470,8 @@ static int replay_compare_pods(const void *left, const void *right)
                   ((const struct as_pod_seen *)right)->name);
 }
 
-static void replay_take_pods(struct as_rehearsal *rehearsal, const char *target, const json_t *list)
+static void replay_take_pods(struct as_simulation *simulation, const char *target,
+                             const json_t *list)
 {
     const size_t count = json_array_size(list);
     struct as_pod_seen *pods = as_xcalloc(count + 1, sizeof(*pods));
@@ -477,12 +480,12 @@ static void replay_take_pods(struct as_rehearsal *rehearsal, const char *target,
 
     json_array_foreach(list, i, item) pods[i] = replay_read_pod(item);
     qsort(pods, count, sizeof(*pods), replay_compare_pods);
-    as_rehearsal_set_pods(rehearsal, target, pods, count);
+    as_simulation_set_pods(simulation, target, pods, count);
     free(pods);
 }
 
 /* Rules of today may ask for nodes where the decision of the log did not. */
-static void take_nodes(struct as_rehearsal *rehearsal, const char *target, json_t *input)
+static void take_nodes(struct as_simulation *simulation, const char *target, json_t *input)
 {
     AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = NULL;
     struct as_error error = AS_ERROR_INIT;
@@ -490,11 +493,11 @@ static void take_nodes(struct as_rehearsal *rehearsal, const char *target, json_
     const bool is_told = json_object_get(json_object_get(input, "observed"), "nodes") &&
                          as_decision_decode_input_value(input, &document, &error) == 0;
 
-    as_rehearsal_set_nodes(rehearsal, target, is_told ? document->input.nodes : &untold);
+    as_simulation_set_nodes(simulation, target, is_told ? document->input.nodes : &untold);
 }
 
 /* Takes values, pods and the guards' results from a logged decision. */
-static void replay_values_take(struct replay_values *values, struct as_rehearsal *rehearsal,
+static void replay_values_take(struct replay_values *values, struct as_simulation *simulation,
                                const json_t *decision)
 {
     json_t *input = json_object_get(decision, "input");
@@ -504,13 +507,13 @@ static void replay_values_take(struct replay_values *values, struct as_rehearsal
     size_t i;
 
     if (json_is_array(pods))
-        replay_take_pods(rehearsal, as_record_get_text(decision, "target"), pods);
-    take_nodes(rehearsal, as_record_get_text(decision, "target"), input);
+        replay_take_pods(simulation, as_record_get_text(decision, "target"), pods);
+    take_nodes(simulation, as_record_get_text(decision, "target"), input);
     json_array_foreach(json_object_get(input, "proposals"), i, item)
-        take_proposal(values, rehearsal, item);
+        take_proposal(values, simulation, item);
     const struct as_rule *rule = replay_find_rule(values, as_record_get_text(output, "rule"));
     if (rule && strcmp(as_record_get_text(output, "direction"), "down") == 0)
-        set_guard(rule, rehearsal,
+        set_guard(rule, simulation,
                   !json_is_true(json_object_get(json_object_get(input, "flags"), "guarded")));
 }
 
@@ -775,7 +778,7 @@ static struct logged *get_logged(struct replay *replay, const char *id)
     return target;
 }
 
-/* --- what the rehearsal says --- */
+/* --- what the simulation says --- */
 
 static void replay_on_decision(void *context, as_wall_time at,
                                const struct as_decision_record *record)
@@ -868,7 +871,7 @@ static void set_first_sizes(struct replay *replay)
 
     HASH_ITER (hh, replay->targets, target, next) {
         if (target->first >= 0)
-            as_rehearsal_set_size(replay->rehearsal, target->id, target->first);
+            as_simulation_set_size(replay->simulation, target->id, target->first);
     }
 }
 
@@ -877,7 +880,7 @@ static void replay_start(struct replay *replay, int64_t at)
     struct as_engine_config engine = rules_get_engine_config(replay->config);
     engine.scopes = replay->scopes.items;
     engine.scope_count = replay->scopes.count;
-    const struct as_rehearsal_config config = {
+    const struct as_simulation_config config = {
         .ruleset = replay->config->ruleset,
         .engine = engine,
         .start = {at},
@@ -888,18 +891,18 @@ static void replay_start(struct replay *replay, int64_t at)
                       .approval = replay_on_approval,
                       .context = replay},
     };
-    replay->rehearsal = as_rehearsal_new(&config);
-    replay_values_begin(replay->values, replay->rehearsal);
+    replay->simulation = as_simulation_new(&config);
+    replay_values_begin(replay->values, replay->simulation);
     set_first_sizes(replay);
-    replay->status =
-        rules_set_replicas(replay->args, replay->config->ruleset, replay->rehearsal, replay->error);
+    replay->status = rules_set_replicas(replay->args, replay->config->ruleset, replay->simulation,
+                                        replay->error);
 }
 
 /* --- what the log says, in its order --- */
 
 static as_wall_time replay_get_now(const struct replay *replay)
 {
-    return as_rehearsal_get_now(replay->rehearsal);
+    return as_simulation_get_now(replay->simulation);
 }
 
 static void replay_notify(struct replay *replay, const json_t *record)
@@ -908,7 +911,7 @@ static void replay_notify(struct replay *replay, const json_t *record)
     struct as_notification *notification = replay_notification_make(record, &replay->scopes);
 
     if (notification->alert_count > 0)
-        as_rehearsal_notify(replay->rehearsal, notification);
+        as_simulation_notify(replay->simulation, notification);
 }
 
 /* Reports from Alertmanager's list before this decision. */
@@ -933,7 +936,7 @@ static void play_decision(struct replay *replay, const struct item *item)
     int32_t size = 0, limit = AS_SIZE_MAX;
     struct logged *target;
 
-    replay_values_take(replay->values, replay->rehearsal, item->record);
+    replay_values_take(replay->values, replay->simulation, item->record);
     play_reports(replay, input);
     if (!as_record_get_size(json_object_get(input, "observed"), "replicas", &size))
         return;
@@ -946,18 +949,18 @@ static void play_decision(struct replay *replay, const struct item *item)
     const bool is_first = target && !target->is_known;
     if (target)
         target->is_known = true;
-    if ((is_first && as_rehearsal_get_size(replay->rehearsal, id) < 0) || item->is_foreign)
-        as_rehearsal_set_size(replay->rehearsal, id, size);
+    if ((is_first && as_simulation_get_size(replay->simulation, id) < 0) || item->is_foreign)
+        as_simulation_set_size(replay->simulation, id, size);
     if (is_first || item->is_foreign)
         comparison_set_size(replay->comparison, COMPARISON_AFTER, id, name, replay_get_now(replay),
-                            as_rehearsal_get_size(replay->rehearsal, id),
+                            as_simulation_get_size(replay->simulation, id),
                             COMPARISON_LIMIT_OF_RULES);
 }
 
 /* Operators' orders do not depend on the rules. */
 static void set_by_hand(struct replay *replay, const char *id, const char *name, int32_t size)
 {
-    as_rehearsal_set_size(replay->rehearsal, id, size);
+    as_simulation_set_size(replay->simulation, id, size);
     comparison_set_size(replay->comparison, COMPARISON_AFTER, id, name, replay_get_now(replay),
                         size, COMPARISON_LIMIT_OF_RULES);
 }
@@ -1008,8 +1011,8 @@ static void play_approval(struct replay *replay, const struct item *item)
     const char *event = as_record_get_text(item->record, "event");
     const bool is_yes = strcmp(event, "approved") == 0;
     if (is_yes || strcmp(event, "denied") == 0)
-        (void)!as_rehearsal_answer(replay->rehearsal, as_record_get_text(item->record, "target"),
-                                   as_record_get_text(item->record, "rule"), is_yes);
+        (void)!as_simulation_answer(replay->simulation, as_record_get_text(item->record, "target"),
+                                    as_record_get_text(item->record, "rule"), is_yes);
 }
 
 static void play(struct replay *replay, const struct item *item)
@@ -1024,10 +1027,10 @@ static void play(struct replay *replay, const struct item *item)
                  {"approval", play_approval}};
     const char *kind = as_record_get_text(item->record, "kind");
 
-    if (!replay->rehearsal)
+    if (!replay->simulation)
         replay_start(replay, item->at);
     if (item->at > replay_get_now(replay).us)
-        as_rehearsal_advance(replay->rehearsal, (as_wall_time){item->at});
+        as_simulation_advance(replay->simulation, (as_wall_time){item->at});
     for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
         if (strcmp(kinds[i].kind, kind) == 0)
             kinds[i].play(replay, item);
@@ -1173,7 +1176,7 @@ static void replay_clear(struct replay *replay)
         free(target);
     }
     json_decref(replay->warnings);
-    as_rehearsal_free(replay->rehearsal);
+    as_simulation_free(replay->simulation);
     replay_scopes_deinit(&replay->scopes);
     comparison_free(replay->comparison);
     replay_values_free(replay->values);
@@ -1196,8 +1199,8 @@ static int replay_all(struct replay *replay, const struct log_files *files, stru
     play_until(replay, INT64_MAX);
     if (replay->status)
         return replay->status;
-    if (replay->rehearsal)
-        as_rehearsal_advance(replay->rehearsal, (as_wall_time){replay->last});
+    if (replay->simulation)
+        as_simulation_advance(replay->simulation, (as_wall_time){replay->last});
     comparison_end(replay->comparison, (as_wall_time){replay->last});
     return replay_rules_report(replay, error);
 }

@@ -20,7 +20,7 @@
 #include <alertscaler/model/labels.h>
 #include <alertscaler/model/reason.h>
 #include <alertscaler/tools/engine_config.h>
-#include <alertscaler/tools/rehearsal.h>
+#include <alertscaler/tools/simulation.h>
 
 struct test_lines { /* the last ones */
     char *items[TEST_HISTORY];
@@ -183,7 +183,7 @@ static void describe_decision(const struct test_trace *trace,
     }
 }
 
-/* For the callbacks of a rehearsal; `context` is the trace. */
+/* For the callbacks of a simulation; `context` is the trace. */
 static void test_trace_on_decision(void *context, as_wall_time at,
                                    const struct as_decision_record *record)
 {
@@ -279,7 +279,7 @@ static void test_trace_on_notification(void *context, as_wall_time at,
 
 struct run {
     const struct as_rule_test *test;
-    struct as_rehearsal *rehearsal;
+    struct as_simulation *simulation;
     struct test_trace trace;
     struct as_random random; /* for the ids of notifications */
     struct test_result *result;
@@ -303,15 +303,15 @@ static as_wall_time test_run_get_time(const struct run *run, int64_t at_us)
 static void test_run_set(struct run *run, const struct as_rule_test_event *event)
 {
     if (event->kind == AS_RULE_TEST_SIZE)
-        as_rehearsal_set_size(run->rehearsal, event->target, event->replicas);
+        as_simulation_set_size(run->simulation, event->target, event->replicas);
     else if (event->kind == AS_RULE_TEST_PODS)
-        as_rehearsal_set_pods(run->rehearsal, event->target, event->pods, event->pod_count);
+        as_simulation_set_pods(run->simulation, event->target, event->pods, event->pod_count);
     else if (event->kind == AS_RULE_TEST_NODES)
-        as_rehearsal_set_nodes(run->rehearsal, event->target, &event->nodes);
+        as_simulation_set_nodes(run->simulation, event->target, &event->nodes);
     else if (event->kind == AS_RULE_TEST_CLUSTER)
-        as_rehearsal_set_cluster(run->rehearsal, event->cluster);
+        as_simulation_set_cluster(run->simulation, event->cluster);
     else
-        as_rehearsal_set_query(run->rehearsal, event->query, &event->result);
+        as_simulation_set_query(run->simulation, event->query, &event->result);
 }
 
 /* --- alerts --- */
@@ -374,8 +374,8 @@ static void test_run_notify(struct run *run, const char *receiver, struct as_ale
         .credential = none,
         .traceparent = none,
     };
-    as_ulid_print(as_rehearsal_get_now(run->rehearsal), &run->random, notification.id);
-    as_rehearsal_notify(run->rehearsal, &notification);
+    as_ulid_print(as_simulation_get_now(run->simulation), &run->random, notification.id);
+    as_simulation_notify(run->simulation, &notification);
 }
 
 /* Sends one notification with events from `from` on; returns how many it used. */
@@ -449,7 +449,7 @@ static void test_run_check_target(struct run *run, struct test_failure *failure)
     if (expected->replicas >= 0)
         compare_size(
             failure, TEST_REPLICAS, seen, expected->replicas,
-            test_run_print_size(seen, as_rehearsal_get_size(run->rehearsal, event->target)));
+            test_run_print_size(seen, as_simulation_get_size(run->simulation, event->target)));
     if (expected->has_reason)
         test_run_compare(failure, TEST_REASON, as_reason_get_word(expected->reason),
                          as_xstrdup(is_decided ? as_reason_get_word(seen->reason) : nothing));
@@ -464,7 +464,7 @@ static void test_run_check_target(struct run *run, struct test_failure *failure)
     if (expected->has_asked)
         compare_size(
             failure, TEST_ASKED, seen, expected->asked,
-            test_run_print_size(seen, as_rehearsal_get_asked(run->rehearsal, event->target)));
+            test_run_print_size(seen, as_simulation_get_asked(run->simulation, event->target)));
     if (failure->difference_count > 0)
         tell_target(run, failure);
 }
@@ -473,8 +473,8 @@ static void test_run_check_target(struct run *run, struct test_failure *failure)
 static void test_run_answer(struct run *run, struct test_failure *failure)
 {
     const struct as_rule_test_event *event = failure->event;
-    if (as_rehearsal_answer(run->rehearsal, event->target, NULL,
-                            event->kind == AS_RULE_TEST_APPROVE))
+    if (as_simulation_answer(run->simulation, event->target, NULL,
+                             event->kind == AS_RULE_TEST_APPROVE))
         return;
     test_run_compare(failure, TEST_ANSWER, "a request for an approval", as_xstrdup("none"));
     tell_target(run, failure);
@@ -525,7 +525,7 @@ static size_t run_moment(struct run *run, size_t at)
     while (end < test->event_count && events[end].at_us == at_us)
         end++;
     if (at_us > 0)
-        as_rehearsal_approach(run->rehearsal, test_run_get_time(run, at_us));
+        as_simulation_approach(run->simulation, test_run_get_time(run, at_us));
     while (at < end && events[at].kind < AS_RULE_TEST_FIRE)
         test_run_set(run, &events[at++]);
     size_t alerts_end = at;
@@ -535,7 +535,7 @@ static size_t run_moment(struct run *run, size_t at)
         at += test_run_send(run, at, alerts_end);
     while (at < end && is_answer(&events[at]))
         test_run_check(run, &events[at++]);
-    as_rehearsal_advance(run->rehearsal, test_run_get_time(run, at_us));
+    as_simulation_advance(run->simulation, test_run_get_time(run, at_us));
     while (at < end)
         test_run_check(run, &events[at++]);
     return end;
@@ -547,7 +547,7 @@ void test_run(const struct as_rule_tests *tests, const struct as_rule_test *test
     *result_out = (struct test_result){.test = test};
     struct run run = {
         .test = test, .trace = {.start = test->start, .result = result_out}, .result = result_out};
-    const struct as_rehearsal_config config = {
+    const struct as_simulation_config config = {
         .ruleset = tests->config->ruleset,
         .engine = as_engine_config_make(&tests->config->settings, SEED),
         .start = test->start,
@@ -558,10 +558,10 @@ void test_run(const struct as_rule_tests *tests, const struct as_rule_test *test
                       .context = &run.trace},
     };
     as_random_init(&run.random, SEED);
-    run.rehearsal = as_rehearsal_new(&config);
+    run.simulation = as_simulation_new(&config);
     for (size_t at = 0; at < test->event_count;)
         at = run_moment(&run, at);
-    as_rehearsal_free(run.rehearsal);
+    as_simulation_free(run.simulation);
     test_trace_deinit(&run.trace);
 }
 

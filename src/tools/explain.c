@@ -1,7 +1,7 @@
 /*
  * The explanation of one decision: what was decided and why, what waits for an approval, pods,
  * groups and nodes of a pool, and what followed. It uses only the records, so that decisions of the
- * log and of a rehearsal look the same. Members missing in other versions are left out. What the
+ * log and of a simulation look the same. Members missing in other versions are left out. What the
  * record of a pool does not say is computed again from its input.
  */
 #include <alertscaler/tools/explain.h>

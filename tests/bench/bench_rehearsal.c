@@ -10,7 +10,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/model/labels.h>
-#include <alertscaler/tools/rehearsal.h>
+#include <alertscaler/tools/simulation.h>
 
 #include "../support/rule_spec.h"
 #include "clock.h"
@@ -49,7 +49,7 @@ static struct as_ruleset *make_ruleset(void)
 
 struct month {
     struct as_ruleset *ruleset;
-    struct as_rehearsal *rehearsal;
+    struct as_simulation *simulation;
     struct as_labels *labels[TARGETS], *none;
     uint64_t sent[TARGETS];
     as_wall_time starts[TARGETS];
@@ -66,7 +66,7 @@ static void on_decision(void *context, as_wall_time at, const struct as_decision
 
 static void send(struct month *month, size_t target)
 {
-    const as_wall_time now = as_rehearsal_get_now(month->rehearsal);
+    const as_wall_time now = as_simulation_get_now(month->simulation);
     const uint64_t turn = month->sent[target]++ % RESOLVE;
     char text[] = "", receiver[] = "alertscaler";
     if (turn == 0)
@@ -91,16 +91,16 @@ static void send(struct month *month, size_t target)
         .traceparent = text,
     };
     as_ulid_print(now, &month->random, notification.id);
-    as_rehearsal_notify(month->rehearsal, &notification);
+    as_simulation_notify(month->simulation, &notification);
     month->notifications++;
     if (turn == RESOLVE - 1) /* somebody takes away what was added, so that there is more to do */
-        as_rehearsal_set_size(month->rehearsal, month->ruleset->targets[target].name, 4);
+        as_simulation_set_size(month->simulation, month->ruleset->targets[target].name, 4);
 }
 
 static void month_init(struct month *month)
 {
     *month = (struct month){.ruleset = make_ruleset()};
-    const struct as_rehearsal_config config = {
+    const struct as_simulation_config config = {
         .ruleset = month->ruleset,
         .engine = {.incident_expiry_us = AS_US_PER_DAY,
                    .stale_window_us = 15 * AS_US_PER_MIN,
@@ -109,13 +109,13 @@ static void month_init(struct month *month)
         .callbacks = {.decision = on_decision, .context = month},
     };
     as_random_init(&month->random, 1);
-    month->rehearsal = as_rehearsal_new(&config);
+    month->simulation = as_simulation_new(&config);
     for (size_t i = 0; i < TARGETS; i++) {
         const char *name = month->ruleset->targets[i].name;
         const struct as_label pairs[] = {{"alertname", "Slow"}, {"app", name}};
         if (as_labels_new(pairs, AS_ARRAY_SIZE(pairs), &month->labels[i]) != 0)
             abort();
-        as_rehearsal_set_size(month->rehearsal, name, 4);
+        as_simulation_set_size(month->simulation, name, 4);
     }
     if (as_labels_new(NULL, 0, &month->none) != 0)
         abort();
@@ -123,7 +123,7 @@ static void month_init(struct month *month)
 
 static void month_deinit(struct month *month)
 {
-    as_rehearsal_free(month->rehearsal);
+    as_simulation_free(month->simulation);
     as_ruleset_free(month->ruleset);
     for (size_t i = 0; i < TARGETS; i++)
         as_labels_free(month->labels[i]);
@@ -143,7 +143,7 @@ static bool run(const char *what, size_t alerts_a_minute)
     month_init(&month);
     const double start = clock_get_seconds();
     for (int64_t minute = 0; minute < MINUTES; minute++) {
-        as_rehearsal_approach(month.rehearsal, (as_wall_time){START + minute * AS_US_PER_MIN});
+        as_simulation_approach(month.simulation, (as_wall_time){START + minute * AS_US_PER_MIN});
         for (size_t i = 0; i < alerts_a_minute; i++)
             send(&month, target++ % TARGETS);
         if (minute == 24 * 60)

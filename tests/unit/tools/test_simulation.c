@@ -1,5 +1,5 @@
 /*
- * Rules in virtual time: sizes follow decisions, deadlines run in order, and a rehearsal is
+ * Rules in virtual time: sizes follow decisions, deadlines run in order, and a simulation is
  * reproducible.
  */
 #include <criterion/criterion.h>
@@ -12,7 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/model/labels.h>
-#include <alertscaler/tools/rehearsal.h>
+#include <alertscaler/tools/simulation.h>
 
 #include "../../support/rule_spec.h"
 
@@ -33,7 +33,7 @@ static const struct spec slow = {
 
 struct stage {
     struct as_ruleset *ruleset;
-    struct as_rehearsal *rehearsal;
+    struct as_simulation *simulation;
     struct as_buf said; /* "60 web 4>6 scaled; " */
     uint64_t notifications;
 };
@@ -79,7 +79,7 @@ static void on_no_data(void *context, as_wall_time at, const struct as_query *qu
 static void stage_init(struct stage *stage, const struct spec *spec)
 {
     *stage = (struct stage){.ruleset = spec_make_ruleset(spec), .said = AS_BUF_INIT(1 << 20)};
-    const struct as_rehearsal_config config = {
+    const struct as_simulation_config config = {
         .ruleset = stage->ruleset,
         .engine = {.incident_expiry_us = AS_US_PER_DAY,
                    .stale_window_us = 5 * AS_US_PER_MIN,
@@ -91,12 +91,12 @@ static void stage_init(struct stage *stage, const struct spec *spec)
                       .no_data = on_no_data,
                       .context = stage},
     };
-    stage->rehearsal = as_rehearsal_new(&config);
+    stage->simulation = as_simulation_new(&config);
 }
 
 static void stage_deinit(struct stage *stage)
 {
-    as_rehearsal_free(stage->rehearsal);
+    as_simulation_free(stage->simulation);
     as_ruleset_free(stage->ruleset);
     as_buf_deinit(&stage->said);
 }
@@ -112,7 +112,7 @@ static void notify(struct stage *stage, const char *name, const char *app, doubl
     const struct as_label labels[] = {{"alertname", name}, {"app", app}};
     struct as_alert alert = {.status = is_resolved ? AS_ALERT_RESOLVED : AS_ALERT_FIRING,
                              .starts_at = at(starts),
-                             .ends_at = as_rehearsal_get_now(stage->rehearsal)};
+                             .ends_at = as_simulation_get_now(stage->simulation)};
     char receiver[] = "alertscaler", empty[] = "";
     struct as_notification notification = {
         .receiver = receiver,
@@ -130,7 +130,7 @@ static void notify(struct stage *stage, const char *name, const char *app, doubl
     cr_assert_eq(as_labels_new(NULL, 0, &alert.annotations), 0);
     alert.digest = as_labels_get_digest(alert.labels);
     alert.fingerprint = as_labels_get_fingerprint(alert.labels);
-    as_rehearsal_notify(stage->rehearsal, &notification);
+    as_simulation_notify(stage->simulation, &notification);
     as_labels_free(alert.labels);
     as_labels_free(alert.annotations);
 }
@@ -138,89 +138,89 @@ static void notify(struct stage *stage, const char *name, const char *app, doubl
 #define cr_said(stage, text)                                                                       \
     cr_assert_str_eq((stage)->said.data ? (stage)->said.data : "", text, "%s", (stage)->said.data)
 
-Test(rehearsal, a_size_that_was_set_is_the_size_from_then_on)
+Test(simulation, a_size_that_was_set_is_the_size_from_then_on)
 {
     struct stage stage;
     stage_init(&stage, &slow);
-    as_rehearsal_set_size(stage.rehearsal, "web", 4);
+    as_simulation_set_size(stage.simulation, "web", 4);
     notify(&stage, "Slow", "", 0, false);
-    cr_assert_eq(as_rehearsal_get_size(stage.rehearsal, "web"), 6);
+    cr_assert_eq(as_simulation_get_size(stage.simulation, "web"), 6);
     cr_assert_eq(
-        as_rehearsal_get_size(stage.rehearsal, "kubernetes/default/apps/v1/Deployment/shop/web"),
+        as_simulation_get_size(stage.simulation, "kubernetes/default/apps/v1/Deployment/shop/web"),
         6);
     cr_said(&stage, "0 web 4>6 scaled");
     stage_deinit(&stage);
 }
 
-Test(rehearsal, time_goes_through_every_deadline)
+Test(simulation, time_goes_through_every_deadline)
 {
     struct stage stage;
     stage_init(&stage, &slow);
-    as_rehearsal_set_size(stage.rehearsal, "web", 4);
+    as_simulation_set_size(stage.simulation, "web", 4);
     notify(&stage, "Slow", "", 0, false);
-    as_rehearsal_advance(stage.rehearsal, at(120));
+    as_simulation_advance(stage.simulation, at(120));
     cr_said(&stage, "0 web 4>6 scaled; 60 web 6>8 scaled; 120 web 8>10 scaled");
     stage_deinit(&stage);
 }
 
-Test(rehearsal, approaching_a_time_leaves_its_deadlines_to_the_next_call)
+Test(simulation, approaching_a_time_leaves_its_deadlines_to_the_next_call)
 {
     struct stage stage;
     stage_init(&stage, &slow);
-    as_rehearsal_set_size(stage.rehearsal, "web", 4);
+    as_simulation_set_size(stage.simulation, "web", 4);
     notify(&stage, "Slow", "", 0, false);
-    as_rehearsal_approach(stage.rehearsal, at(60));
-    cr_assert_eq(as_rehearsal_get_now(stage.rehearsal).us, at(60).us);
-    cr_assert_eq(as_rehearsal_get_size(stage.rehearsal, "web"), 6);
-    as_rehearsal_set_size(stage.rehearsal, "web", 10);
-    as_rehearsal_advance(stage.rehearsal, at(60));
-    cr_assert_eq(as_rehearsal_get_size(stage.rehearsal, "web"), 12);
+    as_simulation_approach(stage.simulation, at(60));
+    cr_assert_eq(as_simulation_get_now(stage.simulation).us, at(60).us);
+    cr_assert_eq(as_simulation_get_size(stage.simulation, "web"), 6);
+    as_simulation_set_size(stage.simulation, "web", 10);
+    as_simulation_advance(stage.simulation, at(60));
+    cr_assert_eq(as_simulation_get_size(stage.simulation, "web"), 12);
     stage_deinit(&stage);
 }
 
-Test(rehearsal, time_never_goes_back)
+Test(simulation, time_never_goes_back)
 {
     struct stage stage;
     stage_init(&stage, &slow);
-    as_rehearsal_advance(stage.rehearsal, at(60));
-    as_rehearsal_advance(stage.rehearsal, at(30));
-    as_rehearsal_approach(stage.rehearsal, at(20));
-    cr_assert_eq(as_rehearsal_get_now(stage.rehearsal).us, at(60).us);
+    as_simulation_advance(stage.simulation, at(60));
+    as_simulation_advance(stage.simulation, at(30));
+    as_simulation_approach(stage.simulation, at(20));
+    cr_assert_eq(as_simulation_get_now(stage.simulation).us, at(60).us);
     stage_deinit(&stage);
 }
 
-Test(rehearsal, what_has_no_size_is_not_found)
+Test(simulation, what_has_no_size_is_not_found)
 {
     struct stage stage;
     stage_init(&stage, &slow);
     notify(&stage, "Slow", "", 0, false);
     cr_said(&stage, "0 web 0>0 target_not_found");
-    cr_assert_eq(as_rehearsal_get_size(stage.rehearsal, "web"), -1);
-    as_rehearsal_set_size(stage.rehearsal, "web", 4);
-    as_rehearsal_advance(stage.rehearsal, at(60));
-    cr_assert_eq(as_rehearsal_get_size(stage.rehearsal, "web"), 6);
-    cr_assert_eq(as_rehearsal_get_size(stage.rehearsal, "nothing"), -1);
+    cr_assert_eq(as_simulation_get_size(stage.simulation, "web"), -1);
+    as_simulation_set_size(stage.simulation, "web", 4);
+    as_simulation_advance(stage.simulation, at(60));
+    cr_assert_eq(as_simulation_get_size(stage.simulation, "web"), 6);
+    cr_assert_eq(as_simulation_get_size(stage.simulation, "nothing"), -1);
     stage_deinit(&stage);
 }
 
-Test(rehearsal, targets_of_a_template_are_set_by_their_ids)
+Test(simulation, targets_of_a_template_are_set_by_their_ids)
 {
     struct stage stage;
     stage_init(&stage, &slow);
-    as_rehearsal_set_size(stage.rehearsal, "web", 4);
-    as_rehearsal_set_size(stage.rehearsal, "kubernetes/default/apps/v1/Deployment/shop/one", 1);
-    as_rehearsal_set_size(stage.rehearsal, "kubernetes/default/apps/v1/Deployment/shop/two", 2);
+    as_simulation_set_size(stage.simulation, "web", 4);
+    as_simulation_set_size(stage.simulation, "kubernetes/default/apps/v1/Deployment/shop/one", 1);
+    as_simulation_set_size(stage.simulation, "kubernetes/default/apps/v1/Deployment/shop/two", 2);
     notify(&stage, "Busy", "one", 0, false);
     notify(&stage, "Busy", "two", 0, false);
     cr_said(&stage, "0 one 1>2 scaled; 0 two 2>3 scaled");
     stage_deinit(&stage);
 }
 
-Test(rehearsal, an_alert_without_a_rule_says_so)
+Test(simulation, an_alert_without_a_rule_says_so)
 {
     struct stage stage;
     stage_init(&stage, &slow);
-    as_rehearsal_set_size(stage.rehearsal, "web", 4);
+    as_simulation_set_size(stage.simulation, "web", 4);
     notify(&stage, "Other", "", 0, false);
     cr_said(&stage, "alert no_rule");
     stage_deinit(&stage);
@@ -252,41 +252,41 @@ static const struct spec tracking = {
 
 static void answer(struct stage *stage, const char *query, double value)
 {
-    as_rehearsal_set_query(stage->rehearsal, query, &(struct as_query_result){.value = value});
+    as_simulation_set_query(stage->simulation, query, &(struct as_query_result){.value = value});
 }
 
 static void answer_pods(struct stage *stage, const struct as_sample *samples, size_t count)
 {
-    as_rehearsal_set_query(stage->rehearsal, "sum by (pod) (cpu)",
-                           &(struct as_query_result){.samples = samples, .sample_count = count});
+    as_simulation_set_query(stage->simulation, "sum by (pod) (cpu)",
+                            &(struct as_query_result){.samples = samples, .sample_count = count});
 }
 
-Test(rehearsal, a_query_is_found_however_it_is_laid_out)
+Test(simulation, a_query_is_found_however_it_is_laid_out)
 {
     struct stage stage;
     stage_init(&stage, &tracking);
-    as_rehearsal_set_size(stage.rehearsal, "web", 4);
+    as_simulation_set_size(stage.simulation, "web", 4);
     answer(&stage, "  sum (\n\trate( rps{ app=\"a b\" } [1m] ) )\n", 700);
     notify(&stage, "Busy", "", 0, false);
     cr_said(&stage, "0 web 4>7 scaled");
     answer(&stage, "sum(rate(rps{app=\"a b\"}[1m]))", 1100); /* the same one */
-    as_rehearsal_advance(stage.rehearsal, at(15));
-    cr_assert_eq(as_rehearsal_get_size(stage.rehearsal, "web"), 11);
+    as_simulation_advance(stage.simulation, at(15));
+    cr_assert_eq(as_simulation_get_size(stage.simulation, "web"), 11);
     stage_deinit(&stage);
 }
 
-Test(rehearsal, white_space_in_quotes_counts)
+Test(simulation, white_space_in_quotes_counts)
 {
     struct stage stage;
     stage_init(&stage, &tracking);
-    as_rehearsal_set_size(stage.rehearsal, "web", 4);
+    as_simulation_set_size(stage.simulation, "web", 4);
     answer(&stage, "sum(rate(rps{app=\"ab\"}[1m]))", 700);
     notify(&stage, "Busy", "", 0, false);
     cr_said(&stage, "no data: sum(rate(rps{app=\"a b\"}[1m])); 0 web 4>4 metric_unavailable");
     stage_deinit(&stage);
 }
 
-Test(rehearsal, answers_that_are_none_say_why)
+Test(simulation, answers_that_are_none_say_why)
 {
     static const struct as_sample sample = {.pod = "web-1", .value = 1};
     static const struct as_query_result rows[] = {
@@ -298,8 +298,8 @@ Test(rehearsal, answers_that_are_none_say_why)
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct stage stage;
         stage_init(&stage, &tracking);
-        as_rehearsal_set_size(stage.rehearsal, "web", 4);
-        as_rehearsal_set_query(stage.rehearsal, "sum(rate(rps{app=\"a b\"}[1m]))", &rows[i]);
+        as_simulation_set_size(stage.simulation, "web", 4);
+        as_simulation_set_query(stage.simulation, "sum(rate(rps{app=\"a b\"}[1m]))", &rows[i]);
         notify(&stage, "Busy", "", 0, false);
         cr_said(&stage, "0 web 4>4 metric_unavailable");
         stage_deinit(&stage);
@@ -317,7 +317,7 @@ static struct as_pod_seen make_pod(const char *name, double cpu)
                                 .limits = {(double)NAN, (double)NAN}};
 }
 
-Test(rehearsal, pods_that_were_told_are_those_that_are_seen)
+Test(simulation, pods_that_were_told_are_those_that_are_seen)
 {
     /* in no order, and the samples neither */
     const struct as_pod_seen pods[] = {make_pod("web-b", 0.5), make_pod("web-a", 0.5)};
@@ -325,28 +325,28 @@ Test(rehearsal, pods_that_were_told_are_those_that_are_seen)
                                                {.pod = "web-a", .value = 0.5}};
     struct stage stage;
     stage_init(&stage, &tracking);
-    as_rehearsal_set_size(stage.rehearsal, "web", 2);
-    as_rehearsal_set_pods(stage.rehearsal, "web", pods, AS_ARRAY_SIZE(pods));
+    as_simulation_set_size(stage.simulation, "web", 2);
+    as_simulation_set_pods(stage.simulation, "web", pods, AS_ARRAY_SIZE(pods));
     answer_pods(&stage, samples, AS_ARRAY_SIZE(samples));
     notify(&stage, "Hot", "", 0, false);
     cr_said(&stage, "0 web 2>4 scaled");
     stage_deinit(&stage);
 }
 
-Test(rehearsal, pods_that_nobody_told_are_as_many_as_the_size_and_ask_for_nothing)
+Test(simulation, pods_that_nobody_told_are_as_many_as_the_size_and_ask_for_nothing)
 {
     static const struct as_sample samples[] = {{.pod = "web-1", .value = 0.5},
                                                {.pod = "web-10", .value = 0.5}};
     struct stage stage;
     stage_init(&stage, &tracking);
-    as_rehearsal_set_size(stage.rehearsal, "web", 10);
+    as_simulation_set_size(stage.simulation, "web", 10);
     answer_pods(&stage, samples, AS_ARRAY_SIZE(samples));
     notify(&stage, "Hot", "", 0, false);
     cr_said(&stage, "0 web 10>10 metric_unavailable");
-    as_rehearsal_set_size(stage.rehearsal, "web", 0);
-    as_rehearsal_advance(stage.rehearsal, at(60));
-    as_rehearsal_set_size(stage.rehearsal, "web", 999999); /* more than anybody reads */
-    as_rehearsal_advance(stage.rehearsal, at(120));
+    as_simulation_set_size(stage.simulation, "web", 0);
+    as_simulation_advance(stage.simulation, at(60));
+    as_simulation_set_size(stage.simulation, "web", 999999); /* more than anybody reads */
+    as_simulation_advance(stage.simulation, at(120));
     cr_assert(strstr(stage.said.data, "rejected"), "%s", stage.said.data);
     stage_deinit(&stage);
 }
@@ -355,9 +355,9 @@ static char *perform(uint64_t steps)
 {
     struct stage stage;
     stage_init(&stage, &slow);
-    as_rehearsal_set_size(stage.rehearsal, "web", 4);
+    as_simulation_set_size(stage.simulation, "web", 4);
     for (uint64_t i = 0; i < steps; i++) {
-        as_rehearsal_approach(stage.rehearsal, at((double)i * 47));
+        as_simulation_approach(stage.simulation, at((double)i * 47));
         notify(&stage, i % 3 ? "Slow" : "Idle", i % 2 ? "a" : "b", (double)i * 47, i % 7 == 6);
     }
     size_t size;
@@ -366,21 +366,21 @@ static char *perform(uint64_t steps)
     return said;
 }
 
-Test(rehearsal, nodes_that_were_told_are_copied_with_their_texts)
+Test(simulation, nodes_that_were_told_are_copied_with_their_texts)
 {
     char *name = as_xstrdup("node-7");
     struct stage stage;
     stage_init(&stage, &tracking);
-    as_rehearsal_set_size(stage.rehearsal, "web", 4);
-    as_rehearsal_set_nodes(stage.rehearsal, "web",
-                           &(struct as_nodes_seen){.open = 1, .lacking = {name, NULL}});
+    as_simulation_set_size(stage.simulation, "web", 4);
+    as_simulation_set_nodes(stage.simulation, "web",
+                            &(struct as_nodes_seen){.open = 1, .lacking = {name, NULL}});
     free(name);
     notify(&stage, "Full", "", 0, false);
     cr_said(&stage, "0 web 4>4 metric_unavailable");
     stage_deinit(&stage);
 }
 
-Test(rehearsal, the_same_seed_says_the_same)
+Test(simulation, the_same_seed_says_the_same)
 {
     AS_CLEANUP(as_free_p) char *first = perform(500);
     AS_CLEANUP(as_free_p) char *second = perform(500);

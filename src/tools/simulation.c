@@ -1,11 +1,11 @@
 /*
- * The engine in virtual time. Where the shell uses ports, the rehearsal answers at once from a
- * simulated world.
+ * The simulation of an engine in virtual time. Where the shell uses ports, the simulation answers
+ * at once from a scenario: the simulated targets, pods, nodes and answers to queries.
  *
  * The engine's requests are answered in order, each in a step of its own, until none is left; only
- * then time advances. Only the world grows: writes to the store are dropped.
+ * then time advances. Only the scenario grows: writes to the store are dropped.
  */
-#include <alertscaler/tools/rehearsal.h>
+#include <alertscaler/tools/simulation.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -26,37 +26,37 @@
 #include <alertscaler/model/source.h>
 #include <alertscaler/rules/rule_tests.h>
 
-struct world_target {
+struct scenario_target {
     UT_hash_handle by_key, by_name;
     char *id, *key;                    /* key: decide/target.h */
     const char *name;                  /* from the rule set; else the last part of the id */
     int32_t size;                      /* -1: not found */
     const struct as_pool_config *pool; /* its size is that of its groups; NULL: no pool */
-    bool is_told;                      /* its pods were set; else `size` default pods */
+    bool are_pods_set;                 /* its pods were set; else `size` default pods */
     struct as_pod_seen *pods;
     size_t pod_count;
     struct as_nodes_seen nodes; /* its error is owned */
 };
 
-struct world_query {
+struct scenario_query {
     UT_hash_handle by_text;
     char *text; /* packed */
     struct as_query_result result;
 };
 
-struct world {
+struct scenario {
     const struct as_ruleset *ruleset;
-    struct world_target *targets, *named;
-    struct world_query *queries;
+    struct scenario_target *targets, *named;
+    struct scenario_query *queries;
     char *packed; /* the last text looked up */
     size_t packed_capacity;
     as_wall_time old;                           /* start time of default pods and nodes */
     const struct as_rule_test_cluster *cluster; /* NULL: nothing is said of it */
 };
 
-struct world_pool; /* one look at a pool */
+struct scenario_pool; /* one observation of a pool */
 
-/* --- the world --- */
+/* --- the scenario --- */
 
 /*
  * Default pods are created when the engine asks for them, and kept until the size changes. An
@@ -64,60 +64,61 @@ struct world_pool; /* one look at a pool */
  */
 
 /* Removes white space outside of quotes: a query's layout does not matter. Returns the size of
- * world->packed, which holds the result. */
-static size_t pack(struct world *world, const char *text)
+ * scenario->packed, which holds the result. */
+static size_t pack(struct scenario *scenario, const char *text)
 {
     const size_t most = strlen(text) + 1;
     size_t size = 0;
     char quote = '\0';
-    if (world->packed_capacity < most) {
-        world->packed = as_xrealloc_array(world->packed, most, 1);
-        world->packed_capacity = most;
+    if (scenario->packed_capacity < most) {
+        scenario->packed = as_xrealloc_array(scenario->packed, most, 1);
+        scenario->packed_capacity = most;
     }
     for (; *text; text++) {
         if (!quote && strchr(" \t\r\n", *text))
             continue;
         const bool is_escape = quote && quote != '`' && *text == '\\' && text[1];
         if (is_escape)
-            world->packed[size++] = *text++;
+            scenario->packed[size++] = *text++;
         else if (*text == quote)
             quote = '\0';
         else if (!quote && strchr("\"'`", *text))
             quote = *text;
-        world->packed[size++] = *text;
+        scenario->packed[size++] = *text;
     }
-    world->packed[size] = '\0';
+    scenario->packed[size] = '\0';
     return size;
 }
 
-static struct world_target *add_target(struct world *world, const char *id)
+static struct scenario_target *add_target(struct scenario *scenario, const char *id)
 {
-    struct world_target *target = as_xcalloc(1, sizeof(*target));
+    struct scenario_target *target = as_xcalloc(1, sizeof(*target));
     target->id = as_xstrdup(id);
     target->key = as_target_key_make(id);
     target->name = as_target_id_get_end(target->id);
     target->size = -1;
     target->nodes.error = as_xstrdup("nothing is said of its nodes");
-    HASH_ADD_KEYPTR(by_key, world->targets, target->key, strlen(target->key), target);
+    HASH_ADD_KEYPTR(by_key, scenario->targets, target->key, strlen(target->key), target);
     return target;
 }
 
-static void world_init(struct world *world, const struct as_ruleset *ruleset, as_wall_time start)
+static void scenario_init(struct scenario *scenario, const struct as_ruleset *ruleset,
+                          as_wall_time start)
 {
-    *world = (struct world){.ruleset = ruleset, .old = {start.us - AS_US_PER_DAY}};
+    *scenario = (struct scenario){.ruleset = ruleset, .old = {start.us - AS_US_PER_DAY}};
     for (size_t i = 0; i < ruleset->target_count; i++) {
         const struct as_target_config *config = &ruleset->targets[i];
         AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
         if (config->is_templated || as_target_ref_new(config, NULL, NULL, &ref, NULL) != 0)
             continue;
-        struct world_target *target = add_target(world, ref->id);
+        struct scenario_target *target = add_target(scenario, ref->id);
         target->name = config->name;
         target->pool = config->pool;
-        HASH_ADD_KEYPTR(by_name, world->named, target->name, strlen(target->name), target);
+        HASH_ADD_KEYPTR(by_name, scenario->named, target->name, strlen(target->name), target);
     }
 }
 
-static void free_pods(struct world_target *target)
+static void free_pods(struct scenario_target *target)
 {
     for (size_t i = 0; i < target->pod_count; i++)
         free((char *)(uintptr_t)target->pods[i].name);
@@ -136,92 +137,94 @@ static void free_samples(struct as_query_result *result)
     *result = (struct as_query_result){0};
 }
 
-static void rehearsal_free_nodes(struct as_nodes_seen *nodes)
+static void simulation_free_nodes(struct as_nodes_seen *nodes)
 {
     free((char *)(uintptr_t)nodes->error);
     for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
         free((char *)(uintptr_t)nodes->lacking[i]);
 }
 
-static void world_deinit(struct world *world)
+static void scenario_deinit(struct scenario *scenario)
 {
-    struct world_target *target, *next_target;
-    HASH_CLEAR(by_name, world->named);
-    HASH_ITER (by_key, world->targets, target, next_target) {
-        HASH_DELETE(by_key, world->targets, target);
+    struct scenario_target *target, *next_target;
+    HASH_CLEAR(by_name, scenario->named);
+    HASH_ITER (by_key, scenario->targets, target, next_target) {
+        HASH_DELETE(by_key, scenario->targets, target);
         free_pods(target);
-        rehearsal_free_nodes(&target->nodes);
+        simulation_free_nodes(&target->nodes);
         free(target->id);
         free(target->key);
         free(target);
     }
-    struct world_query *query, *next_query;
-    HASH_ITER (by_text, world->queries, query, next_query) {
-        HASH_DELETE(by_text, world->queries, query);
+    struct scenario_query *query, *next_query;
+    HASH_ITER (by_text, scenario->queries, query, next_query) {
+        HASH_DELETE(by_text, scenario->queries, query);
         free_samples(&query->result);
         free(query->text);
         free(query);
     }
-    free(world->packed);
+    free(scenario->packed);
 }
 
-static struct world_target *world_find_target(const struct world *world, const char *name_or_id)
+static struct scenario_target *scenario_find_target(const struct scenario *scenario,
+                                                    const char *name_or_id)
 {
     AS_CLEANUP(as_free_p) char *key = as_target_key_make(name_or_id);
-    struct world_target *target;
-    HASH_FIND(by_key, world->targets, key, strlen(key), target);
+    struct scenario_target *target;
+    HASH_FIND(by_key, scenario->targets, key, strlen(key), target);
     if (!target)
-        HASH_FIND(by_name, world->named, name_or_id, strlen(name_or_id), target);
+        HASH_FIND(by_name, scenario->named, name_or_id, strlen(name_or_id), target);
     return target;
 }
 
 /* creates */
-static struct world_target *world_get_target(struct world *world, const char *name_or_id)
+static struct scenario_target *scenario_get_target(struct scenario *scenario,
+                                                   const char *name_or_id)
 {
-    struct world_target *target = world_find_target(world, name_or_id);
-    return target ? target : add_target(world, name_or_id);
+    struct scenario_target *target = scenario_find_target(scenario, name_or_id);
+    return target ? target : add_target(scenario, name_or_id);
 }
 
 /* Of a pool: of its groups that are found. -1: not found. */
-static int32_t world_get_size(const struct world *world, const char *name_or_id)
+static int32_t scenario_get_size(const struct scenario *scenario, const char *name_or_id)
 {
-    const struct world_target *target = world_find_target(world, name_or_id);
+    const struct scenario_target *target = scenario_find_target(scenario, name_or_id);
     const struct as_pool_config *pool = target ? target->pool : NULL;
     int64_t size = -1;
     if (!pool)
         return target ? target->size : -1;
     for (size_t i = 0; i < pool->group_count; i++) {
-        const char *group = world->ruleset->targets[pool->groups[i]].name;
-        const int32_t more = world_find_target(world, group)->size;
+        const char *group = scenario->ruleset->targets[pool->groups[i]].name;
+        const int32_t more = scenario_find_target(scenario, group)->size;
         if (more >= 0)
             size = (size < 0 ? 0 : size) + more;
     }
     return size < AS_SIZE_MAX ? (int32_t)size : AS_SIZE_MAX;
 }
 
-static int rehearsal_compare_pods(const void *a, const void *b)
+static int simulation_compare_pods(const void *a, const void *b)
 {
     return strcmp(((const struct as_pod_seen *)a)->name, ((const struct as_pod_seen *)b)->name);
 }
 
-static void rehearsal_sort_pods(struct world_target *target)
+static void simulation_sort_pods(struct scenario_target *target)
 {
     if (target->pod_count > 1)
-        qsort(target->pods, target->pod_count, sizeof(*target->pods), rehearsal_compare_pods);
+        qsort(target->pods, target->pod_count, sizeof(*target->pods), simulation_compare_pods);
 }
 
-static void world_set_pods(struct world_target *target, const struct as_pod_seen *pods,
-                           size_t count)
+static void scenario_set_pods(struct scenario_target *target, const struct as_pod_seen *pods,
+                              size_t count)
 {
     free_pods(target);
-    target->is_told = true;
+    target->are_pods_set = true;
     target->pods = as_xcalloc(count, sizeof(*target->pods));
     target->pod_count = count;
     for (size_t i = 0; i < count; i++) {
         target->pods[i] = pods[i];
         target->pods[i].name = as_xstrdup(pods[i].name);
     }
-    rehearsal_sort_pods(target);
+    simulation_sort_pods(target);
 }
 
 static char *copy_or_null(const char *text)
@@ -229,19 +232,19 @@ static char *copy_or_null(const char *text)
     return text ? as_xstrdup(text) : NULL;
 }
 
-static void world_set_nodes(struct world_target *target, const struct as_nodes_seen *nodes)
+static void scenario_set_nodes(struct scenario_target *target, const struct as_nodes_seen *nodes)
 {
-    rehearsal_free_nodes(&target->nodes);
+    simulation_free_nodes(&target->nodes);
     target->nodes = *nodes;
     target->nodes.error = copy_or_null(nodes->error);
     for (enum as_resource i = 0; i < AS_RESOURCE_COUNT; i++)
         target->nodes.lacking[i] = copy_or_null(nodes->lacking[i]);
 }
 
-static void make_pods(const struct world *world, struct world_target *target)
+static void make_pods(const struct scenario *scenario, struct scenario_target *target)
 {
     const size_t count = (size_t)target->size;
-    if (target->is_told || target->pod_count == count)
+    if (target->are_pods_set || target->pod_count == count)
         return;
     free_pods(target);
     target->pods = as_xcalloc(count, sizeof(*target->pods));
@@ -251,36 +254,36 @@ static void make_pods(const struct world *world, struct world_target *target)
             .name = as_xasprintf("%s-%zu", target->name, i + 1),
             .phase = AS_POD_RUNNING,
             .ready = AS_TRUE,
-            .start_time = {true, world->old},
-            .ready_since = {true, world->old},
+            .start_time = {true, scenario->old},
+            .ready_since = {true, scenario->old},
             .requests = {(double)NAN, (double)NAN},
             .limits = {(double)NAN, (double)NAN},
         };
-    rehearsal_sort_pods(target);
+    simulation_sort_pods(target);
 }
 
 /* White space in `text` is ignored, except in quotes. */
-static struct world_query *world_find_query(struct world *world, const char *text)
+static struct scenario_query *scenario_find_query(struct scenario *scenario, const char *text)
 {
-    struct world_query *query;
-    const size_t size = pack(world, text);
-    HASH_FIND(by_text, world->queries, world->packed, size, query);
+    struct scenario_query *query;
+    const size_t size = pack(scenario, text);
+    HASH_FIND(by_text, scenario->queries, scenario->packed, size, query);
     return query;
 }
 
-static int rehearsal_compare_samples(const void *a, const void *b)
+static int simulation_compare_samples(const void *a, const void *b)
 {
     return strcmp(((const struct as_sample *)a)->pod, ((const struct as_sample *)b)->pod);
 }
 
-static void world_set_query(struct world *world, const char *text,
-                            const struct as_query_result *result)
+static void scenario_set_query(struct scenario *scenario, const char *text,
+                               const struct as_query_result *result)
 {
-    struct world_query *query = world_find_query(world, text);
+    struct scenario_query *query = scenario_find_query(scenario, text);
     if (!query) {
         query = as_xcalloc(1, sizeof(*query));
-        query->text = as_xstrdup(world->packed); /* packed by the search */
-        HASH_ADD_KEYPTR(by_text, world->queries, query->text, strlen(query->text), query);
+        query->text = as_xstrdup(scenario->packed); /* packed by the search */
+        HASH_ADD_KEYPTR(by_text, scenario->queries, query->text, strlen(query->text), query);
     }
     struct as_query_result copy = {.value = result->value, .sample_count = result->sample_count};
     if (result->error)
@@ -291,32 +294,33 @@ static void world_set_query(struct world *world, const char *text,
         samples[i].pod = as_xstrdup(result->samples[i].pod);
     }
     if (result->sample_count > 1)
-        qsort(samples, result->sample_count, sizeof(*samples), rehearsal_compare_samples);
+        qsort(samples, result->sample_count, sizeof(*samples), simulation_compare_samples);
     copy.samples = samples;
     free_samples(&query->result);
     query->result = copy;
 }
 
-static struct as_observation rehearsal_fail(enum as_reason outcome, const char *message)
+static struct as_observation simulation_fail(enum as_reason outcome, const char *message)
 {
     struct as_observation observation = {.outcome = outcome, .min = -1, .max = -1};
     (void)snprintf(observation.message, sizeof(observation.message), "%s", message);
     return observation;
 }
 
-/* The engine's observation. `target` and `query` may be NULL: not found. Valid until the world is
- * changed or observed again. */
-static struct as_observation world_observe(const struct world *world, struct world_target *target,
-                                           const struct as_observe_request *request)
+/* The engine's observation. `target` and `query` may be NULL: not found. Valid until the scenario
+ * is changed or observed again. */
+static struct as_observation scenario_observe(const struct scenario *scenario,
+                                              struct scenario_target *target,
+                                              const struct as_observe_request *request)
 {
     if (!target || target->size < 0) {
         struct as_observation observation =
-            rehearsal_fail(AS_REASON_TARGET_NOT_FOUND, "the rehearsal has no such target");
+            simulation_fail(AS_REASON_TARGET_NOT_FOUND, "the rehearsal has no such target");
         observation.http_status = 404;
         return observation;
     }
-    if (request->with_pods && !target->is_told && target->size > AS_SAMPLES_MAX)
-        return rehearsal_fail(AS_REASON_REJECTED, "more pods than are read");
+    if (request->with_pods && !target->are_pods_set && target->size > AS_SAMPLES_MAX)
+        return simulation_fail(AS_REASON_REJECTED, "more pods than are read");
     struct as_observation observation = {
         .outcome = AS_REASON_APPLIED,
         .replicas = target->size,
@@ -328,7 +332,7 @@ static struct as_observation world_observe(const struct world *world, struct wor
         .http_status = 200,
     };
     if (request->with_pods) {
-        make_pods(world, target);
+        make_pods(scenario, target);
         observation.pods = target->pods;
         observation.pod_count = target->pod_count;
     }
@@ -344,7 +348,8 @@ static bool is_finite(const struct as_query_result *result)
     return isfinite(result->value);
 }
 
-static struct as_query_result world_answer(const struct world_query *query, enum as_query_form form)
+static struct as_query_result scenario_answer(const struct scenario_query *query,
+                                              enum as_query_form form)
 {
     if (!query)
         return (struct as_query_result){.error = "query returned no data"};
@@ -369,7 +374,7 @@ static struct as_query_result world_answer(const struct world_query *query, enum
  */
 
 struct placing {
-    const struct world *world;
+    const struct scenario *scenario;
     const struct as_pool_request *request;
     struct as_arena *arena;
     struct as_cluster cluster;
@@ -379,16 +384,16 @@ struct placing {
     struct as_pod_fact *pods;
 };
 
-static int32_t rehearsal_get_size(const struct placing *placing, size_t member)
+static int32_t simulation_get_size(const struct placing *placing, size_t member)
 {
-    const struct world_target *target =
-        world_find_target(placing->world, placing->request->members[member].ref->id);
+    const struct scenario_target *target =
+        scenario_find_target(placing->scenario, placing->request->members[member].ref->id);
     return target ? target->size : -1;
 }
 
 static int32_t get_ready(const struct placing *placing, const char *group, int32_t size)
 {
-    const struct as_rule_test_cluster *told = placing->world->cluster;
+    const struct as_rule_test_cluster *told = placing->scenario->cluster;
     for (size_t i = 0; i < told->ready_count; i++) {
         if (strcmp(told->ready[i].group, group) == 0)
             return told->ready[i].ready < size ? told->ready[i].ready : size;
@@ -396,8 +401,8 @@ static int32_t get_ready(const struct placing *placing, const char *group, int32
     return size;
 }
 
-static void rehearsal_add_node(struct placing *placing, const struct as_pool_member *member,
-                               int32_t number, const struct as_node_template *template)
+static void simulation_add_node(struct placing *placing, const struct as_pool_member *member,
+                                int32_t number, const struct as_node_template *template)
 {
     char name[AS_CLUSTER_NAME_MAX + 1];
     const size_t index = placing->cluster.node_count++;
@@ -413,17 +418,17 @@ static void rehearsal_add_node(struct placing *placing, const struct as_pool_mem
         .has_cpu = true,
         .has_memory = true,
         .is_ready = true,
-        .created = placing->world->old,
-        .ready_since = {true, placing->world->old},
+        .created = placing->scenario->old,
+        .ready_since = {true, placing->scenario->old},
     };
 }
 
-static int rehearsal_compare_nodes(const void *a, const void *b)
+static int simulation_compare_nodes(const void *a, const void *b)
 {
     return strcmp(((const struct as_node_fact *)a)->name, ((const struct as_node_fact *)b)->name);
 }
 
-static int rehearsal_compare_names(const void *a, const void *b)
+static int simulation_compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -433,7 +438,7 @@ static void add_group(struct placing *placing, size_t index, struct as_survey_me
 {
     const struct as_pool_member *member = &placing->request->members[index];
     const struct as_nodes_config *config = member->nodes;
-    const int32_t size = rehearsal_get_size(placing, index);
+    const int32_t size = simulation_get_size(placing, index);
     struct as_node_template *template = as_arena_alloc(placing->arena, 1, sizeof(*template));
     const size_t before = placing->cluster.node_count;
     *member_out = (struct as_survey_member){
@@ -460,11 +465,11 @@ static void add_group(struct placing *placing, size_t index, struct as_survey_me
                                      placing->arena);
     const int32_t ready = get_ready(placing, member->name, size);
     for (int32_t i = 1; i <= ready; i++)
-        rehearsal_add_node(placing, member, i, template);
+        simulation_add_node(placing, member, i, template);
     const char **names = as_arena_alloc(placing->arena, (size_t)ready, sizeof(*names));
     for (size_t i = before; i < placing->cluster.node_count; i++)
         names[i - before] = placing->nodes[i].name;
-    qsort(names, (size_t)ready, sizeof(*names), rehearsal_compare_names);
+    qsort(names, (size_t)ready, sizeof(*names), simulation_compare_names);
     member_out->nodes = names;
     member_out->node_count = (size_t)ready;
     member_out->young = size - ready;
@@ -473,7 +478,7 @@ static void add_group(struct placing *placing, size_t index, struct as_survey_me
 
 /* ---- pods ---- */
 
-static bool rehearsal_fits(struct placing *placing, size_t node, const struct as_pod_shape *shape)
+static bool simulation_fits(struct placing *placing, size_t node, const struct as_pod_shape *shape)
 {
     if (as_node_admits(&placing->shapes[node], shape) != AS_FITS ||
         as_node_room_count(&placing->rooms[node], &placing->cluster.resources, shape, 1, NULL) == 0)
@@ -482,7 +487,7 @@ static bool rehearsal_fits(struct placing *placing, size_t node, const struct as
     return true;
 }
 
-static bool rehearsal_is_of(const struct placing *placing, size_t node, const char *group)
+static bool simulation_is_of(const struct placing *placing, size_t node, const char *group)
 {
     const char *name = placing->nodes[node].name;
     const size_t size = strlen(group);
@@ -495,8 +500,8 @@ static uint32_t find_node(struct placing *placing, const struct as_rule_test_pod
 {
     for (size_t i = 0; i < placing->cluster.node_count; i++) {
         const size_t node = (*next + i) % placing->cluster.node_count;
-        if ((pods->on && !rehearsal_is_of(placing, node, pods->on)) ||
-            !rehearsal_fits(placing, node, &pods->shape))
+        if ((pods->on && !simulation_is_of(placing, node, pods->on)) ||
+            !simulation_fits(placing, node, &pods->shape))
             continue;
         *next = pods->on ? node + 1 : node;
         return (uint32_t)node;
@@ -504,7 +509,7 @@ static uint32_t find_node(struct placing *placing, const struct as_rule_test_pod
     return AS_NO_NODE;
 }
 
-static void rehearsal_add_pods(struct placing *placing, const struct as_rule_test_pods *pods)
+static void simulation_add_pods(struct placing *placing, const struct as_rule_test_pods *pods)
 {
     size_t next = 0;
     for (uint32_t i = 0; i < pods->count; i++) {
@@ -517,14 +522,14 @@ static void rehearsal_add_pods(struct placing *placing, const struct as_rule_tes
             .nominated = AS_NO_NODE,
             .is_bound = node != AS_NO_NODE,
             .is_unschedulable = node == AS_NO_NODE,
-            .created = placing->world->old,
+            .created = placing->scenario->old,
         };
     }
 }
 
 static void place_pods(struct placing *placing)
 {
-    const struct as_rule_test_cluster *told = placing->world->cluster;
+    const struct as_rule_test_cluster *told = placing->scenario->cluster;
     const size_t node_count = placing->cluster.node_count;
     size_t count = 0;
     placing->shapes = as_arena_alloc(placing->arena, node_count, sizeof(*placing->shapes));
@@ -544,10 +549,10 @@ static void place_pods(struct placing *placing)
     placing->cluster.pods = placing->pods;
     for (size_t i = 0; i < told->pod_count; i++)
         if (told->pods[i].on)
-            rehearsal_add_pods(placing, &told->pods[i]);
+            simulation_add_pods(placing, &told->pods[i]);
     for (size_t i = 0; i < told->pod_count; i++)
         if (!told->pods[i].on)
-            rehearsal_add_pods(placing, &told->pods[i]);
+            simulation_add_pods(placing, &told->pods[i]);
 }
 
 /* ---- the survey ---- */
@@ -557,7 +562,7 @@ static int64_t add_members(struct placing *placing, struct as_survey_member *mem
     const struct as_pool_request *request = placing->request;
     int64_t size = 0, nodes = 0;
     for (size_t i = 0; i < request->member_count; i++) {
-        const int32_t of = rehearsal_get_size(placing, i);
+        const int32_t of = simulation_get_size(placing, i);
         nodes += of > 0 ? of : 0;
         size += of > 0 && request->members[i].is_member ? of : 0;
     }
@@ -566,11 +571,11 @@ static int64_t add_members(struct placing *placing, struct as_survey_member *mem
     for (size_t i = 0; i < request->member_count; i++)
         add_group(placing, i, &members[i]);
     qsort(placing->nodes, placing->cluster.node_count, sizeof(*placing->nodes),
-          rehearsal_compare_nodes);
+          simulation_compare_nodes);
     return size;
 }
 
-struct world_pool {
+struct scenario_pool {
     struct as_arena arena;
     struct as_pool_request request;
     struct as_cluster cluster;
@@ -581,8 +586,8 @@ struct world_pool {
     int64_t size;
 };
 
-static void rehearsal_make_plan(struct world_pool *pool, const struct as_survey_member *members,
-                                as_wall_time now)
+static void simulation_make_plan(struct scenario_pool *pool, const struct as_survey_member *members,
+                                 as_wall_time now)
 {
     const struct as_pool_request *request = &pool->request;
     pool->asked = (struct as_survey_request){
@@ -618,14 +623,16 @@ static void rehearsal_make_plan(struct world_pool *pool, const struct as_survey_
 
 /* Each group has as many nodes as its size, as `nodes.template` says, and the pods are placed on
  * them. */
-static struct world_pool *world_pool_new(const struct world *world,
-                                         const struct as_pool_request *request, as_wall_time now)
+static struct scenario_pool *scenario_pool_new(const struct scenario *scenario,
+                                               const struct as_pool_request *request,
+                                               as_wall_time now)
 {
-    struct world_pool *pool = as_xcalloc(1, sizeof(*pool));
+    struct scenario_pool *pool = as_xcalloc(1, sizeof(*pool));
     pool->arena = AS_ARENA_INIT;
     as_pool_request_copy(request, &pool->arena, &pool->request);
-    struct placing placing = {.world = world, .request = &pool->request, .arena = &pool->arena};
-    if (!world->cluster) {
+    struct placing placing = {
+        .scenario = scenario, .request = &pool->request, .arena = &pool->arena};
+    if (!scenario->cluster) {
         pool->survey.error = "nothing is said of the cluster";
         return pool;
     }
@@ -635,12 +642,12 @@ static struct world_pool *world_pool_new(const struct world *world,
     pool->size = add_members(&placing, members);
     place_pods(&placing);
     pool->cluster = placing.cluster;
-    rehearsal_make_plan(pool, members, now);
+    simulation_make_plan(pool, members, now);
     return pool;
 }
 
 /* NULL is allowed */
-static struct world_pool *world_pool_free(struct world_pool *pool)
+static struct scenario_pool *scenario_pool_free(struct scenario_pool *pool)
 {
     if (!pool)
         return NULL;
@@ -651,7 +658,8 @@ static struct world_pool *world_pool_free(struct world_pool *pool)
 }
 
 /* Fills in the size of a pool, its survey and its plan, which are the pool's. */
-static void world_pool_tell(const struct world_pool *pool, struct as_observation *observation)
+static void scenario_pool_report(const struct scenario_pool *pool,
+                                 struct as_observation *observation)
 {
     observation->outcome = AS_REASON_APPLIED;
     observation->replicas = observation->status_replicas =
@@ -669,19 +677,19 @@ enum call { CALL_COMMIT, CALL_OBSERVE, CALL_QUERY, CALL_SCALE, CALL_APPROVE };
 struct pending { /* an effect to be answered */
     enum call call;
     uint64_t ticket;
-    struct world_target *target;       /* NULL: not found */
+    struct scenario_target *target;    /* NULL: not found */
     struct as_observe_request observe; /* without its pool: */
-    struct world_pool *pool;           /* as seen when it was asked for; NULL: no pool */
+    struct scenario_pool *pool;        /* as seen when it was asked for; NULL: no pool */
     int32_t size;
-    const struct world_query *query; /* NULL: not found */
+    const struct scenario_query *query; /* NULL: not found */
     enum as_query_form form;
     char request[AS_ULID_SIZE]; /* that a person approves */
 };
 
-struct as_rehearsal {
-    struct as_rehearsal_callbacks callbacks;
+struct as_simulation {
+    struct as_simulation_callbacks callbacks;
     struct as_engine *engine;
-    struct world world;
+    struct scenario scenario;
     as_wall_time start, now;
     bool approves, started;
     struct pending *pending; /* from `head` on; the memory is reused */
@@ -689,107 +697,109 @@ struct as_rehearsal {
     uint64_t requests;
 };
 
-struct as_rehearsal *as_rehearsal_new(const struct as_rehearsal_config *config)
+struct as_simulation *as_simulation_new(const struct as_simulation_config *config)
 {
-    struct as_rehearsal *rehearsal = as_xcalloc(1, sizeof(*rehearsal));
+    struct as_simulation *simulation = as_xcalloc(1, sizeof(*simulation));
     struct as_engine_config engine = config->engine;
     engine.resync_us = 0;
-    rehearsal->callbacks = config->callbacks;
-    rehearsal->approves = config->approves;
-    rehearsal->engine = as_engine_new(&engine, config->ruleset);
-    rehearsal->start = rehearsal->now = config->start;
-    world_init(&rehearsal->world, config->ruleset, config->start);
-    return rehearsal;
+    simulation->callbacks = config->callbacks;
+    simulation->approves = config->approves;
+    simulation->engine = as_engine_new(&engine, config->ruleset);
+    simulation->start = simulation->now = config->start;
+    scenario_init(&simulation->scenario, config->ruleset, config->start);
+    return simulation;
 }
 
-struct as_rehearsal *as_rehearsal_free(struct as_rehearsal *rehearsal)
+struct as_simulation *as_simulation_free(struct as_simulation *simulation)
 {
-    if (!rehearsal)
+    if (!simulation)
         return NULL;
-    as_engine_free(rehearsal->engine);
-    for (size_t i = rehearsal->head; i < rehearsal->count; i++)
-        world_pool_free(rehearsal->pending[i].pool);
-    world_deinit(&rehearsal->world);
-    free(rehearsal->pending);
-    free(rehearsal);
+    as_engine_free(simulation->engine);
+    for (size_t i = simulation->head; i < simulation->count; i++)
+        scenario_pool_free(simulation->pending[i].pool);
+    scenario_deinit(&simulation->scenario);
+    free(simulation->pending);
+    free(simulation);
     return NULL;
 }
 
-void as_rehearsal_set_size(struct as_rehearsal *rehearsal, const char *target, int32_t replicas)
+void as_simulation_set_size(struct as_simulation *simulation, const char *target, int32_t replicas)
 {
-    world_get_target(&rehearsal->world, target)->size = replicas < 0 ? -1 : replicas;
+    scenario_get_target(&simulation->scenario, target)->size = replicas < 0 ? -1 : replicas;
 }
 
-int32_t as_rehearsal_get_size(const struct as_rehearsal *rehearsal, const char *target)
+int32_t as_simulation_get_size(const struct as_simulation *simulation, const char *target)
 {
-    return world_get_size(&rehearsal->world, target);
+    return scenario_get_size(&simulation->scenario, target);
 }
 
-void as_rehearsal_set_pods(struct as_rehearsal *rehearsal, const char *target,
-                           const struct as_pod_seen *pods, size_t count)
+void as_simulation_set_pods(struct as_simulation *simulation, const char *target,
+                            const struct as_pod_seen *pods, size_t count)
 {
-    world_set_pods(world_get_target(&rehearsal->world, target), pods, count);
+    scenario_set_pods(scenario_get_target(&simulation->scenario, target), pods, count);
 }
 
-void as_rehearsal_set_nodes(struct as_rehearsal *rehearsal, const char *target,
-                            const struct as_nodes_seen *nodes)
+void as_simulation_set_nodes(struct as_simulation *simulation, const char *target,
+                             const struct as_nodes_seen *nodes)
 {
-    world_set_nodes(world_get_target(&rehearsal->world, target), nodes);
+    scenario_set_nodes(scenario_get_target(&simulation->scenario, target), nodes);
 }
 
-void as_rehearsal_set_cluster(struct as_rehearsal *rehearsal,
-                              const struct as_rule_test_cluster *cluster)
+void as_simulation_set_cluster(struct as_simulation *simulation,
+                               const struct as_rule_test_cluster *cluster)
 {
-    rehearsal->world.cluster = cluster;
+    simulation->scenario.cluster = cluster;
 }
 
-void as_rehearsal_set_query(struct as_rehearsal *rehearsal, const char *text,
-                            const struct as_query_result *result)
+void as_simulation_set_query(struct as_simulation *simulation, const char *text,
+                             const struct as_query_result *result)
 {
-    world_set_query(&rehearsal->world, text, result);
+    scenario_set_query(&simulation->scenario, text, result);
 }
 
-static void rehearsal_ask(struct as_rehearsal *rehearsal, struct pending pending)
+static void simulation_ask(struct as_simulation *simulation, struct pending pending)
 {
-    rehearsal->pending = as_xgrow(rehearsal->pending, rehearsal->count, &rehearsal->capacity,
-                                  sizeof(*rehearsal->pending));
-    rehearsal->pending[rehearsal->count++] = pending;
+    simulation->pending = as_xgrow(simulation->pending, simulation->count, &simulation->capacity,
+                                   sizeof(*simulation->pending));
+    simulation->pending[simulation->count++] = pending;
 }
 
-static void ask_target(struct as_rehearsal *rehearsal, enum call call,
+static void ask_target(struct as_simulation *simulation, enum call call,
                        const struct as_effect *effect)
 {
     const struct as_pool_request *pool = effect->call.observe ? effect->call.observe->pool : NULL;
-    rehearsal_ask(rehearsal,
-                  (struct pending){
-                      .call = call,
-                      .ticket = effect->ticket,
-                      .pool = pool ? world_pool_new(&rehearsal->world, pool, rehearsal->now) : NULL,
-                      .target = world_find_target(&rehearsal->world, effect->call.ref->id),
-                      .observe = effect->call.observe ? *effect->call.observe
-                                                      : (struct as_observe_request){0},
-                      .size = effect->call.request ? effect->call.request->to : 0,
-                  });
+    simulation_ask(
+        simulation,
+        (struct pending){
+            .call = call,
+            .ticket = effect->ticket,
+            .pool = pool ? scenario_pool_new(&simulation->scenario, pool, simulation->now) : NULL,
+            .target = scenario_find_target(&simulation->scenario, effect->call.ref->id),
+            .observe =
+                effect->call.observe ? *effect->call.observe : (struct as_observe_request){0},
+            .size = effect->call.request ? effect->call.request->to : 0,
+        });
 }
 
-static void ask_query(struct as_rehearsal *rehearsal, const struct as_effect *effect)
+static void ask_query(struct as_simulation *simulation, const struct as_effect *effect)
 {
-    const struct as_rehearsal_callbacks *callbacks = &rehearsal->callbacks;
-    const struct world_query *query = world_find_query(&rehearsal->world, effect->query->text);
+    const struct as_simulation_callbacks *callbacks = &simulation->callbacks;
+    const struct scenario_query *query =
+        scenario_find_query(&simulation->scenario, effect->query->text);
     if (!query && callbacks->no_data)
-        callbacks->no_data(callbacks->context, rehearsal->now, effect->query);
-    rehearsal_ask(rehearsal, (struct pending){
-                                 .call = CALL_QUERY,
-                                 .ticket = effect->ticket,
-                                 .query = query,
-                                 .form = effect->query->form,
-                             });
+        callbacks->no_data(callbacks->context, simulation->now, effect->query);
+    simulation_ask(simulation, (struct pending){
+                                   .call = CALL_QUERY,
+                                   .ticket = effect->ticket,
+                                   .query = query,
+                                   .form = effect->query->form,
+                               });
 }
 
-static void rehearsal_tell(const struct as_rehearsal *rehearsal, const struct as_effect *effect)
+static void simulation_tell(const struct as_simulation *simulation, const struct as_effect *effect)
 {
-    const struct as_rehearsal_callbacks *to = &rehearsal->callbacks;
-    const as_wall_time now = rehearsal->now;
+    const struct as_simulation_callbacks *to = &simulation->callbacks;
+    const as_wall_time now = simulation->now;
     if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION && to->notification)
         to->notification(to->context, now, effect->notification);
     else if (effect->kind == AS_EFFECT_RECORD_DECISION && to->decision)
@@ -802,47 +812,47 @@ static void rehearsal_tell(const struct as_rehearsal *rehearsal, const struct as
         to->approval(to->context, now, effect->approval);
 }
 
-static void ask_person(struct as_rehearsal *rehearsal, const struct as_approval_record *record)
+static void ask_person(struct as_simulation *simulation, const struct as_approval_record *record)
 {
     struct pending pending = {.call = CALL_APPROVE};
-    if (!rehearsal->approves || record->event != AS_APPROVAL_ON_ASKED)
+    if (!simulation->approves || record->event != AS_APPROVAL_ON_ASKED)
         return;
     memcpy(pending.request, record->request->id, strlen(record->request->id) + 1);
-    rehearsal_ask(rehearsal, pending);
+    simulation_ask(simulation, pending);
 }
 
-static void rehearsal_carry_out(struct as_rehearsal *rehearsal, const struct as_effect *effect)
+static void simulation_carry_out(struct as_simulation *simulation, const struct as_effect *effect)
 {
     if (effect->kind == AS_EFFECT_OBSERVE)
-        ask_target(rehearsal, CALL_OBSERVE, effect);
+        ask_target(simulation, CALL_OBSERVE, effect);
     else if (effect->kind == AS_EFFECT_SCALE)
-        ask_target(rehearsal, CALL_SCALE, effect);
+        ask_target(simulation, CALL_SCALE, effect);
     else if (effect->kind == AS_EFFECT_QUERY)
-        ask_query(rehearsal, effect);
+        ask_query(simulation, effect);
     else if (effect->kind == AS_EFFECT_COMMIT && effect->ticket != 0)
-        rehearsal_ask(rehearsal, (struct pending){.call = CALL_COMMIT, .ticket = effect->ticket});
+        simulation_ask(simulation, (struct pending){.call = CALL_COMMIT, .ticket = effect->ticket});
     else
-        rehearsal_tell(rehearsal, effect);
+        simulation_tell(simulation, effect);
     if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
-        ask_person(rehearsal, effect->approval);
+        ask_person(simulation, effect->approval);
 }
 
-static as_mono_time rehearsal_get_mono(const struct as_rehearsal *rehearsal)
+static as_mono_time simulation_get_mono(const struct as_simulation *simulation)
 {
-    return (as_mono_time){MONO_START + rehearsal->now.us - rehearsal->start.us};
+    return (as_mono_time){MONO_START + simulation->now.us - simulation->start.us};
 }
 
-static void rehearsal_step(struct as_rehearsal *rehearsal, struct as_event event)
+static void simulation_step(struct as_simulation *simulation, struct as_event event)
 {
     struct as_effects effects;
-    event.mono = rehearsal_get_mono(rehearsal);
-    event.wall = rehearsal->now;
-    as_engine_step(rehearsal->engine, &event, &effects);
+    event.mono = simulation_get_mono(simulation);
+    event.wall = simulation->now;
+    as_engine_step(simulation->engine, &event, &effects);
     for (size_t i = 0; i < effects.count; i++)
-        rehearsal_carry_out(rehearsal, &effects.items[i]);
+        simulation_carry_out(simulation, &effects.items[i]);
 }
 
-static struct as_scale_result rehearsal_set_size(const struct pending *pending)
+static struct as_scale_result simulation_set_size(const struct pending *pending)
 {
     struct as_scale_result result = {.outcome = AS_REASON_TARGET_NOT_FOUND, .attempts = 1};
     if (pending->target && pending->target->size >= 0) {
@@ -852,10 +862,10 @@ static struct as_scale_result rehearsal_set_size(const struct pending *pending)
     return result;
 }
 
-static struct as_event make_order(struct as_rehearsal *rehearsal, const struct as_order *order)
+static struct as_event make_order(struct as_simulation *simulation, const struct as_order *order)
 {
     return (struct as_event){
-        .kind = AS_EVENT_ORDER, .ticket = ++rehearsal->requests, .order = order};
+        .kind = AS_EVENT_ORDER, .ticket = ++simulation->requests, .order = order};
 }
 
 static struct as_order make_answer(const char *request, bool approves)
@@ -869,116 +879,118 @@ static struct as_order make_answer(const char *request, bool approves)
     };
 }
 
-static void rehearsal_answer(struct as_rehearsal *rehearsal, const struct pending *pending)
+static void simulation_answer(struct as_simulation *simulation, const struct pending *pending)
 {
     const uint64_t ticket = pending->ticket;
     switch (pending->call) {
     case CALL_OBSERVE: {
         struct as_observation seen =
-            world_observe(&rehearsal->world, pending->target, &pending->observe);
+            scenario_observe(&simulation->scenario, pending->target, &pending->observe);
         if (pending->pool)
-            world_pool_tell(pending->pool, &seen);
-        rehearsal_step(
-            rehearsal,
+            scenario_pool_report(pending->pool, &seen);
+        simulation_step(
+            simulation,
             (struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = &seen});
-        world_pool_free(pending->pool);
+        scenario_pool_free(pending->pool);
         break;
     }
     case CALL_QUERY: {
-        const struct as_query_result result = world_answer(pending->query, pending->form);
-        rehearsal_step(
-            rehearsal,
+        const struct as_query_result result = scenario_answer(pending->query, pending->form);
+        simulation_step(
+            simulation,
             (struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = &result});
         break;
     }
     case CALL_SCALE: {
-        const struct as_scale_result result = rehearsal_set_size(pending);
-        rehearsal_step(
-            rehearsal,
+        const struct as_scale_result result = simulation_set_size(pending);
+        simulation_step(
+            simulation,
             (struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = &result});
         break;
     }
     case CALL_COMMIT:
-        rehearsal_step(rehearsal, (struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
+        simulation_step(simulation,
+                        (struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
         break;
     case CALL_APPROVE: {
         const struct as_order order = make_answer(pending->request, true);
-        rehearsal_step(rehearsal, make_order(rehearsal, &order));
+        simulation_step(simulation, make_order(simulation, &order));
         break;
     }
     }
 }
 
 /* One step, and the answers to all its effects. */
-static void rehearsal_run(struct as_rehearsal *rehearsal, struct as_event event)
+static void simulation_run(struct as_simulation *simulation, struct as_event event)
 {
-    rehearsal_step(rehearsal, event);
-    while (rehearsal->head < rehearsal->count) {
-        const struct pending pending = rehearsal->pending[rehearsal->head++];
-        if (rehearsal->head == rehearsal->count)
-            rehearsal->head = rehearsal->count = 0;
-        rehearsal_answer(rehearsal, &pending);
+    simulation_step(simulation, event);
+    while (simulation->head < simulation->count) {
+        const struct pending pending = simulation->pending[simulation->head++];
+        if (simulation->head == simulation->count)
+            simulation->head = simulation->count = 0;
+        simulation_answer(simulation, &pending);
     }
 }
 
 /* As late as possible, when sizes are known. */
-static void rehearsal_start(struct as_rehearsal *rehearsal)
+static void simulation_start(struct as_simulation *simulation)
 {
-    if (rehearsal->started)
+    if (simulation->started)
         return;
-    rehearsal->started = true;
-    rehearsal_run(rehearsal, (struct as_event){.kind = AS_EVENT_START});
+    simulation->started = true;
+    simulation_run(simulation, (struct as_event){.kind = AS_EVENT_START});
 }
 
-static as_wall_time get_next_deadline(const struct as_rehearsal *rehearsal)
+static as_wall_time get_next_deadline(const struct as_simulation *simulation)
 {
-    const as_mono_time deadline = as_engine_get_next_deadline(rehearsal->engine);
+    const as_mono_time deadline = as_engine_get_next_deadline(simulation->engine);
     if (deadline.us == AS_MONO_NEVER.us)
         return (as_wall_time){INT64_MAX};
-    return (as_wall_time){as_time_add(deadline.us - MONO_START, rehearsal->start.us)};
+    return (as_wall_time){as_time_add(deadline.us - MONO_START, simulation->start.us)};
 }
 
 /* Runs every deadline before `end`. */
-static void go(struct as_rehearsal *rehearsal, int64_t end)
+static void go(struct as_simulation *simulation, int64_t end)
 {
-    rehearsal_start(rehearsal);
+    simulation_start(simulation);
     for (;;) {
-        const as_wall_time deadline = get_next_deadline(rehearsal);
+        const as_wall_time deadline = get_next_deadline(simulation);
         if (deadline.us >= end)
             return;
-        if (deadline.us > rehearsal->now.us)
-            rehearsal->now = deadline;
-        rehearsal_run(rehearsal, (struct as_event){.kind = AS_EVENT_DEADLINE});
+        if (deadline.us > simulation->now.us)
+            simulation->now = deadline;
+        simulation_run(simulation, (struct as_event){.kind = AS_EVENT_DEADLINE});
     }
 }
 
-void as_rehearsal_approach(struct as_rehearsal *rehearsal, as_wall_time to)
+void as_simulation_approach(struct as_simulation *simulation, as_wall_time to)
 {
-    go(rehearsal, to.us);
-    if (to.us > rehearsal->now.us)
-        rehearsal->now = to;
+    go(simulation, to.us);
+    if (to.us > simulation->now.us)
+        simulation->now = to;
 }
 
-void as_rehearsal_advance(struct as_rehearsal *rehearsal, as_wall_time to)
+void as_simulation_advance(struct as_simulation *simulation, as_wall_time to)
 {
-    go(rehearsal, as_time_add(to.us, 1));
-    if (to.us > rehearsal->now.us)
-        rehearsal->now = to;
+    go(simulation, as_time_add(to.us, 1));
+    if (to.us > simulation->now.us)
+        simulation->now = to;
 }
 
-void as_rehearsal_notify(struct as_rehearsal *rehearsal, const struct as_notification *notification)
+void as_simulation_notify(struct as_simulation *simulation,
+                          const struct as_notification *notification)
 {
-    rehearsal_start(rehearsal);
-    rehearsal_run(rehearsal, (struct as_event){
-                                 .kind = AS_EVENT_NOTIFICATION,
-                                 .ticket = ++rehearsal->requests,
-                                 .notification = notification,
-                             });
+    simulation_start(simulation);
+    simulation_run(simulation, (struct as_event){
+                                   .kind = AS_EVENT_NOTIFICATION,
+                                   .ticket = ++simulation->requests,
+                                   .notification = notification,
+                               });
 }
 
 struct waiting { /* the request that waits on a target */
-    const struct as_rehearsal *rehearsal;
-    const struct world_target *target;
+    const struct as_simulation *simulation;
+    const struct scenario_target *target;
     const char *rule; /* NULL: any */
     int32_t size;     /* -1: none */
     char id[AS_ULID_SIZE];
@@ -990,41 +1002,41 @@ static void find_waiting(void *context, const struct as_approval_view *view)
     const struct as_approval_state *state = &view->state;
     if (state->answer != AS_APPROVAL_WAITING ||
         (waiting->rule && strcmp(waiting->rule, state->rule) != 0) || !waiting->target ||
-        world_find_target(&waiting->rehearsal->world, view->target) != waiting->target)
+        scenario_find_target(&waiting->simulation->scenario, view->target) != waiting->target)
         return;
     waiting->size = state->to;
     memcpy(waiting->id, state->id, strlen(state->id) + 1);
 }
 
-static struct waiting rehearsal_look(const struct as_rehearsal *rehearsal, const char *target,
-                                     const char *rule)
+static struct waiting simulation_look(const struct as_simulation *simulation, const char *target,
+                                      const char *rule)
 {
-    struct waiting waiting = {.rehearsal = rehearsal,
-                              .target = world_find_target(&rehearsal->world, target),
+    struct waiting waiting = {.simulation = simulation,
+                              .target = scenario_find_target(&simulation->scenario, target),
                               .rule = rule,
                               .size = -1};
-    as_engine_visit_approvals(rehearsal->engine, rehearsal_get_mono(rehearsal), rehearsal->now,
+    as_engine_visit_approvals(simulation->engine, simulation_get_mono(simulation), simulation->now,
                               find_waiting, &waiting);
     return waiting;
 }
 
-int32_t as_rehearsal_get_asked(const struct as_rehearsal *rehearsal, const char *target)
+int32_t as_simulation_get_asked(const struct as_simulation *simulation, const char *target)
 {
-    return rehearsal_look(rehearsal, target, NULL).size;
+    return simulation_look(simulation, target, NULL).size;
 }
 
-bool as_rehearsal_answer(struct as_rehearsal *rehearsal, const char *target, const char *rule,
-                         bool approves)
+bool as_simulation_answer(struct as_simulation *simulation, const char *target, const char *rule,
+                          bool approves)
 {
-    const struct waiting waiting = rehearsal_look(rehearsal, target, rule);
+    const struct waiting waiting = simulation_look(simulation, target, rule);
     const struct as_order order = make_answer(waiting.id, approves);
     if (waiting.size < 0)
         return false;
-    rehearsal_run(rehearsal, make_order(rehearsal, &order));
+    simulation_run(simulation, make_order(simulation, &order));
     return true;
 }
 
-as_wall_time as_rehearsal_get_now(const struct as_rehearsal *rehearsal)
+as_wall_time as_simulation_get_now(const struct as_simulation *simulation)
 {
-    return rehearsal->now;
+    return simulation->now;
 }
