@@ -46,8 +46,8 @@ struct history_alert {
     struct as_labels *labels;
     as_wall_time starts_at;
     bool is_firing;
-    as_wall_time told; /* last notification */
-    bool *fires;       /* one per step; NULL: not in this chunk */
+    as_wall_time notified; /* last notification */
+    bool *fires;           /* one per step; NULL: not in this chunk */
 };
 
 struct history_target {
@@ -465,7 +465,7 @@ static struct as_labels *make_alert_labels(const struct backtest *backtest,
     return labels;
 }
 
-static void take_alert(void *context, const struct as_range_series *series)
+static void backtest_add_alert(void *context, const struct as_range_series *series)
 {
     struct backtest *backtest = context;
     struct as_labels *labels = make_alert_labels(backtest, series->labels);
@@ -498,7 +498,7 @@ struct sizes {
     size_t series;
 };
 
-static void take_sizes(void *context, const struct as_range_series *series)
+static void backtest_add_sizes(void *context, const struct as_range_series *series)
 {
     struct sizes *sizes = context;
 
@@ -519,7 +519,7 @@ static int backtest_read_target(struct backtest *backtest, struct history_target
     target->sizes = make_values(backtest);
     if (!target->query)
         return 0;
-    int status = backtest_ask(backtest, target->query, take_sizes, &sizes, error);
+    int status = backtest_ask(backtest, target->query, backtest_add_sizes, &sizes, error);
     if (status == NOT_USABLE || (!status && sizes.series > 1)) {
         if (!status)
             as_error_set(error, "%zu series, expected one: aggregate with max() or the like",
@@ -569,7 +569,7 @@ static void backtest_take_pod(const struct values *values, const struct as_range
     }
 }
 
-static void take_values(void *context, const struct as_range_series *series)
+static void backtest_add_values(void *context, const struct as_range_series *series)
 {
     const struct values *values = context;
 
@@ -608,7 +608,7 @@ static int backtest_read_query(struct backtest *backtest, struct history_query *
     query->counts = as_xcalloc(backtest->count, 1);
     if (query->error)
         return 0;
-    int status = backtest_ask(backtest, query->text, take_values, &values, error);
+    int status = backtest_ask(backtest, query->text, backtest_add_values, &values, error);
     if (status == NOT_USABLE) {
         query->error = as_xstrdup(error->text);
         backtest_warn(backtest, "query %s: %s", query->text, error->text);
@@ -630,7 +630,7 @@ static int backtest_read_alerts(struct backtest *backtest, struct as_error *erro
         free(alert->fires);
         alert->fires = NULL;
     }
-    const int status = backtest_ask(backtest, ALERTS, take_alert, backtest, error);
+    const int status = backtest_ask(backtest, ALERTS, backtest_add_alert, backtest, error);
     return status == NOT_USABLE ? -EPROTO : status;
 }
 
@@ -965,10 +965,10 @@ static void play_alerts(struct backtest *backtest, size_t step, as_wall_time at)
     HASH_ITER (hh, backtest->alerts, alert, next) {
         const bool fires = alert->fires && alert->fires[step];
         const bool is_repeat = fires && alert->is_firing;
-        if (fires == alert->is_firing && !(is_repeat && at.us - alert->told.us >= REPEAT_US))
+        if (fires == alert->is_firing && !(is_repeat && at.us - alert->notified.us >= REPEAT_US))
             continue;
         alert->is_firing = fires;
-        alert->told = at;
+        alert->notified = at;
         backtest->notifications += !is_repeat;
         if (fires && !is_repeat)
             alert->starts_at = at;
@@ -1221,7 +1221,7 @@ static int backtest_run(const struct as_args *args)
     struct backtest backtest = {.args = args};
     AS_CLEANUP(as_config_free_p) struct as_config *other = NULL;
     const char *given = as_args_get(args, "rules");
-    const char *rules = given ? given : config_option_tell(args);
+    const char *rules = given ? given : config_option_report(args);
     struct as_error error = AS_ERROR_INIT;
 
     if (as_args_has(args, "http.config.file") && !as_args_has(args, "prometheus"))

@@ -212,64 +212,65 @@ struct asked { /* a target; its index is its ticket */
     bool awaits_others;
 };
 
-struct look {
+struct inspection {
     const struct as_config *config;
     struct as_diagnostics *diagnostics;
     struct asked *asked; /* one for each target of the rule files */
     size_t waiting;      /* for sizes and for who else there is */
 };
 
-AS_PRINTF(2, 3)
-static void check_warn(struct look *look, const char *format, ...)
+static void check_warn(struct inspection *inspection, const char *format, ...)
 {
     struct as_error text = AS_ERROR_INIT;
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text.text, sizeof(text.text), format, arguments);
     va_end(arguments);
-    as_diagnostics_add(look->diagnostics, &(struct as_diagnostic){.severity = AS_SEVERITY_WARNING,
-                                                                  .file = look->config->path,
-                                                                  .message = text.text});
+    as_diagnostics_add(inspection->diagnostics,
+                       &(struct as_diagnostic){.severity = AS_SEVERITY_WARNING,
+                                               .file = inspection->config->path,
+                                               .message = text.text});
 }
 
 static void check_on_observed(void *context, uint64_t ticket, const struct as_observation *result)
 {
-    struct look *look = context;
-    struct asked *asked = &look->asked[ticket];
-    look->waiting--;
+    struct inspection *inspection = context;
+    struct asked *asked = &inspection->asked[ticket];
+    inspection->waiting--;
     if (result->outcome == AS_REASON_APPLIED)
         return;
-    check_warn(look, "target `%s` cannot be read: %s: %s",
-               look->config->ruleset->targets[ticket].name, as_reason_get_word(result->outcome),
-               result->message);
-    look->waiting -= asked->awaits_others;
+    check_warn(inspection, "target `%s` cannot be read: %s: %s",
+               inspection->config->ruleset->targets[ticket].name,
+               as_reason_get_word(result->outcome), result->message);
+    inspection->waiting -= asked->awaits_others;
     asked->awaits_others = false;
 }
 
 static void on_others_found(void *context, const char *target, const struct as_other *others,
                             size_t count)
 {
-    struct look *look = context;
-    const struct as_ruleset *ruleset = look->config->ruleset;
+    struct inspection *inspection = context;
+    const struct as_ruleset *ruleset = inspection->config->ruleset;
     for (size_t i = 0; i < ruleset->target_count; i++) {
-        struct asked *asked = &look->asked[i];
+        struct asked *asked = &inspection->asked[i];
         if (!asked->awaits_others || strcmp(asked->ref->id, target) != 0)
             continue;
         asked->awaits_others = false;
-        look->waiting--;
+        inspection->waiting--;
         for (size_t k = 0; k < count; k++)
-            check_warn(look, "target `%s`: the %s %s sizes it too%s", ruleset->targets[i].name,
-                       others[k].kind, others[k].name, others[k].is_paused ? " (paused)" : "");
+            check_warn(inspection, "target `%s`: the %s %s sizes it too%s",
+                       ruleset->targets[i].name, others[k].kind, others[k].name,
+                       others[k].is_paused ? " (paused)" : "");
     }
 }
 
 /* Only an address without templates is known before an alert. */
-static void check_ask(struct look *look, struct as_target_port *port, size_t i)
+static void check_ask(struct inspection *inspection, struct as_target_port *port, size_t i)
 {
-    const struct as_target_config *target = &look->config->ruleset->targets[i];
+    const struct as_target_config *target = &inspection->config->ruleset->targets[i];
     AS_CLEANUP(as_labels_free_p) struct as_labels *none = NULL;
     struct as_error error = AS_ERROR_INIT;
-    struct asked *asked = &look->asked[i];
+    struct asked *asked = &inspection->asked[i];
     if (target->kind != &as_target_kind_kubernetes || target->is_templated ||
         as_labels_new(NULL, 0, &none) != 0 ||
         as_target_ref_new(target, none, none, &asked->ref, &error) != AS_TARGET_OK)
@@ -278,16 +279,16 @@ static void check_ask(struct look *look, struct as_target_port *port, size_t i)
     as_sized_read(asked->ref, &sized);
     asked->awaits_others =
         *as_target_ref_get(asked->ref, "namespace") && sized.what == AS_SIZED_SCALE;
-    look->waiting += 1 + asked->awaits_others;
+    inspection->waiting += 1 + asked->awaits_others;
     port->observe(port, i, asked->ref, &(struct as_observe_request){.with_pods = false},
-                  check_on_observed, look);
+                  check_on_observed, inspection);
 }
 
 /* A list that never comes is given up with the patience. */
-static void check_await(const struct look *look, struct event_base *base)
+static void check_await(const struct inspection *inspection, struct event_base *base)
 {
     const as_mono_time began = session_clock.get_mono(&session_clock);
-    while (look->waiting > 0 &&
+    while (inspection->waiting > 0 &&
            session_clock.get_mono(&session_clock).us - began.us < PATIENCE_US) {
         if (event_base_loop(base, EVLOOP_ONCE) != 0)
             break; /* nothing can come any more */
@@ -300,27 +301,27 @@ static void check_targets(const struct as_config *config, const struct as_adapte
                           struct as_diagnostics *diagnostics)
 {
     const size_t count = config->ruleset->target_count;
-    struct look look = {.config = config, .diagnostics = diagnostics};
+    struct inspection inspection = {.config = config, .diagnostics = diagnostics};
     struct as_error error = AS_ERROR_INIT;
     struct as_target_port *port = NULL;
     struct event_base *base = event_base_new();
     if (!base)
         abort();
-    look.asked = as_xcalloc(count + 1, sizeof(*look.asked));
+    inspection.asked = as_xcalloc(count + 1, sizeof(*inspection.asked));
     struct as_outside *outside =
         adapters->new_outside(base, &session_clock, session_ignore_transfer, NULL);
-    adapters->set_permit(outside, NULL, NULL, NULL, NULL, on_others_found, NULL, &look);
+    adapters->set_permit(outside, NULL, NULL, NULL, NULL, on_others_found, NULL, &inspection);
     if (adapters->new_targets(outside, &config->settings, &port, &error) == 0) {
         for (size_t i = 0; i < count; i++)
-            check_ask(&look, port, i);
-        check_await(&look, base);
+            check_ask(&inspection, port, i);
+        check_await(&inspection, base);
         port->close(port);
     } else {
-        check_warn(&look, "the clusters cannot be asked: %s", error.text);
+        check_warn(&inspection, "the clusters cannot be asked: %s", error.text);
     }
     for (size_t i = 0; i < count; i++)
-        as_target_ref_free(look.asked[i].ref);
-    free(look.asked);
+        as_target_ref_free(inspection.asked[i].ref);
+    free(inspection.asked);
     adapters->free_outside(outside);
     event_base_free(base);
 }
@@ -536,7 +537,7 @@ static int check_run(const struct as_args *args)
     if (args->operand_count > 0)
         check_operands(&check, args);
     else if (!check.is_web_alone)
-        check_settings(&check, config_option_tell(args));
+        check_settings(&check, config_option_report(args));
 
     as_diagnostics_sort(&check.diagnostics);
     if (is_json)

@@ -136,7 +136,7 @@ extern const char *const as_output_choices[]; /* text, json */
 const char *config_option_find(const struct as_args *args);
 
 /* If it is the machine's without being named, says so on standard error. */
-const char *config_option_tell(const struct as_args *args);
+const char *config_option_report(const struct as_args *args);
 
 #define AS_OPTION_CONFIG_FILE(TEXT)                                                                \
     {                                                                                              \

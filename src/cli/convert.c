@@ -110,7 +110,7 @@ static int write_files(int folder, const struct as_conversion *conversion, const
     }
     if (status == 0 && *list)
         status = convert_write_text(folder, CONVERT_LIST, list, strlen(list), error);
-    if (status == 0 && syncfs(folder) != 0) /* a full disk may be told only now */
+    if (status == 0 && syncfs(folder) != 0) /* a full disk may be reported only now */
         status = convert_fail_errno(error, "syncfs");
     return status;
 }
@@ -190,7 +190,7 @@ static int check_files(const char *folder, const struct as_conversion *conversio
 
 /* --- the end --- */
 
-/* What cannot be removed stays; the error that led here is told. */
+/* What cannot be removed stays; the error that led here is reported. */
 static void convert_remove_all(int folder, const char *path, const struct as_conversion *conversion)
 {
     for (size_t i = 0; i < conversion->file_count; i++)

@@ -74,7 +74,7 @@ static void end_line(struct stream *stream)
     as_buf_clear(&stream->line);
 }
 
-static void take_chunk(struct stream *stream, const char *chunk, size_t size)
+static void decide_chunk(struct stream *stream, const char *chunk, size_t size)
 {
     while (size > 0) {
         const char *end = memchr(chunk, '\n', size);
@@ -101,7 +101,7 @@ static int decide_run(const struct as_args *args)
             continue;
         if (size <= 0)
             break;
-        take_chunk(&stream, chunk, (size_t)size);
+        decide_chunk(&stream, chunk, (size_t)size);
         if (fflush(stdout) != 0)
             break; /* reported at the end, by commands.c */
     }

@@ -62,8 +62,8 @@ static void effects_count_action(struct tally *tally, const json_t *record, as_w
                                   to > from, "time", (json_int_t)time.us));
 }
 
-static int take_record(void *context, const struct log_line *line, json_t *record,
-                       struct as_error *error)
+static int effects_read_record(void *context, const struct log_line *line, json_t *record,
+                               struct as_error *error)
 {
     struct tally *tally = context;
     as_wall_time time;
@@ -267,7 +267,8 @@ static int effects_run(const struct as_args *args)
     tally.effects = json_array();
     tally.last = json_object();
     tally.back = json_object();
-    const struct log_visitor visitor = {.wants = wants, .take = take_record, .context = &tally};
+    const struct log_visitor visitor = {
+        .wants = wants, .on_record = effects_read_record, .context = &tally};
     const int status = log_walk(&files, &visitor, &error);
     log_files_deinit(&files);
     const size_t found = json_array_size(tally.effects);

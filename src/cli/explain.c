@@ -352,7 +352,7 @@ static int explain_labels(const struct as_args *args)
     if (label_arguments_parse(args->operands, args->operand_count, "label", &labels, &error) ||
         label_arguments_parse(NULL, 0, "annotation", &annotations, &error))
         return as_cli_fail(args, "%s", error.text);
-    const int status = rules_load(args, rules ? rules : config_option_tell(args), &config);
+    const int status = rules_load(args, rules ? rules : config_option_report(args), &config);
     if (status)
         return status;
     struct asked asked = {.config = config,
@@ -568,10 +568,10 @@ static void explain_payload_print_text(const struct preview *preview)
     {
         if (strcmp(as_record_get_text(item, "kind"), "decision") == 0) {
             json_t *actions = collect_actions(preview->records, item);
-            const struct as_explanation told = {
+            const struct as_explanation explanation = {
                 .decision = item, .actions = actions, .incidents = preview->incidents};
             putchar('\n');
-            as_explain_print(&told, stdout);
+            as_explain_print(&explanation, stdout);
             json_decref(actions);
         } else if (!*as_record_get_text(item, "decision")) {
             print_unread(item);
@@ -641,7 +641,7 @@ static int explain_payload(const struct as_args *args)
     if (moment_parse("at", as_args_get(args, "at"), moment_get_now(), &at, &error) ||
         read_payload(as_args_get(args, "payload"), &notification, &error))
         return as_cli_fail(args, "%s", error.text);
-    int status = rules_load(args, rules ? rules : config_option_tell(args), &config);
+    int status = rules_load(args, rules ? rules : config_option_report(args), &config);
     if (status)
         return status;
     struct preview preview = {.ruleset = config->ruleset,
@@ -677,12 +677,12 @@ struct search {
     const char *target;
     bool has_plain_name; /* the name is in the log without escapes */
     as_wall_time at;
-    json_t *decision;  /* the last one until `at` */
-    json_t *actions;   /* of this decision, so far */
-    json_t *commands;  /* operators' orders on the target until the next decision */
-    json_t *incidents; /* the last opening record of each */
-    json_t *pool;      /* the decision of the pool that it carries out */
-    json_t *shares;    /* of a pool: decisions that carry it out, and what became of them */
+    json_t *decision;    /* the last one until `at` */
+    json_t *actions;     /* of this decision, so far */
+    json_t *commands;    /* operators' orders on the target until the next decision */
+    json_t *incidents;   /* the last opening record of each */
+    json_t *pool;        /* the decision of the pool that it carries out */
+    json_t *assignments; /* of a pool: decisions that carry it out, and what became of them */
     as_maybe_time until;
     long long repeats;
     as_maybe_time first; /* time of the target's first decision */
@@ -742,7 +742,7 @@ static int explain_take_decision(struct search *search, json_t *record, struct a
     return 0;
 }
 
-static int explain_take_record(void *context, const struct log_line *line, json_t *record,
+static int explain_read_record(void *context, const struct log_line *line, json_t *record,
                                struct as_error *error)
 {
     struct search *search = context;
@@ -820,21 +820,21 @@ static void explain_take_incident(struct search *search, json_t *record)
     }
 }
 
-/* An action of a share, its effect, or nodes that one has chosen. */
+/* An action of a assignment, its effect, or nodes that one has chosen. */
 static bool is_of_share(const struct search *search, const json_t *record)
 {
-    const json_t *share;
+    const json_t *assignment;
     size_t i;
 
-    json_array_foreach(search->shares, i, share)
+    json_array_foreach(search->assignments, i, assignment)
     {
-        if (explain_is_decision(share) && has_id(record, "decision", share))
+        if (explain_is_decision(assignment) && has_id(record, "decision", assignment))
             return true;
     }
     return false;
 }
 
-static int explain_take_named(void *context, const struct log_line *line, json_t *record,
+static int explain_read_named(void *context, const struct log_line *line, json_t *record,
                               struct as_error *error)
 {
     struct search *search = context;
@@ -855,7 +855,7 @@ static int explain_take_named(void *context, const struct log_line *line, json_t
     } else if ((explain_is_decision(record) && has_id(record, "pool_decision", search->decision)) ||
                ((is_nodes || is_effect || is_of_kind(record, "action")) &&
                 is_of_share(search, record))) {
-        json_array_append(search->shares, record);
+        json_array_append(search->assignments, record);
     } else if ((is_nodes || is_effect) && search->until.set && time.us > search->until.at.us &&
                has_id(record, "decision", search->decision)) {
         json_array_append(search->actions, record);
@@ -867,13 +867,13 @@ static int explain_find(struct search *search, const struct log_files *files,
                         struct as_error *error)
 {
     struct log_visitor visitor = {
-        .wants = wants_line, .take = explain_take_record, .context = search};
+        .wants = wants_line, .on_record = explain_read_record, .context = search};
     int status = log_walk(files, &visitor, error);
 
     if (status < 0 || !search->decision)
         return status;
     visitor.wants = wants_named;
-    visitor.take = explain_take_named;
+    visitor.on_record = explain_read_named;
     return log_walk(files, &visitor, error);
 }
 
@@ -905,7 +905,7 @@ static void offer_name(struct spelling *spelling, const char *name)
     spelling->distance = distance;
 }
 
-static int explain_take_name(void *context, const struct log_line *line, json_t *record,
+static int explain_read_name(void *context, const struct log_line *line, json_t *record,
                              struct as_error *error)
 {
     if (explain_is_decision(record)) {
@@ -921,7 +921,7 @@ static char *explain_find_nearest(const char *asked, const struct log_files *fil
     struct as_error ignored = AS_ERROR_INIT;
     struct spelling spelling = {.asked = asked, .distance = 2 + (unsigned)strlen(asked) / 4};
     const struct log_visitor visitor = {
-        .wants = wants_decision, .take = explain_take_name, .context = &spelling};
+        .wants = wants_decision, .on_record = explain_read_name, .context = &spelling};
     if (log_walk(files, &visitor, &ignored) < 0)
         as_free_p(&spelling.nearest);
     return spelling.nearest;
@@ -958,24 +958,24 @@ static int fail_to_find(const struct as_args *args, const struct search *search,
 
 static int explain_print(const struct as_args *args, const struct search *search)
 {
-    const struct as_explanation told = {
+    const struct as_explanation explanation = {
         .decision = search->decision,
         .actions = search->actions,
         .commands = search->commands,
         .incidents = search->incidents,
         .pool = search->pool,
-        .shares = search->shares,
+        .assignments = search->assignments,
         .at = {.set = true, .at = search->at},
         .until = search->until,
         .repeats = search->repeats,
     };
 
     if (as_args_wants_json(args)) {
-        json_t *json = as_explain_make_json(&told);
+        json_t *json = as_explain_make_json(&explanation);
         as_cli_print_json(json, JSON_INDENT(2) | JSON_SORT_KEYS, stdout);
         json_decref(json);
     } else {
-        as_explain_print(&told, stdout);
+        as_explain_print(&explanation, stdout);
     }
     return AS_EXIT_OK;
 }
@@ -1000,7 +1000,7 @@ static int explain_log(const struct as_args *args)
     search.actions = json_array();
     search.commands = json_array();
     search.incidents = json_array();
-    search.shares = json_array();
+    search.assignments = json_array();
     int status = explain_find(&search, &files, &error);
     if (status < 0)
         status = as_cli_fail(args, "%s", error.text);
@@ -1013,7 +1013,7 @@ static int explain_log(const struct as_args *args)
     json_decref(search.commands);
     json_decref(search.incidents);
     json_decref(search.pool);
-    json_decref(search.shares);
+    json_decref(search.assignments);
     return status;
 }
 

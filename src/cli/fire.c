@@ -27,7 +27,7 @@ struct fire_after {
     int64_t expiry_s; /* of the open incident; 0: unknown */
     json_t *targets;  /* ids of the incident's targets */
     json_t *locked;   /* targets whose lock prevented scaling: "up" or "down" by id */
-    json_t *told;     /* ids of printed decisions, as keys of an object */
+    json_t *printed;  /* ids of printed decisions, as keys of an object */
 };
 
 /* --- the open incident, and the decisions that follow --- */
@@ -99,7 +99,7 @@ static int fire_after_begin(const struct as_args *args, struct fire_after *after
     after_out->since = as_xstrdup(as_record_get_text(data, "time"));
     after_out->expiry_s = json_integer_value(json_object_get(data, "incident_expiry_seconds"));
     after_out->targets = json_array();
-    after_out->told = json_object();
+    after_out->printed = json_object();
     after_out->locked = json_object();
     json_decref(data);
     return AS_EXIT_OK;
@@ -109,7 +109,7 @@ static void fire_after_deinit(struct fire_after *after)
 {
     free(after->since);
     json_decref(after->targets);
-    json_decref(after->told);
+    json_decref(after->printed);
     json_decref(after->locked);
 }
 
@@ -242,9 +242,9 @@ static void print_new(struct fire_after *after)
         const json_t *decision = json_array_get(list, i - 1);
         const char *id = as_record_get_text(decision, "id");
         if (!fire_is_ours(after, as_record_get_text(decision, "target")) ||
-            json_object_get(after->told, id))
+            json_object_get(after->printed, id))
             continue;
-        json_object_set(after->told, id, json_object_get(decision, "target"));
+        json_object_set(after->printed, id, json_object_get(decision, "target"));
         note_lock(after, decision);
         fire_print_decision(after, decision);
     }
@@ -252,11 +252,11 @@ static void print_new(struct fire_after *after)
     json_decref(list);
 }
 
-static bool fire_is_told(const struct fire_after *after, const char *target)
+static bool fire_is_printed(const struct fire_after *after, const char *target)
 {
     const char *id;
     json_t *value;
-    json_object_foreach(after->told, id, value)
+    json_object_foreach(after->printed, id, value)
     {
         if (strcmp(json_string_value(value), target) == 0)
             return true;
@@ -275,7 +275,7 @@ static bool is_settled(const struct fire_after *after, const json_t *target, int
     const json_t *ordered = json_object_get(target, "desired");
     if (fire_has_failed(target))
         return waited_us >= FAILURE_US;
-    return fire_is_told(after, as_record_get_text(target, "id")) &&
+    return fire_is_printed(after, as_record_get_text(target, "id")) &&
            !json_is_true(json_object_get(target, "busy")) &&
            json_equal(json_object_get(target, "replicas"), ordered);
 }
@@ -314,7 +314,7 @@ static void fire_print_target(const struct fire_after *after, const json_t *targ
         fputs(*text ? " " : "", stdout);
         as_safe_text_put(stdout, text);
         putchar('\n');
-    } else if (json_is_integer(size) && fire_is_told(after, as_record_get_text(target, "id"))) {
+    } else if (json_is_integer(size) && fire_is_printed(after, as_record_get_text(target, "id"))) {
         printf(": its size is %" JSON_INTEGER_FORMAT, json_integer_value(size));
         fire_print_lock(after, target);
         putchar('\n');
@@ -323,7 +323,7 @@ static void fire_print_target(const struct fire_after *after, const json_t *targ
     }
 }
 
-static void sleep_a_look(void)
+static void sleep_between_polls(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_US * 1000}, NULL);
 }
@@ -340,12 +340,12 @@ static int fire_wait_for(struct fire_after *after, const char *id, int64_t begin
             return status;
         if (is_interrupted || is_settled(after, target, waited_us) || waited_us >= PATIENCE_US) {
             fire_print_target(after, target);
-            const bool is_well = !fire_has_failed(target) && fire_is_told(after, id);
+            const bool is_well = !fire_has_failed(target) && fire_is_printed(after, id);
             json_decref(target);
             return is_well ? AS_EXIT_OK : AS_EXIT_NO;
         }
         json_decref(target);
-        sleep_a_look();
+        sleep_between_polls();
     }
 }
 
@@ -373,9 +373,9 @@ static void fire_after_hold(struct fire_after *after, int64_t us)
     const int64_t end_us = as_time_add(get_mono_us(), us);
     fflush(stdout);
     while (!is_interrupted && get_mono_us() < end_us) {
-        if (after->told)
+        if (after->printed)
             print_new(after);
-        sleep_a_look();
+        sleep_between_polls();
     }
 }
 

@@ -521,7 +521,8 @@ static void log_take_line(struct log_run *log_run, const struct log_reader *read
 }
 
 /* All complete lines so far. */
-static int take_lines(struct log_run *log_run, struct log_reader *reader, struct as_error *error)
+static int log_read_lines(struct log_run *log_run, struct log_reader *reader,
+                          struct as_error *error)
 {
     const char *line;
     size_t size;
@@ -540,7 +541,7 @@ static int follow(struct log_run *log_run, struct log_reader *reader, struct as_
 
     while (!status && !fflush(stdout)) {
         nanosleep(&(struct timespec){.tv_nsec = FOLLOW_INTERVAL_MS * 1000000L}, NULL);
-        status = take_lines(log_run, reader, error);
+        status = log_read_lines(log_run, reader, error);
         if (!status)
             status = log_reader_follow(reader, error);
     }
@@ -555,7 +556,7 @@ static int log_take_file(struct log_run *log_run, const char *path, bool is_last
 
     if (status)
         return status;
-    status = take_lines(log_run, &reader, error);
+    status = log_read_lines(log_run, &reader, error);
     if (!status && is_last && log_run->follow)
         status = follow(log_run, &reader, error);
     log_reader_close(&reader);

@@ -252,7 +252,7 @@ int log_files_find(const struct as_args *args, struct log_files *files_out, stru
     for (size_t i = 0; i < args->operand_count; i++)
         log_reader_add(&files, &capacity, as_xstrdup(args->operands[i]));
     if (!files.count) {
-        int status = find_configured(config_option_tell(args), &files, error);
+        int status = find_configured(config_option_report(args), &files, error);
         if (status) {
             log_files_deinit(&files);
             return status;
@@ -472,9 +472,9 @@ static int log_reader_take_record(const struct walk *walk, const struct log_line
     if (walk->repeats)
         log_repeats_note(walk->repeats, record, line->text, line->size);
     if (!walk->repeats || !log_repeats_is_repeat(record))
-        return visitor->take(visitor->context, line, record, error);
+        return visitor->on_record(visitor->context, line, record, error);
     json_t *details = log_repeats_resolve(walk->repeats, record);
-    const int status = details ? visitor->take(visitor->context, line, details, error) : 0;
+    const int status = details ? visitor->on_record(visitor->context, line, details, error) : 0;
     *visitor->unknown_repeats += !details;
     json_decref(details);
     return status;

@@ -100,7 +100,8 @@ struct log_visitor {
     /* Whether the record is wanted: other lines are not parsed. NULL: all are wanted. */
     bool (*wants)(void *context, const struct log_line *line);
     /* `record` is an object. 0: continue; > 0: stop; or a negative errno with an error. */
-    int (*take)(void *context, const struct log_line *line, json_t *record, struct as_error *error);
+    int (*on_record)(void *context, const struct log_line *line, json_t *record,
+                     struct as_error *error);
     void *context;
     /* NULL: `repeat` records come unchanged. Else each comes as its full `notification`, or is
      * counted here and left out if the record with the details was not read before (or not
@@ -109,8 +110,8 @@ struct log_visitor {
     bool must_be_whole; /* an incomplete last line is an error; else it is skipped */
 };
 
-/* 0, or the result of `take` that ended it; or a negative errno with an error that names file and
- * line. */
+/* 0, or the result of `on_record` that ended it; or a negative errno with an error that names file
+ * and line. */
 int log_walk(const struct log_files *files, const struct log_visitor *visitor,
              struct as_error *error) AS_MUST_USE;
 

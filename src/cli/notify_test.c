@@ -113,7 +113,7 @@ static int notify_test_run(const struct as_args *args)
 {
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
     struct as_diagnostics diagnostics = AS_DIAGNOSTICS_INIT;
-    int status = as_config_load(config_option_tell(args), &config, &diagnostics);
+    int status = as_config_load(config_option_report(args), &config, &diagnostics);
     as_diagnostics_sort(&diagnostics);
     if (diagnostics.has_error)
         as_diagnostics_print(&diagnostics, stderr);

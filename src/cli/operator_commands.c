@@ -494,7 +494,7 @@ static int kill_switch_run(const struct as_args *args)
         return as_cli_fail(args, "write `on [REASON]` or `off`");
     AS_CLEANUP(as_config_free_p) struct as_config *config = NULL;
     struct as_error error = AS_ERROR_INIT;
-    if (kill_switch_load(config_option_tell(args), &config, &error) != 0)
+    if (kill_switch_load(config_option_report(args), &config, &error) != 0)
         return as_cli_fail(args, "%s", error.text);
     const char *path = config->settings.kill_switch.file;
     if (!path)

@@ -128,7 +128,7 @@ const char *config_option_find(const struct as_args *args)
     return access(CONFIG_HERE, F_OK) == 0 ? CONFIG_HERE : CONFIG_MACHINE;
 }
 
-const char *config_option_tell(const struct as_args *args)
+const char *config_option_report(const struct as_args *args)
 {
     const char *path = config_option_find(args);
     if (!as_args_has(args, "config.file") && path[0] == '/')
@@ -195,7 +195,7 @@ static int check_choice(const struct scan *scan, const struct as_option *option,
 }
 
 /* `attached` is the value in the same argument, or NULL. */
-static int take_option(struct scan *scan, const struct as_option *option, const char *attached)
+static int parse_option(struct scan *scan, const struct as_option *option, const char *attached)
 {
     struct as_args *args = &scan->args;
     const char **slot = &args->values[option - args->command->options];
@@ -222,13 +222,13 @@ static int take_option(struct scan *scan, const struct as_option *option, const 
     return check_choice(scan, option, *slot);
 }
 
-static int take_long(struct scan *scan, const char *text)
+static int parse_long(struct scan *scan, const char *text)
 {
     size_t size = strcspn(text, "=");
     const char *attached = text[size] ? text + size + 1 : NULL;
     const struct as_option *option = find_option(scan->args.command, text, size);
     if (option)
-        return take_option(scan, option, attached);
+        return parse_option(scan, option, attached);
     if (strcmp(text, "help") == 0) {
         scan->args.wants_help = true;
         return 0;
@@ -236,11 +236,11 @@ static int take_long(struct scan *scan, const char *text)
     return unknown_option(scan, text, size);
 }
 
-static int take_short(struct scan *scan, const char *text)
+static int parse_short(struct scan *scan, const char *text)
 {
     for (const struct as_option *option = scan->args.command->options; option->name; option++) {
         if (option->letter == text[0] && (option->value || text[1] == '\0'))
-            return take_option(scan, option, text[1] ? text + 1 : NULL);
+            return parse_option(scan, option, text[1] ? text + 1 : NULL);
     }
     if (strcmp(text, "h") == 0) {
         scan->args.wants_help = true;
@@ -261,7 +261,7 @@ static int scan_all(struct scan *scan)
         else if (strcmp(text, "--") == 0)
             options_ended = true;
         else
-            status = text[1] == '-' ? take_long(scan, text + 2) : take_short(scan, text + 1);
+            status = text[1] == '-' ? parse_long(scan, text + 2) : parse_short(scan, text + 1);
         if (status)
             return status;
     }

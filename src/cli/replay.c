@@ -284,7 +284,7 @@ static int replay_check(const struct as_args *args, const struct log_files *file
     struct check check = {
         .args = args, .is_json = as_args_wants_json(args), .output = AS_BUF_INIT(OUTPUT_MAX)};
     const struct log_visitor visitor = {
-        .take = replay_read_record, .context = &check, .must_be_whole = true};
+        .on_record = replay_read_record, .context = &check, .must_be_whole = true};
     struct as_error error = AS_ERROR_INIT;
 
     int status = log_walk(files, &visitor, &error);

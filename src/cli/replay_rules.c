@@ -236,7 +236,7 @@ static void replay_reports_note_notification(struct replay_reports *reports, con
 
 /* The opening record of the proposal's incident, if the proposal names a report that did not come
  * in an earlier notification; else NULL. Valid until the incident's next record. */
-static const json_t *replay_reports_take(struct replay_reports *reports, const json_t *proposal)
+static const json_t *replay_reports_remove(struct replay_reports *reports, const json_t *proposal)
 {
     const char *reported = as_record_get_text(proposal, "reported");
     struct reported *incident = replay_find(reports, as_record_get_text(proposal, "incident"));
@@ -397,8 +397,8 @@ static void set_samples(struct as_simulation *simulation, const char *text, cons
     free(samples);
 }
 
-static void take_proposal(struct replay_values *values, struct as_simulation *simulation,
-                          const json_t *proposal)
+static void replay_apply_proposal(struct replay_values *values, struct as_simulation *simulation,
+                                  const json_t *proposal)
 {
     const char *rule = as_record_get_text(proposal, "rule"),
                *error = as_record_get_text(proposal, "error");
@@ -470,8 +470,8 @@ static int replay_compare_pods(const void *left, const void *right)
                   ((const struct as_pod_seen *)right)->name);
 }
 
-static void replay_take_pods(struct as_simulation *simulation, const char *target,
-                             const json_t *list)
+static void replay_apply_pods(struct as_simulation *simulation, const char *target,
+                              const json_t *list)
 {
     const size_t count = json_array_size(list);
     struct as_pod_seen *pods = as_xcalloc(count + 1, sizeof(*pods));
@@ -485,20 +485,20 @@ static void replay_take_pods(struct as_simulation *simulation, const char *targe
 }
 
 /* Rules of today may ask for nodes where the decision of the log did not. */
-static void take_nodes(struct as_simulation *simulation, const char *target, json_t *input)
+static void replay_apply_nodes(struct as_simulation *simulation, const char *target, json_t *input)
 {
     AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = NULL;
     struct as_error error = AS_ERROR_INIT;
-    const struct as_nodes_seen untold = {.error = "the log does not tell of nodes"};
-    const bool is_told = json_object_get(json_object_get(input, "observed"), "nodes") &&
-                         as_decision_decode_input_value(input, &document, &error) == 0;
+    const struct as_nodes_seen unknown = {.error = "the log does not tell of nodes"};
+    const bool has_nodes = json_object_get(json_object_get(input, "observed"), "nodes") &&
+                           as_decision_decode_input_value(input, &document, &error) == 0;
 
-    as_simulation_set_nodes(simulation, target, is_told ? document->input.nodes : &untold);
+    as_simulation_set_nodes(simulation, target, has_nodes ? document->input.nodes : &unknown);
 }
 
 /* Takes values, pods and the guards' results from a logged decision. */
-static void replay_values_take(struct replay_values *values, struct as_simulation *simulation,
-                               const json_t *decision)
+static void replay_values_apply(struct replay_values *values, struct as_simulation *simulation,
+                                const json_t *decision)
 {
     json_t *input = json_object_get(decision, "input");
     const json_t *item;
@@ -507,10 +507,10 @@ static void replay_values_take(struct replay_values *values, struct as_simulatio
     size_t i;
 
     if (json_is_array(pods))
-        replay_take_pods(simulation, as_record_get_text(decision, "target"), pods);
-    take_nodes(simulation, as_record_get_text(decision, "target"), input);
+        replay_apply_pods(simulation, as_record_get_text(decision, "target"), pods);
+    replay_apply_nodes(simulation, as_record_get_text(decision, "target"), input);
     json_array_foreach(json_object_get(input, "proposals"), i, item)
-        take_proposal(values, simulation, item);
+        replay_apply_proposal(values, simulation, item);
     const struct as_rule *rule = replay_find_rule(values, as_record_get_text(output, "rule"));
     if (rule && strcmp(as_record_get_text(output, "direction"), "down") == 0)
         set_guard(rule, simulation,
@@ -822,8 +822,8 @@ static void replay_on_incident(void *context, as_wall_time at,
 
 /* Finds the first size of targets that the engine knows at the start: it would look again much
  * later at a target it could not find. */
-static int take_first_size(void *context, const struct log_line *line, json_t *record,
-                           struct as_error *error)
+static int replay_note_first_size(void *context, const struct log_line *line, json_t *record,
+                                  struct as_error *error)
 {
     struct replay *replay = context;
     const json_t *input = json_object_get(record, "input");
@@ -850,7 +850,7 @@ static int find_first_sizes(struct replay *replay, const struct log_files *files
 {
     const struct as_ruleset *ruleset = replay->config->ruleset;
     const struct log_visitor visitor = {
-        .wants = is_decision, .take = take_first_size, .context = replay};
+        .wants = is_decision, .on_record = replay_note_first_size, .context = replay};
     AS_CLEANUP(as_labels_free_p) struct as_labels *none = replay_values_make_annotations("");
 
     for (size_t i = 0; i < ruleset->target_count; i++) {
@@ -922,7 +922,7 @@ static void play_reports(struct replay *replay, const json_t *input)
 
     json_array_foreach(json_object_get(input, "proposals"), i, proposal)
     {
-        const json_t *opened = replay_reports_take(replay->reports, proposal);
+        const json_t *opened = replay_reports_remove(replay->reports, proposal);
         if (opened)
             replay_notify(replay, opened);
     }
@@ -936,7 +936,7 @@ static void play_decision(struct replay *replay, const struct item *item)
     int32_t size = 0, limit = AS_SIZE_MAX;
     struct logged *target;
 
-    replay_values_take(replay->values, replay->simulation, item->record);
+    replay_values_apply(replay->values, replay->simulation, item->record);
     play_reports(replay, input);
     if (!as_record_get_size(json_object_get(input, "observed"), "replicas", &size))
         return;
@@ -1097,7 +1097,7 @@ static void replay_take_action(struct replay *replay, json_t *record, int64_t at
     replay_add_item(replay, record, at);
 }
 
-static void take_notification(struct replay *replay, json_t *record, int64_t at)
+static void replay_apply_notification(struct replay *replay, json_t *record, int64_t at)
 {
     replay->notifications++;
     replay->cut += replay_notification_is_cut(record);
@@ -1116,7 +1116,7 @@ static void replay_take_incident(struct replay *replay, json_t *record, int64_t 
         replay_add_item(replay, record, at);
 }
 
-static void take_approval(struct replay *replay, json_t *record, int64_t at)
+static void replay_apply_approval(struct replay *replay, json_t *record, int64_t at)
 {
     if (strcmp(replay->approvals, "logged") == 0)
         replay_add_item(replay, record, at);
@@ -1127,12 +1127,12 @@ static int replay_rules_read_record(void *context, const struct log_line *line, 
 {
     static const struct {
         const char *kind;
-        void (*take)(struct replay *replay, json_t *record, int64_t at);
-    } kinds[] = {{"notification", take_notification},
+        void (*apply)(struct replay *replay, json_t *record, int64_t at);
+    } kinds[] = {{"notification", replay_apply_notification},
                  {"decision", replay_take_decision},
                  {"action", replay_take_action},
                  {"incident", replay_take_incident},
-                 {"approval", take_approval}};
+                 {"approval", replay_apply_approval}};
     const char *kind = as_record_get_text(record, "kind");
     struct replay *replay = context;
     as_wall_time time;
@@ -1151,7 +1151,7 @@ static int replay_rules_read_record(void *context, const struct log_line *line, 
     replay->last = time.us + replay->shift;
     for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
         if (strcmp(kinds[i].kind, kind) == 0)
-            kinds[i].take(replay, record, replay->last);
+            kinds[i].apply(replay, record, replay->last);
     }
     play_until(replay, replay->last - LOOK_AHEAD_US);
     if (replay->waiting_count >= WAITING_MAX)
@@ -1186,7 +1186,7 @@ static void replay_clear(struct replay *replay)
 
 static int replay_all(struct replay *replay, const struct log_files *files, struct as_error *error)
 {
-    const struct log_visitor visitor = {.take = replay_rules_read_record,
+    const struct log_visitor visitor = {.on_record = replay_rules_read_record,
                                         .context = replay,
                                         .unknown_repeats = &replay->unknown_repeats,
                                         .must_be_whole = true};

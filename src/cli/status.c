@@ -508,20 +508,20 @@ static char *status_print_time(void)
 }
 
 struct picture {
-    char *text;    /* last answer; NULL: none yet */
-    char *taken;   /* its time */
-    char *problem; /* the last attempt's; NULL: none */
-    bool is_old;   /* the last attempt got no answer */
+    char *text;       /* last answer; NULL: none yet */
+    char *fetched_at; /* its time */
+    char *problem;    /* the last attempt's; NULL: none */
+    bool is_old;      /* the last attempt got no answer */
 };
 
 static void picture_deinit(struct picture *picture)
 {
     free(picture->text);
-    free(picture->taken);
+    free(picture->fetched_at);
     free(picture->problem);
 }
 
-static void status_take(const struct as_args *args, struct picture *picture)
+static void status_fetch(const struct as_args *args, struct picture *picture)
 {
     char *text = NULL, *problem = NULL;
     size_t size = 0;
@@ -538,9 +538,9 @@ static void status_take(const struct as_args *args, struct picture *picture)
         return;
     }
     free(picture->text);
-    free(picture->taken);
+    free(picture->fetched_at);
     picture->text = text;
-    picture->taken = status_print_time();
+    picture->fetched_at = status_print_time();
 }
 
 static void show_on_terminal(const struct picture *picture)
@@ -549,8 +549,8 @@ static void show_on_terminal(const struct picture *picture)
     AS_CLEANUP(as_free_p)
     char *head = picture->problem ? as_xasprintf("%s  %s", now, picture->problem) : as_xstrdup(now);
     AS_CLEANUP(as_free_p)
-    char *below = picture->is_old && picture->taken
-                      ? as_xasprintf("as it was at %s:\n%s", picture->taken, picture->text)
+    char *below = picture->is_old && picture->fetched_at
+                      ? as_xasprintf("as it was at %s:\n%s", picture->fetched_at, picture->text)
                       : as_xstrdup(picture->text ? picture->text : "");
     AS_CLEANUP(as_free_p) char *whole = as_xasprintf("%s\n\n%s", head, below);
     status_draw(whole);
@@ -584,7 +584,7 @@ static int status_watch(const struct as_args *args)
     if (is_terminal)
         fputs("\033[2J", stdout);
     while (!is_interrupted) {
-        status_take(args, &picture);
+        status_fetch(args, &picture);
         if (!is_interrupted)
             status_show(args, &picture, is_terminal);
         if (ferror(stdout))

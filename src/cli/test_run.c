@@ -202,7 +202,7 @@ static void test_trace_on_decision(void *context, as_wall_time at,
     test_run_end_line(&target->lines, &line);
 }
 
-/* A success is already told by its decision. */
+/* The decision already shows a success. */
 static void test_trace_on_action(void *context, as_wall_time at,
                                  const struct as_action_record *record)
 {
@@ -244,8 +244,8 @@ static void describe_labels(const struct as_labels *labels, struct as_buf *line)
     as_buf_append_char(line, '}');
 }
 
-static void tell_alert(struct test_trace *trace, as_wall_time at, const struct as_alert *alert,
-                       const struct as_alert_outcome *outcome)
+static void report_alert(struct test_trace *trace, as_wall_time at, const struct as_alert *alert,
+                         const struct as_alert_outcome *outcome)
 {
     struct as_buf line = start_line(trace, at);
     as_buf_append_str(&line, alert->status == AS_ALERT_FIRING ? "fire " : "resolve ");
@@ -268,7 +268,7 @@ static void test_trace_on_notification(void *context, as_wall_time at,
         alert->has_outcome = true;
         alert->is_queued = outcome->is_queued;
         alert->outcome = outcome->reason;
-        tell_alert(trace, at, &notification->alerts[i], outcome);
+        report_alert(trace, at, &notification->alerts[i], outcome);
     }
 }
 
@@ -431,7 +431,7 @@ static void compare_size(struct test_failure *failure, enum test_aspect aspect,
 }
 
 /* What was decided on the target up to then, for a failure. */
-static void tell_target(struct run *run, struct test_failure *failure)
+static void report_target(struct run *run, struct test_failure *failure)
 {
     const struct test_target *seen = test_trace_find_target(&run->trace, failure->event->target);
     const bool is_decided = seen && seen->is_decided;
@@ -466,7 +466,7 @@ static void test_run_check_target(struct run *run, struct test_failure *failure)
             failure, TEST_ASKED, seen, expected->asked,
             test_run_print_size(seen, as_simulation_get_asked(run->simulation, event->target)));
     if (failure->difference_count > 0)
-        tell_target(run, failure);
+        report_target(run, failure);
 }
 
 /* A person cannot answer what nobody asks: the test is not about what it seems to be about. */
@@ -477,7 +477,7 @@ static void test_run_answer(struct run *run, struct test_failure *failure)
                              event->kind == AS_RULE_TEST_APPROVE))
         return;
     test_run_compare(failure, TEST_ANSWER, "a request for an approval", as_xstrdup("none"));
-    tell_target(run, failure);
+    report_target(run, failure);
 }
 
 static void check_alert(struct run *run, struct test_failure *failure)

@@ -249,10 +249,10 @@ static void daemon_on_effect(void *context, const struct as_effect *effect)
 
 #define LOOK_EVERY_US (250 * AS_US_PER_MS)
 
-static void daemon_look_at_kill_switch(struct daemon *daemon)
+static void daemon_poll_kill_switch(struct daemon *daemon)
 {
     as_kill_switch_set_file(daemon->halt.kill_switch, daemon->config->settings.kill_switch.file);
-    const struct as_halt halt = as_kill_switch_look(daemon->halt.kill_switch);
+    const struct as_halt halt = as_kill_switch_poll(daemon->halt.kill_switch);
     const bool is_halted = halt.reason != NULL;
     if (is_halted != daemon->halt.is_set)
         as_log(AS_LOG_WARN,
@@ -268,7 +268,7 @@ static void daemon_look_at_kill_switch(struct daemon *daemon)
 static void daemon_on_halt_timer(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
-    daemon_look_at_kill_switch(daemon);
+    daemon_poll_kill_switch(daemon);
     daemon_arm(daemon->halt.timer, LOOK_EVERY_US);
 }
 
@@ -276,14 +276,14 @@ static void daemon_on_halt_timer(evutil_socket_t fd, short what, void *context)
 static void daemon_set_annotation(struct daemon *daemon, const char *reason)
 {
     as_kill_switch_set_annotation(daemon->halt.kill_switch, reason);
-    daemon_look_at_kill_switch(daemon);
+    daemon_poll_kill_switch(daemon);
 }
 
 /*
  * The HTTP server: its configuration, and the handlers it calls.
  */
 
-#define CREDENTIALS_LOOK_US (1 * AS_US_PER_S)
+#define CREDENTIALS_POLL_US (1 * AS_US_PER_S)
 
 static const char *find_not_ready(const struct daemon *daemon)
 {
@@ -296,7 +296,7 @@ static const char *find_not_ready(const struct daemon *daemon)
     return daemon->opener ? "the state is being opened" : daemon->why_not;
 }
 
-static void daemon_look(void *context, struct as_view *view_out)
+static void daemon_fill_view(void *context, struct as_view *view_out)
 {
     const struct daemon *daemon = context;
     size_t scope_count = 0;
@@ -373,12 +373,12 @@ static bool daemon_on_denied(void *context, const struct as_denied_record *recor
     return true;
 }
 
-static void daemon_on_look_timer(evutil_socket_t fd, short what, void *context)
+static void daemon_on_poll_timer(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
     as_auth_look(daemon->auth);
-    as_receiver_look(daemon->receiver);
-    daemon_arm(daemon->look_timer, CREDENTIALS_LOOK_US);
+    as_receiver_poll(daemon->receiver);
+    daemon_arm(daemon->poll_timer, CREDENTIALS_POLL_US);
 }
 
 static void set_external_url(struct daemon *daemon)
@@ -434,12 +434,12 @@ static int daemon_open_server(struct daemon *daemon, struct as_error *error)
     daemon->routes.prefix = daemon->options->route_prefix
                                 ? daemon->options->route_prefix
                                 : as_external_url_get_path(&daemon->external_url);
-    daemon_arm(daemon->look_timer, CREDENTIALS_LOOK_US);
+    daemon_arm(daemon->poll_timer, CREDENTIALS_POLL_US);
     return 0;
 }
 
 /* when the start cannot fail any more */
-static void daemon_tell_address(const struct daemon *daemon)
+static void daemon_log_address(const struct daemon *daemon)
 {
     as_log(AS_LOG_INFO, "listening", AS_F("address", daemon->options->listen_address),
            AS_FI("port", as_http_server_get_port(daemon->server)),
@@ -484,7 +484,7 @@ static void on_durable(void *context, uint64_t ticket, int status, const char *e
     if (status != 0 || daemon->failed || !daemon->shell)
         return;
     const bool was_ready = as_shell_is_ready(daemon->shell);
-    daemon_look_at_kill_switch(daemon); /* the engine may set sizes now */
+    daemon_poll_kill_switch(daemon); /* the engine may set sizes now */
     as_shell_on_durable(daemon->shell, ticket);
     if (!was_ready && as_shell_is_ready(daemon->shell)) {
         as_log(AS_LOG_INFO, "ready to receive notifications");
@@ -579,7 +579,7 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
         .config_digest = daemon->config->digest,
         .engine = daemon_get_engine_config(daemon),
         .ruleset = daemon->config->ruleset,
-        .tell = daemon_tell_begin(daemon),
+        .tell = daemon_messages_begin(daemon),
         .callbacks = {daemon_on_effect, on_next_deadline, daemon_may_act, daemon_on_fenced, daemon},
     };
     const int status = as_shell_new(&config, store, &daemon->shell, error);
@@ -599,7 +599,7 @@ static void daemon_close_state(struct daemon *daemon)
     if (daemon->source)
         daemon->source->close(daemon->source);
     daemon->source = NULL;
-    daemon_tell_close(daemon);
+    daemon_messages_close(daemon);
     if (daemon->shell)
         as_api_on_end(daemon->api, as_system_clock.get_wall(&as_system_clock));
     daemon->shell = as_shell_free(daemon->shell);
@@ -687,7 +687,7 @@ static void daemon_go_on(struct daemon *daemon)
 {
     const bool had_failed = daemon->failed;
     if (daemon->is_alone && !daemon->has_led)
-        daemon_tell_address(daemon);
+        daemon_log_address(daemon);
     daemon->has_led = true;
     daemon->failed = false;
     daemon->failing_since = AS_MONO_NEVER;
@@ -845,7 +845,7 @@ static enum as_permit daemon_get_permit(void *context)
     struct daemon *daemon = context;
     if (!daemon_may_act(daemon))
         return AS_PERMIT_NONE;
-    if (as_kill_switch_look(daemon->halt.kill_switch).reason)
+    if (as_kill_switch_poll(daemon->halt.kill_switch).reason)
         return AS_PERMIT_UNDO;
     return daemon->stopping ? AS_PERMIT_FINISH : AS_PERMIT_ALL;
 }
@@ -1007,7 +1007,7 @@ static void make_events(struct daemon *daemon)
     daemon->web.timer = new_timer(daemon, daemon_on_web_timer);
     daemon->watch.timer = new_timer(daemon, daemon_on_watch_timer);
     daemon->reload.timer = new_timer(daemon, daemon_on_reload_timer);
-    daemon->look_timer = new_timer(daemon, daemon_on_look_timer);
+    daemon->poll_timer = new_timer(daemon, daemon_on_poll_timer);
 }
 
 /* Without its events each signal has its default effect, which would end the process without our
@@ -1028,7 +1028,7 @@ static void free_events(struct daemon *daemon)
     event_free(daemon->web.timer);
     event_free(daemon->watch.timer);
     event_free(daemon->reload.timer);
-    event_free(daemon->look_timer);
+    event_free(daemon->poll_timer);
     event_base_free(daemon->base);
 }
 
@@ -1056,7 +1056,7 @@ static int daemon_start(struct daemon *daemon, struct as_error *error)
     if (status != 0 || daemon->is_alone)
         return status;
     /* A standby may wait forever for its term, and still is ready. */
-    daemon_tell_address(daemon);
+    daemon_log_address(daemon);
     notify_send(daemon->notify, "READY=1");
     return 0;
 }
@@ -1108,8 +1108,8 @@ int as_daemon_run(const struct as_daemon_options *options)
     daemon.started = as_system_clock.get_wall(&as_system_clock);
     daemon.metrics = as_metrics_new();
     daemon.others = as_others_new();
-    daemon.api =
-        as_api_new(&(struct as_api_config){daemon.instance, daemon.metrics, daemon_look, &daemon});
+    daemon.api = as_api_new(
+        &(struct as_api_config){daemon.instance, daemon.metrics, daemon_fill_view, &daemon});
     daemon.outside =
         options->adapters->new_outside(daemon.base, &as_system_clock, daemon_on_transfer, &daemon);
     options->adapters->set_permit(daemon.outside, daemon_get_permit, daemon_get_leave_permit,

@@ -219,11 +219,11 @@ static int config_reload(struct daemon *daemon, bool is_repeat, struct as_error 
 }
 
 #define REPORT_LOOKS                                                                               \
-    10 /* looks at changing files until the log has a line, and to the next one                    \
+    10 /* checks of changing files until the log has a line, and to the next one                   \
         */
 
-/* Whether the looks found the same: else another process may be writing the file. A file that never
- * settles is logged. */
+/* Whether the checks found the same: else another process may be writing the file. A file that
+ * never settles is logged. */
 static bool daemon_watch_settles(unsigned *changes_io, bool is_same, const char *file)
 {
     if (is_same)
@@ -415,10 +415,10 @@ static void reload_shell(struct daemon *daemon, struct as_config *old,
     const struct as_engine_config engine = daemon_get_engine_config(daemon);
     as_receiver_set_limits(daemon->receiver, config->settings.receiver.repeat_cache,
                            config->settings.receiver.max_connections);
-    const struct as_tell_config tell = daemon_tell_begin(daemon);
+    const struct as_tell_config tell = daemon_messages_begin(daemon);
     as_shell_reload(daemon->shell, config->ruleset, &engine, config->digest, targets,
                     daemon->source, &tell, credential);
-    daemon_tell_end_former(daemon);
+    daemon_messages_end_former(daemon);
 }
 
 /* A follower has no ports; these were created only to check that it works. */
@@ -429,8 +429,8 @@ static void forget_ports(const struct daemon *daemon, struct as_target_port *tar
     daemon_forget_config(daemon, old);
 }
 
-/* `expected`: the digests that the files had at the last look, or NULL; if the load finds others,
- * or another --web.config.file than that look, it changes and logs nothing: -EAGAIN. `repeat_of`:
+/* `expected`: the digests that the files had at the last check, or NULL; if the load finds others,
+ * or another --web.config.file than that check, it changes and logs nothing: -EAGAIN. `repeat_of`:
  * the error of an earlier attempt with these files, which is not logged again; or NULL. */
 static int daemon_reload_again(struct daemon *daemon, const char *credential,
                                const struct as_config_digests *expected, const char *repeat_of,
@@ -491,7 +491,7 @@ static int daemon_reload_again(struct daemon *daemon, const char *credential,
  * --config.auto-reload-interval: a reload when the content of the configuration or of a rule file
  * has changed, as a ConfigMap's does.
  *
- * Another process may be writing a file. So a change is loaded only when two looks, at least a
+ * Another process may be writing a file. So a change is loaded only when two checks, at least a
  * second apart, found the same stamps and the same content, and if the load finds that content too.
  * The file of --web.config.file is loaded with the configuration. So its stamp must be the same
  * too.
@@ -512,7 +512,7 @@ static void daemon_reload_config(struct daemon *daemon, const struct as_config_d
     struct as_error error = AS_ERROR_INIT;
     const int status = daemon_reload_again(daemon, "", now, repeat_of, &error);
     if (status == -EAGAIN)
-        return; /* the next look finds the change */
+        return; /* the next check finds the change */
     if (status == 0)
         error = (struct as_error)AS_ERROR_INIT;
     watch->error = error; /* it was logged */
@@ -653,7 +653,7 @@ void daemon_request_reload(void *context, struct as_http_exchange *exchange, con
     daemon_arm(reload->timer, reload->earliest.us > now.us ? reload->earliest.us - now.us : 0);
 }
 
-static struct reload_request *take_first(struct daemon *daemon)
+static struct reload_request *reload_dequeue(struct daemon *daemon)
 {
     struct reload_request *request = STAILQ_FIRST(&daemon->reload.requests);
     if (request)
@@ -664,7 +664,7 @@ static struct reload_request *take_first(struct daemon *daemon)
 static void answer_all(struct daemon *daemon, int status, const char *text)
 {
     struct reload_request *request;
-    while ((request = take_first(daemon))) {
+    while ((request = reload_dequeue(daemon))) {
         as_reply_text(request->exchange, status, NULL, "%s", text);
         free(request);
     }
@@ -720,7 +720,7 @@ void daemon_on_reload_timer(evutil_socket_t fd, short what, void *context)
 void daemon_forget_reload(struct daemon *daemon)
 {
     struct reload_request *request;
-    while ((request = take_first(daemon)))
+    while ((request = reload_dequeue(daemon)))
         free(request);
     free(daemon->reload.credential);
 }

@@ -63,18 +63,18 @@ struct daemon_web_file { /* --web.config.file; all NULL without it */
 
 struct daemon_web {
     struct daemon_web_file file; /* in force */
-    struct as_file_stamp seen;   /* at the last look */
-    unsigned changes;            /* looks since the file was found changing */
+    struct as_file_stamp seen;   /* at the last check */
+    unsigned changes;            /* checks since the file was found changing */
     struct as_file_stamp tried;  /* the changed file at the last attempt */
     struct as_error error;       /* why it is not in force (was logged); or "" */
     struct event *timer;
 };
 
 struct daemon_watch {               /* --config.auto-reload-interval */
-    struct as_config_stamps stamps; /* of the files at the last look */
-    struct as_file_stamp web;       /* of --web.config.file at the last look */
-    struct as_config_digests found; /* at the last look */
-    unsigned changes;               /* looks since the files were found changing */
+    struct as_config_stamps stamps; /* of the files at the last check */
+    struct as_file_stamp web;       /* of --web.config.file at the last check */
+    struct as_config_digests found; /* at the last check */
+    unsigned changes;               /* checks since the files were found changing */
     struct as_config_digests tried; /* the changed files at the last attempt */
     struct as_error error;          /* why they are not in force (was logged); or "" */
     struct event *timer;
@@ -95,7 +95,7 @@ struct daemon_halt {
     struct event *timer;
 };
 
-struct daemon_tell {
+struct daemon_messages {
     struct as_messenger *messenger, *former; /* former: during a reload */
     char host[AS_INSTANCE_NAME_SIZE];
 };
@@ -105,7 +105,7 @@ struct daemon {
     struct as_config *config;
     struct event_base *base;
     struct event *signals[4];
-    struct event *deadline, *recover, *retire, *stop_timer, *look_timer;
+    struct event *deadline, *recover, *retire, *stop_timer, *poll_timer;
     char boot[AS_BOOT_ID_SIZE], instance[AS_INSTANCE_SIZE];
     struct as_outside *outside;
     struct as_leader *leader;
@@ -119,7 +119,7 @@ struct daemon {
     size_t retired_count;
     struct daemon_reload reload;
     struct as_digest named_files; /* as named_files_hash before they were loaded */
-    struct daemon_tell tell;
+    struct daemon_messages messages;
     struct state_opener *opener;            /* opening the state; there is no storage then */
     const struct as_config *opening_config; /* its settings: ours unless reloaded since */
     struct as_store_patience patience;      /* for the state that is open or being opened */
@@ -171,9 +171,9 @@ void daemon_forget_recoveries(struct daemon *daemon); /* frees them */
 
 /* By the present configuration, with a messenger of its own. Once the shell has it, end the former
  * messenger. */
-struct as_tell_config daemon_tell_begin(struct daemon *daemon);
-void daemon_tell_end_former(struct daemon *daemon);
-void daemon_tell_close(struct daemon *daemon);
+struct as_tell_config daemon_messages_begin(struct daemon *daemon);
+void daemon_messages_end_former(struct daemon *daemon);
+void daemon_messages_close(struct daemon *daemon);
 
 /* daemon_config.c */
 int daemon_load_config(struct daemon *daemon, struct as_error *error) AS_MUST_USE;

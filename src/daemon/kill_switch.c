@@ -135,7 +135,7 @@ static void on_blind(struct as_kill_switch *kill_switch, int code)
     kill_switch->is_blind = true;
 }
 
-static void look_at_file(struct as_kill_switch *kill_switch)
+static void poll_file(struct as_kill_switch *kill_switch)
 {
     struct as_file_stamp now;
     const int status = -as_file_stamp_take_own(kill_switch->path, &now);
@@ -151,10 +151,10 @@ static void look_at_file(struct as_kill_switch *kill_switch)
     kill_switch->was_seen = true;
 }
 
-struct as_halt as_kill_switch_look(struct as_kill_switch *kill_switch)
+struct as_halt as_kill_switch_poll(struct as_kill_switch *kill_switch)
 {
     if (kill_switch->path)
-        look_at_file(kill_switch);
+        poll_file(kill_switch);
     if (kill_switch->path && kill_switch->is_set)
         return (struct as_halt){FILE_WHO, kill_switch->reason};
     if (kill_switch->annotation)

@@ -18,10 +18,10 @@ void as_kill_switch_set_file(struct as_kill_switch *kill_switch, const char *pat
 void as_kill_switch_set_annotation(struct as_kill_switch *kill_switch,
                                    const char *reason); /* NULL: there is none */
 
-/* The present state: one look at the file system. If the file cannot be checked, the last state
+/* The present state: one check of the file system. If the file cannot be checked, the last state
  * stays; if it could never be checked, it counts as set; that is logged once. The file goes before
  * the annotation. Texts are valid until the next call. */
-struct as_halt as_kill_switch_look(struct as_kill_switch *kill_switch);
+struct as_halt as_kill_switch_poll(struct as_kill_switch *kill_switch);
 
 AS_DEFINE_CLEANUP(struct as_kill_switch *, as_kill_switch_free)
 

@@ -693,7 +693,8 @@ static void count_action(struct as_metrics *metrics, const struct as_action_reco
         metrics_observe(metrics, METRIC_ALERT_TO_ACTION, NULL, record->since_alert_us);
 }
 
-static void count_follow(struct as_metrics *metrics, const struct as_follow_record *record)
+static void count_effect_evaluation(struct as_metrics *metrics,
+                                    const struct as_follow_record *record)
 {
     const char *const *values = VALUES(record->rule, as_follow_end_get_word(record->end));
     metrics_add(metrics, METRIC_EFFECTS, values, 1);
@@ -717,7 +718,7 @@ void as_metrics_on_effect(struct as_metrics *metrics, const struct as_effect *ef
     else if (effect->kind == AS_EFFECT_RECORD_ACTION)
         count_action(metrics, effect->action);
     else if (effect->kind == AS_EFFECT_RECORD_FOLLOW)
-        count_follow(metrics, effect->follow);
+        count_effect_evaluation(metrics, effect->follow);
     else if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
         count_approval(metrics, effect->approval);
 }
@@ -771,8 +772,8 @@ void as_metrics_on_source(struct as_metrics *metrics, const char *source, const 
     metrics_observe(metrics, METRIC_SOURCE_DURATION, VALUES(source), duration_us);
 }
 
-void as_metrics_on_told(struct as_metrics *metrics, const char *receiver, enum as_tell_count what,
-                        uint64_t count)
+void as_metrics_on_notice(struct as_metrics *metrics, const char *receiver, enum as_tell_count what,
+                          uint64_t count)
 {
     static const enum metric families[AS_TELL_COUNT_COUNT] = {
         [AS_TELL_SENT] = METRIC_NOTIFY_SENT,

@@ -386,7 +386,7 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
     return NULL;
 }
 
-void as_receiver_look(struct as_receiver *receiver)
+void as_receiver_poll(struct as_receiver *receiver)
 {
     for (size_t i = 0; i < COMPLAINT_COUNT; i++)
         as_throttle_look(&receiver->complaints[i], receiver_get_now(receiver));

@@ -714,7 +714,7 @@ static void report_deadline(void *context)
     callbacks->deadline(callbacks->context, tell.us < engine.us ? tell : engine);
 }
 
-static void tell_people(struct as_shell *shell)
+static void notify_people(struct as_shell *shell)
 {
     tell_work(shell->tell);
     report_deadline(shell);
@@ -750,10 +750,10 @@ static void shell_run(struct as_shell *shell, struct as_event *event)
     }
     if (may_end_states(event, &effects) || tell_must_check_states(shell->tell))
         tell_check_states(shell->tell, shell->engine);
-    tell_people(shell);
+    notify_people(shell);
 }
 
-/* For the shell's room `tell`. */
+/* For the notifications of people. */
 static void record_notify(void *context, struct as_storage_batch *batch,
                           const struct as_notify_record *record)
 {
@@ -792,7 +792,7 @@ static void store_dry_run(struct as_shell *shell, bool is_dry)
 }
 
 /* Counts incidents that will act without a new alert: important after a dry run or a long stop. */
-static void tell_incidents(const struct as_shell *shell, const char *event)
+static void log_open_incidents(const struct as_shell *shell, const char *event)
 {
     static const as_wall_time never = {INT64_MAX};
     const as_wall_time since = shell->dry_since.set ? shell->dry_since.at : never;
@@ -841,7 +841,7 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     }
     tell_reload(shell->tell, &config->tell);
     shell_run(shell, &(struct as_event){.kind = AS_EVENT_START});
-    tell_incidents(shell, "started with open incidents");
+    log_open_incidents(shell, "started with open incidents");
     store_dry_run(shell, config->engine.dry_run);
     *shell_out = shell;
     return 0;
@@ -890,7 +890,7 @@ void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)
         shell->ready = true;
     else if (ticket == TELL_TICKET && !shell->is_fenced) {
         tell_on_deleted(shell->tell);
-        tell_people(shell);
+        notify_people(shell);
     } else if (ticket != 0)
         shell_run(shell, &(struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
 }
@@ -898,7 +898,7 @@ void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)
 void as_shell_on_hashed(struct as_shell *shell, uint64_t number, const char *hash)
 {
     tell_on_hashed(shell->tell, number, hash);
-    tell_people(shell);
+    notify_people(shell);
 }
 
 void as_shell_visit_receivers(const struct as_shell *shell, as_tell_visit_fn *visit, void *context)
@@ -939,7 +939,7 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
     shell_run(shell,
               &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});
     if (shell->dry_since.set && !engine->dry_run)
-        tell_incidents(shell, "ended the dry run with open incidents");
+        log_open_incidents(shell, "ended the dry run with open incidents");
     store_dry_run(shell, engine->dry_run);
 }
 

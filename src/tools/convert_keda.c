@@ -224,7 +224,7 @@ static const struct {
     {"currentReplicasIfLower", false, true},
 };
 
-static void keda_take(struct convert *convert, const struct as_yaml_node *node,
+static void keda_read(struct convert *convert, const struct as_yaml_node *node,
                       const struct raw_fallback *raw, int32_t polling_s,
                       struct as_fallback *fallback)
 {
@@ -265,7 +265,7 @@ static void keda_add_fallback(struct convert *convert, struct plan_target *targe
     schema_fill_defaults(&convert->loader, &fallback_table, &raw);
     schema_parse(&convert->loader, &fallback_table, node, node, &raw);
     if (convert_count_errors(convert) == errors)
-        keda_take(convert, node, &raw, polling_s, &fallback);
+        keda_read(convert, node, &raw, polling_s, &fallback);
     for (size_t i = 0; i < target->rule_count; i++) {
         struct plan_rule *rule = &target->rules[i];
         if (!rule->is_resource && rule->goal != AS_GOAL_UTILIZATION)

@@ -23,7 +23,7 @@
 #include <alertscaler/tools/record_text.h>
 
 struct explained {
-    const struct as_explanation *told;
+    const struct as_explanation *explanation;
     const struct as_decide_input *input;   /* NULL: of an unknown version */
     const struct as_decide_input *decided; /* the same of a pool, with its plan; or NULL */
 };
@@ -508,16 +508,16 @@ static void put_names(const struct telling *telling, enum as_stay stay, uint64_t
 {
     const struct as_survey *survey = telling->known->survey;
     const enum as_stay *stays = telling->known->plan->stays;
-    uint64_t told = 0;
+    uint64_t named = 0;
 
-    for (size_t i = 0; i < survey->node_count && told < NAMES_MAX; i++) {
+    for (size_t i = 0; i < survey->node_count && named < NAMES_MAX; i++) {
         if (stays[i] != stay)
             continue;
-        fputs(told++ == 0 ? ": " : ", ", telling->out);
+        fputs(named++ == 0 ? ": " : ", ", telling->out);
         as_safe_text_put(telling->out, survey->nodes[i].node.name);
     }
-    if (told > 0 && told < count)
-        fprintf(telling->out, " and %" PRIu64 " more", count - told);
+    if (named > 0 && named < count)
+        fprintf(telling->out, " and %" PRIu64 " more", count - named);
 }
 
 static void print_kept(const struct telling *telling)
@@ -695,23 +695,24 @@ static void explain_print_approval(const json_t *proposal, const json_t *result,
 /* --- the decision of a pool, operators' commands, and what followed --- */
 
 /* The time, and the target where it is not the one that is explained. */
-static void put_start(const struct as_explanation *told, const json_t *record, FILE *out)
+static void put_start(const struct as_explanation *explanation, const json_t *record, FILE *out)
 {
     const char *id = as_record_get_text(record, "target"),
                *name = as_record_get_text(record, "target_name");
 
     explain_put(out, "  ", as_record_get_text(record, "time"), ": ");
-    if (strcmp(id, as_record_get_text(told->decision, "target")) != 0)
+    if (strcmp(id, as_record_get_text(explanation->decision, "target")) != 0)
         explain_put(out, "", *name ? name : id, ": ");
 }
 
 /* What became of nodes that it chose. */
-static void explain_print_nodes(const struct as_explanation *told, const json_t *record, FILE *out)
+static void explain_print_nodes(const struct as_explanation *explanation, const json_t *record,
+                                FILE *out)
 {
     const json_t *nodes = json_object_get(record, "nodes"), *node;
     size_t i;
 
-    put_start(told, record, out);
+    put_start(explanation, record, out);
     explain_put(out, "", as_record_get_text(record, "event"), "");
     json_array_foreach(nodes, i, node)
         explain_put(out, i ? ", " : " ", json_is_string(node) ? json_string_value(node) : "?", "");
@@ -729,13 +730,14 @@ static void put_seconds(FILE *out, const char *before, const json_t *seconds, co
 }
 
 /* Whether the action helped. */
-static void explain_print_effect(const struct as_explanation *told, const json_t *record, FILE *out)
+static void explain_print_effect(const struct as_explanation *explanation, const json_t *record,
+                                 FILE *out)
 {
     const json_t *ready = json_object_get(record, "ready_after");
     const json_t *resolved = json_object_get(record, "resolved_after");
     const char *until = as_record_get_text(record, "held_until");
 
-    put_start(told, record, out);
+    put_start(explanation, record, out);
     if (json_is_number(ready))
         put_seconds(out, "as many were ready after ", ready, "; ");
     if (json_is_number(resolved))
@@ -762,11 +764,11 @@ static void put_sizes(const json_t *record, int32_t from, int32_t to, FILE *out)
 }
 
 /* What a person was asked, and what became of it. */
-static void print_request(const struct as_explanation *told, const json_t *record, FILE *out)
+static void print_request(const struct as_explanation *explanation, const json_t *record, FILE *out)
 {
     int32_t from, to;
 
-    put_start(told, record, out);
+    put_start(explanation, record, out);
     if (as_record_get_size(record, "from", &from) && as_record_get_size(record, "to", &to))
         put_sizes(record, from, to, out);
     explain_put(out, "", as_record_get_text(record, "event"), "");
@@ -778,12 +780,13 @@ static void print_request(const struct as_explanation *told, const json_t *recor
     fputs(".\n", out);
 }
 
-static void explain_print_change(const struct as_explanation *told, const json_t *action, FILE *out)
+static void explain_print_change(const struct as_explanation *explanation, const json_t *action,
+                                 FILE *out)
 {
     int32_t from, to;
     json_int_t http = json_integer_value(json_object_get(action, "http_status"));
 
-    put_start(told, action, out);
+    put_start(explanation, action, out);
     if (as_record_get_size(action, "from", &from) && as_record_get_size(action, "to", &to))
         put_sizes(action, from, to, out);
     else if (*as_record_get_text(action, "command"))
@@ -802,11 +805,12 @@ static void explain_print_change(const struct as_explanation *told, const json_t
     fputc('\n', out);
 }
 
-static void explain_print_action(const struct as_explanation *told, const json_t *record, FILE *out)
+static void explain_print_action(const struct as_explanation *explanation, const json_t *record,
+                                 FILE *out)
 {
     static const struct {
         const char *kind;
-        void (*print)(const struct as_explanation *told, const json_t *record, FILE *out);
+        void (*print)(const struct as_explanation *explanation, const json_t *record, FILE *out);
     } kinds[] = {{"nodes", explain_print_nodes},
                  {"effect", explain_print_effect},
                  {"approval", print_request}};
@@ -815,9 +819,9 @@ static void explain_print_action(const struct as_explanation *told, const json_t
     while (i < AS_ARRAY_SIZE(kinds) && strcmp(kinds[i].kind, kind) != 0)
         i++;
     if (i < AS_ARRAY_SIZE(kinds))
-        kinds[i].print(told, record, out);
+        kinds[i].print(explanation, record, out);
     else
-        explain_print_change(told, record, out);
+        explain_print_change(explanation, record, out);
 }
 
 /* The operator, the order and the reason. */
@@ -840,23 +844,23 @@ static void explain_print_command(const json_t *command, FILE *out)
 
 static void explain_print_commands(const struct explained *explained, FILE *out)
 {
-    const struct as_explanation *told = explained->told;
+    const struct as_explanation *explanation = explained->explanation;
     json_t *command;
     size_t i;
-    json_array_foreach(told->commands, i, command) explain_print_command(command, out);
+    json_array_foreach(explanation->commands, i, command) explain_print_command(command, out);
 }
 
-/* What a group made of its share, and of its nodes. */
-static void print_share(const struct as_explanation *told, json_t *record, FILE *out)
+/* What a group made of its assignment, and of its nodes. */
+static void print_assignment(const struct as_explanation *explanation, json_t *record, FILE *out)
 {
     const json_t *output = json_object_get(record, "output");
     int32_t from, to;
 
     if (strcmp(as_record_get_text(record, "kind"), "decision") != 0) {
-        explain_print_action(told, record, out);
+        explain_print_action(explanation, record, out);
         return;
     }
-    put_start(told, record, out);
+    put_start(explanation, record, out);
     if (as_record_get_size(output, "replicas", &from) && as_record_get_size(output, "desired", &to))
         fprintf(out, "decided from %" PRId32 " to %" PRId32 ": ", from, to);
     explain_put(out, "", as_record_get_text(output, "reason"), "");
@@ -866,17 +870,17 @@ static void print_share(const struct as_explanation *told, json_t *record, FILE 
 /* Where the size comes from. */
 static void explain_print_pool_decision(const struct explained *explained, FILE *out)
 {
-    const struct as_explanation *told = explained->told;
-    const char *id = as_record_get_text(told->decision, "pool_decision");
-    const json_t *output = json_object_get(told->pool, "output");
-    const char *time = as_record_get_text(told->pool, "time");
-    const char *name = as_record_get_text(told->pool, "target_name");
+    const struct as_explanation *explanation = explained->explanation;
+    const char *id = as_record_get_text(explanation->decision, "pool_decision");
+    const json_t *output = json_object_get(explanation->pool, "output");
+    const char *time = as_record_get_text(explanation->pool, "time");
+    const char *name = as_record_get_text(explanation->pool, "target_name");
     int32_t from, to;
 
     if (!*id)
         return;
     explain_put(out, "  this carries out decision ", id, "");
-    if (!told->pool) {
+    if (!explanation->pool) {
         fputs(", which is not in these files\n", out);
         return;
     }
@@ -891,24 +895,26 @@ static void explain_print_pool_decision(const struct explained *explained, FILE 
 
 static void explain_print_what_followed(const struct explained *explained, FILE *out)
 {
-    const struct as_explanation *told = explained->told;
-    const json_t *output = json_object_get(told->decision, "output");
+    const struct as_explanation *explanation = explained->explanation;
+    const json_t *output = json_object_get(explanation->decision, "output");
     const char *next = as_record_get_text(output, "next_evaluation");
     json_t *action;
     size_t i;
 
-    json_array_foreach(told->actions, i, action) explain_print_action(told, action, out);
-    json_array_foreach(told->shares, i, action) print_share(told, action, out);
-    if (json_array_size(told->actions) + json_array_size(told->shares) == 0)
+    json_array_foreach(explanation->actions, i, action)
+        explain_print_action(explanation, action, out);
+    json_array_foreach(explanation->assignments, i, action)
+        print_assignment(explanation, action, out);
+    if (json_array_size(explanation->actions) + json_array_size(explanation->assignments) == 0)
         fputs("  no action\n", out);
-    if (told->repeats > 0)
-        fprintf(out, "  decided the same %lld more time%s\n", told->repeats,
-                told->repeats == 1 ? "" : "s");
+    if (explanation->repeats > 0)
+        fprintf(out, "  decided the same %lld more time%s\n", explanation->repeats,
+                explanation->repeats == 1 ? "" : "s");
     if (*next)
         explain_put(out, "  the same input would be decided otherwise from ", next, " on\n");
-    if (told->until.set) {
+    if (explanation->until.set) {
         fputs("  the next decision came at ", out);
-        explain_put_time(out, told->until.at);
+        explain_put_time(out, explanation->until.at);
         fputc('\n', out);
     }
 }
@@ -968,27 +974,27 @@ static void put_span(FILE *out, int64_t us)
 
 static void explain_print_head(const struct explained *explained, FILE *out)
 {
-    const struct as_explanation *told = explained->told;
-    const char *name = as_record_get_text(told->decision, "target_name");
-    const char *id = as_record_get_text(told->decision, "target");
-    json_int_t seq = json_integer_value(json_object_get(told->decision, "seq"));
+    const struct as_explanation *explanation = explained->explanation;
+    const char *name = as_record_get_text(explanation->decision, "target_name");
+    const char *id = as_record_get_text(explanation->decision, "target");
+    json_int_t seq = json_integer_value(json_object_get(explanation->decision, "seq"));
     as_wall_time decided = {0};
 
     explain_put(out, "", *name ? name : id, "");
     if (*name)
         explain_put(out, " (", id, ")");
     fputc('\n', out);
-    if (told->at.set) {
+    if (explanation->at.set) {
         fputs("at ", out);
-        explain_put_time(out, told->at.at);
+        explain_put_time(out, explanation->at.at);
         fputs(", by ", out);
     }
     fputs("the decision of ", out);
-    if (as_record_get_time(told->decision, &decided, NULL) == 0)
+    if (as_record_get_time(explanation->decision, &decided, NULL) == 0)
         explain_put_time(out, decided);
-    if (told->at.set && decided.us < told->at.at.us) {
+    if (explanation->at.set && decided.us < explanation->at.at.us) {
         fputs(", ", out);
-        put_span(out, told->at.at.us - decided.us);
+        put_span(out, explanation->at.at.us - decided.us);
         fputs(" before", out);
     }
     if (seq > 0)
@@ -1011,16 +1017,16 @@ static void print_holder(FILE *out, const json_t *held_by)
 
 static void print_result(const struct explained *explained, FILE *out)
 {
-    const struct as_explanation *told = explained->told;
-    const json_t *output = json_object_get(told->decision, "output");
+    const struct as_explanation *explanation = explained->explanation;
+    const json_t *output = json_object_get(explanation->decision, "output");
     const char *rule = as_record_get_text(output, "rule");
-    const char *waits_for = as_record_get_text(told->decision, "waits_for");
+    const char *waits_for = as_record_get_text(explanation->decision, "waits_for");
     int32_t from = 0, to = 0, would = 0;
     bool has_sizes =
         as_record_get_size(output, "replicas", &from) && as_record_get_size(output, "desired", &to);
 
     char text[AS_SIZE_TEXT_SIZE], other[AS_SIZE_TEXT_SIZE];
-    const char *unit = as_record_get_text(told->decision, "unit");
+    const char *unit = as_record_get_text(explanation->decision, "unit");
 
     if (has_sizes && from == to)
         fprintf(out, "The size stays at %s: ", as_unit_print_size(unit, from, text));
@@ -1041,15 +1047,15 @@ static void print_result(const struct explained *explained, FILE *out)
 
 static void print_incidents(const struct explained *explained, FILE *out)
 {
-    const struct as_explanation *told = explained->told;
-    const json_t *list = json_object_get(told->decision, "incidents"), *item;
+    const struct as_explanation *explanation = explained->explanation;
+    const json_t *list = json_object_get(explanation->decision, "incidents"), *item;
     size_t i, j;
 
     json_array_foreach(list, i, item)
     {
         const char *incident = json_string_value(item);
         json_t *opened = NULL, *each;
-        json_array_foreach(told->incidents, j, each)
+        json_array_foreach(explanation->incidents, j, each)
         {
             if (incident && strcmp(as_record_get_incident(each), incident) == 0)
                 opened = each;
@@ -1077,11 +1083,11 @@ static void put_report(FILE *out, const json_t *proposal)
 }
 
 /* NULL: of an unknown version. */
-static struct as_decide_document *decode_input(const struct as_explanation *told)
+static struct as_decide_document *decode_input(const struct as_explanation *explanation)
 {
     struct as_decide_document *document = NULL;
     struct as_error error = AS_ERROR_INIT;
-    json_t *input = json_object_get(told->decision, "input");
+    json_t *input = json_object_get(explanation->decision, "input");
     if (!input || as_decision_decode_input_value(input, &document, &error) != 0)
         return NULL;
     return document;
@@ -1149,9 +1155,11 @@ static void put_nodes(FILE *out, const struct as_decide_input *input, size_t i)
 
 static void print_proposals(const struct explained *explained, FILE *out)
 {
-    const struct as_explanation *told = explained->told;
-    const json_t *asked = json_object_get(json_object_get(told->decision, "input"), "proposals");
-    const json_t *results = json_object_get(json_object_get(told->decision, "output"), "proposals");
+    const struct as_explanation *explanation = explained->explanation;
+    const json_t *asked =
+        json_object_get(json_object_get(explanation->decision, "input"), "proposals");
+    const json_t *results =
+        json_object_get(json_object_get(explanation->decision, "output"), "proposals");
     json_t *item;
     size_t i;
 
@@ -1167,8 +1175,9 @@ static void print_proposals(const struct explained *explained, FILE *out)
         int32_t size;
         explain_put(out, "  ", *rule ? rule : "?", "");
         if (as_record_get_size(result, "desired", &size))
-            fprintf(out, is_floor ? " keeps at least %s" : " wants %s",
-                    as_unit_print_size(as_record_get_text(told->decision, "unit"), size, text));
+            fprintf(
+                out, is_floor ? " keeps at least %s" : " wants %s",
+                as_unit_print_size(as_record_get_text(explanation->decision, "unit"), size, text));
         else
             fputs(is_hold ? " forbids a direction" : " wants no size", out);
         if (*reason && strcmp(reason, "ok") != 0 && !is_floor && !is_hold)
@@ -1187,7 +1196,8 @@ static void print_proposals(const struct explained *explained, FILE *out)
                     *as_record_get_text(item, "unavailable_since") ? ", unavailable since " : "",
                     as_record_get_text(item, "unavailable_since"), "");
         put_report(out, item);
-        explain_print_approval(item, result, as_record_get_text(told->decision, "unit"), out);
+        explain_print_approval(item, result, as_record_get_text(explanation->decision, "unit"),
+                               out);
         fputc('\n', out);
     }
 }
@@ -1295,7 +1305,7 @@ static void put_contended(FILE *out, const json_t *contended)
 }
 
 /* A text for free(). */
-static char *make_gate_text(const struct as_explanation *told, enum as_gate gate)
+static char *make_gate_text(const struct as_explanation *explanation, enum as_gate gate)
 {
     char *text = NULL;
     size_t size;
@@ -1304,22 +1314,22 @@ static char *make_gate_text(const struct as_explanation *told, enum as_gate gate
         abort(); /* only without memory */
     if (gate < AS_GATE_COUNT) {
         fputs(as_gate_get_meaning(gate), out);
-        put_gate_detail(out, gate, json_object_get(told->decision, "input"));
+        put_gate_detail(out, gate, json_object_get(explanation->decision, "input"));
     }
     if (gate == AS_GATE_HOLDS) {
-        explain_put_pause(out, json_object_get(told->decision, "pause"));
-        put_contended(out, json_object_get(told->decision, "contended"));
+        explain_put_pause(out, json_object_get(explanation->decision, "pause"));
+        put_contended(out, json_object_get(explanation->decision, "contended"));
     }
     if (fclose(out) != 0)
         abort();
     return text;
 }
 
-void as_explain_visit_gates(const struct as_explanation *told, as_explain_gate_fn *visit,
+void as_explain_visit_gates(const struct as_explanation *explanation, as_explain_gate_fn *visit,
                             void *context)
 {
-    const json_t *output = json_object_get(told->decision, "output"), *item;
-    const bool is_other = *as_record_get_text(told->decision, "former_uid");
+    const json_t *output = json_object_get(explanation->decision, "output"), *item;
+    const bool is_other = *as_record_get_text(explanation->decision, "former_uid");
     int32_t size;
     size_t i;
 
@@ -1336,7 +1346,7 @@ void as_explain_visit_gates(const struct as_explanation *told, as_explain_gate_f
             gate++;
         if (!as_record_get_size(item, "desired", &size))
             size = -1;
-        char *text = make_gate_text(told, gate);
+        char *text = make_gate_text(explanation, gate);
         visit(context, word, size, text);
         free(text);
     }
@@ -1355,12 +1365,12 @@ static void explain_print_gate(void *context, const char *gate, int32_t size, co
 
 static void explain_print_gates(const struct explained *explained, FILE *out)
 {
-    const struct as_explanation *told = explained->told;
-    const json_t *output = json_object_get(told->decision, "output");
+    const struct as_explanation *explanation = explained->explanation;
+    const json_t *output = json_object_get(explanation->decision, "output");
     const json_t *limits = json_object_get(output, "limited_by"), *item;
     size_t i;
 
-    as_explain_visit_gates(told, explain_print_gate, out);
+    as_explain_visit_gates(explanation, explain_print_gate, out);
     json_array_foreach(limits, i, item) explain_put(
         out, i ? ", " : "  limited by ", json_is_string(item) ? json_string_value(item) : "?", "");
     if (json_array_size(limits) > 0)
@@ -1369,22 +1379,22 @@ static void explain_print_gates(const struct explained *explained, FILE *out)
 
 static void print_groups_error(const struct explained *explained, FILE *out)
 {
-    explain_pool_print_error(explained->told->decision, out);
+    explain_pool_print_error(explained->explanation->decision, out);
 }
 
 static void explain_print_pods(const struct explained *explained, FILE *out)
 {
-    explain_pool_print_pods(explained->told->decision, explained->decided, out);
+    explain_pool_print_pods(explained->explanation->decision, explained->decided, out);
 }
 
 static void explain_print_groups(const struct explained *explained, FILE *out)
 {
-    explain_pool_print_groups(explained->told->decision, explained->decided, out);
+    explain_pool_print_groups(explained->explanation->decision, explained->decided, out);
 }
 
 static void explain_print_unneeded(const struct explained *explained, FILE *out)
 {
-    explain_pool_print_nodes(explained->told->decision, explained->decided, out);
+    explain_pool_print_nodes(explained->explanation->decision, explained->decided, out);
 }
 
 static const struct part {
@@ -1405,16 +1415,16 @@ static const struct part {
     {"What followed", explain_print_what_followed},
 };
 
-void as_explain_visit_parts(const struct as_explanation *told, as_explain_part_fn *visit,
+void as_explain_visit_parts(const struct as_explanation *explanation, as_explain_part_fn *visit,
                             void *context)
 {
     AS_CLEANUP(as_decide_document_free_p)
-    struct as_decide_document *document = decode_input(told);
+    struct as_decide_document *document = decode_input(explanation);
     AS_CLEANUP(as_decide_document_free_p)
     struct as_decide_document *pool =
-        document && document->input.survey ? decode_input(told) : NULL;
+        document && document->input.survey ? decode_input(explanation) : NULL;
     const struct explained explained = {
-        .told = told,
+        .explanation = explanation,
         .input = document ? &document->input : NULL,
         .decided = pool ? explain_pool_decide(pool) : NULL,
     };
@@ -1444,9 +1454,9 @@ static void explain_print_part(void *context, const char *title, const char *tex
     fputs(text, out);
 }
 
-void as_explain_print(const struct as_explanation *told, FILE *out)
+void as_explain_print(const struct as_explanation *explanation, FILE *out)
 {
-    as_explain_visit_parts(told, explain_print_part, out);
+    as_explain_visit_parts(explanation, explain_print_part, out);
 }
 
 static json_t *make_time(as_maybe_time time)
@@ -1459,24 +1469,24 @@ static json_t *make_time(as_maybe_time time)
     return json_string(text);
 }
 
-json_t *as_explain_make_json(const struct as_explanation *told)
+json_t *as_explain_make_json(const struct as_explanation *explanation)
 {
     json_t *json = json_object();
 
-    json_object_set_new(json, "actions", json_incref(told->actions));
-    json_object_set_new(json, "at", make_time(told->at));
-    if (told->commands)
-        json_object_set_new(json, "commands", json_incref(told->commands));
-    json_object_set_new(json, "decision", json_incref(told->decision));
-    json_object_set_new(json, "incidents", json_incref(told->incidents));
-    json_object_set_new(
-        json, "meaning",
-        json_string(explain_get_meaning(json_object_get(told->decision, "output"), "reason")));
-    json_object_set_new(json, "next_decision", make_time(told->until));
-    if (told->pool)
-        json_object_set_new(json, "pool_decision", json_incref(told->pool));
-    json_object_set_new(json, "repeats", json_integer(told->repeats));
-    if (json_array_size(told->shares) > 0)
-        json_object_set_new(json, "shares", json_incref(told->shares));
+    json_object_set_new(json, "actions", json_incref(explanation->actions));
+    json_object_set_new(json, "at", make_time(explanation->at));
+    if (explanation->commands)
+        json_object_set_new(json, "commands", json_incref(explanation->commands));
+    json_object_set_new(json, "decision", json_incref(explanation->decision));
+    json_object_set_new(json, "incidents", json_incref(explanation->incidents));
+    json_object_set_new(json, "meaning",
+                        json_string(explain_get_meaning(
+                            json_object_get(explanation->decision, "output"), "reason")));
+    json_object_set_new(json, "next_decision", make_time(explanation->until));
+    if (explanation->pool)
+        json_object_set_new(json, "pool_decision", json_incref(explanation->pool));
+    json_object_set_new(json, "repeats", json_integer(explanation->repeats));
+    if (json_array_size(explanation->assignments) > 0)
+        json_object_set_new(json, "shares", json_incref(explanation->assignments));
     return json;
 }

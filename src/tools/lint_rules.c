@@ -305,7 +305,7 @@ void lint_check_fields(struct lint_run *run)
 
 /* --- rules that wait for a person, in a configuration that notifies no receiver --- */
 
-static bool is_told(const struct as_settings *settings)
+static bool notifies_approvals(const struct as_settings *settings)
 {
     for (size_t i = 0; i < settings->notify_count; i++) {
         if (settings->notify[i].on & 1U << AS_NOTICE_NEEDS_APPROVAL)
@@ -316,7 +316,7 @@ static bool is_told(const struct as_settings *settings)
 
 void lint_check_approvals(struct lint_run *run)
 {
-    if (!run->settings_tree || is_told(&run->config->settings))
+    if (!run->settings_tree || notifies_approvals(&run->config->settings))
         return;
     for (size_t i = 0; i < run->rule_count; i++) {
         const struct lint_rule *rule = &run->rules[i];

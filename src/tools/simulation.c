@@ -393,10 +393,10 @@ static int32_t simulation_get_size(const struct placing *placing, size_t member)
 
 static int32_t get_ready(const struct placing *placing, const char *group, int32_t size)
 {
-    const struct as_rule_test_cluster *told = placing->scenario->cluster;
-    for (size_t i = 0; i < told->ready_count; i++) {
-        if (strcmp(told->ready[i].group, group) == 0)
-            return told->ready[i].ready < size ? told->ready[i].ready : size;
+    const struct as_rule_test_cluster *cluster = placing->scenario->cluster;
+    for (size_t i = 0; i < cluster->ready_count; i++) {
+        if (strcmp(cluster->ready[i].group, group) == 0)
+            return cluster->ready[i].ready < size ? cluster->ready[i].ready : size;
     }
     return size;
 }
@@ -529,7 +529,7 @@ static void simulation_add_pods(struct placing *placing, const struct as_rule_te
 
 static void place_pods(struct placing *placing)
 {
-    const struct as_rule_test_cluster *told = placing->scenario->cluster;
+    const struct as_rule_test_cluster *cluster = placing->scenario->cluster;
     const size_t node_count = placing->cluster.node_count;
     size_t count = 0;
     placing->shapes = as_arena_alloc(placing->arena, node_count, sizeof(*placing->shapes));
@@ -543,16 +543,16 @@ static void place_pods(struct placing *placing)
                                                     .allocatable = node->allocatable};
         placing->rooms[i].left = node->allocatable;
     }
-    for (size_t i = 0; i < told->pod_count; i++)
-        count += told->pods[i].count;
+    for (size_t i = 0; i < cluster->pod_count; i++)
+        count += cluster->pods[i].count;
     placing->pods = as_arena_alloc(placing->arena, count, sizeof(*placing->pods));
     placing->cluster.pods = placing->pods;
-    for (size_t i = 0; i < told->pod_count; i++)
-        if (told->pods[i].on)
-            simulation_add_pods(placing, &told->pods[i]);
-    for (size_t i = 0; i < told->pod_count; i++)
-        if (!told->pods[i].on)
-            simulation_add_pods(placing, &told->pods[i]);
+    for (size_t i = 0; i < cluster->pod_count; i++)
+        if (cluster->pods[i].on)
+            simulation_add_pods(placing, &cluster->pods[i]);
+    for (size_t i = 0; i < cluster->pod_count; i++)
+        if (!cluster->pods[i].on)
+            simulation_add_pods(placing, &cluster->pods[i]);
 }
 
 /* ---- the survey ---- */
@@ -796,7 +796,8 @@ static void ask_query(struct as_simulation *simulation, const struct as_effect *
                                });
 }
 
-static void simulation_tell(const struct as_simulation *simulation, const struct as_effect *effect)
+static void simulation_report(const struct as_simulation *simulation,
+                              const struct as_effect *effect)
 {
     const struct as_simulation_callbacks *to = &simulation->callbacks;
     const as_wall_time now = simulation->now;
@@ -832,7 +833,7 @@ static void simulation_carry_out(struct as_simulation *simulation, const struct 
     else if (effect->kind == AS_EFFECT_COMMIT && effect->ticket != 0)
         simulation_ask(simulation, (struct pending){.call = CALL_COMMIT, .ticket = effect->ticket});
     else
-        simulation_tell(simulation, effect);
+        simulation_report(simulation, effect);
     if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
         ask_person(simulation, effect->approval);
 }
@@ -1008,8 +1009,8 @@ static void find_waiting(void *context, const struct as_approval_view *view)
     memcpy(waiting->id, state->id, strlen(state->id) + 1);
 }
 
-static struct waiting simulation_look(const struct as_simulation *simulation, const char *target,
-                                      const char *rule)
+static struct waiting simulation_find_waiting(const struct as_simulation *simulation,
+                                              const char *target, const char *rule)
 {
     struct waiting waiting = {.simulation = simulation,
                               .target = scenario_find_target(&simulation->scenario, target),
@@ -1022,13 +1023,13 @@ static struct waiting simulation_look(const struct as_simulation *simulation, co
 
 int32_t as_simulation_get_asked(const struct as_simulation *simulation, const char *target)
 {
-    return simulation_look(simulation, target, NULL).size;
+    return simulation_find_waiting(simulation, target, NULL).size;
 }
 
 bool as_simulation_answer(struct as_simulation *simulation, const char *target, const char *rule,
                           bool approves)
 {
-    const struct waiting waiting = simulation_look(simulation, target, rule);
+    const struct waiting waiting = simulation_find_waiting(simulation, target, rule);
     const struct as_order order = make_answer(waiting.id, approves);
     if (waiting.size < 0)
         return false;

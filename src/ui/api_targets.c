@@ -139,7 +139,7 @@ static void write_floor(struct api_request *request, const struct as_floor_view 
     as_json_end_object(json);
 }
 
-static void write_hold(void *context, const struct as_hold_view *hold)
+static void write_block(void *context, const struct as_hold_view *hold)
 {
     struct api_request *request = context;
     struct as_json_writer *json = &request->json;
@@ -153,12 +153,12 @@ static void write_hold(void *context, const struct as_hold_view *hold)
     as_json_end_object(json);
 }
 
-static void write_holds(struct api_request *request, const struct as_target_view *target)
+static void write_blocks(struct api_request *request, const struct as_target_view *target)
 {
     const struct as_view *view = &request->view;
     as_json_write_key(&request->json, "holds");
     as_json_begin_array(&request->json);
-    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, write_hold, request);
+    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, write_block, request);
     as_json_end_array(&request->json);
 }
 
@@ -276,7 +276,7 @@ static void targets_write_target(struct api_request *request, const struct as_ta
         as_json_write_member(json, "unit", as_sized_get_unit(target->ref));
     write_schedules(request, config);
     write_floor(request, &target->floor);
-    write_holds(request, target);
+    write_blocks(request, target);
     as_json_write_key(json, "locked_until");
     as_json_begin_object(json);
     api_write_moment(request, "up", target->up_locked_until);

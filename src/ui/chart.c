@@ -197,10 +197,10 @@ const char as_chart_dark_style[] = "@media (prefers-color-scheme: dark) {\n"
                                    "  .failed { stroke: #ff7b72; }\n"
                                    "}\n";
 
-/* The look of each class on a light page. */
-static const struct look {
+/* The style of each class on a light page. */
+static const struct chart_style {
     const char *class, *attributes;
-} looks[] = {
+} chart_styles[] = {
     {"page", "fill=\"#ffffff\""},
     {"text", "fill=\"#1f2328\""},
     {"title", "fill=\"#1f2328\" font-size=\"16\" font-weight=\"600\""},
@@ -220,12 +220,12 @@ static const struct look {
     {"failed", "fill=\"none\" stroke=\"#cf222e\" stroke-width=\"2\""},
 };
 
-static const char *get_look(const char *class)
+static const char *get_chart_style(const char *class)
 {
-    const struct look *look = looks;
-    while (strcmp(look->class, class) != 0)
-        look++;
-    return look->attributes;
+    const struct chart_style *chart_style = chart_styles;
+    while (strcmp(chart_style->class, class) != 0)
+        chart_style++;
+    return chart_style->attributes;
 }
 
 struct drawing {
@@ -285,7 +285,7 @@ static void put_line(struct as_buf *out, const char *class, double x1, double y1
                      double y2)
 {
     as_buf_printf(out, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n",
-                  class, x1, y1, x2, y2, get_look(class));
+                  class, x1, y1, x2, y2, get_chart_style(class));
 }
 
 static void put_rect(struct as_buf *out, const char *class, double x, double y, double width,
@@ -293,13 +293,13 @@ static void put_rect(struct as_buf *out, const char *class, double x, double y, 
 {
     as_buf_printf(out,
                   "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" %s/>\n",
-                  class, x, y, width, height, get_look(class));
+                  class, x, y, width, height, get_chart_style(class));
 }
 
 static void put_label(struct as_buf *out, const char *class, double x, double y, const char *text)
 {
     as_buf_printf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" %s>", class, x, y,
-                  get_look(class));
+                  get_chart_style(class));
     chart_put_text(out, text);
     as_buf_append_str(out, "</text>\n");
 }
@@ -432,7 +432,7 @@ static void draw_line(const struct drawing *drawing, const struct as_timeline *l
     }
     if (is_down)
         as_buf_printf(drawing->out, "H%.1f", chart_get_x(drawing, drawing->chart->to));
-    as_buf_printf(drawing->out, "\" %s/>\n", get_look(class));
+    as_buf_printf(drawing->out, "\" %s/>\n", get_chart_style(class));
 }
 
 /* Above the plot a bound is not shown. */
@@ -497,10 +497,10 @@ static void draw_marks(const struct drawing *drawing)
         as_buf_append_str(out, "</title>");
         if (mark->is_failed)
             as_buf_printf(out, "<path class=\"%s\" d=\"M%.1f %.1fl8 8m0 -8l-8 8\" %s/>", class,
-                          x - 4, y - 4, get_look(class));
+                          x - 4, y - 4, get_chart_style(class));
         else
             as_buf_printf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\" %s/>", class,
-                          x, y, get_look(class));
+                          x, y, get_chart_style(class));
         as_buf_append_str(out, "</g>\n");
     }
 }
@@ -581,7 +581,7 @@ static int lay_legend(const struct drawing *drawing, struct as_buf *out)
             put_rect(out, items[i].class, x, y - 9, 28, 10);
         else if (out)
             as_buf_printf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\" %s/>\n",
-                          items[i].class, x + 14, y - 4, get_look(items[i].class));
+                          items[i].class, x + 14, y - 4, get_chart_style(items[i].class));
         if (out)
             put_label(out, "text", x + 36, y, items[i].text);
         x += LEGEND_ITEM;

@@ -38,8 +38,8 @@ static char *form_decode(const char *text, size_t size)
     return NULL;
 }
 
-static int take_field(const char *text, size_t size, struct as_form_body *body,
-                      struct as_error *error)
+static int form_read_field(const char *text, size_t size, struct as_form_body *body,
+                           struct as_error *error)
 {
     const char *equals = memchr(text, '=', size);
     const size_t name = equals ? (size_t)(equals - text) : size;
@@ -69,7 +69,7 @@ int as_form_body_decode(const char *text, size_t size, struct as_form_body *body
     while (status == 0 && size > 0) {
         const char *end = memchr(text, '&', size);
         const size_t part = end ? (size_t)(end - text) : size;
-        status = take_field(text, part, body, error);
+        status = form_read_field(text, part, body, error);
         text += part + (end != NULL);
         size -= part + (end != NULL);
     }

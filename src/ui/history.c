@@ -553,7 +553,8 @@ static void history_unlock(struct as_history *history, const char *target, int64
 
 /* --- effects --- */
 
-static void take_decision(struct as_history *history, const struct as_decision_record *record)
+static void history_add_decision(struct as_history *history,
+                                 const struct as_decision_record *record)
 {
     const struct as_cooldown *cooldown = &record->input->config.cooldown;
     struct history_line *line = history_get_line(history, record->target);
@@ -571,8 +572,8 @@ static bool ends(const char *event)
            strcmp(event, as_incident_event_get_word(AS_INCIDENT_SUPERSEDED)) == 0;
 }
 
-static void take_incident(struct as_history *history, const struct as_incident_record *record,
-                          as_wall_time now)
+static void history_add_incident(struct as_history *history,
+                                 const struct as_incident_record *record, as_wall_time now)
 {
     const char *alert = as_labels_get(record->labels, "alertname");
     const char *event = as_incident_event_get_word(record->event);
@@ -586,9 +587,9 @@ void as_history_on_effect(struct as_history *history, const struct as_effect *ef
                           as_wall_time now)
 {
     if (effect->kind == AS_EFFECT_RECORD_DECISION) {
-        take_decision(history, effect->decision);
+        history_add_decision(history, effect->decision);
     } else if (effect->kind == AS_EFFECT_RECORD_INCIDENT) {
-        take_incident(history, effect->incident_record, now);
+        history_add_incident(history, effect->incident_record, now);
     } else if (effect->kind == AS_EFFECT_RECORD_ACTION && effect->action->has_sizes) {
         const struct as_action_record *record = effect->action;
         add_action(history, &(struct as_history_action){record->target, record->rule, now,
@@ -608,7 +609,8 @@ static int32_t history_get_seconds(const json_t *cooldown, const char *key)
     return seconds > 0 && seconds < INT32_MAX ? (int32_t)seconds : 0;
 }
 
-static void take_decision_record(struct as_history *history, const json_t *record, as_wall_time at)
+static void history_add_decision_record(struct as_history *history, const json_t *record,
+                                        as_wall_time at)
 {
     const char *target = as_record_get_text(record, "target");
     const json_t *input = json_object_get(record, "input");
@@ -626,7 +628,8 @@ static void take_decision_record(struct as_history *history, const json_t *recor
     add_size(history, target, at.us, size);
 }
 
-static void take_action_record(struct as_history *history, const json_t *record, as_wall_time at)
+static void history_add_action_record(struct as_history *history, const json_t *record,
+                                      as_wall_time at)
 {
     struct as_history_action action = {
         .target = as_record_get_text(record, "target"),
@@ -641,7 +644,8 @@ static void take_action_record(struct as_history *history, const json_t *record,
     }
 }
 
-static void take_incident_record(struct as_history *history, const json_t *record, as_wall_time at)
+static void history_add_incident_record(struct as_history *history, const json_t *record,
+                                        as_wall_time at)
 {
     const char *event = as_record_get_text(record, "event");
     const char *alert = as_record_get_text(json_object_get(record, "labels"), "alertname");
@@ -657,7 +661,8 @@ static void take_incident_record(struct as_history *history, const json_t *recor
     }
 }
 
-static void take_command_record(struct as_history *history, const json_t *record, as_wall_time at)
+static void history_add_command_record(struct as_history *history, const json_t *record,
+                                       as_wall_time at)
 {
     const char *target = as_record_get_text(record, "target");
     if (*target &&
@@ -668,22 +673,22 @@ static void take_command_record(struct as_history *history, const json_t *record
         history_unlock(history, target, at.us);
 }
 
-void as_history_take_record(struct as_history *history, const json_t *record, as_wall_time at,
-                            as_wall_time previous)
+void as_history_add_record(struct as_history *history, const json_t *record, as_wall_time at,
+                           as_wall_time previous)
 {
     static const struct {
         enum as_record_kind kind;
-        void (*take)(struct as_history *history, const json_t *record, as_wall_time at);
+        void (*add)(struct as_history *history, const json_t *record, as_wall_time at);
     } rows[] = {
-        {AS_RECORD_DECISION, take_decision_record},
-        {AS_RECORD_ACTION, take_action_record},
-        {AS_RECORD_INCIDENT, take_incident_record},
-        {AS_RECORD_COMMAND, take_command_record},
+        {AS_RECORD_DECISION, history_add_decision_record},
+        {AS_RECORD_ACTION, history_add_action_record},
+        {AS_RECORD_INCIDENT, history_add_incident_record},
+        {AS_RECORD_COMMAND, history_add_command_record},
     };
     const char *kind = as_record_get_text(record, "kind");
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         if (strcmp(kind, as_record_kind_get_word(rows[i].kind)) == 0)
-            rows[i].take(history, record, at);
+            rows[i].add(history, record, at);
     }
     if (strcmp(kind, as_record_kind_get_word(AS_RECORD_START)) == 0 ||
         strcmp(kind, as_record_kind_get_word(AS_RECORD_STOP)) == 0)
@@ -735,7 +740,7 @@ static void close_part(struct log_part *part)
     part->fd = -1;
 }
 
-static void take_line(struct as_history_fill *fill, const char *line, size_t size)
+static void history_read_line(struct as_history_fill *fill, const char *line, size_t size)
 {
     as_wall_time at;
     struct as_error error;
@@ -744,14 +749,14 @@ static void take_line(struct as_history_fill *fill, const char *line, size_t siz
         fill->unreadable++;
     } else {
         at.us = at.us < fill->previous.us ? fill->previous.us : at.us;
-        as_history_take_record(fill->history, record, at, fill->previous);
+        as_history_add_record(fill->history, record, at, fill->previous);
         fill->previous = at;
         fill->records++;
     }
     json_decref(record);
 }
 
-static void take_piece(struct as_history_fill *fill, const char *piece, size_t size)
+static void history_read_piece(struct as_history_fill *fill, const char *piece, size_t size)
 {
     while (size > 0) {
         const char *newline = memchr(piece, '\n', size);
@@ -759,7 +764,7 @@ static void take_piece(struct as_history_fill *fill, const char *piece, size_t s
         if (!fill->skips)
             as_buf_append(&fill->rest, piece, length);
         if (newline && !fill->skips && as_buf_check(&fill->rest) == 0 && fill->rest.size > 0)
-            take_line(fill, fill->rest.data, fill->rest.size);
+            history_read_line(fill, fill->rest.data, fill->rest.size);
         else if (as_buf_check(&fill->rest) != 0)
             fill->skips = true;
         if (newline) {
@@ -807,7 +812,7 @@ static void history_on_timer(evutil_socket_t fd, short what, void *context)
         left > 0 ? pread(part->fd, piece, left < PIECE ? left : PIECE, (off_t)part->at) : 0;
     if (count > 0) {
         part->at += (uint64_t)count;
-        take_piece(fill, piece, (size_t)count);
+        history_read_piece(fill, piece, (size_t)count);
     } else if (count == 0 || errno != EINTR) {
         next_part(fill);
     }

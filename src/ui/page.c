@@ -544,7 +544,7 @@ static void list_ineffective(void *context, const struct as_ineffective_view *vi
     end_row(listing, view->until.wall);
 }
 
-void page_print_held(struct api_request *request)
+void page_print_blocked(struct api_request *request)
 {
     const struct as_view *view = &request->view;
     struct listing listing = {.request = request};
@@ -607,7 +607,7 @@ static bool may_see_holder(const struct holding *holding, const struct as_hold_v
 }
 
 /* "Nothing goes down: the rule upstream holds it while its alert fires." */
-static void print_hold(void *context, const struct as_hold_view *hold)
+static void print_block(void *context, const struct as_hold_view *hold)
 {
     const struct holding *holding = context;
     const struct api_request *request = holding->request;
@@ -628,7 +628,7 @@ static void print_hold(void *context, const struct as_hold_view *hold)
     as_buf_append_str(out, ".</p>\n");
 }
 
-void page_print_held_of(const struct api_request *request, const struct as_target_view *target)
+void page_print_blocked_of(const struct api_request *request, const struct as_target_view *target)
 {
     const struct as_view *view = &request->view;
     struct as_buf *out = page_get_out(request);
@@ -641,10 +641,10 @@ void page_print_held_of(const struct api_request *request, const struct as_targe
     }
     (void)visit_ineffective(request, target, true);
     struct holding holding = {request, target};
-    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, print_hold, &holding);
+    as_engine_visit_holds(view->engine, target->ref, view->mono, view->wall, print_block, &holding);
 }
 
-static bool page_is_held(const struct api_request *request, const struct as_target_view *target)
+static bool page_is_blocked(const struct api_request *request, const struct as_target_view *target)
 {
     return as_moment_is_set(target->contended_until) || visit_ineffective(request, target, false);
 }
@@ -761,7 +761,7 @@ static void print_orders_of(const struct api_request *request, const struct as_t
     as_encode_percent(&place, target->id, strlen(target->id), "");
     if (as_buf_check(&place) != 0)
         return; /* no request could have this path */
-    if (target->pause.is_set || page_is_held(request, target))
+    if (target->pause.is_set || page_is_blocked(request, target))
         page_print_form(request, place.data, "resume", "Resume", "");
     if (!target->pause.is_set)
         page_print_form(request, place.data, "pause", "Pause", for_field);

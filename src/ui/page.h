@@ -70,8 +70,8 @@ struct page_order {
 /* A form that opens by a click on its title. Nothing if no request could have its path. */
 void page_print_order(const struct api_request *request, const struct page_order *order);
 /* contended targets and rules that did not help, of all targets and of one. */
-void page_print_held(struct api_request *request);
-void page_print_held_of(const struct api_request *request, const struct as_target_view *target);
+void page_print_blocked(struct api_request *request);
+void page_print_blocked_of(const struct api_request *request, const struct as_target_view *target);
 /* Begins a form to a path of ours, with the seal that it needs. */
 void page_begin_form(const struct api_request *request, const char *path);
 /* Appends the query string that lets a page show the result of an order, and shows it. */

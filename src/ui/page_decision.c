@@ -44,19 +44,19 @@ static void add_actions(json_t *list, const struct kept_decision *decision)
 }
 
 /* Of a pool: the decisions that carry it out, oldest first, each with what followed. */
-static void add_shares(const struct api_request *request, const struct kept_decision *decision,
-                       json_t *list)
+static void add_assignments(const struct api_request *request, const struct kept_decision *decision,
+                            json_t *list)
 {
-    const struct kept_decision *share;
-    TAILQ_FOREACH_REVERSE(share, &request->api->decisions, kept_decision_list, next)
+    const struct kept_decision *assignment;
+    TAILQ_FOREACH_REVERSE(assignment, &request->api->decisions, kept_decision_list, next)
     {
-        if (strcmp(share->pool_decision, decision->id) != 0 ||
-            !page_may_see_target(request, share->target_name, share->target))
+        if (strcmp(assignment->pool_decision, decision->id) != 0 ||
+            !page_may_see_target(request, assignment->target_name, assignment->target))
             continue;
-        json_t *record = page_decision_load(share->record, share->record_size);
+        json_t *record = page_decision_load(assignment->record, assignment->record_size);
         if (record)
             json_array_append_new(list, record);
-        add_actions(list, share);
+        add_actions(list, assignment);
     }
 }
 
@@ -99,10 +99,11 @@ static const struct kept_decision *find_next(const struct kept_decision *decisio
     return next;
 }
 
-/* The decision's record is there. Fills from what is kept; free it with told_deinit. False: the
- * record cannot be read. */
-static bool told_init(const struct api_request *request, const struct kept_decision *decision,
-                      struct as_explanation *told_out)
+/* The decision's record is there. Fills from what is kept; free it with explanation_deinit. False:
+ * the record cannot be read. */
+static bool explanation_init(const struct api_request *request,
+                             const struct kept_decision *decision,
+                             struct as_explanation *explanation_out)
 {
     json_t *record = page_decision_load(decision->record, decision->record_size);
     const struct kept_decision *next = find_next(decision);
@@ -111,42 +112,42 @@ static bool told_init(const struct api_request *request, const struct kept_decis
         pool = NULL;
     if (!record)
         return false;
-    *told_out = (struct as_explanation){
+    *explanation_out = (struct as_explanation){
         .decision = record,
         .actions = json_array(),
         .incidents = json_array(),
-        .shares = json_array(),
+        .assignments = json_array(),
         .pool = pool ? page_decision_load(pool->record, pool->record_size) : NULL,
         .until = {.set = next != NULL, .at = next ? next->at : (as_wall_time){0}},
     };
-    add_actions(told_out->actions, decision);
-    add_shares(request, decision, told_out->shares);
+    add_actions(explanation_out->actions, decision);
+    add_assignments(request, decision, explanation_out->assignments);
     api_hide_credentials(request, record);
-    api_hide_credentials(request, told_out->actions);
-    api_hide_credentials(request, told_out->shares);
-    api_hide_credentials(request, told_out->pool);
-    struct opening opening = {json_object_get(record, "incidents"), told_out->incidents};
+    api_hide_credentials(request, explanation_out->actions);
+    api_hide_credentials(request, explanation_out->assignments);
+    api_hide_credentials(request, explanation_out->pool);
+    struct opening opening = {json_object_get(record, "incidents"), explanation_out->incidents};
     as_engine_visit_incidents(request->view.engine, add_opening, &opening);
     json_t *later = next ? page_decision_load(next->record, next->record_size) : NULL;
-    told_out->repeats = json_integer_value(json_object_get(later, "repeats"));
+    explanation_out->repeats = json_integer_value(json_object_get(later, "repeats"));
     json_decref(later);
     return true;
 }
 
-static void told_deinit(struct as_explanation *told)
+static void explanation_deinit(struct as_explanation *explanation)
 {
-    json_decref(told->decision);
-    json_decref(told->actions);
-    json_decref(told->incidents);
-    json_decref(told->shares);
-    json_decref(told->pool);
+    json_decref(explanation->decision);
+    json_decref(explanation->actions);
+    json_decref(explanation->incidents);
+    json_decref(explanation->assignments);
+    json_decref(explanation->pool);
 }
 
 /* --- parts --- */
 
 struct printing {
     const struct api_request *request;
-    const struct as_explanation *told;
+    const struct as_explanation *explanation;
     const char *const *titles;
     struct html_table table;
 };
@@ -173,7 +174,7 @@ static void print_gates(struct printing *printing)
                                                  {.title = "What it did"}};
     html_table_begin(&printing->table, page_get_out(printing->request), "Gates", columns,
                      AS_ARRAY_SIZE(columns));
-    as_explain_visit_gates(printing->told, print_gate, printing);
+    as_explain_visit_gates(printing->explanation, print_gate, printing);
     html_table_end(&printing->table);
 }
 
@@ -217,25 +218,25 @@ static void print_part(void *context, const char *title, const char *text)
 }
 
 /* Prints the parts; `titles` ends with NULL: those of these titles; NULL: all. */
-static void told_print(const struct api_request *request, const struct as_explanation *told,
-                       const char *const *titles)
+static void explanation_print(const struct api_request *request,
+                              const struct as_explanation *explanation, const char *const *titles)
 {
-    struct printing printing = {.request = request, .told = told, .titles = titles};
-    as_explain_visit_parts(told, print_part, &printing);
+    struct printing printing = {.request = request, .explanation = explanation, .titles = titles};
+    as_explain_visit_parts(explanation, print_part, &printing);
 }
 
 #define DOCUMENT_MAX ((size_t)256 * 1024) /* a longer one is only linked */
 
 /* What `alertscaler decide` reads. */
-static void print_document(const struct api_request *request, const struct as_explanation *told,
-                           const char *id)
+static void print_document(const struct api_request *request,
+                           const struct as_explanation *explanation, const char *id)
 {
     struct as_buf *out = page_get_out(request);
     struct as_decide_document *document = NULL;
     struct as_error error = AS_ERROR_INIT;
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(DOCUMENT_MAX);
-    const int status =
-        as_decision_decode_input_value(json_object_get(told->decision, "input"), &document, &error);
+    const int status = as_decision_decode_input_value(
+        json_object_get(explanation->decision, "input"), &document, &error);
     if (status == 0)
         as_decision_encode_input(&document->input, &text);
     as_decide_document_free(document);
@@ -254,7 +255,7 @@ static void print_document(const struct api_request *request, const struct as_ex
 
 static void page_decision_print_decision(struct api_request *request,
                                          const struct kept_decision *decision,
-                                         const struct as_explanation *told)
+                                         const struct as_explanation *explanation)
 {
     const char *name = *decision->target_name ? decision->target_name : decision->target;
     AS_CLEANUP(as_free_p) char *title = as_xasprintf("Decision on %s", name);
@@ -265,15 +266,15 @@ static void page_decision_print_decision(struct api_request *request,
     as_buf_append_str(out, " \u00b7 ");
     page_link_target(request, out, decision->target, decision->target);
     as_buf_append_str(out, "</p>\n");
-    told_print(request, told, NULL);
-    print_document(request, told, decision->id);
+    explanation_print(request, explanation, NULL);
+    print_document(request, explanation, decision->id);
     page_end(request, 200);
 }
 
 void page_answer_decision(struct api_request *request)
 {
     AS_CLEANUP(as_free_p) char *id = api_decode_rest(request);
-    struct as_explanation told;
+    struct as_explanation explanation;
     if (!page_has_engine(request))
         return;
     const struct kept_decision *decision = id ? api_find_decision(request->api, id) : NULL;
@@ -284,14 +285,14 @@ void page_answer_decision(struct api_request *request)
                     DECISIONS_MAX);
         return;
     }
-    if (!decision->record || !told_init(request, decision, &told)) {
+    if (!decision->record || !explanation_init(request, decision, &explanation)) {
         page_refuse(request, 404, "The decision is too long",
                     "Its record is too long to be kept in memory. The action log has it: "
                     "alertscaler explain --target NAME --at TIME.");
         return;
     }
-    page_decision_print_decision(request, decision, &told);
-    told_deinit(&told);
+    page_decision_print_decision(request, decision, &explanation);
+    explanation_deinit(&explanation);
 }
 
 /*
@@ -399,7 +400,7 @@ static const struct kept_decision *find_last(const struct api_request *request, 
 }
 
 static void print_seen(struct api_request *request, const struct kept_decision *decision,
-                       const struct as_explanation *told)
+                       const struct as_explanation *explanation)
 {
     static const char *const titles[] = {"Pods that wait", "Node groups", "Nodes", NULL};
     struct as_decide_document *document = NULL;
@@ -409,12 +410,12 @@ static void print_seen(struct api_request *request, const struct kept_decision *
                   decision->id);
     page_print_time(request, decision->at);
     as_buf_append_str(out, "</a> saw it.</p>\n");
-    const int status =
-        as_decision_decode_input_value(json_object_get(told->decision, "input"), &document, &error);
+    const int status = as_decision_decode_input_value(
+        json_object_get(explanation->decision, "input"), &document, &error);
     const struct as_survey *survey = status == 0 ? document->input.survey : NULL;
     if (survey && !survey->error)
         page_decision_print_groups(request, survey);
-    told_print(request, told, titles);
+    explanation_print(request, explanation, titles);
     if (survey && !survey->error)
         page_decision_print_nodes(request, survey);
     if (!survey)
@@ -427,7 +428,7 @@ static void print_seen(struct api_request *request, const struct kept_decision *
 static void page_decision_print_group(void *context, const struct as_target_view *target)
 {
     struct api_request *request = context;
-    struct as_explanation told;
+    struct as_explanation explanation;
     AS_CLEANUP(as_free_p)
     char *title = as_xasprintf("Nodes of %s", *target->name ? target->name : target->id);
     if (!page_may_see_target(request, target->name, target->id)) {
@@ -439,9 +440,9 @@ static void page_decision_print_group(void *context, const struct as_target_view
     as_buf_append_str(page_get_out(request), "<p>");
     page_link_target(request, page_get_out(request), target->id, target->id);
     as_buf_append_str(page_get_out(request), "</p>\n");
-    if (decision && told_init(request, decision, &told)) {
-        print_seen(request, decision, &told);
-        told_deinit(&told);
+    if (decision && explanation_init(request, decision, &explanation)) {
+        print_seen(request, decision, &explanation);
+        explanation_deinit(&explanation);
     } else {
         html_element(page_get_out(request), "p", "dim",
                      "No decision about it since this replica began to lead.");

@@ -466,7 +466,7 @@ void page_answer_home(struct api_request *request)
     }
     page_print_approvals(request, NULL);
     target_rows_print(request);
-    page_print_held(request);
+    page_print_blocked(request);
     page_part(request, "Open incidents");
     if (incident_rows_print(request, INCIDENTS_SHOWN, NULL) > INCIDENTS_SHOWN) {
         as_buf_append_str(page_get_out(request), "<p>");

@@ -248,7 +248,7 @@ static void print_target(void *context, const struct as_target_view *target)
                                             .has_form = page_has_orders(request, target)});
     html_element(out, "p", "id", target->id);
     print_notes(request, target);
-    page_print_held_of(request, target);
+    page_print_blocked_of(request, target);
     page_target_print_others(request, target);
     print_facts(request, target);
     print_group_link(request, target);

@@ -53,7 +53,7 @@ static void take_line(struct as_history *history, const char *line, size_t size,
     as_wall_time at;
     json_t *record = json_loadb(line, size, 0, NULL);
     if (record && as_record_get_time(record, &at, &error) == 0) {
-        as_history_take_record(history, record, at, *previous);
+        as_history_add_record(history, record, at, *previous);
         *previous = at;
     }
     json_decref(record);

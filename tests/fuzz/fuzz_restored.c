@@ -398,7 +398,7 @@ static void read_log(void)
         struct as_error error;
         if (record && as_record_get_time(record, &time, &error) == 0) {
             const char *kind = as_record_get_text(record, "kind");
-            as_history_take_record(history, record, time, previous);
+            as_history_add_record(history, record, time, previous);
             previous = time;
             json_t *list = strcmp(kind, "action") == 0     ? actions
                            : strcmp(kind, "command") == 0  ? commands

@@ -146,7 +146,7 @@ void as_receiver_on_outcome(struct as_receiver *receiver, uint64_t request,
                             const struct as_notification_record *record);
 
 /* Call about once a second: logs the number of refused bodies since the last time, if due. */
-void as_receiver_look(struct as_receiver *receiver);
+void as_receiver_poll(struct as_receiver *receiver);
 
 size_t as_receiver_count_waiting(const struct as_receiver *receiver);
 

@@ -19,9 +19,9 @@ struct as_explanation { /* records of the action log; all borrowed */
                          possible */
     json_t *incidents; /* the known openings of its incidents */
     json_t *pool;      /* the decision of its pool that it carries out; NULL: not found, or none */
-    json_t *shares;    /* of a pool: the decisions of its groups that carry it out, and what became
-                          of these, in order; NULL: none possible */
-    as_maybe_time at;  /* the moment asked for */
+    json_t *assignments; /* of a pool: the decisions of its groups that carry it out, and what
+                       became of these, in order; NULL: none possible */
+    as_maybe_time at;    /* the moment asked for */
     as_maybe_time until; /* time of the target's next decision */
     long long repeats;   /* later decisions equal to it, which have no record of their own */
 };

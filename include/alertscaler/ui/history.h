@@ -39,8 +39,8 @@ void as_history_on_effect(struct as_history *history, const struct as_effect *ef
                           as_wall_time now);
 /* The same from a record of the action log, of any version; ignores what it cannot read. A record
  * may be older than what is known already. `previous`: the time of the record before it. */
-void as_history_take_record(struct as_history *history, const json_t *record, as_wall_time at,
-                            as_wall_time previous);
+void as_history_add_record(struct as_history *history, const json_t *record, as_wall_time at,
+                           as_wall_time previous);
 /* From `at` on no size is known, until the next decision or action. */
 void as_history_interrupt(struct as_history *history, as_wall_time at);
 

@@ -47,7 +47,7 @@ static void write_file(const char *text)
 
 static void expect_reason(const char *reason)
 {
-    const struct as_halt halt = as_kill_switch_look(kill_switch);
+    const struct as_halt halt = as_kill_switch_poll(kill_switch);
     if (!reason)
         cr_expect_null(halt.reason);
     else
@@ -182,7 +182,7 @@ Test(kill_switch, what_cannot_be_looked_at_counts_as_set_until_it_was_seen)
     expect_reason("here");
     as_kill_switch_set_file(kill_switch, NULL);
     as_kill_switch_set_file(kill_switch, path); /* it may be another file system's now */
-    cr_expect_not_null(as_kill_switch_look(kill_switch).reason);
+    cr_expect_not_null(as_kill_switch_poll(kill_switch).reason);
     (void)unlink(below);
 }
 
@@ -190,10 +190,10 @@ Test(kill_switch, the_annotation_counts_where_there_is_no_file)
 {
     as_kill_switch_set_annotation(kill_switch, "from afar");
     expect_reason("from afar");
-    cr_expect_str_eq(as_kill_switch_look(kill_switch).who, "kill switch annotation");
+    cr_expect_str_eq(as_kill_switch_poll(kill_switch).who, "kill switch annotation");
     write_file("at hand");
     expect_reason("at hand");
-    cr_expect_str_eq(as_kill_switch_look(kill_switch).who, "kill switch file");
+    cr_expect_str_eq(as_kill_switch_poll(kill_switch).who, "kill switch file");
     as_kill_switch_set_file(kill_switch, NULL);
     expect_reason("from afar");
     as_kill_switch_set_annotation(kill_switch, "");

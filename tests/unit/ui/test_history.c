@@ -47,7 +47,7 @@ AS_PRINTF(2, 3) static void take(int64_t at, const char *format, ...)
     va_end(arguments);
     json_t *record = json_loads(text, 0, NULL);
     cr_assert(record, "%s", text);
-    as_history_take_record(history, record, (as_wall_time){at}, (as_wall_time){at - 1000000});
+    as_history_add_record(history, record, (as_wall_time){at}, (as_wall_time){at - 1000000});
     json_decref(record);
 }
 
