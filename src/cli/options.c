@@ -195,7 +195,8 @@ static int check_choice(const struct scan *scan, const struct as_option *option,
 }
 
 /* `attached` is the value in the same argument, or NULL. */
-static int parse_option(struct scan *scan, const struct as_option *option, const char *attached)
+static int args_parse_option(struct scan *scan, const struct as_option *option,
+                             const char *attached)
 {
     struct as_args *args = &scan->args;
     const char **slot = &args->values[option - args->command->options];
@@ -228,7 +229,7 @@ static int parse_long(struct scan *scan, const char *text)
     const char *attached = text[size] ? text + size + 1 : NULL;
     const struct as_option *option = find_option(scan->args.command, text, size);
     if (option)
-        return parse_option(scan, option, attached);
+        return args_parse_option(scan, option, attached);
     if (strcmp(text, "help") == 0) {
         scan->args.wants_help = true;
         return 0;
@@ -240,7 +241,7 @@ static int parse_short(struct scan *scan, const char *text)
 {
     for (const struct as_option *option = scan->args.command->options; option->name; option++) {
         if (option->letter == text[0] && (option->value || text[1] == '\0'))
-            return parse_option(scan, option, text[1] ? text + 1 : NULL);
+            return args_parse_option(scan, option, text[1] ? text + 1 : NULL);
     }
     if (strcmp(text, "h") == 0) {
         scan->args.wants_help = true;

@@ -6,13 +6,14 @@
 #include <alertscaler/runtime/requests.h>
 
 #include <assert.h>
-#include <bsd/sys/queue.h>
-#include <bsd/sys/tree.h>
 #include <errno.h>
-#include <event2/http.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <bsd/sys/queue.h>
+#include <bsd/sys/tree.h>
+#include <event2/http.h>
 
 #include <alertscaler/auth/reply.h>
 #include <alertscaler/base/alloc.h>
@@ -21,11 +22,11 @@
 #include <alertscaler/base/shares.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/throttle.h>
+#include <alertscaler/decide/order.h>
 #include <alertscaler/doc/json_writer.h>
-#include <alertscaler/engine/order.h>
 #include <alertscaler/log/record.h>
 #include <alertscaler/log/storage.h>
-#include <alertscaler/model/labels_digest.h>
+#include <alertscaler/model/labels.h>
 #include <alertscaler/monitoring/payload.h>
 #include <alertscaler/runtime/shell.h>
 

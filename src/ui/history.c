@@ -23,7 +23,7 @@
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/port/system_clock.h>
+#include <alertscaler/port/clock.h>
 #include <alertscaler/tools/record_text.h>
 
 #define HISTORY_NAMES_MAX 1000 /* of alerts and rules; further ones share "others" */
