@@ -181,7 +181,7 @@ struct as_operators_request { /* borrowed for the call, but for the exchange */
     const char *who;
     enum as_order_kind kind;
     const char *encoded_what; /* as in the path: a target (NULL: all); approve, deny: a request */
-    const char *body;         /* JSON: engine/order.h */
+    const char *body;         /* JSON: decide/order.h */
     size_t body_size;
     bool is_form; /* answered by the function for forms; else with JSON */
 };
