@@ -219,6 +219,7 @@ struct inspection {
     size_t waiting;      /* for sizes and for who else there is */
 };
 
+AS_PRINTF(2, 3)
 static void check_warn(struct inspection *inspection, const char *format, ...)
 {
     struct as_error text = AS_ERROR_INIT;

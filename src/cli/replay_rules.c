@@ -328,8 +328,6 @@ static struct replay_values *replay_values_free(struct replay_values *values)
     return NULL;
 }
 
-AS_DEFINE_CLEANUP(struct replay_values *, replay_values_free)
-
 static void set_guard(const struct as_rule *rule, struct as_simulation *simulation, bool passes)
 {
     AS_CLEANUP(as_free_p) char *text = as_xasprintf("guard %s", rule->name);
