@@ -1,6 +1,6 @@
 /*
- * Requests that change the state, from HTTP to a durable answer: those that wait for the disk, the
- * cache of decoded bodies, the webhook, and operator commands. A request is answered only when it
+ * Requests that change the state, from HTTP to a durable answer: the cache of decoded bodies,
+ * the webhook, and operator commands. A request is answered only when it
  * is durable, or when it cannot become durable. What a request does is the engine's matter.
  */
 #include <alertscaler/runtime/requests.h>
@@ -29,139 +29,6 @@
 #include <alertscaler/model/labels.h>
 #include <alertscaler/monitoring/payload.h>
 #include <alertscaler/runtime/shell.h>
-
-/*
- * The list of requests that wait for the disk.
- */
-
-#define BODY_MAX ((size_t)512 * 1024 * 1024)
-
-struct waiting_entry {
-    TAILQ_ENTRY(waiting_entry) next;
-    uint64_t request;
-    struct as_waiting_kind *kind;
-    struct as_http_exchange *exchange;
-    struct as_waiting_answer answer;
-    struct as_share *share;
-    uint64_t amount; /* of the share */
-};
-TAILQ_HEAD(waiting_list, waiting_entry);
-
-struct as_waiting {
-    uint64_t last; /* request */
-    struct waiting_list entries;
-    struct as_shares shares; /* of the storage's queue */
-    unsigned connections;
-};
-
-struct as_waiting *as_waiting_new(void)
-{
-    struct as_waiting *waiting = as_xcalloc(1, sizeof(*waiting));
-    TAILQ_INIT(&waiting->entries);
-    as_shares_init(&waiting->shares);
-    return waiting;
-}
-
-struct as_waiting *as_waiting_free(struct as_waiting *waiting)
-{
-    if (!waiting)
-        return NULL;
-    assert(TAILQ_EMPTY(&waiting->entries));
-    free(waiting);
-    return NULL;
-}
-
-/* Connections of the server; 0 until set. */
-static void waiting_set_connections(struct as_waiting *waiting, unsigned connections)
-{
-    waiting->connections = connections;
-}
-
-static uint64_t get_cost(const struct as_waiting *waiting, size_t size)
-{
-    const struct as_storage_config *queue = &as_storage_config_default;
-    const bool is_less = waiting->connections > 0 && waiting->connections < queue->max_batches;
-    const uint64_t least = queue->max_bytes / (is_less ? waiting->connections : queue->max_batches);
-    return size > least ? size : least;
-}
-
-/* Whether a request of the credential, with a body of `size` bytes, fits the credential's part of
- * the queue: narrowed credentials leave half of the queue to others. The claim borrows the name. */
-static bool waiting_fits(const struct as_waiting *waiting, const struct as_engine *engine,
-                         const char *credential, size_t size, struct as_waiting_claim *claim_out)
-{
-    const struct as_waiting_claim claim = {as_engine_find_narrowed(engine, credential),
-                                           get_cost(waiting, size)};
-    if (claim.name &&
-        as_waiting_get_held(waiting, claim.name) + claim.amount >
-            as_engine_get_part(engine, claim.name, as_storage_config_default.max_bytes))
-        return false;
-    *claim_out = claim;
-    return true;
-}
-
-uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind,
-                        struct as_http_exchange *exchange, const struct as_waiting_claim *claim)
-{
-    struct waiting_entry *entry = as_xcalloc(1, sizeof(*entry));
-    *entry = (struct waiting_entry){
-        .request = ++waiting->last,
-        .kind = kind,
-        .exchange = exchange,
-        .answer = {.kind = kind, .status = 200, .body = AS_BUF_INIT_OPEN(BODY_MAX)},
-        .share = as_shares_take(&waiting->shares, claim->name, claim->amount),
-        .amount = claim->amount,
-    };
-    TAILQ_INSERT_TAIL(&waiting->entries, entry, next);
-    kind->count++;
-    return entry->request;
-}
-
-uint64_t as_waiting_get_held(const struct as_waiting *waiting, const char *name)
-{
-    return as_shares_get(&waiting->shares, name);
-}
-
-/* It is the last: it was added in this step. */
-struct as_waiting_answer *as_waiting_find(struct as_waiting *waiting, uint64_t request)
-{
-    struct waiting_entry *last = TAILQ_LAST(&waiting->entries, waiting_list);
-    return last && last->request == request ? &last->answer : NULL;
-}
-
-static void waiting_end(struct as_waiting *waiting, struct waiting_entry *entry)
-{
-    TAILQ_REMOVE(&waiting->entries, entry, next);
-    entry->kind->count--;
-    as_shares_give(&waiting->shares, entry->share, entry->amount);
-    as_buf_deinit(&entry->answer.body);
-    free(entry);
-}
-
-void as_waiting_end(struct as_waiting *waiting, uint64_t request)
-{
-    struct waiting_entry *first = TAILQ_FIRST(&waiting->entries);
-    if (!first || first->request != request)
-        return;
-    const struct as_waiting_answer *answer = &first->answer;
-    if (answer->kind->end)
-        answer->kind->end(answer->kind->context, first->exchange, answer);
-    else if (answer->status == 200)
-        as_reply_json(first->exchange, 200, answer->headers, &answer->body);
-    else
-        as_reply_error(first->exchange, answer->status, NULL, "%.*s", (int)answer->body.size,
-                       answer->body.data);
-    waiting_end(waiting, first);
-}
-
-void as_waiting_lose(struct as_waiting *waiting)
-{
-    struct waiting_entry *entry;
-    while ((entry = TAILQ_FIRST(&waiting->entries))) {
-        entry->kind->lose(entry->kind->context, entry->exchange);
-        waiting_end(waiting, entry);
-    }
-}
 
 /*
  * The cache of decoded bodies: a tree by digest, and a list by last use. The lent notification is
@@ -404,7 +271,7 @@ void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
 void as_receiver_set_limits(struct as_receiver *receiver, size_t cache, unsigned connections)
 {
     as_decoded_set_max(receiver->decoded, cache);
-    waiting_set_connections(receiver->config.waiting, connections);
+    as_waiting_set_connections(receiver->config.waiting, connections);
 }
 
 struct as_decoded_counts as_receiver_get_cache(const struct as_receiver *receiver)
@@ -475,8 +342,8 @@ void as_receiver_handle(struct as_receiver *receiver, struct as_http_exchange *e
     size_t size;
     const char *body = as_http_exchange_get_body(exchange, &size);
     struct as_waiting_claim claim;
-    if (!waiting_fits(receiver->config.waiting, as_shell_get_engine(receiver->shell),
-                      as_auth_get_credential(exchange), size, &claim)) {
+    if (!as_waiting_fits(receiver->config.waiting, as_shell_get_engine(receiver->shell),
+                         as_auth_get_credential(exchange), size, &claim)) {
         reply_unavailable(receiver, exchange, AS_WAITING_PART_FULL);
         return;
     }
@@ -637,8 +504,8 @@ void as_operators_handle(struct as_operators *operators, const struct as_operato
         return;
     }
     struct as_waiting_claim claim;
-    if (!waiting_fits(operators->waiting, as_shell_get_engine(way->shell), request->who,
-                      request->body_size, &claim)) {
+    if (!as_waiting_fits(operators->waiting, as_shell_get_engine(way->shell), request->who,
+                         request->body_size, &claim)) {
         operators_refuse(operators, request, 503, AS_WAITING_PART_FULL);
         return;
     }

@@ -62,6 +62,14 @@ struct as_waiting_claim {
     uint64_t amount;  /* in bytes */
 };
 
+/* Connections of the server; 0 until set. */
+void as_waiting_set_connections(struct as_waiting *waiting, unsigned connections);
+/* Whether a request of the credential, with a body of `size` bytes, fits the credential's part of
+ * the queue: narrowed credentials leave half of the queue to others. The claim borrows the name. */
+bool as_waiting_fits(const struct as_waiting *waiting, const struct as_engine *engine,
+                     const char *credential, size_t size,
+                     struct as_waiting_claim *claim_out) AS_MUST_USE;
+
 /* The number of the request in effects; never 0. It holds its claim while it waits. */
 uint64_t as_waiting_add(struct as_waiting *waiting, struct as_waiting_kind *kind,
                         struct as_http_exchange *exchange,
