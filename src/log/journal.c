@@ -3,7 +3,7 @@
  * two records. What the failed transaction left in the store is determined when it is opened again,
  * not here.
  */
-#include "log/journal.h"
+#include "journal.h"
 
 #include <errno.h>
 #include <inttypes.h>

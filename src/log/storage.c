@@ -26,7 +26,7 @@
 
 #include <alertscaler/base/alloc.h>
 
-#include "log/journal.h"
+#include "journal.h"
 #include "storage_private.h"
 
 /* Content of a batch. */

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "log/journal.h"
+#include "journal.h"
 
 struct completion {
     enum { COMPLETION_HASHED, COMPLETION_BATCH, COMPLETION_FAILED, COMPLETION_COMMIT } kind;

@@ -1,6 +1,6 @@
 /*
- * The JSON Schemas of the files that alertscaler reads, written from the tables of their roots: one
- * definition for each map, under the table's name.
+ * The writer of JSON Schemas from tables: one definition for each map, under the table's name. It
+ * names no table: the tables refer to its descriptions.
  *
  * YAML's scalars are texts to the parser, so that where it wants a text, a schema must also allow
  * the numbers and words that other readers see in `version: 2` or `zone: on`.
@@ -12,10 +12,7 @@
 
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/model/reason.h>
-#include <alertscaler/rules/json_schema.h>
 #include <alertscaler/rules/tables.h>
-
-#include "rule_tests_private.h"
 
 #define TABLES_MAX 96
 
@@ -483,7 +480,7 @@ void json_schema_describe_resources(struct schema_writer *to)
     as_json_write_member_bool(&to->json, "additionalProperties", false);
 }
 
-static void schema_write_document(const struct schema *root, struct as_buf *out)
+void schema_write_document(const struct schema *root, struct as_buf *out)
 {
     struct schema_writer to = {.table_count = 0};
     as_json_init(&to.json, out, AS_JSON_ANY_ORDER);
@@ -499,18 +496,4 @@ static void schema_write_document(const struct schema *root, struct as_buf *out)
     }
     end_object(&to);
     as_json_end_object(&to.json);
-}
-
-/*
- * The documents, each from the table of its root.
- */
-
-const char *const as_json_schema_words[] = {"config", "rules", "tests", "web", NULL};
-
-void as_json_schema_append(size_t kind, struct as_buf *out)
-{
-    static const struct schema *const roots[] = {&schema_settings, &schema_rule_file,
-                                                 &schema_test_file, &schema_web};
-    assert(kind < AS_ARRAY_SIZE(roots));
-    schema_write_document(roots[kind], out);
 }

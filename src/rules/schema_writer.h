@@ -11,6 +11,7 @@
 struct schema_writer;
 
 /* The JSON Schema of a file whose root is this table. */
+void schema_write_document(const struct schema *root, struct as_buf *out);
 
 /* `kubernetes`, `node_group`, ... of a target */
 void json_schema_describe_addresses(struct schema_writer *to);
