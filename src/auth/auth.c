@@ -16,12 +16,13 @@
 #include <alertscaler/auth/auth.h>
 
 #include <errno.h>
-#include <openssl/evp.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include <alertscaler/auth/auth_passwords.h>
 #include <alertscaler/auth/auth_review.h>
@@ -29,7 +30,7 @@
 #include <alertscaler/auth/form_token.h>
 #include <alertscaler/auth/reply.h>
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/throttle.h>

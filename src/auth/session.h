@@ -18,7 +18,7 @@
 #include <stddef.h>
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/time.h>
 
 #define AS_SESSIONS_MAX    100

@@ -1,5 +1,6 @@
 /*
- * Text encodings: see the header.
+ * Text encodings, and SHA-256 digests as text. Writers append to a buffer; readers refuse what is
+ * not in the one form that the header names.
  */
 #include <alertscaler/base/encode.h>
 
@@ -97,4 +98,23 @@ char *as_encode_utf8(char *out, uint32_t code)
         *out++ = (char)(0x80 | (code & 0x3F));
     }
     return out;
+}
+
+/*
+ * SHA-256 digests as text.
+ */
+
+void as_digest_print(const struct as_digest *digest, char text_out[AS_DIGEST_TEXT_SIZE])
+{
+    as_encode_hex_digits(text_out, digest->bytes, sizeof(digest->bytes));
+    text_out[AS_DIGEST_TEXT_SIZE - 1] = '\0';
+}
+
+bool as_digest_parse(const char *text, size_t size, struct as_digest *digest_out)
+{
+    struct as_digest digest;
+    if (size != 2 * sizeof(digest.bytes) || !as_decode_hex(text, size, digest.bytes))
+        return false;
+    *digest_out = digest;
+    return true;
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <alertscaler/base/calendar.h>
+#include <alertscaler/base/zone.h>
 
 #define YEAR_1     INT64_C(-62135596800) /* 0001-01-01T00:00:00Z in seconds since 1970 */
 #define YEAR_10000 INT64_C(253402300800)

@@ -19,10 +19,10 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/file.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/base/unit.h>
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/ui/chart.h>
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/safe_text.h>
-#include <alertscaler/base/unit.h>
 #include <alertscaler/tools/record_text.h>
 
 #include "log_reader.h"

@@ -2,10 +2,8 @@
  * `alertscaler status`: a running daemon's targets as a table, below what holds all of them; once,
  * or repeated.
  */
-#include <curl/curl.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <curl/curl.h>
+#include <jansson.h>
+
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/base/unit.h>
 
 #include "cli.h"
 #include "http_call.h"

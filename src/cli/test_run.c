@@ -14,8 +14,8 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/base/unit.h>
 #include <alertscaler/decide/record.h>
 #include <alertscaler/model/labels.h>
 #include <alertscaler/model/reason.h>

@@ -23,7 +23,7 @@
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/cloud/talk.h>
-#include <alertscaler/http/retry_after.h>
+#include <alertscaler/http/client.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/monitoring/http_auth.h>

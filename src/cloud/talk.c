@@ -12,7 +12,7 @@
 
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/http/retry_after.h>
+#include <alertscaler/http/client.h>
 
 void as_talk_init(struct as_talk *talk, const char *(*get_variable)(const char *name))
 {

@@ -17,7 +17,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
-#include <alertscaler/base/unit.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/daemon/adapters.h>
 #include <alertscaler/daemon/daemon_process.h>
 #include <alertscaler/log/storage.h>

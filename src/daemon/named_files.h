@@ -6,7 +6,7 @@
 #ifndef ALERTSCALER_SRC_DAEMON_NAMED_FILES_H
 #define ALERTSCALER_SRC_DAEMON_NAMED_FILES_H
 
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 
 #include "sandbox.h"
 

@@ -11,7 +11,6 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/base/unit.h>
 #include <alertscaler/base/url.h>
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/decide/target_kind.h>

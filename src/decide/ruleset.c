@@ -14,7 +14,7 @@
 #include <uthash.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/calendar.h>
+#include <alertscaler/base/zone.h>
 #include <alertscaler/model/bounds.h>
 
 /* Schedules in force at a time, and their bounds */

@@ -23,7 +23,7 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/http/retry_after.h>
+#include <alertscaler/http/client.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_documents.h>
 #include <alertscaler/port/store.h>

@@ -18,7 +18,7 @@
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/http/access_limits.h>
-#include <alertscaler/http/retry_after.h>
+#include <alertscaler/http/client.h>
 
 #include <alertscaler/kube/kube_client.h>
 

@@ -16,7 +16,6 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/quantity.h>
-#include <alertscaler/base/unit.h>
 #include <alertscaler/decide/observation.h>
 
 /* On a workload: what the last change of its template replaced, so that it can be put back. */

@@ -12,7 +12,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/decide/choose.h>
-#include <alertscaler/http/retry_after.h>
+#include <alertscaler/http/client.h>
 
 static const struct {
     int status;

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/base/unit.h>
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/model/labels.h>

@@ -25,9 +25,8 @@
 #include <alertscaler/doc/yaml_tree.h>
 #include <alertscaler/model/scope.h>
 
-#include "content_hash.h"
 #include "resolve.h"
-#include "rule_files.h"
+#include "rules/config_private.h"
 
 /*
  * The credentials' patterns (`rules` and `targets`) compared with the existing rules and targets: a

@@ -1,13 +1,13 @@
 /*
  * SHA-256 over several texts: see the header.
  */
-#include "content_hash.h"
-
 #include <stdlib.h>
 
 #include <openssl/evp.h>
 
 #include <alertscaler/doc/yaml_tree.h>
+
+#include "rules/config_private.h"
 
 struct content_hash content_hash_begin(void)
 {

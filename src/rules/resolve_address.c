@@ -9,8 +9,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/base/unit.h>
 #include <alertscaler/base/url.h>
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/decide/target.h>

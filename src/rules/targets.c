@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include <alertscaler/base/buf.h>
-#include <alertscaler/base/calendar.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/base/zone.h>
 #include <alertscaler/cluster/node_sums.h>
 #include <alertscaler/rules/provider_kind.h>
 #include <alertscaler/rules/tables.h>

@@ -16,7 +16,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/rules/tables.h>
 
-#include "rule_files.h"
+#include "rules/config_private.h"
 
 /*
  * The tables.

@@ -7,13 +7,14 @@
  */
 #include <alertscaler/runtime/shell.h>
 
-#include <bsd/sys/queue.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <bsd/sys/queue.h>
+
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/engine/engine.h>

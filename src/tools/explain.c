@@ -7,16 +7,17 @@
 #include <alertscaler/tools/explain.h>
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/safe_text.h>
-#include <alertscaler/base/unit.h>
 #include <alertscaler/decide/decide.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/model/reason.h>

@@ -16,8 +16,8 @@
 
 #include <alertscaler/auth/reply.h>
 #include <alertscaler/base/buf.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/random.h>
-#include <alertscaler/base/unit.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/ui/api.h>
 #include <alertscaler/ui/history.h>

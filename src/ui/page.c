@@ -20,8 +20,8 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/number.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/base/unit.h>
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/model/forbidden.h>

@@ -10,8 +10,8 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/encode.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/base/unit.h>
 
 #include "api_private.h"
 #include "page.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/base/unit.h>
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/ui/chart.h>

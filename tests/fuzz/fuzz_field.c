@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/base/unit.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/kube/kube_field.h>
 #include <alertscaler/model/field_path.h>
 

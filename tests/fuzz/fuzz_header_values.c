@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
-#include <alertscaler/http/retry_after.h>
+#include <alertscaler/http/client.h>
 #include <alertscaler/runtime/metrics.h>
 
 #include "fuzz.h"

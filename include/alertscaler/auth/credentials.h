@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/http/secret_file.h>

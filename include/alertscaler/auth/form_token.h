@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 
 #define AS_FORM_TOKEN_SIZE 44 /* 32 bytes in base64url, with NUL */
 

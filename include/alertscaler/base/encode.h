@@ -1,5 +1,6 @@
 /*
- * Text encodings: hexadecimal digits, percent-encoding (RFC 3986), base 64 (RFC 4648), UTF-8.
+ * Text encodings: hexadecimal digits, percent-encoding (RFC 3986), base 64 (RFC 4648), UTF-8; and
+ * digests.
  */
 #ifndef ALERTSCALER_BASE_ENCODE_H
 #define ALERTSCALER_BASE_ENCODE_H
@@ -7,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
@@ -41,5 +43,25 @@ void as_encode_base64url(struct as_buf *buf, const void *data, size_t size);
 
 /* Writes one character in UTF-8, at most four bytes; returns the end of what was written. */
 char *as_encode_utf8(char *out, uint32_t code);
+
+/*
+ * A SHA-256 as a value, and as text: 64 hex digits. It is computed in layers that use OpenSSL.
+ */
+
+#define AS_DIGEST_TEXT_SIZE 65
+
+struct as_digest {
+    unsigned char bytes[32];
+};
+
+static inline int as_digest_compare(const struct as_digest *a, const struct as_digest *b)
+{
+    return memcmp(a->bytes, b->bytes, sizeof(a->bytes));
+}
+
+void as_digest_print(const struct as_digest *digest, char text_out[AS_DIGEST_TEXT_SIZE]);
+
+/* False if the text is not 64 lower-case hex digits. */
+bool as_digest_parse(const char *text, size_t size, struct as_digest *digest_out) AS_MUST_USE;
 
 #endif

@@ -1,9 +1,6 @@
 /*
- * Time zones of the system's tzdata: which offset from UTC holds when, and when a wall time is. A
- * zone is immutable. Nothing here reads TZ or a clock; only as_zone_open reads a file.
- *
- * Times are in seconds: UTC since 1970, and "local" seconds, which count the wall time's days and
- * seconds as if they were UTC.
+ * The Gregorian calendar as arithmetic (days since 1970-01-01 and dates, for any year), and time
+ * zones. No function reads a clock.
  */
 #ifndef ALERTSCALER_BASE_ZONE_H
 #define ALERTSCALER_BASE_ZONE_H
@@ -16,6 +13,27 @@
 #include <alertscaler/base/error.h>
 
 struct as_zone;
+
+#define AS_S_PER_DAY 86400
+
+struct as_date {
+    int64_t year;
+    unsigned month, day; /* from 1 */
+};
+
+int64_t as_calendar_get_days(struct as_date date);
+struct as_date as_calendar_get_date(int64_t days);
+unsigned as_calendar_get_month_days(int64_t year, unsigned month); /* 28 to 31 */
+unsigned as_calendar_get_weekday(int64_t days);                    /* 0: Monday, 6: Sunday */
+int64_t as_calendar_find_day(int64_t seconds); /* of a time since 1970; rounds down */
+
+/*
+ * Time zones of the system's tzdata: which offset from UTC holds when, and when a wall time is. A
+ * zone is immutable. Nothing here reads TZ or a clock; only as_zone_open reads a file.
+ *
+ * Times are in seconds: UTC since 1970, and "local" seconds, which count the wall time's days and
+ * seconds as if they were UTC.
+ */
 
 #define AS_ZONE_FOLDER   "/usr/share/zoneinfo"
 #define AS_ZONE_NAME_MAX 64

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/decide/approval.h>
 #include <alertscaler/decide/observation.h>

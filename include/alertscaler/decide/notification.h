@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/model/labels.h>

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/decide/approval.h>
 #include <alertscaler/decide/choose.h>
 #include <alertscaler/decide/decide.h>

@@ -20,7 +20,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
-#include <alertscaler/base/unit.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/model/action.h>
 
 #define AS_SIZED_KEYS_MAX 3

@@ -19,7 +19,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/base/unit.h>
+#include <alertscaler/base/quantity.h>
 #include <alertscaler/decide/ruleset.h>
 #include <alertscaler/model/labels.h>
 

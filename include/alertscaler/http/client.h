@@ -9,11 +9,14 @@
 #ifndef ALERTSCALER_HTTP_CLIENT_H
 #define ALERTSCALER_HTTP_CLIENT_H
 
+#include <stdint.h>
+
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/time.h>
 #include <alertscaler/port/http.h>
 
-struct event_base;
 struct as_http_client;
+struct event_base;
 
 /* For metrics, called when a transfer has ended. `code` is the status as text, or "unreachable",
  * "broken", "timeout", "too_large". */
@@ -26,5 +29,16 @@ struct as_http_client *as_http_client_new(struct event_base *base,
                                           void *context) AS_MUST_USE;
 struct as_http_client *as_http_client_free(struct as_http_client *client); /* cancels calls */
 struct as_http *as_http_client_get_port(struct as_http_client *client);    /* borrowed */
+
+/*
+ * Times in the headers of an answer (RFC 9110): Retry-After is seconds or a date.
+ */
+
+/* Microseconds from `now`, at most AS_RETRY_AFTER_MAX_US; 0 if it is invalid or in the past. */
+int64_t as_retry_after_parse(const char *text, as_wall_time now) AS_MUST_USE;
+
+/* The preferred form of a date, "Sun, 06 Nov 1994 08:49:37 GMT"; servers send no other form today.
+ * 0 or -EINVAL. */
+int as_http_date_parse(const char *text, as_wall_time *time_out) AS_MUST_USE;
 
 #endif

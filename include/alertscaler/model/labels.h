@@ -12,7 +12,7 @@
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 
 struct as_label {
     const char *name;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/fair_queue.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/model/labels.h>

@@ -8,7 +8,7 @@
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
-#include <alertscaler/base/digest.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/decide/ruleset.h>
 #include <alertscaler/doc/diagnostics.h>
 #include <alertscaler/rules/settings.h>

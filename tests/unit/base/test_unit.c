@@ -1,13 +1,13 @@
 /*
- * base/unit.h: sizes in a unit.
+ * base/quantity.h: sizes in a unit.
  */
-#include <criterion/criterion.h>
-
 #include <errno.h>
 #include <string.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/attr.h>
-#include <alertscaler/base/unit.h>
+#include <alertscaler/base/quantity.h>
 
 Test(unit, a_unit_is_a_quantity_above_zero)
 {

@@ -1,12 +1,11 @@
 /*
- * retry_after.h: valid values, and values that are ignored.
+ * as_retry_after_parse: valid values, and values that are ignored.
  */
-#include <alertscaler/http/retry_after.h>
-
 #include <criterion/criterion.h>
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/http/client.h>
 
 /* Sun, 06 Nov 1994 08:49:37 GMT */
 #define NOW ((as_wall_time){784111777 * AS_US_PER_S})
