@@ -21,7 +21,6 @@
 #include <alertscaler/daemon/adapters.h>
 #include <alertscaler/daemon/daemon_process.h>
 #include <alertscaler/log/storage.h>
-#include <alertscaler/notify/notify.h>
 #include <alertscaler/runtime/version.h>
 #include <alertscaler/tools/engine_config.h>
 

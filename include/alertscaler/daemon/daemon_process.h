@@ -32,4 +32,15 @@ void as_descriptors_raise(unsigned max_connections);
  * code and constants, which are read again if needed. */
 void as_trim_memory(void);
 
+/*
+ * The daemon's status for systemd, by the protocol of sd_notify(3): one datagram per message.
+ */
+
+/* The socket of $NOTIFY_SOCKET, which is removed from the environment; -1: not wanted, or not
+ * reachable (logged). Open it before the sandbox, which allows sending. */
+int notify_open(void);
+
+/* "READY=1", "STOPPING=1". Does nothing with -1. */
+void notify_send(int fd, const char *state);
+
 #endif
