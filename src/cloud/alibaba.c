@@ -614,21 +614,8 @@ static void alibaba_begin(struct as_group_talk *group)
 }
 
 const struct as_group_provider provider_alibaba = {
-    .kind =
-        {
-            .type = "alibaba",
-            .account_keys =
-                (const struct as_provider_key[]){
-                    {.key = "region"},
-                    {.key = "endpoint", .is_url = true},
-                    {.key = "sts_endpoint", .is_url = true},
-                    {.key = "metadata_endpoint", .is_url = true, .is_metadata = true},
-                    {0}},
-            .group_keys =
-                (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
-            .files = (const char *const[]){"$ALIBABA_CLOUD_OIDC_TOKEN_FILE",
-                                           "~/.aliyun/config.json", NULL},
-        },
+    .type = "alibaba",
+    .files = (const char *const[]){"$ALIBABA_CLOUD_OIDC_TOKEN_FILE", "~/.aliyun/config.json", NULL},
     .credentials = alibaba_credentials,
     .sign = as_sign_acs,
     .begin = alibaba_begin,

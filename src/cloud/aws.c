@@ -458,26 +458,12 @@ static void aws_group_begin(struct as_group_talk *group)
 }
 
 const struct as_group_provider provider_aws = {
-    .kind =
-        {
-            .type = "aws",
-            .account_keys =
-                (const struct as_provider_key[]){{.key = "region"},
-                                                 {.key = "profile"},
-                                                 {.key = "endpoint", .is_url = true},
-                                                 {.key = "eks_endpoint", .is_url = true},
-                                                 {.key = "sts_endpoint", .is_url = true},
-                                                 {0}},
-            .group_keys =
-                (const struct as_provider_key[]){{.key = "name", .is_required = true},
-                                                 {.key = "cluster", .place = AS_PLACE_CLUSTER},
-                                                 {0}},
-            .files = (const char *const[]){"$AWS_WEB_IDENTITY_TOKEN_FILE",
-                                           "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-                                           "$AWS_CONFIG_FILE", "$AWS_SHARED_CREDENTIALS_FILE",
-                                           "~/.aws/config", "~/.aws/credentials", NULL},
-            .read_names = aws_profiles_read_names,
-        },
+    .type = "aws",
+    .files = (const char *const[]){"$AWS_WEB_IDENTITY_TOKEN_FILE",
+                                   "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "$AWS_CONFIG_FILE",
+                                   "$AWS_SHARED_CREDENTIALS_FILE", "~/.aws/config",
+                                   "~/.aws/credentials", NULL},
+    .read_names = aws_profiles_read_names,
     .service = "autoscaling",
     .credentials = aws_credentials,
     .sign = as_sign_aws,

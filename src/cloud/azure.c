@@ -1068,34 +1068,8 @@ static void azure_begin(struct as_group_talk *group)
 }
 
 const struct as_group_provider provider_azure = {
-    .kind =
-        {
-            .type = "azure",
-            .account_keys =
-                (const struct as_provider_key[]){
-                    {.key = "subscription", .is_required = true},
-                    {.key = "cloud"},
-                    {.key = "endpoint", .is_url = true, .is_private = true},
-                    {.key = "authority", .is_url = true, .is_private = true},
-                    {.key = "tenant_id"},
-                    {.key = "client_id"},
-                    {.key = "client_secret_file", .is_file = true},
-                    {.key = "federated_token_file", .is_file = true},
-                    {.key = "metadata_endpoint", .is_url = true, .is_metadata = true},
-                    {.key = "compute_api_version"},
-                    {.key = "aks_api_version"},
-                    {0},
-                },
-            .group_keys =
-                (const struct as_provider_key[]){
-                    {.key = "name", .is_required = true},
-                    {.key = "resource_group", .place = AS_PLACE_PROJECT, .is_required = true},
-                    {.key = "cluster", .place = AS_PLACE_CLUSTER},
-                    {.key = "force_deletion"},
-                    {0},
-                },
-            .files = (const char *const[]){"$AZURE_FEDERATED_TOKEN_FILE", NULL},
-        },
+    .type = "azure",
+    .files = (const char *const[]){"$AZURE_FEDERATED_TOKEN_FILE", NULL},
     .credentials = azure_credentials,
     .sign = as_sign_bearer,
     .begin = azure_begin,

@@ -421,20 +421,7 @@ static void baidu_begin_environment(struct as_credentials_talk *talk)
 }
 
 const struct as_group_provider provider_baidu = {
-    .kind =
-        {
-            .type = "baidu",
-            .account_keys =
-                (const struct as_provider_key[]){{.key = "region"},
-                                                 {.key = "credentials_file", .is_file = true},
-                                                 {.key = "endpoint", .is_url = true},
-                                                 {0}},
-            .group_keys =
-                (const struct as_provider_key[]){
-                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
-                    {.key = "name", .is_required = true},
-                    {0}},
-        },
+    .type = "baidu",
     .credentials = (const struct as_credentials_source[]){{"credentials_file", begin_file},
                                                           {"environment", baidu_begin_environment},
                                                           {0}},

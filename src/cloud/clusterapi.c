@@ -619,17 +619,7 @@ static void clusterapi_begin(struct as_group_talk *group)
 }
 
 const struct as_group_provider provider_clusterapi = {
-    .kind =
-        {
-            .type = "clusterapi",
-            .account_keys = (const struct as_provider_key[]){{.key = "cluster"}, {0}},
-            .group_keys =
-                (const struct as_provider_key[]){
-                    {.key = "namespace", .place = AS_PLACE_NAMESPACE, .is_required = true},
-                    {.key = "name", .is_required = true},
-                    {.key = "kind", .place = AS_PLACE_KIND},
-                    {0}},
-        },
+    .type = "clusterapi",
     .is_kubernetes = true,
     .begin = clusterapi_begin,
 };

@@ -242,18 +242,7 @@ static void digitalocean_begin_environment(struct as_credentials_talk *talk)
 }
 
 const struct as_group_provider provider_digitalocean = {
-    .kind =
-        {
-            .type = "digitalocean",
-            .account_keys = (const struct as_provider_key[]){{.key = "token_file", .is_file = true},
-                                                             {.key = "endpoint", .is_url = true},
-                                                             {0}},
-            .group_keys =
-                (const struct as_provider_key[]){
-                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
-                    {.key = "name", .is_required = true},
-                    {0}},
-        },
+    .type = "digitalocean",
     .credentials =
         (const struct as_credentials_source[]){{"token file", as_credentials_begin_token_file},
                                                {"environment", digitalocean_begin_environment},

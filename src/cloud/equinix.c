@@ -379,31 +379,7 @@ static void equinix_begin_environment(struct as_credentials_talk *talk)
 }
 
 const struct as_group_provider provider_equinix = {
-    .kind =
-        {
-            .type = "equinix",
-            .warning = "Equinix Metal was shut down on 2026-06-30: this provider is of use only "
-                       "with an `endpoint` that speaks its API",
-            .account_keys =
-                (const struct as_provider_key[]){
-                    {.key = "project", .is_required = true},
-                    {.key = "token_file", .is_file = true},
-                    {.key = "userdata_file", .is_file = true},
-                    {.key = "endpoint", .is_url = true},
-                    {0},
-                },
-            .group_keys =
-                (const struct as_provider_key[]){
-                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
-                    {.key = "name", .is_required = true},
-                    {.key = "plan", .is_required = true},
-                    {.key = "metro", .is_required = true},
-                    {.key = "operating_system", .is_required = true},
-                    {.key = "billing_cycle"},
-                    {.key = "hardware_reservation_id"},
-                    {0},
-                },
-        },
+    .type = "equinix",
     .credentials =
         (const struct as_credentials_source[]){{"token file", as_credentials_begin_token_file},
                                                {"environment", equinix_begin_environment},

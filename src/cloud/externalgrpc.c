@@ -512,16 +512,7 @@ static void externalgrpc_begin(struct as_group_talk *group)
 }
 
 const struct as_group_provider provider_externalgrpc = {
-    .kind =
-        {
-            .type = "externalgrpc",
-            .has_http_login = true,
-            .account_keys =
-                (const struct as_provider_key[]){
-                    {.key = "endpoint", .is_required = true, .is_url = true}, {0}},
-            .group_keys =
-                (const struct as_provider_key[]){{.key = "name", .is_required = true}, {0}},
-        },
+    .type = "externalgrpc",
     .is_relative = true,
     .begin = externalgrpc_begin,
 };

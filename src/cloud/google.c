@@ -689,23 +689,9 @@ static void gce_begin(struct as_group_talk *group)
 }
 
 const struct as_group_provider provider_gce = {
-    .kind =
-        {
-            .type = "gce",
-            .account_keys =
-                (const struct as_provider_key[]){{.key = "project"},
-                                                 {.key = "credentials_file", .is_file = true},
-                                                 {.key = "endpoint", .is_url = true},
-                                                 {0}},
-            .group_keys =
-                (const struct as_provider_key[]){{.key = "name", .is_required = true},
-                                                 {.key = "zone", .place = AS_PLACE_ZONE},
-                                                 {.key = "region", .place = AS_PLACE_REGION},
-                                                 {.key = "project", .place = AS_PLACE_PROJECT},
-                                                 {0}},
-            .files = google_files,
-            .read_names = google_read_names,
-        },
+    .type = "gce",
+    .files = google_files,
+    .read_names = google_read_names,
     .credentials = google_credentials,
     .sign = as_sign_bearer,
     .begin = gce_begin,
@@ -820,26 +806,9 @@ static void gke_begin(struct as_group_talk *group)
 }
 
 const struct as_group_provider provider_gke = {
-    .kind =
-        {
-            .type = "gke",
-            .family = "gce",
-            .account_keys =
-                (const struct as_provider_key[]){{.key = "project"},
-                                                 {.key = "credentials_file", .is_file = true},
-                                                 {.key = "endpoint", .is_url = true},
-                                                 {.key = "compute_endpoint", .is_url = true},
-                                                 {0}},
-            .group_keys =
-                (const struct as_provider_key[]){
-                    {.key = "name", .is_required = true},
-                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
-                    {.key = "location", .place = AS_PLACE_REGION, .is_required = true},
-                    {.key = "project", .place = AS_PLACE_PROJECT},
-                    {0}},
-            .files = google_files,
-            .read_names = google_read_names,
-        },
+    .type = "gke",
+    .files = google_files,
+    .read_names = google_read_names,
     .credentials = google_credentials,
     .sign = as_sign_bearer,
     .begin = gke_begin,

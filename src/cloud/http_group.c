@@ -431,5 +431,4 @@ static void http_nodes_begin(struct as_group_talk *group)
     }
 }
 
-const struct as_group_provider as_http_nodes = {.kind = {.type = "http"},
-                                                .begin = http_nodes_begin};
+const struct as_group_provider as_http_nodes = {.type = "http", .begin = http_nodes_begin};

@@ -325,39 +325,7 @@ static void magnum_begin(struct as_group_talk *group)
 }
 
 const struct as_group_provider provider_magnum = {
-    .kind =
-        {
-            .type = "magnum",
-            .names_no_instances = true,
-            .account_keys =
-                (const struct as_provider_key[]){
-                    {.key = "auth_url", .is_url = true},
-                    {.key = "region"},
-                    {.key = "interface"},
-                    {.key = "endpoint", .is_url = true},
-                    {.key = "application_credential_id"},
-                    {.key = "application_credential_name"},
-                    {.key = "application_credential_secret_file", .is_file = true},
-                    {.key = "username"},
-                    {.key = "user_id"},
-                    {.key = "user_domain_name"},
-                    {.key = "user_domain_id"},
-                    {.key = "password_file", .is_file = true},
-                    {.key = "project_name"},
-                    {.key = "project_id"},
-                    {.key = "project_domain_name"},
-                    {.key = "project_domain_id"},
-                    {.key = "trust_id"},
-                    {0},
-                },
-            .group_keys =
-                (const struct as_provider_key[]){
-                    {.key = "cluster", .place = AS_PLACE_CLUSTER, .is_required = true},
-                    {.key = "name", .is_required = true},
-                    {.key = "node_label"},
-                    {0},
-                },
-        },
+    .type = "magnum",
     .credentials = openstack_credentials,
     .sign = as_sign_token,
     .begin = magnum_begin,

@@ -397,7 +397,7 @@ static void init_runner(struct as_account *account, struct talk_call *runner, st
         .talk = talk,
         .callbacks = callbacks,
         .timeout_us = account->settings->timeout_us,
-        .client = account->provider->kind.type,
+        .client = account->provider->type,
         .tls = &account->tls,
         .proxy_url = account->settings->http.proxy_url,
         .auth = account->auth,

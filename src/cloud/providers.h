@@ -16,7 +16,6 @@
 #include <alertscaler/cloud/provider_credentials.h>
 #include <alertscaler/cloud/provider_group.h>
 #include <alertscaler/cloud/talk.h>
-#include <alertscaler/rules/provider_kind.h>
 
 extern const struct as_group_provider provider_alibaba;
 extern const struct as_group_provider provider_aws;

@@ -11,6 +11,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cloud/provider_group.h>
 #include <alertscaler/cloud/talk.h>
 #include <alertscaler/rules/provider_kind.h>
 #include <alertscaler/rules/web_config.h>
@@ -40,22 +41,22 @@ static void visit_http(const struct visitor *visitor, const struct as_http_setti
             visit_file(visitor, http->headers[i].files[k]);
 }
 
-/* A file that a kind of provider reads, and the files named in it. */
-static void visit_kinds_file(const struct visitor *visitor, const struct as_provider_kind *kind,
-                             const char *path)
+/* A file that a type of provider reads, and the files named in it. */
+static void visit_providers_file(const struct visitor *visitor,
+                                 const struct as_group_provider *type, const char *path)
 {
     char *content = NULL;
     size_t size = 0;
     visit_file(visitor, path);
-    if (!kind->read_names || as_str_is_empty(path) ||
+    if (!type || !type->read_names || as_str_is_empty(path) ||
         as_file_read(path, AS_TALK_FILE_MAX, &content, &size) != 0)
         return; /* its reader reports the problem */
-    kind->read_names(content, size, visitor->visit, visitor->context);
+    type->read_names(content, size, visitor->visit, visitor->context);
     as_wipe_free(content);
 }
 
-/* Expands a kind's row: $VARIABLE, $VARIABLE/name, ~/path. NULL: no such file. */
-static char *find_kinds_file(const char *file)
+/* Expands an entry of `files`: $VARIABLE, $VARIABLE/name, ~/path. NULL: no such file. */
+static char *find_providers_file(const char *file)
 {
     const size_t size = strcspn(file, "/");
     AS_CLEANUP(as_free_p) char *name = as_xstrndup(file + (*file == '$'), size - (*file == '$'));
@@ -67,17 +68,18 @@ static void visit_provider(const struct visitor *visitor,
                            const struct as_provider_settings *provider)
 {
     const struct as_provider_kind *kind = as_provider_kind_find(provider->type);
+    const struct as_group_provider *type = as_group_provider_find(provider->type);
     visit_http(visitor, &provider->http);
     if (!kind)
         return;
     for (size_t i = 0; i < provider->option_count; i++) {
         for (const struct as_provider_key *key = kind->account_keys; key->key; key++)
             if (key->is_file && strcmp(key->key, provider->options[i].key) == 0)
-                visit_kinds_file(visitor, kind, provider->options[i].value);
+                visit_providers_file(visitor, type, provider->options[i].value);
     }
-    for (size_t i = 0; kind->files && kind->files[i]; i++) {
-        AS_CLEANUP(as_free_p) char *path = find_kinds_file(kind->files[i]);
-        visit_kinds_file(visitor, kind, path);
+    for (size_t i = 0; type && type->files && type->files[i]; i++) {
+        AS_CLEANUP(as_free_p) char *path = find_providers_file(type->files[i]);
+        visit_providers_file(visitor, type, path);
     }
 }
 

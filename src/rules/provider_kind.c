@@ -11,6 +11,15 @@
 const char *const provider_usual_keys[] = {"type", "timeout", "http_config", NULL};
 const char *const provider_login_keys[] = {"basic_auth", "authorization", "http_headers", NULL};
 
+const struct as_provider_kind *as_provider_kind_find(const char *type)
+{
+    for (size_t i = 0; as_provider_kinds[i]; i++) {
+        if (strcmp(as_provider_kinds[i]->type, type) == 0)
+            return as_provider_kinds[i];
+    }
+    return NULL;
+}
+
 static int compare_words(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

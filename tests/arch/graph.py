@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """graph.py BUILD: what the source files use of each other, read from the object files of a build: functions and data. The
-figures of this graph may not rise above those of the file `bounds`.
+figures of this graph may not rise above those of the file `bounds`. A directory uses no symbol that only a directory outside
+its row of `layers` (src/meson.build) defines.
 
     graph.py BUILD [ROOT] [--cycles] [--pairs] [--single-users] [--lower]
 
@@ -24,6 +25,7 @@ import sys
 import tempfile
 
 import arch
+import includes
 
 BOUNDS = pathlib.Path(__file__).parent / "bounds"
 
@@ -225,6 +227,26 @@ def lower(figures, path):
     path.write_text(text, encoding="utf-8")
 
 
+# The layers. includes.py checks headers: a symbol may be declared in a lower directory, and defined in a higher one.
+
+
+def get_directory(file):
+    return pathlib.PurePath(file).parts[1]
+
+
+def check_layers(graph, root):
+    """Complaints about symbols that only directories outside the row of their user define."""
+    allowed = {row[0]: set(row[1]) for row in includes.read_table(pathlib.Path(root), "layers")}
+    for user in graph.files:
+        directory, homes = get_directory(user), collections.defaultdict(set)
+        for home, names in graph.edges[user].items():
+            for name in names:
+                homes[name].add(home)
+        for name, files in sorted(homes.items()):
+            if not {get_directory(file) for file in files} & allowed[directory]:
+                yield f"{user} uses {name} of {', '.join(sorted(files))}, but `layers` in src/meson.build keeps it from {directory}"
+
+
 # What is printed on request.
 
 
@@ -269,7 +291,7 @@ def check(build, root=pathlib.Path(__file__).resolve().parents[2], *options, bou
     for option in options:
         if option in PRINTERS:
             PRINTERS[option](graph, root)
-    return list(compare(figures, read_rows(bounds)))
+    return [*check_layers(graph, root), *compare(figures, read_rows(bounds))]
 
 
 # The self-test compiles small trees.
@@ -290,8 +312,45 @@ def compile_tree(folder, files, compiler):
     return build, root
 
 
+LAYERS = """
+pure = ['base']
+layers = [
+  ['base', pure,                   []],
+  ['core', pure + ['core'],        []],
+  ['side', pure + ['side'],        []],
+  ['net',  pure + ['core', 'net'], []],
+]
+
+"""
+
+
+def self_test_layers(folder, compiler):
+    """A symbol of a lower directory is used, one of a higher directory or of a directory beside it is not."""
+    good = {
+        "src/meson.build": LAYERS,
+        "src/base/low.c": "__attribute__((weak)) int replaced(void) { return 0; }\nint low(void) { return 1; }\n",
+        "src/base/user.c": "int replaced(void);\nint user(void) { return replaced(); }\n",
+        "src/core/high.c": "int low(void);\nint replaced(void) { return low(); }\nint high(void) { return 1; }\n",
+        "src/net/end.c": "int high(void);\nint low(void);\nint end(void) { return high() + low(); }\n",
+    }
+    bad = [
+        ({"src/base/up.c": "extern const int table[];\nint up(void) { return table[0]; }\n",
+          "src/core/table.c": "const int table[] = {1};\n"}, "src/base/up.c uses table of src/core/table.c, "),
+        ({"src/core/up.c": "int end(void);\nint up(void) { return end(); }\n"}, "src/core/up.c uses end of src/net/end.c, "),
+        ({"src/side/up.c": "int high(void);\nint up(void) { return high(); }\n"}, "src/side/up.c uses high of src/core/high.c, "),
+        ({"src/base/up.c": "__attribute__((weak)) int high(void);\nint up(void) { return high ? high() : 0; }\n"},
+         "src/base/up.c uses high of src/core/high.c, "),
+    ]
+    for number, (files, expected) in enumerate([({}, None)] + bad):
+        build, root = compile_tree(folder / f"layers-{number}", good | files, compiler)
+        complaints = list(check_layers(Graph(build, root), root))
+        if len(complaints) != (expected is not None) or (expected and not complaints[0].startswith(expected)):
+            yield f"{files}: expected {expected!r}, got {complaints}"
+
+
 def self_test(*compiler):
     good = {
+        "src/meson.build": LAYERS,
         "src/base/low.c": "static int own(void) { return 1; }\nint low(void) { return own(); }\n"
                           "__attribute__((weak)) int replaced(void) { return 0; }\n",
         "src/core/high.c": "int low(void);\nint replaced(void);\nint high(void) { return low() + replaced(); }\n",
@@ -341,6 +400,7 @@ def self_test(*compiler):
             complaints = check(folder / place, folder / "tree", bounds=folder / "bounds")
             if len(complaints) != 1 or text not in complaints[0]:
                 wrong.append(f"expected one complaint with {text!r}, got {complaints}")
+        wrong += self_test_layers(pathlib.Path(name), compiler)
     return wrong
 
 

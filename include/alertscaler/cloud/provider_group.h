@@ -2,8 +2,9 @@
  * Node groups of a provider: the calls on a group, and the table of providers.
  *
  * A provider is one file of pure code, which speaks the provider's API through a talk
- * (cloud/talk.h), and one row in the table (src/cloud/provider_table.c). If instances can be named,
- * a scale-down never sets a lower size: it removes the chosen instances.
+ * (cloud/talk.h), a row in the table (src/cloud/provider_table.c), and a row with its keys
+ * (src/rules/provider_keys.c). If instances can be named, a scale-down never sets a lower size: it
+ * removes the chosen instances.
  */
 #ifndef ALERTSCALER_CLOUD_PROVIDER_GROUP_H
 #define ALERTSCALER_CLOUD_PROVIDER_GROUP_H
@@ -20,7 +21,6 @@
 #include <alertscaler/decide/observation.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/port/group_view.h>
-#include <alertscaler/rules/provider_kind.h>
 #include <alertscaler/rules/settings.h>
 
 enum as_group_verb {
@@ -58,9 +58,12 @@ struct as_group_talk {
     void *state;         /* private to the provider; memory of the talk */
 };
 
+/* What a file refers to: another file to read, or a program to run. */
+typedef void as_provider_names_fn(void *context, const char *path, bool is_program);
+
 struct as_group_provider {
-    struct as_provider_kind kind; /* the first member: the table holds kinds */
-    const char *service;          /* for signatures; or NULL */
+    const char *type;    /* of its kind: rules/provider_kind.h */
+    const char *service; /* for signatures; or NULL */
     /* Ended by an entry with a NULL name. NULL, as `sign`: http_config has the credentials. */
     const struct as_credentials_source *credentials;
     as_sign_fn *sign;
@@ -68,9 +71,16 @@ struct as_group_provider {
     /* Requests go to the API server of the cluster in the option `cluster` ("default"), with the
      * cluster's credentials; the URLs are paths. */
     bool is_kubernetes;
+    /* Files read besides those that keys name: "$VARIABLE" (its value is a path), "$VARIABLE/name"
+     * (a file in that folder), "~/path" (in the user's home). Ends with a NULL; or NULL. */
+    const char *const *files;
+    /* Calls `tell` for each file or program that such a file, or the file of a key, refers to; the
+     * texts are valid during the call. NULL: these files refer to nothing. */
+    void (*read_names)(const char *content, size_t size, as_provider_names_fn *tell, void *context);
     void (*begin)(struct as_group_talk *talk); /* starts the call of talk->verb */
 };
 
+/* NULL: no such type (`http` is not in the table: cloud/http_group.h). */
 const struct as_group_provider *as_group_provider_find(const char *type);
 
 /* The call that the talk is of. */

@@ -1,7 +1,7 @@
 /*
  * The kinds of providers, as far as configurations go: the keys that may stand under
- * `providers.<name>` and in a `node_group`. The list is built beside the providers
- * (src/cloud/provider_table.c), so that all readers of configurations know a new provider.
+ * `providers.<name>` and in a `node_group`. The rows are in src/rules/provider_keys.c, the calls of
+ * a provider in src/cloud (cloud/provider_group.h).
  */
 #ifndef ALERTSCALER_RULES_PROVIDER_KIND_H
 #define ALERTSCALER_RULES_PROVIDER_KIND_H
@@ -34,9 +34,6 @@ struct as_provider_key {
     bool is_metadata; /* a URL: no secrets are sent there */
 };
 
-/* What a file refers to: another file to read, or a program to run. */
-typedef void as_provider_names_fn(void *context, const char *path, bool is_program);
-
 struct as_provider_kind {
     const char *type;    /* `providers.<name>.type` */
     const char *family;  /* the type whose groups may be the same ones; NULL: only this type's */
@@ -47,12 +44,6 @@ struct as_provider_kind {
     bool names_no_instances; /* `nodes.select` may say which nodes are its groups' */
     bool
         has_http_login; /* the login is set in `http_config`; false: login keys there are refused */
-    /* Files read besides those that keys name: "$VARIABLE" (its value is a path), "$VARIABLE/name"
-     * (a file in that folder), "~/path" (in the user's home). Ends with a NULL; or NULL. */
-    const char *const *files;
-    /* Calls `tell` for each file or program that such a file, or a key's file, refers to; the texts
-     * are valid during the call. NULL: these files refer to nothing. */
-    void (*read_names)(const char *content, size_t size, as_provider_names_fn *tell, void *context);
 };
 
 extern const struct as_provider_kind *const as_provider_kinds[]; /* NULL at the end */

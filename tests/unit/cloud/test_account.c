@@ -81,7 +81,7 @@ static int sign(struct as_talk *talk, const struct as_provider_credentials *cred
 }
 
 static const struct as_group_provider provider = {
-    .kind = {.type = "test"}, .credentials = sources, .sign = sign, .begin = begin};
+    .type = "test", .credentials = sources, .sign = sign, .begin = begin};
 
 static void setup(void)
 {

@@ -1,6 +1,8 @@
 /*
  * Devices of Equinix Metal: every request byte by byte, and the result of each answer; the token.
  */
+#include <alertscaler/rules/provider_kind.h>
+
 #include "talker.h"
 
 #define DEVICES "https://api.equinix.com/metal/v1/projects/pro-1/devices"

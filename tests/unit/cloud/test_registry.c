@@ -4,8 +4,10 @@
  */
 #include <errno.h>
 
+#include <alertscaler/cloud/provider_group.h>
 #include <alertscaler/cloud/target_registry.h>
 #include <alertscaler/kube/target_outcome.h>
+#include <alertscaler/rules/provider_kind.h>
 
 #include "../kube/support.h"
 
@@ -51,6 +53,22 @@ static struct as_target_ref *make(const struct as_target_kind *kind, const char 
         {"name", "x"},
         {"url", "http://pool/a"}};
     return as_target_ref_make(kind, "id", fields, 6);
+}
+
+/* A configuration may have each type that has keys. */
+Test(registry, each_kind_of_provider_has_its_calls)
+{
+    size_t count = 0;
+    for (; as_provider_kinds[count]; count++) {
+        const char *type = as_provider_kinds[count]->type;
+        const struct as_group_provider *provider = as_group_provider_find(type);
+        cr_assert_not_null(provider, "%s", type);
+        cr_expect_str_eq(provider->type, type);
+        cr_expect_not_null(provider->begin, "%s", type);
+    }
+    cr_expect_eq(count, 11);
+    cr_expect_null(as_group_provider_find("http"));
+    cr_expect_null(as_group_provider_find("awss"));
 }
 
 Test(registry, each_reference_reaches_its_own_adapter)

@@ -14,6 +14,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cloud/provider_group.h>
 #include <alertscaler/kube/kube_access.h>
 #include <alertscaler/rules/provider_kind.h>
 #include <alertscaler/rules/tables.h>
@@ -258,8 +259,9 @@ static void check_keys(const struct as_provider_kind *kind)
 /* "$VARIABLE": the file; "$VARIABLE/name": in the folder that it names. */
 static void check_variables(const struct as_provider_kind *kind)
 {
-    for (size_t i = 0; kind->files && kind->files[i]; i++) {
-        const char *row = kind->files[i], *rest = row + strcspn(row, "/");
+    const struct as_group_provider *provider = as_group_provider_find(kind->type);
+    for (size_t i = 0; provider->files && provider->files[i]; i++) {
+        const char *row = provider->files[i], *rest = row + strcspn(row, "/");
         if (*row != '$')
             continue;
         AS_CLEANUP(as_free_p) char *variable = as_xstrndup(row + 1, (size_t)(rest - row - 1));
