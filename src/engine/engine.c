@@ -92,15 +92,10 @@ int as_engine_restore_incident(struct as_engine *engine, const struct as_inciden
     return 0;
 }
 
-static struct as_target_ref *copy_ref(const struct as_target_ref *ref)
-{
-    return as_target_ref_make(ref->kind, ref->id, ref->fields, ref->field_count);
-}
-
 int as_engine_restore_target(struct as_engine *engine, const struct as_target_state *state)
 {
-    struct target *target =
-        target_get(engine, state->ref ? copy_ref(state->ref) : target_ref_of_id(state->id));
+    struct target *target = target_get(engine, state->ref ? as_target_ref_copy(state->ref)
+                                                          : target_ref_of_id(state->id));
     if (strcmp(target->ref->key, state->stored_as) != 0)
         return -EBADMSG;
     if (target->is_stored)
@@ -112,7 +107,7 @@ int as_engine_restore_target(struct as_engine *engine, const struct as_target_st
 
 int as_engine_restore_intent(struct as_engine *engine, const struct as_intent_state *state)
 {
-    struct target *target = target_get(engine, copy_ref(state->ref));
+    struct target *target = target_get(engine, as_target_ref_copy(state->ref));
     if (strcmp(target->ref->key, state->stored_as) != 0)
         return -EBADMSG;
     if (target->in_doubt)
