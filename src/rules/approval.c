@@ -8,8 +8,8 @@
 
 #include <alertscaler/rules/tables.h>
 
+#include "config_private.h"
 #include "resolve.h"
-#include "rules/config_private.h"
 
 static const struct schema_field approval_fields[] = {
     SCHEMA_FIELD("above", INT, as_approval_config, above, .is_required = true, .min = 0,

@@ -25,8 +25,8 @@
 #include <alertscaler/doc/yaml_tree.h>
 #include <alertscaler/model/scope.h>
 
+#include "config_private.h"
 #include "resolve.h"
-#include "rules/config_private.h"
 
 /*
  * The credentials' patterns (`rules` and `targets`) compared with the existing rules and targets: a

@@ -7,7 +7,7 @@
 
 #include <alertscaler/doc/yaml_tree.h>
 
-#include "rules/config_private.h"
+#include "config_private.h"
 
 struct content_hash content_hash_begin(void)
 {

@@ -17,7 +17,7 @@
 #include <alertscaler/cluster/pool.h>
 #include <alertscaler/model/source.h>
 
-#include "rules/config_private.h"
+#include "config_private.h"
 
 /*
  * The digests of targets' entries. What is observed of a target depends on its entry, on the

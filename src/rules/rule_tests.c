@@ -13,8 +13,8 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/doc/yaml_tree.h>
 
+#include "config_private.h"
 #include "rule_tests_private.h"
-#include "rules/config_private.h"
 
 #define RULE_TEST_AT(of)                                                                           \
     {                                                                                              \

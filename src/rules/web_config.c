@@ -16,7 +16,7 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/rules/tables.h>
 
-#include "rules/config_private.h"
+#include "config_private.h"
 
 /*
  * The tables.
