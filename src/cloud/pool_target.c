@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/arena.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/decide.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/target_outcome.h>
@@ -226,15 +226,15 @@ struct look {
     struct as_pool_request request;
     bool with_nodes;                 /* of a lone group: what the source `nodes` reads */
     struct as_nodes_seen seen;       /* of this source */
-    struct as_cluster_link *cluster; /* NULL: `survey.error` says why */
+    struct as_cluster_link *cluster; /* NULL: `snapshot.error` says why */
     struct as_cluster_ask *ask;
     struct as_timer *timer;
     size_t reading; /* groups that are being read */
     bool has_read, is_holding;
-    struct as_survey_request survey_request;
-    struct as_survey_work *survey_work;
-    struct as_survey survey;
-    struct as_pool_work *plan_work; /* NULL: the survey is not done */
+    struct as_snapshot_request snapshot_request;
+    struct as_snapshot_work *snapshot_work;
+    struct as_snapshot snapshot;
+    struct as_pool_work *plan_work; /* NULL: the snapshot is not done */
     struct as_pool_plan plan;
     bool has_plan;
 };
@@ -294,15 +294,15 @@ static void add_sizes(const struct look *look, struct as_observation *sum)
 static void tell_templates(struct look *look, struct as_observation *observation)
 {
     struct as_group_template *templates =
-        as_arena_alloc(&look->arena, look->survey.group_count, sizeof(*templates));
+        as_arena_alloc(&look->arena, look->snapshot.group_count, sizeof(*templates));
     size_t count = 0;
-    for (size_t i = 0; i < look->survey.group_count; i++) {
-        const struct as_node_template *template = as_survey_get_template(look->survey_work, i);
+    for (size_t i = 0; i < look->snapshot.group_count; i++) {
+        const struct as_node_template *template = as_snapshot_get_template(look->snapshot_work, i);
         const char *group = look->request.members[i].ref->key;
         if (template->source != AS_NODE_TEMPLATE_NODE)
             continue;
         const char *text = as_nodes_seer_remember(look->cluster->seer, group, template,
-                                                  &look->survey_request.cluster->resources);
+                                                  &look->snapshot_request.cluster->resources);
         templates[count++] = (struct as_group_template){group, as_arena_strdup(&look->arena, text)};
     }
     observation->templates = templates;
@@ -316,9 +316,9 @@ static void pool_finish(struct look *look)
         observation = find_reading(look, 0)->observation;
     else
         add_sizes(look, &observation);
-    observation.survey = &look->survey;
+    observation.snapshot = &look->snapshot;
     if (look->with_nodes && !look->seen.error)
-        look->seen.error = look->survey.error;
+        look->seen.error = look->snapshot.error;
     observation.nodes = look->with_nodes ? &look->seen : NULL;
     if (look->has_plan) {
         if (!look->is_lone) /* also what is known of groups that cannot be read */
@@ -330,19 +330,19 @@ static void pool_finish(struct look *look)
     free_look(look);
 }
 
-/* ---- survey and plan ---- */
+/* ---- snapshot and plan ---- */
 
 static void work(void *context);
 
 static bool work_once(struct look *look)
 {
     if (!look->plan_work) {
-        if (!as_survey_step(look->survey_work, SLICE_FITS, &look->survey))
+        if (!as_snapshot_step(look->snapshot_work, SLICE_FITS, &look->snapshot))
             return false;
         const struct as_clock *clock = look->owner->env->clock;
         const struct as_pool_plan_request request = {
             .version = AS_DECIDE_VERSION,
-            .survey = &look->survey,
+            .snapshot = &look->snapshot,
             .config = look->request.config,
             .terms = {.now = clock->get_wall(clock),
                       .min = look->request.min,
@@ -381,10 +381,10 @@ static int32_t get_unregistered(const struct look *look, const struct as_pool_re
                : 0;
 }
 
-/* What is remembered of groups may change before the survey is done. */
+/* What is remembered of groups may change before the snapshot is done. */
 static void pool_target_pool_fill_member(struct look *look, size_t index,
                                          const struct as_cluster *facts,
-                                         struct as_survey_member *member_out)
+                                         struct as_snapshot_member *member_out)
 {
     const struct as_pool_member *member = &look->request.members[index];
     const struct as_pool_reading *reading = find_reading(look, index);
@@ -397,7 +397,7 @@ static void pool_target_pool_fill_member(struct look *look, size_t index,
     const char **names = as_arena_alloc(&look->arena, reading->members.node_count, sizeof(*names));
     for (size_t i = 0; i < reading->members.node_count; i++)
         names[i] = as_arena_strdup(&look->arena, reading->members.nodes[i]);
-    *member_out = (struct as_survey_member){
+    *member_out = (struct as_snapshot_member){
         .name = member->name,
         .id = member->ref->id,
         .is_member = member->is_member,
@@ -454,9 +454,9 @@ static int pool_compare_name(const void *name, const void *node)
 
 static bool is_group_unwell(const struct look *look, size_t index, struct as_error *error)
 {
-    const struct as_survey_request *survey = &look->survey_request;
-    const struct as_survey_member *member = &survey->members[index];
-    const struct as_cluster *facts = survey->cluster;
+    const struct as_snapshot_request *snapshot = &look->snapshot_request;
+    const struct as_snapshot_member *member = &snapshot->members[index];
+    const struct as_cluster *facts = snapshot->cluster;
     struct as_arena arena = AS_ARENA_INIT;
     uint32_t *nodes = as_arena_alloc(&arena, member->node_count, sizeof(*nodes));
     size_t count = 0;
@@ -467,7 +467,7 @@ static bool is_group_unwell(const struct look *look, size_t index, struct as_err
             nodes[count++] = (uint32_t)(node - facts->nodes);
     }
     const bool pool_is_unwell = as_group_is_unwell(
-        facts, nodes, count, &look->request.members[index].nodes->health, survey->now, error);
+        facts, nodes, count, &look->request.members[index].nodes->health, snapshot->now, error);
     as_arena_deinit(&arena);
     if (pool_is_unwell)
         as_error_wrap(error, "%s", member->name);
@@ -477,51 +477,51 @@ static bool is_group_unwell(const struct look *look, size_t index, struct as_err
 /* A partition is no reason to buy or to delete. Starting is what any of the groups calls so. */
 static bool pool_is_unwell(struct look *look, struct as_error *error)
 {
-    const struct as_survey_request *survey = &look->survey_request;
+    const struct as_snapshot_request *snapshot = &look->snapshot_request;
     struct as_node_starting starting = {0};
     size_t count = 0;
-    for (size_t i = 0; i < survey->member_count; i++)
-        count += survey->members[i].startup_taint_count;
+    for (size_t i = 0; i < snapshot->member_count; i++)
+        count += snapshot->members[i].startup_taint_count;
     const char **taints = as_arena_alloc(&look->arena, count, sizeof(*taints));
-    for (size_t i = 0; i < survey->member_count; i++) {
-        const struct as_survey_member *member = &survey->members[i];
+    for (size_t i = 0; i < snapshot->member_count; i++) {
+        const struct as_snapshot_member *member = &snapshot->members[i];
         if (member->ready_timeout_us > starting.ready_timeout_us)
             starting.ready_timeout_us = member->ready_timeout_us;
         for (size_t j = 0; j < member->startup_taint_count; j++)
             taints[starting.startup_taint_count++] = member->startup_taints[j];
     }
     starting.startup_taints = taints;
-    if (as_cluster_is_unwell(survey->cluster, &starting, survey->now, error))
+    if (as_cluster_is_unwell(snapshot->cluster, &starting, snapshot->now, error))
         return true;
-    for (size_t i = 0; i < survey->member_count; i++) {
-        if (survey->members[i].is_member && is_group_unwell(look, i, error))
+    for (size_t i = 0; i < snapshot->member_count; i++) {
+        if (snapshot->members[i].is_member && is_group_unwell(look, i, error))
             return true;
     }
     return false;
 }
 
-/* Facts are held, so texts of the cluster last. The template comes with those of the survey. */
+/* Facts are held, so texts of the cluster last. The template comes with those of the snapshot. */
 static void see_nodes(struct look *look)
 {
-    const struct as_survey_request *survey = &look->survey_request;
+    const struct as_snapshot_request *snapshot = &look->snapshot_request;
     const struct as_pool_member *group = &look->request.members[0];
-    const struct as_nodes_see_request request = {.cluster = survey->cluster,
+    const struct as_nodes_see_request request = {.cluster = snapshot->cluster,
                                                  .group = group->ref->key,
-                                                 .names = survey->members[0].nodes,
-                                                 .name_count = survey->members[0].node_count,
+                                                 .names = snapshot->members[0].nodes,
+                                                 .name_count = snapshot->members[0].node_count,
                                                  .coming = find_reading(look, 0)->members.coming,
                                                  .config = group->nodes,
-                                                 .now = survey->now,
+                                                 .now = snapshot->now,
                                                  .texts = &look->arena};
     as_nodes_see(look->cluster->seer, &request, &look->seen);
     look->seen.template_ = NULL;
 }
 
-static void begin_survey(struct look *look, const struct as_cluster *facts)
+static void begin_snapshot(struct look *look, const struct as_cluster *facts)
 {
     const struct as_pool_request *request = &look->request;
     const struct as_clock *clock = look->owner->env->clock;
-    struct as_survey_member *members =
+    struct as_snapshot_member *members =
         as_arena_alloc(&look->arena, request->member_count, sizeof(*members));
     for (size_t i = 0; i < request->member_count; i++) {
         const struct as_node_template_config *config = request->members[i].nodes->template_;
@@ -533,7 +533,7 @@ static void begin_survey(struct look *look, const struct as_cluster *facts)
             members[i].configured = configured;
         }
     }
-    look->survey_request = (struct as_survey_request){
+    look->snapshot_request = (struct as_snapshot_request){
         .cluster = facts,
         .members = members,
         .member_count = request->member_count,
@@ -549,11 +549,11 @@ static void begin_survey(struct look *look, const struct as_cluster *facts)
     if (look->with_nodes)
         see_nodes(look);
     if (pool_is_unwell(look, &error)) {
-        look->survey.error = as_arena_strdup(&look->arena, error.text);
+        look->snapshot.error = as_arena_strdup(&look->arena, error.text);
         pool_finish(look);
         return;
     }
-    look->survey_work = as_survey_begin(&look->survey_request, &look->arena);
+    look->snapshot_work = as_snapshot_begin(&look->snapshot_request, &look->arena);
     work(look);
 }
 
@@ -607,7 +607,7 @@ static void facts_known(void *context, const struct as_cluster *facts, const str
     struct as_loop *loop = look->owner->env->loop;
     look->ask = NULL;
     if (!facts) {
-        look->survey.error = as_arena_strdup(&look->arena, error->text);
+        look->snapshot.error = as_arena_strdup(&look->arena, error->text);
         look->cluster = NULL;
     }
     if (!look->has_read && (!facts || must_read(look, facts)))
@@ -615,7 +615,7 @@ static void facts_known(void *context, const struct as_cluster *facts, const str
     else if (!facts)
         pool_finish(look);
     else if ((look->is_holding = as_cluster_watch_hold(look->cluster->watch)))
-        begin_survey(look, facts);
+        begin_snapshot(look, facts);
     else
         look->timer = loop->start_timer(loop, HOLD_RETRY_US, ask_facts, look);
 }
@@ -644,8 +644,8 @@ static void pool_observe(struct as_target_port *self, uint64_t ticket,
         ask_facts(look);
         return;
     }
-    look->survey.error = as_arena_strdup(&look->arena, look->cluster ? look->cluster->missing.text
-                                                                     : "there is no such cluster");
+    look->snapshot.error = as_arena_strdup(
+        &look->arena, look->cluster ? look->cluster->missing.text : "there is no such cluster");
     look->cluster = NULL;
     pool_read_groups(look);
 }

@@ -31,7 +31,7 @@
 #include <alertscaler/cluster/cluster.h>
 #include <alertscaler/model/labels.h>
 
-#include "survey_shapes.h"
+#include "snapshot_shapes.h"
 
 /*
  * Shapes of pods, and sets of labels, which shapes share. Each is kept once: equal pods hold the

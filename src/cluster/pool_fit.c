@@ -20,8 +20,8 @@
  */
 
 struct ranked {
-    const struct as_survey_shape *shape;
-    struct as_survey_pods pods;
+    const struct as_snapshot_shape *shape;
+    struct as_snapshot_pods pods;
 };
 
 static int compare_amounts(const struct ranked *a, const struct ranked *b, enum as_res resource)
@@ -48,14 +48,14 @@ static int pool_fit_compare_ranked(const void *a, const void *b)
     return order;
 }
 
-struct as_survey_pods *pool_sort_pods(const struct as_survey *survey,
-                                      const struct as_survey_pods *pods, size_t count,
-                                      struct as_arena *arena)
+struct as_snapshot_pods *pool_sort_pods(const struct as_snapshot *snapshot,
+                                        const struct as_snapshot_pods *pods, size_t count,
+                                        struct as_arena *arena)
 {
     struct ranked *ranked = as_arena_alloc(arena, count, sizeof(*ranked));
-    struct as_survey_pods *sorted = as_arena_alloc(arena, count, sizeof(*sorted));
+    struct as_snapshot_pods *sorted = as_arena_alloc(arena, count, sizeof(*sorted));
     for (size_t i = 0; i < count; i++)
-        ranked[i] = (struct ranked){&survey->shapes[pods[i].shape], pods[i]};
+        ranked[i] = (struct ranked){&snapshot->shapes[pods[i].shape], pods[i]};
     if (count > 1)
         qsort(ranked, count, sizeof(*ranked), pool_fit_compare_ranked);
     for (size_t i = 0; i < count; i++)
@@ -73,29 +73,29 @@ struct as_survey_pods *pool_sort_pods(const struct as_survey *survey,
 #define PATIENCE_US (2 * AS_US_PER_MIN) /* after the nodes came */
 #define NOTE_US     AS_US_PER_MIN       /* `at` is kept as current as this: each change is stored */
 
-static const struct as_survey_group *pool_fit_find_group(const struct as_survey *survey,
-                                                         const char *name)
+static const struct as_snapshot_group *pool_fit_find_group(const struct as_snapshot *snapshot,
+                                                           const char *name)
 {
-    for (size_t i = 0; i < survey->group_count; i++)
-        if (strcmp(survey->groups[i].name, name) == 0)
-            return &survey->groups[i];
+    for (size_t i = 0; i < snapshot->group_count; i++)
+        if (strcmp(snapshot->groups[i].name, name) == 0)
+            return &snapshot->groups[i];
     return NULL;
 }
 
-static bool has_changed(const struct as_survey_group *group, const struct as_asked *asked)
+static bool has_changed(const struct as_snapshot_group *group, const struct as_asked *asked)
 {
     return group->template_.source != AS_NODE_TEMPLATE_NONE &&
            group->template_digest != asked->template_;
 }
 
-static bool still_waits(const struct as_survey *survey, uint64_t digest)
+static bool still_waits(const struct as_snapshot *snapshot, uint64_t digest)
 {
-    for (size_t i = 0; i < survey->pending_count; i++)
-        if (survey->pending[i].count > 0 &&
-            survey->shapes[survey->pending[i].shape].digest == digest)
+    for (size_t i = 0; i < snapshot->pending_count; i++)
+        if (snapshot->pending[i].count > 0 &&
+            snapshot->shapes[snapshot->pending[i].shape].digest == digest)
             return true;
-    for (size_t i = 0; i < survey->shape_count; i++)
-        if (survey->shapes[i].waiting > 0 && survey->shapes[i].digest == digest)
+    for (size_t i = 0; i < snapshot->shape_count; i++)
+        if (snapshot->shapes[i].waiting > 0 && snapshot->shapes[i].digest == digest)
             return true;
     return false;
 }
@@ -107,7 +107,7 @@ static int64_t get_age(const struct as_pool_work *work, as_wall_time at)
 
 /* False: it is forgotten. A group in cooldown has failed to grow: nothing came that a pod could
  * have refused. */
-static bool review_open(const struct as_pool_work *work, const struct as_survey_group *group,
+static bool review_open(const struct as_pool_work *work, const struct as_snapshot_group *group,
                         struct as_asked *asked)
 {
     if (group->coming > 0) {
@@ -119,14 +119,14 @@ static bool review_open(const struct as_pool_work *work, const struct as_survey_
         return false;
     if (get_age(work, asked->at) < NOTE_US + PATIENCE_US)
         return true;
-    asked->is_in_vain = still_waits(work->survey, asked->shape);
+    asked->is_in_vain = still_waits(work->snapshot, asked->shape);
     asked->at = work->request.terms.now;
     return asked->is_in_vain;
 }
 
 static bool review(const struct as_pool_work *work, struct as_asked *asked)
 {
-    const struct as_survey_group *group = pool_fit_find_group(work->survey, asked->group);
+    const struct as_snapshot_group *group = pool_fit_find_group(work->snapshot, asked->group);
     if (!group || has_changed(group, asked))
         return false;
     if (asked->is_in_vain)
@@ -136,23 +136,23 @@ static bool review(const struct as_pool_work *work, struct as_asked *asked)
 
 void pool_asked_review(struct as_pool_work *work)
 {
-    const struct as_survey *survey = work->survey;
+    const struct as_snapshot *snapshot = work->snapshot;
     struct as_pool_plan *plan = &work->plan;
     plan->asked = as_arena_alloc(work->arena, AS_ASKED_MAX, sizeof(*plan->asked));
-    for (size_t i = 0; i < survey->asked_count && plan->asked_count < AS_ASKED_MAX; i++) {
+    for (size_t i = 0; i < snapshot->asked_count && plan->asked_count < AS_ASKED_MAX; i++) {
         struct as_asked *asked = &plan->asked[plan->asked_count];
-        *asked = survey->asked[i];
+        *asked = snapshot->asked[i];
         plan->asked_count += review(work, asked);
     }
 }
 
 static struct as_asked *find_asked(const struct as_pool_work *work, uint32_t shape, uint32_t group)
 {
-    const struct as_survey *survey = work->survey;
+    const struct as_snapshot *snapshot = work->snapshot;
     for (size_t i = 0; i < work->plan.asked_count; i++) {
         struct as_asked *asked = &work->plan.asked[i];
-        if (asked->shape == survey->shapes[shape].digest &&
-            strcmp(asked->group, survey->groups[group].name) == 0)
+        if (asked->shape == snapshot->shapes[shape].digest &&
+            strcmp(asked->group, snapshot->groups[group].name) == 0)
             return asked;
     }
     return NULL;
@@ -161,7 +161,7 @@ static struct as_asked *find_asked(const struct as_pool_work *work, uint32_t sha
 static bool pool_asked_in_vain(const struct as_pool_work *work, uint32_t shape, uint32_t group)
 {
     const struct as_asked *asked = NULL;
-    if (work->survey->shapes[shape].pod.unchecked)
+    if (work->snapshot->shapes[shape].pod.unchecked)
         asked = find_asked(work, shape, group);
     return asked && asked->is_in_vain;
 }
@@ -184,9 +184,9 @@ static struct as_asked *get_place(struct as_pool_work *work, uint32_t shape, uin
 
 static void pool_asked_add(struct as_pool_work *work, uint32_t shape, uint32_t group)
 {
-    const struct as_survey_group *asked = &work->survey->groups[group];
+    const struct as_snapshot_group *asked = &work->snapshot->groups[group];
     *get_place(work, shape, group) = (struct as_asked){
-        .shape = work->survey->shapes[shape].digest,
+        .shape = work->snapshot->shapes[shape].digest,
         .template_ = asked->template_digest,
         .group = asked->name,
         .at = work->request.terms.now,
@@ -196,15 +196,15 @@ static void pool_asked_add(struct as_pool_work *work, uint32_t shape, uint32_t g
 #define PLACE_FITS    (AS_PACK_FITS_MAX / 4) /* on what is on its way */
 #define ESTIMATE_FITS (AS_PACK_FITS_MAX / 2) /* of all groups */
 
-static const struct as_survey_group *pool_fit_get_group(const struct as_pool_work *work,
-                                                        size_t group)
+static const struct as_snapshot_group *pool_fit_get_group(const struct as_pool_work *work,
+                                                          size_t group)
 {
-    return &work->survey->groups[group];
+    return &work->snapshot->groups[group];
 }
 
 static size_t get_pair(const struct as_pool_work *work, size_t entry, size_t group)
 {
-    return entry * work->survey->group_count + group;
+    return entry * work->snapshot->group_count + group;
 }
 
 static bool pool_fit_is_open(const struct as_pool_work *work, size_t group)
@@ -213,7 +213,7 @@ static bool pool_fit_is_open(const struct as_pool_work *work, size_t group)
            work->plan.groups[group].skipped == AS_REASON_SCALED;
 }
 
-static bool pool_fit_is_known(const struct as_survey_group *group)
+static bool pool_fit_is_known(const struct as_snapshot_group *group)
 {
     return group->template_.source != AS_NODE_TEMPLATE_NONE;
 }
@@ -230,7 +230,7 @@ static bool may_ask(const struct as_pool_work *work, size_t entry, size_t group)
 
 /* Nodes that a group has requested, or may have requested, and that are not there; below 0: those
  * that leave. A group that cannot be read may have what it had. */
-static int64_t count_lacking(const struct as_survey_group *group)
+static int64_t count_lacking(const struct as_snapshot_group *group)
 {
     if (group->size >= 0)
         return (int64_t)group->size + group->in_doubt - group->nodes;
@@ -239,7 +239,7 @@ static int64_t count_lacking(const struct as_survey_group *group)
 
 /* What a group has at its size: nodes that are not there yet are like its template, those that
  * leave are like the average. */
-static int64_t get_total(const struct as_survey_group *group, int64_t all, enum as_res resource)
+static int64_t get_total(const struct as_snapshot_group *group, int64_t all, enum as_res resource)
 {
     const int64_t lacking = count_lacking(group);
     const int64_t average = pool_get_average(all, group->nodes);
@@ -259,8 +259,8 @@ static void init_caps(struct as_pool_work *work)
 {
     const struct as_pool_config *config = work->request.config;
     int64_t cpu = 0, memory = 0, unknown = 0;
-    for (size_t i = 0; i < work->survey->group_count; i++) {
-        const struct as_survey_group *group = pool_fit_get_group(work, i);
+    for (size_t i = 0; i < work->snapshot->group_count; i++) {
+        const struct as_snapshot_group *group = pool_fit_get_group(work, i);
         if (!group->is_member)
             continue;
         unknown += group->size < 0 ? count_lacking(group) : group->in_doubt;
@@ -275,7 +275,7 @@ static void init_caps(struct as_pool_work *work)
 }
 
 static enum as_reason get_closed(const struct as_pool_work *work,
-                                 const struct as_survey_group *group)
+                                 const struct as_snapshot_group *group)
 {
     if (group->closed != AS_REASON_SCALED)
         return group->closed;
@@ -293,15 +293,15 @@ static enum as_reason get_closed(const struct as_pool_work *work,
 
 static void begin_pack_on_coming(struct as_pool_work *work)
 {
-    const struct as_survey *survey = work->survey;
-    struct as_node_run *runs = as_arena_alloc(work->arena, survey->group_count, sizeof(*runs));
-    const struct as_pack_request request = {.names = &survey->resources,
+    const struct as_snapshot *snapshot = work->snapshot;
+    struct as_node_run *runs = as_arena_alloc(work->arena, snapshot->group_count, sizeof(*runs));
+    const struct as_pack_request request = {.names = &snapshot->resources,
                                             .pending = work->fit.pending,
                                             .pending_count = work->fit.count,
                                             .fits = PLACE_FITS};
     size_t count = 0;
-    for (size_t i = 0; i < survey->group_count; i++) {
-        const struct as_survey_group *group = pool_fit_get_group(work, i);
+    for (size_t i = 0; i < snapshot->group_count; i++) {
+        const struct as_snapshot_group *group = pool_fit_get_group(work, i);
         if (group->coming <= 0 || !pool_fit_is_known(group))
             continue;
         runs[count++] = (struct as_node_run){.node = &group->template_.shape,
@@ -314,7 +314,7 @@ static void begin_pack_on_coming(struct as_pool_work *work)
 /* On a new node, too, a pod has no host port that one of the DaemonSets has. */
 static void make_rooms(struct as_pool_work *work)
 {
-    const size_t count = work->survey->group_count;
+    const size_t count = work->snapshot->group_count;
     work->fit.rooms = as_arena_alloc(work->arena, count, sizeof(*work->fit.rooms));
     for (size_t i = 0; i < count; i++) {
         const struct as_node_template *template_ = &pool_fit_get_group(work, i)->template_;
@@ -333,20 +333,20 @@ static void make_rooms(struct as_pool_work *work)
 
 bool pool_fit_begin(struct as_pool_work *work)
 {
-    const struct as_survey *survey = work->survey;
+    const struct as_snapshot *snapshot = work->snapshot;
     struct pool_fit *fit = &work->fit;
-    const struct as_survey_pods *ordered =
+    const struct as_snapshot_pods *ordered =
         work->request.version < 3
-            ? pool_sort_pods(survey, survey->pending, survey->pending_count, work->arena)
-            : survey->pending;
-    const size_t groups = survey->group_count;
-    fit->count = survey->pending_count;
+            ? pool_sort_pods(snapshot, snapshot->pending, snapshot->pending_count, work->arena)
+            : snapshot->pending;
+    const size_t groups = snapshot->group_count;
+    fit->count = snapshot->pending_count;
     fit->shapes = as_arena_alloc(work->arena, fit->count, sizeof(*fit->shapes));
     fit->pending = as_arena_alloc(work->arena, fit->count, sizeof(*fit->pending));
     for (size_t i = 0; i < fit->count; i++) {
         fit->shapes[i] = ordered[i].shape;
         fit->pending[i] =
-            (struct as_pending){&survey->shapes[ordered[i].shape].pod, ordered[i].count};
+            (struct as_pending){&snapshot->shapes[ordered[i].shape].pod, ordered[i].count};
     }
     fit->misfits = as_arena_alloc(work->arena, fit->count * groups, sizeof(*fit->misfits));
     fit->in_vain = as_arena_alloc(work->arena, fit->count * groups, sizeof(*fit->in_vain));
@@ -406,7 +406,7 @@ static enum as_misfit get_misfit(const struct as_pool_work *work, size_t group,
 {
     enum as_misfit misfit =
         as_node_admits(&pool_fit_get_group(work, group)->template_.shape, shape);
-    if (misfit == AS_FITS && as_node_room_count(&work->fit.rooms[group], &work->survey->resources,
+    if (misfit == AS_FITS && as_node_room_count(&work->fit.rooms[group], &work->snapshot->resources,
                                                 shape, 1, &misfit) > 0)
         return AS_FITS;
     return misfit;
@@ -437,7 +437,7 @@ static void pool_fit_list_shapes(struct as_pool_work *work)
 {
     const struct pool_fit *fit = &work->fit;
     struct as_pool_plan *plan = &work->plan;
-    const size_t groups = work->survey->group_count, all = fit->count * groups;
+    const size_t groups = work->snapshot->group_count, all = fit->count * groups;
     plan->shapes =
         as_arena_alloc(work->arena, all < AS_POOL_SHAPE_PLANS_MAX ? all : AS_POOL_SHAPE_PLANS_MAX,
                        sizeof(*plan->shapes));
@@ -453,7 +453,7 @@ static void pool_fit_list_shapes(struct as_pool_work *work)
 bool pool_fit_look(struct as_pool_work *work)
 {
     struct pool_fit *fit = &work->fit;
-    const size_t groups = work->survey->group_count;
+    const size_t groups = work->snapshot->group_count;
     pool_spend(work, 1);
     if (fit->at < fit->count * groups) {
         pool_fit_check_misfit(work, fit->at / groups, fit->at % groups);
@@ -480,7 +480,7 @@ static bool is_similar(const struct as_pool_work *work, size_t group, size_t oth
     const struct as_pool_config *config = work->request.config;
     const struct as_node_template *one = &pool_fit_get_group(work, group)->template_;
     const struct as_node_template *two = &pool_fit_get_group(work, other)->template_;
-    return as_pool_is_similar(one, two, &work->survey->resources,
+    return as_pool_is_similar(one, two, &work->snapshot->resources,
                               (const char *const *)config->ignore_labels,
                               config->ignore_label_count) &&
            (!work->fit.with_free_pods || as_pool_has_similar_pods(one, two));
@@ -495,7 +495,7 @@ static bool may_share(const struct as_pool_work *work, size_t group, size_t othe
 static uint64_t pool_fit_get_limit(const struct as_pool_work *work, size_t group)
 {
     int64_t room = 0;
-    for (size_t i = 0; i < work->survey->group_count; i++)
+    for (size_t i = 0; i < work->snapshot->group_count; i++)
         if (i == group || may_share(work, group, i))
             room += pool_fit_get_group(work, i)->max - (int64_t)pool_fit_get_group(work, i)->size;
     if (room > work->fit.caps.nodes)
@@ -507,7 +507,7 @@ static void begin_estimate(struct as_pool_work *work, size_t group)
 {
     struct pool_fit *fit = &work->fit;
     struct as_pending *pending = as_arena_alloc(work->arena, fit->count, sizeof(*pending));
-    const struct as_pack_request request = {.names = &work->survey->resources,
+    const struct as_pack_request request = {.names = &work->snapshot->resources,
                                             .pending = pending,
                                             .pending_count = fit->count,
                                             .fits = fit->share};
@@ -516,7 +516,7 @@ static void begin_estimate(struct as_pool_work *work, size_t group)
                                          may_ask(work, i, group) ? fit->pending[i].count : 0};
     as_pack_init_on_new(&fit->pack, &request, &pool_fit_get_group(work, group)->template_.shape,
                         &fit->rooms[group], pool_fit_get_limit(work, group), work->arena);
-    pool_spend(work, 50 * fit->count + 1000 * work->survey->group_count);
+    pool_spend(work, 50 * fit->count + 1000 * work->snapshot->group_count);
 }
 
 static bool has_accelerator(const struct as_res_names *names, const struct as_resources *node)
@@ -530,7 +530,7 @@ static bool has_accelerator(const struct as_res_names *names, const struct as_re
 static void end_estimate(struct as_pool_work *work, size_t index)
 {
     struct pool_fit *fit = &work->fit;
-    const struct as_survey_group *group = pool_fit_get_group(work, index);
+    const struct as_snapshot_group *group = pool_fit_get_group(work, index);
     const struct as_resources *node = &group->template_.capacity;
     struct as_pool_option *option = &work->plan.groups[index].option;
     struct as_resources requests;
@@ -539,7 +539,7 @@ static void end_estimate(struct as_pool_work *work, size_t index)
         .pods = as_pack_get_placed(&fit->pack, &requests),
         .node_cpu = node->amount[AS_RES_CPU],
         .node_memory = node->amount[AS_RES_MEMORY],
-        .has_gpu = has_accelerator(&work->survey->resources, node),
+        .has_gpu = has_accelerator(&work->snapshot->resources, node),
         .has_priority = group->has_priority,
         .priority = group->priority,
         .has_price = group->has_price,
@@ -554,7 +554,7 @@ static void end_estimate(struct as_pool_work *work, size_t index)
 bool pool_fit_estimate(struct as_pool_work *work)
 {
     struct pool_fit *fit = &work->fit;
-    if (fit->at == work->survey->group_count)
+    if (fit->at == work->snapshot->group_count)
         return true;
     if (!fit->is_packing && pool_fit_is_open(work, fit->at)) {
         begin_estimate(work, fit->at);
@@ -574,15 +574,15 @@ bool pool_fit_estimate(struct as_pool_work *work)
 static size_t pool_fit_choose_option(struct as_pool_work *work)
 {
     const struct as_pool_config *config = work->request.config;
-    const size_t count = work->survey->group_count;
+    const size_t count = work->snapshot->group_count;
     struct as_pool_option *options = as_arena_alloc(work->arena, count, sizeof(*options));
     const struct as_pool_choice choice = {
         .filters = config->choose,
         .filter_count = config->choose_count,
         .cpu_price = config->cpu_price,
         .memory_price = config->memory_price,
-        .cluster_nodes = work->survey->cluster_nodes,
-        .seed = work->survey->seed,
+        .cluster_nodes = work->snapshot->cluster_nodes,
+        .seed = work->snapshot->seed,
     };
     for (size_t i = 0; i < count; i++)
         options[i] = work->plan.groups[i].option;
@@ -602,7 +602,7 @@ struct sharers {
 
 static void add_sharer(const struct as_pool_work *work, struct sharers *sharers, size_t index)
 {
-    const struct as_survey_group *group = pool_fit_get_group(work, index);
+    const struct as_snapshot_group *group = pool_fit_get_group(work, index);
     sharers->groups[sharers->count] = (uint32_t)index;
     sharers->shares[sharers->count++] =
         (struct as_pool_share){.size = group->size, .max = group->max};
@@ -624,7 +624,7 @@ static void note_asked(struct as_pool_work *work, size_t chosen, uint32_t group)
 /* Returns how many nodes the pool gets. */
 static uint64_t share_out(struct as_pool_work *work, size_t chosen)
 {
-    const size_t count = work->survey->group_count;
+    const size_t count = work->snapshot->group_count;
     struct sharers sharers = {
         .shares = as_arena_alloc(work->arena, count, sizeof(*sharers.shares)),
         .groups = as_arena_alloc(work->arena, count, sizeof(*sharers.groups)),
@@ -659,7 +659,7 @@ static bool could_take_any(const struct as_pool_work *work, size_t group)
 static enum as_reason pool_fit_find_obstacle(const struct as_pool_work *work)
 {
     enum as_reason unknown = AS_REASON_NO_GROUP;
-    for (size_t i = 0; i < work->survey->group_count; i++) {
+    for (size_t i = 0; i < work->snapshot->group_count; i++) {
         const enum as_reason skipped = work->plan.groups[i].skipped;
         if (skipped == AS_REASON_SCALED)
             continue;
@@ -673,7 +673,7 @@ static enum as_reason pool_fit_find_obstacle(const struct as_pool_work *work)
 
 static bool is_homeless(const struct as_pool_work *work, size_t entry)
 {
-    for (size_t i = 0; i < work->survey->group_count; i++)
+    for (size_t i = 0; i < work->snapshot->group_count; i++)
         if (pool_fit_get_group(work, i)->is_member &&
             (!pool_fit_is_known(pool_fit_get_group(work, i)) ||
              work->fit.misfits[get_pair(work, entry, i)] == AS_FITS))
@@ -683,7 +683,7 @@ static bool is_homeless(const struct as_pool_work *work, size_t entry)
 
 static int pool_fit_compare_pods(const void *a, const void *b)
 {
-    const struct as_survey_pods *left = a, *right = b;
+    const struct as_snapshot_pods *left = a, *right = b;
     return (left->shape > right->shape) - (left->shape < right->shape);
 }
 
@@ -692,7 +692,7 @@ static uint64_t list_homeless(struct as_pool_work *work)
 {
     struct as_pool_plan *plan = &work->plan;
     const struct pool_fit *fit = &work->fit;
-    struct as_survey_pods *homeless = as_arena_alloc(work->arena, fit->count, sizeof(*homeless));
+    struct as_snapshot_pods *homeless = as_arena_alloc(work->arena, fit->count, sizeof(*homeless));
     uint64_t waiting = 0;
     for (size_t i = 0; i < fit->count; i++) {
         waiting += fit->pending[i].count;
@@ -700,7 +700,7 @@ static uint64_t list_homeless(struct as_pool_work *work)
             continue;
         plan->homeless += fit->pending[i].count;
         homeless[plan->homeless_count++] =
-            (struct as_survey_pods){fit->shapes[i], (uint32_t)fit->pending[i].count};
+            (struct as_snapshot_pods){fit->shapes[i], (uint32_t)fit->pending[i].count};
     }
     if (plan->homeless_count > 1)
         qsort(homeless, plan->homeless_count, sizeof(*homeless), pool_fit_compare_pods);

@@ -36,7 +36,7 @@ static as_maybe_time pool_get_since(const struct as_pool_work *work, size_t node
 /* Minima */
 
 /* What a group's nodes have that do not leave already; those on their way are none yet. */
-static int64_t count_staying(const struct as_survey_group *group, int64_t all)
+static int64_t count_staying(const struct as_snapshot_group *group, int64_t all)
 {
     const int64_t leaving = group->size >= 0 ? group->nodes - group->size : 0;
     return leaving > 0 ? as_amount_add(all, -pool_get_average(all, group->nodes), (uint64_t)leaving)
@@ -45,19 +45,19 @@ static int64_t count_staying(const struct as_survey_group *group, int64_t all)
 
 static void pool_margins_init(struct as_pool_work *work)
 {
-    const struct as_survey *survey = work->survey;
+    const struct as_snapshot *snapshot = work->snapshot;
     struct pool_margins *margins = &work->take.margins;
     const struct as_pool_config *config = work->request.config;
     *margins = (struct pool_margins){
-        .groups = as_arena_alloc(work->arena, survey->group_count, sizeof(*margins->groups)),
+        .groups = as_arena_alloc(work->arena, snapshot->group_count, sizeof(*margins->groups)),
         .nodes = (int64_t)work->plan.size - work->request.terms.min,
         .cpu = -config->cpu.min,
         .memory = -config->memory.min,
-        .empty = (int64_t)config->at_once_empty - (int64_t)survey->leaving_empty,
-        .drained = (int64_t)config->at_once_drain - (int64_t)survey->leaving_drained,
+        .empty = (int64_t)config->at_once_empty - (int64_t)snapshot->leaving_empty,
+        .drained = (int64_t)config->at_once_drain - (int64_t)snapshot->leaving_drained,
     };
-    for (size_t i = 0; i < survey->group_count; i++) {
-        const struct as_survey_group *group = &survey->groups[i];
+    for (size_t i = 0; i < snapshot->group_count; i++) {
+        const struct as_snapshot_group *group = &snapshot->groups[i];
         margins->groups[i] = (int64_t)group->size - group->min;
         if (!group->is_member)
             continue;
@@ -66,9 +66,9 @@ static void pool_margins_init(struct as_pool_work *work)
     }
 }
 
-/* The survey says what a node has for pods, and what its group has on average: the larger counts.
+/* The snapshot says what a node has for pods, and what its group has on average: the larger counts.
  */
-static int64_t plan_get_amount(const struct as_survey_node *node, int64_t all, int64_t nodes,
+static int64_t plan_get_amount(const struct as_snapshot_node *node, int64_t all, int64_t nodes,
                                enum as_res resource)
 {
     const int64_t allocatable = node->node.allocatable.amount[resource];
@@ -76,20 +76,20 @@ static int64_t plan_get_amount(const struct as_survey_node *node, int64_t all, i
     return allocatable > average ? allocatable : average;
 }
 
-static int64_t get_cpu(const struct as_pool_work *work, const struct as_survey_node *node)
+static int64_t get_cpu(const struct as_pool_work *work, const struct as_snapshot_node *node)
 {
-    const struct as_survey_group *group = &work->survey->groups[node->group];
+    const struct as_snapshot_group *group = &work->snapshot->groups[node->group];
     return plan_get_amount(node, group->cpu, group->nodes, AS_RES_CPU);
 }
 
-static int64_t get_memory(const struct as_pool_work *work, const struct as_survey_node *node)
+static int64_t get_memory(const struct as_pool_work *work, const struct as_snapshot_node *node)
 {
-    const struct as_survey_group *group = &work->survey->groups[node->group];
+    const struct as_snapshot_group *group = &work->snapshot->groups[node->group];
     return plan_get_amount(node, group->memory, group->nodes, AS_RES_MEMORY);
 }
 
 /* False, and nothing is used: a minimum keeps the node. */
-static bool pool_margins_use(struct as_pool_work *work, const struct as_survey_node *node)
+static bool pool_margins_use(struct as_pool_work *work, const struct as_snapshot_node *node)
 {
     const struct as_pool_config *config = work->request.config;
     struct pool_margins *margins = &work->take.margins;
@@ -105,7 +105,7 @@ static bool pool_margins_use(struct as_pool_work *work, const struct as_survey_n
     return true;
 }
 
-static void pool_margins_give_back(struct as_pool_work *work, const struct as_survey_node *node)
+static void pool_margins_give_back(struct as_pool_work *work, const struct as_snapshot_node *node)
 {
     struct pool_margins *margins = &work->take.margins;
     margins->groups[node->group]++;
@@ -117,8 +117,8 @@ static void pool_margins_give_back(struct as_pool_work *work, const struct as_su
 /* Unneeded for so long that it may leave now. */
 static bool pool_is_due(const struct as_pool_work *work, uint32_t index)
 {
-    const struct as_survey_node *node = &work->survey->nodes[index];
-    const struct as_unneeded_config *config = &work->survey->groups[node->group].unneeded;
+    const struct as_snapshot_node *node = &work->snapshot->nodes[index];
+    const struct as_unneeded_config *config = &work->snapshot->groups[node->group].unneeded;
     const as_maybe_time since = pool_get_since(work, index);
     const int64_t wait = node->is_ready ? config->for_us : config->unready_for_us;
     return since.set && as_time_add(since.at.us, wait) < work->request.terms.now.us;
@@ -127,11 +127,11 @@ static bool pool_is_due(const struct as_pool_work *work, uint32_t index)
 /* AS_STAY_COUNT: an unneeded node leaves now. */
 static enum as_stay plan_decide(struct as_pool_work *work, uint32_t index)
 {
-    const struct as_survey_node *node = &work->survey->nodes[index];
+    const struct as_snapshot_node *node = &work->snapshot->nodes[index];
     struct pool_margins *margins = &work->take.margins;
     int64_t *at_once = node->pod_count > 0 ? &margins->drained : &margins->empty;
     if (!pool_is_due(work, index) ||
-        pool_is_younger(work, work->survey->drain_failed, AFTER_FAIL_US))
+        pool_is_younger(work, work->snapshot->drain_failed, AFTER_FAIL_US))
         return AS_STAY_SHORTLY;
     if (!work->take.is_bounded && !pool_margins_use(work, node))
         return AS_STAY_AT_MIN;
@@ -148,11 +148,11 @@ static void list_leaving(struct as_pool_work *work)
     struct as_pool_plan *plan = &work->plan;
     const char **names = as_arena_alloc(work->arena, take->count, sizeof(*names));
     uint32_t *groups = as_arena_alloc(work->arena, take->count, sizeof(*groups));
-    for (uint32_t group = 0; group < work->survey->group_count; group++) {
-        if (plan->groups[group].take_to == work->survey->groups[group].size)
+    for (uint32_t group = 0; group < work->snapshot->group_count; group++) {
+        if (plan->groups[group].take_to == work->snapshot->groups[group].size)
             continue;
         for (size_t i = 0; i < take->count; i++) {
-            const struct as_survey_node *node = &work->survey->nodes[take->order[i]];
+            const struct as_snapshot_node *node = &work->snapshot->nodes[take->order[i]];
             if (plan->stays[take->order[i]] != AS_STAY_COUNT || node->group != group)
                 continue;
             names[plan->take_count] = node->node.name;
@@ -178,12 +178,12 @@ static as_maybe_time get_no_room(const struct as_pool_work *work, const struct a
                : (as_maybe_time){.set = false};
 }
 
-/* A node of the survey. `is_unneeded` by place in the survey: it passed this look. */
+/* A node of the snapshot. `is_unneeded` by place in the snapshot: it passed this look. */
 static void remember_node(struct as_pool_work *work, size_t index, bool is_unneeded)
 {
     const as_maybe_time now = {.set = true, .at = work->request.terms.now};
     const as_maybe_time since = pool_get_since(work, index);
-    const struct as_survey_node *node = &work->survey->nodes[index];
+    const struct as_snapshot_node *node = &work->snapshot->nodes[index];
     struct as_unneeded unneeded = {.node = node->node.name, .seen = now};
     if (is_unneeded)
         unneeded.since = since.set && since.at.us < now.at.us ? since : now;
@@ -194,7 +194,7 @@ static void remember_node(struct as_pool_work *work, size_t index, bool is_unnee
     plan_remember(&work->plan, &unneeded);
 }
 
-/* A node that is not part of the survey now; it may have been cut off. */
+/* A node that is not part of the snapshot now; it may have been cut off. */
 static void remember_other(struct as_pool_work *work, const struct as_unneeded *known)
 {
     const struct as_unneeded unneeded = {.node = known->node,
@@ -206,27 +206,28 @@ static void remember_other(struct as_pool_work *work, const struct as_unneeded *
 /* Nodes and what is known of them ascend by name. */
 static void remember_all(struct as_pool_work *work, const bool *is_unneeded)
 {
-    const struct as_survey *survey = work->survey;
-    const size_t most = survey->node_count + survey->unneeded_count;
+    const struct as_snapshot *snapshot = work->snapshot;
+    const size_t most = snapshot->node_count + snapshot->unneeded_count;
     size_t known = 0;
     work->plan.unneeded = as_arena_alloc(work->arena, most, sizeof(*work->plan.unneeded));
     work->plan.unneeded_count = 0;
-    for (size_t i = 0; i < survey->node_count; i++) {
-        const char *name = survey->nodes[i].node.name;
-        while (known < survey->unneeded_count && strcmp(survey->unneeded[known].node, name) < 0)
-            remember_other(work, &survey->unneeded[known++]);
-        known += known < survey->unneeded_count && strcmp(survey->unneeded[known].node, name) == 0;
+    for (size_t i = 0; i < snapshot->node_count; i++) {
+        const char *name = snapshot->nodes[i].node.name;
+        while (known < snapshot->unneeded_count && strcmp(snapshot->unneeded[known].node, name) < 0)
+            remember_other(work, &snapshot->unneeded[known++]);
+        known +=
+            known < snapshot->unneeded_count && strcmp(snapshot->unneeded[known].node, name) == 0;
         remember_node(work, i, is_unneeded[i]);
     }
-    while (known < survey->unneeded_count)
-        remember_other(work, &survey->unneeded[known++]);
+    while (known < snapshot->unneeded_count)
+        remember_other(work, &snapshot->unneeded[known++]);
 }
 
 static bool pool_leave(struct as_pool_work *work)
 {
-    const struct as_survey *survey = work->survey;
+    const struct as_snapshot *snapshot = work->snapshot;
     struct as_pool_plan *plan = &work->plan;
-    bool *is_unneeded = as_arena_alloc(work->arena, survey->node_count, sizeof(*is_unneeded));
+    bool *is_unneeded = as_arena_alloc(work->arena, snapshot->node_count, sizeof(*is_unneeded));
     for (size_t i = 0; i < work->take.count; i++) {
         const uint32_t node = work->take.order[i];
         is_unneeded[node] =
@@ -235,16 +236,16 @@ static bool pool_leave(struct as_pool_work *work)
             continue;
         plan->stays[node] = plan_decide(work, node);
         if (plan->stays[node] == AS_STAY_COUNT) {
-            plan->groups[survey->nodes[node].group].take_to--;
+            plan->groups[snapshot->nodes[node].group].take_to--;
             plan->take_size--;
         }
     }
-    for (size_t i = 0; i < survey->node_count; i++)
-        if (survey->nodes[i].is_candidate && plan->stays[i] != AS_STAY_COUNT)
+    for (size_t i = 0; i < snapshot->node_count; i++)
+        if (snapshot->nodes[i].is_candidate && plan->stays[i] != AS_STAY_COUNT)
             plan->kept[plan->stays[i]]++;
     list_leaving(work);
     remember_all(work, is_unneeded);
-    pool_spend(work, 10 * survey->node_count + 1);
+    pool_spend(work, 10 * snapshot->node_count + 1);
     return true;
 }
 
@@ -263,17 +264,17 @@ static bool pool_leave(struct as_pool_work *work)
 
 enum verdict { VERDICT_UNKNOWN, VERDICT_ADMITTED, VERDICT_REFUSED };
 
-static const struct as_survey_node *get_node(const struct as_pool_work *work, size_t node)
+static const struct as_snapshot_node *get_node(const struct as_pool_work *work, size_t node)
 {
-    return &work->survey->nodes[node];
+    return &work->snapshot->nodes[node];
 }
 
 /* Candidates */
 
 /* A node that is not Ready does not leave where its group says `unready_for: never`. */
-static bool may_leave(const struct as_pool_work *work, const struct as_survey_node *node)
+static bool may_leave(const struct as_pool_work *work, const struct as_snapshot_node *node)
 {
-    const struct as_unneeded_config *config = &work->survey->groups[node->group].unneeded;
+    const struct as_unneeded_config *config = &work->snapshot->groups[node->group].unneeded;
     return node->is_ready || config->unready_for_us != AS_UNREADY_NEVER;
 }
 
@@ -313,7 +314,7 @@ static struct candidate make_candidate(const struct as_pool_work *work, size_t i
 
 static void order_candidates(struct as_pool_work *work)
 {
-    const size_t count = work->survey->node_count;
+    const size_t count = work->snapshot->node_count;
     struct candidate *candidates = as_arena_alloc(work->arena, count, sizeof(*candidates));
     struct pool_take *take = &work->take;
     for (size_t i = 0; i < count; i++) {
@@ -333,20 +334,20 @@ static void order_candidates(struct as_pool_work *work)
 /* Both lists ascend by name. */
 static void match_known(struct as_pool_work *work)
 {
-    const struct as_survey *survey = work->survey;
-    work->take.known = as_arena_alloc(work->arena, survey->node_count, sizeof(*work->take.known));
-    for (size_t i = 0, next = 0; i < survey->node_count; i++) {
+    const struct as_snapshot *snapshot = work->snapshot;
+    work->take.known = as_arena_alloc(work->arena, snapshot->node_count, sizeof(*work->take.known));
+    for (size_t i = 0, next = 0; i < snapshot->node_count; i++) {
         const char *name = get_node(work, i)->node.name;
-        while (next < survey->unneeded_count && strcmp(survey->unneeded[next].node, name) < 0)
+        while (next < snapshot->unneeded_count && strcmp(snapshot->unneeded[next].node, name) < 0)
             next++;
-        if (next < survey->unneeded_count && strcmp(survey->unneeded[next].node, name) == 0)
-            work->take.known[i] = &survey->unneeded[next];
+        if (next < snapshot->unneeded_count && strcmp(snapshot->unneeded[next].node, name) == 0)
+            work->take.known[i] = &snapshot->unneeded[next];
     }
 }
 
 /* Nodes that may receive */
 
-static bool may_receive(const struct as_survey_node *node)
+static bool may_receive(const struct as_snapshot_node *node)
 {
     return node->is_ready;
 }
@@ -359,7 +360,7 @@ static void update_bin(struct pool_bin *bin, const struct as_node_room *room)
 }
 
 static struct as_node_room plan_make_room(struct as_pool_work *work,
-                                          const struct as_survey_node *node)
+                                          const struct as_snapshot_node *node)
 {
     struct as_node_room room = {.left = node->left,
                                 .expendable = node->expendable,
@@ -367,18 +368,18 @@ static struct as_node_room plan_make_room(struct as_pool_work *work,
                                 .guest_capacity = node->guest_count};
     room.guests = as_arena_alloc(work->arena, room.guest_count, sizeof(*room.guests));
     for (size_t i = 0; i < room.guest_count; i++)
-        room.guests[i] = &work->survey->shapes[node->guests[i].shape].pod;
+        room.guests[i] = &work->snapshot->shapes[node->guests[i].shape].pod;
     return room;
 }
 
 static void make_bins(struct as_pool_work *work)
 {
     struct pool_take *take = &work->take;
-    const size_t count = work->survey->node_count;
+    const size_t count = work->snapshot->node_count;
     take->bins = as_arena_alloc(work->arena, count, sizeof(*take->bins));
     take->rooms = as_arena_alloc(work->arena, count, sizeof(*take->rooms));
     for (size_t i = 0; i < count; i++) {
-        const struct as_survey_node *node = get_node(work, i);
+        const struct as_snapshot_node *node = get_node(work, i);
         if (!may_receive(node))
             continue;
         take->rooms[take->bin_count] = plan_make_room(work, node);
@@ -393,17 +394,17 @@ static void make_bins(struct as_pool_work *work)
 /* The shapes that some candidate has, for the labels that they read. */
 static void init_classes(struct as_pool_work *work)
 {
-    const struct as_survey *survey = work->survey;
-    struct as_pending *used = as_arena_alloc(work->arena, survey->shape_count, sizeof(*used));
+    const struct as_snapshot *snapshot = work->snapshot;
+    struct as_pending *used = as_arena_alloc(work->arena, snapshot->shape_count, sizeof(*used));
     size_t count = 0;
-    for (size_t i = 0; i < survey->shape_count; i++)
-        used[i].shape = &survey->shapes[i].pod;
+    for (size_t i = 0; i < snapshot->shape_count; i++)
+        used[i].shape = &snapshot->shapes[i].pod;
     for (size_t i = 0; i < work->take.count; i++) {
-        const struct as_survey_node *node = get_node(work, work->take.order[i]);
+        const struct as_snapshot_node *node = get_node(work, work->take.order[i]);
         for (size_t k = 0; k < node->pod_count; k++)
             used[node->pods[k].shape].count++;
     }
-    for (size_t i = 0; i < survey->shape_count; i++)
+    for (size_t i = 0; i < snapshot->shape_count; i++)
         if (used[i].count > 0)
             used[count++] = used[i];
     as_node_classes_init(&work->take.classes, used, count, work->take.bin_count, work->arena);
@@ -413,7 +414,7 @@ static void grant(struct as_pool_work *work)
 {
     struct pool_take *take = &work->take;
     take->is_granted =
-        as_arena_alloc(work->arena, work->survey->node_count, sizeof(*take->is_granted));
+        as_arena_alloc(work->arena, work->snapshot->node_count, sizeof(*take->is_granted));
     for (int is_due = 1; is_due >= 0; is_due--)
         for (size_t i = 0; i < take->count; i++)
             if (pool_is_due(work, take->order[i]) == is_due)
@@ -423,15 +424,15 @@ static void grant(struct as_pool_work *work)
 
 static bool pool_take_begin(struct as_pool_work *work)
 {
-    const struct as_survey *survey = work->survey;
+    const struct as_snapshot *snapshot = work->snapshot;
     struct pool_take *take = &work->take;
-    work->plan.stays = as_arena_alloc(work->arena, survey->node_count, sizeof(*work->plan.stays));
-    for (size_t i = 0; i < survey->node_count; i++)
-        work->plan.stays[i] = survey->nodes[i].stay;
+    work->plan.stays = as_arena_alloc(work->arena, snapshot->node_count, sizeof(*work->plan.stays));
+    for (size_t i = 0; i < snapshot->node_count; i++)
+        work->plan.stays[i] = snapshot->nodes[i].stay;
     take->fits = TAKE_FITS;
-    take->allowed = as_arena_alloc(work->arena, survey->budget_count, sizeof(*take->allowed));
-    for (size_t i = 0; i < survey->budget_count; i++)
-        take->allowed[i] = survey->budgets[i].allowed;
+    take->allowed = as_arena_alloc(work->arena, snapshot->budget_count, sizeof(*take->allowed));
+    for (size_t i = 0; i < snapshot->budget_count; i++)
+        take->allowed[i] = snapshot->budgets[i].allowed;
     match_known(work);
     order_candidates(work);
     pool_margins_init(work);
@@ -440,7 +441,7 @@ static bool pool_take_begin(struct as_pool_work *work)
         grant(work);
     make_bins(work);
     init_classes(work);
-    pool_spend(work, 20 * (survey->node_count + survey->shape_count) + 1);
+    pool_spend(work, 20 * (snapshot->node_count + snapshot->shape_count) + 1);
     return true;
 }
 
@@ -456,9 +457,9 @@ static bool pool_take_class(struct as_pool_work *work)
         return false;
     }
     take->class_max = take->classes.count;
-    take->verdicts = as_arena_alloc(work->arena, work->survey->shape_count * take->class_max, 1);
+    take->verdicts = as_arena_alloc(work->arena, work->snapshot->shape_count * take->class_max, 1);
     take->at = 0;
-    pool_spend(work, 1 + work->survey->shape_count * take->class_max / 64);
+    pool_spend(work, 1 + work->snapshot->shape_count * take->class_max / 64);
     return true;
 }
 
@@ -506,7 +507,7 @@ static bool plan_is_admitted(struct as_pool_work *work, const struct pool_bin *b
     uint8_t *verdict = &take->verdicts[shape * take->class_max + bin->class];
     if (*verdict == VERDICT_UNKNOWN || reads_name) {
         plan_spend(work, 10 + node->taint_count);
-        *verdict = as_node_admits(node, &work->survey->shapes[shape].pod) == AS_FITS
+        *verdict = as_node_admits(node, &work->snapshot->shapes[shape].pod) == AS_FITS
                        ? VERDICT_ADMITTED
                        : VERDICT_REFUSED;
     }
@@ -520,10 +521,10 @@ static bool plan_stays(const struct as_pool_work *work, uint32_t node)
 }
 
 /* Places equal pods, first-fit. False: one has no room. */
-static bool place(struct as_pool_work *work, const struct as_survey_pods *pods)
+static bool place(struct as_pool_work *work, const struct as_snapshot_pods *pods)
 {
     struct pool_take *take = &work->take;
-    const struct as_pod_shape *shape = &work->survey->shapes[pods->shape].pod;
+    const struct as_pod_shape *shape = &work->snapshot->shapes[pods->shape].pod;
     const bool reads_name = as_pod_shape_reads_name(shape);
     uint64_t left = pods->count;
     size_t i;
@@ -533,12 +534,12 @@ static bool place(struct as_pool_work *work, const struct as_survey_pods *pods)
             !plan_is_admitted(work, bin, pods->shape, reads_name))
             continue;
         const uint64_t count =
-            as_node_room_count(&take->rooms[i], &work->survey->resources, shape, left, NULL);
+            as_node_room_count(&take->rooms[i], &work->snapshot->resources, shape, left, NULL);
         plan_spend(work, 1 + take->rooms[i].guest_count * (1 + shape->port_count));
         if (count == 0)
             continue;
         remember_room(work, i);
-        as_node_room_take(&take->rooms[i], &work->survey->resources, shape, count, work->arena);
+        as_node_room_take(&take->rooms[i], &work->snapshot->resources, shape, count, work->arena);
         update_bin(bin, &take->rooms[i]);
         left -= count;
     }
@@ -548,10 +549,10 @@ static bool place(struct as_pool_work *work, const struct as_survey_pods *pods)
 
 /* As in Cluster Autoscaler, a budget with one disruption left allows that a node leaves with
  * several of its pods: they are evicted one after the other. */
-static bool has_disruptions(const struct as_pool_work *work, const struct as_survey_node *node)
+static bool has_disruptions(const struct as_pool_work *work, const struct as_snapshot_node *node)
 {
     for (size_t i = 0; i < node->pod_count; i++) {
-        const struct as_survey_shape *shape = &work->survey->shapes[node->pods[i].shape];
+        const struct as_snapshot_shape *shape = &work->snapshot->shapes[node->pods[i].shape];
         for (size_t k = 0; k < shape->budget_count && node->pods[i].count > 0; k++)
             if (work->take.allowed[shape->budgets[k]] < 1)
                 return false;
@@ -559,10 +560,10 @@ static bool has_disruptions(const struct as_pool_work *work, const struct as_sur
     return true;
 }
 
-static void use_disruptions(struct as_pool_work *work, const struct as_survey_node *node)
+static void use_disruptions(struct as_pool_work *work, const struct as_snapshot_node *node)
 {
     for (size_t i = 0; i < node->pod_count; i++) {
-        const struct as_survey_shape *shape = &work->survey->shapes[node->pods[i].shape];
+        const struct as_snapshot_shape *shape = &work->snapshot->shapes[node->pods[i].shape];
         for (size_t k = 0; k < shape->budget_count; k++) {
             int32_t *allowed = &work->take.allowed[shape->budgets[k]];
             *allowed = node->pods[i].count < (uint32_t)*allowed
@@ -612,9 +613,9 @@ static void end_candidate(struct as_pool_work *work, enum as_stay stay)
     take->at++;
 }
 
-static void begin_candidate(struct as_pool_work *work, const struct as_survey_node *node)
+static void begin_candidate(struct as_pool_work *work, const struct as_snapshot_node *node)
 {
-    work->take.pods = pool_sort_pods(work->survey, node->pods, node->pod_count, work->arena);
+    work->take.pods = pool_sort_pods(work->snapshot, node->pods, node->pod_count, work->arena);
     work->take.pod_at = 0;
     plan_spend(work, 1 + 10 * node->pod_count);
 }
@@ -626,7 +627,7 @@ static bool pool_take_simulate(struct as_pool_work *work)
     if (take->at == take->count)
         return true;
     const uint32_t index = take->order[take->at];
-    const struct as_survey_node *node = get_node(work, index);
+    const struct as_snapshot_node *node = get_node(work, index);
     if (work->plan.stays[index] == AS_STAY_RECEIVES) {
         withdraw(work, index);
         take->at++;
@@ -652,7 +653,7 @@ static bool pool_take_simulate(struct as_pool_work *work)
  * group for growth, they leave; but not where nobody may touch the group, or it is being changed.
  */
 
-static bool may_touch(const struct as_survey_group *group)
+static bool may_touch(const struct as_snapshot_group *group)
 {
     return group->is_member && group->size >= 0 &&
            (group->closed == AS_REASON_SCALED || group->closed == AS_REASON_AT_MAX ||
@@ -664,8 +665,8 @@ static void pool_overdue_find(struct as_pool_work *work)
 {
     struct as_pool_plan *plan = &work->plan;
     int64_t room = (int64_t)plan->size - work->request.terms.min;
-    for (size_t i = 0; i < work->survey->group_count && work->request.terms.with_fit; i++) {
-        const struct as_survey_group *group = &work->survey->groups[i];
+    for (size_t i = 0; i < work->snapshot->group_count && work->request.terms.with_fit; i++) {
+        const struct as_snapshot_group *group = &work->snapshot->groups[i];
         int64_t count = may_touch(group) ? group->removable : 0;
         const int64_t above = (int64_t)group->size - group->min;
         count = count < above ? count : above;
@@ -688,7 +689,7 @@ static const struct {
 };
 
 /* Of a group that cannot be read, the nodes that are known count. */
-static int32_t plan_get_size(const struct as_survey_group *group)
+static int32_t plan_get_size(const struct as_snapshot_group *group)
 {
     if (group->size >= 0)
         return group->size;
@@ -697,7 +698,7 @@ static int32_t plan_get_size(const struct as_survey_group *group)
 
 static void init_plan(struct as_pool_work *work)
 {
-    const struct as_survey *survey = work->survey;
+    const struct as_snapshot *snapshot = work->snapshot;
     struct as_pool_plan *plan = &work->plan;
     int64_t size = 0;
     *plan = (struct as_pool_plan){
@@ -705,21 +706,21 @@ static void init_plan(struct as_pool_work *work)
         .fit_reason = AS_REASON_NO_CHANGE,
         .chosen = AS_POOL_NO_OPTION,
     };
-    plan->groups = as_arena_alloc(work->arena, survey->group_count, sizeof(*plan->groups));
-    for (size_t i = 0; i < survey->group_count; i++) {
-        const struct as_survey_group *group = &survey->groups[i];
+    plan->groups = as_arena_alloc(work->arena, snapshot->group_count, sizeof(*plan->groups));
+    for (size_t i = 0; i < snapshot->group_count; i++) {
+        const struct as_snapshot_group *group = &snapshot->groups[i];
         plan->groups[i].fit = plan->groups[i].take_to = plan_get_size(group);
         plan->groups[i].skipped = AS_REASON_SCALED;
         size += group->is_member ? plan->groups[i].fit : 0;
     }
     plan->size = size < INT32_MAX ? (int32_t)size : INT32_MAX;
     plan->fit_size = plan->take_size = plan->size;
-    memcpy(plan->kept, survey->kept, sizeof(plan->kept));
+    memcpy(plan->kept, snapshot->kept, sizeof(plan->kept));
     /* Without `take` it stays as it is. */
-    plan->unneeded = as_arena_alloc(work->arena, survey->unneeded_count, sizeof(*plan->unneeded));
-    plan->unneeded_count = survey->unneeded_count;
-    for (size_t i = 0; i < survey->unneeded_count; i++)
-        plan->unneeded[i] = survey->unneeded[i];
+    plan->unneeded = as_arena_alloc(work->arena, snapshot->unneeded_count, sizeof(*plan->unneeded));
+    plan->unneeded_count = snapshot->unneeded_count;
+    for (size_t i = 0; i < snapshot->unneeded_count; i++)
+        plan->unneeded[i] = snapshot->unneeded[i];
     pool_asked_review(work);
     pool_overdue_find(work);
 }
@@ -728,9 +729,9 @@ struct as_pool_work *as_pool_begin(const struct as_pool_plan_request *request,
                                    struct as_arena *arena)
 {
     struct as_pool_work *work = as_arena_alloc(arena, 1, sizeof(*work));
-    assert(!request->survey->error);
+    assert(!request->snapshot->error);
     work->request = *request;
-    work->survey = request->survey;
+    work->snapshot = request->snapshot;
     work->arena = arena;
     init_plan(work);
     return work;

@@ -11,7 +11,7 @@
 #include "node_class.h"
 
 struct pool_fit {
-    uint32_t *shapes;           /* of the survey, by entry of `pending` */
+    uint32_t *shapes;           /* of the snapshot, by entry of `pending` */
     struct as_node_room *rooms; /* by group: of an empty new node */
     bool with_free_pods;        /* similar groups compare them too: before version 3 */
     struct as_pending *pending; /* in the order in which they are placed; counts: without those that
@@ -44,10 +44,10 @@ struct pool_margins {
 };
 
 struct pool_take {
-    uint32_t *order; /* candidates: nodes of the survey */
+    uint32_t *order; /* candidates: nodes of the snapshot */
     size_t count;
-    size_t at;                         /* in the order */
-    const struct as_survey_pods *pods; /* of the current candidate; NULL: not begun */
+    size_t at;                           /* in the order */
+    const struct as_snapshot_pods *pods; /* of the current candidate; NULL: not begun */
     size_t pod_at;
     struct pool_bin *bins; /* ascending by node */
     size_t bin_count;
@@ -68,7 +68,7 @@ struct pool_take {
 
 struct as_pool_work {
     struct as_pool_plan_request request;
-    const struct as_survey *survey;
+    const struct as_snapshot *snapshot;
     struct as_arena *arena;
     struct as_pool_plan plan;
     size_t phase;
@@ -89,9 +89,9 @@ static inline void pool_spend(struct as_pool_work *work, uint64_t fits)
 
 /* A copy in the order in which pods are placed: highest priority, largest, then by their digest. So
  * equal pods give equal plans, whatever order they are listed in. */
-struct as_survey_pods *pool_sort_pods(const struct as_survey *survey,
-                                      const struct as_survey_pods *pods, size_t count,
-                                      struct as_arena *arena) AS_MUST_USE;
+struct as_snapshot_pods *pool_sort_pods(const struct as_snapshot *snapshot,
+                                        const struct as_snapshot_pods *pods, size_t count,
+                                        struct as_arena *arena) AS_MUST_USE;
 
 /* What was asked without a full check. */
 void pool_asked_review(struct as_pool_work *work); /* sets plan.asked, and what was in vain */

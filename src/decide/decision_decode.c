@@ -2,8 +2,8 @@
  * Reads decision inputs (docs/decision.md), and decides what a document says.
  *
  * Defaults are set first, given values replace them. The result keeps nothing of the JSON
- * document. The document is one object, read in its order; surveys of pools have a module of their
- * own (decision_survey.c).
+ * document. The document is one object, read in its order; snapshots of pools have a module of
+ * their own (decision_snapshot.c).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -650,7 +650,7 @@ static void decode_observed(struct decoder *decoder, struct as_reader *root)
     decode_pods(decoder, &reader);
     if (input->version >= 2) {
         decode_nodes(decoder, &reader);
-        decision_read_survey(&reader, decoder->arena, input);
+        decision_read_snapshot(&reader, decoder->arena, input);
     }
     as_read_end(&reader);
 }
@@ -738,10 +738,10 @@ static void decode_history(struct decoder *decoder, struct as_reader *root)
         as_read_time(&reader, "last_step_down", &input->last_step_down);
     decode_events(decoder, &reader);
     decode_recommendations(decoder, &reader);
-    if (input->survey)
-        decision_read_memory(&reader,
-                             &(struct survey_reader){.arena = decoder->arena,
-                                                     .survey = (struct as_survey *)input->survey});
+    if (input->snapshot)
+        decision_read_memory(
+            &reader, &(struct snapshot_reader){.arena = decoder->arena,
+                                               .snapshot = (struct as_snapshot *)input->snapshot});
     as_read_end(&reader);
 }
 
@@ -913,8 +913,8 @@ static int decode_root(struct decoder *decoder, const struct tree_value *value,
     if (input->version >= 2)
         decode_forbidden(decoder, &root);
     decode_proposals(decoder, &root);
-    if (input->survey)
-        decision_read_seed(&root, (struct as_survey *)input->survey);
+    if (input->snapshot)
+        decision_read_seed(&root, (struct as_snapshot *)input->snapshot);
     as_read_end(&root);
     return as_read_result(&root);
 }
@@ -986,7 +986,7 @@ static void make_plan(struct as_decide_document *document)
 
     *request = (struct as_pool_plan_request){
         .version = input->version,
-        .survey = input->survey,
+        .snapshot = input->snapshot,
         .config = input->pool ? input->pool : &without_pool,
         .terms = get_terms(input),
     };
@@ -999,7 +999,7 @@ static void make_plan(struct as_decide_document *document)
 void as_decide_document_decide(struct as_decide_document *document,
                                struct as_decision *decision_out)
 {
-    if (document->input.survey && !document->input.survey->error && !document->input.plan)
+    if (document->input.snapshot && !document->input.snapshot->error && !document->input.plan)
         make_plan(document);
     as_decide(&document->input, document->results, decision_out);
 }

@@ -2,7 +2,7 @@
  * Writes decision documents in canonical form: sorted keys, no spaces, all defaults written.
  *
  * Input and answer are one record, written in its order. The answer's part about a pool comes from
- * the plan. Surveys of pools have a module of their own (decision_survey.c).
+ * the plan. Snapshots of pools have a module of their own (decision_snapshot.c).
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static int32_t get_to(const struct as_decide_input *input, const struct as_decis
     case AS_DIRECTION_DOWN: return input->plan->groups[group].take_to;
     case AS_DIRECTION_NONE: break;
     }
-    return input->survey->groups[group].size;
+    return input->snapshot->groups[group].size;
 }
 
 static void decision_write_groups(struct as_json_writer *json, const struct as_decide_input *input,
@@ -34,8 +34,8 @@ static void decision_write_groups(struct as_json_writer *json, const struct as_d
 {
     as_json_write_key(json, "groups");
     as_json_begin_array(json);
-    for (size_t i = 0; i < input->survey->group_count; i++) {
-        const struct as_survey_group *group = &input->survey->groups[i];
+    for (size_t i = 0; i < input->snapshot->group_count; i++) {
+        const struct as_snapshot_group *group = &input->snapshot->groups[i];
         const int32_t to = get_to(input, decision, i);
 
         if (to == group->size)
@@ -81,7 +81,7 @@ static void write_options(struct as_json_writer *json, const struct as_decide_in
 
     as_json_write_key(json, "options");
     as_json_begin_array(json);
-    for (size_t i = 0; i < input->survey->group_count; i++) {
+    for (size_t i = 0; i < input->snapshot->group_count; i++) {
         const struct as_pool_option *option = &plan->groups[i].option;
 
         if (!plan->groups[i].has_option)
@@ -89,7 +89,7 @@ static void write_options(struct as_json_writer *json, const struct as_decide_in
         as_json_begin_object(json);
         if (plan->chosen == i)
             as_json_write_member_bool(json, "chosen", true);
-        as_json_write_member(json, "group", input->survey->groups[i].name);
+        as_json_write_member(json, "group", input->snapshot->groups[i].name);
         as_json_write_member_i64(json, "nodes", (int64_t)option->nodes);
         if (option->is_out && option->out_by < AS_POOL_FILTER_COUNT)
             as_json_write_member(json, "out_by", as_pool_filter_get_word(option->out_by));
@@ -107,12 +107,12 @@ static void write_overdue(struct as_json_writer *json, const struct as_decide_in
         return;
     as_json_write_key(json, "overdue");
     as_json_begin_array(json);
-    for (size_t i = 0; i < input->survey->group_count; i++) {
+    for (size_t i = 0; i < input->snapshot->group_count; i++) {
         if (input->plan->groups[i].overdue == 0)
             continue;
         as_json_begin_object(json);
         as_json_write_member_i64(json, "count", input->plan->groups[i].overdue);
-        as_json_write_member(json, "group", input->survey->groups[i].name);
+        as_json_write_member(json, "group", input->snapshot->groups[i].name);
         as_json_end_object(json);
     }
     as_json_end_array(json);
@@ -130,11 +130,11 @@ static void decision_write_skipped(struct as_json_writer *json, const struct as_
 {
     as_json_write_key(json, "skipped");
     as_json_begin_array(json);
-    for (size_t i = 0; i < input->survey->group_count; i++) {
+    for (size_t i = 0; i < input->snapshot->group_count; i++) {
         if (input->plan->groups[i].skipped == AS_REASON_SCALED)
             continue;
         as_json_begin_object(json);
-        as_json_write_member(json, "group", input->survey->groups[i].name);
+        as_json_write_member(json, "group", input->snapshot->groups[i].name);
         as_json_write_member(json, "why", as_reason_get_word(input->plan->groups[i].skipped));
         as_json_end_object(json);
     }
@@ -363,12 +363,13 @@ static void write_nodes(struct as_json_writer *json, const struct as_nodes_seen 
 
 static void write_observed(struct as_json_writer *json, const struct as_decide_input *input)
 {
-    const struct as_survey *survey = input->survey && !input->survey->error ? input->survey : NULL;
+    const struct as_snapshot *snapshot =
+        input->snapshot && !input->snapshot->error ? input->snapshot : NULL;
 
     as_json_begin_object(json);
-    if (survey) {
-        decision_write_budgets_to_kept(json, survey);
-        decision_write_leaving(json, survey);
+    if (snapshot) {
+        decision_write_budgets_to_kept(json, snapshot);
+        decision_write_leaving(json, snapshot);
     }
     if (input->marked > 0)
         as_json_write_member_i64(json, "marked", input->marked);
@@ -376,7 +377,7 @@ static void write_observed(struct as_json_writer *json, const struct as_decide_i
         as_json_write_key(json, "nodes");
         write_nodes(json, input->nodes);
     }
-    if (survey)
+    if (snapshot)
         decision_write_pending_to_plan(json, input);
     if (input->has_pods) {
         as_json_write_key(json, "pods");
@@ -385,24 +386,24 @@ static void write_observed(struct as_json_writer *json, const struct as_decide_i
             write_pod(json, &input->pods[i]);
         as_json_end_array(json);
     }
-    if (input->survey)
-        write_string_if(json, "pool_error", input->survey->error);
-    if (survey)
-        decision_write_nodes(json, survey);
+    if (input->snapshot)
+        write_string_if(json, "pool_error", input->snapshot->error);
+    if (snapshot)
+        decision_write_nodes(json, snapshot);
     as_json_write_member_i64(json, "replicas", input->replicas);
-    if (survey)
-        decision_write_resources_to_shapes(json, survey);
+    if (snapshot)
+        decision_write_resources_to_shapes(json, snapshot);
     as_json_write_member_i64(json, "status_replicas", input->status_replicas);
     as_json_end_object(json);
 }
 
 static void write_history(struct as_json_writer *json, const struct as_decide_input *input)
 {
-    const struct as_survey *survey = input->survey;
+    const struct as_snapshot *snapshot = input->snapshot;
     as_json_begin_object(json);
-    if (survey) {
-        decision_write_asked(json, survey->asked, survey->asked_count);
-        decision_write_time(json, "drain_failed", survey->drain_failed);
+    if (snapshot) {
+        decision_write_asked(json, snapshot->asked, snapshot->asked_count);
+        decision_write_time(json, "drain_failed", snapshot->drain_failed);
     }
     encode_write_time(json, "last_down", input->last_down);
     write_time_if(json, "last_step_down", input->last_step_down);
@@ -425,8 +426,8 @@ static void write_history(struct as_json_writer *json, const struct as_decide_in
         as_json_end_object(json);
     }
     as_json_end_array(json);
-    if (survey)
-        decision_write_unneeded(json, survey->unneeded, survey->unneeded_count);
+    if (snapshot)
+        decision_write_unneeded(json, snapshot->unneeded, snapshot->unneeded_count);
     as_json_end_object(json);
 }
 
@@ -623,9 +624,9 @@ void as_decision_encode_input(const struct as_decide_input *input, struct as_buf
     for (size_t i = 0; i < input->proposal_count; i++)
         write_proposal(&json, &input->proposals[i]);
     as_json_end_array(&json);
-    if (input->survey && input->survey->seed != 0) {
+    if (input->snapshot && input->snapshot->seed != 0) {
         as_json_write_key(&json, "seed");
-        as_json_write_hex(&json, input->survey->seed);
+        as_json_write_hex(&json, input->snapshot->seed);
     }
     as_json_write_key(&json, "target");
     encode_write_target(&json, input);

@@ -243,8 +243,8 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     TAILQ_INIT(&engine->answered);
     TAILQ_INIT(&engine->budget.waiting);
     TAILQ_INIT(&engine->held_back);
-    TAILQ_INIT(&engine->surveying);
-    TAILQ_INIT(&engine->surveys_waiting);
+    TAILQ_INIT(&engine->snapshots_begun);
+    TAILQ_INIT(&engine->snapshots_waiting);
     TAILQ_INIT(&engine->candidates);
     TAILQ_INIT(&engine->backing_waiting);
     TAILQ_INIT(&engine->paused);

@@ -490,10 +490,10 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
     forbidden_fill(engine, target, input);
     history_fill(engine, target, input);
     input->nodes = observation->nodes;
-    input->survey = observation->survey;
+    input->snapshot = observation->snapshot;
     input->plan = observation->plan;
     input->plan_terms = observation->plan ? &observation->plan->terms : NULL;
-    if (observation->survey)
+    if (observation->snapshot)
         input->pool = target->config->pool ? target->config->pool : &as_pool_config_default;
     sources_fill_pods(engine, target, observation, input);
     return input;

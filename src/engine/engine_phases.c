@@ -318,7 +318,7 @@ static void phase_observe(struct as_engine *engine, struct target *target)
         templates_fill(engine, pool_get_cluster(engine, target), request);
     else if (target->with_nodes && request->nodes && request->nodes->cluster)
         templates_fill(engine, request->nodes->cluster, request);
-    target->with_survey = request->pool != NULL;
+    target->with_snapshot = request->pool != NULL;
     struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
     effect->ticket = target->ticket;
     effect->call.ref = target->ref;
@@ -373,7 +373,7 @@ static void evaluate(struct as_engine *engine, struct target *target)
     target_set_deadline(engine, target, AS_MONO_NEVER);
     target->generation = engine->generation;
     target->entry_digest = target->config ? target->config->digest : (struct as_digest){{0}};
-    if (target->pool.has_turn) { /* its survey cannot be held */
+    if (target->pool.has_turn) { /* its snapshot cannot be held */
         sources_ask(engine, target);
         if (target->asks_open > 0) {
             target_set_phase(engine, target, PHASE_SAMPLING);
@@ -609,13 +609,13 @@ static void phase_go_on(struct as_engine *engine, struct target *target,
     if (target->generation != engine->generation || alias_is_stale(target) ||
         ((sources_need_pods(target) || scaleup_needs_pods(target)) && !target->with_pods) ||
         (sources_need_nodes(target) && !target->with_nodes) ||
-        (pool_is_asked(target) && !target->with_survey && !target->ordered.is_set)) {
+        (pool_is_asked(target) && !target->with_snapshot && !target->ordered.is_set)) {
         target->dirty = true; /* another entry, or the rules need more of the observation */
         target_settle_down(engine, target);
         return;
     }
     sources_ask(engine, target);
-    if (target->asks_open > 0 && observation->survey) { /* asks for more: with the next look */
+    if (target->asks_open > 0 && observation->snapshot) { /* asks for more: with the next look */
         target->dirty = true;
         target_settle_down(engine, target);
     } else if (target->asks_open > 0) {
@@ -769,14 +769,14 @@ void targets_stop_sampling(struct as_engine *engine)
         stop_sampling(engine, target);
 }
 
-/* Whether the observation under way is of use with the new rules. A survey rests on all rules of
+/* Whether the observation under way is of use with the new rules. A snapshot rests on all rules of
  * its pool. */
 static bool may_go_on(const struct target *target)
 {
     static const struct as_digest unknown;
     const bool is_observed =
         target->phase == PHASE_OBSERVING || (target->phase == PHASE_SAMPLING && target->held);
-    return is_observed && !target->with_survey && target->config &&
+    return is_observed && !target->with_snapshot && target->config &&
            as_digest_compare(&target->config->digest, &unknown) != 0 &&
            as_digest_compare(&target->config->digest, &target->entry_digest) == 0;
 }

@@ -289,16 +289,16 @@ static const char *pool_find_name(const struct as_engine *engine, const struct t
     return NULL;
 }
 
-static void take_survey(const struct as_engine *engine, const struct target *target,
-                        const struct as_observation *observation, struct as_pool_seen *seen)
+static void take_snapshot(const struct as_engine *engine, const struct target *target,
+                          const struct as_observation *observation, struct as_pool_seen *seen)
 {
-    const struct as_survey *survey = observation->survey;
+    const struct as_snapshot *snapshot = observation->snapshot;
     seen->has_pods = true;
-    seen->pending_pods = survey->pending_pods;
+    seen->pending_pods = snapshot->pending_pods;
     for (size_t i = 0; i < observation->plan->unneeded_count; i++)
         seen->unneeded_nodes += observation->plan->unneeded[i].since.set;
-    for (size_t i = 0; i < survey->group_count; i++) {
-        const struct as_survey_group *group = &survey->groups[i];
+    for (size_t i = 0; i < snapshot->group_count; i++) {
+        const struct as_snapshot_group *group = &snapshot->groups[i];
         const char *name = group->is_member ? pool_find_name(engine, target, group->name) : NULL;
         if (name)
             seen->groups[seen->group_count++] = (struct as_group_seen){.name = name,
@@ -331,16 +331,16 @@ static void take_sums(const struct target *target, const struct as_nodes_seen *n
 static void seen_set(const struct as_engine *engine, struct target *target,
                      const struct as_observation *observation)
 {
-    const bool has_survey = observation->plan != NULL;
+    const bool has_snapshot = observation->plan != NULL;
     const bool has_sums = !target->config->pool && target->ref->kind->has_nodes &&
                           observation->nodes && !observation->nodes->error;
     seen_clear(target);
-    if (!has_survey && !has_sums)
+    if (!has_snapshot && !has_sums)
         return;
-    const size_t groups = (has_survey ? observation->survey->group_count : 0) + 1;
+    const size_t groups = (has_snapshot ? observation->snapshot->group_count : 0) + 1;
     struct as_pool_seen *seen = as_xcalloc(1, sizeof(*seen) + groups * sizeof(seen->groups[0]));
-    if (has_survey)
-        take_survey(engine, target, observation, seen);
+    if (has_snapshot)
+        take_snapshot(engine, target, observation, seen);
     if (has_sums)
         take_sums(target, observation->nodes, seen);
     target->pool.seen = seen;
@@ -386,9 +386,9 @@ static void pool_clear(struct target *target)
 static void leave_turns(struct as_engine *engine, struct target *target)
 {
     if (target->pool.has_turn)
-        TAILQ_REMOVE(&engine->surveying, target, pool.link);
+        TAILQ_REMOVE(&engine->snapshots_begun, target, pool.link);
     if (target->pool.is_waiting)
-        TAILQ_REMOVE(&engine->surveys_waiting, target, pool.link);
+        TAILQ_REMOVE(&engine->snapshots_waiting, target, pool.link);
     target->pool.has_turn = target->pool.is_waiting = false;
 }
 
@@ -401,7 +401,7 @@ bool pool_is_assigning(struct as_engine *engine, struct target *target)
     if (!target->pool.has_turn)
         return false;
     pool_release(engine, target);
-    if (target->pool.is_short || TAILQ_EMPTY(&engine->surveys_waiting))
+    if (target->pool.is_short || TAILQ_EMPTY(&engine->snapshots_waiting))
         return false;
     target_make_ready(engine, target); /* behind those that waited for it */
     return true;
@@ -414,16 +414,16 @@ bool pool_must_wait(struct as_engine *engine, struct target *target)
         leave_turns(engine, target);
     if (!pool_is_asked(target))
         return false;
-    TAILQ_FOREACH (other, &engine->surveying, pool.link) {
+    TAILQ_FOREACH (other, &engine->snapshots_begun, pool.link) {
         if (strcmp(pool_get_cluster(engine, other), pool_get_cluster(engine, target)) != 0)
             continue;
         target->pool.is_waiting = true;
         target->dirty = true;
-        TAILQ_INSERT_TAIL(&engine->surveys_waiting, target, pool.link);
+        TAILQ_INSERT_TAIL(&engine->snapshots_waiting, target, pool.link);
         return true;
     }
     target->pool.has_turn = true;
-    TAILQ_INSERT_TAIL(&engine->surveying, target, pool.link);
+    TAILQ_INSERT_TAIL(&engine->snapshots_begun, target, pool.link);
     return false;
 }
 
@@ -433,7 +433,7 @@ void pool_release(struct as_engine *engine, struct target *target)
     if (!target->pool.has_turn || target->pool.assignments > 0)
         return;
     leave_turns(engine, target);
-    TAILQ_FOREACH (waiting, &engine->surveys_waiting, pool.link)
+    TAILQ_FOREACH (waiting, &engine->snapshots_waiting, pool.link)
         target_make_ready(engine, waiting);
 }
 
@@ -626,8 +626,8 @@ static bool keep_asked(struct as_engine *engine, struct pool *pool, const struct
     return is_changed;
 }
 
-/* A group of the pool by its name in the survey; NULL: it is gone. A node group without a pool: it
- * itself. */
+/* A group of the pool by its name in the snapshot; NULL: it is gone. A node group without a pool:
+ * it itself. */
 static struct target *pool_find_group(const struct as_engine *engine, struct target *pool,
                                       const char *name)
 {
@@ -643,12 +643,12 @@ static struct target *pool_find_group(const struct as_engine *engine, struct tar
 
 /* What is known of groups only by the pool's look. True: something is new. */
 static bool note_groups(struct as_engine *engine, struct target *target,
-                        const struct as_survey *survey)
+                        const struct as_snapshot *snapshot)
 {
     int32_t surplus = 0;
     bool is_new = false;
-    for (size_t i = 0; i < survey->group_count; i++) {
-        const struct as_survey_group *seen = &survey->groups[i];
+    for (size_t i = 0; i < snapshot->group_count; i++) {
+        const struct as_snapshot_group *seen = &snapshot->groups[i];
         struct target *group = seen->is_member ? pool_find_group(engine, target, seen->name) : NULL;
         surplus += seen->is_member ? seen->surplus : 0;
         if (!group || seen->size < 0 ||
@@ -668,25 +668,25 @@ bool pool_remember(struct as_engine *engine, struct target *target,
     struct pool *pool = &target->pool;
     const struct as_pool_plan *plan = observation->plan;
     seen_set(engine, target, observation);
-    if (!observation->survey)
+    if (!observation->snapshot)
         return false;
     if (!plan) { /* nothing is known: what was unneeded is counted anew */
         pool_clear(target);
         return false;
     }
     keep_unneeded(pool, plan->unneeded, plan->unneeded_count);
-    pool->waiting = observation->survey->pending_pods;
-    const bool is_new = note_groups(engine, target, observation->survey);
+    pool->waiting = observation->snapshot->pending_pods;
+    const bool is_new = note_groups(engine, target, observation->snapshot);
     return keep_asked(engine, pool, plan, grows) || is_new;
 }
 
 static void share_up(struct as_engine *engine, struct target *pool,
                      const struct as_observation *observation, const struct outcome *outcome)
 {
-    const struct as_survey *survey = observation->survey;
+    const struct as_snapshot *snapshot = observation->snapshot;
     int32_t left = outcome->decision.desired - outcome->decision.replicas;
-    for (size_t i = 0; i < survey->group_count && left > 0; i++) {
-        const struct as_survey_group *group = &survey->groups[i];
+    for (size_t i = 0; i < snapshot->group_count && left > 0; i++) {
+        const struct as_snapshot_group *group = &snapshot->groups[i];
         int32_t more = observation->plan->groups[i].fit - group->size;
         if (!group->is_member || more <= 0)
             continue;
@@ -717,11 +717,12 @@ static void share_down(struct as_engine *engine, struct target *pool,
         const struct assignment_terms terms = {
             .rule = outcome->decision.rule,
             .decision = outcome->id,
-            .to = observation->survey->groups[group].size - (int32_t)taken,
+            .to = observation->snapshot->groups[group].size - (int32_t)taken,
             .take = plan->take + i,
             .take_count = taken,
         };
-        struct target *to = pool_find_group(engine, pool, observation->survey->groups[group].name);
+        struct target *to =
+            pool_find_group(engine, pool, observation->snapshot->groups[group].name);
         if (to && !target_is_backing_off(engine, to))
             assignment_give(engine, pool, to, &terms);
     }
@@ -739,17 +740,17 @@ void pool_assign(struct as_engine *engine, struct target *target,
 void overdue_tell(struct as_engine *engine, struct target *target,
                   const struct as_observation *observation, const struct outcome *outcome)
 {
-    const struct as_survey *survey = observation->survey;
+    const struct as_snapshot *snapshot = observation->snapshot;
     if (!outcome->is_decided || outcome->decision.overdue == 0)
         return;
-    for (size_t i = 0; i < survey->group_count; i++) {
+    for (size_t i = 0; i < snapshot->group_count; i++) {
         const int32_t count = observation->plan->groups[i].overdue;
         struct target *group =
-            count > 0 ? pool_find_group(engine, target, survey->groups[i].name) : NULL;
+            count > 0 ? pool_find_group(engine, target, snapshot->groups[i].name) : NULL;
         if (!group || (group->overdue.size > 0 && group->overdue.until.us > engine->mono.us))
             continue; /* told lately: it waits, or was hindered */
         group->overdue = (struct overdue){.count = count,
-                                          .size = survey->groups[i].size,
+                                          .size = snapshot->groups[i].size,
                                           .until = {as_time_add(engine->mono.us, OVERDUE_US)}};
         memcpy(group->overdue.decision, outcome->id, AS_ULID_SIZE);
         group->dirty = true;

@@ -384,7 +384,7 @@ struct target {
     size_t recommendation_count, recommendation_capacity;
     struct ask_list asks;
     size_t ask_count, asks_open;
-    bool with_pods, with_nodes, with_survey; /* they are requested with the size */
+    bool with_pods, with_nodes, with_snapshot; /* they are requested with the size */
     struct held *held;
     struct ending_list endings; /* by the time of their ends */
     size_t ending_count;
@@ -495,8 +495,8 @@ struct as_engine {
     struct member_list *members;  /* one per entry of the rule set */
     struct target_list held_back; /* waiting for their `after`; in order of waiting */
     struct target_list
-        surveying; /* pools that have their turn: from observation to assignments settled */
-    struct target_list surveys_waiting;
+        snapshots_begun; /* pools that have their turn: from observation to assignments settled */
+    struct target_list snapshots_waiting;
     struct target_list candidates;      /* all targets that may be others, too */
     struct target_list backing_waiting; /* candidates that wait for others' resources */
     struct evaluation_list evaluations; /* of all targets, by `applied` */

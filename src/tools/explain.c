@@ -106,7 +106,7 @@ static void put_bytes(FILE *out, int64_t bytes, const char *what)
 
 static void explain_put_pod(const struct telling *telling, const struct as_pod_shape *pod)
 {
-    const struct as_res_names *names = &telling->known->survey->resources;
+    const struct as_res_names *names = &telling->known->snapshot->resources;
     const int64_t *amount = pod->requests.amount;
     FILE *out = telling->out;
 
@@ -143,7 +143,7 @@ struct pair { /* a shape and a group */
     bool is_in_vain;
 };
 
-static enum verdict explain_judge(const struct as_survey_group *group, const struct pair *pair,
+static enum verdict explain_judge(const struct as_snapshot_group *group, const struct pair *pair,
                                   const char **why_out)
 {
     *why_out = NULL;
@@ -175,7 +175,7 @@ static void print_verdict(const struct telling *telling, const struct pair *pair
     const char *separator = words[wanted], *why;
 
     for (size_t i = 0; i < groups; i++) {
-        const struct as_survey_group *group = &telling->known->survey->groups[i];
+        const struct as_snapshot_group *group = &telling->known->snapshot->groups[i];
 
         if (explain_judge(group, &pairs[i], &why) != wanted)
             continue;
@@ -203,18 +203,18 @@ static bool is_placed(const struct as_decide_input *known, const struct pair *pa
     bool is_known = false;
 
     for (size_t i = 0; i < groups; i++) {
-        is_known |= known->survey->groups[i].template_.source != AS_NODE_TEMPLATE_NONE;
+        is_known |= known->snapshot->groups[i].template_.source != AS_NODE_TEMPLATE_NONE;
         if (pairs[i].is_listed)
             return false;
     }
     return is_known && known->plan->shape_count < AS_POOL_SHAPE_PLANS_MAX;
 }
 
-static void print_shape(const struct telling *telling, const struct as_survey_pods *pods,
+static void print_shape(const struct telling *telling, const struct as_snapshot_pods *pods,
                         const struct pair *pairs, size_t groups)
 {
     fprintf(telling->out, "  %" PRIu32 " pod%s of ", pods->count, get_plural(pods->count));
-    explain_put_pod(telling, &telling->known->survey->shapes[pods->shape].pod);
+    explain_put_pod(telling, &telling->known->snapshot->shapes[pods->shape].pod);
     fputc('\n', telling->out);
     if (is_placed(telling->known, pairs, groups)) {
         fputs("    nodes that are on their way take them\n", telling->out);
@@ -227,12 +227,12 @@ static void print_shape(const struct telling *telling, const struct as_survey_po
 }
 
 /* The groups of the pool come first. */
-static size_t explain_count_members(const struct as_survey *survey)
+static size_t explain_count_members(const struct as_snapshot *snapshot)
 {
     size_t count = 0;
 
-    while (count < survey->group_count && count < AS_POOL_GROUPS_MAX &&
-           survey->groups[count].is_member)
+    while (count < snapshot->group_count && count < AS_POOL_GROUPS_MAX &&
+           snapshot->groups[count].is_member)
         count++;
     return count;
 }
@@ -240,7 +240,7 @@ static size_t explain_count_members(const struct as_survey *survey)
 /* By shape, then by group. For free(). */
 static struct pair *make_pairs(const struct as_decide_input *known, size_t groups)
 {
-    struct pair *pairs = as_xcalloc(known->survey->shape_count * groups + 1, sizeof(*pairs));
+    struct pair *pairs = as_xcalloc(known->snapshot->shape_count * groups + 1, sizeof(*pairs));
 
     for (size_t i = 0; i < known->plan->shape_count; i++) {
         const struct as_pool_shape_plan *listed = &known->plan->shapes[i];
@@ -254,20 +254,20 @@ static struct pair *make_pairs(const struct as_decide_input *known, size_t group
 
 static void print_pods(const struct telling *telling)
 {
-    const struct as_survey *survey = telling->known->survey;
-    const size_t groups = explain_count_members(survey);
+    const struct as_snapshot *snapshot = telling->known->snapshot;
+    const size_t groups = explain_count_members(snapshot);
     uint64_t without_room = 0;
 
-    for (size_t i = 0; i < survey->pending_count; i++)
-        without_room += survey->pending[i].count;
-    fprintf(telling->out, "  %" PRIu64 " wait%s", survey->pending_pods,
-            survey->pending_pods == 1 ? "s" : "");
-    if (survey->pending_pods > 0)
+    for (size_t i = 0; i < snapshot->pending_count; i++)
+        without_room += snapshot->pending[i].count;
+    fprintf(telling->out, "  %" PRIu64 " wait%s", snapshot->pending_pods,
+            snapshot->pending_pods == 1 ? "s" : "");
+    if (snapshot->pending_pods > 0)
         fprintf(telling->out, ", %" PRIu64 " found no room on nodes that are there", without_room);
     fputc('\n', telling->out);
     struct pair *pairs = make_pairs(telling->known, groups);
-    for (size_t i = 0; i < survey->pending_count; i++)
-        print_shape(telling, &survey->pending[i], &pairs[survey->pending[i].shape * groups],
+    for (size_t i = 0; i < snapshot->pending_count; i++)
+        print_shape(telling, &snapshot->pending[i], &pairs[snapshot->pending[i].shape * groups],
                     groups);
     free(pairs);
     if (telling->known->plan->is_cut)
@@ -364,19 +364,19 @@ static void print_overdue(const struct telling *telling)
     }
 }
 
-static const struct as_survey_group *explain_find_group(const struct telling *telling,
-                                                        const char *name)
+static const struct as_snapshot_group *explain_find_group(const struct telling *telling,
+                                                          const char *name)
 {
-    const struct as_survey *survey = telling->known ? telling->known->survey : NULL;
+    const struct as_snapshot *snapshot = telling->known ? telling->known->snapshot : NULL;
 
-    for (size_t i = 0; survey && i < survey->group_count; i++)
-        if (strcmp(survey->groups[i].name, name) == 0)
-            return &survey->groups[i];
+    for (size_t i = 0; snapshot && i < snapshot->group_count; i++)
+        if (strcmp(snapshot->groups[i].name, name) == 0)
+            return &snapshot->groups[i];
     return NULL;
 }
 
 /* Groups have no lock of their own in a pool: a cooldown is a back-off. */
-static void put_back_off(const struct telling *telling, const struct as_survey_group *group)
+static void put_back_off(const struct telling *telling, const struct as_snapshot_group *group)
 {
     char until[AS_RFC3339_SIZE];
 
@@ -399,7 +399,7 @@ static void put_back_off(const struct telling *telling, const struct as_survey_g
 
 static void print_skipped(const struct telling *telling, const char *name, const char *why)
 {
-    const struct as_survey_group *group = explain_find_group(telling, name);
+    const struct as_snapshot_group *group = explain_find_group(telling, name);
 
     fputs("  ", telling->out);
     as_safe_text_put(telling->out, name);
@@ -419,12 +419,12 @@ static void print_skipped(const struct telling *telling, const char *name, const
 /* Nodes of increases that were in doubt, and that the provider has accepted. */
 static void print_surplus(const struct telling *telling)
 {
-    const struct as_survey *survey = telling->known ? telling->known->survey : NULL;
+    const struct as_snapshot *snapshot = telling->known ? telling->known->snapshot : NULL;
     const bool has_take = asks(telling->input, "scale_down", "take");
     char since[AS_RFC3339_SIZE];
 
-    for (size_t i = 0; survey && i < survey->group_count; i++) {
-        const struct as_survey_group *group = &survey->groups[i];
+    for (size_t i = 0; snapshot && i < snapshot->group_count; i++) {
+        const struct as_snapshot_group *group = &snapshot->groups[i];
 
         if (!group->is_member || group->surplus == 0)
             continue;
@@ -503,19 +503,19 @@ static enum as_stay explain_find_stay(const char *word)
     return stay;
 }
 
-/* Names of the nodes of the survey that stay for this reason. Those that were cut off, and those
+/* Names of the nodes of the snapshot that stay for this reason. Those that were cut off, and those
  * that take no pods, are only counted. */
 static void put_names(const struct telling *telling, enum as_stay stay, uint64_t count)
 {
-    const struct as_survey *survey = telling->known->survey;
+    const struct as_snapshot *snapshot = telling->known->snapshot;
     const enum as_stay *stays = telling->known->plan->stays;
     uint64_t named = 0;
 
-    for (size_t i = 0; i < survey->node_count && named < NAMES_MAX; i++) {
+    for (size_t i = 0; i < snapshot->node_count && named < NAMES_MAX; i++) {
         if (stays[i] != stay)
             continue;
         fputs(named++ == 0 ? ": " : ", ", telling->out);
-        as_safe_text_put(telling->out, survey->nodes[i].node.name);
+        as_safe_text_put(telling->out, snapshot->nodes[i].node.name);
     }
     if (named > 0 && named < count)
         fprintf(telling->out, " and %" PRIu64 " more", count - named);
@@ -556,15 +556,15 @@ static bool is_taken(const json_t *take, const char *node)
 /* When a node that is unneeded, but not for long enough, may leave. */
 static void put_due(const struct telling *telling, const struct as_unneeded *unneeded)
 {
-    const struct as_survey *survey = telling->known->survey;
+    const struct as_snapshot *snapshot = telling->known->snapshot;
     char text[AS_RFC3339_SIZE];
 
-    for (size_t i = 0; i < survey->node_count; i++) {
-        const struct as_survey_node *node = &survey->nodes[i];
-        if (strcmp(node->node.name, unneeded->node) != 0 || node->group >= survey->group_count ||
+    for (size_t i = 0; i < snapshot->node_count; i++) {
+        const struct as_snapshot_node *node = &snapshot->nodes[i];
+        if (strcmp(node->node.name, unneeded->node) != 0 || node->group >= snapshot->group_count ||
             telling->known->plan->stays[i] != AS_STAY_SHORTLY)
             continue;
-        const struct as_unneeded_config *config = &survey->groups[node->group].unneeded;
+        const struct as_unneeded_config *config = &snapshot->groups[node->group].unneeded;
         const int64_t for_us = node->is_ready ? config->for_us : config->unready_for_us;
         if (for_us == AS_UNREADY_NEVER)
             continue;
@@ -614,11 +614,11 @@ static void explain_pool_print_error(const json_t *decision, FILE *out)
     fputc('\n', out);
 }
 
-/* Computes the plan of a pool's decision, once. NULL: there is no survey, or it has an error. */
+/* Computes the plan of a pool's decision, once. NULL: there is no snapshot, or it has an error. */
 static const struct as_decide_input *explain_pool_decide(struct as_decide_document *document)
 {
     struct as_decision unused;
-    if (!document->input.survey || document->input.survey->error)
+    if (!document->input.snapshot || document->input.snapshot->error)
         return NULL;
     as_decide_document_decide(document, &unused);
     return &document->input;
@@ -1423,7 +1423,7 @@ void as_explain_visit_parts(const struct as_explanation *explanation, as_explain
     struct as_decide_document *document = decode_input(explanation);
     AS_CLEANUP(as_decide_document_free_p)
     struct as_decide_document *pool =
-        document && document->input.survey ? decode_input(explanation) : NULL;
+        document && document->input.snapshot ? decode_input(explanation) : NULL;
     const struct explained explained = {
         .explanation = explanation,
         .input = document ? &document->input : NULL,

@@ -17,7 +17,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/cluster/cluster_facts.h>
 #include <alertscaler/cluster/node_pack.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/choose.h>
 #include <alertscaler/decide/decide.h>
 #include <alertscaler/decide/observation.h>
@@ -434,14 +434,14 @@ static int simulation_compare_names(const void *a, const void *b)
 }
 
 /* A group without a template has no nodes. */
-static void add_group(struct placing *placing, size_t index, struct as_survey_member *member_out)
+static void add_group(struct placing *placing, size_t index, struct as_snapshot_member *member_out)
 {
     const struct as_pool_member *member = &placing->request->members[index];
     const struct as_nodes_config *config = member->nodes;
     const int32_t size = simulation_get_size(placing, index);
     struct as_node_template *template = as_arena_alloc(placing->arena, 1, sizeof(*template));
     const size_t before = placing->cluster.node_count;
-    *member_out = (struct as_survey_member){
+    *member_out = (struct as_snapshot_member){
         .name = member->name,
         .id = member->ref->id,
         .is_member = member->is_member,
@@ -555,9 +555,9 @@ static void place_pods(struct placing *placing)
             simulation_add_pods(placing, &cluster->pods[i]);
 }
 
-/* ---- the survey ---- */
+/* ---- the snapshot ---- */
 
-static int64_t add_members(struct placing *placing, struct as_survey_member *members)
+static int64_t add_members(struct placing *placing, struct as_snapshot_member *members)
 {
     const struct as_pool_request *request = placing->request;
     int64_t size = 0, nodes = 0;
@@ -579,18 +579,18 @@ struct scenario_pool {
     struct as_arena arena;
     struct as_pool_request request;
     struct as_cluster cluster;
-    struct as_survey_request asked;
-    struct as_survey survey;
+    struct as_snapshot_request asked;
+    struct as_snapshot snapshot;
     struct as_pool_plan plan;
     bool has_plan;
     int64_t size;
 };
 
-static void simulation_make_plan(struct scenario_pool *pool, const struct as_survey_member *members,
-                                 as_wall_time now)
+static void simulation_make_plan(struct scenario_pool *pool,
+                                 const struct as_snapshot_member *members, as_wall_time now)
 {
     const struct as_pool_request *request = &pool->request;
-    pool->asked = (struct as_survey_request){
+    pool->asked = (struct as_snapshot_request){
         .cluster = &pool->cluster,
         .members = members,
         .member_count = request->member_count,
@@ -602,12 +602,12 @@ static void simulation_make_plan(struct scenario_pool *pool, const struct as_sur
         .seed = request->seed,
         .now = now,
     };
-    struct as_survey_work *surveying = as_survey_begin(&pool->asked, &pool->arena);
-    while (!as_survey_step(surveying, AS_PACK_FITS_MAX, &pool->survey)) {
+    struct as_snapshot_work *work = as_snapshot_begin(&pool->asked, &pool->arena);
+    while (!as_snapshot_step(work, AS_PACK_FITS_MAX, &pool->snapshot)) {
     }
     const struct as_pool_plan_request wanted = {
         .version = AS_DECIDE_VERSION,
-        .survey = &pool->survey,
+        .snapshot = &pool->snapshot,
         .config = request->config,
         .terms = {.now = now,
                   .min = request->min,
@@ -633,10 +633,10 @@ static struct scenario_pool *scenario_pool_new(const struct scenario *scenario,
     struct placing placing = {
         .scenario = scenario, .request = &pool->request, .arena = &pool->arena};
     if (!scenario->cluster) {
-        pool->survey.error = "nothing is said of the cluster";
+        pool->snapshot.error = "nothing is said of the cluster";
         return pool;
     }
-    struct as_survey_member *members =
+    struct as_snapshot_member *members =
         as_arena_alloc(&pool->arena, request->member_count, sizeof(*members));
     placing.cluster.resources.count = AS_RES_NAMED;
     pool->size = add_members(&placing, members);
@@ -657,14 +657,14 @@ static struct scenario_pool *scenario_pool_free(struct scenario_pool *pool)
     return NULL;
 }
 
-/* Fills in the size of a pool, its survey and its plan, which are the pool's. */
+/* Fills in the size of a pool, its snapshot and its plan, which are the pool's. */
 static void scenario_pool_report(const struct scenario_pool *pool,
                                  struct as_observation *observation)
 {
     observation->outcome = AS_REASON_APPLIED;
     observation->replicas = observation->status_replicas =
         pool->size < AS_SIZE_MAX ? (int32_t)pool->size : AS_SIZE_MAX;
-    observation->survey = &pool->survey;
+    observation->snapshot = &pool->snapshot;
     observation->plan = pool->has_plan ? &pool->plan : NULL;
 }
 

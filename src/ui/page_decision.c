@@ -8,7 +8,7 @@
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/log/record.h>
 #include <alertscaler/tools/explain.h>
@@ -303,7 +303,7 @@ void page_answer_decision(struct api_request *request)
 #define NODES_SHOWN 200
 
 static void page_decision_print_groups(const struct api_request *request,
-                                       const struct as_survey *survey)
+                                       const struct as_snapshot *snapshot)
 {
     static const struct html_column columns[] = {{.title = "Group"},
                                                  {.title = "Size", .is_number = true},
@@ -315,8 +315,8 @@ static void page_decision_print_groups(const struct api_request *request,
     struct as_buf *out = page_get_out(request);
     struct html_table table;
     html_table_begin(&table, out, "Node groups", columns, AS_ARRAY_SIZE(columns));
-    for (size_t i = 0; i < survey->group_count; i++) {
-        const struct as_survey_group *group = &survey->groups[i];
+    for (size_t i = 0; i < snapshot->group_count; i++) {
+        const struct as_snapshot_group *group = &snapshot->groups[i];
         if (!group->is_member)
             continue;
         html_row_begin(&table);
@@ -345,16 +345,16 @@ static void page_decision_print_groups(const struct api_request *request,
     html_table_end(&table);
 }
 
-static void print_node(struct html_table *table, const struct as_survey *survey,
-                       const struct as_survey_node *node)
+static void print_node(struct html_table *table, const struct as_snapshot *snapshot,
+                       const struct as_snapshot_node *node)
 {
     struct as_buf *out = table->out;
     html_row_begin(table);
     html_cell(table);
     html_text(out, node->node.name);
     html_cell(table);
-    if (node->group < survey->group_count)
-        html_text(out, survey->groups[node->group].name);
+    if (node->group < snapshot->group_count)
+        html_text(out, snapshot->groups[node->group].name);
     html_cell(table);
     page_print_pill(out, node->is_ready ? "good" : "bad", node->is_ready ? "ready" : "not ready");
     html_cell(table);
@@ -369,7 +369,7 @@ static void print_node(struct html_table *table, const struct as_survey *survey,
 }
 
 static void page_decision_print_nodes(const struct api_request *request,
-                                      const struct as_survey *survey)
+                                      const struct as_snapshot *snapshot)
 {
     static const struct html_column columns[] = {{.title = "Node"},
                                                  {.title = "Group"},
@@ -378,13 +378,13 @@ static void page_decision_print_nodes(const struct api_request *request,
                                                  {.title = "Requested", .is_number = true}};
     struct as_buf *out = page_get_out(request);
     struct html_table table;
-    const struct page_slice slice = page_slice_get(request, survey->node_count, NODES_SHOWN);
-    if (survey->node_count == 0)
+    const struct page_slice slice = page_slice_get(request, snapshot->node_count, NODES_SHOWN);
+    if (snapshot->node_count == 0)
         return;
     page_part(request, "Each node");
     html_table_begin(&table, out, "Nodes", columns, AS_ARRAY_SIZE(columns));
     for (size_t i = slice.from; i < slice.to; i++)
-        print_node(&table, survey, &survey->nodes[i]);
+        print_node(&table, snapshot, &snapshot->nodes[i]);
     html_table_end(&table);
     page_slice_print(request, &slice, as_http_exchange_get_path(request->exchange));
 }
@@ -412,13 +412,13 @@ static void print_seen(struct api_request *request, const struct kept_decision *
     as_buf_append_str(out, "</a> saw it.</p>\n");
     const int status = as_decision_decode_input_value(
         json_object_get(explanation->decision, "input"), &document, &error);
-    const struct as_survey *survey = status == 0 ? document->input.survey : NULL;
-    if (survey && !survey->error)
-        page_decision_print_groups(request, survey);
+    const struct as_snapshot *snapshot = status == 0 ? document->input.snapshot : NULL;
+    if (snapshot && !snapshot->error)
+        page_decision_print_groups(request, snapshot);
     explanation_print(request, explanation, titles);
-    if (survey && !survey->error)
-        page_decision_print_nodes(request, survey);
-    if (!survey)
+    if (snapshot && !snapshot->error)
+        page_decision_print_nodes(request, snapshot);
+    if (!snapshot)
         html_element(out, "p", "dim",
                      "It asked for no pods and nodes: no rule with fit or take had an open "
                      "incident.");

@@ -1,5 +1,5 @@
 /*
- * The plan of a pool: 20 groups, 1,000 shapes, and a survey of clusters of 100, 1,000 and 5,000
+ * The plan of a pool: 20 groups, 1,000 shapes, and a snapshot of clusters of 100, 1,000 and 5,000
  * nodes: 1,024 nodes that take pods, 64 candidates with pods, and a tenth of the cluster empty.
  * Every node has 20 pods that wait. The work is done in slices of so many fits.
  */
@@ -42,11 +42,11 @@ static struct as_resources amounts(int64_t cpu, int64_t memory, int64_t pods)
 
 struct world {
     struct as_arena arena;
-    struct as_survey survey;
-    struct as_survey_group groups[GROUPS];
-    struct as_survey_shape shapes[SHAPES];
-    struct as_survey_pods pending[SHAPES];
-    struct as_survey_node *nodes;
+    struct as_snapshot snapshot;
+    struct as_snapshot_group groups[GROUPS];
+    struct as_snapshot_shape shapes[SHAPES];
+    struct as_snapshot_pods pending[SHAPES];
+    struct as_snapshot_node *nodes;
     struct as_pool_config config;
 };
 
@@ -79,7 +79,7 @@ static void add_group(struct world *world, size_t number, size_t node_count)
     static const struct as_taint taint = {"dedicated", "batch", AS_TAINT_NO_SCHEDULE};
     const struct as_resources node = amounts(7900, 30000 * MIB, 110);
     const int32_t size = (int32_t)(node_count / GROUPS);
-    world->groups[number] = (struct as_survey_group){
+    world->groups[number] = (struct as_snapshot_group){
         .name = print_name(world, "group", number),
         .is_member = true,
         .size = size,
@@ -104,9 +104,9 @@ static void add_group(struct world *world, size_t number, size_t node_count)
 static void add_shape(struct world *world, size_t number, size_t node_count)
 {
     static const struct as_toleration toleration = {.key = "dedicated", .is_exists = true};
-    struct as_survey_shape *shape = &world->shapes[number];
+    struct as_snapshot_shape *shape = &world->shapes[number];
     struct as_label wanted = {"group", print_name(world, "group", (size_t)roll(0, GROUPS - 1))};
-    *shape = (struct as_survey_shape){
+    *shape = (struct as_snapshot_shape){
         .pod = {.requests = amounts(roll(10, 900), roll(16, 3000) * MIB, 1),
                 .tolerations = &toleration,
                 .toleration_count = number % 2,
@@ -119,16 +119,16 @@ static void add_shape(struct world *world, size_t number, size_t node_count)
     if (number % 3 != 2 && as_labels_new_in(&world->arena, &wanted, 1, &shape->pod.selector) < 0)
         abort();
     world->pending[number] =
-        (struct as_survey_pods){(uint32_t)number, (uint32_t)(node_count * PODS_A_NODE / SHAPES)};
+        (struct as_snapshot_pods){(uint32_t)number, (uint32_t)(node_count * PODS_A_NODE / SHAPES)};
 }
 
-static struct as_survey_node *add_node(struct world *world)
+static struct as_snapshot_node *add_node(struct world *world)
 {
-    struct as_survey_node *node = &world->nodes[world->survey.node_count];
-    const char *name = print_name(world, "node", world->survey.node_count);
-    const size_t group = world->survey.node_count++ % GROUPS;
+    struct as_snapshot_node *node = &world->nodes[world->snapshot.node_count];
+    const char *name = print_name(world, "node", world->snapshot.node_count);
+    const size_t group = world->snapshot.node_count++ % GROUPS;
     const struct as_node_template *template_ = &world->groups[group].template_;
-    *node = (struct as_survey_node){
+    *node = (struct as_snapshot_node){
         .group = (uint32_t)group,
         .node = {.name = name,
                  .labels = make_labels(world, group, name),
@@ -144,10 +144,10 @@ static struct as_survey_node *add_node(struct world *world)
 
 static void add_candidate(struct world *world, size_t pods)
 {
-    struct as_survey_node *node = add_node(world);
-    struct as_survey_pods *list = as_arena_alloc(&world->arena, pods, sizeof(*list));
+    struct as_snapshot_node *node = add_node(world);
+    struct as_snapshot_pods *list = as_arena_alloc(&world->arena, pods, sizeof(*list));
     for (size_t i = 0; i < pods; i++)
-        list[i] = (struct as_survey_pods){(uint32_t)roll(0, SHAPES - 1), (uint32_t)roll(1, 2)};
+        list[i] = (struct as_snapshot_pods){(uint32_t)roll(0, SHAPES - 1), (uint32_t)roll(1, 2)};
     node->is_candidate = true;
     node->utilization = (double)roll(0, 50);
     node->left = node->node.allocatable;
@@ -167,7 +167,7 @@ static struct world *make_world(size_t node_count)
     const size_t empty = node_count / 10;
     as_random_init(&dice, 1);
     world->arena = AS_ARENA_INIT;
-    world->nodes = as_xcalloc(node_count + AS_SURVEY_DRAINED_MAX, sizeof(*world->nodes));
+    world->nodes = as_xcalloc(node_count + AS_SNAPSHOT_DRAINED_MAX, sizeof(*world->nodes));
     world->config = (struct as_pool_config){.balance = true,
                                             .ignore_labels = ignored,
                                             .ignore_label_count = 1,
@@ -179,21 +179,21 @@ static struct world *make_world(size_t node_count)
         add_group(world, i, node_count);
     for (size_t i = 0; i < SHAPES; i++)
         add_shape(world, i, node_count);
-    for (size_t i = 0; i < get_less(node_count - empty, AS_SURVEY_NODES_MAX); i++)
+    for (size_t i = 0; i < get_less(node_count - empty, AS_SNAPSHOT_NODES_MAX); i++)
         add_node(world);
-    for (size_t i = 0; i < AS_SURVEY_DRAINED_MAX; i++)
+    for (size_t i = 0; i < AS_SNAPSHOT_DRAINED_MAX; i++)
         add_candidate(world, PODS_A_NODE);
     for (size_t i = 0; i < empty; i++)
         add_candidate(world, 0);
-    world->survey.resources.count = AS_RES_NAMED;
-    world->survey.groups = world->groups;
-    world->survey.group_count = GROUPS;
-    world->survey.shapes = world->shapes;
-    world->survey.shape_count = SHAPES;
-    world->survey.pending = world->pending;
-    world->survey.pending_count = SHAPES;
-    world->survey.nodes = world->nodes;
-    world->survey.cluster_nodes = node_count;
+    world->snapshot.resources.count = AS_RES_NAMED;
+    world->snapshot.groups = world->groups;
+    world->snapshot.group_count = GROUPS;
+    world->snapshot.shapes = world->shapes;
+    world->snapshot.shape_count = SHAPES;
+    world->snapshot.pending = world->pending;
+    world->snapshot.pending_count = SHAPES;
+    world->snapshot.nodes = world->nodes;
+    world->snapshot.cluster_nodes = node_count;
     return world;
 }
 
@@ -221,7 +221,7 @@ static struct times plan_once(struct world *world, struct as_arena *arena,
 {
     const struct as_pool_plan_request request = {
         .version = AS_DECIDE_VERSION,
-        .survey = &world->survey,
+        .snapshot = &world->snapshot,
         .config = &world->config,
         .terms = {.now = {AS_US_PER_DAY}, .max = INT32_MAX, .with_fit = true, .with_take = true}};
     struct times times = {0};
@@ -262,7 +262,7 @@ static bool measure(size_t node_count)
     printf("pool: %zu nodes, %zu in the survey, %zu pods wait, %d groups: planned in %.2f ms, "
            "longest slice %.2f ms, %.1f MiB; %d new nodes, %zu remembered%s (at most %.0f ms, %.0f "
            "ms, %zu MiB)\n",
-           node_count, world->survey.node_count, node_count * PODS_A_NODE, GROUPS, best.all * 1e3,
+           node_count, world->snapshot.node_count, node_count * PODS_A_NODE, GROUPS, best.all * 1e3,
            best.longest * 1e3, (double)bytes / (double)MIB, plan.fit_size - plan.size, unneeded,
            plan.is_cut ? ", cut" : "", PLAN_MAX * 1e3, SLICE_MAX * 1e3, BYTES_MAX >> 20);
     free_world(world);

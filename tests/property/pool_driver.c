@@ -20,7 +20,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/cluster/node_sums.h>
 #include <alertscaler/cluster/node_template.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/decision.h>
 #include <alertscaler/kube/kube_facts.h>
 
@@ -82,14 +82,14 @@ static const struct as_node_template *read_template(const json_t *text,
 }
 
 static void read_group(const json_t *group, const struct as_cluster *cluster,
-                       struct as_arena *arena, struct as_survey_member *member_out)
+                       struct as_arena *arena, struct as_snapshot_member *member_out)
 {
     const json_t *nodes = json_object_get(group, "nodes");
     const char **names = as_arena_alloc(arena, json_array_size(nodes), sizeof(*names));
 
     for (size_t i = 0; i < json_array_size(nodes); i++)
         names[i] = json_string_value(json_array_get(nodes, i));
-    *member_out = (struct as_survey_member){
+    *member_out = (struct as_snapshot_member){
         .name = json_string_value(json_object_get(group, "name")),
         .id = json_string_value(json_object_get(group, "name")),
         .is_member = true,
@@ -113,7 +113,7 @@ static void read_group(const json_t *group, const struct as_cluster *cluster,
 }
 
 static void read_unneeded(const json_t *list, struct as_arena *arena,
-                          struct as_survey_request *request)
+                          struct as_snapshot_request *request)
 {
     struct as_unneeded *unneeded = as_arena_alloc(arena, json_array_size(list), sizeof(*unneeded));
 
@@ -136,28 +136,28 @@ static void print_document(const json_t *line)
     const json_t *groups = json_object_get(line, "groups");
     struct as_pool_config config = as_pool_config_default;
     struct as_arena arena = AS_ARENA_INIT;
-    struct as_survey_member *members =
+    struct as_snapshot_member *members =
         as_arena_alloc(&arena, json_array_size(groups), sizeof(*members));
-    struct as_survey survey = {0};
-    struct as_buf out = AS_BUF_INIT(AS_SURVEY_BYTES_MAX * 2);
+    struct as_snapshot snapshot = {0};
+    struct as_buf out = AS_BUF_INIT(AS_SNAPSHOT_BYTES_MAX * 2);
 
     if (!cluster)
         fail("facts");
     for (size_t i = 0; i < json_array_size(groups); i++)
         read_group(json_array_get(groups, i), cluster, &arena, &members[i]);
     config.balance = json_is_true(json_object_get(line, "balance"));
-    struct as_survey_request request = {.cluster = cluster,
-                                        .members = members,
-                                        .member_count = json_array_size(groups),
-                                        .config = &config,
-                                        .now = NOW};
+    struct as_snapshot_request request = {.cluster = cluster,
+                                          .members = members,
+                                          .member_count = json_array_size(groups),
+                                          .config = &config,
+                                          .now = NOW};
     read_unneeded(json_object_get(line, "unneeded"), &arena, &request);
-    struct as_survey_work *work = as_survey_begin(&request, &arena);
-    while (!as_survey_step(work, UINT64_MAX, &survey))
+    struct as_snapshot_work *work = as_snapshot_begin(&request, &arena);
+    while (!as_snapshot_step(work, UINT64_MAX, &snapshot))
         ;
     as_decision_encode_input(
         &(struct as_decide_input){
-            .version = AS_DECIDE_VERSION, .now = NOW, .survey = &survey, .pool = &config},
+            .version = AS_DECIDE_VERSION, .now = NOW, .snapshot = &snapshot, .pool = &config},
         &out);
     printf("%.*s\n", (int)out.size, out.data);
     as_buf_deinit(&out);

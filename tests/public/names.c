@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <alertscaler/cluster/pool_choice.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/decide.h>
 #include <alertscaler/decide/notice.h>
 #include <alertscaler/decide/order.h>

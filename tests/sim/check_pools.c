@@ -229,12 +229,12 @@ void check_pools_growth(struct world *world, const struct server_target *target,
 /* ---- decreases ---- */
 
 /* By the look's own numbers, with nothing else on the node. */
-static bool takes_all_pods(const struct as_survey *survey, const struct as_survey_node *of,
-                           const struct as_survey_node *node)
+static bool takes_all_pods(const struct as_snapshot *snapshot, const struct as_snapshot_node *of,
+                           const struct as_snapshot_node *node)
 {
     struct as_resources left = node->left;
     for (size_t i = 0; i < of->pod_count; i++) {
-        const struct as_pod_shape *shape = &survey->shapes[of->pods[i].shape].pod;
+        const struct as_pod_shape *shape = &snapshot->shapes[of->pods[i].shape].pod;
         if (shape->loner || shape->port_count > 0 || as_node_admits(&node->node, shape) != AS_FITS)
             return false;
         for (size_t k = 0; k < AS_RES_NAMED; k++)
@@ -250,38 +250,38 @@ static bool takes_all_pods(const struct as_survey *survey, const struct as_surve
 static bool is_moved(const struct pool_look *look, size_t node)
 {
     const enum as_stay stay = look->plan.stays[node];
-    return look->survey.nodes[node].is_candidate && look->survey.nodes[node].pod_count > 0 &&
+    return look->snapshot.nodes[node].is_candidate && look->snapshot.nodes[node].pod_count > 0 &&
            (stay == AS_STAY_SHORTLY || stay == AS_STAY_AT_ONCE || stay == AS_STAY_AT_MIN ||
             stay == AS_STAY_COUNT);
 }
 
-static bool is_at_min(const struct as_survey *survey, const struct as_survey_node *node)
+static bool is_at_min(const struct as_snapshot *snapshot, const struct as_snapshot_node *node)
 {
-    const struct as_survey_group *group =
-        node->group != AS_SURVEY_NO_GROUP ? &survey->groups[node->group] : NULL;
+    const struct as_snapshot_group *group =
+        node->group != AS_SNAPSHOT_NO_GROUP ? &snapshot->groups[node->group] : NULL;
     return group && group->size >= 0 && group->size <= group->min;
 }
 
 /* Where no other pods move, a node that its group's minimum keeps is open for those of a node. */
 void check_pools_plan(struct world *world, const struct pool_look *look)
 {
-    const struct as_survey *survey = &look->survey;
+    const struct as_snapshot *snapshot = &look->snapshot;
     const struct as_pool_plan *plan = &look->plan;
     size_t moved = 0;
     if (!plan->stays || plan->is_cut)
         return;
     if (plan->kept[AS_STAY_AT_MIN] > 0)
         trouble_note(world, TROUBLE_GROUP_AT_MIN);
-    for (size_t i = 0; i < survey->node_count; i++)
+    for (size_t i = 0; i < snapshot->node_count; i++)
         moved += is_moved(look, i);
-    for (size_t i = 0; i < survey->node_count && moved == 0; i++) {
-        const struct as_survey_node *node = &survey->nodes[i];
+    for (size_t i = 0; i < snapshot->node_count && moved == 0; i++) {
+        const struct as_snapshot_node *node = &snapshot->nodes[i];
         if (!node->is_candidate || plan->stays[i] != AS_STAY_NO_ROOM)
             continue;
-        for (size_t k = 0; k < survey->node_count; k++) {
-            const struct as_survey_node *other = &survey->nodes[k];
-            if (k != i && other->is_ready && is_at_min(survey, other) &&
-                takes_all_pods(survey, node, other))
+        for (size_t k = 0; k < snapshot->node_count; k++) {
+            const struct as_snapshot_node *other = &snapshot->nodes[k];
+            if (k != i && other->is_ready && is_at_min(snapshot, other) &&
+                takes_all_pods(snapshot, node, other))
                 fail(world, "%s has no room for its pods, but %s has, which its minimum keeps",
                      node->node.name, other->node.name);
         }

@@ -115,13 +115,13 @@ static void observe_group(struct world *world, int group, struct as_observation 
 static void look(struct world *world, struct pool_look *look_at, struct as_observation *observation)
 {
     struct pools *pools = world->pools;
-    observation->survey = &look_at->survey;
+    observation->snapshot = &look_at->snapshot;
     if (world->now - pools->facts_at > FACTS_FRESH_US) {
-        look_at->survey.error = "the watch of the cluster has stopped";
+        look_at->snapshot.error = "the watch of the cluster has stopped";
         return;
     }
-    fleet_survey_from(&pools->fleet, &pools->facts, &look_at->request, &look_at->arena,
-                      &look_at->survey, &look_at->plan);
+    fleet_snapshot_from(&pools->fleet, &pools->facts, &look_at->request, &look_at->arena,
+                        &look_at->snapshot, &look_at->plan);
     observation->plan = &look_at->plan;
     check_pools_plan(world, look_at);
     if (!world->daemon.is_former)

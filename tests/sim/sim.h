@@ -406,7 +406,7 @@ void server_set_size(struct world *world, struct server_target *target, int32_t 
 struct pool_look { /* at a pool, and what came of it */
     struct as_arena arena;
     struct as_pool_request request; /* without members: none */
-    struct as_survey survey;
+    struct as_snapshot snapshot;
     struct as_pool_plan plan;
 };
 

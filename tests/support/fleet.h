@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include <alertscaler/cluster/pool_plan.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/observation.h>
 
 #define FLEET_GROUPS 4
@@ -120,12 +120,12 @@ struct fleet_node *fleet_find_newest(struct fleet *fleet, size_t group); /* open
 const struct fleet_node *fleet_find_node(const struct fleet *fleet, const char *name);
 
 /* What the adapter would answer to this request. Memory of the arena. */
-void fleet_survey(struct fleet *fleet, const struct as_pool_request *request,
-                  struct as_arena *arena, struct as_survey *survey_out,
-                  struct as_pool_plan *plan_out);
+void fleet_snapshot(struct fleet *fleet, const struct as_pool_request *request,
+                    struct as_arena *arena, struct as_snapshot *snapshot_out,
+                    struct as_pool_plan *plan_out);
 /* Likewise, with nodes and pods as they were when `facts` was copied from the fleet. */
-void fleet_survey_from(const struct fleet *fleet, const struct fleet *facts,
-                       const struct as_pool_request *request, struct as_arena *arena,
-                       struct as_survey *survey_out, struct as_pool_plan *plan_out);
+void fleet_snapshot_from(const struct fleet *fleet, const struct fleet *facts,
+                         const struct as_pool_request *request, struct as_arena *arena,
+                         struct as_snapshot *snapshot_out, struct as_pool_plan *plan_out);
 
 #endif

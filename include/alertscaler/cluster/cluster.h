@@ -150,7 +150,8 @@ struct as_pod_shape {
     const struct as_labels *labels;
     const char *namespace_;
     /* The only zone in which it may run, because its claim is there; NULL: anywhere. Volumes are
-     * not watched, so the facts do not say it: survey_shapes.c sets the zone of the pod's node. */
+     * not watched, so the facts do not say it: snapshot_shapes.c sets the zone of the pod's node.
+     */
     const char *zone;
     int32_t priority;
     bool never_preempts; /* preemptionPolicy: Never */

@@ -71,7 +71,7 @@ struct as_group_sums {
 struct as_group_seen {
     const char *name; /* of its target in the rule file; borrowed from the rule set */
     struct as_group_sums sums;
-    int64_t coming, overdue; /* as in struct as_survey_group; -1: not known */
+    int64_t coming, overdue; /* as in struct as_snapshot_group; -1: not known */
     enum as_reason closed;   /* for growth: why; AS_REASON_SCALED: open, or not known */
 };
 

@@ -1,7 +1,7 @@
 /*
- * What a survey leads to: how many new nodes of which groups for pods that wait (`fit`), and which
- * nodes are unneeded and may leave (`take`). Pure, in slices, and equal surveys give equal plans:
- * `replay` makes it again from the document. docs/pools.md has the rules.
+ * What a snapshot leads to: how many new nodes of which groups for pods that wait (`fit`), and
+ * which nodes are unneeded and may leave (`take`). Pure, in slices, and equal snapshots give equal
+ * plans: `replay` makes it again from the document. docs/pools.md has the rules.
  */
 #ifndef ALERTSCALER_CLUSTER_POOL_PLAN_H
 #define ALERTSCALER_CLUSTER_POOL_PLAN_H
@@ -13,9 +13,9 @@
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/cluster/pool_choice.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 
-struct as_pool_plan_terms { /* what a decision's document adds to the survey */
+struct as_pool_plan_terms { /* what a decision's document adds to the snapshot */
     as_wall_time now;
     int32_t min, max;         /* of the pool */
     bool with_fit, with_take; /* whether a rule asks for it */
@@ -23,12 +23,12 @@ struct as_pool_plan_terms { /* what a decision's document adds to the survey */
 
 struct as_pool_plan_request {
     int32_t version; /* of the decision's document (decide.h): the plan follows its rules */
-    const struct as_survey *survey;
+    const struct as_snapshot *snapshot;
     const struct as_pool_config *config; /* of the pool; of a lone group the default */
     struct as_pool_plan_terms terms;
 };
 
-struct as_pool_group_plan { /* one for each group of the survey */
+struct as_pool_group_plan { /* one for each group of the snapshot */
     int32_t fit, take_to;   /* its size after growth; after nodes left */
     int32_t overdue;        /* instances that never became nodes, and may leave; with fit */
     bool has_option;
@@ -52,8 +52,8 @@ struct as_pool_plan {
     int32_t overdue;                   /* sum of the groups' */
     size_t chosen;                     /* group whose option was chosen; AS_POOL_NO_OPTION */
     struct as_pool_group_plan *groups;
-    uint64_t homeless;                          /* pods that no group could ever take */
-    const struct as_survey_pods *homeless_pods; /* by shape */
+    uint64_t homeless;                            /* pods that no group could ever take */
+    const struct as_snapshot_pods *homeless_pods; /* by shape */
     size_t homeless_count;
     struct as_pool_shape_plan *shapes; /* shapes that no node on its way takes x groups of the pool;
                                           the first AS_POOL_SHAPE_PLANS_MAX */
@@ -66,7 +66,7 @@ struct as_pool_plan {
     struct as_asked *asked; /* to be stored before the increase; all that still counts */
     size_t asked_count;
     uint64_t kept[AS_STAY_COUNT]; /* all nodes of the cluster that stay */
-    enum as_stay *stays; /* by node of the survey; AS_STAY_COUNT: it leaves; NULL without take */
+    enum as_stay *stays; /* by node of the snapshot; AS_STAY_COUNT: it leaves; NULL without take */
     bool is_cut;         /* the work ended at AS_PACK_FITS_MAX */
 };
 

@@ -109,10 +109,10 @@ struct as_decide_input {
     bool has_pods;
     const struct as_pod *pods; /* ascending by name (bytes) */
     size_t pod_count;
-    const struct as_nodes_seen *nodes; /* NULL: not asked for */
-    const struct as_survey *survey;    /* of a pool; NULL: none */
-    const struct as_pool_config *pool; /* of the survey; NULL: none */
-    const struct as_pool_plan *plan;   /* of the survey (as_pool_begin); NULL: it has an error */
+    const struct as_nodes_seen *nodes;  /* NULL: not asked for */
+    const struct as_snapshot *snapshot; /* of a pool; NULL: none */
+    const struct as_pool_config *pool;  /* of the snapshot; NULL: none */
+    const struct as_pool_plan *plan;    /* of the snapshot (as_pool_begin); NULL: it has an error */
     /* Of the plan, which was made before; from version 3 on. NULL: `now`, the bounds of `config`,
      * and what the proposals ask for. */
     const struct as_pool_plan_terms *plan_terms;

@@ -15,7 +15,7 @@
 #include <alertscaler/cluster/cluster.h>
 #include <alertscaler/cluster/nodes_seen.h>
 #include <alertscaler/cluster/pool_plan.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/model/action.h>
 #include <alertscaler/model/reason.h>
@@ -30,7 +30,7 @@ struct as_nodes_config; /* decide/choose.h */
  * anew. */
 #define AS_UNNEEDED_GAP_US (5 * AS_US_PER_MIN)
 
-/* A node group as the engine sees it, for the survey of its pool. */
+/* A node group as the engine sees it, for the snapshot of its pool. */
 struct as_pool_member {
     const struct as_target_ref *ref;
     const char *name; /* of its target in the rule file */
@@ -147,10 +147,10 @@ struct as_observation {
     size_t pod_count;
     const struct as_nodes_seen *nodes;         /* NULL: not asked for */
     const struct as_group_members *members;    /* NULL: not asked for, or not known */
-    const struct as_survey *survey;            /* of a pool; NULL: not asked for */
+    const struct as_snapshot *snapshot;        /* of a pool; NULL: not asked for */
     const struct as_group_template *templates; /* of a pool: of groups with a node */
     size_t template_count;
-    const struct as_pool_plan *plan;     /* of the survey; NULL: the survey has an error */
+    const struct as_pool_plan *plan;     /* of the snapshot; NULL: the snapshot has an error */
     char changed_by[AS_MANAGER_SIZE];    /* manager of a size that is not `own_size`; "": unknown */
     struct as_resize_seen resize;        /* of a container's resource */
     as_maybe_time drain_failed;          /* when a node that was to leave was last put back */
@@ -170,7 +170,7 @@ struct as_observe_request {
     bool has_own_size; /* if the size is not `own_size`, it is asked who set it */
     int32_t own_size;
     const struct as_nodes_config *nodes; /* of the target's entry; NULL: no node group */
-    const struct as_pool_request *pool;  /* a survey and its plan are wanted; NULL: none */
+    const struct as_pool_request *pool;  /* a snapshot and its plan are wanted; NULL: none */
     /* With nodes: of this group and the others of its cluster, as far as any is known. */
     const struct as_group_template *templates;
     size_t template_count;

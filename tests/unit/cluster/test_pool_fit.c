@@ -20,7 +20,7 @@ static void end(void)
 
 TestSuite(pool_fit, .init = begin, .fini = end);
 
-static struct as_survey_group *add_group(const char *name, int32_t size, int32_t max)
+static struct as_snapshot_group *add_group(const char *name, int32_t size, int32_t max)
 {
     return world_add_group(world, name, 4000, 16 * GIB, size, max);
 }
@@ -257,7 +257,7 @@ static void fill(size_t row)
         const struct group_row *from = &rows[row].groups[i];
         if (from->cpu == 0)
             continue;
-        struct as_survey_group *group =
+        struct as_snapshot_group *group =
             world_add_group(world, names[i], from->cpu, 16 * GIB, from->size, from->max);
         group->coming = from->coming;
         group->in_doubt = from->in_doubt;
@@ -283,7 +283,7 @@ Test(pool_fit, groups_grow_as_the_page_says)
         fill(i);
         const struct as_pool_plan plan = world_plan(world);
         int32_t size = 0, fit = 0;
-        for (size_t k = 0; k < world->survey.group_count; k++) {
+        for (size_t k = 0; k < world->snapshot.group_count; k++) {
             size += world->groups[k].size;
             fit += plan.groups[k].fit;
             cr_expect_eq(plan.groups[k].fit, rows[i].fit[k], "%s: %d of %zu", rows[i].what,
@@ -304,7 +304,7 @@ Test(pool_fit, groups_grow_as_the_page_says)
 Test(pool_fit, what_is_on_its_way_in_groups_outside_of_the_pool_counts_and_they_do_not_grow)
 {
     add_group("mine", 1, 9);
-    struct as_survey_group *other = add_group("other", 5, 9);
+    struct as_snapshot_group *other = add_group("other", 5, 9);
     other->is_member = false;
     other->coming = 2;
     world_add_pending(world, 4000, GIB, 3);
@@ -344,8 +344,8 @@ Test(pool_fit, of_equal_priority_the_oldest_pods_get_what_is_on_its_way)
 Test(pool_fit, a_pod_whose_host_port_daemons_have_brings_no_node)
 {
     static const struct as_host_port port = {"0.0.0.0", "TCP", 9100};
-    struct as_survey_group *group = add_group("a", 2, 9);
-    struct as_survey_shape *pod = world_add_pending(world, 100, 1, 1);
+    struct as_snapshot_group *group = add_group("a", 2, 9);
+    struct as_snapshot_shape *pod = world_add_pending(world, 100, 1, 1);
     pod->pod.ports = &port;
     pod->pod.port_count = 1;
     group->template_.ports = &port;
@@ -388,7 +388,7 @@ Test(pool_fit, every_group_that_is_closed_says_why)
     add_group("paused", 1, 9)->closed = AS_REASON_PAUSED;
     add_group("full", 9, 9);
     add_group("unknown", 0, 9)->template_.source = AS_NODE_TEMPLATE_NONE;
-    struct as_survey_group *unread = add_group("unread", -1, 9);
+    struct as_snapshot_group *unread = add_group("unread", -1, 9);
     unread->nodes = 3;
     add_group("not mine", 9, 9)->is_member = false;
     const struct as_pool_plan plan = world_plan(world);
@@ -436,7 +436,7 @@ Test(pool_fit, homeless_pods_do_not_keep_the_others_from_a_node)
 
 Test(pool_fit, an_option_has_what_the_filters_read)
 {
-    struct as_survey_group *group = add_group("a", 1, 9);
+    struct as_snapshot_group *group = add_group("a", 1, 9);
     group->has_price = true;
     group->price = 0.5;
     group->template_.capacity.amount[AS_RES_CPU] = 4200;
@@ -467,7 +467,7 @@ Test(pool_fit, random_is_the_seeds)
     world_add_pending(world, 1000, GIB, 1);
     world->config.choose[0] = AS_POOL_RANDOM;
     world->config.choose_count = 1;
-    for (world->survey.seed = 0; world->survey.seed < 64; world->survey.seed++) {
+    for (world->snapshot.seed = 0; world->snapshot.seed < 64; world->snapshot.seed++) {
         const size_t chosen = world_plan(world).chosen;
         cr_assert_eq(world_plan(world).chosen, chosen);
         seen |= 1U << chosen;
@@ -489,7 +489,7 @@ Test(pool_fit, memory_caps_as_cpu_does)
 
 Test(pool_fit, nodes_that_leave_make_room_under_a_cap)
 {
-    struct as_survey_group *group = add_group("a", 2, 40);
+    struct as_snapshot_group *group = add_group("a", 2, 40);
     group->nodes = 4; /* two are marked */
     group->cpu = 4 * 4000;
     world_add_pending(world, 4000, GIB, 9);
@@ -504,11 +504,11 @@ Test(pool_fit, a_similar_group_that_would_not_take_the_pods_gets_no_share)
     static const struct as_taint taint = {"dedicated", "x", AS_TAINT_NO_SCHEDULE};
     static const struct as_toleration toleration = {.key = "dedicated", .is_exists = true};
     add_group("a", 3, 9);
-    struct as_survey_group *tainted = add_group("b", 0, 9);
+    struct as_snapshot_group *tainted = add_group("b", 0, 9);
     tainted->template_.shape.taints = &taint;
     tainted->template_.shape.taint_count = 1;
     world->config.balance = true;
-    struct as_survey_shape *shape = world_add_pending(world, 4000, GIB, 3);
+    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 3);
     struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.groups[0].fit, 6);
     cr_expect_eq(plan.groups[1].fit, 0);
@@ -542,15 +542,15 @@ static void look_later(const struct as_pool_plan *plan, int64_t us)
     cr_assert_leq(plan->asked_count, AS_ARRAY_SIZE(asked));
     for (size_t i = 0; i < plan->asked_count; i++)
         asked[i] = plan->asked[i];
-    world->survey.asked = asked;
-    world->survey.asked_count = plan->asked_count;
+    world->snapshot.asked = asked;
+    world->snapshot.asked_count = plan->asked_count;
     world->request.terms.now.us += us;
 }
 
 Test(pool_fit, a_pod_whose_claim_lies_in_another_zone_does_not_make_a_node_come_and_go)
 {
-    struct as_survey_group *group = add_group("a", 1, 9);
-    struct as_survey_shape *shape = world_add_pending(world, 4000, GIB, 1);
+    struct as_snapshot_group *group = add_group("a", 1, 9);
+    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 1);
     shape->pod.unchecked = AS_UNCHECKED_VOLUMES;
     struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.fit_size, 2);
@@ -604,23 +604,23 @@ Test(pool_fit, a_pod_whose_claim_lies_in_another_zone_does_not_make_a_node_come_
     cr_expect_not(plan.asked[0].is_in_vain);
 }
 
-static void add_asked(const struct as_survey_shape *shape, size_t group, bool is_in_vain)
+static void add_asked(const struct as_snapshot_shape *shape, size_t group, bool is_in_vain)
 {
-    asked[world->survey.asked_count++] = (struct as_asked){
+    asked[world->snapshot.asked_count++] = (struct as_asked){
         .shape = shape->digest,
         .template_ = world->groups[group].template_digest,
         .group = world->groups[group].name,
         .at = {WORLD_NOW - AS_US_PER_H},
         .is_in_vain = is_in_vain,
     };
-    world->survey.asked = asked;
+    world->snapshot.asked = asked;
 }
 
 Test(pool_fit, another_group_is_asked_where_one_was_asked_in_vain)
 {
     add_group("a", 1, 9);
     add_group("b", 1, 9);
-    struct as_survey_shape *shape = world_add_pending(world, 4000, GIB, 1);
+    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 1);
     shape->pod.unchecked = AS_UNCHECKED_SPREAD;
     add_asked(shape, 0, true);
     world->config.balance = true;
@@ -632,8 +632,8 @@ Test(pool_fit, another_group_is_asked_where_one_was_asked_in_vain)
 
 Test(pool_fit, a_pair_in_vain_is_asked_again_once_the_groups_template_changes)
 {
-    struct as_survey_group *group = add_group("a", 1, 9);
-    struct as_survey_shape *shape = world_add_pending(world, 1000, GIB, 1);
+    struct as_snapshot_group *group = add_group("a", 1, 9);
+    struct as_snapshot_shape *shape = world_add_pending(world, 1000, GIB, 1);
     shape->pod.unchecked = AS_UNCHECKED_VOLUMES;
     add_asked(shape, 0, true);
     cr_expect_eq(world_plan(world).fit_size, 1);
@@ -660,8 +660,8 @@ Test(pool_fit, what_was_asked_is_forgotten_where_it_no_longer_counts)
         {"the group is gone", .pending = 1, .is_gone = true},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
-        struct as_survey_group *group = add_group("a", 9, 9);
-        struct as_survey_shape *shape = world_add_pending(world, 4000, GIB, cases[i].pending);
+        struct as_snapshot_group *group = add_group("a", 9, 9);
+        struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, cases[i].pending);
         shape->pod.unchecked = AS_UNCHECKED_VOLUMES;
         add_asked(shape, 0, false);
         group->coming = cases[i].coming;
@@ -679,7 +679,7 @@ Test(pool_fit, what_was_asked_is_forgotten_where_it_no_longer_counts)
 Test(pool_fit, pods_that_are_checked_are_never_noted)
 {
     add_group("a", 1, 9);
-    struct as_survey_shape *shape = world_add_pending(world, 4000, GIB, 1);
+    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 1);
     add_asked(shape, 0, true);
     const struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.fit_size, 2, "a full check does not ask what was in vain");
@@ -690,7 +690,7 @@ Test(pool_fit, at_most_so_many_pairs_are_remembered_and_the_oldest_goes)
 {
     static struct as_asked many[AS_ASKED_MAX];
     add_group("a", 1, 9);
-    struct as_survey_shape *shape = world_add_pending(world, 4000, GIB, 1);
+    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 1);
     shape->pod.unchecked = AS_UNCHECKED_VOLUMES;
     for (size_t i = 0; i < AS_ASKED_MAX; i++)
         many[i] = (struct as_asked){
@@ -700,8 +700,8 @@ Test(pool_fit, at_most_so_many_pairs_are_remembered_and_the_oldest_goes)
             .at = {WORLD_NOW - (i == 7 ? 100 : 50)},
             .is_in_vain = true,
         };
-    world->survey.asked = many;
-    world->survey.asked_count = AS_ASKED_MAX;
+    world->snapshot.asked = many;
+    world->snapshot.asked_count = AS_ASKED_MAX;
     const struct as_pool_plan plan = world_plan(world);
     cr_assert_eq(plan.asked_count, AS_ASKED_MAX);
     cr_expect_eq(plan.asked[7].shape, shape->digest);

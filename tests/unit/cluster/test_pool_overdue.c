@@ -13,7 +13,7 @@ Test(pool_overdue, what_an_unreadable_group_has_ordered_counts_for_the_pools_max
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct world *world = world_new();
         world_add_group(world, "open", 1000, INT64_C(1) << 30, 0, 10);
-        struct as_survey_group *other =
+        struct as_snapshot_group *other =
             world_add_group(world, "away", 1000, INT64_C(1) << 30, 2, 10);
         other->size = -1;
         other->last_size = rows[i].last_size;
@@ -42,7 +42,7 @@ Test(pool_overdue, what_never_became_a_node_leaves_above_the_minima)
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct world *world = world_new();
-        struct as_survey_group *group =
+        struct as_snapshot_group *group =
             world_add_group(world, "spot", 1000, INT64_C(1) << 30, 5, 10);
         group->removable = group->overdue = 3;
         group->closed = rows[i].closed;

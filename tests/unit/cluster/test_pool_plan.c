@@ -32,8 +32,8 @@ static void add_group(struct world *world, int number)
 {
     const int32_t size = (int32_t)roll(0, 12);
     const int64_t cpu = 1000 * roll(1, 3), memory = 4096 * MIB;
-    struct as_survey_group *group = world_add_group(world, world_name(world, 'g', number), cpu,
-                                                    memory, size, (int32_t)roll(0, 15));
+    struct as_snapshot_group *group = world_add_group(world, world_name(world, 'g', number), cpu,
+                                                      memory, size, (int32_t)roll(0, 15));
     group->min = (int32_t)roll(0, 3);
     group->coming = chance(30) ? (int32_t)roll(0, size) : 0;
     group->nodes -= group->coming;
@@ -55,7 +55,7 @@ static void add_group(struct world *world, int number)
 static void add_shape(struct world *world)
 {
     static const uint32_t budgets[] = {0, 1};
-    struct as_survey_shape *shape =
+    struct as_snapshot_shape *shape =
         world_add_shape(world, 100 * roll(0, 15), 128 * MIB * roll(0, 10));
     shape->digest = as_random_get(&dice);
     shape->pod.priority = (int32_t)roll(0, 1);
@@ -75,11 +75,11 @@ static void add_shape(struct world *world)
 
 static void add_node(struct world *world, int number)
 {
-    const uint32_t group = (uint32_t)roll(0, (int64_t)world->survey.group_count - 1);
+    const uint32_t group = (uint32_t)roll(0, (int64_t)world->snapshot.group_count - 1);
     const bool is_candidate = world->groups[group].is_member && chance(60);
     const char *name = world_name(world, 'n', number);
-    struct as_survey_node *node = world_add_node(world, name, group, 0);
-    const size_t shapes = world->survey.shape_count;
+    struct as_snapshot_node *node = world_add_node(world, name, group, 0);
+    const size_t shapes = world->snapshot.shape_count;
     node->node.labels = world_labels(world, "topology.kubernetes.io/zone", zones[roll(0, 1)]);
     node->node.allocatable = node->left = world_amounts(2000, 4096 * MIB, 20);
     node->left.amount[AS_RES_CPU] = 100 * roll(0, 20);
@@ -89,10 +89,10 @@ static void add_node(struct world *world, int number)
     node->is_candidate = is_candidate;
     if (!is_candidate || chance(30))
         return;
-    struct as_survey_pods *pods = as_arena_alloc(&world->arena, 3, sizeof(*pods));
+    struct as_snapshot_pods *pods = as_arena_alloc(&world->arena, 3, sizeof(*pods));
     for (size_t i = 0; i < 3; i++)
         pods[i] =
-            (struct as_survey_pods){(uint32_t)roll(0, (int64_t)shapes - 1), (uint32_t)roll(1, 3)};
+            (struct as_snapshot_pods){(uint32_t)roll(0, (int64_t)shapes - 1), (uint32_t)roll(1, 3)};
     node->pods = pods;
     node->pod_count = (size_t)roll(1, 3);
 }
@@ -100,15 +100,15 @@ static void add_node(struct world *world, int number)
 static struct as_unneeded *remember_nodes(struct world *world)
 {
     struct as_unneeded *known = as_arena_alloc(&world->arena, WORLD_NODES, sizeof(*known));
-    for (size_t i = 0; i < world->survey.node_count; i++) {
-        struct as_unneeded *item = &known[world->survey.unneeded_count];
+    for (size_t i = 0; i < world->snapshot.node_count; i++) {
+        struct as_unneeded *item = &known[world->snapshot.unneeded_count];
         item->node = world->nodes[i].node.name;
         item->seen = (as_maybe_time){.set = chance(90), .at = {WORLD_NOW - AS_US_PER_S}};
         item->since.at.us = WORLD_NOW - roll(1, 3) * 9 * AS_US_PER_MIN;
         item->since.set = chance(80);
         item->no_room.set = !item->since.set;
         item->no_room.at.us = WORLD_NOW - roll(1, 9) * AS_US_PER_MIN;
-        world->survey.unneeded_count += chance(60);
+        world->snapshot.unneeded_count += chance(60);
     }
     return known;
 }
@@ -123,15 +123,15 @@ static struct world *make_world(void)
         add_shape(world);
     for (int i = 0; i < shapes; i++)
         if (chance(50))
-            world->pending[world->survey.pending_count++] =
-                (struct as_survey_pods){(uint32_t)i, (uint32_t)roll(0, 30)};
+            world->pending[world->snapshot.pending_count++] =
+                (struct as_snapshot_pods){(uint32_t)i, (uint32_t)roll(0, 30)};
     for (int i = 0; i < nodes; i++)
         add_node(world, i);
-    world->survey.unneeded = remember_nodes(world);
-    world->survey.budget_count = 2;
+    world->snapshot.unneeded = remember_nodes(world);
+    world->snapshot.budget_count = 2;
     for (size_t i = 0; i < 2; i++)
-        world->budgets[i] = (struct as_survey_budget){"a/b", (int32_t)roll(0, 6)};
-    world->survey.seed = as_random_get(&dice);
+        world->budgets[i] = (struct as_snapshot_budget){"a/b", (int32_t)roll(0, 6)};
+    world->snapshot.seed = as_random_get(&dice);
     world->config.balance = chance(50);
     world->config.choose_count = (size_t)roll(0, 2);
     world->config.choose[0] = (enum as_pool_filter)roll(0, AS_POOL_FILTER_COUNT - 1);
@@ -157,8 +157,8 @@ static int64_t get_cpu(const struct world *world, const struct as_pool_plan *pla
                        enum as_res resource)
 {
     int64_t all = 0;
-    for (size_t i = 0; i < world->survey.group_count; i++) {
-        const struct as_survey_group *group = &world->groups[i];
+    for (size_t i = 0; i < world->snapshot.group_count; i++) {
+        const struct as_snapshot_group *group = &world->groups[i];
         const int64_t each = group->template_.capacity.amount[resource];
         if (group->is_member)
             all += each * plan->groups[i].fit;
@@ -170,8 +170,8 @@ static void check_bounds(const struct world *world, const struct as_pool_plan *p
 {
     bool grows = false;
     int64_t size = 0;
-    for (size_t i = 0; i < world->survey.group_count; i++) {
-        const struct as_survey_group *group = &world->groups[i];
+    for (size_t i = 0; i < world->snapshot.group_count; i++) {
+        const struct as_snapshot_group *group = &world->groups[i];
         cr_assert_geq(plan->groups[i].fit, group->size);
         cr_assert(plan->groups[i].fit == group->size || plan->groups[i].fit <= group->max);
         cr_assert(plan->groups[i].fit == group->size || group->closed == AS_REASON_SCALED);
@@ -188,7 +188,7 @@ static void check_bounds(const struct world *world, const struct as_pool_plan *p
     cr_assert_leq(get_cpu(world, plan, AS_RES_MEMORY), world->config.memory.max);
 }
 
-static bool would_take(const struct as_survey_group *group, const struct as_pod_shape *shape,
+static bool would_take(const struct as_snapshot_group *group, const struct as_pod_shape *shape,
                        const struct as_res_names *names)
 {
     const struct as_node_room room = {.left = group->template_.shape.allocatable};
@@ -203,15 +203,15 @@ static void check_nobody_is_forgotten(const struct world *world, const struct as
 {
     bool could = false, waits = false;
     uint64_t homeless = 0;
-    for (size_t i = 0; i < world->survey.group_count; i++)
+    for (size_t i = 0; i < world->snapshot.group_count; i++)
         if (world->groups[i].coming > 0)
             return;
-    for (size_t k = 0; k < world->survey.pending_count; k++) {
+    for (size_t k = 0; k < world->snapshot.pending_count; k++) {
         const struct as_pod_shape *shape = &world->shapes[world->pending[k].shape].pod;
         bool has_home = false;
-        for (size_t i = 0; i < world->survey.group_count && world->pending[k].count > 0; i++) {
-            const struct as_survey_group *group = &world->groups[i];
-            const bool takes = would_take(group, shape, &world->survey.resources);
+        for (size_t i = 0; i < world->snapshot.group_count && world->pending[k].count > 0; i++) {
+            const struct as_snapshot_group *group = &world->groups[i];
+            const bool takes = would_take(group, shape, &world->snapshot.resources);
             could |= takes && plan->groups[i].skipped == AS_REASON_SCALED;
             has_home |=
                 takes || (group->is_member && group->template_.source == AS_NODE_TEMPLATE_NONE);
@@ -252,9 +252,9 @@ static int64_t get_rank(const struct world *world, size_t index)
 {
     const struct as_unneeded *known = NULL;
     int64_t rank = 0, since = 1 << 20; /* seconds */
-    for (size_t i = 0; i < world->survey.unneeded_count; i++)
-        if (strcmp(world->survey.unneeded[i].node, world->nodes[index].node.name) == 0)
-            known = &world->survey.unneeded[i];
+    for (size_t i = 0; i < world->snapshot.unneeded_count; i++)
+        if (strcmp(world->snapshot.unneeded[i].node, world->nodes[index].node.name) == 0)
+            known = &world->snapshot.unneeded[i];
     if (known && known->since.set)
         since -= (WORLD_NOW - known->since.at.us) / AS_US_PER_S;
     rank = world->nodes[index].pod_count > 0;
@@ -267,7 +267,7 @@ static int64_t get_rank(const struct world *world, size_t index)
 static size_t find_next(const struct world *world, const struct model *model)
 {
     size_t best = SIZE_MAX;
-    for (size_t i = 0; i < world->survey.node_count; i++)
+    for (size_t i = 0; i < world->snapshot.node_count; i++)
         if (world->nodes[i].is_candidate && !model->is_done[i] &&
             (best == SIZE_MAX || get_rank(world, i) < get_rank(world, best)))
             best = i;
@@ -275,15 +275,15 @@ static size_t find_next(const struct world *world, const struct model *model)
 }
 
 static bool place_one(struct world *world, struct model *model, size_t from,
-                      const struct as_survey_shape *shape)
+                      const struct as_snapshot_shape *shape)
 {
-    for (size_t i = 0; i < world->survey.node_count; i++) {
+    for (size_t i = 0; i < world->snapshot.node_count; i++) {
         if (i == from || model->is_gone[i] || !world->nodes[i].is_ready ||
             as_node_admits(&world->nodes[i].node, &shape->pod) != AS_FITS ||
-            as_node_room_count(&model->rooms[i], &world->survey.resources, &shape->pod, 1, NULL) ==
-                0)
+            as_node_room_count(&model->rooms[i], &world->snapshot.resources, &shape->pod, 1,
+                               NULL) == 0)
             continue;
-        as_node_room_take(&model->rooms[i], &world->survey.resources, &shape->pod, 1,
+        as_node_room_take(&model->rooms[i], &world->snapshot.resources, &shape->pod, 1,
                           &world->arena);
         model->receives[i] = true;
         return true;
@@ -291,7 +291,7 @@ static bool place_one(struct world *world, struct model *model, size_t from,
     return false;
 }
 
-static int compare_shapes(const struct as_survey_shape *a, const struct as_survey_shape *b)
+static int compare_shapes(const struct as_snapshot_shape *a, const struct as_snapshot_shape *b)
 {
     const int64_t *one = a->pod.requests.amount, *other = b->pod.requests.amount;
     if (a->pod.priority != b->pod.priority)
@@ -304,15 +304,15 @@ static int compare_shapes(const struct as_survey_shape *a, const struct as_surve
 }
 
 /* The pods of a node one by one, in order: a shape at a time, which `done` counts. */
-static const struct as_survey_shape *find_pods(const struct world *world,
-                                               const struct as_survey_node *node,
-                                               const struct as_survey_shape *after,
-                                               uint32_t *count_out)
+static const struct as_snapshot_shape *find_pods(const struct world *world,
+                                                 const struct as_snapshot_node *node,
+                                                 const struct as_snapshot_shape *after,
+                                                 uint32_t *count_out)
 {
-    const struct as_survey_shape *found = NULL;
+    const struct as_snapshot_shape *found = NULL;
     *count_out = 0;
     for (size_t i = 0; i < node->pod_count; i++) {
-        const struct as_survey_shape *shape = &world->shapes[node->pods[i].shape];
+        const struct as_snapshot_shape *shape = &world->shapes[node->pods[i].shape];
         if ((after && compare_shapes(shape, after) <= 0) ||
             (found && compare_shapes(shape, found) > 0))
             continue;
@@ -324,7 +324,7 @@ static const struct as_survey_shape *find_pods(const struct world *world,
 
 static bool fits_elsewhere(struct world *world, struct model *model, size_t index)
 {
-    const struct as_survey_shape *shape = NULL;
+    const struct as_snapshot_shape *shape = NULL;
     uint32_t count;
     while ((shape = find_pods(world, &world->nodes[index], shape, &count)) != NULL) {
         for (size_t i = 0; i < shape->budget_count; i++)
@@ -339,7 +339,7 @@ static bool fits_elsewhere(struct world *world, struct model *model, size_t inde
 
 static void use_budgets(struct world *world, struct model *model, size_t index)
 {
-    const struct as_survey_shape *shape = NULL;
+    const struct as_snapshot_shape *shape = NULL;
     uint32_t count;
     while ((shape = find_pods(world, &world->nodes[index], shape, &count)) != NULL)
         for (size_t i = 0; i < shape->budget_count; i++) {
@@ -352,19 +352,19 @@ static void use_budgets(struct world *world, struct model *model, size_t index)
 
 static bool is_due(const struct world *world, size_t index)
 {
-    const struct as_survey_node *node = &world->nodes[index];
+    const struct as_snapshot_node *node = &world->nodes[index];
     const struct as_unneeded_config *config = &world->groups[node->group].unneeded;
-    for (size_t i = 0; i < world->survey.unneeded_count; i++)
-        if (strcmp(world->survey.unneeded[i].node, node->node.name) == 0)
-            return world->survey.unneeded[i].since.set &&
-                   WORLD_NOW - world->survey.unneeded[i].since.at.us >
+    for (size_t i = 0; i < world->snapshot.unneeded_count; i++)
+        if (strcmp(world->snapshot.unneeded[i].node, node->node.name) == 0)
+            return world->snapshot.unneeded[i].since.set &&
+                   WORLD_NOW - world->snapshot.unneeded[i].since.at.us >
                        (node->is_ready ? config->for_us : config->unready_for_us);
     return false;
 }
 
 static int64_t get_node_cpu(const struct world *world, size_t index)
 {
-    const struct as_survey_group *group = &world->groups[world->nodes[index].group];
+    const struct as_snapshot_group *group = &world->groups[world->nodes[index].group];
     const int64_t average = group->nodes > 0 ? group->cpu / group->nodes : 0, own = 2000;
     return own > average ? own : average;
 }
@@ -386,8 +386,8 @@ static void grant(struct world *world, struct model *model)
     size_t index;
     model->nodes = -world->request.terms.min;
     model->cpu = -world->config.cpu.min;
-    for (size_t i = 0; i < world->survey.group_count; i++) {
-        const struct as_survey_group *group = &world->groups[i];
+    for (size_t i = 0; i < world->snapshot.group_count; i++) {
+        const struct as_snapshot_group *group = &world->groups[i];
         model->groups[i] = group->size - group->min;
         model->nodes += group->is_member ? group->size : 0;
         model->cpu += group->is_member ? group->cpu : 0;
@@ -416,9 +416,9 @@ static void run_model(struct world *world, struct model *model)
 {
     struct model *before = as_arena_alloc(&world->arena, 1, sizeof(*before));
     size_t index;
-    for (size_t i = 0; i < world->survey.node_count; i++)
+    for (size_t i = 0; i < world->snapshot.node_count; i++)
         model->rooms[i].left = world->nodes[i].left;
-    for (size_t i = 0; i < world->survey.budget_count; i++)
+    for (size_t i = 0; i < world->snapshot.budget_count; i++)
         model->allowed[i] = world->budgets[i].allowed;
     grant(world, model);
     while ((index = find_next(world, model)) != SIZE_MAX) {
@@ -428,7 +428,7 @@ static void run_model(struct world *world, struct model *model)
             continue;
         }
         *before = *model;
-        for (size_t i = 0; i < world->survey.node_count; i++) { /* guests of its own */
+        for (size_t i = 0; i < world->snapshot.node_count; i++) { /* guests of its own */
             struct as_node_room *room = &model->rooms[i];
             room->guest_capacity = room->guest_count;
         }
@@ -456,7 +456,7 @@ static void check_taken(const struct world *world, const struct as_pool_plan *pl
 {
     int32_t left[WORLD_GROUPS];
     uint64_t empty = 0;
-    for (size_t i = 0; i < world->survey.group_count; i++)
+    for (size_t i = 0; i < world->snapshot.group_count; i++)
         left[i] = world->groups[i].size;
     for (size_t i = 0; i < plan->take_count; i++) {
         size_t node = 0;
@@ -467,7 +467,7 @@ static void check_taken(const struct world *world, const struct as_pool_plan *pl
         left[plan->take_group[i]]--;
         empty += world->nodes[node].pod_count == 0;
     }
-    for (size_t i = 0; i < world->survey.group_count; i++) {
+    for (size_t i = 0; i < world->snapshot.group_count; i++) {
         cr_assert_eq(left[i], plan->groups[i].take_to);
         cr_assert(left[i] == world->groups[i].size || left[i] >= world->groups[i].min);
     }
@@ -486,7 +486,7 @@ Test(pool_plan, nothing_is_unneeded_whose_pods_do_not_fit_elsewhere)
         struct model *model = as_arena_alloc(&world->arena, 1, sizeof(*model));
         const struct as_pool_plan plan = world_plan(world);
         run_model(world, model);
-        for (size_t k = 0; k < world->survey.node_count; k++) {
+        for (size_t k = 0; k < world->snapshot.node_count; k++) {
             const char *name = world->nodes[k].node.name;
             const bool is_at_min = model->is_at_min[k] && !model->receives[k];
             cr_assert_eq(is_unneeded(&plan, name), model->is_gone[k] || is_at_min, "world %d, %s",
@@ -506,17 +506,17 @@ Test(pool_plan, nothing_is_unneeded_whose_pods_do_not_fit_elsewhere)
 }
 
 /* Whether one node alone has room for all pods of another one; nothing was placed on it. */
-static bool has_room(struct world *world, const struct as_survey_node *node,
-                     const struct as_survey_node *from)
+static bool has_room(struct world *world, const struct as_snapshot_node *node,
+                     const struct as_snapshot_node *from)
 {
     struct as_node_room room = {.left = node->left};
     for (size_t i = 0; i < from->pod_count; i++) {
         const struct as_pod_shape *shape = &world->shapes[from->pods[i].shape].pod;
         const uint32_t count = from->pods[i].count;
         if (as_node_admits(&node->node, shape) != AS_FITS ||
-            as_node_room_count(&room, &world->survey.resources, shape, count, NULL) < count)
+            as_node_room_count(&room, &world->snapshot.resources, shape, count, NULL) < count)
             return false;
-        as_node_room_take(&room, &world->survey.resources, shape, count, &world->arena);
+        as_node_room_take(&room, &world->snapshot.resources, shape, count, &world->arena);
     }
     return node->is_ready;
 }
@@ -530,15 +530,15 @@ static bool is_closed(const struct as_pool_plan *plan, const struct world *world
 static void check_closed(const struct world *world, const struct as_pool_plan *plan)
 {
     int64_t closed[WORLD_GROUPS] = {0}, all = 0, cpu = 0, cpu_closed = 0;
-    for (size_t i = 0; i < world->survey.node_count; i++) {
+    for (size_t i = 0; i < world->snapshot.node_count; i++) {
         if (!is_closed(plan, world, i))
             continue;
         closed[world->nodes[i].group]++;
         cpu_closed += get_node_cpu(world, i);
         all++;
     }
-    for (size_t i = 0; i < world->survey.group_count; i++) {
-        const struct as_survey_group *group = &world->groups[i];
+    for (size_t i = 0; i < world->snapshot.group_count; i++) {
+        const struct as_snapshot_group *group = &world->groups[i];
         cr_assert(closed[i] == 0 || closed[i] <= group->size - group->min);
         cpu += group->is_member ? group->cpu : 0;
     }
@@ -554,8 +554,8 @@ Test(pool_plan, a_node_that_cannot_leave_is_never_closed_for_pods)
         struct world *world = make_world();
         const struct as_pool_plan plan = world_plan(world);
         check_closed(world, &plan);
-        for (size_t k = 0; k < world->survey.node_count; k++) {
-            for (size_t n = 0; n < world->survey.node_count; n++) {
+        for (size_t k = 0; k < world->snapshot.node_count; k++) {
+            for (size_t n = 0; n < world->snapshot.node_count; n++) {
                 if (plan.stays[k] != AS_STAY_NO_ROOM || plan.stays[n] != AS_STAY_AT_MIN)
                     continue;
                 cr_assert_not(has_room(world, &world->nodes[n], &world->nodes[k]), "world %d", i);
@@ -579,7 +579,7 @@ static void expect_equal(const struct world *world, const struct as_pool_plan *a
     cr_assert_eq(a->homeless, b->homeless);
     cr_assert_eq(a->homeless_count, b->homeless_count);
     cr_assert_eq(a->is_cut, b->is_cut);
-    for (size_t i = 0; i < world->survey.group_count; i++) {
+    for (size_t i = 0; i < world->snapshot.group_count; i++) {
         cr_assert_eq(a->groups[i].fit, b->groups[i].fit);
         cr_assert_eq(a->groups[i].take_to, b->groups[i].take_to);
         cr_assert_eq(a->groups[i].skipped, b->groups[i].skipped);
@@ -605,7 +605,7 @@ static void expect_equal(const struct world *world, const struct as_pool_plan *a
     for (size_t i = 0; i < a->asked_count; i++)
         cr_assert_eq(a->asked[i].shape, b->asked[i].shape);
     cr_assert_arr_eq(a->kept, b->kept, sizeof(a->kept));
-    cr_assert_arr_eq(a->stays, b->stays, world->survey.node_count * sizeof(*a->stays));
+    cr_assert_arr_eq(a->stays, b->stays, world->snapshot.node_count * sizeof(*a->stays));
 }
 
 Test(pool_plan, the_size_of_steps_changes_nothing)
@@ -621,19 +621,20 @@ Test(pool_plan, the_size_of_steps_changes_nothing)
     }
 }
 
-/* Moves every shape to another place of the survey. */
+/* Moves every shape to another place of the snapshot. */
 static void renumber(struct world *world)
 {
-    const size_t shapes = world->survey.shape_count;
-    struct as_survey_shape *old = as_arena_alloc(&world->arena, shapes, sizeof(*old));
+    const size_t shapes = world->snapshot.shape_count;
+    struct as_snapshot_shape *old = as_arena_alloc(&world->arena, shapes, sizeof(*old));
     memcpy(old, world->shapes, shapes * sizeof(*old));
     for (size_t i = 0; i < shapes; i++)
         world->shapes[shapes - 1 - i] = old[i];
-    for (size_t i = 0; i < world->survey.pending_count; i++)
+    for (size_t i = 0; i < world->snapshot.pending_count; i++)
         world->pending[i].shape = (uint32_t)shapes - 1 - world->pending[i].shape;
-    for (size_t i = 0; i < world->survey.node_count; i++) {
-        struct as_survey_node *node = &world->nodes[i];
-        struct as_survey_pods *pods = as_arena_alloc(&world->arena, node->pod_count, sizeof(*pods));
+    for (size_t i = 0; i < world->snapshot.node_count; i++) {
+        struct as_snapshot_node *node = &world->nodes[i];
+        struct as_snapshot_pods *pods =
+            as_arena_alloc(&world->arena, node->pod_count, sizeof(*pods));
         for (size_t k = 0; k < node->pod_count; k++) {
             pods[k] = node->pods[node->pod_count - 1 - k];
             pods[k].shape = (uint32_t)shapes - 1 - pods[k].shape;
@@ -644,9 +645,9 @@ static void renumber(struct world *world)
 
 static void shuffle_pending(struct world *world)
 {
-    for (size_t i = world->survey.pending_count; i > 1; i--) {
+    for (size_t i = world->snapshot.pending_count; i > 1; i--) {
         const size_t other = (size_t)roll(0, (int64_t)i - 1);
-        const struct as_survey_pods swapped = world->pending[i - 1];
+        const struct as_snapshot_pods swapped = world->pending[i - 1];
         world->pending[i - 1] = world->pending[other];
         world->pending[other] = swapped;
     }

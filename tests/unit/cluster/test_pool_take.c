@@ -25,19 +25,19 @@ TestSuite(pool_take, .init = begin, .fini = end);
 
 static struct as_unneeded *know(const char *node, int64_t ago)
 {
-    struct as_unneeded *unneeded = &known[world->survey.unneeded_count++];
+    struct as_unneeded *unneeded = &known[world->snapshot.unneeded_count++];
     *unneeded = (struct as_unneeded){
         .node = node,
         .since = {.set = true, .at = {WORLD_NOW - ago}},
         .seen = {.set = true, .at = {WORLD_NOW - 15 * AS_US_PER_S}},
     };
-    world->survey.unneeded = known;
+    world->snapshot.unneeded = known;
     return unneeded;
 }
 
 /* A candidate that has been unneeded for longer than `for`. */
-static struct as_survey_node *add_idle(const char *name, uint32_t group,
-                                       const struct as_survey_shape *shape, uint32_t count)
+static struct as_snapshot_node *add_idle(const char *name, uint32_t group,
+                                         const struct as_snapshot_shape *shape, uint32_t count)
 {
     know(name, FOR + 1);
     return world_add_candidate(world, name, group, shape, count);
@@ -72,7 +72,7 @@ static const struct as_unneeded *find(const struct as_pool_plan *plan, const cha
 
 Test(pool_take, a_node_whose_pods_fit_elsewhere_is_unneeded)
 {
-    struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
+    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
     add_idle("n1", 0, shape, 2);
     world_add_node(world, "n2", 0, 1000);
     world_add_node(world, "n3", 0, 1000);
@@ -86,8 +86,8 @@ Test(pool_take, a_node_whose_pods_fit_elsewhere_is_unneeded)
 
 Test(pool_take, every_pod_must_fit_else_none_of_them_uses_room)
 {
-    struct as_survey_shape *large = world_add_shape(world, 1500, GIB);
-    struct as_survey_shape *small = world_add_shape(world, 900, GIB);
+    struct as_snapshot_shape *large = world_add_shape(world, 1500, GIB);
+    struct as_snapshot_shape *small = world_add_shape(world, 900, GIB);
     add_idle("n1", 0, large, 2)->utilization = 1;
     add_idle("n2", 0, small, 1)->utilization = 2;
     world_add_node(world, "n3", 0, 1500);
@@ -101,7 +101,7 @@ Test(pool_take, every_pod_must_fit_else_none_of_them_uses_room)
 
 Test(pool_take, room_is_used_up_on_the_way)
 {
-    struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
+    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
     add_idle("n1", 0, shape, 1);
     add_idle("n2", 0, shape, 1);
     world->nodes[0].left.amount[AS_RES_CPU] = world->nodes[1].left.amount[AS_RES_CPU] = 0;
@@ -114,7 +114,7 @@ Test(pool_take, room_is_used_up_on_the_way)
 
 Test(pool_take, a_node_that_receives_a_pod_stays)
 {
-    struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
+    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
     add_idle("n1", 0, shape, 1);
     add_idle("n2", 0, shape, 1);
     add_idle("n3", 0, shape, 1);
@@ -127,7 +127,7 @@ Test(pool_take, a_node_that_receives_a_pod_stays)
 
 Test(pool_take, a_node_that_is_unneeded_receives_nothing)
 {
-    struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
+    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
     world_add_candidate(world, "n1", 0, NULL, 0);
     add_idle("n2", 0, shape, 1);
     const struct as_pool_plan plan = world_plan(world);
@@ -140,16 +140,16 @@ Test(pool_take, nodes_that_are_not_ready_receive_nothing_and_pods_respect_taints
 {
     static const struct as_taint taint = {"dedicated", "x", AS_TAINT_NO_SCHEDULE};
     static const struct as_host_port port = {"0.0.0.0", "TCP", 80};
-    struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
-    const struct as_survey_pods guest = {world_index(world, shape), 1};
+    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
+    const struct as_snapshot_pods guest = {world_index(world, shape), 1};
     shape->pod.ports = &port;
     shape->pod.port_count = 1;
     add_idle("n1", 0, shape, 1);
     world_add_node(world, "n2", 0, 4000)->is_ready = false;
-    struct as_survey_node *tainted = world_add_node(world, "n3", 0, 4000);
+    struct as_snapshot_node *tainted = world_add_node(world, "n3", 0, 4000);
     tainted->node.taints = &taint;
     tainted->node.taint_count = 1;
-    struct as_survey_node *taken = world_add_node(world, "n4", 0, 4000);
+    struct as_snapshot_node *taken = world_add_node(world, "n4", 0, 4000);
     taken->guests = &guest;
     taken->guest_count = 1;
     struct as_pool_plan plan = world_plan(world);
@@ -162,7 +162,7 @@ Test(pool_take, nodes_that_are_not_ready_receive_nothing_and_pods_respect_taints
 Test(pool_take, only_pods_that_may_preempt_have_the_room_of_expendable_ones)
 {
     static const struct as_resources expendable = {.amount = {[AS_RES_CPU] = 1000}};
-    struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
+    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
     add_idle("n1", 0, shape, 1);
     world_add_node(world, "n2", 0, 1500)->expendable = &expendable;
     struct as_pool_plan plan = world_plan(world);
@@ -177,12 +177,12 @@ Test(pool_take, only_pods_that_may_preempt_have_the_room_of_expendable_ones)
 
 Test(pool_take, pods_that_choose_a_hostname_go_nowhere_else)
 {
-    struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
+    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
     shape->pod.selector = world_labels(world, "kubernetes.io/hostname", "n3");
     add_idle("n1", 0, shape, 1);
     world_add_node(world, "n2", 0, 4000)->node.labels =
         world_labels(world, "kubernetes.io/hostname", "n2");
-    struct as_survey_node *named = world_add_node(world, "n3", 0, 999);
+    struct as_snapshot_node *named = world_add_node(world, "n3", 0, 999);
     named->node.labels = shape->pod.selector;
     struct as_pool_plan plan = world_plan(world);
     EXPECT_STAYS(&plan, 0, AS_STAY_NO_ROOM);
@@ -199,11 +199,11 @@ Test(pool_take, budgets_are_used_up_on_the_way)
         const char *taken;
     } cases[] = {{0, ""}, {1, "n1"}, {2, "n1"}, {3, "n1 n2"}, {4, "n1 n2"}};
     for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
-        struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
+        struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
         shape->budgets = &budget;
         shape->budget_count = 1;
-        world->budgets[0] = (struct as_survey_budget){"shop/web", cases[i].allowed};
-        world->survey.budget_count = 1;
+        world->budgets[0] = (struct as_snapshot_budget){"shop/web", cases[i].allowed};
+        world->snapshot.budget_count = 1;
         add_idle("n1", 0, shape, 2);
         add_idle("n2", 0, shape, 2);
         world_add_candidate(world, "n3", 0, NULL, 0)->is_candidate = false;
@@ -279,7 +279,7 @@ Test(pool_take, a_node_at_the_minimum_stays_unneeded_while_it_receives_nothing)
 /* The only place above the minimum is not for a node that may leave later. */
 Test(pool_take, nodes_that_may_leave_now_come_first_at_a_minimum)
 {
-    struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
+    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
     world->groups[0].min = 19;
     world_add_candidate(world, "n1", 0, NULL, 0);
     add_idle("n2", 0, shape, 1);
@@ -296,8 +296,8 @@ Test(pool_take, nodes_that_may_leave_now_come_first_at_a_minimum)
 
 Test(pool_take, what_a_node_that_stays_was_granted_the_next_one_uses)
 {
-    struct as_survey_shape *large = world_add_shape(world, 3000, GIB);
-    struct as_survey_shape *small = world_add_shape(world, 100, GIB);
+    struct as_snapshot_shape *large = world_add_shape(world, 3000, GIB);
+    struct as_snapshot_shape *small = world_add_shape(world, 100, GIB);
     world->groups[0].min = 19;
     add_idle("n1", 0, large, 1);
     add_idle("n2", 0, small, 1)->left.amount[AS_RES_CPU] = 2000;
@@ -313,7 +313,7 @@ Test(pool_take, what_a_node_that_stays_was_granted_the_next_one_uses)
 
 Test(pool_take, candidates_are_taken_in_order)
 {
-    struct as_survey_shape *shape = world_add_shape(world, 100, GIB);
+    struct as_snapshot_shape *shape = world_add_shape(world, 100, GIB);
     world_add_candidate(world, "n1", 0, shape, 1)->utilization = 9;
     world_add_candidate(world, "n2", 0, shape, 1)->utilization = 7; /* no room lately */
     world_add_candidate(world, "n3", 0, shape, 1)->utilization = 8;
@@ -339,7 +339,7 @@ Test(pool_take, candidates_are_taken_in_order)
 
 Test(pool_take, who_had_no_room_goes_last_for_five_minutes)
 {
-    struct as_survey_shape *shape = world_add_shape(world, 1000, GIB);
+    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
     world_add_candidate(world, "n1", 0, shape, 1);
     world_add_candidate(world, "n2", 0, shape, 1);
     world->nodes[0].left.amount[AS_RES_CPU] = world->nodes[1].left.amount[AS_RES_CPU] = 0;
@@ -350,8 +350,8 @@ Test(pool_take, who_had_no_room_goes_last_for_five_minutes)
     cr_expect_not(plan.unneeded[0].since.set);
 
     known[0] = plan.unneeded[0];
-    world->survey.unneeded = known;
-    world->survey.unneeded_count = 1;
+    world->snapshot.unneeded = known;
+    world->snapshot.unneeded_count = 1;
     world->nodes[2].left.amount[AS_RES_CPU] = 1000;
     world->request.terms.now.us += 5 * AS_US_PER_MIN - 1;
     plan = world_plan(world);
@@ -363,7 +363,7 @@ Test(pool_take, who_had_no_room_goes_last_for_five_minutes)
     cr_expect(find(&plan, "n1")->since.set);
 }
 
-Test(pool_take, who_had_no_room_and_is_not_in_the_survey_is_remembered)
+Test(pool_take, who_had_no_room_and_is_not_in_the_snapshot_is_remembered)
 {
     know("n0", FOR)->no_room = (as_maybe_time){.set = true, .at = {WORLD_NOW - AS_US_PER_MIN}};
     know("n1", FOR);
@@ -398,7 +398,7 @@ Test(pool_take, a_node_leaves_when_it_was_unneeded_for_longer_than_it_must)
         {"a time in the future", -FOR, 0, FOR, .is_new_row = true},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
-        struct as_survey_node *node = world_add_candidate(world, "n1", 0, NULL, 0);
+        struct as_snapshot_node *node = world_add_candidate(world, "n1", 0, NULL, 0);
         node->is_ready = !cases[i].is_unready;
         world->groups[0].unneeded.unready_for_us = cases[i].unready_for_us;
         if (cases[i].since != -1) {
@@ -436,12 +436,12 @@ Test(pool_take, a_node_that_is_no_candidate_any_more_begins_anew)
 Test(pool_take, after_a_failed_drain_none_leaves_for_three_minutes)
 {
     add_idle("n1", 0, NULL, 0);
-    world->survey.drain_failed =
+    world->snapshot.drain_failed =
         (as_maybe_time){.set = true, .at = {WORLD_NOW - 3 * AS_US_PER_MIN + 1}};
     struct as_pool_plan plan = world_plan(world);
     EXPECT_TAKEN(&plan, "");
     cr_expect(find(&plan, "n1")->since.set, "the row goes on");
-    world->survey.drain_failed.at.us--;
+    world->snapshot.drain_failed.at.us--;
     plan = world_plan(world);
     EXPECT_TAKEN(&plan, "n1");
 }
@@ -450,7 +450,7 @@ Test(pool_take, after_a_failed_drain_none_leaves_for_three_minutes)
 
 static void add_many_idle(int empty, int drained)
 {
-    struct as_survey_shape *shape = world_add_shape(world, 100, GIB);
+    struct as_snapshot_shape *shape = world_add_shape(world, 100, GIB);
     for (int i = 0; i < empty + drained; i++)
         add_idle(world_name(world, 'n', i), 0, i < empty ? NULL : shape, i < empty ? 0 : 1)
             ->left.amount[AS_RES_CPU] = 0;
@@ -471,8 +471,8 @@ Test(pool_take, so_many_leave_at_once)
         add_many_idle(15, 4);
         world->config.at_once_empty = cases[i].empty;
         world->config.at_once_drain = cases[i].drained;
-        world->survey.leaving_empty = cases[i].empty_under_way;
-        world->survey.leaving_drained = cases[i].drained_under_way;
+        world->snapshot.leaving_empty = cases[i].empty_under_way;
+        world->snapshot.leaving_drained = cases[i].drained_under_way;
         const struct as_pool_plan plan = world_plan(world);
         const uint64_t taken = cases[i].taken_empty + cases[i].taken_drained;
         cr_expect_eq(plan.take_count, taken, "%zu: %zu", i, plan.take_count);
@@ -530,7 +530,7 @@ Test(pool_take, five_hundred_empty_nodes_leave_ten_at_a_time)
         const struct as_pool_plan plan = world_plan(world);
         cr_assert_eq(plan.take_count, 10);
         for (size_t i = 0; i < plan.take_count; i++) {
-            for (size_t k = 0; k < world->survey.node_count; k++)
+            for (size_t k = 0; k < world->snapshot.node_count; k++)
                 if (strcmp(world->nodes[k].node.name, plan.take[i]) == 0)
                     world->nodes[k].is_candidate = false;
         }
@@ -574,11 +574,11 @@ Test(pool_take, a_full_group_whose_nodes_are_idle_shrinks)
 Test(pool_take, one_strict_budget_does_not_stop_growth)
 {
     static const uint32_t budget = 0;
-    struct as_survey_shape *shape = world_add_pending(world, 4000, GIB, 2);
+    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 2);
     shape->budgets = &budget;
     shape->budget_count = 1;
-    world->budgets[0] = (struct as_survey_budget){"shop/web", 0};
-    world->survey.budget_count = 1;
+    world->budgets[0] = (struct as_snapshot_budget){"shop/web", 0};
+    world->snapshot.budget_count = 1;
     add_idle("n1", 0, shape, 1);
     const struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.fit_size, 22);
@@ -596,10 +596,10 @@ Test(pool_take, without_take_what_is_remembered_stays)
     cr_expect_null(plan.stays);
 }
 
-Test(pool_take, kept_counts_those_of_the_survey_too)
+Test(pool_take, kept_counts_those_of_the_snapshot_too)
 {
-    world->survey.kept[AS_STAY_UTILIZED] = 7;
-    world->survey.kept[AS_STAY_NO_ROOM] = 1;
+    world->snapshot.kept[AS_STAY_UTILIZED] = 7;
+    world->snapshot.kept[AS_STAY_NO_ROOM] = 1;
     world_add_candidate(world, "n1", 0, world_add_shape(world, 1000, GIB), 1);
     const struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.kept[AS_STAY_UTILIZED], 7);

@@ -410,7 +410,7 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
 {
     struct virtual_target *target = harness_target(harness, call->id);
     struct as_arena arena = AS_ARENA_INIT;
-    struct as_survey survey;
+    struct as_snapshot snapshot;
     struct as_pool_plan plan;
     look_at_fleet(harness, call->id, target);
     const struct as_nodes_seen nodes = {.template_ = target->template_};
@@ -443,8 +443,8 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
     if (call->is_look && harness->on_look) {
         harness->on_look(harness, name_of(call->id), &observation);
     } else if (call->pool.member_count > 0) {
-        fleet_survey(harness->fleet, &call->pool, &arena, &survey, &plan);
-        observation.survey = &survey;
+        fleet_snapshot(harness->fleet, &call->pool, &arena, &snapshot, &plan);
+        observation.snapshot = &snapshot;
         observation.plan = &plan;
         if (find_group(harness, call->id) < 0)
             observation.replicas = observation.status_replicas = plan.size;

@@ -61,7 +61,7 @@ struct query_script { /* the answer to a query of this text; without one there i
 
 struct queued_call {
     bool is_scale, is_query, with_pods, with_nodes;
-    bool is_look; /* an observation with a survey */
+    bool is_look; /* an observation with a snapshot */
     bool has_own_size;
     int32_t own_size;
     as_mono_time at;
@@ -95,7 +95,7 @@ struct harness;
 typedef void harness_request_fn(struct harness *harness, const struct queued_call *call,
                                 bool is_done);
 
-/* Hears what a pool's look asks for, and makes its survey and plan. */
+/* Hears what a pool's look asks for, and makes its snapshot and plan. */
 typedef void harness_ask_fn(struct harness *harness, const char *name,
                             const struct as_pool_request *request);
 typedef void harness_look_fn(struct harness *harness, const char *name,

@@ -1,6 +1,6 @@
 /*
- * Surveys for tests of plans: a world is filled in by hand, and planned. Amounts are millicores and
- * bytes. Names of nodes must be added in ascending order.
+ * Snapshots for tests of plans: a world is filled in by hand, and planned. Amounts are millicores
+ * and bytes. Names of nodes must be added in ascending order.
  */
 #ifndef ALERTSCALER_TESTS_POOL_WORLD_H
 #define ALERTSCALER_TESTS_POOL_WORLD_H
@@ -21,12 +21,12 @@
 
 struct world {
     struct as_arena arena;
-    struct as_survey survey;
-    struct as_survey_group groups[WORLD_GROUPS];
-    struct as_survey_shape shapes[WORLD_SHAPES];
-    struct as_survey_pods pending[WORLD_SHAPES];
-    struct as_survey_node nodes[WORLD_NODES];
-    struct as_survey_budget budgets[WORLD_BUDGETS];
+    struct as_snapshot snapshot;
+    struct as_snapshot_group groups[WORLD_GROUPS];
+    struct as_snapshot_shape shapes[WORLD_SHAPES];
+    struct as_snapshot_pods pending[WORLD_SHAPES];
+    struct as_snapshot_node nodes[WORLD_NODES];
+    struct as_snapshot_budget budgets[WORLD_BUDGETS];
     struct as_pool_config config;
     struct as_pool_plan_request request;
 };
@@ -37,7 +37,7 @@ static inline struct world *world_new(void)
 {
     struct world *world = calloc(1, sizeof(*world));
     world->arena = AS_ARENA_INIT;
-    world->survey = (struct as_survey){
+    world->snapshot = (struct as_snapshot){
         .resources = {.count = AS_RES_NAMED + 1, .name = {[AS_RES_NAMED] = "nvidia.com/gpu"}},
         .groups = world->groups,
         .shapes = world->shapes,
@@ -51,7 +51,7 @@ static inline struct world *world_new(void)
                                             .expendable_below = -10};
     world->request = (struct as_pool_plan_request){
         .version = AS_DECIDE_VERSION,
-        .survey = &world->survey,
+        .snapshot = &world->snapshot,
         .config = &world->config,
         .terms = {.now = {WORLD_NOW}, .max = INT32_MAX, .with_fit = true, .with_take = true}};
     return world;
@@ -78,13 +78,13 @@ static inline const struct as_labels *world_labels(struct world *world, const ch
 }
 
 /* A member whose nodes are all there; a new node has so much for at most 110 pods. */
-static inline struct as_survey_group *world_add_group(struct world *world, const char *name,
-                                                      int64_t cpu, int64_t memory, int32_t size,
-                                                      int32_t max)
+static inline struct as_snapshot_group *world_add_group(struct world *world, const char *name,
+                                                        int64_t cpu, int64_t memory, int32_t size,
+                                                        int32_t max)
 {
-    struct as_survey_group *group = &world->groups[world->survey.group_count++];
+    struct as_snapshot_group *group = &world->groups[world->snapshot.group_count++];
     const struct as_resources node = world_amounts(cpu, memory, 110);
-    *group = (struct as_survey_group){
+    *group = (struct as_snapshot_group){
         .name = name,
         .is_member = true,
         .size = size,
@@ -104,38 +104,38 @@ static inline struct as_survey_group *world_add_group(struct world *world, const
     return group;
 }
 
-static inline struct as_survey_shape *world_add_shape(struct world *world, int64_t cpu,
-                                                      int64_t memory)
+static inline struct as_snapshot_shape *world_add_shape(struct world *world, int64_t cpu,
+                                                        int64_t memory)
 {
-    struct as_survey_shape *shape = &world->shapes[world->survey.shape_count++];
-    *shape = (struct as_survey_shape){.pod = {.requests = world_amounts(cpu, memory, 1)},
-                                      .digest = world->survey.shape_count};
+    struct as_snapshot_shape *shape = &world->shapes[world->snapshot.shape_count++];
+    *shape = (struct as_snapshot_shape){.pod = {.requests = world_amounts(cpu, memory, 1)},
+                                        .digest = world->snapshot.shape_count};
     return shape;
 }
 
-static inline uint32_t world_index(const struct world *world, const struct as_survey_shape *shape)
+static inline uint32_t world_index(const struct world *world, const struct as_snapshot_shape *shape)
 {
     return (uint32_t)(shape - world->shapes);
 }
 
 /* Pods that wait, of a new shape. */
-static inline struct as_survey_shape *world_add_pending(struct world *world, int64_t cpu,
-                                                        int64_t memory, uint32_t count)
+static inline struct as_snapshot_shape *world_add_pending(struct world *world, int64_t cpu,
+                                                          int64_t memory, uint32_t count)
 {
-    struct as_survey_shape *shape = world_add_shape(world, cpu, memory);
-    world->pending[world->survey.pending_count++] =
-        (struct as_survey_pods){world_index(world, shape), count};
-    world->survey.pending_pods += count;
+    struct as_snapshot_shape *shape = world_add_shape(world, cpu, memory);
+    world->pending[world->snapshot.pending_count++] =
+        (struct as_snapshot_pods){world_index(world, shape), count};
+    world->snapshot.pending_pods += count;
     return shape;
 }
 
 /* A Ready node that is no candidate. */
-static inline struct as_survey_node *world_add_node(struct world *world, const char *name,
-                                                    uint32_t group, int64_t cpu_left)
+static inline struct as_snapshot_node *world_add_node(struct world *world, const char *name,
+                                                      uint32_t group, int64_t cpu_left)
 {
-    struct as_survey_node *node = &world->nodes[world->survey.node_count++];
+    struct as_snapshot_node *node = &world->nodes[world->snapshot.node_count++];
     const struct as_node_template *template_ = &world->groups[group].template_;
-    *node = (struct as_survey_node){
+    *node = (struct as_snapshot_node){
         .group = group,
         .node = {.name = name, .labels = &world_no_labels, .allocatable = template_->allocatable},
         .left = template_->allocatable,
@@ -143,25 +143,25 @@ static inline struct as_survey_node *world_add_node(struct world *world, const c
         .stay = AS_STAY_UTILIZED,
     };
     node->left.amount[AS_RES_CPU] = cpu_left;
-    world->survey.cluster_nodes++;
+    world->snapshot.cluster_nodes++;
     return node;
 }
 
 /* A candidate whose pods are `count` of the shape; NULL: an empty one. */
-static inline struct as_survey_node *world_add_candidate(struct world *world, const char *name,
-                                                         uint32_t group,
-                                                         const struct as_survey_shape *shape,
-                                                         uint32_t count)
+static inline struct as_snapshot_node *world_add_candidate(struct world *world, const char *name,
+                                                           uint32_t group,
+                                                           const struct as_snapshot_shape *shape,
+                                                           uint32_t count)
 {
     const int64_t all = world->groups[group].template_.allocatable.amount[AS_RES_CPU];
     const int64_t used = shape ? shape->pod.requests.amount[AS_RES_CPU] * count : 0;
-    struct as_survey_node *node = world_add_node(world, name, group, all - used);
-    struct as_survey_pods *pods = as_arena_alloc(&world->arena, 1, sizeof(*pods));
+    struct as_snapshot_node *node = world_add_node(world, name, group, all - used);
+    struct as_snapshot_pods *pods = as_arena_alloc(&world->arena, 1, sizeof(*pods));
     node->is_candidate = true;
     node->utilization = all > 0 ? 100.0 * (double)used / (double)all : 0;
     if (!shape)
         return node;
-    *pods = (struct as_survey_pods){world_index(world, shape), count};
+    *pods = (struct as_snapshot_pods){world_index(world, shape), count};
     node->pods = pods;
     node->pod_count = 1;
     return node;

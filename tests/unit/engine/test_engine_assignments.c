@@ -18,8 +18,8 @@ struct look { /* of one pool: what the engine asked with it */
     char name[32];
     struct as_arena arena;
     struct as_pool_request request;
-    struct as_survey survey;
-    struct as_survey_group groups[GROUPS_MAX];
+    struct as_snapshot snapshot;
+    struct as_snapshot_group groups[GROUPS_MAX];
     struct as_pool_plan plan;
     struct as_pool_group_plan group_plans[GROUPS_MAX];
     const char *take[4];
@@ -79,13 +79,13 @@ static void fill_groups(struct harness *harness, struct look *look, struct as_ob
     for (size_t i = 0; i < request->member_count; i++) {
         const struct as_pool_member *member = &request->members[i];
         const int32_t size = get_size(harness, member);
-        look->groups[i] = (struct as_survey_group){.name = member->name,
-                                                   .is_member = member->is_member,
-                                                   .size = size,
-                                                   .min = member->min,
-                                                   .max = member->max,
-                                                   .closed = member->closed,
-                                                   .surplus = member->surplus};
+        look->groups[i] = (struct as_snapshot_group){.name = member->name,
+                                                     .is_member = member->is_member,
+                                                     .size = size,
+                                                     .min = member->min,
+                                                     .max = member->max,
+                                                     .closed = member->closed,
+                                                     .surplus = member->surplus};
         if (strcmp(member->name, "a") == 0 && world.unregistered > 0) {
             look->groups[i].unregistered = world.unregistered;
             if (world.unregistered > member->unregistered)
@@ -104,7 +104,7 @@ static void plan_fit(struct look *look)
     for (size_t i = 0; i < look->request.member_count; i++)
         lacking -= look->groups[i].size - START;
     for (size_t i = 0; i < look->request.member_count && lacking > 0; i++) {
-        const struct as_survey_group *group = &look->groups[i];
+        const struct as_snapshot_group *group = &look->groups[i];
         if (!group->is_member || group->closed != AS_REASON_SCALED)
             continue;
         const int32_t room = group->max - group->size, more = lacking < room ? lacking : room;
@@ -144,10 +144,10 @@ static void on_look(struct harness *harness, const char *name, struct as_observa
     fill_groups(harness, look, out);
     if (!strcmp(look->request.members[0].name, name)) /* a group by itself */
         out->replicas = out->status_replicas = size;
-    look->survey = (struct as_survey){.groups = look->groups,
-                                      .group_count = look->request.member_count,
-                                      .error = world.is_unknown ? "stale" : NULL};
-    out->survey = &look->survey;
+    look->snapshot = (struct as_snapshot){.groups = look->groups,
+                                          .group_count = look->request.member_count,
+                                          .error = world.is_unknown ? "stale" : NULL};
+    out->snapshot = &look->snapshot;
     if (world.is_unknown)
         return;
     look->plan = (struct as_pool_plan){.size = out->replicas,

@@ -160,10 +160,10 @@ Test(metrics_nodes, of_the_source_nodes_know_open_nodes)
 
 static void see_nothing(struct harness *h, const char *name, struct as_observation *observation)
 {
-    static const struct as_survey survey = {.error = "too many nodes are not ready"};
-    if (!observation->survey)
+    static const struct as_snapshot snapshot = {.error = "too many nodes are not ready"};
+    if (!observation->snapshot)
         return;
-    observation->survey = &survey;
+    observation->snapshot = &snapshot;
     observation->plan = NULL;
 }
 

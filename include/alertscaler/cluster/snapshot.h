@@ -1,12 +1,12 @@
 /*
- * The survey: what a decision about a pool reads of a cluster, and the part of a decision document
- * that says it (docs/decision.md). It is a digest of the facts; what it leaves out errs towards
- * fewer changes. At the end stand the functions that make it from the facts of a cluster.
+ * The snapshot: what a decision about a pool reads of a cluster, and the part of a decision
+ * document that says it (docs/decision.md). It is a digest of the facts; what it leaves out errs
+ * towards fewer changes. At the end stand the functions that make it from the facts of a cluster.
  *
  * Long because groups, nodes and pods refer to each other and are read together.
  */
-#ifndef ALERTSCALER_CLUSTER_SURVEY_H
-#define ALERTSCALER_CLUSTER_SURVEY_H
+#ifndef ALERTSCALER_CLUSTER_SNAPSHOT_H
+#define ALERTSCALER_CLUSTER_SNAPSHOT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,13 +21,13 @@
 #include <alertscaler/cluster/pool.h>
 #include <alertscaler/model/reason.h>
 
-#define AS_SURVEY_BYTES_MAX   ((size_t)1 << 20) /* of the document */
-#define AS_SURVEY_SHAPES_MAX  1000
-#define AS_SURVEY_NODES_MAX   1024 /* open nodes in all, and of each group: */
-#define AS_SURVEY_ROOMY_MAX   64
-#define AS_SURVEY_DRAINED_MAX 64 /* candidates that are not empty */
+#define AS_SNAPSHOT_BYTES_MAX   ((size_t)1 << 20) /* of the document */
+#define AS_SNAPSHOT_SHAPES_MAX  1000
+#define AS_SNAPSHOT_NODES_MAX   1024 /* open nodes in all, and of each group: */
+#define AS_SNAPSHOT_ROOMY_MAX   64
+#define AS_SNAPSHOT_DRAINED_MAX 64 /* candidates that are not empty */
 
-#define AS_SURVEY_NO_GROUP UINT32_MAX
+#define AS_SNAPSHOT_NO_GROUP UINT32_MAX
 
 /* Why a node stays, in this order. X(enumerator, word) */
 #define AS_STAYS(X)                                                                                \
@@ -54,7 +54,7 @@
 enum as_stay { AS_STAYS(AS_STAY_ENUM) AS_STAY_COUNT };
 const char *as_stay_get_word(enum as_stay stay);
 
-struct as_survey_group {
+struct as_snapshot_group {
     const char *name;     /* of its target in the rule file */
     bool is_member;       /* of this pool; else only what is on its way counts */
     int32_t size;         /* the provider's, less marked nodes that are still listed; -1: unknown */
@@ -81,7 +81,7 @@ struct as_survey_group {
     struct as_group_sums sums;  /* for metrics: not in the document */
 };
 
-struct as_survey_shape {     /* budgets instead of labels */
+struct as_snapshot_shape {   /* budgets instead of labels */
     struct as_pod_shape pod; /* without `labels` and `namespace_` */
     const uint32_t *budgets; /* that select it; ascending indices */
     size_t budget_count;
@@ -89,28 +89,28 @@ struct as_survey_shape {     /* budgets instead of labels */
     uint64_t waiting; /* its pods that wait, also those with room; read only with `unchecked` */
 };
 
-struct as_survey_pods { /* equal pods */
+struct as_snapshot_pods { /* equal pods */
     uint32_t shape;
     uint32_t count;
 };
 
-struct as_survey_node {
-    uint32_t group;            /* AS_SURVEY_NO_GROUP */
+struct as_snapshot_node {
+    uint32_t group;            /* AS_SNAPSHOT_NO_GROUP */
     struct as_node_shape node; /* `name` is set; labels only as far as a shape reads them;
                                   allocatable: of candidates only */
     struct as_resources left;  /* free, once pods that wait, are nominated or leave are placed */
     const struct as_resources *expendable; /* part of `left`, as in as_node_room; NULL: none */
-    const struct as_survey_pods *guests;   /* there, with ports or loners */
+    const struct as_snapshot_pods *guests; /* there, with ports or loners */
     size_t guest_count;
     bool is_ready;
-    bool is_candidate;                 /* to leave; else it only takes pods, if it is Ready */
-    enum as_stay stay;                 /* why it is no candidate */
-    double utilization;                /* of a candidate, in percent */
-    const struct as_survey_pods *pods; /* of a candidate: those that must find room elsewhere */
+    bool is_candidate;                   /* to leave; else it only takes pods, if it is Ready */
+    enum as_stay stay;                   /* why it is no candidate */
+    double utilization;                  /* of a candidate, in percent */
+    const struct as_snapshot_pods *pods; /* of a candidate: those that must find room elsewhere */
     size_t pod_count;
 };
 
-struct as_survey_budget {
+struct as_snapshot_budget {
     const char *name; /* "namespace/name" */
     int32_t allowed;  /* disruptions */
 };
@@ -125,7 +125,7 @@ struct as_unneeded { /* what is remembered of a node; the caller keeps it in mem
 struct as_asked {       /* stored: a shape that was not fully checked, and a group asked for it */
     uint64_t shape;     /* digest of the shape */
     uint64_t template_; /* digest of the group's template then */
-    const char *group;  /* name of its target, as in the survey */
+    const char *group;  /* name of its target, as in the snapshot */
     as_wall_time at;    /* when nodes were last on their way for it, to a minute; in vain: when that
                            was found */
     bool is_in_vain;    /* the nodes came, and such a pod still waited two minutes later */
@@ -133,20 +133,20 @@ struct as_asked {       /* stored: a shape that was not fully checked, and a gro
 #define AS_ASKED_MAX    1000
 #define AS_ASKED_FOR_US (3 * AS_US_PER_H)
 
-struct as_survey {
+struct as_snapshot {
     const char
         *error; /* why nothing is known (stale facts, an unwell cluster); NULL: all below is */
     struct as_res_names resources;
-    const struct as_survey_group *groups; /* in the order of the pool's `groups`, then others */
+    const struct as_snapshot_group *groups; /* in the order of the pool's `groups`, then others */
     size_t group_count;
-    const struct as_survey_shape *shapes;
+    const struct as_snapshot_shape *shapes;
     size_t shape_count;
-    const struct as_survey_pods *pending; /* that found no room on what exists */
+    const struct as_snapshot_pods *pending; /* that found no room on what exists */
     size_t pending_count;
     uint64_t pending_pods; /* all that wait, also those with room, and of shapes cut off */
-    const struct as_survey_node *nodes; /* ascending by name */
+    const struct as_snapshot_node *nodes; /* ascending by name */
     size_t node_count;
-    const struct as_survey_budget *budgets;
+    const struct as_snapshot_budget *budgets;
     size_t budget_count;
     uint64_t kept[AS_STAY_COUNT]; /* nodes that are no candidates, also those cut off */
     uint64_t cluster_nodes;
@@ -160,15 +160,16 @@ struct as_survey {
 };
 
 /*
- * Making the survey of a pool from the facts of its cluster: what docs/pools.md and
+ * Making the snapshot of a pool from the facts of its cluster: what docs/pools.md and
  * docs/nodes.md say, up to the point where groups are compared. Pure, in slices.
  *
  * Pods that the scheduler called Unschedulable, those nominated, and those of leaving nodes are
- * first placed on all open Ready nodes of the cluster. Only then is the survey cut to its limits.
+ * first placed on all open Ready nodes of the cluster. Only then is the snapshot cut to its limits.
  */
 
-struct as_survey_member { /* one node group of the cluster, as the engine and its provider see it */
-    const char *name, *id; /* of its target */
+struct as_snapshot_member { /* one node group of the cluster, as the engine and its provider see it
+                             */
+    const char *name, *id;  /* of its target */
     bool is_member, is_balanced;
     int32_t size, min, max; /* size -1: could not be read; `message` says why */
     const char *message;
@@ -202,9 +203,9 @@ struct as_survey_member { /* one node group of the cluster, as the engine and it
     as_maybe_time drain_failed;
 };
 
-struct as_survey_request {
+struct as_snapshot_request {
     const struct as_cluster *cluster;
-    const struct as_survey_member *members; /* of the pool first, in its order; then all others */
+    const struct as_snapshot_member *members; /* of the pool first, in its order; then all others */
     size_t member_count;
     const struct as_pool_config *config;
     const struct as_unneeded *unneeded; /* remembered from the last decision */
@@ -215,17 +216,18 @@ struct as_survey_request {
     as_wall_time now;
 };
 
-struct as_survey_work;
+struct as_snapshot_work;
 
-/* Borrows the request and the cluster until the survey is not used any more; memory of the arena.
+/* Borrows the request and the cluster until the snapshot is not used any more; memory of the arena.
  */
-struct as_survey_work *as_survey_begin(const struct as_survey_request *request,
-                                       struct as_arena *arena) AS_MUST_USE;
-/* Works for about `fits` (node_pack.h). True: done, `survey_out` is set. */
-bool as_survey_step(struct as_survey_work *work, uint64_t fits, struct as_survey *survey_out);
-/* What a new node of a member is like, with all its labels: the survey only has labels that some
- * pod reads. Once the survey is done. */
-const struct as_node_template *as_survey_get_template(const struct as_survey_work *work,
-                                                      size_t member);
+struct as_snapshot_work *as_snapshot_begin(const struct as_snapshot_request *request,
+                                           struct as_arena *arena) AS_MUST_USE;
+/* Works for about `fits` (node_pack.h). True: done, `snapshot_out` is set. */
+bool as_snapshot_step(struct as_snapshot_work *work, uint64_t fits,
+                      struct as_snapshot *snapshot_out);
+/* What a new node of a member is like, with all its labels: the snapshot only has labels that some
+ * pod reads. Once the snapshot is done. */
+const struct as_node_template *as_snapshot_get_template(const struct as_snapshot_work *work,
+                                                        size_t member);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The nodes that may leave, and what becomes part of a survey.
+ * The nodes that may leave, and what becomes part of a snapshot.
  *
  * Which nodes may leave, as far as each of them alone is concerned, and which of these are looked
  * at now, is described in docs/nodes.md. Then shapes get their numbers: pending ones first as they
@@ -10,21 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 
 #include "node_class.h"
-#include "survey_work.h"
+#include "snapshot_work.h"
 
 /*
- * How many bytes a part of a survey takes in a decision document, at most: so that the document
+ * How many bytes a part of a snapshot takes in a decision document, at most: so that the document
  * stays below its limit whatever texts a cluster has.
  */
 
-#define SURVEY_PODS_BYTES     20 /* of a number of pods of a shape */
-#define SURVEY_UNNEEDED_BYTES 90 /* what is remembered of a node, without its name */
-#define SURVEY_ASKED_BYTES    140
+#define SNAPSHOT_PODS_BYTES     20 /* of a number of pods of a shape */
+#define SNAPSHOT_UNNEEDED_BYTES 90 /* what is remembered of a node, without its name */
+#define SNAPSHOT_ASKED_BYTES    140
 
-bool survey_must_move(const struct as_survey_work *work, const struct as_pod_fact *pod)
+bool snapshot_must_move(const struct as_snapshot_work *work, const struct as_pod_fact *pod)
 {
     const enum as_eviction_class class = pod->shape->eviction;
     const bool is_gone = pod->is_leaving && pod->gone_at.set &&
@@ -33,7 +33,7 @@ bool survey_must_move(const struct as_survey_work *work, const struct as_pod_fac
     return class != AS_EVICTION_DAEMON && class != AS_EVICTION_MIRROR && !is_gone;
 }
 
-const char *survey_find_zone(const struct as_node_fact *node, const struct as_pod_shape *shape)
+const char *snapshot_find_zone(const struct as_node_fact *node, const struct as_pod_shape *shape)
 {
     if (!(shape->unchecked & AS_UNCHECKED_VOLUMES))
         return NULL;
@@ -47,7 +47,7 @@ const char *survey_find_zone(const struct as_node_fact *node, const struct as_po
 /* Pods */
 
 /* A system pod with a budget is protected by its budget alone. */
-static bool keeps(const struct survey_shape *shape, unsigned keep)
+static bool keeps(const struct snapshot_shape *shape, unsigned keep)
 {
     switch (shape->shape.pod.eviction) {
     case AS_EVICTION_REFUSED: return true;
@@ -65,51 +65,51 @@ static bool keeps(const struct survey_shape *shape, unsigned keep)
 static bool is_bound_to(const struct as_node_fact *node, const struct as_pod_shape *shape)
 {
     return (shape->unchecked & ~(unsigned)AS_UNCHECKED_VOLUMES) ||
-           ((shape->unchecked & AS_UNCHECKED_VOLUMES) && !survey_find_zone(node, shape));
+           ((shape->unchecked & AS_UNCHECKED_VOLUMES) && !snapshot_find_zone(node, shape));
 }
 
 /* The API evicts no pod that two budgets select. */
-static bool has_disruption(const struct as_survey_work *work, const struct survey_shape *shape)
+static bool has_disruption(const struct as_snapshot_work *work, const struct snapshot_shape *shape)
 {
     const size_t count = shape->shape.budget_count;
 
     return count == 0 || (count == 1 && work->shapes.budgets[shape->shape.budgets[0]]->allowed > 0);
 }
 
-static void add_load(struct survey_node *node, uint32_t index, struct survey_shape *shape)
+static void add_load(struct snapshot_node *node, uint32_t index, struct snapshot_shape *shape)
 {
     if (shape->stamp != index + 1) {
         shape->stamp = index + 1;
         shape->place = node->load_count;
-        node->load[node->load_count++] = (struct survey_load){.shape = shape};
+        node->load[node->load_count++] = (struct snapshot_load){.shape = shape};
     }
     node->load[shape->place].count++;
 }
 
 /* AS_STAY_COUNT: all pods may be evicted. Then the node's load is set. */
-static enum as_stay look_at_pods(struct as_survey_work *work, uint32_t index, unsigned keep)
+static enum as_stay look_at_pods(struct as_snapshot_work *work, uint32_t index, unsigned keep)
 {
     const struct as_node_fact *fact = &work->cluster->nodes[index];
-    struct survey_node *node = &work->nodes[index];
+    struct snapshot_node *node = &work->nodes[index];
     enum as_stay stay = AS_STAY_COUNT;
     size_t count;
     const uint32_t *pods = as_node_pods_get(&work->pods, index, &count);
 
     node->load = as_arena_alloc(work->arena, count, sizeof(*node->load));
-    survey_spend(work, count);
+    snapshot_spend(work, count);
     for (size_t i = 0; i < count; i++) {
         const struct as_pod_fact *pod = &work->cluster->pods[pods[i]];
 
-        if (!survey_must_move(work, pod))
+        if (!snapshot_must_move(work, pod))
             continue;
-        struct survey_shape *shape =
-            survey_shapes_take(&work->shapes, pod->shape, survey_find_zone(fact, pod->shape));
+        struct snapshot_shape *shape =
+            snapshot_shapes_take(&work->shapes, pod->shape, snapshot_find_zone(fact, pod->shape));
         if (keeps(shape, keep) ||
-            (is_bound_to(fact, pod->shape) && !survey_is_expendable(work, pod->shape)))
+            (is_bound_to(fact, pod->shape) && !snapshot_is_expendable(work, pod->shape)))
             return AS_STAY_UNEVICTABLE;
         if (!has_disruption(work, shape))
             stay = AS_STAY_BUDGET;
-        if (!survey_is_expendable(work, pod->shape))
+        if (!snapshot_is_expendable(work, pod->shape))
             add_load(node, index, shape);
     }
     return stay;
@@ -118,18 +118,18 @@ static enum as_stay look_at_pods(struct as_survey_work *work, uint32_t index, un
 /* Nodes */
 
 /* Requests of pods placed on the node: pods that wait, are nominated, or must leave their node. */
-static void find_placed(struct as_survey_work *work, uint32_t index,
+static void find_placed(struct as_snapshot_work *work, uint32_t index,
                         struct as_resources *placed_out)
 {
     const size_t names = work->cluster->resources.count;
-    const struct survey_node *node = &work->nodes[index];
+    const struct snapshot_node *node = &work->nodes[index];
     size_t count;
     const uint32_t *pods = as_node_pods_get(&work->pods, index, &count);
 
     *placed_out = (struct as_resources){.amount = {0}};
     if (!node->is_receiver)
         return;
-    survey_spend(work, count);
+    snapshot_spend(work, count);
     *placed_out = work->cluster->nodes[index].allocatable;
     for (size_t i = 0; i < names; i++) {
         int64_t *placed = &placed_out->amount[i];
@@ -137,7 +137,7 @@ static void find_placed(struct as_survey_work *work, uint32_t index,
         for (size_t j = 0; j < count; j++) {
             const struct as_pod_shape *shape = work->cluster->pods[pods[j]].shape;
 
-            if (!survey_is_expendable(work, shape)) /* others take nothing of the room */
+            if (!snapshot_is_expendable(work, shape)) /* others take nothing of the room */
                 *placed = as_amount_add(*placed, -shape->requests.amount[i], 1);
         }
         *placed = as_amount_add(*placed, -node->room.left.amount[i], 1);
@@ -145,7 +145,7 @@ static void find_placed(struct as_survey_work *work, uint32_t index,
 }
 
 /* A node whose allocatable is not known counts as utilized. */
-static bool is_utilized(const struct as_survey_work *work, uint32_t index,
+static bool is_utilized(const struct as_snapshot_work *work, uint32_t index,
                         const struct as_unneeded_config *config, const struct as_resources *placed,
                         double *percent_out)
 {
@@ -158,16 +158,16 @@ static bool is_utilized(const struct as_survey_work *work, uint32_t index,
     return status != 0 || percent > config->below;
 }
 
-static enum as_stay cut_find_stay(struct as_survey_work *work, uint32_t index)
+static enum as_stay cut_find_stay(struct as_snapshot_work *work, uint32_t index)
 {
     const struct as_node_fact *fact = &work->cluster->nodes[index];
-    struct survey_node *node = &work->nodes[index];
+    struct snapshot_node *node = &work->nodes[index];
 
     if (fact->leaving)
         return AS_STAY_LEAVING;
     if (fact->keep)
         return AS_STAY_DISABLED;
-    if (node->group == AS_SURVEY_NO_GROUP)
+    if (node->group == AS_SNAPSHOT_NO_GROUP)
         return AS_STAY_NO_GROUP;
     const struct as_unneeded_config *config = &work->request->members[node->group].unneeded;
     if (work->groups[node->group].stay != AS_STAY_COUNT)
@@ -187,11 +187,11 @@ static int cut_compare_unneeded(const void *name, const void *unneeded)
     return strcmp(name, ((const struct as_unneeded *)unneeded)->node);
 }
 
-static void add_eligible(struct as_survey_work *work, uint32_t index)
+static void add_eligible(struct as_snapshot_work *work, uint32_t index)
 {
-    const struct as_survey_request *request = work->request;
-    const struct survey_node *node = &work->nodes[index];
-    struct survey_eligible eligible = {
+    const struct as_snapshot_request *request = work->request;
+    const struct snapshot_node *node = &work->nodes[index];
+    struct snapshot_eligible eligible = {
         .node = index, .utilization = node->utilization, .name = node->shape.name};
     const struct as_unneeded *known =
         request->unneeded_count > 0
@@ -211,34 +211,34 @@ static void add_eligible(struct as_survey_work *work, uint32_t index)
 }
 
 /* A node under way counts as a drained one until its pods are gone. */
-static void count_leaving(struct as_survey_work *work, uint32_t index)
+static void count_leaving(struct as_snapshot_work *work, uint32_t index)
 {
-    const struct survey_node *node = &work->nodes[index];
+    const struct snapshot_node *node = &work->nodes[index];
     size_t count;
     const uint32_t *pods = as_node_pods_get(&work->pods, index, &count);
 
     if (!(work->cluster->nodes[index].leaving & AS_NODE_LEAVING_OURS) ||
-        node->group == AS_SURVEY_NO_GROUP || !work->request->members[node->group].is_member)
+        node->group == AS_SNAPSHOT_NO_GROUP || !work->request->members[node->group].is_member)
         return;
-    survey_spend(work, count);
+    snapshot_spend(work, count);
     for (size_t i = 0; i < count; i++)
-        if (survey_must_move(work, &work->cluster->pods[pods[i]]) &&
-            !survey_is_expendable(work, work->cluster->pods[pods[i]].shape)) {
-            work->survey.leaving_drained++;
+        if (snapshot_must_move(work, &work->cluster->pods[pods[i]]) &&
+            !snapshot_is_expendable(work, work->cluster->pods[pods[i]].shape)) {
+            work->snapshot.leaving_drained++;
             return;
         }
-    work->survey.leaving_empty++;
+    work->snapshot.leaving_empty++;
 }
 
 /* The node is no candidate. */
-static void survey_keep(struct as_survey_work *work, uint32_t node, enum as_stay stay)
+static void snapshot_keep(struct as_snapshot_work *work, uint32_t node, enum as_stay stay)
 {
     work->nodes[node].is_candidate = false;
     work->nodes[node].stay = stay;
-    work->survey.kept[stay]++;
+    work->snapshot.kept[stay]++;
 }
 
-bool survey_find_eligible(struct as_survey_work *work)
+bool snapshot_find_eligible(struct as_snapshot_work *work)
 {
     const size_t count = work->cluster->node_count;
 
@@ -249,12 +249,12 @@ bool survey_find_eligible(struct as_survey_work *work)
     for (; work->slice > 0 && work->at < count; work->at++) {
         const enum as_stay stay = cut_find_stay(work, (uint32_t)work->at);
 
-        survey_spend(work, 4 + work->shapes.cost);
+        snapshot_spend(work, 4 + work->shapes.cost);
         work->shapes.cost = 0;
         if (stay == AS_STAY_COUNT)
             add_eligible(work, (uint32_t)work->at);
         else
-            survey_keep(work, (uint32_t)work->at, stay);
+            snapshot_keep(work, (uint32_t)work->at, stay);
         if (stay == AS_STAY_LEAVING)
             count_leaving(work, (uint32_t)work->at);
     }
@@ -264,7 +264,7 @@ bool survey_find_eligible(struct as_survey_work *work)
 /* Unneeded the longest first, then the least utilized, then by name. */
 static int compare_eligible(const void *a, const void *b)
 {
-    const struct survey_eligible *left = a, *right = b;
+    const struct snapshot_eligible *left = a, *right = b;
 
     if (left->is_last != right->is_last)
         return left->is_last ? 1 : -1;
@@ -278,30 +278,30 @@ static int compare_eligible(const void *a, const void *b)
 }
 
 /* The first ones; all others stay. */
-static void cut_choose(struct as_survey_work *work, struct survey_eligible *eligible, size_t *count,
-                       size_t most, enum as_stay stay)
+static void cut_choose(struct as_snapshot_work *work, struct snapshot_eligible *eligible,
+                       size_t *count, size_t most, enum as_stay stay)
 {
     if (*count > 1)
         qsort(eligible, *count, sizeof(*eligible), compare_eligible);
     while (*count > most)
-        survey_keep(work, eligible[--*count].node, stay);
+        snapshot_keep(work, eligible[--*count].node, stay);
 }
 
 /* If some waiting pods were not tried, the room that is left is not known: no node leaves. */
-bool survey_choose_candidates(struct as_survey_work *work)
+bool snapshot_choose_candidates(struct as_snapshot_work *work)
 {
-    survey_spend(work, 16 * (work->empty_count + work->drained_count));
+    snapshot_spend(work, 16 * (work->empty_count + work->drained_count));
     if (work->pack.is_cut) {
         cut_choose(work, work->empty, &work->empty_count, 0, AS_STAY_NO_ROOM);
         cut_choose(work, work->drained, &work->drained_count, 0, AS_STAY_NO_ROOM);
     }
-    cut_choose(work, work->empty, &work->empty_count, AS_SURVEY_NODES_MAX, AS_STAY_AT_ONCE);
-    cut_choose(work, work->drained, &work->drained_count, AS_SURVEY_DRAINED_MAX, AS_STAY_AT_ONCE);
+    cut_choose(work, work->empty, &work->empty_count, AS_SNAPSHOT_NODES_MAX, AS_STAY_AT_ONCE);
+    cut_choose(work, work->drained, &work->drained_count, AS_SNAPSHOT_DRAINED_MAX, AS_STAY_AT_ONCE);
     return true;
 }
 
 /*
- * Bytes of a survey in a decision document. Each part counts the names of its
+ * Bytes of a snapshot in a decision document. Each part counts the names of its
  * fields, and the most that its numbers may take.
  */
 
@@ -316,7 +316,7 @@ bool survey_choose_candidates(struct as_survey_work *work)
 #define GROUP_BYTES       940
 #define ESCAPED_BYTES     6 /* \u0001 */
 
-static size_t survey_measure_text(const char *text)
+static size_t snapshot_measure_text(const char *text)
 {
     size_t size = 3; /* quotes and a comma */
 
@@ -326,13 +326,13 @@ static size_t survey_measure_text(const char *text)
 }
 
 /* NULL: 0 */
-static size_t survey_measure_labels(const struct as_labels *labels)
+static size_t snapshot_measure_labels(const struct as_labels *labels)
 {
     size_t size = 0;
 
     for (uint32_t i = 0; labels && i < labels->count; i++)
-        size += survey_measure_text(labels->items[i].name) +
-                survey_measure_text(labels->items[i].value);
+        size += snapshot_measure_text(labels->items[i].name) +
+                snapshot_measure_text(labels->items[i].value);
     return size;
 }
 
@@ -341,8 +341,8 @@ static size_t measure_taints(const struct as_taint *taints, size_t count)
     size_t size = 0;
 
     for (size_t i = 0; i < count; i++)
-        size +=
-            TAINT_BYTES + survey_measure_text(taints[i].key) + survey_measure_text(taints[i].value);
+        size += TAINT_BYTES + snapshot_measure_text(taints[i].key) +
+                snapshot_measure_text(taints[i].value);
     return size;
 }
 
@@ -353,9 +353,9 @@ static size_t measure_term(const struct as_node_term *term)
     for (size_t i = 0; i < term->count; i++) {
         const struct as_node_requirement *requirement = &term->requirements[i];
 
-        size += REQUIREMENT_BYTES + survey_measure_text(requirement->key);
+        size += REQUIREMENT_BYTES + snapshot_measure_text(requirement->key);
         for (size_t k = 0; k < requirement->value_count; k++)
-            size += survey_measure_text(requirement->values[k]);
+            size += snapshot_measure_text(requirement->values[k]);
     }
     return size;
 }
@@ -365,53 +365,54 @@ static size_t measure_ports(const struct as_host_port *ports, size_t count)
     size_t size = 0;
 
     for (size_t i = 0; i < count; i++)
-        size +=
-            PORT_BYTES + survey_measure_text(ports[i].ip) + survey_measure_text(ports[i].protocol);
+        size += PORT_BYTES + snapshot_measure_text(ports[i].ip) +
+                snapshot_measure_text(ports[i].protocol);
     return size;
 }
 
-static size_t survey_measure_shape(const struct as_survey_shape *shape,
-                                   const struct as_res_names *names)
+static size_t snapshot_measure_shape(const struct as_snapshot_shape *shape,
+                                     const struct as_res_names *names)
 {
     const struct as_pod_shape *pod = &shape->pod;
     size_t size = SHAPE_BYTES + names->count * AMOUNT_BYTES + shape->budget_count * BUDGET_BYTES;
 
-    size += survey_measure_labels(pod->selector) + survey_measure_text(pod->zone);
+    size += snapshot_measure_labels(pod->selector) + snapshot_measure_text(pod->zone);
     for (size_t i = 0; i < pod->term_count; i++)
         size += measure_term(&pod->terms[i]);
     for (size_t i = 0; i < pod->toleration_count; i++)
-        size += TOLERATION_BYTES + survey_measure_text(pod->tolerations[i].key) +
-                survey_measure_text(pod->tolerations[i].value);
+        size += TOLERATION_BYTES + snapshot_measure_text(pod->tolerations[i].key) +
+                snapshot_measure_text(pod->tolerations[i].value);
     return size + measure_ports(pod->ports, pod->port_count);
 }
 
-static size_t survey_measure_group(const struct as_survey_group *group,
-                                   const struct as_res_names *names)
+static size_t snapshot_measure_group(const struct as_snapshot_group *group,
+                                     const struct as_res_names *names)
 {
     const struct as_node_shape *shape = &group->template_.shape;
 
-    return GROUP_BYTES + survey_measure_text(group->name) + survey_measure_text(group->message) +
-           survey_measure_text(group->template_.node) + survey_measure_labels(shape->labels) +
+    return GROUP_BYTES + snapshot_measure_text(group->name) +
+           snapshot_measure_text(group->message) + snapshot_measure_text(group->template_.node) +
+           snapshot_measure_labels(shape->labels) +
            measure_taints(shape->taints, shape->taint_count) + 3 * names->count * AMOUNT_BYTES +
            measure_ports(group->template_.ports, group->template_.port_count);
 }
 
 /* Without its lists of pods. */
-static size_t survey_measure_node(const struct as_node_shape *node,
-                                  const struct as_res_names *names)
+static size_t snapshot_measure_node(const struct as_node_shape *node,
+                                    const struct as_res_names *names)
 {
-    return NODE_BYTES + survey_measure_text(node->name) + survey_measure_labels(node->labels) +
+    return NODE_BYTES + snapshot_measure_text(node->name) + snapshot_measure_labels(node->labels) +
            measure_taints(node->taints, node->taint_count) + 3 * names->count * AMOUNT_BYTES;
 }
 
-/* Of the document: what the survey leaves for all other parts. */
+/* Of the document: what the snapshot leaves for all other parts. */
 #define OTHER_BYTES ((size_t)96 << 10)
 
 #define HOSTNAME_LABEL "kubernetes.io/hostname"
 
 /* Bytes and numbers */
 
-static bool cut_take_bytes(struct as_survey_work *work, size_t bytes)
+static bool cut_take_bytes(struct as_snapshot_work *work, size_t bytes)
 {
     if (bytes > work->bytes)
         return false;
@@ -419,12 +420,12 @@ static bool cut_take_bytes(struct as_survey_work *work, size_t bytes)
     return true;
 }
 
-static bool take_number(struct as_survey_work *work, struct survey_shape *shape)
+static bool take_number(struct as_snapshot_work *work, struct snapshot_shape *shape)
 {
-    if (shape->number != SURVEY_NO_NUMBER)
+    if (shape->number != SNAPSHOT_NO_NUMBER)
         return true;
-    if (!shape->key || work->number_count == AS_SURVEY_SHAPES_MAX ||
-        !cut_take_bytes(work, survey_measure_shape(&shape->shape, &work->cluster->resources)))
+    if (!shape->key || work->number_count == AS_SNAPSHOT_SHAPES_MAX ||
+        !cut_take_bytes(work, snapshot_measure_shape(&shape->shape, &work->cluster->resources)))
         return false;
     shape->number = work->number_count;
     work->numbered[work->number_count++] = shape;
@@ -433,9 +434,10 @@ static bool take_number(struct as_survey_work *work, struct survey_shape *shape)
 
 /* Pending pods */
 
-static bool cut_is_asked_for(const struct as_survey_work *work, const struct survey_shape *shape)
+static bool cut_is_asked_for(const struct as_snapshot_work *work,
+                             const struct snapshot_shape *shape)
 {
-    const struct as_survey_request *request = work->request;
+    const struct as_snapshot_request *request = work->request;
 
     for (size_t i = 0; i < request->asked_count; i++)
         if (request->asked[i].shape == shape->shape.digest)
@@ -443,31 +445,31 @@ static bool cut_is_asked_for(const struct as_survey_work *work, const struct sur
     return false;
 }
 
-static void number_pending(struct as_survey_work *work)
+static void number_pending(struct as_snapshot_work *work)
 {
-    struct as_survey_pods *pending =
+    struct as_snapshot_pods *pending =
         as_arena_alloc(work->arena, work->waiting_count, sizeof(*pending));
 
     for (size_t i = 0; i < work->waiting_count; i++) {
-        struct survey_shape *shape = work->waiting[i];
+        struct snapshot_shape *shape = work->waiting[i];
 
         /* Whether pods still wait that a group was asked for is told of those with room too. */
         if (shape->left == 0 && shape->shape.pod.unchecked && cut_is_asked_for(work, shape))
             (void)take_number(work, shape);
-        if (shape->left == 0 || !cut_take_bytes(work, SURVEY_PODS_BYTES) ||
+        if (shape->left == 0 || !cut_take_bytes(work, SNAPSHOT_PODS_BYTES) ||
             !take_number(work, shape))
             continue;
-        pending[work->survey.pending_count++] = (struct as_survey_pods){
+        pending[work->snapshot.pending_count++] = (struct as_snapshot_pods){
             .shape = shape->number,
             .count = shape->left < UINT32_MAX ? (uint32_t)shape->left : UINT32_MAX,
         };
     }
-    work->survey.pending = pending;
+    work->snapshot.pending = pending;
 }
 
 /* Candidates */
 
-static bool number_load(struct as_survey_work *work, const struct survey_node *node)
+static bool number_load(struct as_snapshot_work *work, const struct snapshot_node *node)
 {
     for (size_t i = 0; i < node->load_count; i++)
         if (!take_number(work, node->load[i].shape))
@@ -475,10 +477,10 @@ static bool number_load(struct as_survey_work *work, const struct survey_node *n
     return true;
 }
 
-static void number_loads(struct as_survey_work *work)
+static void number_loads(struct as_snapshot_work *work)
 {
     for (size_t i = 0; i < work->drained_count; i++) {
-        struct survey_node *node = &work->nodes[work->drained[i].node];
+        struct snapshot_node *node = &work->nodes[work->drained[i].node];
 
         node->is_candidate = number_load(work, node);
     }
@@ -490,7 +492,7 @@ static void number_loads(struct as_survey_work *work)
 /* Guests */
 
 /* Whether some shape that moves cannot share a node with the guest. */
-static bool find_conflict(const struct as_survey_work *work, const struct survey_shape *guest)
+static bool find_conflict(const struct as_snapshot_work *work, const struct snapshot_shape *guest)
 {
     const struct as_pod_shape *pod = &guest->shape.pod;
     struct as_node_room room = {.guests = &pod, .guest_count = 1};
@@ -509,7 +511,7 @@ static bool find_conflict(const struct as_survey_work *work, const struct survey
     return false;
 }
 
-static bool is_in_conflict(const struct as_survey_work *work, struct survey_shape *guest)
+static bool is_in_conflict(const struct as_snapshot_work *work, struct snapshot_shape *guest)
 {
     if (!guest->is_compared) {
         guest->is_compared = true;
@@ -518,13 +520,13 @@ static bool is_in_conflict(const struct as_survey_work *work, struct survey_shap
     return guest->is_in_conflict;
 }
 
-static struct survey_shape *get_guest(const struct survey_node *node, size_t index)
+static struct snapshot_shape *get_guest(const struct snapshot_node *node, size_t index)
 {
-    return (struct survey_shape *)node->room.guests[index]; /* its first member's first member */
+    return (struct snapshot_shape *)node->room.guests[index]; /* its first member's first member */
 }
 
 /* Only guests that keep others away matter. A node with a guest that is cut off takes no pods. */
-static bool number_guests(struct as_survey_work *work, const struct survey_node *node)
+static bool number_guests(struct as_snapshot_work *work, const struct snapshot_node *node)
 {
     for (size_t i = 0; i < node->room.guest_count; i++)
         if (is_in_conflict(work, get_guest(node, i)) && !take_number(work, get_guest(node, i)))
@@ -535,7 +537,7 @@ static bool number_guests(struct as_survey_work *work, const struct survey_node 
 /* Labels and taints */
 
 /* The keys that a shape reads which may need a place. The hostname is no key of a class. */
-static void cut_list_keys(struct as_survey_work *work)
+static void cut_list_keys(struct as_snapshot_work *work)
 {
     const uint32_t count = work->moving_numbers;
     struct as_pending *pending = as_arena_alloc(work->arena, count, sizeof(*pending));
@@ -552,12 +554,12 @@ static void cut_list_keys(struct as_survey_work *work)
         work->keys[work->key_count++] = classes.keys[i];
     if (reads_name)
         work->keys[work->key_count++] = HOSTNAME_LABEL;
-    survey_spend(work, 8 * (uint64_t)count);
+    snapshot_spend(work, 8 * (uint64_t)count);
 }
 
 /* Only labels that some shape reads; NULL: none. */
-static const struct as_labels *survey_cut_labels(struct as_survey_work *work,
-                                                 const struct as_labels *labels)
+static const struct as_labels *snapshot_cut_labels(struct as_snapshot_work *work,
+                                                   const struct as_labels *labels)
 {
     struct as_label *pairs = as_arena_alloc(work->arena, work->key_count, sizeof(*pairs));
     const struct as_labels *cut = NULL;
@@ -571,12 +573,12 @@ static const struct as_labels *survey_cut_labels(struct as_survey_work *work,
     }
     if (as_labels_new_in(work->arena, pairs, count, &cut) != 0)
         abort(); /* a subset of labels has no name twice, and is no larger */
-    survey_spend(work, 1 + work->key_count);
+    snapshot_spend(work, 1 + work->key_count);
     return cut;
 }
 
 /* A cordoned node takes no pods, whether or not the node controller has set the taint yet. */
-static void cut_taints(struct as_survey_work *work, const struct as_node_fact *fact,
+static void cut_taints(struct as_snapshot_work *work, const struct as_node_fact *fact,
                        struct as_node_shape *shape)
 {
     struct as_taint *taints = as_arena_alloc(work->arena, fact->taint_count + 1, sizeof(*taints));
@@ -593,12 +595,12 @@ static void cut_taints(struct as_survey_work *work, const struct as_node_fact *f
 
 /* Nodes */
 
-struct survey_roomy {
+struct snapshot_roomy {
     uint32_t group, node;
     double room;
 };
 
-static double cut_get_share(const struct survey_node *node, enum as_res resource)
+static double cut_get_share(const struct snapshot_node *node, enum as_res resource)
 {
     const int64_t allocatable = node->shape.allocatable.amount[resource];
 
@@ -607,7 +609,7 @@ static double cut_get_share(const struct survey_node *node, enum as_res resource
 
 static int compare_roomy(const void *a, const void *b)
 {
-    const struct survey_roomy *left = a, *right = b;
+    const struct snapshot_roomy *left = a, *right = b;
 
     if (left->group != right->group)
         return left->group < right->group ? -1 : 1;
@@ -618,17 +620,18 @@ static int compare_roomy(const void *a, const void *b)
 
 /* By group, those with most room first: the sum of the shares of cpu and memory that are free.
  * Where there are so many groups that all of them would exceed the sum, each may show fewer. */
-static void list_roomy(struct as_survey_work *work)
+static void list_roomy(struct as_snapshot_work *work)
 {
     size_t count = 0, groups = 0;
-    struct survey_roomy *roomy = as_arena_alloc(work->arena, work->receiver_count, sizeof(*roomy));
+    struct snapshot_roomy *roomy =
+        as_arena_alloc(work->arena, work->receiver_count, sizeof(*roomy));
 
     for (size_t i = 0; i < work->receiver_count; i++) {
         const uint32_t index = work->receivers[i];
-        const struct survey_node *node = &work->nodes[index];
+        const struct snapshot_node *node = &work->nodes[index];
 
         if (!node->is_candidate)
-            roomy[count++] = (struct survey_roomy){
+            roomy[count++] = (struct snapshot_roomy){
                 .group = node->group,
                 .node = index,
                 .room = cut_get_share(node, AS_RES_CPU) + cut_get_share(node, AS_RES_MEMORY),
@@ -640,53 +643,54 @@ static void list_roomy(struct as_survey_work *work)
         groups += i == 0 || roomy[i].group != roomy[i - 1].group;
     work->roomy = roomy;
     work->roomy_count = count;
-    work->roomy_share = AS_SURVEY_ROOMY_MAX;
-    if (groups > AS_SURVEY_NODES_MAX / AS_SURVEY_ROOMY_MAX)
-        work->roomy_share = groups < AS_SURVEY_NODES_MAX ? AS_SURVEY_NODES_MAX / groups : 1;
-    survey_spend(work, 16 * count);
+    work->roomy_share = AS_SNAPSHOT_ROOMY_MAX;
+    if (groups > AS_SNAPSHOT_NODES_MAX / AS_SNAPSHOT_ROOMY_MAX)
+        work->roomy_share = groups < AS_SNAPSHOT_NODES_MAX ? AS_SNAPSHOT_NODES_MAX / groups : 1;
+    snapshot_spend(work, 16 * count);
 }
 
-static void cut_measure_rest(struct as_survey_work *work)
+static void cut_measure_rest(struct as_snapshot_work *work)
 {
-    const struct as_survey_request *request = work->request;
+    const struct as_snapshot_request *request = work->request;
 
-    work->bytes = AS_SURVEY_BYTES_MAX - OTHER_BYTES;
+    work->bytes = AS_SNAPSHOT_BYTES_MAX - OTHER_BYTES;
     for (size_t i = 0; i < request->member_count; i++)
         (void)cut_take_bytes(
-            work, survey_measure_group(&work->shown_groups[i], &work->cluster->resources));
+            work, snapshot_measure_group(&work->shown_groups[i], &work->cluster->resources));
     for (size_t i = 0; i < request->asked_count; i++)
         (void)cut_take_bytes(work,
-                             SURVEY_ASKED_BYTES + survey_measure_text(request->asked[i].group));
+                             SNAPSHOT_ASKED_BYTES + snapshot_measure_text(request->asked[i].group));
 }
 
-bool survey_cut(struct as_survey_work *work)
+bool snapshot_cut(struct as_snapshot_work *work)
 {
-    work->numbered = as_arena_alloc(work->arena, AS_SURVEY_SHAPES_MAX, sizeof(*work->numbered));
+    work->numbered = as_arena_alloc(work->arena, AS_SNAPSHOT_SHAPES_MAX, sizeof(*work->numbered));
     work->is_shown = as_arena_alloc(work->arena, work->cluster->node_count, sizeof(bool));
     cut_measure_rest(work);
     number_pending(work);
     number_loads(work);
     cut_list_keys(work);
     list_roomy(work);
-    survey_spend(work, 4 * work->shapes.count);
+    snapshot_spend(work, 4 * work->shapes.count);
     return true;
 }
 
-/* False: the node cannot be part of the survey. */
-static bool show_node(struct as_survey_work *work, uint32_t index)
+/* False: the node cannot be part of the snapshot. */
+static bool show_node(struct as_snapshot_work *work, uint32_t index)
 {
-    struct survey_node *node = &work->nodes[index];
+    struct snapshot_node *node = &work->nodes[index];
     struct as_node_shape shape = node->shape;
     const size_t lists = node->load_count + node->room.guest_count;
 
-    survey_spend(work, 4 + lists);
-    shape.labels = survey_cut_labels(work, node->is_receiver ? shape.labels : NULL);
+    snapshot_spend(work, 4 + lists);
+    shape.labels = snapshot_cut_labels(work, node->is_receiver ? shape.labels : NULL);
     cut_taints(work, &work->cluster->nodes[index], &shape);
     if ((node->is_receiver && !number_guests(work, node)) ||
-        !cut_take_bytes(
-            work,
-            survey_measure_node(&shape, &work->cluster->resources) + lists * SURVEY_PODS_BYTES +
-                (node->is_candidate ? SURVEY_UNNEEDED_BYTES + survey_measure_text(shape.name) : 0)))
+        !cut_take_bytes(work, snapshot_measure_node(&shape, &work->cluster->resources) +
+                                  lists * SNAPSHOT_PODS_BYTES +
+                                  (node->is_candidate
+                                       ? SNAPSHOT_UNNEEDED_BYTES + snapshot_measure_text(shape.name)
+                                       : 0)))
         return false;
     node->shape = shape;
     work->is_shown[index] = true;
@@ -694,7 +698,7 @@ static bool show_node(struct as_survey_work *work, uint32_t index)
     return true;
 }
 
-bool survey_show_candidates(struct as_survey_work *work)
+bool snapshot_show_candidates(struct as_snapshot_work *work)
 {
     const size_t count = work->drained_count + work->empty_count;
 
@@ -704,23 +708,23 @@ bool survey_show_candidates(struct as_survey_work *work)
                                    : work->empty[work->at - work->drained_count].node;
 
         if (!work->nodes[index].is_candidate || !show_node(work, index))
-            survey_keep(work, index, AS_STAY_NO_ROOM);
+            snapshot_keep(work, index, AS_STAY_NO_ROOM);
     }
     return work->at == count;
 }
 
 /* Where no candidate has pods, nobody asks for room. */
-bool survey_show_roomy(struct as_survey_work *work)
+bool snapshot_show_roomy(struct as_snapshot_work *work)
 {
-    const struct survey_roomy *roomy = work->roomy;
+    const struct snapshot_roomy *roomy = work->roomy;
     const size_t count = work->drained_count > 0 ? work->roomy_count : 0;
 
     for (; work->slice > 0 && work->at < count; work->at++) {
-        survey_spend(work, 1);
+        snapshot_spend(work, 1);
         if (work->at == 0 || roomy[work->at].group != roomy[work->at - 1].group)
             work->roomy_of_group = 0;
-        if (work->roomy_shown == AS_SURVEY_NODES_MAX || work->roomy_of_group == work->roomy_share ||
-            !show_node(work, roomy[work->at].node))
+        if (work->roomy_shown == AS_SNAPSHOT_NODES_MAX ||
+            work->roomy_of_group == work->roomy_share || !show_node(work, roomy[work->at].node))
             continue;
         work->roomy_of_group++;
         work->roomy_shown++;
@@ -730,38 +734,38 @@ bool survey_show_roomy(struct as_survey_work *work)
 
 /* Nodes */
 
-static void list_pods(struct as_survey_work *work, const struct survey_node *node,
-                      struct as_survey_node *out)
+static void list_pods(struct as_snapshot_work *work, const struct snapshot_node *node,
+                      struct as_snapshot_node *out)
 {
-    struct as_survey_pods *pods = as_arena_alloc(work->arena, node->load_count, sizeof(*pods));
+    struct as_snapshot_pods *pods = as_arena_alloc(work->arena, node->load_count, sizeof(*pods));
 
     for (size_t i = 0; i < node->load_count; i++)
-        pods[i] = (struct as_survey_pods){node->load[i].shape->number, node->load[i].count};
+        pods[i] = (struct as_snapshot_pods){node->load[i].shape->number, node->load[i].count};
     out->pods = pods;
     out->pod_count = node->load_count;
 }
 
-static void list_guests(struct as_survey_work *work, const struct survey_node *node,
-                        struct as_survey_node *out)
+static void list_guests(struct as_snapshot_work *work, const struct snapshot_node *node,
+                        struct as_snapshot_node *out)
 {
-    struct as_survey_pods *guests =
+    struct as_snapshot_pods *guests =
         as_arena_alloc(work->arena, node->room.guest_count, sizeof(*guests));
 
     for (size_t i = 0; i < node->room.guest_count; i++) {
-        const struct survey_shape *guest = (const struct survey_shape *)node->room.guests[i];
+        const struct snapshot_shape *guest = (const struct snapshot_shape *)node->room.guests[i];
 
         if (guest->is_in_conflict)
-            guests[out->guest_count++] = (struct as_survey_pods){guest->number, 1};
+            guests[out->guest_count++] = (struct as_snapshot_pods){guest->number, 1};
     }
     out->guests = guests;
 }
 
-static void list_node(struct as_survey_work *work, uint32_t index, struct as_survey_node *out)
+static void list_node(struct as_snapshot_work *work, uint32_t index, struct as_snapshot_node *out)
 {
     const struct as_node_fact *fact = &work->cluster->nodes[index];
-    const struct survey_node *node = &work->nodes[index];
+    const struct snapshot_node *node = &work->nodes[index];
 
-    *out = (struct as_survey_node){
+    *out = (struct as_snapshot_node){
         .group = node->group,
         .node = node->shape,
         .is_ready = node->is_ready,
@@ -779,27 +783,27 @@ static void list_node(struct as_survey_work *work, uint32_t index, struct as_sur
         out->utilization = node->utilization;
         list_pods(work, node, out);
     }
-    survey_spend(work, 4 + node->load_count + node->room.guest_count);
+    snapshot_spend(work, 4 + node->load_count + node->room.guest_count);
 }
 
-bool survey_list_nodes(struct as_survey_work *work)
+bool snapshot_list_nodes(struct as_snapshot_work *work)
 {
     const size_t count = work->cluster->node_count;
 
     if (!work->shown_nodes) {
         work->shown_nodes =
             as_arena_alloc(work->arena, work->shown_count, sizeof(*work->shown_nodes));
-        work->survey.nodes = work->shown_nodes;
+        work->snapshot.nodes = work->shown_nodes;
     }
     for (; work->slice > 0 && work->at < count; work->at++)
         if (work->is_shown[work->at])
-            list_node(work, (uint32_t)work->at, &work->shown_nodes[work->survey.node_count++]);
+            list_node(work, (uint32_t)work->at, &work->shown_nodes[work->snapshot.node_count++]);
     return work->at == count;
 }
 
 /* Shapes and budgets */
 
-static const char *name_budget(struct as_survey_work *work, const struct as_budget_fact *budget)
+static const char *name_budget(struct as_snapshot_work *work, const struct as_budget_fact *budget)
 {
     const size_t size = strlen(budget->namespace_) + strlen(budget->name) + 2;
     char *name = as_arena_alloc_raw(work->arena, size);
@@ -809,14 +813,14 @@ static const char *name_budget(struct as_survey_work *work, const struct as_budg
 }
 
 /* numbers_out: by index of the sorted budgets. */
-static void show_budgets(struct as_survey_work *work, uint32_t *numbers_out)
+static void show_budgets(struct as_snapshot_work *work, uint32_t *numbers_out)
 {
     const size_t count = work->cluster->budget_count;
     bool *is_used = as_arena_alloc(work->arena, count, sizeof(*is_used));
-    struct as_survey_budget *budgets = as_arena_alloc(work->arena, count, sizeof(*budgets));
+    struct as_snapshot_budget *budgets = as_arena_alloc(work->arena, count, sizeof(*budgets));
 
     for (uint32_t i = 0; i < work->number_count; i++) {
-        const struct as_survey_shape *shape = &work->numbered[i]->shape;
+        const struct as_snapshot_shape *shape = &work->numbered[i]->shape;
 
         for (size_t k = 0; k < shape->budget_count; k++)
             is_used[shape->budgets[k]] = true;
@@ -824,19 +828,19 @@ static void show_budgets(struct as_survey_work *work, uint32_t *numbers_out)
     for (size_t i = 0; i < count; i++) {
         if (!is_used[i])
             continue;
-        numbers_out[i] = (uint32_t)work->survey.budget_count;
-        budgets[work->survey.budget_count++] = (struct as_survey_budget){
+        numbers_out[i] = (uint32_t)work->snapshot.budget_count;
+        budgets[work->snapshot.budget_count++] = (struct as_snapshot_budget){
             .name = name_budget(work, work->shapes.budgets[i]),
             .allowed = work->shapes.budgets[i]->allowed,
         };
     }
-    work->survey.budgets = budgets;
+    work->snapshot.budgets = budgets;
 }
 
-static void show_shapes(struct as_survey_work *work)
+static void show_shapes(struct as_snapshot_work *work)
 {
     uint32_t *numbers = as_arena_alloc(work->arena, work->cluster->budget_count, sizeof(*numbers));
-    struct as_survey_shape *shapes =
+    struct as_snapshot_shape *shapes =
         as_arena_alloc(work->arena, work->number_count, sizeof(*shapes));
 
     show_budgets(work, numbers);
@@ -849,18 +853,18 @@ static void show_shapes(struct as_survey_work *work)
         shapes[i].budgets = budgets;
         shapes[i].waiting = work->numbered[i]->waiting;
     }
-    work->survey.shapes = shapes;
-    work->survey.shape_count = work->number_count;
+    work->snapshot.shapes = shapes;
+    work->snapshot.shape_count = work->number_count;
 }
 
 /* Groups */
 
 /* `balance` compares all labels that differ between kinds of groups. */
-static const struct as_labels *cut_group_labels(struct as_survey_work *work,
+static const struct as_labels *cut_group_labels(struct as_snapshot_work *work,
                                                 const struct as_labels *labels)
 {
     const struct as_pool_config *config = work->request->config;
-    const struct as_labels *read = survey_cut_labels(work, labels), *cut = NULL;
+    const struct as_labels *read = snapshot_cut_labels(work, labels), *cut = NULL;
 
     if (!config->balance || !labels)
         return read;
@@ -878,9 +882,9 @@ static const struct as_labels *cut_group_labels(struct as_survey_work *work,
 
 /* History */
 
-static bool is_candidate(const struct as_survey_work *work, const char *name)
+static bool is_candidate(const struct as_snapshot_work *work, const char *name)
 {
-    size_t from = 0, to = work->survey.node_count;
+    size_t from = 0, to = work->snapshot.node_count;
 
     while (from < to) {
         const size_t middle = from + (to - from) / 2;
@@ -896,9 +900,9 @@ static bool is_candidate(const struct as_survey_work *work, const char *name)
     return false;
 }
 
-static void show_unneeded(struct as_survey_work *work)
+static void show_unneeded(struct as_snapshot_work *work)
 {
-    const struct as_survey_request *request = work->request;
+    const struct as_snapshot_request *request = work->request;
     struct as_unneeded *unneeded =
         as_arena_alloc(work->arena, request->unneeded_count, sizeof(*unneeded));
 
@@ -911,20 +915,20 @@ static void show_unneeded(struct as_survey_work *work)
             known.no_room.set = false;
         if (!is_candidate(work, known.node)) {
             known.since.set = false;
-            const size_t bytes = SURVEY_UNNEEDED_BYTES + survey_measure_text(known.node);
+            const size_t bytes = SNAPSHOT_UNNEEDED_BYTES + snapshot_measure_text(known.node);
             if (!known.no_room.set || bytes > work->bytes)
                 continue;
             work->bytes -= bytes;
         }
         if (known.since.set || known.no_room.set)
-            unneeded[work->survey.unneeded_count++] = known;
+            unneeded[work->snapshot.unneeded_count++] = known;
     }
-    work->survey.unneeded = unneeded;
+    work->snapshot.unneeded = unneeded;
 }
 
-bool survey_show_rest(struct as_survey_work *work)
+bool snapshot_show_rest(struct as_snapshot_work *work)
 {
-    const struct as_survey_request *request = work->request;
+    const struct as_snapshot_request *request = work->request;
 
     show_shapes(work);
     for (size_t i = 0; i < request->member_count; i++) {
@@ -935,8 +939,8 @@ bool survey_show_rest(struct as_survey_work *work)
             shape->labels = cut_group_labels(work, shape->labels);
     }
     show_unneeded(work);
-    work->survey.asked = request->asked;
-    work->survey.asked_count =
+    work->snapshot.asked = request->asked;
+    work->snapshot.asked_count =
         request->asked_count < AS_ASKED_MAX ? request->asked_count : AS_ASKED_MAX;
     return true;
 }

@@ -1,5 +1,5 @@
 /*
- * A pool's survey and plan: clusters of 100, 1,000 and 5,000 nodes with 20 pods a node in 1,000
+ * A pool's snapshot and plan: clusters of 100, 1,000 and 5,000 nodes with 20 pods a node in 1,000
  * shapes, 20 groups, and as many pods that wait as nodes. A tenth of the nodes is empty, a fifth is
  * utilized too little. The work is done in slices of so many fits. The document of the decision is
  * measured too.
@@ -11,7 +11,7 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/cluster/pool_plan.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/decision.h>
 
 #include "clock.h"
@@ -23,7 +23,7 @@
 #define SLICE       UINT64_C(100000) /* fits */
 #define MIB         (INT64_C(1) << 20)
 #define NOW         ((as_wall_time){INT64_C(1795168800) * AS_US_PER_S})
-#define ALL_MAX     200e-3 /* seconds: survey and plan of 5,000 nodes */
+#define ALL_MAX     200e-3 /* seconds: snapshot and plan of 5,000 nodes */
 #define SLICE_MAX   5e-3
 
 static struct as_random dice;
@@ -31,7 +31,7 @@ static struct as_random dice;
 struct world {
     struct as_arena arena;
     struct as_cluster cluster;
-    struct as_survey_member members[GROUPS];
+    struct as_snapshot_member members[GROUPS];
     const char **names[GROUPS];
     struct as_pod_shape shapes[SHAPES];
 };
@@ -91,7 +91,7 @@ static void make_shapes(struct world *world)
 static void make_node(struct world *world, struct as_node_fact *node, size_t index)
 {
     const size_t group = index % GROUPS;
-    struct as_survey_member *member = &world->members[group];
+    struct as_snapshot_member *member = &world->members[group];
     const char *name = print(&world->arena, "ip.eu-central-1.compute.internal-", index);
     const struct as_label labels[] = {
         {"group", print(&world->arena, "group-", group)},
@@ -144,7 +144,7 @@ static struct world *make_world(size_t node_count)
     make_shapes(world);
     for (size_t i = 0; i < GROUPS; i++) {
         world->names[i] = as_arena_alloc(&world->arena, node_count, sizeof(char *));
-        world->members[i] = (struct as_survey_member){
+        world->members[i] = (struct as_snapshot_member){
             .name = print(&world->arena, "group-", i),
             .id = print(&world->arena, "group-", i),
             .is_member = true,
@@ -192,18 +192,18 @@ static void count(struct times *times, double start)
     times->longest = took > times->longest ? took : times->longest;
 }
 
-static struct times make_survey(const struct as_survey_request *request, struct as_arena *arena,
-                                struct as_survey *survey)
+static struct times make_snapshot(const struct as_snapshot_request *request, struct as_arena *arena,
+                                  struct as_snapshot *snapshot)
 {
     struct times times = {0};
     bool is_done = false;
     double start = clock_get_seconds();
-    struct as_survey_work *work = as_survey_begin(request, arena);
+    struct as_snapshot_work *work = as_snapshot_begin(request, arena);
 
     count(&times, start);
     while (!is_done) {
         start = clock_get_seconds();
-        is_done = as_survey_step(work, SLICE, survey);
+        is_done = as_snapshot_step(work, SLICE, snapshot);
         count(&times, start);
     }
     return times;
@@ -226,12 +226,13 @@ static struct times make_plan(const struct as_pool_plan_request *request, struct
     return times;
 }
 
-static size_t measure_document(const struct as_survey *survey, const struct as_pool_config *config)
+static size_t measure_document(const struct as_snapshot *snapshot,
+                               const struct as_pool_config *config)
 {
     const struct as_decide_input input = {.version = AS_DECIDE_VERSION,
                                           .now = NOW,
                                           .config.max = 100000,
-                                          .survey = survey,
+                                          .snapshot = snapshot,
                                           .pool = config};
     struct as_buf out = AS_BUF_INIT((size_t)16 << 20);
 
@@ -254,39 +255,39 @@ static bool measure(size_t node_count)
                                           .at_once_empty = 10,
                                           .at_once_drain = 1};
     struct world *world = make_world(node_count);
-    const struct as_survey_request request = {.cluster = &world->cluster,
-                                              .members = world->members,
-                                              .member_count = GROUPS,
-                                              .config = &config,
-                                              .now = NOW};
-    struct times surveyed = {0}, planned = {0};
-    struct as_survey survey = {0};
+    const struct as_snapshot_request request = {.cluster = &world->cluster,
+                                                .members = world->members,
+                                                .member_count = GROUPS,
+                                                .config = &config,
+                                                .now = NOW};
+    struct times made = {0}, planned = {0};
+    struct as_snapshot snapshot = {0};
     struct as_pool_plan plan = {0};
     struct as_arena arena = AS_ARENA_INIT;
 
     for (int i = 0; i < ROUNDS; i++) {
         as_arena_reset(&arena);
-        surveyed = get_quicker(surveyed, make_survey(&request, &arena, &survey));
+        made = get_quicker(made, make_snapshot(&request, &arena, &snapshot));
         const struct as_pool_plan_request pool = {
             .version = AS_DECIDE_VERSION,
-            .survey = &survey,
+            .snapshot = &snapshot,
             .config = &config,
             .terms = {.now = NOW, .max = 100000, .with_fit = true, .with_take = true}};
         planned = get_quicker(planned, make_plan(&pool, &arena, &plan));
     }
-    const size_t size = measure_document(&survey, &config);
+    const size_t size = measure_document(&snapshot, &config);
     printf(
         "survey: %zu nodes, %zu pods: %.2f ms, longest slice %.2f ms; plan %.2f ms, longest "
         "slice %.2f ms (at most %.0f ms together, %.0f ms a slice); %zu shapes, %zu pending, %zu "
         "nodes, %zu KiB\n",
-        node_count, world->cluster.pod_count, surveyed.all * 1e3, surveyed.longest * 1e3,
-        planned.all * 1e3, planned.longest * 1e3, ALL_MAX * 1e3, SLICE_MAX * 1e3,
-        survey.shape_count, survey.pending_count, survey.node_count, size >> 10);
+        node_count, world->cluster.pod_count, made.all * 1e3, made.longest * 1e3, planned.all * 1e3,
+        planned.longest * 1e3, ALL_MAX * 1e3, SLICE_MAX * 1e3, snapshot.shape_count,
+        snapshot.pending_count, snapshot.node_count, size >> 10);
     as_arena_deinit(&arena);
     as_arena_deinit(&world->arena);
     free(world);
-    return surveyed.all + planned.all <= ALL_MAX && surveyed.longest <= SLICE_MAX &&
-           planned.longest <= SLICE_MAX && size <= AS_SURVEY_BYTES_MAX;
+    return made.all + planned.all <= ALL_MAX && made.longest <= SLICE_MAX &&
+           planned.longest <= SLICE_MAX && size <= AS_SNAPSHOT_BYTES_MAX;
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /*
- * Clusters beyond the limits of a survey: what is cut off errs towards fewer changes, and the
+ * Clusters beyond the limits of a snapshot: what is cut off errs towards fewer changes, and the
  * document stays below its limit.
  */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include <criterion/criterion.h>
 
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/decision.h>
 
 #define NOW ((as_wall_time){INT64_C(1000) * AS_US_PER_H})
@@ -18,10 +18,10 @@ static struct as_arena arena;
 static struct as_cluster cluster;
 static struct as_node_fact *nodes;
 static struct as_pod_fact *pods;
-static struct as_survey_member member;
+static struct as_snapshot_member member;
 static struct as_pool_config config;
-static struct as_survey_request request;
-static struct as_survey survey;
+static struct as_snapshot_request request;
+static struct as_snapshot snapshot;
 
 static const char *print(const char *prefix, size_t number)
 {
@@ -51,15 +51,15 @@ static void make_cluster(size_t node_count, size_t pod_max, const char *name)
     }
     cluster = (struct as_cluster){
         .resources.count = AS_RES_NAMED, .nodes = nodes, .node_count = node_count, .pods = pods};
-    member = (struct as_survey_member){.name = "a",
-                                       .is_member = true,
-                                       .size = (int32_t)node_count,
-                                       .max = INT32_MAX,
-                                       .closed = AS_REASON_SCALED,
-                                       .nodes = names,
-                                       .node_count = node_count,
-                                       .unneeded = {.below = 50}};
-    request = (struct as_survey_request){
+    member = (struct as_snapshot_member){.name = "a",
+                                         .is_member = true,
+                                         .size = (int32_t)node_count,
+                                         .max = INT32_MAX,
+                                         .closed = AS_REASON_SCALED,
+                                         .nodes = names,
+                                         .node_count = node_count,
+                                         .unneeded = {.below = 50}};
+    request = (struct as_snapshot_request){
         .cluster = &cluster, .members = &member, .member_count = 1, .config = &config, .now = NOW};
 }
 
@@ -89,9 +89,9 @@ static void add_pod(const struct as_pod_shape *shape, uint32_t node)
 
 static void make(void)
 {
-    struct as_survey_work *work = as_survey_begin(&request, &arena);
+    struct as_snapshot_work *work = as_snapshot_begin(&request, &arena);
 
-    while (!as_survey_step(work, 100000, &survey))
+    while (!as_snapshot_step(work, 100000, &snapshot))
         ;
 }
 
@@ -99,8 +99,8 @@ static size_t count_candidates(void)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < survey.node_count; i++)
-        count += survey.nodes[i].is_candidate;
+    for (size_t i = 0; i < snapshot.node_count; i++)
+        count += snapshot.nodes[i].is_candidate;
     return count;
 }
 
@@ -114,9 +114,9 @@ static void end(void)
     as_arena_deinit(&arena);
 }
 
-TestSuite(survey_limits, .init = begin, .fini = end);
+TestSuite(snapshot_limits, .init = begin, .fini = end);
 
-Test(survey_limits, a_million_pods_of_one_shape_are_placed_by_division)
+Test(snapshot_limits, a_million_pods_of_one_shape_are_placed_by_division)
 {
     make_cluster(100, 1000000, "n");
     const struct as_pod_shape *shape = make_shape(1000);
@@ -124,13 +124,13 @@ Test(survey_limits, a_million_pods_of_one_shape_are_placed_by_division)
     for (size_t i = 0; i < 1000000; i++)
         add_pod(shape, AS_NO_NODE);
     make();
-    cr_assert_eq(survey.pending_pods, 1000000);
-    cr_assert_eq(survey.pending_count, 1);
-    cr_assert_eq(survey.pending[0].count, 1000000 - 100 * 10);
+    cr_assert_eq(snapshot.pending_pods, 1000000);
+    cr_assert_eq(snapshot.pending_count, 1);
+    cr_assert_eq(snapshot.pending[0].count, 1000000 - 100 * 10);
 }
 
 /* Remembered the longest, then the least utilized, then by name; without room lately: last. */
-Test(survey_limits, of_candidates_with_pods_64_are_looked_at)
+Test(snapshot_limits, of_candidates_with_pods_64_are_looked_at)
 {
     make_cluster(70, 100, "n");
     for (uint32_t i = 0; i < 70; i++)
@@ -142,48 +142,48 @@ Test(survey_limits, of_candidates_with_pods_64_are_looked_at)
     request.unneeded = known;
     request.unneeded_count = 2;
     make();
-    cr_assert_eq(count_candidates(), AS_SURVEY_DRAINED_MAX);
-    cr_assert_eq(survey.kept[AS_STAY_AT_ONCE], 6);
-    for (size_t i = 0; i < survey.node_count; i++) {
-        const char *name = survey.nodes[i].node.name;
+    cr_assert_eq(count_candidates(), AS_SNAPSHOT_DRAINED_MAX);
+    cr_assert_eq(snapshot.kept[AS_STAY_AT_ONCE], 6);
+    for (size_t i = 0; i < snapshot.node_count; i++) {
+        const char *name = snapshot.nodes[i].node.name;
         const bool is_wanted = (strcmp(name, "n00001") >= 0 && strcmp(name, "n00062") <= 0) ||
                                strcmp(name, "n00068") >= 0;
 
-        cr_expect_eq(survey.nodes[i].is_candidate, is_wanted, "%s", name);
+        cr_expect_eq(snapshot.nodes[i].is_candidate, is_wanted, "%s", name);
     }
 }
 
-Test(survey_limits, of_each_group_64_nodes_with_most_room_take_pods)
+Test(snapshot_limits, of_each_group_64_nodes_with_most_room_take_pods)
 {
     make_cluster(200, 300, "n");
     for (uint32_t i = 0; i < 200; i++)
         add_pod(make_shape(i == 0 ? 100 : 6000 + i), i);
     make();
-    cr_assert_eq(survey.node_count, 1 + AS_SURVEY_ROOMY_MAX);
-    cr_assert_str_eq(survey.nodes[AS_SURVEY_ROOMY_MAX].node.name, "n00064");
+    cr_assert_eq(snapshot.node_count, 1 + AS_SNAPSHOT_ROOMY_MAX);
+    cr_assert_str_eq(snapshot.nodes[AS_SNAPSHOT_ROOMY_MAX].node.name, "n00064");
 }
 
 /* Pending shapes come first, the oldest of them; a candidate whose shape is cut off is none. */
-Test(survey_limits, of_shapes_1000_are_told)
+Test(snapshot_limits, of_shapes_1000_are_told)
 {
     make_cluster(2, 1300, "n");
     add_pod(make_shape(1), 0);
     for (int64_t i = 0; i < 1200; i++)
         add_pod(make_shape(20000 + i), AS_NO_NODE);
     make();
-    cr_assert_eq(survey.shape_count, AS_SURVEY_SHAPES_MAX);
-    cr_assert_eq(survey.pending_count, AS_SURVEY_SHAPES_MAX);
-    cr_assert_eq(survey.pending_pods, 1200);
-    cr_assert_eq(survey.shapes[survey.pending[999].shape].pod.requests.amount[0], 20999);
+    cr_assert_eq(snapshot.shape_count, AS_SNAPSHOT_SHAPES_MAX);
+    cr_assert_eq(snapshot.pending_count, AS_SNAPSHOT_SHAPES_MAX);
+    cr_assert_eq(snapshot.pending_pods, 1200);
+    cr_assert_eq(snapshot.shapes[snapshot.pending[999].shape].pod.requests.amount[0], 20999);
     cr_assert_eq(count_candidates(), 1); /* the empty one */
-    cr_assert_eq(survey.kept[AS_STAY_NO_ROOM], 1);
+    cr_assert_eq(snapshot.kept[AS_STAY_NO_ROOM], 1);
 }
 
 static size_t measure_document(void)
 {
     struct as_buf out = AS_BUF_INIT((size_t)16 << 20);
     const struct as_decide_input input = {
-        .version = AS_DECIDE_VERSION, .now = NOW, .survey = &survey, .pool = &config};
+        .version = AS_DECIDE_VERSION, .now = NOW, .snapshot = &snapshot, .pool = &config};
 
     as_decision_encode_input(&input, &out);
     const size_t size = out.size;
@@ -195,7 +195,7 @@ static size_t measure_document(void)
 }
 
 /* Labels that are no labels: control characters take six bytes each. */
-Test(survey_limits, the_document_stays_below_a_mebibyte)
+Test(snapshot_limits, the_document_stays_below_a_mebibyte)
 {
     const size_t count = 3000;
     char long_name[260], value[512];
@@ -214,16 +214,16 @@ Test(survey_limits, the_document_stays_below_a_mebibyte)
     }
     make();
     const size_t size = measure_document();
-    cr_expect_leq(size, AS_SURVEY_BYTES_MAX);
-    cr_expect_gt(size, AS_SURVEY_BYTES_MAX / 4, "%zu: it is not cut more than needed", size);
+    cr_expect_leq(size, AS_SNAPSHOT_BYTES_MAX);
+    cr_expect_gt(size, AS_SNAPSHOT_BYTES_MAX / 4, "%zu: it is not cut more than needed", size);
     uint64_t all = count_candidates();
     for (size_t i = 0; i < AS_STAY_COUNT; i++)
-        all += survey.kept[i];
+        all += snapshot.kept[i];
     cr_expect_eq(all, count);
 }
 
-/* A shape that is larger than any sensible one is no part of a survey. */
-Test(survey_limits, a_giant_shape_is_cut_off)
+/* A shape that is larger than any sensible one is no part of a snapshot. */
+Test(snapshot_limits, a_giant_shape_is_cut_off)
 {
     static char value[64 << 10];
     const struct as_label label = {"key", value};
@@ -235,8 +235,8 @@ Test(survey_limits, a_giant_shape_is_cut_off)
     add_pod(shape, 0);
     add_pod(shape, AS_NO_NODE);
     make();
-    cr_expect_eq(survey.shape_count, 0);
-    cr_expect_eq(survey.pending_count, 0);
-    cr_expect_eq(survey.pending_pods, 1);
-    cr_expect_eq(survey.kept[AS_STAY_NO_ROOM], 1);
+    cr_expect_eq(snapshot.shape_count, 0);
+    cr_expect_eq(snapshot.pending_count, 0);
+    cr_expect_eq(snapshot.pending_pods, 1);
+    cr_expect_eq(snapshot.kept[AS_STAY_NO_ROOM], 1);
 }

@@ -1,6 +1,6 @@
 /*
- * The survey of a pool, from the facts of its cluster: sections 4.1 to 4.3 and 5.1 of the contract,
- * case by case; support/nodes_text.h has the words of nodes and pods.
+ * The snapshot of a pool, from the facts of its cluster: sections 4.1 to 4.3 and 5.1 of the
+ * contract, case by case; support/nodes_text.h has the words of nodes and pods.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include <alertscaler/base/buf.h>
 #include <alertscaler/cluster/node_sums.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 
 #include "../../support/nodes_text.h"
 
@@ -28,11 +28,11 @@ static struct as_node_fact nodes[NODES_MAX];
 static struct as_pod_fact pods[PODS_MAX];
 static struct as_budget_fact budgets[4];
 static struct as_cluster cluster;
-static struct as_survey_member members[GROUPS_MAX];
+static struct as_snapshot_member members[GROUPS_MAX];
 static const char *names[GROUPS_MAX][NODES_MAX];
 static struct as_pool_config config;
-static struct as_survey_request request;
-static struct as_survey survey;
+static struct as_snapshot_request request;
+static struct as_snapshot snapshot;
 static char text[4096];
 
 static void begin(void)
@@ -42,10 +42,10 @@ static void begin(void)
     config = (struct as_pool_config){.group_count = 1, .expendable_below = -10};
     memset(members, 0, sizeof(members));
     cluster = (struct as_cluster){.nodes = nodes, .pods = pods, .budgets = budgets};
-    request = (struct as_survey_request){
+    request = (struct as_snapshot_request){
         .cluster = &cluster, .members = members, .config = &config, .now = NOW, .seed = 7};
     for (size_t i = 0; i < GROUPS_MAX; i++)
-        members[i] = (struct as_survey_member){
+        members[i] = (struct as_snapshot_member){
             .name = (const char *[]){"a", "b", "c", "d"}[i],
             .id = (const char *[]){"id-a", "id-b", "id-c", "id-d"}[i],
             .is_member = true,
@@ -63,7 +63,7 @@ static void end(void)
     nodes_text_deinit(&texts);
 }
 
-TestSuite(survey, .init = begin, .fini = end);
+TestSuite(snapshot, .init = begin, .fini = end);
 
 /* A cluster: "a cpu:10; cpu:1; cpu:2 | - cpu:5": node n0 of group a with two pods, n1 of no group.
  * All nodes are an hour old. */
@@ -127,19 +127,19 @@ static void read_pending(const char *lines)
 
 static void make_with(uint64_t fits)
 {
-    struct as_survey_work *work = as_survey_begin(&request, &arena);
+    struct as_snapshot_work *work = as_snapshot_begin(&request, &arena);
 
-    memset(&survey, 0xff, sizeof(survey));
-    while (!as_survey_step(work, fits, &survey))
+    memset(&snapshot, 0xff, sizeof(snapshot));
+    while (!as_snapshot_step(work, fits, &snapshot))
         ;
 }
 
-static void print_pods(struct as_buf *out, const struct as_survey_pods *list, size_t count)
+static void print_pods(struct as_buf *out, const struct as_snapshot_pods *list, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        cr_assert_lt(list[i].shape, survey.shape_count);
+        cr_assert_lt(list[i].shape, snapshot.shape_count);
         as_buf_printf(out, " %ux%ld", list[i].count,
-                      (long)survey.shapes[list[i].shape].pod.requests.amount[AS_RES_CPU]);
+                      (long)snapshot.shapes[list[i].shape].pod.requests.amount[AS_RES_CPU]);
     }
 }
 
@@ -149,8 +149,8 @@ static const char *print(void)
 {
     struct as_buf out = AS_BUF_INIT(sizeof(text));
 
-    for (size_t i = 0; i < survey.group_count; i++) {
-        const struct as_survey_group *group = &survey.groups[i];
+    for (size_t i = 0; i < snapshot.group_count; i++) {
+        const struct as_snapshot_group *group = &snapshot.groups[i];
         as_buf_printf(&out, "%s%s", i > 0 ? " " : "", group->name);
         if (group->coming > 0)
             as_buf_printf(&out, "+%d", group->coming);
@@ -159,11 +159,11 @@ static const char *print(void)
         if (group->closed != AS_REASON_SCALED)
             as_buf_printf(&out, ":%s", as_reason_get_word(group->closed));
     }
-    if (survey.pending_count > 0)
+    if (snapshot.pending_count > 0)
         as_buf_append_str(&out, " wait");
-    print_pods(&out, survey.pending, survey.pending_count);
-    for (size_t i = 0; i < survey.node_count; i++) {
-        const struct as_survey_node *node = &survey.nodes[i];
+    print_pods(&out, snapshot.pending, snapshot.pending_count);
+    for (size_t i = 0; i < snapshot.node_count; i++) {
+        const struct as_snapshot_node *node = &snapshot.nodes[i];
         if (node->is_candidate)
             as_buf_printf(&out, " move %s:%.0f", node->node.name, node->utilization);
         else
@@ -172,8 +172,8 @@ static const char *print(void)
         print_pods(&out, node->pods, node->pod_count);
     }
     for (enum as_stay i = 0; i < AS_STAY_COUNT; i++)
-        if (survey.kept[i] > 0)
-            as_buf_printf(&out, " %s:%lu", as_stay_get_word(i), (unsigned long)survey.kept[i]);
+        if (snapshot.kept[i] > 0)
+            as_buf_printf(&out, " %s:%lu", as_stay_get_word(i), (unsigned long)snapshot.kept[i]);
     snprintf(text, sizeof(text), "%s", out.size ? out.data : "");
     as_buf_deinit(&out);
     return text;
@@ -206,7 +206,7 @@ static void check_rows(const struct row *rows, size_t count)
 
 /* Pods that wait */
 
-Test(survey, pods_wait_that_find_no_room_on_any_open_ready_node)
+Test(snapshot, pods_wait_that_find_no_room_on_any_open_ready_node)
 {
     static const struct row rows[] = {
         {"a cpu:10 memory:100; cpu:8", "5 cpu:1", "a wait 3x1 utilized:1"},
@@ -237,20 +237,20 @@ static struct as_pod_fact *read_waiting_pod(void)
     return &pods[cluster.pod_count - 1];
 }
 
-Test(survey, pods_do_not_wait_that_the_scheduler_has_not_refused)
+Test(snapshot, pods_do_not_wait_that_the_scheduler_has_not_refused)
 {
     read_waiting_pod()->is_unschedulable = false;
     check("a utilized:2");
-    cr_assert_eq(survey.pending_pods, 0);
+    cr_assert_eq(snapshot.pending_pods, 0);
 }
 
-Test(survey, pods_that_are_being_deleted_do_not_wait)
+Test(snapshot, pods_that_are_being_deleted_do_not_wait)
 {
     read_waiting_pod()->is_leaving = true;
     check("a utilized:2");
 }
 
-Test(survey, pods_of_a_priority_below_minus_10_do_not_wait)
+Test(snapshot, pods_of_a_priority_below_minus_10_do_not_wait)
 {
     struct as_pod_fact *pod = read_waiting_pod();
     struct as_pod_shape shape = *pod->shape;
@@ -262,8 +262,8 @@ Test(survey, pods_of_a_priority_below_minus_10_do_not_wait)
     check("a utilized:2");
 }
 
-/* As the scheduler would: the same order says which pods are part of the survey first. */
-Test(survey, room_goes_to_the_highest_priority_then_to_the_oldest)
+/* As the scheduler would: the same order says which pods are part of the snapshot first. */
+Test(snapshot, room_goes_to_the_highest_priority_then_to_the_oldest)
 {
     read_cluster("a cpu:10 memory:100; cpu:8");
     read_pending("2 cpu:2; 1 cpu:1; 2 cpu:2 memory:1");
@@ -273,7 +273,7 @@ Test(survey, room_goes_to_the_highest_priority_then_to_the_oldest)
     pods[4].shape = pods[5].shape = &young;
     young.priority = 100;
     check("a wait 1x2 2x2 1x1 utilized:1");
-    cr_expect_eq(survey.shapes[survey.pending[0].shape].pod.priority, 100);
+    cr_expect_eq(snapshot.shapes[snapshot.pending[0].shape].pod.priority, 100);
     pods[3].shape = &middle;
     middle.priority = 50;
     check("a wait 1x2 1x1 2x2 utilized:1");
@@ -283,7 +283,7 @@ Test(survey, room_goes_to_the_highest_priority_then_to_the_oldest)
 
 /* Pods below `expendable_below`: those that may preempt have their room, and no node is busy with
  * them. */
-Test(survey, expendable_pods_take_no_room)
+Test(snapshot, expendable_pods_take_no_room)
 {
     static const struct row rows[] = {
         {"a cpu:10 memory:100; cpu:8 low", "5 cpu:1", "a receives:1"},
@@ -312,7 +312,7 @@ Test(survey, expendable_pods_take_no_room)
 }
 
 /* By a budget, an annotation or `keep` they hold a node all the same. */
-Test(survey, expendable_pods_hold_a_node_only_by_their_own_word)
+Test(snapshot, expendable_pods_hold_a_node_only_by_their_own_word)
 {
     read_cluster("a cpu:10 memory:100; cpu:8 low");
     struct as_pod_shape shape = *pods[0].shape;
@@ -320,8 +320,8 @@ Test(survey, expendable_pods_hold_a_node_only_by_their_own_word)
     pods[0].shape = &shape;
     shape.unchecked = AS_UNCHECKED_AFFINITY;
     check("a move n0:0");
-    cr_expect_eq(survey.nodes[0].expendable->amount[AS_RES_CPU], 8);
-    cr_expect_eq(survey.groups[0].sums.requests[AS_RESOURCE_CPU], 0);
+    cr_expect_eq(snapshot.nodes[0].expendable->amount[AS_RES_CPU], 8);
+    cr_expect_eq(snapshot.groups[0].sums.requests[AS_RESOURCE_CPU], 0);
     shape.eviction = AS_EVICTION_REFUSED;
     check("a unevictable:1");
     shape.eviction = AS_EVICTION_LOCAL_STORAGE;
@@ -335,7 +335,7 @@ Test(survey, expendable_pods_hold_a_node_only_by_their_own_word)
 }
 
 /* It has its room there; where the node leaves, it waits like any other. */
-Test(survey, a_pod_that_is_nominated_takes_the_room_of_its_node)
+Test(snapshot, a_pod_that_is_nominated_takes_the_room_of_its_node)
 {
     struct as_pod_fact *pod = read_waiting_pod();
 
@@ -350,19 +350,19 @@ Test(survey, a_pod_that_is_nominated_takes_the_room_of_its_node)
     nodes[1].leaving = AS_NODE_LEAVING_OURS;
     nodes[1].is_cordoned = true;
     check("a+1 wait 2x5 leaving:1 utilized:1");
-    cr_assert_eq(survey.pending_pods, 2);
+    cr_assert_eq(snapshot.pending_pods, 2);
 }
 
-Test(survey, pods_of_leaving_nodes_are_placed_first)
+Test(snapshot, pods_of_leaving_nodes_are_placed_first)
 {
     read_cluster("a cpu:10 memory:100; cpu:6|a cpu:10 memory:100 ours; cpu:3; cpu:1 daemon");
     read_pending("1 cpu:2");
     check("a+1 wait 1x2 leaving:1 utilized:1");
-    cr_assert_eq(survey.leaving_drained, 1);
-    cr_assert_eq(survey.leaving_empty, 0);
+    cr_assert_eq(snapshot.leaving_drained, 1);
+    cr_assert_eq(snapshot.leaving_empty, 0);
 }
 
-Test(survey, nobody_makes_room_for_what_nobody_makes_anew)
+Test(snapshot, nobody_makes_room_for_what_nobody_makes_anew)
 {
     read_cluster("a cpu:10 memory:100; cpu:6|a cpu:10 memory:100 ours; cpu:3");
     struct as_pod_shape shape = *pods[1].shape;
@@ -374,7 +374,7 @@ Test(survey, nobody_makes_room_for_what_nobody_makes_anew)
 
 /* What is on its way */
 
-Test(survey, what_is_neither_ready_nor_late_nor_refused_is_on_its_way)
+Test(snapshot, what_is_neither_ready_nor_late_nor_refused_is_on_its_way)
 {
     static const struct {
         int32_t size, min, refused, overdue;
@@ -411,30 +411,30 @@ Test(survey, what_is_neither_ready_nor_late_nor_refused_is_on_its_way)
         members[0].refused = rows[i].refused;
         members[0].overdue = rows[i].overdue;
         make_with(1000000);
-        memset(survey.kept, 0, sizeof(survey.kept));
-        survey.node_count = 0;
+        memset(snapshot.kept, 0, sizeof(snapshot.kept));
+        snapshot.node_count = 0;
         cr_expect_str_eq(print(), rows[i].wanted, "%zu: %s", i, text);
     }
 }
 
 /* Another controller has requested them: they are no room, and the group does not grow. */
-Test(survey, unregistered_nodes_are_not_waited_for)
+Test(snapshot, unregistered_nodes_are_not_waited_for)
 {
     read_cluster("a cpu:10 memory:100; cpu:9");
     members[0].size = 3;
     members[0].unregistered = 2;
     make_with(1000000);
-    cr_expect_eq(survey.groups[0].coming, 0);
-    cr_expect_eq(survey.groups[0].size, 3, "they still count");
-    cr_expect_eq(survey.groups[0].unregistered, 2);
-    cr_expect_eq(survey.groups[0].closed, AS_REASON_COOLDOWN);
+    cr_expect_eq(snapshot.groups[0].coming, 0);
+    cr_expect_eq(snapshot.groups[0].size, 3, "they still count");
+    cr_expect_eq(snapshot.groups[0].unregistered, 2);
+    cr_expect_eq(snapshot.groups[0].closed, AS_REASON_COOLDOWN);
     members[0].backed_off = 2;
     make_with(1000000);
-    cr_expect_eq(survey.groups[0].coming, 0);
-    cr_expect_eq(survey.groups[0].closed, AS_REASON_SCALED, "the engine's back-off has ended");
+    cr_expect_eq(snapshot.groups[0].coming, 0);
+    cr_expect_eq(snapshot.groups[0].closed, AS_REASON_SCALED, "the engine's back-off has ended");
 }
 
-Test(survey, a_group_with_marked_nodes_is_not_switched_off)
+Test(snapshot, a_group_with_marked_nodes_is_not_switched_off)
 {
     read_cluster("a cpu:10 memory:100; cpu:9");
     nodes[0].leaving = AS_NODE_LEAVING_OURS;
@@ -442,22 +442,22 @@ Test(survey, a_group_with_marked_nodes_is_not_switched_off)
     members[0].min = 1;
     members[0].last = &(struct as_node_template){.source = AS_NODE_TEMPLATE_LAST};
     make_with(1000000);
-    cr_expect_eq(survey.groups[0].closed, AS_REASON_SCALED);
+    cr_expect_eq(snapshot.groups[0].closed, AS_REASON_SCALED);
 }
 
-Test(survey, an_increase_or_decrease_in_doubt_keeps_the_nodes)
+Test(snapshot, an_increase_or_decrease_in_doubt_keeps_the_nodes)
 {
     read_cluster("a cpu:10 memory:100");
     check("a move n0:0");
     members[0].in_doubt = 1;
     check("a in_progress:1");
-    cr_expect_eq(survey.groups[0].in_doubt, 1);
+    cr_expect_eq(snapshot.groups[0].in_doubt, 1);
     members[0].in_doubt = 0;
     members[0].down_in_doubt = true;
     check("a in_progress:1");
 }
 
-Test(survey, a_node_with_a_startup_taint_is_not_ready_yet)
+Test(snapshot, a_node_with_a_startup_taint_is_not_ready_yet)
 {
     static const char *const taints[] = {"gpu"};
 
@@ -470,7 +470,7 @@ Test(survey, a_node_with_a_startup_taint_is_not_ready_yet)
 }
 
 /* Its condition is Ready a moment before the node lifecycle controller takes the taint away. */
-Test(survey, a_node_with_the_taint_of_a_new_node_is_on_its_way)
+Test(snapshot, a_node_with_the_taint_of_a_new_node_is_on_its_way)
 {
     read_cluster("a cpu:10 memory:100; cpu:9|a cpu:10 memory:100 !node.kubernetes.io/not-ready=/N");
     nodes[1].created = AGO(AS_US_PER_MIN);
@@ -479,26 +479,26 @@ Test(survey, a_node_with_the_taint_of_a_new_node_is_on_its_way)
 }
 
 /* The provider's size does not have them any more. */
-Test(survey, marked_nodes_are_no_part_of_the_size)
+Test(snapshot, marked_nodes_are_no_part_of_the_size)
 {
     read_cluster("a cpu:10 memory:100; cpu:9|a cpu:10 memory:100 ours cordoned");
     members[0].size = 2;
     check("a+1 leaving:1 utilized:1");
-    cr_assert_eq(survey.groups[0].nodes, 1);
-    cr_assert_eq(survey.groups[0].cpu, 10);
-    cr_assert_eq(survey.leaving_empty, 1);
+    cr_assert_eq(snapshot.groups[0].nodes, 1);
+    cr_assert_eq(snapshot.groups[0].cpu, 10);
+    cr_assert_eq(snapshot.leaving_empty, 1);
 }
 
 /* For metrics: open nodes, Ready ones and those that leave; requests without what DaemonSets ask
  * for, against what open nodes have. */
-Test(survey, sums_tell_how_the_nodes_of_a_group_are)
+Test(snapshot, sums_tell_how_the_nodes_of_a_group_are)
 {
     read_cluster("a cpu:10 memory:100; cpu:3 memory:20; cpu:2 daemon|"
                  "a cpu:10 memory:100 cordoned; cpu:4|a cpu:10 memory:100|"
                  "a cpu:10 memory:100 ours cordoned");
     nodes[2].is_ready = false;
     make_with(1000000);
-    const struct as_group_sums *sums = &survey.groups[0].sums;
+    const struct as_group_sums *sums = &snapshot.groups[0].sums;
     cr_expect_eq(sums->open, 2);
     cr_expect_eq(sums->ready, 1);
     cr_expect_eq(sums->leaving, 1);
@@ -508,7 +508,7 @@ Test(survey, sums_tell_how_the_nodes_of_a_group_are)
     cr_expect_eq(sums->allocatable[AS_RESOURCE_MEMORY], 200);
 }
 
-Test(survey, a_node_that_two_groups_name_belongs_to_neither)
+Test(snapshot, a_node_that_two_groups_name_belongs_to_neither)
 {
     read_cluster("a cpu:10 memory:100|b cpu:10 memory:100; cpu:9");
     names[1][0] = "n0";
@@ -518,19 +518,19 @@ Test(survey, a_node_that_two_groups_name_belongs_to_neither)
     check("a b no_group:1 utilized:1");
 }
 
-Test(survey, names_that_are_no_nodes_and_repeated_ones_do_not_matter)
+Test(snapshot, names_that_are_no_nodes_and_repeated_ones_do_not_matter)
 {
     read_cluster("a cpu:10 memory:100; cpu:9");
     names[0][1] = "n0";
     names[0][2] = "n00";
     members[0].node_count = 3;
     check("a utilized:1");
-    cr_assert_eq(survey.groups[0].nodes, 1);
+    cr_assert_eq(snapshot.groups[0].nodes, 1);
 }
 
 /* Groups */
 
-Test(survey, a_group_is_closed_for_growth_with_a_reason)
+Test(snapshot, a_group_is_closed_for_growth_with_a_reason)
 {
     static const struct {
         enum as_reason closed;
@@ -564,44 +564,44 @@ Test(survey, a_group_is_closed_for_growth_with_a_reason)
         members[0].in_progress = rows[i].in_progress;
         members[0].has_pending_scaleup = rows[i].has_pending_scaleup;
         make_with(1000000);
-        memset(survey.kept, 0, sizeof(survey.kept));
-        ((struct as_survey_group *)survey.groups)[0].coming = 0;
+        memset(snapshot.kept, 0, sizeof(snapshot.kept));
+        ((struct as_snapshot_group *)snapshot.groups)[0].coming = 0;
         cr_expect_str_eq(print(), rows[i].wanted, "%zu: %s", i, text);
     }
 }
 
-Test(survey, a_template_has_only_labels_that_a_pod_reads)
+Test(snapshot, a_template_has_only_labels_that_a_pod_reads)
 {
     read_cluster("a cpu:10 memory:100 disk=ssd zone=x; cpu:9");
     read_pending("1 cpu:9 disk=ssd");
     make_with(1000000);
-    cr_assert_eq(survey.groups[0].template_.shape.labels->count, 1);
-    cr_assert_str_eq(as_labels_get(survey.groups[0].template_.shape.labels, "disk"), "ssd");
-    const uint64_t digest = survey.groups[0].template_digest;
+    cr_assert_eq(snapshot.groups[0].template_.shape.labels->count, 1);
+    cr_assert_str_eq(as_labels_get(snapshot.groups[0].template_.shape.labels, "disk"), "ssd");
+    const uint64_t digest = snapshot.groups[0].template_digest;
 
     config.balance = true;
     make_with(1000000);
-    cr_assert_eq(survey.groups[0].template_.shape.labels->count, 2);
-    cr_assert_eq(survey.groups[0].template_digest, digest);
+    cr_assert_eq(snapshot.groups[0].template_.shape.labels->count, 2);
+    cr_assert_eq(snapshot.groups[0].template_digest, digest);
 }
 
 /* What is remembered of a group must serve pods that come later. */
-Test(survey, the_whole_template_has_labels_that_no_pod_reads)
+Test(snapshot, the_whole_template_has_labels_that_no_pod_reads)
 {
     read_cluster("a cpu:10 memory:100 disk=ssd zone=x; cpu:9");
     read_pending("1 cpu:9 disk=ssd");
-    struct as_survey_work *work = as_survey_begin(&request, &arena);
-    while (!as_survey_step(work, 1000, &survey))
+    struct as_snapshot_work *work = as_snapshot_begin(&request, &arena);
+    while (!as_snapshot_step(work, 1000, &snapshot))
         ;
-    const struct as_labels *labels = as_survey_get_template(work, 0)->shape.labels;
+    const struct as_labels *labels = as_snapshot_get_template(work, 0)->shape.labels;
     cr_assert_eq(labels->count, 2);
     cr_assert_str_eq(as_labels_get(labels, "zone"), "x");
-    cr_assert_eq(survey.groups[0].template_.shape.labels->count, 1);
+    cr_assert_eq(snapshot.groups[0].template_.shape.labels->count, 1);
 }
 
 /* Who may leave */
 
-Test(survey, a_node_stays_for_the_first_reason_that_fits)
+Test(snapshot, a_node_stays_for_the_first_reason_that_fits)
 {
     static const struct row rows[] = {
         {"a cpu:10 memory:100|a cpu:10 memory:100 ours; cpu:9", NULL, "a+1 leaving:1 utilized:1"},
@@ -622,7 +622,7 @@ Test(survey, a_node_stays_for_the_first_reason_that_fits)
 }
 
 /* Pods that wait, and pods of leaving nodes, count where they find room. */
-Test(survey, a_node_that_other_pods_would_fill_is_not_idle)
+Test(snapshot, a_node_that_other_pods_would_fill_is_not_idle)
 {
     static const struct row rows[] = {
         {"a cpu:10 memory:100; cpu:1", "1 cpu:4", "a receives:1"},
@@ -640,7 +640,7 @@ Test(survey, a_node_that_other_pods_would_fill_is_not_idle)
     check_rows(rows, AS_ARRAY_SIZE(rows));
 }
 
-Test(survey, its_group_keeps_a_node)
+Test(snapshot, its_group_keeps_a_node)
 {
     static const struct {
         enum as_reason closed;
@@ -674,7 +674,7 @@ Test(survey, its_group_keeps_a_node)
     }
 }
 
-Test(survey, an_annotation_disables_a_node_before_its_group_is_asked)
+Test(snapshot, an_annotation_disables_a_node_before_its_group_is_asked)
 {
     read_cluster("- cpu:10 memory:100|a cpu:10 memory:100");
     nodes[0].keep = "it is annotated";
@@ -683,7 +683,7 @@ Test(survey, an_annotation_disables_a_node_before_its_group_is_asked)
     check("a move n1:0 leaving:1");
 }
 
-Test(survey, a_node_that_starts_stays)
+Test(snapshot, a_node_that_starts_stays)
 {
     read_cluster("a cpu:10 memory:100 notready");
     nodes[0].created = AGO(15 * AS_US_PER_MIN - 1);
@@ -692,7 +692,7 @@ Test(survey, a_node_that_starts_stays)
     check("a:no_template move n0:0");
 }
 
-Test(survey, classes_of_pods_keep_their_node)
+Test(snapshot, classes_of_pods_keep_their_node)
 {
     static const struct {
         enum as_eviction_class class;
@@ -727,12 +727,12 @@ Test(survey, classes_of_pods_keep_their_node)
         pods[0].shape = &shape;
         members[0].unneeded.keep = rows[i].keep;
         make_with(1000000);
-        cr_expect_eq(survey.kept[AS_STAY_UNEVICTABLE], rows[i].is_kept, "%zu", i);
-        cr_expect_eq(survey.node_count, !rows[i].is_kept, "%zu", i);
+        cr_expect_eq(snapshot.kept[AS_STAY_UNEVICTABLE], rows[i].is_kept, "%zu", i);
+        cr_expect_eq(snapshot.node_count, !rows[i].is_kept, "%zu", i);
     }
 }
 
-Test(survey, a_pod_with_a_claim_may_move_within_its_zone)
+Test(snapshot, a_pod_with_a_claim_may_move_within_its_zone)
 {
     read_cluster("a cpu:10 memory:100 topology.kubernetes.io/zone=x other=1; cpu:1; cpu:1|"
                  "a cpu:10 memory:100 failure-domain.beta.kubernetes.io/zone=y; cpu:1; cpu:9");
@@ -741,15 +741,15 @@ Test(survey, a_pod_with_a_claim_may_move_within_its_zone)
     pods[0].shape = &shape;
     pods[2].shape = &shape;
     check("a move n0:20 1x1 1x1 take n1:0 utilized:1");
-    cr_assert_str_eq(survey.shapes[survey.nodes[0].pods[0].shape].pod.zone, "x");
-    cr_assert_null(survey.shapes[survey.nodes[0].pods[1].shape].pod.zone);
-    cr_assert_eq(survey.nodes[0].node.labels->count, 1);
-    cr_assert_eq(
-        as_node_admits(&survey.nodes[1].node, &survey.shapes[survey.nodes[0].pods[0].shape].pod),
-        AS_MISFIT_ZONE);
+    cr_assert_str_eq(snapshot.shapes[snapshot.nodes[0].pods[0].shape].pod.zone, "x");
+    cr_assert_null(snapshot.shapes[snapshot.nodes[0].pods[1].shape].pod.zone);
+    cr_assert_eq(snapshot.nodes[0].node.labels->count, 1);
+    cr_assert_eq(as_node_admits(&snapshot.nodes[1].node,
+                                &snapshot.shapes[snapshot.nodes[0].pods[0].shape].pod),
+                 AS_MISFIT_ZONE);
 }
 
-Test(survey, pods_that_are_long_over_their_grace_count_as_gone)
+Test(snapshot, pods_that_are_long_over_their_grace_count_as_gone)
 {
     read_cluster("a cpu:10 memory:100; cpu:9");
     pods[0].is_leaving = true;
@@ -772,7 +772,7 @@ static void add_labels(struct as_pod_fact *pod, const char *app, struct as_pod_s
     pod->shape = shape;
 }
 
-Test(survey, a_budget_without_a_disruption_left_keeps_the_node)
+Test(snapshot, a_budget_without_a_disruption_left_keeps_the_node)
 {
     struct as_pod_shape first, second;
 
@@ -784,21 +784,21 @@ Test(survey, a_budget_without_a_disruption_left_keeps_the_node)
     budgets[2] = (struct as_budget_fact){"default", "none", NULL, 0, .is_nothing = true};
     cluster.budget_count = 3;
     check("a take n0:9 move n1:10 1x1 budget:1");
-    cr_assert_eq(survey.budget_count, 0);
+    cr_assert_eq(snapshot.budget_count, 0);
 
     budgets[0].allowed = 1;
     check("a move n0:10 1x1 move n1:10 1x1");
-    cr_assert_eq(survey.budget_count, 1);
-    cr_assert_str_eq(survey.budgets[0].name, "default/web");
-    cr_assert_eq(survey.shapes[survey.nodes[0].pods[0].shape].budget_count, 1);
-    cr_assert_eq(survey.shapes[survey.nodes[1].pods[0].shape].budget_count, 0);
+    cr_assert_eq(snapshot.budget_count, 1);
+    cr_assert_str_eq(snapshot.budgets[0].name, "default/web");
+    cr_assert_eq(snapshot.shapes[snapshot.nodes[0].pods[0].shape].budget_count, 1);
+    cr_assert_eq(snapshot.shapes[snapshot.nodes[1].pods[0].shape].budget_count, 0);
 
     /* the API evicts no pod that two budgets select */
     budgets[2] = (struct as_budget_fact){"default", "all", NULL, 0, .allowed = 5};
     check("a take n0:9 move n1:10 1x1 budget:1");
 }
 
-Test(survey, a_budget_protects_a_system_pod_instead_of_keeping_its_node)
+Test(snapshot, a_budget_protects_a_system_pod_instead_of_keeping_its_node)
 {
     struct as_pod_shape shape;
 
@@ -816,7 +816,7 @@ Test(survey, a_budget_protects_a_system_pod_instead_of_keeping_its_node)
 
 /* Shapes */
 
-Test(survey, pods_that_differ_in_labels_only_are_one_shape)
+Test(snapshot, pods_that_differ_in_labels_only_are_one_shape)
 {
     struct as_pod_shape first, second;
 
@@ -825,19 +825,19 @@ Test(survey, pods_that_differ_in_labels_only_are_one_shape)
     add_labels(&pods[1], "db", &second);
     second.namespace_ = "other";
     check("a move n0:40 3x1 1x1");
-    cr_assert_eq(survey.shape_count, 2);
-    cr_assert_neq(survey.shapes[0].digest, survey.shapes[1].digest);
-    cr_assert_null(survey.shapes[0].pod.labels);
+    cr_assert_eq(snapshot.shape_count, 2);
+    cr_assert_neq(snapshot.shapes[0].digest, snapshot.shapes[1].digest);
+    cr_assert_null(snapshot.shapes[0].pod.labels);
 }
 
 /* The constants are those of the documented hash: they must never change, as `asked` is stored. */
-Test(survey, a_digest_is_the_same_in_every_process)
+Test(snapshot, a_digest_is_the_same_in_every_process)
 {
     read_cluster("a cpu:10 memory:100; cpu:9");
     read_pending("1 cpu:500 memory:100 gpu:1 zone=a ~k=v/NX ?key:in:a,b @TCP/0.0.0.0/80 #7");
     make_with(1000000);
-    cr_assert_eq(survey.shape_count, 1);
-    const uint64_t digest = survey.shapes[0].digest;
+    cr_assert_eq(snapshot.shape_count, 1);
+    const uint64_t digest = snapshot.shapes[0].digest;
     cr_expect_eq(digest, DIGEST, "0x%lx", (unsigned long)digest);
 
     /* whatever the index of the resource in the cluster's table */
@@ -846,7 +846,7 @@ Test(survey, a_digest_is_the_same_in_every_process)
     read_cluster("a cpu:10 memory:100 other:1; cpu:9");
     read_pending("1 cpu:500 memory:100 gpu:1 zone=a ~k=v/NX ?key:in:a,b @TCP/0.0.0.0/80 #7");
     make_with(1000000);
-    cr_expect_eq(survey.shapes[0].digest, digest);
+    cr_expect_eq(snapshot.shapes[0].digest, digest);
 }
 
 /* Candidates */
@@ -856,7 +856,7 @@ static as_maybe_time ago(int64_t us)
     return (as_maybe_time){.set = true, .at = AGO(us)};
 }
 
-Test(survey, what_is_remembered_is_told_of_candidates_only)
+Test(snapshot, what_is_remembered_is_told_of_candidates_only)
 {
     const struct as_unneeded remembered[] = {
         {.node = "n0", .since = ago(AS_US_PER_MIN)},
@@ -869,14 +869,14 @@ Test(survey, what_is_remembered_is_told_of_candidates_only)
     request.unneeded = remembered;
     request.unneeded_count = AS_ARRAY_SIZE(remembered);
     make_with(1000000);
-    cr_assert_eq(survey.unneeded_count, 2);
-    cr_assert_str_eq(survey.unneeded[0].node, "n0");
-    cr_assert(survey.unneeded[0].since.set);
-    cr_assert_str_eq(survey.unneeded[1].node, "n1"); /* so that it goes last next time */
-    cr_assert(!survey.unneeded[1].since.set && survey.unneeded[1].no_room.set);
+    cr_assert_eq(snapshot.unneeded_count, 2);
+    cr_assert_str_eq(snapshot.unneeded[0].node, "n0");
+    cr_assert(snapshot.unneeded[0].since.set);
+    cr_assert_str_eq(snapshot.unneeded[1].node, "n1"); /* so that it goes last next time */
+    cr_assert(!snapshot.unneeded[1].since.set && snapshot.unneeded[1].no_room.set);
 }
 
-Test(survey, the_last_failed_drain_counts)
+Test(snapshot, the_last_failed_drain_counts)
 {
     read_cluster("a cpu:10 memory:100|b cpu:10 memory:100|c cpu:10 memory:100");
     members[0].drain_failed = ago(AS_US_PER_MIN);
@@ -884,35 +884,35 @@ Test(survey, the_last_failed_drain_counts)
     members[2].drain_failed = ago(0);
     members[2].is_member = false;
     make_with(1000000);
-    cr_assert(survey.drain_failed.set);
-    cr_assert_eq(survey.drain_failed.at.us, NOW.us - AS_US_PER_S);
+    cr_assert(snapshot.drain_failed.set);
+    cr_assert_eq(snapshot.drain_failed.at.us, NOW.us - AS_US_PER_S);
 }
 
 /* The taint of the node controller may come later. */
-Test(survey, a_cordoned_candidate_takes_no_pods)
+Test(snapshot, a_cordoned_candidate_takes_no_pods)
 {
     read_cluster("a cpu:10 memory:100 cordoned; cpu:1|a cpu:10 memory:100; cpu:1");
     make_with(1000000);
-    cr_assert_eq(survey.node_count, 2);
-    cr_assert_eq(as_node_admits(&survey.nodes[0].node, &survey.shapes[0].pod), AS_MISFIT_TAINT);
-    cr_assert_eq(as_node_admits(&survey.nodes[1].node, &survey.shapes[0].pod), AS_FITS);
+    cr_assert_eq(snapshot.node_count, 2);
+    cr_assert_eq(as_node_admits(&snapshot.nodes[0].node, &snapshot.shapes[0].pod), AS_MISFIT_TAINT);
+    cr_assert_eq(as_node_admits(&snapshot.nodes[1].node, &snapshot.shapes[0].pod), AS_FITS);
 }
 
-Test(survey, guests_are_named_where_they_keep_others_away)
+Test(snapshot, guests_are_named_where_they_keep_others_away)
 {
     read_cluster("a cpu:10 memory:100; cpu:1 @TCP/0.0.0.0/80|"
                  "a cpu:10 memory:100; cpu:9 @TCP/0.0.0.0/80; cpu:0 @TCP/0.0.0.0/81 daemon|"
                  "a cpu:10 memory:100; cpu:9 #7");
     make_with(1000000);
-    cr_assert_eq(survey.node_count, 3);
-    cr_assert_eq(survey.nodes[0].guest_count, 1);
-    cr_assert_eq(survey.nodes[1].guest_count, 1);
-    cr_assert_eq(survey.nodes[2].guest_count, 0);
+    cr_assert_eq(snapshot.node_count, 3);
+    cr_assert_eq(snapshot.nodes[0].guest_count, 1);
+    cr_assert_eq(snapshot.nodes[1].guest_count, 1);
+    cr_assert_eq(snapshot.nodes[2].guest_count, 0);
 }
 
 /* The work */
 
-Test(survey, the_size_of_the_steps_changes_nothing)
+Test(snapshot, the_size_of_the_steps_changes_nothing)
 {
     static const uint64_t fits[] = {1, 2, 3, 7, 100};
     char whole[sizeof(text)];
@@ -929,10 +929,10 @@ Test(survey, the_size_of_the_steps_changes_nothing)
     }
 }
 
-Test(survey, an_empty_cluster_has_an_empty_survey)
+Test(snapshot, an_empty_cluster_has_an_empty_snapshot)
 {
     check("");
-    cr_assert_eq(survey.shape_count + survey.node_count + survey.budget_count, 0);
-    cr_assert_eq(survey.seed, 7);
-    cr_assert_null(survey.error);
+    cr_assert_eq(snapshot.shape_count + snapshot.node_count + snapshot.budget_count, 0);
+    cr_assert_eq(snapshot.seed, 7);
+    cr_assert_null(snapshot.error);
 }

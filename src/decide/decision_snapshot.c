@@ -1,5 +1,5 @@
 /*
- * Surveys in decision documents: what was seen of a pool's cluster, read and written.
+ * Snapshots in decision documents: what was seen of a pool's cluster, read and written.
  *
  * The reader is strict: what a plan would trip over is an error with its place. The writer leaves
  * out what has its default, as a document may have thousands of nodes.
@@ -13,7 +13,7 @@
 #include "decision_private.h"
 
 #define DECISION_GROUPS_MAX 10000 /* of a cluster */
-#define DECISION_NODES_MAX  (2 * AS_SURVEY_NODES_MAX + AS_SURVEY_DRAINED_MAX)
+#define DECISION_NODES_MAX  (2 * AS_SNAPSHOT_NODES_MAX + AS_SNAPSHOT_DRAINED_MAX)
 
 #define UNREADY_DEFAULT_US  (20 * AS_US_PER_MIN)
 #define UNNEEDED_DEFAULT_US (10 * AS_US_PER_MIN)
@@ -49,14 +49,14 @@ static const struct as_read_word decision_template_sources[] = {
     {"configured", AS_NODE_TEMPLATE_CONFIGURED},
     {0}};
 
-static const char *survey_get_word(const struct as_read_word *words, int value)
+static const char *snapshot_get_word(const struct as_read_word *words, int value)
 {
     while (words->value != value)
         words++;
     return words->text;
 }
 
-static void survey_begin(struct as_json_writer *json, const char *key)
+static void snapshot_begin(struct as_json_writer *json, const char *key)
 {
     as_json_write_key(json, key);
     as_json_begin_array(json);
@@ -74,7 +74,7 @@ static void write_text_if(struct as_json_writer *json, const char *key, const ch
         as_json_write_member(json, key, text);
 }
 
-static void survey_write_double(struct as_json_writer *json, const char *key, double number)
+static void snapshot_write_double(struct as_json_writer *json, const char *key, double number)
 {
     as_json_write_key(json, key);
     as_json_write_double(json, number);
@@ -91,7 +91,7 @@ static void write_bits(struct as_json_writer *json, const char *key,
 {
     if (!bits)
         return;
-    survey_begin(json, key);
+    snapshot_begin(json, key);
     for (; words->text; words++)
         if (bits & (unsigned)words->value)
             as_json_write_string(json, words->text);
@@ -109,21 +109,21 @@ void decision_write_time(struct as_json_writer *json, const char *key, as_maybe_
 }
 
 /* Without zeros at the end. */
-static void survey_write_amounts(struct as_json_writer *json, const char *key,
-                                 const struct as_resources *amounts, size_t count)
+static void snapshot_write_amounts(struct as_json_writer *json, const char *key,
+                                   const struct as_resources *amounts, size_t count)
 {
     while (count > 0 && amounts->amount[count - 1] == 0)
         count--;
     if (count == 0)
         return;
-    survey_begin(json, key);
+    snapshot_begin(json, key);
     for (size_t i = 0; i < count; i++)
         as_json_write_i64(json, amounts->amount[i]);
     as_json_end_array(json);
 }
 
-static void survey_write_labels(struct as_json_writer *json, const char *key,
-                                const struct as_labels *labels)
+static void snapshot_write_labels(struct as_json_writer *json, const char *key,
+                                  const struct as_labels *labels)
 {
     if (!labels || labels->count == 0)
         return;
@@ -134,16 +134,16 @@ static void survey_write_labels(struct as_json_writer *json, const char *key,
     as_json_end_object(json);
 }
 
-static void survey_write_taints(struct as_json_writer *json, const struct as_taint *taints,
-                                size_t count)
+static void snapshot_write_taints(struct as_json_writer *json, const struct as_taint *taints,
+                                  size_t count)
 {
     if (count == 0)
         return;
-    survey_begin(json, "taints");
+    snapshot_begin(json, "taints");
     for (size_t i = 0; i < count; i++) {
         as_json_begin_object(json);
         as_json_write_member(json, "effect",
-                             survey_get_word(decision_effects, (int)taints[i].effect));
+                             snapshot_get_word(decision_effects, (int)taints[i].effect));
         as_json_write_member(json, "key", taints[i].key);
         write_text_if(json, "value", taints[i].value);
         as_json_end_object(json);
@@ -151,12 +151,12 @@ static void survey_write_taints(struct as_json_writer *json, const struct as_tai
     as_json_end_array(json);
 }
 
-static void survey_write_ports(struct as_json_writer *json, const struct as_host_port *ports,
-                               size_t count)
+static void snapshot_write_ports(struct as_json_writer *json, const struct as_host_port *ports,
+                                 size_t count)
 {
     if (count == 0)
         return;
-    survey_begin(json, "ports");
+    snapshot_begin(json, "ports");
     for (size_t i = 0; i < count; i++) {
         as_json_begin_object(json);
         as_json_write_member(json, "ip", ports[i].ip);
@@ -168,11 +168,11 @@ static void survey_write_ports(struct as_json_writer *json, const struct as_host
 }
 
 void decision_write_pods(struct as_json_writer *json, const char *key,
-                         const struct as_survey_pods *pods, size_t count)
+                         const struct as_snapshot_pods *pods, size_t count)
 {
     if (count == 0)
         return;
-    survey_begin(json, key);
+    snapshot_begin(json, key);
     for (size_t i = 0; i < count; i++) {
         as_json_begin_array(json);
         as_json_write_i64(json, pods[i].shape);
@@ -184,25 +184,25 @@ void decision_write_pods(struct as_json_writer *json, const char *key,
 
 /* target.pool */
 
-static void survey_write_range(struct as_json_writer *json, const char *key,
-                               const struct as_pool_range *range, double unit)
+static void snapshot_write_range(struct as_json_writer *json, const char *key,
+                                 const struct as_pool_range *range, double unit)
 {
     if (range->min <= 0 && range->max == AS_POOL_NO_CAP)
         return;
     as_json_write_key(json, key);
     as_json_begin_object(json);
     if (range->max != AS_POOL_NO_CAP)
-        survey_write_double(json, "max", (double)range->max / unit);
+        snapshot_write_double(json, "max", (double)range->max / unit);
     if (range->min > 0)
-        survey_write_double(json, "min", (double)range->min / unit);
+        snapshot_write_double(json, "min", (double)range->min / unit);
     as_json_end_object(json);
 }
 
-static void survey_write_choice(struct as_json_writer *json, const struct as_pool_config *pool)
+static void snapshot_write_choice(struct as_json_writer *json, const struct as_pool_config *pool)
 {
     if (pool->choose_count == 0)
         return;
-    survey_begin(json, "choose");
+    snapshot_begin(json, "choose");
     for (size_t i = 0; i < pool->choose_count; i++)
         as_json_write_string(json, as_pool_filter_get_word(pool->choose[i]));
     as_json_end_array(json);
@@ -217,20 +217,20 @@ void decision_write_pool(struct as_json_writer *json, const struct as_pool_confi
     as_json_write_member_i64(json, "empty", pool->at_once_empty);
     as_json_end_object(json);
     as_json_write_member_bool(json, "balance", pool->balance);
-    survey_write_choice(json, pool);
-    survey_write_range(json, "cpu", &pool->cpu, 1000);
+    snapshot_write_choice(json, pool);
+    snapshot_write_range(json, "cpu", &pool->cpu, 1000);
     if (pool->ignore_label_count > 0) {
-        survey_begin(json, "ignore_labels");
+        snapshot_begin(json, "ignore_labels");
         for (size_t i = 0; i < pool->ignore_label_count; i++)
             as_json_write_string(json, pool->ignore_labels[i]);
         as_json_end_array(json);
     }
-    survey_write_range(json, "memory", &pool->memory, 1);
+    snapshot_write_range(json, "memory", &pool->memory, 1);
     if (pool->cpu_price > 0 || pool->memory_price > 0) {
         as_json_write_key(json, "pod_price");
         as_json_begin_object(json);
-        survey_write_double(json, "cpu", pool->cpu_price);
-        survey_write_double(json, "memory", pool->memory_price);
+        snapshot_write_double(json, "cpu", pool->cpu_price);
+        snapshot_write_double(json, "memory", pool->memory_price);
         as_json_end_object(json);
     }
     as_json_end_object(json);
@@ -238,7 +238,7 @@ void decision_write_pool(struct as_json_writer *json, const struct as_pool_confi
 
 /* Groups */
 
-static void write_template(struct as_json_writer *json, const struct as_survey_group *group,
+static void write_template(struct as_json_writer *json, const struct as_snapshot_group *group,
                            size_t amounts)
 {
     const struct as_node_template *template_ = &group->template_;
@@ -247,22 +247,22 @@ static void write_template(struct as_json_writer *json, const struct as_survey_g
         return;
     as_json_write_key(json, "template");
     as_json_begin_object(json);
-    survey_write_amounts(json, "allocatable", &template_->allocatable, amounts);
-    survey_write_amounts(json, "capacity", &template_->capacity, amounts);
+    snapshot_write_amounts(json, "allocatable", &template_->allocatable, amounts);
+    snapshot_write_amounts(json, "capacity", &template_->capacity, amounts);
     write_hex(json, "digest", group->template_digest);
-    survey_write_amounts(json, "free", &template_->shape.allocatable, amounts);
-    survey_write_labels(json, "labels", template_->shape.labels);
+    snapshot_write_amounts(json, "free", &template_->shape.allocatable, amounts);
+    snapshot_write_labels(json, "labels", template_->shape.labels);
     write_text_if(json, "node", template_->node);
-    survey_write_ports(json, template_->ports, template_->port_count);
+    snapshot_write_ports(json, template_->ports, template_->port_count);
     as_json_write_member(json, "source",
-                         survey_get_word(decision_template_sources, (int)template_->source));
-    survey_write_taints(json, template_->shape.taints, template_->shape.taint_count);
+                         snapshot_get_word(decision_template_sources, (int)template_->source));
+    snapshot_write_taints(json, template_->shape.taints, template_->shape.taint_count);
     as_json_end_object(json);
 }
 
-static void survey_write_seconds(struct as_json_writer *json, const char *key, int64_t us)
+static void snapshot_write_seconds(struct as_json_writer *json, const char *key, int64_t us)
 {
-    survey_write_double(json, key, (double)us / AS_US_PER_S);
+    snapshot_write_double(json, key, (double)us / AS_US_PER_S);
 }
 
 static void write_unneeded_config(struct as_json_writer *json,
@@ -272,7 +272,7 @@ static void write_unneeded_config(struct as_json_writer *json,
         return;
     as_json_write_key(json, "unneeded");
     as_json_begin_object(json);
-    survey_write_seconds(json, "for", unneeded->for_us);
+    snapshot_write_seconds(json, "for", unneeded->for_us);
     as_json_write_key(json, "unready_for");
     if (unneeded->unready_for_us == AS_UNREADY_NEVER)
         as_json_write_null(json);
@@ -281,7 +281,7 @@ static void write_unneeded_config(struct as_json_writer *json,
     as_json_end_object(json);
 }
 
-static void write_group_nodes(struct as_json_writer *json, const struct as_survey_group *group)
+static void write_group_nodes(struct as_json_writer *json, const struct as_snapshot_group *group)
 {
     if (group->nodes == 0)
         return;
@@ -293,8 +293,8 @@ static void write_group_nodes(struct as_json_writer *json, const struct as_surve
     as_json_end_object(json);
 }
 
-static void survey_write_group(struct as_json_writer *json, const struct as_survey_group *group,
-                               size_t amounts)
+static void snapshot_write_group(struct as_json_writer *json, const struct as_snapshot_group *group,
+                                 size_t amounts)
 {
     as_json_begin_object(json);
     if (group->closed != AS_REASON_SCALED)
@@ -312,7 +312,7 @@ static void survey_write_group(struct as_json_writer *json, const struct as_surv
     decision_write_time(json, "open_at", group->open_at);
     write_i64_if(json, "overdue", group->overdue);
     if (group->has_price)
-        survey_write_double(json, "price", group->price);
+        snapshot_write_double(json, "price", group->price);
     if (group->has_priority)
         as_json_write_member_i64(json, "priority", group->priority);
     write_i64_if(json, "removable", group->removable);
@@ -348,62 +348,62 @@ void decision_write_kept(struct as_json_writer *json, const uint64_t kept[AS_STA
     as_json_end_object(json);
 }
 
-void decision_write_budgets_to_kept(struct as_json_writer *json, const struct as_survey *survey)
+void decision_write_budgets_to_kept(struct as_json_writer *json, const struct as_snapshot *snapshot)
 {
-    if (survey->budget_count > 0) {
-        survey_begin(json, "budgets");
-        for (size_t i = 0; i < survey->budget_count; i++) {
+    if (snapshot->budget_count > 0) {
+        snapshot_begin(json, "budgets");
+        for (size_t i = 0; i < snapshot->budget_count; i++) {
             as_json_begin_object(json);
-            write_i64_if(json, "allowed", survey->budgets[i].allowed);
-            as_json_write_member(json, "name", survey->budgets[i].name);
+            write_i64_if(json, "allowed", snapshot->budgets[i].allowed);
+            as_json_write_member(json, "name", snapshot->budgets[i].name);
             as_json_end_object(json);
         }
         as_json_end_array(json);
     }
-    write_i64_if(json, "cluster_nodes", (int64_t)survey->cluster_nodes);
-    survey_begin(json, "groups");
-    for (size_t i = 0; i < survey->group_count; i++)
-        survey_write_group(json, &survey->groups[i], survey->resources.count);
+    write_i64_if(json, "cluster_nodes", (int64_t)snapshot->cluster_nodes);
+    snapshot_begin(json, "groups");
+    for (size_t i = 0; i < snapshot->group_count; i++)
+        snapshot_write_group(json, &snapshot->groups[i], snapshot->resources.count);
     as_json_end_array(json);
-    decision_write_kept(json, survey->kept);
+    decision_write_kept(json, snapshot->kept);
 }
 
-void decision_write_leaving(struct as_json_writer *json, const struct as_survey *survey)
+void decision_write_leaving(struct as_json_writer *json, const struct as_snapshot *snapshot)
 {
-    if (survey->leaving_drained == 0 && survey->leaving_empty == 0)
+    if (snapshot->leaving_drained == 0 && snapshot->leaving_empty == 0)
         return;
     as_json_write_key(json, "leaving");
     as_json_begin_object(json);
-    write_i64_if(json, "drained", (int64_t)survey->leaving_drained);
-    write_i64_if(json, "empty", (int64_t)survey->leaving_empty);
+    write_i64_if(json, "drained", (int64_t)snapshot->leaving_drained);
+    write_i64_if(json, "empty", (int64_t)snapshot->leaving_empty);
     as_json_end_object(json);
 }
 
 /* Nodes */
 
-static void write_node(struct as_json_writer *json, const struct as_survey *survey,
-                       const struct as_survey_node *node)
+static void write_node(struct as_json_writer *json, const struct as_snapshot *snapshot,
+                       const struct as_snapshot_node *node)
 {
-    const size_t amounts = survey->resources.count;
+    const size_t amounts = snapshot->resources.count;
 
     as_json_begin_object(json);
-    survey_write_amounts(json, "allocatable", &node->node.allocatable, amounts);
+    snapshot_write_amounts(json, "allocatable", &node->node.allocatable, amounts);
     if (node->expendable)
-        survey_write_amounts(json, "expendable", node->expendable, amounts);
-    if (node->group != AS_SURVEY_NO_GROUP)
+        snapshot_write_amounts(json, "expendable", node->expendable, amounts);
+    if (node->group != AS_SNAPSHOT_NO_GROUP)
         as_json_write_member_i64(json, "group", node->group);
     decision_write_pods(json, "guests", node->guests, node->guest_count);
-    survey_write_labels(json, "labels", node->node.labels);
-    survey_write_amounts(json, "left", &node->left, amounts);
+    snapshot_write_labels(json, "labels", node->node.labels);
+    snapshot_write_amounts(json, "left", &node->left, amounts);
     as_json_write_member(json, "name", node->node.name);
     decision_write_pods(json, "pods", node->pods, node->pod_count);
     if (!node->is_ready)
         as_json_write_member_bool(json, "ready", false);
     if (!node->is_candidate)
         as_json_write_member(json, "stays", as_stay_get_word(node->stay));
-    survey_write_taints(json, node->node.taints, node->node.taint_count);
+    snapshot_write_taints(json, node->node.taints, node->node.taint_count);
     if (node->utilization != 0)
-        survey_write_double(json, "utilization", node->utilization);
+        snapshot_write_double(json, "utilization", node->utilization);
     as_json_end_object(json);
 }
 
@@ -422,19 +422,19 @@ static void write_plan_terms(struct as_json_writer *json, const struct as_pool_p
 void decision_write_pending_to_plan(struct as_json_writer *json,
                                     const struct as_decide_input *input)
 {
-    decision_write_pods(json, "pending", input->survey->pending, input->survey->pending_count);
-    write_i64_if(json, "pending_pods", (int64_t)input->survey->pending_pods);
+    decision_write_pods(json, "pending", input->snapshot->pending, input->snapshot->pending_count);
+    write_i64_if(json, "pending_pods", (int64_t)input->snapshot->pending_pods);
     if (input->plan_terms)
         write_plan_terms(json, input->plan_terms);
 }
 
-void decision_write_nodes(struct as_json_writer *json, const struct as_survey *survey)
+void decision_write_nodes(struct as_json_writer *json, const struct as_snapshot *snapshot)
 {
-    if (survey->node_count == 0)
+    if (snapshot->node_count == 0)
         return;
-    survey_begin(json, "pool_nodes");
-    for (size_t i = 0; i < survey->node_count; i++)
-        write_node(json, survey, &survey->nodes[i]);
+    snapshot_begin(json, "pool_nodes");
+    for (size_t i = 0; i < snapshot->node_count; i++)
+        write_node(json, snapshot, &snapshot->nodes[i]);
     as_json_end_array(json);
 }
 
@@ -442,7 +442,7 @@ void decision_write_nodes(struct as_json_writer *json, const struct as_survey *s
 
 static void write_affinity(struct as_json_writer *json, const struct as_pod_shape *pod)
 {
-    survey_begin(json, "affinity");
+    snapshot_begin(json, "affinity");
     for (size_t i = 0; i < pod->term_count; i++) {
         as_json_begin_array(json);
         for (size_t k = 0; k < pod->terms[i].count; k++) {
@@ -452,10 +452,11 @@ static void write_affinity(struct as_json_writer *json, const struct as_pod_shap
             if (requirement->is_field)
                 as_json_write_member_bool(json, "field", true);
             as_json_write_member(json, "key", requirement->key);
-            as_json_write_member(json, "operator",
-                                 survey_get_word(decision_operators, (int)requirement->operator_));
+            as_json_write_member(
+                json, "operator",
+                snapshot_get_word(decision_operators, (int)requirement->operator_));
             if (requirement->value_count > 0)
-                survey_begin(json, "values");
+                snapshot_begin(json, "values");
             for (size_t j = 0; j < requirement->value_count; j++)
                 as_json_write_string(json, requirement->values[j]);
             if (requirement->value_count > 0)
@@ -471,7 +472,7 @@ static void write_tolerations(struct as_json_writer *json, const struct as_pod_s
 {
     if (pod->toleration_count == 0)
         return;
-    survey_begin(json, "tolerations");
+    snapshot_begin(json, "tolerations");
     for (size_t i = 0; i < pod->toleration_count; i++) {
         const struct as_toleration *toleration = &pod->tolerations[i];
 
@@ -486,7 +487,7 @@ static void write_tolerations(struct as_json_writer *json, const struct as_pod_s
     as_json_end_array(json);
 }
 
-static void write_shape(struct as_json_writer *json, const struct as_survey_shape *shape,
+static void write_shape(struct as_json_writer *json, const struct as_snapshot_shape *shape,
                         size_t amounts)
 {
     const struct as_pod_shape *pod = &shape->pod;
@@ -495,7 +496,7 @@ static void write_shape(struct as_json_writer *json, const struct as_survey_shap
     if (pod->has_affinity)
         write_affinity(json, pod);
     if (shape->budget_count > 0) {
-        survey_begin(json, "budgets");
+        snapshot_begin(json, "budgets");
         for (size_t i = 0; i < shape->budget_count; i++)
             as_json_write_i64(json, shape->budgets[i]);
         as_json_end_array(json);
@@ -503,15 +504,15 @@ static void write_shape(struct as_json_writer *json, const struct as_survey_shap
     write_hex(json, "digest", shape->digest);
     if (pod->eviction != AS_EVICTION_ALLOWED)
         as_json_write_member(json, "eviction",
-                             survey_get_word(decision_evictions, (int)pod->eviction));
+                             snapshot_get_word(decision_evictions, (int)pod->eviction));
     if (pod->loner != 0)
         write_hex(json, "loner", pod->loner);
     if (pod->never_preempts)
         as_json_write_member_bool(json, "never_preempts", true);
-    survey_write_ports(json, pod->ports, pod->port_count);
+    snapshot_write_ports(json, pod->ports, pod->port_count);
     write_i64_if(json, "priority", pod->priority);
-    survey_write_amounts(json, "requests", &pod->requests, amounts);
-    survey_write_labels(json, "selector", pod->selector);
+    snapshot_write_amounts(json, "requests", &pod->requests, amounts);
+    snapshot_write_labels(json, "selector", pod->selector);
     write_tolerations(json, pod);
     write_bits(json, "unchecked", decision_unchecked, pod->unchecked);
     if (pod->unchecked)
@@ -520,19 +521,20 @@ static void write_shape(struct as_json_writer *json, const struct as_survey_shap
     as_json_end_object(json);
 }
 
-void decision_write_resources_to_shapes(struct as_json_writer *json, const struct as_survey *survey)
+void decision_write_resources_to_shapes(struct as_json_writer *json,
+                                        const struct as_snapshot *snapshot)
 {
-    if (survey->resources.count > AS_RES_NAMED) {
-        survey_begin(json, "resources");
-        for (size_t i = AS_RES_NAMED; i < survey->resources.count; i++)
-            as_json_write_string(json, survey->resources.name[i]);
+    if (snapshot->resources.count > AS_RES_NAMED) {
+        snapshot_begin(json, "resources");
+        for (size_t i = AS_RES_NAMED; i < snapshot->resources.count; i++)
+            as_json_write_string(json, snapshot->resources.name[i]);
         as_json_end_array(json);
     }
-    if (survey->shape_count == 0)
+    if (snapshot->shape_count == 0)
         return;
-    survey_begin(json, "shapes");
-    for (size_t i = 0; i < survey->shape_count; i++)
-        write_shape(json, &survey->shapes[i], survey->resources.count);
+    snapshot_begin(json, "shapes");
+    for (size_t i = 0; i < snapshot->shape_count; i++)
+        write_shape(json, &snapshot->shapes[i], snapshot->resources.count);
     as_json_end_array(json);
 }
 
@@ -542,7 +544,7 @@ void decision_write_asked(struct as_json_writer *json, const struct as_asked *as
 {
     if (count == 0)
         return;
-    survey_begin(json, "asked");
+    snapshot_begin(json, "asked");
     for (size_t i = 0; i < count; i++) {
         as_json_begin_object(json);
         decision_write_time(json, "at", (as_maybe_time){.set = true, .at = asked[i].at});
@@ -561,7 +563,7 @@ void decision_write_unneeded(struct as_json_writer *json, const struct as_unneed
 {
     if (count == 0)
         return;
-    survey_begin(json, "unneeded");
+    snapshot_begin(json, "unneeded");
     for (size_t i = 0; i < count; i++) {
         as_json_begin_object(json);
         decision_write_time(json, "no_room", unneeded[i].no_room);
@@ -579,13 +581,13 @@ void decision_write_unneeded(struct as_json_writer *json, const struct as_unneed
 
 /* What is missing at the end is 0. */
 static void decision_read_amounts(struct as_reader *reader, const char *name,
-                                  const struct survey_reader *survey,
+                                  const struct snapshot_reader *snapshot,
                                   struct as_resources *amounts_out)
 {
     size_t count;
     const struct tree_value *at = as_read_list(reader, name, &count);
 
-    if (count > survey->survey->resources.count) {
+    if (count > snapshot->snapshot->resources.count) {
         as_read_fail(reader, name, "more amounts than resources");
         return;
     }
@@ -696,7 +698,7 @@ static const struct as_host_port *decision_read_ports(struct as_reader *reader,
 
 /* False: it is no pair of an index and a count. */
 static bool read_pair(const struct tree_value *pair, size_t shape_count,
-                      struct as_survey_pods *pods)
+                      struct as_snapshot_pods *pods)
 {
     const struct tree_value *shape = tree_get_first(pair);
     int64_t index, number;
@@ -705,25 +707,26 @@ static bool read_pair(const struct tree_value *pair, size_t shape_count,
         !tree_get_i64(shape, 0, (int64_t)shape_count - 1, &index) ||
         !tree_get_i64(shape->next, 1, UINT32_MAX, &number))
         return false;
-    *pods = (struct as_survey_pods){.shape = (uint32_t)index, .count = (uint32_t)number};
+    *pods = (struct as_snapshot_pods){.shape = (uint32_t)index, .count = (uint32_t)number};
     return true;
 }
 
-static const struct as_survey_pods *decision_read_pods(struct as_reader *reader, const char *name,
-                                                       const struct survey_reader *survey,
-                                                       size_t *count_out)
+static const struct as_snapshot_pods *decision_read_pods(struct as_reader *reader, const char *name,
+                                                         const struct snapshot_reader *snapshot,
+                                                         size_t *count_out)
 {
     size_t count;
     const struct tree_value *at = as_read_list(reader, name, &count);
-    struct as_survey_pods *pods = as_arena_alloc(survey->arena, count, sizeof(*pods));
-    bool *is_seen = as_arena_alloc(survey->arena, survey->survey->shape_count, sizeof(*is_seen));
+    struct as_snapshot_pods *pods = as_arena_alloc(snapshot->arena, count, sizeof(*pods));
+    bool *is_seen =
+        as_arena_alloc(snapshot->arena, snapshot->snapshot->shape_count, sizeof(*is_seen));
 
     *count_out = 0;
     for (size_t i = 0; i < count; i++, at = at->next) {
-        if (!read_pair(at, survey->survey->shape_count, &pods[i])) {
+        if (!read_pair(at, snapshot->snapshot->shape_count, &pods[i])) {
             as_read_fail(reader, name,
                          "[%zu]: expected [shape, count], a shape below %zu and a count from 1", i,
-                         survey->survey->shape_count);
+                         snapshot->snapshot->shape_count);
             return pods;
         }
         if (is_seen[pods[i].shape]) {
@@ -779,27 +782,28 @@ static unsigned decision_read_bits(struct as_reader *reader, const char *name,
 /* Shapes */
 
 static void read_requirement(struct as_reader *shape, const struct tree_value *item, size_t index,
-                             struct survey_reader *survey, struct as_node_requirement *requirement)
+                             struct snapshot_reader *snapshot,
+                             struct as_node_requirement *requirement)
 {
     struct as_reader reader;
 
     as_read_item(&reader, shape, "affinity", item, index);
     as_read_require(&reader, "key");
     as_read_require(&reader, "operator");
-    decision_read_text(&reader, "key", survey->arena, &requirement->key);
+    decision_read_text(&reader, "key", snapshot->arena, &requirement->key);
     requirement->operator_ = (enum as_node_operator)as_read_enum(
         &reader, "operator", decision_operators, AS_NODE_EXISTS);
     as_read_bool(&reader, "field", &requirement->is_field);
     requirement->values =
-        decision_read_texts(&reader, "values", survey->arena, &requirement->value_count);
+        decision_read_texts(&reader, "values", snapshot->arena, &requirement->value_count);
     as_read_end(&reader);
 }
 
-static void read_affinity(struct as_reader *reader, struct survey_reader *survey,
+static void read_affinity(struct as_reader *reader, struct snapshot_reader *snapshot,
                           struct as_pod_shape *pod)
 {
     const struct tree_value *at = as_read_list(reader, "affinity", &pod->term_count);
-    struct as_node_term *terms = as_arena_alloc(survey->arena, pod->term_count, sizeof(*terms));
+    struct as_node_term *terms = as_arena_alloc(snapshot->arena, pod->term_count, sizeof(*terms));
 
     pod->has_affinity = as_read_has(reader, "affinity");
     pod->terms = terms;
@@ -811,27 +815,27 @@ static void read_affinity(struct as_reader *reader, struct survey_reader *survey
         const struct tree_value *item = at->first;
         terms[i].count = at->size;
         struct as_node_requirement *requirements =
-            as_arena_alloc(survey->arena, terms[i].count, sizeof(*requirements));
+            as_arena_alloc(snapshot->arena, terms[i].count, sizeof(*requirements));
         for (size_t k = 0; k < terms[i].count; k++, item = item->next)
-            read_requirement(reader, item, k, survey, &requirements[k]);
+            read_requirement(reader, item, k, snapshot, &requirements[k]);
         terms[i].requirements = requirements;
     }
 }
 
-static void read_tolerations(struct as_reader *reader, struct survey_reader *survey,
+static void read_tolerations(struct as_reader *reader, struct snapshot_reader *snapshot,
                              struct as_pod_shape *pod)
 {
     const struct tree_value *at = as_read_list(reader, "tolerations", &pod->toleration_count);
     struct as_toleration *tolerations =
-        as_arena_alloc(survey->arena, pod->toleration_count, sizeof(*tolerations));
+        as_arena_alloc(snapshot->arena, pod->toleration_count, sizeof(*tolerations));
 
     for (size_t i = 0; i < pod->toleration_count; i++, at = at->next) {
         struct as_reader item;
 
         tolerations[i] = (struct as_toleration){.key = "", .value = ""};
         as_read_item(&item, reader, "tolerations", at, i);
-        decision_read_text(&item, "key", survey->arena, &tolerations[i].key);
-        decision_read_text(&item, "value", survey->arena, &tolerations[i].value);
+        decision_read_text(&item, "key", snapshot->arena, &tolerations[i].key);
+        decision_read_text(&item, "value", snapshot->arena, &tolerations[i].value);
         as_read_bool(&item, "exists", &tolerations[i].is_exists);
         tolerations[i].effects = decision_read_bits(&item, "effects", decision_effects);
         as_read_end(&item);
@@ -839,17 +843,17 @@ static void read_tolerations(struct as_reader *reader, struct survey_reader *sur
     pod->tolerations = tolerations;
 }
 
-static void read_shape_budgets(struct as_reader *reader, struct survey_reader *survey,
-                               struct as_survey_shape *shape)
+static void read_shape_budgets(struct as_reader *reader, struct snapshot_reader *snapshot,
+                               struct as_snapshot_shape *shape)
 {
     const struct tree_value *at = as_read_list(reader, "budgets", &shape->budget_count);
-    uint32_t *budgets = as_arena_alloc(survey->arena, shape->budget_count, sizeof(*budgets));
+    uint32_t *budgets = as_arena_alloc(snapshot->arena, shape->budget_count, sizeof(*budgets));
 
     for (size_t i = 0; i < shape->budget_count; i++, at = at->next) {
         const int64_t low = i > 0 ? (int64_t)budgets[i - 1] + 1 : 0;
         int64_t index;
 
-        if (!tree_get_i64(at, low, (int64_t)survey->survey->budget_count - 1, &index)) {
+        if (!tree_get_i64(at, low, (int64_t)snapshot->snapshot->budget_count - 1, &index)) {
             as_read_fail(reader, "budgets", "[%zu]: expected ascending indices of budgets", i);
             return;
         }
@@ -858,24 +862,24 @@ static void read_shape_budgets(struct as_reader *reader, struct survey_reader *s
     shape->budgets = budgets;
 }
 
-static void read_shape(struct as_reader *reader, struct survey_reader *survey,
-                       struct as_survey_shape *shape)
+static void read_shape(struct as_reader *reader, struct snapshot_reader *snapshot,
+                       struct as_snapshot_shape *shape)
 {
     struct as_pod_shape *pod = &shape->pod;
     int64_t waiting = 0;
 
-    decision_read_amounts(reader, "requests", survey, &pod->requests);
+    decision_read_amounts(reader, "requests", snapshot, &pod->requests);
     for (size_t i = 0; i < AS_RES_MAX; i++)
         if (pod->requests.amount[i] < 0)
             as_read_fail(reader, "requests", "[%zu]: below 0", i);
-    pod->selector = decision_read_labels(reader, "selector", survey->arena);
-    read_affinity(reader, survey, pod);
-    read_tolerations(reader, survey, pod);
-    pod->ports = decision_read_ports(reader, survey->arena, &pod->port_count);
+    pod->selector = decision_read_labels(reader, "selector", snapshot->arena);
+    read_affinity(reader, snapshot, pod);
+    read_tolerations(reader, snapshot, pod);
+    pod->ports = decision_read_ports(reader, snapshot->arena, &pod->port_count);
     pod->loner = decision_read_hex(reader, "loner");
-    decision_read_text(reader, "zone", survey->arena, &pod->zone);
+    decision_read_text(reader, "zone", snapshot->arena, &pod->zone);
     as_read_i32(reader, "priority", INT32_MIN, &pod->priority);
-    if (survey->has_v3)
+    if (snapshot->has_v3)
         as_read_bool(reader, "never_preempts", &pod->never_preempts);
     pod->unchecked = decision_read_bits(reader, "unchecked", decision_unchecked);
     pod->eviction = (enum as_eviction_class)as_read_enum(reader, "eviction", decision_evictions,
@@ -883,33 +887,33 @@ static void read_shape(struct as_reader *reader, struct survey_reader *survey,
     as_read_i64(reader, "waiting", 0, AS_RES_AMOUNT_MAX, &waiting);
     shape->waiting = (uint64_t)waiting;
     shape->digest = decision_read_hex(reader, "digest");
-    read_shape_budgets(reader, survey, shape);
+    read_shape_budgets(reader, snapshot, shape);
     as_read_end(reader);
 }
 
-static void decision_read_shapes(struct as_reader *observed, struct survey_reader *survey)
+static void decision_read_shapes(struct as_reader *observed, struct snapshot_reader *snapshot)
 {
     size_t count;
     const struct tree_value *at = as_read_list(observed, "shapes", &count);
 
-    if (count > AS_SURVEY_SHAPES_MAX) {
-        as_read_fail(observed, "shapes", "more than %d", AS_SURVEY_SHAPES_MAX);
+    if (count > AS_SNAPSHOT_SHAPES_MAX) {
+        as_read_fail(observed, "shapes", "more than %d", AS_SNAPSHOT_SHAPES_MAX);
         return;
     }
-    struct as_survey_shape *shapes = as_arena_alloc(survey->arena, count, sizeof(*shapes));
+    struct as_snapshot_shape *shapes = as_arena_alloc(snapshot->arena, count, sizeof(*shapes));
     for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
 
         as_read_item(&item, observed, "shapes", at, i);
-        read_shape(&item, survey, &shapes[i]);
+        read_shape(&item, snapshot, &shapes[i]);
     }
-    survey->survey->shapes = shapes;
-    survey->survey->shape_count = count;
+    snapshot->snapshot->shapes = shapes;
+    snapshot->snapshot->shape_count = count;
 }
 
 /* Nodes */
 
-static void read_stay(struct as_reader *reader, struct as_survey_node *node)
+static void read_stay(struct as_reader *reader, struct as_snapshot_node *node)
 {
     const char *word = NULL;
     enum as_stay stay = 0;
@@ -924,26 +928,26 @@ static void read_stay(struct as_reader *reader, struct as_survey_node *node)
         node->stay = stay;
 }
 
-static void read_place(struct as_reader *reader, struct survey_reader *survey,
-                       struct as_survey_node *node)
+static void read_place(struct as_reader *reader, struct snapshot_reader *snapshot,
+                       struct as_snapshot_node *node)
 {
-    const size_t count = survey->survey->group_count;
-    int64_t group = AS_SURVEY_NO_GROUP;
+    const size_t count = snapshot->snapshot->group_count;
+    int64_t group = AS_SNAPSHOT_NO_GROUP;
 
     if (as_read_has(reader, "group") && count == 0)
         as_read_fail(reader, "group", "there are no groups");
     as_read_i64(reader, "group", 0, (int64_t)count - 1, &group);
     node->group = (uint32_t)group;
-    if (node->is_candidate && node->group == AS_SURVEY_NO_GROUP)
+    if (node->is_candidate && node->group == AS_SNAPSHOT_NO_GROUP)
         as_read_fail(reader, "group", "missing: without a group a node \"stays\"");
 }
 
-static void read_expendable(struct as_reader *reader, struct survey_reader *survey,
-                            struct as_survey_node *node)
+static void read_expendable(struct as_reader *reader, struct snapshot_reader *snapshot,
+                            struct as_snapshot_node *node)
 {
-    struct as_resources *expendable = as_arena_alloc(survey->arena, 1, sizeof(*expendable));
+    struct as_resources *expendable = as_arena_alloc(snapshot->arena, 1, sizeof(*expendable));
 
-    decision_read_amounts(reader, "expendable", survey, expendable);
+    decision_read_amounts(reader, "expendable", snapshot, expendable);
     for (size_t i = 0; i < AS_RES_MAX; i++) {
         if (expendable->amount[i] < 0)
             as_read_fail(reader, "expendable", "[%zu]: below 0", i);
@@ -952,23 +956,23 @@ static void read_expendable(struct as_reader *reader, struct survey_reader *surv
     }
 }
 
-static void survey_read_node(struct as_reader *reader, struct survey_reader *survey,
-                             struct as_survey_node *node)
+static void snapshot_read_node(struct as_reader *reader, struct snapshot_reader *snapshot,
+                               struct as_snapshot_node *node)
 {
     node->node.name = "";
     node->is_ready = true;
     as_read_require(reader, "name");
-    decision_read_text(reader, "name", survey->arena, &node->node.name);
+    decision_read_text(reader, "name", snapshot->arena, &node->node.name);
     read_stay(reader, node);
-    read_place(reader, survey, node);
-    decision_read_amounts(reader, "allocatable", survey, &node->node.allocatable);
-    decision_read_amounts(reader, "left", survey, &node->left);
-    node->node.labels = decision_read_labels(reader, "labels", survey->arena);
-    node->node.taints = decision_read_taints(reader, survey->arena, &node->node.taint_count);
-    node->guests = decision_read_pods(reader, "guests", survey, &node->guest_count);
-    node->pods = decision_read_pods(reader, "pods", survey, &node->pod_count);
-    if (survey->has_v3)
-        read_expendable(reader, survey, node);
+    read_place(reader, snapshot, node);
+    decision_read_amounts(reader, "allocatable", snapshot, &node->node.allocatable);
+    decision_read_amounts(reader, "left", snapshot, &node->left);
+    node->node.labels = decision_read_labels(reader, "labels", snapshot->arena);
+    node->node.taints = decision_read_taints(reader, snapshot->arena, &node->node.taint_count);
+    node->guests = decision_read_pods(reader, "guests", snapshot, &node->guest_count);
+    node->pods = decision_read_pods(reader, "pods", snapshot, &node->pod_count);
+    if (snapshot->has_v3)
+        read_expendable(reader, snapshot, node);
     as_read_bool(reader, "ready", &node->is_ready);
     as_read_positive(reader, "utilization", &node->utilization);
     as_read_end(reader);
@@ -976,11 +980,11 @@ static void survey_read_node(struct as_reader *reader, struct survey_reader *sur
 
 static int compare_nodes(const void *a, const void *b)
 {
-    return strcmp(((const struct as_survey_node *)a)->node.name,
-                  ((const struct as_survey_node *)b)->node.name);
+    return strcmp(((const struct as_snapshot_node *)a)->node.name,
+                  ((const struct as_snapshot_node *)b)->node.name);
 }
 
-static void decision_read_nodes(struct as_reader *observed, struct survey_reader *survey)
+static void decision_read_nodes(struct as_reader *observed, struct snapshot_reader *snapshot)
 {
     size_t count;
     const struct tree_value *at = as_read_list(observed, "pool_nodes", &count);
@@ -989,20 +993,20 @@ static void decision_read_nodes(struct as_reader *observed, struct survey_reader
         as_read_fail(observed, "pool_nodes", "more than %d", DECISION_NODES_MAX);
         return;
     }
-    struct as_survey_node *nodes = as_arena_alloc(survey->arena, count, sizeof(*nodes));
+    struct as_snapshot_node *nodes = as_arena_alloc(snapshot->arena, count, sizeof(*nodes));
     for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
 
         as_read_item(&item, observed, "pool_nodes", at, i);
-        survey_read_node(&item, survey, &nodes[i]);
+        snapshot_read_node(&item, snapshot, &nodes[i]);
     }
     if (count > 1)
         qsort(nodes, count, sizeof(*nodes), compare_nodes);
     for (size_t i = 1; i < count; i++)
         if (strcmp(nodes[i - 1].node.name, nodes[i].node.name) == 0)
             as_read_fail(observed, "pool_nodes", "\"%s\" is there twice", nodes[i].node.name);
-    survey->survey->nodes = nodes;
-    survey->survey->node_count = count;
+    snapshot->snapshot->nodes = nodes;
+    snapshot->snapshot->node_count = count;
 }
 
 /* target.pool */
@@ -1097,8 +1101,8 @@ void decision_read_pool(struct as_reader *target, struct as_arena *arena,
 
 /* Groups */
 
-static void read_template(struct as_reader *parent, struct survey_reader *survey,
-                          struct as_survey_group *group)
+static void read_template(struct as_reader *parent, struct snapshot_reader *snapshot,
+                          struct as_snapshot_group *group)
 {
     struct as_node_template *template_ = &group->template_;
     struct as_reader reader;
@@ -1109,16 +1113,16 @@ static void read_template(struct as_reader *parent, struct survey_reader *survey
     template_->source = (enum as_node_template_source)as_read_enum(
         &reader, "source", decision_template_sources, AS_NODE_TEMPLATE_NONE);
     as_read_require(&reader, "source");
-    decision_read_text(&reader, "node", survey->arena, &template_->node);
+    decision_read_text(&reader, "node", snapshot->arena, &template_->node);
     group->template_digest = decision_read_hex(&reader, "digest");
-    decision_read_amounts(&reader, "allocatable", survey, &template_->allocatable);
-    decision_read_amounts(&reader, "capacity", survey, &template_->capacity);
-    decision_read_amounts(&reader, "free", survey, &template_->shape.allocatable);
-    template_->shape.labels = decision_read_labels(&reader, "labels", survey->arena);
+    decision_read_amounts(&reader, "allocatable", snapshot, &template_->allocatable);
+    decision_read_amounts(&reader, "capacity", snapshot, &template_->capacity);
+    decision_read_amounts(&reader, "free", snapshot, &template_->shape.allocatable);
+    template_->shape.labels = decision_read_labels(&reader, "labels", snapshot->arena);
     template_->shape.taints =
-        decision_read_taints(&reader, survey->arena, &template_->shape.taint_count);
-    if (survey->has_v3)
-        template_->ports = decision_read_ports(&reader, survey->arena, &template_->port_count);
+        decision_read_taints(&reader, snapshot->arena, &template_->shape.taint_count);
+    if (snapshot->has_v3)
+        template_->ports = decision_read_ports(&reader, snapshot->arena, &template_->port_count);
     as_read_end(&reader);
 }
 
@@ -1139,7 +1143,7 @@ static void read_unneeded_config(struct as_reader *parent, struct as_unneeded_co
     as_read_end(&reader);
 }
 
-static void read_group_nodes(struct as_reader *parent, struct as_survey_group *group)
+static void read_group_nodes(struct as_reader *parent, struct as_snapshot_group *group)
 {
     struct as_reader reader;
 
@@ -1150,7 +1154,7 @@ static void read_group_nodes(struct as_reader *parent, struct as_survey_group *g
     as_read_end(&reader);
 }
 
-static void survey_read_size(struct as_reader *reader, struct as_survey_group *group)
+static void snapshot_read_size(struct as_reader *reader, struct as_snapshot_group *group)
 {
     group->size = -1;
     if (as_read_has(reader, "size"))
@@ -1170,7 +1174,7 @@ static void survey_read_size(struct as_reader *reader, struct as_survey_group *g
     as_read_i32(reader, "last_size", 0, &group->last_size);
 }
 
-static void read_closed(struct as_reader *reader, struct as_survey_group *group)
+static void read_closed(struct as_reader *reader, struct as_snapshot_group *group)
 {
     const char *word = NULL;
 
@@ -1180,15 +1184,15 @@ static void read_closed(struct as_reader *reader, struct as_survey_group *group)
         as_read_fail(reader, "closed", "\"%s\" is no reason code", word);
 }
 
-static void survey_read_group(struct as_reader *reader, struct survey_reader *survey,
-                              struct as_survey_group *group)
+static void snapshot_read_group(struct as_reader *reader, struct snapshot_reader *snapshot,
+                                struct as_snapshot_group *group)
 {
     group->is_member = true;
     as_read_require(reader, "name");
-    decision_read_text(reader, "name", survey->arena, &group->name);
+    decision_read_text(reader, "name", snapshot->arena, &group->name);
     as_read_bool(reader, "member", &group->is_member);
-    survey_read_size(reader, group);
-    if (survey->has_v3) {
+    snapshot_read_size(reader, group);
+    if (snapshot->has_v3) {
         as_read_i32(reader, "in_doubt", 0, &group->in_doubt);
         as_read_i32(reader, "unregistered", 0, &group->unregistered);
         as_read_time(reader, "open_at", &group->open_at);
@@ -1196,18 +1200,18 @@ static void survey_read_group(struct as_reader *reader, struct survey_reader *su
         as_read_time(reader, "surplus_since", &group->surplus_since);
     }
     read_closed(reader, group);
-    decision_read_text(reader, "message", survey->arena, &group->message);
+    decision_read_text(reader, "message", snapshot->arena, &group->message);
     read_group_nodes(reader, group);
     group->has_price = as_read_has(reader, "price");
     as_read_positive(reader, "price", &group->price);
     group->has_priority = as_read_has(reader, "priority");
     as_read_i32(reader, "priority", INT32_MIN, &group->priority);
-    read_template(reader, survey, group);
+    read_template(reader, snapshot, group);
     read_unneeded_config(reader, &group->unneeded);
     as_read_end(reader);
 }
 
-static void decision_read_groups(struct as_reader *observed, struct survey_reader *survey)
+static void decision_read_groups(struct as_reader *observed, struct snapshot_reader *snapshot)
 {
     size_t count;
     const struct tree_value *at = as_read_list(observed, "groups", &count);
@@ -1216,22 +1220,22 @@ static void decision_read_groups(struct as_reader *observed, struct survey_reade
         as_read_fail(observed, "groups", "more than %d", DECISION_GROUPS_MAX);
         return;
     }
-    struct as_survey_group *groups = as_arena_alloc(survey->arena, count, sizeof(*groups));
+    struct as_snapshot_group *groups = as_arena_alloc(snapshot->arena, count, sizeof(*groups));
     for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
 
         as_read_item(&item, observed, "groups", at, i);
-        survey_read_group(&item, survey, &groups[i]);
+        snapshot_read_group(&item, snapshot, &groups[i]);
     }
-    survey->survey->groups = groups;
-    survey->survey->group_count = count;
+    snapshot->snapshot->groups = groups;
+    snapshot->snapshot->group_count = count;
 }
 
 /* observed */
 
-static void read_resources(struct as_reader *observed, struct survey_reader *reader)
+static void read_resources(struct as_reader *observed, struct snapshot_reader *reader)
 {
-    struct as_res_names *names = &reader->survey->resources;
+    struct as_res_names *names = &reader->snapshot->resources;
     size_t count;
     const char *const *texts = decision_read_texts(observed, "resources", reader->arena, &count);
 
@@ -1252,11 +1256,11 @@ static void read_count(struct as_reader *reader, const char *name, uint64_t *cou
     *count_out = (uint64_t)count;
 }
 
-static void read_budgets(struct as_reader *observed, struct survey_reader *reader)
+static void read_budgets(struct as_reader *observed, struct snapshot_reader *reader)
 {
     size_t count;
     const struct tree_value *at = as_read_list(observed, "budgets", &count);
-    struct as_survey_budget *budgets = as_arena_alloc(reader->arena, count, sizeof(*budgets));
+    struct as_snapshot_budget *budgets = as_arena_alloc(reader->arena, count, sizeof(*budgets));
 
     for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
@@ -1267,27 +1271,27 @@ static void read_budgets(struct as_reader *observed, struct survey_reader *reade
         as_read_i32(&item, "allowed", INT32_MIN, &budgets[i].allowed);
         as_read_end(&item);
     }
-    reader->survey->budgets = budgets;
-    reader->survey->budget_count = count;
+    reader->snapshot->budgets = budgets;
+    reader->snapshot->budget_count = count;
 }
 
-static void read_kept(struct as_reader *observed, struct as_survey *survey)
+static void read_kept(struct as_reader *observed, struct as_snapshot *snapshot)
 {
     struct as_reader reader;
 
     as_read_object(&reader, observed, "kept");
     for (enum as_stay i = 0; i < AS_STAY_COUNT; i++)
-        read_count(&reader, as_stay_get_word(i), &survey->kept[i]);
+        read_count(&reader, as_stay_get_word(i), &snapshot->kept[i]);
     as_read_end(&reader);
 }
 
-static void read_leaving(struct as_reader *observed, struct as_survey *survey)
+static void read_leaving(struct as_reader *observed, struct as_snapshot *snapshot)
 {
     struct as_reader reader;
 
     as_read_object(&reader, observed, "leaving");
-    read_count(&reader, "drained", &survey->leaving_drained);
-    read_count(&reader, "empty", &survey->leaving_empty);
+    read_count(&reader, "drained", &snapshot->leaving_drained);
+    read_count(&reader, "empty", &snapshot->leaving_empty);
     as_read_end(&reader);
 }
 
@@ -1314,40 +1318,41 @@ static void read_plan_terms(struct as_reader *observed, struct as_arena *arena,
     input->plan_terms = terms;
 }
 
-void decision_read_survey(struct as_reader *observed, struct as_arena *arena,
-                          struct as_decide_input *input)
+void decision_read_snapshot(struct as_reader *observed, struct as_arena *arena,
+                            struct as_decide_input *input)
 {
     if (!as_read_has(observed, "groups") && !as_read_has(observed, "pool_error"))
         return;
-    struct as_survey *survey = as_arena_alloc(arena, 1, sizeof(*survey));
-    struct survey_reader reader = {.arena = arena, .survey = survey, .has_v3 = input->version >= 3};
+    struct as_snapshot *snapshot = as_arena_alloc(arena, 1, sizeof(*snapshot));
+    struct snapshot_reader reader = {
+        .arena = arena, .snapshot = snapshot, .has_v3 = input->version >= 3};
 
-    input->survey = survey;
-    decision_read_text(observed, "pool_error", arena, &survey->error);
-    if (survey->error)
+    input->snapshot = snapshot;
+    decision_read_text(observed, "pool_error", arena, &snapshot->error);
+    if (snapshot->error)
         return;
     read_resources(observed, &reader);
     read_budgets(observed, &reader);
     decision_read_shapes(observed, &reader);
     decision_read_groups(observed, &reader);
     decision_read_nodes(observed, &reader);
-    survey->pending = decision_read_pods(observed, "pending", &reader, &survey->pending_count);
-    read_count(observed, "pending_pods", &survey->pending_pods);
-    read_count(observed, "cluster_nodes", &survey->cluster_nodes);
-    read_kept(observed, survey);
-    read_leaving(observed, survey);
+    snapshot->pending = decision_read_pods(observed, "pending", &reader, &snapshot->pending_count);
+    read_count(observed, "pending_pods", &snapshot->pending_pods);
+    read_count(observed, "cluster_nodes", &snapshot->cluster_nodes);
+    read_kept(observed, snapshot);
+    read_leaving(observed, snapshot);
     if (input->version >= 3)
         read_plan_terms(observed, arena, input);
 }
 
 /* history */
 
-static int survey_compare_unneeded(const void *a, const void *b)
+static int snapshot_compare_unneeded(const void *a, const void *b)
 {
     return strcmp(((const struct as_unneeded *)a)->node, ((const struct as_unneeded *)b)->node);
 }
 
-static void read_unneeded(struct as_reader *history, struct survey_reader *reader)
+static void read_unneeded(struct as_reader *history, struct snapshot_reader *reader)
 {
     size_t count;
     const struct tree_value *at = as_read_list(history, "unneeded", &count);
@@ -1366,15 +1371,15 @@ static void read_unneeded(struct as_reader *history, struct survey_reader *reade
         as_read_end(&item);
     }
     if (count > 1)
-        qsort(unneeded, count, sizeof(*unneeded), survey_compare_unneeded);
+        qsort(unneeded, count, sizeof(*unneeded), snapshot_compare_unneeded);
     for (size_t i = 1; i < count; i++)
         if (strcmp(unneeded[i - 1].node, unneeded[i].node) == 0)
             as_read_fail(history, "unneeded", "\"%s\" is there twice", unneeded[i].node);
-    reader->survey->unneeded = unneeded;
-    reader->survey->unneeded_count = count;
+    reader->snapshot->unneeded = unneeded;
+    reader->snapshot->unneeded_count = count;
 }
 
-static void read_asked(struct as_reader *history, struct survey_reader *reader)
+static void read_asked(struct as_reader *history, struct snapshot_reader *reader)
 {
     size_t count;
     const struct tree_value *at = as_read_list(history, "asked", &count);
@@ -1401,18 +1406,18 @@ static void read_asked(struct as_reader *history, struct survey_reader *reader)
         asked[i].at = when.at;
         as_read_end(&item);
     }
-    reader->survey->asked = asked;
-    reader->survey->asked_count = count;
+    reader->snapshot->asked = asked;
+    reader->snapshot->asked_count = count;
 }
 
-void decision_read_memory(struct as_reader *history, struct survey_reader *reader)
+void decision_read_memory(struct as_reader *history, struct snapshot_reader *reader)
 {
     read_unneeded(history, reader);
     read_asked(history, reader);
-    as_read_time(history, "drain_failed", &reader->survey->drain_failed);
+    as_read_time(history, "drain_failed", &reader->snapshot->drain_failed);
 }
 
-void decision_read_seed(struct as_reader *root, struct as_survey *survey)
+void decision_read_seed(struct as_reader *root, struct as_snapshot *snapshot)
 {
-    survey->seed = decision_read_hex(root, "seed");
+    snapshot->seed = decision_read_hex(root, "seed");
 }

@@ -1,14 +1,14 @@
 /*
- * Shapes of pods: their key as bytes, and the table of shapes of a survey. The key decides whether
- * two pods are equal for placing and evicting.
+ * Shapes of pods: their key as bytes, and the table of shapes of a snapshot. The key decides
+ * whether two pods are equal for placing and evicting.
  */
-#ifndef ALERTSCALER_SRC_CLUSTER_SURVEY_SHAPES_H
-#define ALERTSCALER_SRC_CLUSTER_SURVEY_SHAPES_H
+#ifndef ALERTSCALER_SRC_CLUSTER_SNAPSHOT_SHAPES_H
+#define ALERTSCALER_SRC_CLUSTER_SNAPSHOT_SHAPES_H
 
 #include <alertscaler/base/arena.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/cluster/cluster.h>
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 
 /*
  * The parts of a pod's shape as bytes: equal parts give equal bytes, on every machine. Numbers are
@@ -23,19 +23,20 @@ void shape_key_add_tolerations(struct as_buf *key, const struct as_pod_shape *sh
 void shape_key_add_ports(struct as_buf *key, const struct as_pod_shape *shape);
 
 /*
- * Shapes of a survey: pod shapes by what they say, with the budgets that select them instead of
+ * Shapes of a snapshot: pod shapes by what they say, with the budgets that select them instead of
  * labels. Shapes that differ in labels or namespace only are one.
  */
 
-#define SURVEY_SHAPE_BYTES_MAX ((size_t)16 << 10) /* of its key; larger ones are no part of it */
-#define SURVEY_NO_NUMBER       UINT32_MAX
+#define SNAPSHOT_SHAPE_BYTES_MAX ((size_t)16 << 10) /* of its key; larger ones are no part of it   \
+                                                     */
+#define SNAPSHOT_NO_NUMBER UINT32_MAX
 
-struct survey_shape {
-    struct as_survey_shape shape; /* its budgets: indices into survey_shapes.budgets */
-    struct survey_shape *next;    /* in the order in which they were found */
-    const char *key;              /* NULL: too large */
+struct snapshot_shape {
+    struct as_snapshot_shape shape; /* its budgets: indices into snapshot_shapes.budgets */
+    struct snapshot_shape *next;    /* in the order in which they were found */
+    const char *key;                /* NULL: too large */
     size_t key_size;
-    uint32_t number; /* in the survey */
+    uint32_t number; /* in the snapshot */
     uint64_t moving; /* pods of leaving nodes */
     uint64_t waiting, left;
     as_wall_time oldest; /* that waits */
@@ -44,33 +45,33 @@ struct survey_shape {
     bool is_compared, is_in_conflict; /* with some shape that moves: ports, anti-affinity */
 };
 
-struct survey_slot {
+struct snapshot_slot {
     uint64_t hash;
     void *item; /* NULL: free */
 };
 
-struct survey_table { /* open addressing; at most half of the slots are in use */
-    struct survey_slot *slots;
+struct snapshot_table { /* open addressing; at most half of the slots are in use */
+    struct snapshot_slot *slots;
     size_t slot_count, count;
 };
 
-struct survey_shapes {
+struct snapshot_shapes {
     const struct as_cluster *cluster;
     struct as_arena *arena;
     const struct as_budget_fact **budgets; /* ascending by namespace and name */
-    struct survey_table by_source, by_key;
-    struct survey_shape *first, **last;
+    struct snapshot_table by_source, by_key;
+    struct snapshot_shape *first, **last;
     size_t count;
     uint64_t cost; /* fits that were spent on new shapes; the caller takes them off its slice */
 };
 
-void survey_shapes_init(struct survey_shapes *shapes, const struct as_cluster *cluster,
-                        struct as_arena *arena);
+void snapshot_shapes_init(struct snapshot_shapes *shapes, const struct as_cluster *cluster,
+                          struct as_arena *arena);
 /* The shape of such a pod that may only run in this zone; NULL: anywhere. */
-struct survey_shape *survey_shapes_take(struct survey_shapes *shapes,
-                                        const struct as_pod_shape *source, const char *zone);
+struct snapshot_shape *snapshot_shapes_take(struct snapshot_shapes *shapes,
+                                            const struct as_pod_shape *source, const char *zone);
 
 /* FNV-1a 64 over a key. */
-uint64_t survey_digest(const void *key, size_t size);
+uint64_t snapshot_digest(const void *key, size_t size);
 
 #endif

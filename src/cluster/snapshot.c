@@ -1,17 +1,17 @@
 /*
- * The survey of a pool, made in phases. This module has the phases up to the point where all pods
- * that need room are placed, and what a survey says of each group: its size and what is on its
- * way, why it does not grow, why its nodes stay, and what a new node would be like. survey_cut.c
+ * The snapshot of a pool, made in phases. This module has the phases up to the point where all pods
+ * that need room are placed, and what a snapshot says of each group: its size and what is on its
+ * way, why it does not grow, why its nodes stay, and what a new node would be like. snapshot_cut.c
  * has the phases after these.
  */
-#include <alertscaler/cluster/survey.h>
+#include <alertscaler/cluster/snapshot.h>
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "survey_shapes.h"
-#include "survey_work.h"
+#include "snapshot_shapes.h"
+#include "snapshot_work.h"
 
 const char *as_stay_get_word(enum as_stay stay)
 {
@@ -24,7 +24,7 @@ const char *as_stay_get_word(enum as_stay stay)
 
 /* For metrics. Pods on nodes that are not open count, as the source `nodes` counts them. */
 static void add_sums(struct as_group_sums *sums, const struct as_node_fact *fact,
-                     const struct survey_node *node)
+                     const struct snapshot_node *node)
 {
     for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
         sums->requests[i] = as_amount_add(sums->requests[i], node->requests[i], 1);
@@ -43,8 +43,8 @@ static void add_sums(struct as_group_sums *sums, const struct as_node_fact *fact
 
 /* Marked nodes are no part of the size. A node that is not Ready counts as on its way until
  * ready_timeout after it was made. */
-static void count_nodes(struct as_survey_work *work, const struct as_survey_member *member,
-                        struct survey_group *group, struct as_survey_group *out)
+static void count_nodes(struct as_snapshot_work *work, const struct as_snapshot_member *member,
+                        struct snapshot_group *group, struct as_snapshot_group *out)
 {
     for (size_t i = 0; i < group->node_count; i++) {
         const struct as_node_fact *fact = &work->cluster->nodes[group->nodes[i]];
@@ -62,7 +62,7 @@ static void count_nodes(struct as_survey_work *work, const struct as_survey_memb
         out->cpu = as_amount_add(out->cpu, fact->capacity.amount[AS_RES_CPU], 1);
         out->memory = as_amount_add(out->memory, fact->capacity.amount[AS_RES_MEMORY], 1);
     }
-    survey_spend(work, 2 * group->node_count);
+    snapshot_spend(work, 2 * group->node_count);
 }
 
 static int32_t clamp(int64_t number, int64_t low, int64_t high)
@@ -72,7 +72,8 @@ static int32_t clamp(int64_t number, int64_t low, int64_t high)
     return (int32_t)(number < low ? low : number);
 }
 
-static int32_t count_coming(const struct as_survey_member *member, const struct survey_group *group)
+static int32_t count_coming(const struct as_snapshot_member *member,
+                            const struct snapshot_group *group)
 {
     const int64_t overdue = member->overdue > 0 ? member->overdue : 0;
     const int64_t refused = member->refused > 0 ? member->refused : 0;
@@ -87,9 +88,9 @@ static int32_t count_coming(const struct as_survey_member *member, const struct 
 /* While marked nodes are there, alertscaler has made the size 0. If nodes that
  * another controller requested do not register, the engine lets the group back off from this
  * decision on. */
-static enum as_reason survey_find_closed(const struct as_survey_member *member,
-                                         const struct survey_group *group,
-                                         const struct as_node_template *template_)
+static enum as_reason snapshot_find_closed(const struct as_snapshot_member *member,
+                                           const struct snapshot_group *group,
+                                           const struct as_node_template *template_)
 {
     if (member->closed != AS_REASON_SCALED)
         return member->closed;
@@ -107,7 +108,7 @@ static enum as_reason survey_find_closed(const struct as_survey_member *member,
 }
 
 /* AS_STAY_COUNT: its nodes may leave. */
-static enum as_stay survey_find_stay(const struct as_survey_member *member)
+static enum as_stay snapshot_find_stay(const struct as_snapshot_member *member)
 {
     if (!member->is_member)
         return AS_STAY_NO_GROUP;
@@ -156,11 +157,11 @@ static uint64_t digest_template(const struct as_node_template *template_,
         shape_key_add_text(&key, names->name[i]);
         shape_key_add_number(&key, (uint64_t)template_->capacity.amount[i]);
     }
-    return survey_digest(key.data, key.size);
+    return snapshot_digest(key.data, key.size);
 }
 
-static void make_template(struct as_survey_work *work, const struct as_survey_member *member,
-                          const struct survey_group *group, struct as_survey_group *out)
+static void make_template(struct as_snapshot_work *work, const struct as_snapshot_member *member,
+                          const struct snapshot_group *group, struct as_snapshot_group *out)
 {
     const struct as_node_template_request request = {
         .cluster = work->cluster,
@@ -176,24 +177,24 @@ static void make_template(struct as_survey_work *work, const struct as_survey_me
 
     as_node_template_init(&out->template_, &request, work->arena);
     out->template_digest = digest_template(&out->template_, &work->cluster->resources);
-    survey_spend(work, 32 * group->node_count + 32);
+    snapshot_spend(work, 32 * group->node_count + 32);
 }
 
-static void note_drain(struct as_survey *survey, const struct as_survey_member *member)
+static void note_drain(struct as_snapshot *snapshot, const struct as_snapshot_member *member)
 {
     if (!member->is_member || !member->drain_failed.set)
         return;
-    if (!survey->drain_failed.set || survey->drain_failed.at.us < member->drain_failed.at.us)
-        survey->drain_failed = member->drain_failed;
+    if (!snapshot->drain_failed.set || snapshot->drain_failed.at.us < member->drain_failed.at.us)
+        snapshot->drain_failed = member->drain_failed;
 }
 
-static void survey_make_group(struct as_survey_work *work, size_t index,
-                              struct as_survey_group *out)
+static void snapshot_make_group(struct as_snapshot_work *work, size_t index,
+                                struct as_snapshot_group *out)
 {
-    const struct as_survey_member *member = &work->request->members[index];
-    struct survey_group *group = &work->groups[index];
+    const struct as_snapshot_member *member = &work->request->members[index];
+    struct snapshot_group *group = &work->groups[index];
 
-    *out = (struct as_survey_group){
+    *out = (struct as_snapshot_group){
         .name = member->name,
         .is_member = member->is_member,
         .size = member->size < 0 ? -1 : member->size,
@@ -217,27 +218,27 @@ static void survey_make_group(struct as_survey_work *work, size_t index,
     count_nodes(work, member, group, out);
     out->coming = count_coming(member, group);
     make_template(work, member, group, out);
-    out->closed = survey_find_closed(member, group, &out->template_);
-    group->stay = survey_find_stay(member);
-    note_drain(&work->survey, member);
+    out->closed = snapshot_find_closed(member, group, &out->template_);
+    group->stay = snapshot_find_stay(member);
+    note_drain(&work->snapshot, member);
 }
 
-static bool survey_make_groups(struct as_survey_work *work)
+static bool snapshot_make_groups(struct as_snapshot_work *work)
 {
     const size_t count = work->request->member_count;
 
     for (; work->slice > 0 && work->at < count; work->at++)
-        survey_make_group(work, work->at, &work->shown_groups[work->at]);
+        snapshot_make_group(work, work->at, &work->shown_groups[work->at]);
     return work->at == count;
 }
 
 /* Nodes */
 
 /* Phases: true: done. */
-static bool survey_index(struct as_survey_work *work)
+static bool snapshot_index(struct as_snapshot_work *work)
 {
     as_node_pods_init(&work->pods, work->cluster, work->arena);
-    survey_spend(work, work->cluster->pod_count / 4);
+    snapshot_spend(work, work->cluster->pod_count / 4);
     return true;
 }
 
@@ -247,18 +248,18 @@ static int compare_to_node(const void *name, const void *node)
 }
 
 /* A node that two groups name belongs to neither; each counts it as one of its instances. */
-static void join_node(struct as_survey_work *work, uint32_t member, uint32_t node, bool *is_taken)
+static void join_node(struct as_snapshot_work *work, uint32_t member, uint32_t node, bool *is_taken)
 {
-    struct survey_group *group = &work->groups[member];
+    struct snapshot_group *group = &work->groups[member];
 
-    is_taken[node] |= work->nodes[node].group != AS_SURVEY_NO_GROUP;
+    is_taken[node] |= work->nodes[node].group != AS_SNAPSHOT_NO_GROUP;
     work->nodes[node].group = member;
     group->nodes[group->node_count++] = node;
 }
 
-static void join_group(struct as_survey_work *work, uint32_t index, bool *is_taken)
+static void join_group(struct as_snapshot_work *work, uint32_t index, bool *is_taken)
 {
-    const struct as_survey_member *member = &work->request->members[index];
+    const struct as_snapshot_member *member = &work->request->members[index];
     const struct as_cluster *cluster = work->cluster;
 
     work->groups[index].nodes =
@@ -274,29 +275,29 @@ static void join_group(struct as_survey_work *work, uint32_t index, bool *is_tak
 }
 
 /* All groups at once: some 5,000 names. */
-static bool survey_join(struct as_survey_work *work)
+static bool snapshot_join(struct as_snapshot_work *work)
 {
     const size_t count = work->cluster->node_count;
     bool *is_taken = as_arena_alloc(work->arena, count, sizeof(*is_taken));
 
     for (size_t i = 0; i < count; i++)
-        work->nodes[i].group = AS_SURVEY_NO_GROUP;
+        work->nodes[i].group = AS_SNAPSHOT_NO_GROUP;
     for (size_t i = 0; i < work->request->member_count; i++)
         join_group(work, (uint32_t)i, is_taken);
     for (size_t i = 0; i < count; i++)
         if (is_taken[i])
-            work->nodes[i].group = AS_SURVEY_NO_GROUP;
-    survey_spend(work, 8 * count);
+            work->nodes[i].group = AS_SNAPSHOT_NO_GROUP;
+    snapshot_spend(work, 8 * count);
     return true;
 }
 
 /* A node that is made new begins as not Ready, and one with a taint of a start is not Ready yet. */
-static void set_state(struct as_survey_work *work, uint32_t index)
+static void set_state(struct as_snapshot_work *work, uint32_t index)
 {
     const struct as_node_fact *fact = &work->cluster->nodes[index];
-    struct survey_node *node = &work->nodes[index];
-    const struct as_survey_member *member =
-        node->group == AS_SURVEY_NO_GROUP ? NULL : &work->request->members[node->group];
+    struct snapshot_node *node = &work->nodes[index];
+    const struct as_snapshot_member *member =
+        node->group == AS_SNAPSHOT_NO_GROUP ? NULL : &work->request->members[node->group];
 
     node->shape = (struct as_node_shape){
         .name = fact->name,
@@ -315,21 +316,21 @@ static void set_state(struct as_survey_work *work, uint32_t index)
 }
 
 /* Pods that nobody would make anew need no other place. */
-static void move_away(struct as_survey_work *work, uint32_t node, const struct as_pod_fact *pod)
+static void move_away(struct as_snapshot_work *work, uint32_t node, const struct as_pod_fact *pod)
 {
-    if (survey_is_expendable(work, pod->shape) || !survey_must_move(work, pod) ||
+    if (snapshot_is_expendable(work, pod->shape) || !snapshot_must_move(work, pod) ||
         pod->shape->eviction == AS_EVICTION_UNREPLICATED)
         return;
-    survey_shapes_take(&work->shapes, pod->shape,
-                       survey_find_zone(&work->cluster->nodes[node], pod->shape))
+    snapshot_shapes_take(&work->shapes, pod->shape,
+                         snapshot_find_zone(&work->cluster->nodes[node], pod->shape))
         ->moving++;
 }
 
-static void add_request(const struct as_survey_work *work, struct survey_node *node,
+static void add_request(const struct as_snapshot_work *work, struct snapshot_node *node,
                         const struct as_pod_shape *shape)
 {
     if (shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR ||
-        survey_is_expendable(work, shape))
+        snapshot_is_expendable(work, shape))
         return;
     node->requests[AS_RESOURCE_CPU] =
         as_amount_add(node->requests[AS_RESOURCE_CPU], shape->requests.amount[AS_RES_CPU], 1);
@@ -338,12 +339,12 @@ static void add_request(const struct as_survey_work *work, struct survey_node *n
 }
 
 /* Pods that may preempt have the room of expendable ones. */
-static void take_room(struct as_survey_work *work, struct survey_node *node,
+static void take_room(struct as_snapshot_work *work, struct snapshot_node *node,
                       const struct as_pod_shape *shape)
 {
-    if (!survey_is_expendable(work, shape)) {
+    if (!snapshot_is_expendable(work, shape)) {
         if (shape->port_count > 0 || shape->loner != 0)
-            shape = &survey_shapes_take(&work->shapes, shape, NULL)->shape.pod;
+            shape = &snapshot_shapes_take(&work->shapes, shape, NULL)->shape.pod;
         as_node_room_take(&node->room, &work->cluster->resources, shape, 1, work->arena);
         return;
     }
@@ -355,10 +356,10 @@ static void take_room(struct as_survey_work *work, struct survey_node *node,
             as_amount_add(node->expendable->amount[i], shape->requests.amount[i], 1);
 }
 
-static void weigh_node(struct as_survey_work *work, uint32_t index)
+static void weigh_node(struct as_snapshot_work *work, uint32_t index)
 {
     const struct as_node_fact *fact = &work->cluster->nodes[index];
-    struct survey_node *node = &work->nodes[index];
+    struct snapshot_node *node = &work->nodes[index];
     size_t count;
     const uint32_t *pods = as_node_pods_get(&work->pods, index, &count);
 
@@ -374,17 +375,17 @@ static void weigh_node(struct as_survey_work *work, uint32_t index)
         if (node->is_receiver)
             take_room(work, node, shape);
     }
-    survey_spend(work, 2 + count);
+    snapshot_spend(work, 2 + count);
 }
 
-static void spend_on_shapes(struct as_survey_work *work)
+static void spend_on_shapes(struct as_snapshot_work *work)
 {
-    survey_spend(work, work->shapes.cost);
+    snapshot_spend(work, work->shapes.cost);
     work->shapes.cost = 0;
 }
 
 /* what is free; who must leave */
-static bool survey_weigh_nodes(struct as_survey_work *work)
+static bool snapshot_weigh_nodes(struct as_snapshot_work *work)
 {
     for (; work->slice > 0 && work->at < work->cluster->node_count; work->at++) {
         weigh_node(work, (uint32_t)work->at);
@@ -395,39 +396,39 @@ static bool survey_weigh_nodes(struct as_survey_work *work)
 
 /* Pods */
 
-static bool is_nominated(const struct as_survey_work *work, const struct as_pod_fact *pod)
+static bool is_nominated(const struct as_snapshot_work *work, const struct as_pod_fact *pod)
 {
     return pod->nominated != AS_NO_NODE && as_node_is_open(&work->cluster->nodes[pod->nominated]);
 }
 
-static bool is_waiting(const struct as_survey_work *work, const struct as_pod_fact *pod)
+static bool is_waiting(const struct as_snapshot_work *work, const struct as_pod_fact *pod)
 {
     return pod->is_unschedulable && pod->shape->eviction != AS_EVICTION_DAEMON &&
-           pod->shape->eviction != AS_EVICTION_MIRROR && !survey_is_expendable(work, pod->shape);
+           pod->shape->eviction != AS_EVICTION_MIRROR && !snapshot_is_expendable(work, pod->shape);
 }
 
-static void wait_for_room(struct as_survey_work *work, const struct as_pod_fact *pod)
+static void wait_for_room(struct as_snapshot_work *work, const struct as_pod_fact *pod)
 {
-    struct survey_shape *shape = survey_shapes_take(&work->shapes, pod->shape, NULL);
+    struct snapshot_shape *shape = snapshot_shapes_take(&work->shapes, pod->shape, NULL);
 
     if (shape->waiting == 0 || pod->created.us < shape->oldest.us)
         shape->oldest = pod->created;
     shape->waiting++;
-    work->survey.pending_pods++;
+    work->snapshot.pending_pods++;
 }
 
 /* who waits, who is nominated */
-static bool survey_weigh_pods(struct as_survey_work *work)
+static bool snapshot_weigh_pods(struct as_snapshot_work *work)
 {
     for (; work->slice > 0 && work->at < work->cluster->pod_count; work->at++) {
         const struct as_pod_fact *pod = &work->cluster->pods[work->at];
 
-        survey_spend(work, 1);
+        snapshot_spend(work, 1);
         if (pod->is_bound || pod->node != AS_NO_NODE || pod->is_leaving)
             continue;
         if (is_nominated(work, pod))
             as_node_room_take(&work->nodes[pod->nominated].room, &work->cluster->resources,
-                              &survey_shapes_take(&work->shapes, pod->shape, NULL)->shape.pod, 1,
+                              &snapshot_shapes_take(&work->shapes, pod->shape, NULL)->shape.pod, 1,
                               work->arena);
         else if (is_waiting(work, pod))
             wait_for_room(work, pod);
@@ -438,7 +439,7 @@ static bool survey_weigh_pods(struct as_survey_work *work)
 
 /* Placing */
 
-static int survey_compare_keys(const struct survey_shape *a, const struct survey_shape *b)
+static int snapshot_compare_keys(const struct snapshot_shape *a, const struct snapshot_shape *b)
 {
     const size_t size = a->key_size < b->key_size ? a->key_size : b->key_size;
     const int order = size > 0 ? memcmp(a->key, b->key, size) : 0;
@@ -448,41 +449,42 @@ static int survey_compare_keys(const struct survey_shape *a, const struct survey
 
 static int compare_shapes(const void *a, const void *b)
 {
-    return survey_compare_keys(*(struct survey_shape *const *)a, *(struct survey_shape *const *)b);
+    return snapshot_compare_keys(*(struct snapshot_shape *const *)a,
+                                 *(struct snapshot_shape *const *)b);
 }
 
 /* The order in which the scheduler tries pods: highest priority, then the oldest. Equal pods have
  * the place of the oldest of them. */
 static int compare_waiting(const void *a, const void *b)
 {
-    const struct survey_shape *const *left = a, *const *right = b;
+    const struct snapshot_shape *const *left = a, *const *right = b;
     const int32_t priority = (*left)->shape.pod.priority, than = (*right)->shape.pod.priority;
     const int64_t one = (*left)->oldest.us, other = (*right)->oldest.us;
 
     if (priority != than)
         return priority > than ? -1 : 1;
-    return one != other ? (one > other) - (one < other) : survey_compare_keys(*left, *right);
+    return one != other ? (one > other) - (one < other) : snapshot_compare_keys(*left, *right);
 }
 
-static void survey_list_shapes(struct as_survey_work *work)
+static void snapshot_list_shapes(struct as_snapshot_work *work)
 {
     const size_t count = work->shapes.count;
 
-    work->moving = as_arena_alloc(work->arena, count, sizeof(struct survey_shape *));
-    work->waiting = as_arena_alloc(work->arena, count, sizeof(struct survey_shape *));
-    for (struct survey_shape *shape = work->shapes.first; shape; shape = shape->next) {
+    work->moving = as_arena_alloc(work->arena, count, sizeof(struct snapshot_shape *));
+    work->waiting = as_arena_alloc(work->arena, count, sizeof(struct snapshot_shape *));
+    for (struct snapshot_shape *shape = work->shapes.first; shape; shape = shape->next) {
         if (shape->moving > 0)
             work->moving[work->moving_count++] = shape;
         if (shape->waiting > 0)
             work->waiting[work->waiting_count++] = shape;
     }
     if (work->moving_count > 1)
-        qsort(work->moving, work->moving_count, sizeof(struct survey_shape *), compare_shapes);
+        qsort(work->moving, work->moving_count, sizeof(struct snapshot_shape *), compare_shapes);
     if (work->waiting_count > 1)
-        qsort(work->waiting, work->waiting_count, sizeof(struct survey_shape *), compare_waiting);
+        qsort(work->waiting, work->waiting_count, sizeof(struct snapshot_shape *), compare_waiting);
 }
 
-static struct as_pending *list_pending(const struct as_survey_work *work)
+static struct as_pending *list_pending(const struct as_snapshot_work *work)
 {
     struct as_pending *pending =
         as_arena_alloc(work->arena, work->moving_count + work->waiting_count, sizeof(*pending));
@@ -496,7 +498,7 @@ static struct as_pending *list_pending(const struct as_survey_work *work)
 }
 
 /* Pods of leaving nodes first, then those that wait. */
-static bool survey_begin_place(struct as_survey_work *work)
+static bool snapshot_begin_place(struct as_snapshot_work *work)
 {
     const size_t node_count = work->cluster->node_count;
     struct as_node_run *runs = as_arena_alloc(work->arena, node_count, sizeof(*runs));
@@ -509,7 +511,7 @@ static bool survey_begin_place(struct as_survey_work *work)
             .node = &work->nodes[i].shape, .room = work->nodes[i].room, .count = 1};
         work->receivers[work->receiver_count++] = (uint32_t)i;
     }
-    survey_list_shapes(work);
+    snapshot_list_shapes(work);
     const struct as_pack_request request = {
         .names = &work->cluster->resources,
         .pending = list_pending(work),
@@ -517,13 +519,13 @@ static bool survey_begin_place(struct as_survey_work *work)
         .fits = AS_PACK_FITS_MAX,
     };
     as_pack_init_on_nodes(&work->pack, &request, runs, work->receiver_count, work->arena);
-    survey_spend(work, 16 * node_count + 16 * work->shapes.count);
+    snapshot_spend(work, 16 * node_count + 16 * work->shapes.count);
     return true;
 }
 
 /* The work ended early: only shapes before the last one that found a place were tried on all nodes.
  * Of the others nothing is known. */
-static void forget_untried(const struct as_pack *pack, const struct as_survey_work *work)
+static void forget_untried(const struct as_pack *pack, const struct as_snapshot_work *work)
 {
     size_t tried = work->waiting_count;
     const uint64_t *left = &pack->left[work->moving_count];
@@ -534,13 +536,13 @@ static void forget_untried(const struct as_pack *pack, const struct as_survey_wo
         work->waiting[i]->left = 0;
 }
 
-static bool survey_place(struct as_survey_work *work)
+static bool snapshot_place(struct as_snapshot_work *work)
 {
     const struct as_pack *pack = &work->pack;
     const uint64_t before = pack->fits;
     const bool is_done = as_pack_step(&work->pack, work->slice);
 
-    survey_spend(work, pack->fits - before);
+    snapshot_spend(work, pack->fits - before);
     if (!is_done)
         return false;
     for (size_t i = 0; i < work->receiver_count; i++)
@@ -552,29 +554,29 @@ static bool survey_place(struct as_survey_work *work)
     return true;
 }
 
-typedef bool phase_fn(struct as_survey_work *work);
+typedef bool phase_fn(struct as_snapshot_work *work);
 
 static phase_fn *const phases[] = {
-    survey_index,
-    survey_join,
-    survey_weigh_nodes,
-    survey_weigh_pods,
-    survey_make_groups,
-    survey_begin_place,
-    survey_place,
-    survey_find_eligible,
-    survey_choose_candidates,
-    survey_cut,
-    survey_show_candidates,
-    survey_show_roomy,
-    survey_list_nodes,
-    survey_show_rest,
+    snapshot_index,
+    snapshot_join,
+    snapshot_weigh_nodes,
+    snapshot_weigh_pods,
+    snapshot_make_groups,
+    snapshot_begin_place,
+    snapshot_place,
+    snapshot_find_eligible,
+    snapshot_choose_candidates,
+    snapshot_cut,
+    snapshot_show_candidates,
+    snapshot_show_roomy,
+    snapshot_list_nodes,
+    snapshot_show_rest,
 };
 
-struct as_survey_work *as_survey_begin(const struct as_survey_request *request,
-                                       struct as_arena *arena)
+struct as_snapshot_work *as_snapshot_begin(const struct as_snapshot_request *request,
+                                           struct as_arena *arena)
 {
-    struct as_survey_work *work = as_arena_alloc(arena, 1, sizeof(*work));
+    struct as_snapshot_work *work = as_arena_alloc(arena, 1, sizeof(*work));
     const struct as_cluster *cluster = request->cluster;
 
     work->request = request;
@@ -584,8 +586,8 @@ struct as_survey_work *as_survey_begin(const struct as_survey_request *request,
     work->shown_groups = as_arena_alloc(arena, request->member_count, sizeof(*work->shown_groups));
     work->templates = as_arena_alloc(arena, request->member_count, sizeof(*work->templates));
     work->nodes = as_arena_alloc(arena, cluster->node_count, sizeof(*work->nodes));
-    survey_shapes_init(&work->shapes, cluster, arena);
-    work->survey = (struct as_survey){
+    snapshot_shapes_init(&work->shapes, cluster, arena);
+    work->snapshot = (struct as_snapshot){
         .resources = cluster->resources,
         .cluster_nodes = cluster->node_count,
         .groups = work->shown_groups,
@@ -595,7 +597,8 @@ struct as_survey_work *as_survey_begin(const struct as_survey_request *request,
     return work;
 }
 
-bool as_survey_step(struct as_survey_work *work, uint64_t fits, struct as_survey *survey_out)
+bool as_snapshot_step(struct as_snapshot_work *work, uint64_t fits,
+                      struct as_snapshot *snapshot_out)
 {
     work->slice = fits;
     while (work->slice > 0 && work->phase < AS_ARRAY_SIZE(phases)) {
@@ -606,12 +609,12 @@ bool as_survey_step(struct as_survey_work *work, uint64_t fits, struct as_survey
     }
     if (work->phase < AS_ARRAY_SIZE(phases))
         return false;
-    *survey_out = work->survey;
+    *snapshot_out = work->snapshot;
     return true;
 }
 
-const struct as_node_template *as_survey_get_template(const struct as_survey_work *work,
-                                                      size_t member)
+const struct as_node_template *as_snapshot_get_template(const struct as_snapshot_work *work,
+                                                        size_t member)
 {
     return &work->templates[member];
 }

@@ -1,12 +1,12 @@
 /*
- * Shapes of pods: keys as bytes, and the shapes of a survey. Two pods of one shape are equal for
+ * Shapes of pods: keys as bytes, and the shapes of a snapshot. Two pods of one shape are equal for
  * placing and evicting.
  *
  * A shape's key is what placing reads, then what evicting reads. Its digest is over the first part.
  * Equal shapes have equal keys on every machine, as decision documents name shapes by their digest.
  * The module places no pod.
  */
-#include "survey_shapes.h"
+#include "snapshot_shapes.h"
 
 #include <endian.h>
 #include <stdlib.h>
@@ -70,13 +70,13 @@ void shape_key_add_ports(struct as_buf *key, const struct as_pod_shape *shape)
     }
 }
 
-/* Shapes of a survey */
+/* Shapes of a snapshot */
 
 #define SLOTS_FIRST    1024
 #define NEVER_PREEMPTS (1U << 16) /* beside `unchecked`: other shapes keep their digests */
 #define SHAPE_COST     8          /* fits of making a shape, without its budgets */
 
-uint64_t survey_digest(const void *key, size_t size)
+uint64_t snapshot_digest(const void *key, size_t size)
 {
     const unsigned char *bytes = key;
     uint64_t state = UINT64_C(0xcbf29ce484222325);
@@ -90,8 +90,8 @@ uint64_t survey_digest(const void *key, size_t size)
 
 typedef bool is_wanted_fn(const void *item, const void *wanted);
 
-static struct survey_slot *find_slot(const struct survey_table *table, uint64_t hash,
-                                     is_wanted_fn *is_wanted, const void *wanted)
+static struct snapshot_slot *find_slot(const struct snapshot_table *table, uint64_t hash,
+                                       is_wanted_fn *is_wanted, const void *wanted)
 {
     const size_t mask = table->slot_count - 1;
     size_t at = (size_t)(hash ^ hash >> 32) & mask;
@@ -102,9 +102,9 @@ static struct survey_slot *find_slot(const struct survey_table *table, uint64_t 
     return &table->slots[at];
 }
 
-static void shapes_resize(struct survey_table *table, size_t slot_count, struct as_arena *arena)
+static void shapes_resize(struct snapshot_table *table, size_t slot_count, struct as_arena *arena)
 {
-    struct survey_table larger = {
+    struct snapshot_table larger = {
         .slots = as_arena_alloc(arena, slot_count, sizeof(*larger.slots)),
         .slot_count = slot_count,
         .count = table->count,
@@ -116,10 +116,10 @@ static void shapes_resize(struct survey_table *table, size_t slot_count, struct 
     *table = larger;
 }
 
-static void shapes_put(struct survey_table *table, uint64_t hash, void *item,
+static void shapes_put(struct snapshot_table *table, uint64_t hash, void *item,
                        struct as_arena *arena)
 {
-    *find_slot(table, hash, NULL, NULL) = (struct survey_slot){hash, item};
+    *find_slot(table, hash, NULL, NULL) = (struct snapshot_slot){hash, item};
     if (2 * ++table->count > table->slot_count)
         shapes_resize(table, 2 * table->slot_count, arena);
 }
@@ -134,10 +134,10 @@ static int compare_budgets(const void *a, const void *b)
     return order ? order : strcmp((*left)->name, (*right)->name);
 }
 
-void survey_shapes_init(struct survey_shapes *shapes, const struct as_cluster *cluster,
-                        struct as_arena *arena)
+void snapshot_shapes_init(struct snapshot_shapes *shapes, const struct as_cluster *cluster,
+                          struct as_arena *arena)
 {
-    *shapes = (struct survey_shapes){.cluster = cluster, .arena = arena};
+    *shapes = (struct snapshot_shapes){.cluster = cluster, .arena = arena};
     shapes->last = &shapes->first;
     shapes_resize(&shapes->by_source, SLOTS_FIRST, arena);
     shapes_resize(&shapes->by_key, SLOTS_FIRST, arena);
@@ -149,7 +149,7 @@ void survey_shapes_init(struct survey_shapes *shapes, const struct as_cluster *c
 }
 
 /* The first budget of the namespace, or of a later one. */
-static size_t find_budget(const struct survey_shapes *shapes, const char *namespace_)
+static size_t find_budget(const struct snapshot_shapes *shapes, const char *namespace_)
 {
     size_t from = 0, to = shapes->cluster->budget_count;
 
@@ -177,8 +177,8 @@ static bool selects(const struct as_budget_fact *budget, const struct as_labels 
     return budget->count == 0 || as_node_admits(&pod, &wanted) == AS_FITS;
 }
 
-static void find_budgets(struct survey_shapes *shapes, const struct as_pod_shape *source,
-                         struct as_survey_shape *shape)
+static void find_budgets(struct snapshot_shapes *shapes, const struct as_pod_shape *source,
+                         struct as_snapshot_shape *shape)
 {
     const size_t total = shapes->cluster->budget_count;
     const size_t from =
@@ -236,7 +236,7 @@ static void add_placing(struct as_buf *key, const struct as_pod_shape *pod,
     shape_key_add_number(key, pod->unchecked | (pod->never_preempts ? NEVER_PREEMPTS : 0));
 }
 
-static void add_evicting(struct as_buf *key, const struct as_survey_shape *shape)
+static void add_evicting(struct as_buf *key, const struct as_snapshot_shape *shape)
 {
     shape_key_add_number(key, (uint64_t)(int64_t)shape->pod.priority);
     shape_key_add_number(key, shape->pod.eviction);
@@ -249,7 +249,7 @@ static void add_evicting(struct as_buf *key, const struct as_survey_shape *shape
 struct source { /* whose shape is known */
     const struct as_pod_shape *pod;
     const char *zone;
-    struct survey_shape *shape;
+    struct snapshot_shape *shape;
 };
 
 static bool is_source(const void *item, const void *wanted)
@@ -261,56 +261,57 @@ static bool is_source(const void *item, const void *wanted)
 
 static bool has_key(const void *item, const void *wanted)
 {
-    const struct survey_shape *shape = item;
+    const struct snapshot_shape *shape = item;
     const struct as_buf *key = wanted;
 
     return shape->key_size == key->size && memcmp(shape->key, key->data, key->size) == 0;
 }
 
-static struct survey_shape *add_shape(struct survey_shapes *shapes,
-                                      const struct as_survey_shape *shape)
+static struct snapshot_shape *add_shape(struct snapshot_shapes *shapes,
+                                        const struct as_snapshot_shape *shape)
 {
-    struct survey_shape *added = as_arena_alloc(shapes->arena, 1, sizeof(*added));
+    struct snapshot_shape *added = as_arena_alloc(shapes->arena, 1, sizeof(*added));
 
-    *added = (struct survey_shape){.shape = *shape, .number = SURVEY_NO_NUMBER};
+    *added = (struct snapshot_shape){.shape = *shape, .number = SNAPSHOT_NO_NUMBER};
     *shapes->last = added;
     shapes->last = &added->next;
     shapes->count++;
     return added;
 }
 
-static struct survey_shape *find_or_add(struct survey_shapes *shapes, struct as_survey_shape *shape)
+static struct snapshot_shape *find_or_add(struct snapshot_shapes *shapes,
+                                          struct as_snapshot_shape *shape)
 {
-    AS_CLEANUP(as_buf_deinit) struct as_buf key = AS_BUF_INIT_OPEN(SURVEY_SHAPE_BYTES_MAX);
+    AS_CLEANUP(as_buf_deinit) struct as_buf key = AS_BUF_INIT_OPEN(SNAPSHOT_SHAPE_BYTES_MAX);
 
     add_placing(&key, &shape->pod, &shapes->cluster->resources);
-    shape->digest = survey_digest(key.data, key.size);
+    shape->digest = snapshot_digest(key.data, key.size);
     add_evicting(&key, shape);
     shapes->cost += SHAPE_COST + key.size / 64;
     if (key.failed)
         return add_shape(shapes, shape);
-    const uint64_t hash = survey_digest(key.data, key.size);
-    const struct survey_slot *slot = find_slot(&shapes->by_key, hash, has_key, &key);
+    const uint64_t hash = snapshot_digest(key.data, key.size);
+    const struct snapshot_slot *slot = find_slot(&shapes->by_key, hash, has_key, &key);
     if (slot->item)
         return slot->item;
-    struct survey_shape *added = add_shape(shapes, shape);
+    struct snapshot_shape *added = add_shape(shapes, shape);
     added->key = memcpy(as_arena_alloc_raw(shapes->arena, key.size), key.data, key.size);
     added->key_size = key.size;
     shapes_put(&shapes->by_key, hash, added, shapes->arena);
     return added;
 }
 
-struct survey_shape *survey_shapes_take(struct survey_shapes *shapes,
-                                        const struct as_pod_shape *source, const char *zone)
+struct snapshot_shape *snapshot_shapes_take(struct snapshot_shapes *shapes,
+                                            const struct as_pod_shape *source, const char *zone)
 {
     const struct source wanted = {.pod = source, .zone = zone};
     const uint64_t hash =
-        survey_digest(&source, sizeof(source)) ^ (zone ? survey_digest(zone, strlen(zone)) : 0);
-    const struct survey_slot *slot = find_slot(&shapes->by_source, hash, is_source, &wanted);
+        snapshot_digest(&source, sizeof(source)) ^ (zone ? snapshot_digest(zone, strlen(zone)) : 0);
+    const struct snapshot_slot *slot = find_slot(&shapes->by_source, hash, is_source, &wanted);
 
     if (slot->item)
         return ((struct source *)slot->item)->shape;
-    struct as_survey_shape shape = {.pod = *source};
+    struct as_snapshot_shape shape = {.pod = *source};
     shape.pod.labels = NULL;
     shape.pod.namespace_ = NULL;
     shape.pod.zone = zone ? zone : source->zone;

@@ -96,7 +96,7 @@ static int compare_texts(const void *a, const void *b)
 }
 
 static void fill_members(const struct fleet *fleet, size_t group, struct as_arena *arena,
-                         struct as_survey_member *member)
+                         struct as_snapshot_member *member)
 {
     const struct fleet_group *of = &fleet->groups[group];
     const char **names = as_arena_alloc(arena, FLEET_NODES, sizeof(*names));
@@ -135,16 +135,16 @@ static struct as_node_template *make_template(const struct fleet *fleet, size_t 
     return made;
 }
 
-static struct as_survey_member *make_members(const struct fleet *fleet,
-                                             const struct as_pool_request *request,
-                                             struct as_arena *arena)
+static struct as_snapshot_member *make_members(const struct fleet *fleet,
+                                               const struct as_pool_request *request,
+                                               struct as_arena *arena)
 {
-    struct as_survey_member *members =
+    struct as_snapshot_member *members =
         as_arena_alloc(arena, request->member_count, sizeof(*members));
     for (size_t i = 0; i < request->member_count; i++) {
         const struct as_pool_member *given = &request->members[i];
         const size_t group = find_group(fleet, given->name);
-        members[i] = (struct as_survey_member){
+        members[i] = (struct as_snapshot_member){
             .name = given->name,
             .id = given->ref->id,
             .is_member = given->is_member,
@@ -171,16 +171,16 @@ static struct as_survey_member *make_members(const struct fleet *fleet,
     return members;
 }
 
-void fleet_survey_from(const struct fleet *fleet, const struct fleet *facts,
-                       const struct as_pool_request *request, struct as_arena *arena,
-                       struct as_survey *survey_out, struct as_pool_plan *plan_out)
+void fleet_snapshot_from(const struct fleet *fleet, const struct fleet *facts,
+                         const struct as_pool_request *request, struct as_arena *arena,
+                         struct as_snapshot *snapshot_out, struct as_pool_plan *plan_out)
 {
     struct as_cluster *cluster = as_arena_alloc(arena, 1, sizeof(*cluster));
-    struct as_survey_request *asked = as_arena_alloc(arena, 1, sizeof(*asked));
+    struct as_snapshot_request *asked = as_arena_alloc(arena, 1, sizeof(*asked));
     cluster->resources.count = AS_RES_NAMED;
     fill_nodes(facts, arena, cluster);
     fill_pods(facts, arena, cluster);
-    *asked = (struct as_survey_request){
+    *asked = (struct as_snapshot_request){
         .cluster = cluster,
         .members = make_members(fleet, request, arena),
         .member_count = request->member_count,
@@ -192,12 +192,12 @@ void fleet_survey_from(const struct fleet *fleet, const struct fleet *facts,
         .seed = request->seed,
         .now = fleet->now,
     };
-    struct as_survey_work *survey = as_survey_begin(asked, arena);
-    while (!as_survey_step(survey, UINT64_MAX / 2, survey_out)) {
+    struct as_snapshot_work *snapshot = as_snapshot_begin(asked, arena);
+    while (!as_snapshot_step(snapshot, UINT64_MAX / 2, snapshot_out)) {
     }
     const struct as_pool_plan_request wanted = {
         .version = AS_DECIDE_VERSION,
-        .survey = survey_out,
+        .snapshot = snapshot_out,
         .config = request->config,
         .terms = {.now = fleet->now,
                   .min = request->min,
@@ -210,9 +210,9 @@ void fleet_survey_from(const struct fleet *fleet, const struct fleet *facts,
     }
 }
 
-void fleet_survey(struct fleet *fleet, const struct as_pool_request *request,
-                  struct as_arena *arena, struct as_survey *survey_out,
-                  struct as_pool_plan *plan_out)
+void fleet_snapshot(struct fleet *fleet, const struct as_pool_request *request,
+                    struct as_arena *arena, struct as_snapshot *snapshot_out,
+                    struct as_pool_plan *plan_out)
 {
-    fleet_survey_from(fleet, fleet, request, arena, survey_out, plan_out);
+    fleet_snapshot_from(fleet, fleet, request, arena, snapshot_out, plan_out);
 }

@@ -1,5 +1,5 @@
 /*
- * Surveys in decision documents: what is written is read as it was and gets the same answer, and
+ * Snapshots in decision documents: what is written is read as it was and gets the same answer, and
  * what a plan would trip over is refused with its place.
  */
 #include <criterion/criterion.h>
@@ -79,27 +79,27 @@ static struct as_decide_document *decode(const char *text)
     return document;
 }
 
-Test(decision_survey, what_is_read_is_written_as_it_was)
+Test(decision_snapshot, what_is_read_is_written_as_it_was)
 {
     AS_CLEANUP(as_decide_document_free_p) struct as_decide_document *document = decode(whole);
     AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT(DOCUMENT_MAX);
 
     as_decision_encode_input(&document->input, &out);
     cr_expect_str_eq(out.data, whole);
-    cr_expect_eq(document->input.survey->seed, UINT64_C(0xfffffffffffffff0));
+    cr_expect_eq(document->input.snapshot->seed, UINT64_C(0xfffffffffffffff0));
     cr_expect_eq(document->input.pool->cpu.max, 320500);
-    cr_expect_eq(document->input.survey->groups[0].unneeded.unready_for_us, AS_UNREADY_NEVER);
-    cr_expect_eq(document->input.survey->groups[1].size, -1);
-    cr_expect_eq(document->input.survey->groups[1].unneeded.unready_for_us, 20 * AS_US_PER_MIN);
-    cr_expect(document->input.survey->shapes[0].pod.has_affinity);
-    cr_expect(!document->input.survey->shapes[1].pod.has_affinity);
+    cr_expect_eq(document->input.snapshot->groups[0].unneeded.unready_for_us, AS_UNREADY_NEVER);
+    cr_expect_eq(document->input.snapshot->groups[1].size, -1);
+    cr_expect_eq(document->input.snapshot->groups[1].unneeded.unready_for_us, 20 * AS_US_PER_MIN);
+    cr_expect(document->input.snapshot->shapes[0].pod.has_affinity);
+    cr_expect(!document->input.snapshot->shapes[1].pod.has_affinity);
 }
 
 #define TERMS                                                                                      \
     "\"plan\":{\"at\":\"2026-11-20T09:59:58Z\",\"fit\":true,\"max\":7,\"min\":2,\"take\":false},"
 
 /* From version 3 on the document says how its plan was made; the plan's times show it. */
-Test(decision_survey, the_terms_of_the_plan_are_read_and_used)
+Test(decision_snapshot, the_terms_of_the_plan_are_read_and_used)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT(DOCUMENT_MAX);
     AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT(DOCUMENT_MAX);
@@ -122,7 +122,7 @@ Test(decision_survey, the_terms_of_the_plan_are_read_and_used)
 }
 
 /* The answer says who leaves, and only where nothing else is done and nothing forbids it. */
-Test(decision_survey, the_answer_names_what_is_overdue)
+Test(decision_snapshot, the_answer_names_what_is_overdue)
 {
 #define DOCUMENT(flags, dry, proposal)                                                             \
     "{\"v\":2,\"now\":\"2026-11-20T10:00:00Z\",\"flags\":{" flags "},"                             \
@@ -155,7 +155,7 @@ Test(decision_survey, the_answer_names_what_is_overdue)
 }
 
 /* Without a plan: nothing is decided by what is not known. */
-Test(decision_survey, an_error_stands_alone)
+Test(decision_snapshot, an_error_stands_alone)
 {
     static const char text[] =
         "{\"v\":2,\"now\":\"2026-11-20T10:00:00Z\",\"target\":{\"max\":9},\"observed\":{"
@@ -196,7 +196,7 @@ static void check_replaced(const char *old, const char *new, const char *wanted)
     check_refused(text.data, wanted);
 }
 
-Test(decision_survey, what_cannot_be_is_refused_with_its_place)
+Test(decision_snapshot, what_cannot_be_is_refused_with_its_place)
 {
     static const struct {
         const char *old, *new, *wanted;
@@ -282,7 +282,7 @@ Test(decision_survey, what_cannot_be_is_refused_with_its_place)
 }
 
 /* One field at a time: the whole document without the others. */
-Test(decision_survey, fields_of_version_3_are_unknown_to_older_documents)
+Test(decision_snapshot, fields_of_version_3_are_unknown_to_older_documents)
 {
     static const struct {
         const char *field, *wanted;
@@ -311,8 +311,8 @@ Test(decision_survey, fields_of_version_3_are_unknown_to_older_documents)
     }
 }
 
-/* Without `groups` there is no survey, and so no part of one. */
-Test(decision_survey, parts_without_groups_are_unknown_fields)
+/* Without `groups` there is no snapshot, and so no part of one. */
+Test(decision_snapshot, parts_without_groups_are_unknown_fields)
 {
     check_refused("{\"v\":2,\"now\":\"2026-11-20T10:00:00Z\",\"target\":{\"max\":9},\"observed\":{"
                   "\"replicas\":4,\"pending\":[]},\"proposals\":[]}",
@@ -322,14 +322,14 @@ Test(decision_survey, parts_without_groups_are_unknown_fields)
                   "history.asked: unknown field");
 }
 
-Test(decision_survey, more_than_the_limits_is_refused)
+Test(decision_snapshot, more_than_the_limits_is_refused)
 {
     static const struct {
         const char *name, *item;
         int count;
         const char *wanted;
     } rows[] = {
-        {"shapes", "{}", AS_SURVEY_SHAPES_MAX + 1, "observed.shapes: more than 1000"},
+        {"shapes", "{}", AS_SNAPSHOT_SHAPES_MAX + 1, "observed.shapes: more than 1000"},
         {"pool_nodes", "{}", 2113, "observed.pool_nodes: more than 2112"},
         {"resources", "\"r\"", 29, "observed.resources: more than 28"},
     };
@@ -358,12 +358,12 @@ Test(decision_survey, more_than_the_limits_is_refused)
     "\"in_doubt\":2,\"open_at\":\"2026-11-20T10:05:00Z\",\"surplus\":2,\"surplus_since\":"         \
     "\"2026-11-20T10:00:00Z\",\"unregistered\":1,"
 
-Test(decision_survey, version_3_has_nodes_that_are_marked_in_doubt_or_unregistered)
+Test(decision_snapshot, version_3_has_nodes_that_are_marked_in_doubt_or_unregistered)
 {
     AS_CLEANUP(as_decide_document_free_p)
     struct as_decide_document *document = decode(OF_VERSION_3("3", NEW_MARKED, NEW_GROUP));
     AS_CLEANUP(as_buf_deinit) struct as_buf out = AS_BUF_INIT(DOCUMENT_MAX);
-    const struct as_survey_group *group = &document->input.survey->groups[0];
+    const struct as_snapshot_group *group = &document->input.snapshot->groups[0];
 
     cr_expect_eq(document->input.marked, 2);
     cr_expect(group->in_doubt == 2 && group->unregistered == 1 && group->open_at.set &&
