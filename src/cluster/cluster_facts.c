@@ -31,21 +31,21 @@
 #include <alertscaler/cluster/cluster.h>
 #include <alertscaler/model/labels.h>
 
-#include "snapshot_shapes.h"
+#include "snapshot_pod_classes.h"
 
 /*
- * Shapes of pods, and sets of labels, which shapes share. Each is kept once: equal pods hold the
- * same shape. A shape lives as long as a pod holds it.
+ * Pod classes, and sets of labels, which pod classes share. Each is kept once: equal pods hold the
+ * same pod class. A pod class lives as long as a pod holds it.
  */
 
-struct pod_shapes {
-    struct shape_entry *shapes;
+struct pod_classes {
+    struct pod_class_entry *pod_classes;
     struct label_entry *labels;
-    struct as_buf key; /* of the shape in hand */
+    struct as_buf key; /* of the pod class in hand */
     size_t bytes;      /* of memory, without the tables */
 };
 
-#define POD_SHAPES_INIT ((struct pod_shapes){.key = AS_BUF_INIT_OPEN((size_t)64 << 20)})
+#define POD_CLASSES_INIT ((struct pod_classes){.key = AS_BUF_INIT_OPEN((size_t)64 << 20)})
 
 /*
  * Nodes or budgets: an array of facts, sorted by their keys, and beside it what keeps each of them.
@@ -94,8 +94,8 @@ struct node_names {
 };
 
 /*
- * By which labels of pods budgets select: these are the labels that shapes keep. Others, which may
- * differ from pod to pod, would make a shape of each pod.
+ * By which labels of pods budgets select: these are the labels that pod classes keep. Others, which
+ * may differ from pod to pod, would make a pod class of each pod.
  */
 
 struct label_keys {
@@ -458,8 +458,8 @@ struct label_entry {
     struct as_labels *labels;
 };
 
-struct shape_entry {
-    struct as_pod_shape shape; /* first: who has the shape has the entry */
+struct pod_class_entry {
+    struct as_pod_class pod_class; /* first: who has the pod class has the entry */
     UT_hash_handle hh;
     size_t holders, size; /* of the block */
 };
@@ -476,36 +476,36 @@ static size_t measure_labels(const struct label_entry *entry)
     return sizeof(*entry) + AS_ALLOC_EXTRA + as_labels_measure(entry->labels);
 }
 
-static const struct as_labels *take_labels(struct pod_shapes *shapes,
+static const struct as_labels *take_labels(struct pod_classes *pod_classes,
                                            const struct as_labels *labels)
 {
     struct label_entry *entry;
 
     if (!labels)
         return NULL;
-    HASH_FIND(hh, shapes->labels, get_texts(labels), labels->bytes, entry);
+    HASH_FIND(hh, pod_classes->labels, get_texts(labels), labels->bytes, entry);
     if (!entry) {
         entry = as_xcalloc(1, sizeof(*entry));
         entry->labels = as_labels_copy(labels);
-        HASH_ADD_KEYPTR(hh, shapes->labels, get_texts(entry->labels), labels->bytes, entry);
-        shapes->bytes += measure_labels(entry);
+        HASH_ADD_KEYPTR(hh, pod_classes->labels, get_texts(entry->labels), labels->bytes, entry);
+        pod_classes->bytes += measure_labels(entry);
     }
     entry->holders++;
     return entry->labels;
 }
 
-static void release_labels(struct pod_shapes *shapes, const struct as_labels *labels)
+static void release_labels(struct pod_classes *pod_classes, const struct as_labels *labels)
 {
     struct label_entry *entry;
 
     if (!labels)
         return;
-    HASH_FIND(hh, shapes->labels, get_texts(labels), labels->bytes, entry);
+    HASH_FIND(hh, pod_classes->labels, get_texts(labels), labels->bytes, entry);
     assert(entry && entry->labels == labels);
     if (--entry->holders > 0)
         return;
-    shapes->bytes -= measure_labels(entry);
-    HASH_DEL(shapes->labels, entry);
+    pod_classes->bytes -= measure_labels(entry);
+    HASH_DEL(pod_classes->labels, entry);
     as_labels_free(entry->labels);
     free(entry);
 }
@@ -517,109 +517,114 @@ static void facts_add_requests(struct as_buf *key, const struct as_resources *re
     for (unsigned i = 0; i < AS_RES_MAX; i++) {
         if (requests->amount[i] == 0)
             continue;
-        shape_key_add_number(key, i);
-        shape_key_add_number(key, (uint64_t)requests->amount[i]);
+        class_key_add_number(key, i);
+        class_key_add_number(key, (uint64_t)requests->amount[i]);
     }
-    shape_key_add_number(key, AS_RES_MAX);
+    class_key_add_number(key, AS_RES_MAX);
 }
 
-/* The shape's labels are those of `shapes`. */
-static void pod_shape_make_key(struct as_buf *key, const struct as_pod_shape *shape)
+/* The pod class's labels are those of `pod_classes`. */
+static void pod_class_make_key(struct as_buf *key, const struct as_pod_class *pod_class)
 {
     as_buf_clear(key);
-    facts_add_requests(key, &shape->requests);
-    shape_key_add_number(key, (uintptr_t)shape->selector);
-    shape_key_add_number(key, (uintptr_t)shape->labels);
-    shape_key_add_affinity(key, shape);
-    shape_key_add_tolerations(key, shape);
-    shape_key_add_ports(key, shape);
-    shape_key_add_number(key, shape->loner);
-    shape_key_add_text(key, shape->namespace_);
-    shape_key_add_text(key, shape->zone);
-    shape_key_add_number(key, (uint64_t)shape->priority);
-    shape_key_add_number(key, shape->never_preempts);
-    shape_key_add_number(key, shape->unchecked);
-    shape_key_add_number(key, shape->eviction);
+    facts_add_requests(key, &pod_class->requests);
+    class_key_add_number(key, (uintptr_t)pod_class->selector);
+    class_key_add_number(key, (uintptr_t)pod_class->labels);
+    class_key_add_affinity(key, pod_class);
+    class_key_add_tolerations(key, pod_class);
+    class_key_add_ports(key, pod_class);
+    class_key_add_number(key, pod_class->loner);
+    class_key_add_text(key, pod_class->namespace_);
+    class_key_add_text(key, pod_class->zone);
+    class_key_add_number(key, (uint64_t)pod_class->priority);
+    class_key_add_number(key, pod_class->never_preempts);
+    class_key_add_number(key, pod_class->unchecked);
+    class_key_add_number(key, pod_class->eviction);
     if (key->failed)
         abort(); /* no memory for it; its size is bounded by that of the pod's document */
 }
 
-/* Shapes */
+/* Pod classes */
 
-static void copy_shape(struct fact_block *block, struct as_pod_shape *shape)
+static void copy_pod_class(struct fact_block *block, struct as_pod_class *pod_class)
 {
-    shape->terms = fact_block_terms(block, shape->terms, shape->term_count);
-    shape->tolerations = fact_block_tolerations(block, shape->tolerations, shape->toleration_count);
-    shape->ports = fact_block_ports(block, shape->ports, shape->port_count);
-    shape->namespace_ = fact_block_text(block, shape->namespace_);
-    shape->zone = fact_block_text(block, shape->zone);
+    pod_class->terms = fact_block_terms(block, pod_class->terms, pod_class->term_count);
+    pod_class->tolerations =
+        fact_block_tolerations(block, pod_class->tolerations, pod_class->toleration_count);
+    pod_class->ports = fact_block_ports(block, pod_class->ports, pod_class->port_count);
+    pod_class->namespace_ = fact_block_text(block, pod_class->namespace_);
+    pod_class->zone = fact_block_text(block, pod_class->zone);
 }
 
-/* An entry, what its shape points to, and its key, in one block. */
-static struct shape_entry *make_entry(struct pod_shapes *shapes, const struct as_pod_shape *shape)
+/* An entry, what its pod class points to, and its key, in one block. */
+static struct pod_class_entry *make_entry(struct pod_classes *pod_classes,
+                                          const struct as_pod_class *pod_class)
 {
-    struct as_pod_shape copy = *shape;
-    struct fact_block block = {.used = sizeof(struct shape_entry)};
+    struct as_pod_class copy = *pod_class;
+    struct fact_block block = {.used = sizeof(struct pod_class_entry)};
 
-    copy_shape(&block, &copy);
-    const size_t size = block.used + shapes->key.size;
-    struct shape_entry *entry = as_xcalloc(1, size);
+    copy_pod_class(&block, &copy);
+    const size_t size = block.used + pod_classes->key.size;
+    struct pod_class_entry *entry = as_xcalloc(1, size);
     block = (struct fact_block){.base = (char *)entry, .used = sizeof(*entry)};
-    *entry = (struct shape_entry){.shape = *shape, .size = size};
-    copy_shape(&block, &entry->shape);
-    char *key = memcpy(block.base + block.used, shapes->key.data, shapes->key.size);
-    HASH_ADD_KEYPTR(hh, shapes->shapes, key, shapes->key.size, entry);
-    shapes->bytes += size + AS_ALLOC_EXTRA;
+    *entry = (struct pod_class_entry){.pod_class = *pod_class, .size = size};
+    copy_pod_class(&block, &entry->pod_class);
+    char *key = memcpy(block.base + block.used, pod_classes->key.data, pod_classes->key.size);
+    HASH_ADD_KEYPTR(hh, pod_classes->pod_classes, key, pod_classes->key.size, entry);
+    pod_classes->bytes += size + AS_ALLOC_EXTRA;
     return entry;
 }
 
-/* The one that equals `shape`, which is borrowed; one more holds it. */
-static const struct as_pod_shape *pod_shapes_take(struct pod_shapes *shapes,
-                                                  const struct as_pod_shape *shape)
+/* The one that equals `pod_class`, which is borrowed; one more holds it. */
+static const struct as_pod_class *pod_classes_take(struct pod_classes *pod_classes,
+                                                   const struct as_pod_class *pod_class)
 {
-    struct as_pod_shape wanted = *shape;
-    struct shape_entry *entry;
+    struct as_pod_class wanted = *pod_class;
+    struct pod_class_entry *entry;
 
-    wanted.selector = take_labels(shapes, shape->selector);
-    wanted.labels = take_labels(shapes, shape->labels);
-    pod_shape_make_key(&shapes->key, &wanted);
-    HASH_FIND(hh, shapes->shapes, shapes->key.data, shapes->key.size, entry);
+    wanted.selector = take_labels(pod_classes, pod_class->selector);
+    wanted.labels = take_labels(pod_classes, pod_class->labels);
+    pod_class_make_key(&pod_classes->key, &wanted);
+    HASH_FIND(hh, pod_classes->pod_classes, pod_classes->key.data, pod_classes->key.size, entry);
     if (entry) {
-        release_labels(shapes, wanted.selector);
-        release_labels(shapes, wanted.labels);
+        release_labels(pod_classes, wanted.selector);
+        release_labels(pod_classes, wanted.labels);
     } else {
-        entry = make_entry(shapes, &wanted);
+        entry = make_entry(pod_classes, &wanted);
     }
     entry->holders++;
-    return &entry->shape;
+    return &entry->pod_class;
 }
 
-static void pod_shapes_release(struct pod_shapes *shapes, const struct as_pod_shape *shape)
+static void pod_classes_release(struct pod_classes *pod_classes,
+                                const struct as_pod_class *pod_class)
 {
-    struct shape_entry *entry = (struct shape_entry *)shape;
+    struct pod_class_entry *entry = (struct pod_class_entry *)pod_class;
 
     if (--entry->holders > 0)
         return;
-    HASH_DEL(shapes->shapes, entry);
-    release_labels(shapes, shape->selector);
-    release_labels(shapes, shape->labels);
-    shapes->bytes -= entry->size + AS_ALLOC_EXTRA;
+    HASH_DEL(pod_classes->pod_classes, entry);
+    release_labels(pod_classes, pod_class->selector);
+    release_labels(pod_classes, pod_class->labels);
+    pod_classes->bytes -= entry->size + AS_ALLOC_EXTRA;
     free(entry);
 }
 
 /* of which nothing is taken */
-static void pod_shapes_deinit(struct pod_shapes *shapes)
+static void pod_classes_deinit(struct pod_classes *pod_classes)
 {
-    assert(!shapes->shapes && !shapes->labels);
-    as_buf_deinit(&shapes->key);
+    assert(!pod_classes->pod_classes && !pod_classes->labels);
+    as_buf_deinit(&pod_classes->key);
 }
 
 /* HASH_OVERHEAD counts the handles, which are part of the entries. */
-static size_t pod_shapes_measure(const struct pod_shapes *shapes)
+static size_t pod_classes_measure(const struct pod_classes *pod_classes)
 {
-    return shapes->bytes + shapes->key.capacity + HASH_OVERHEAD(hh, shapes->shapes) -
-           HASH_COUNT(shapes->shapes) * sizeof(UT_hash_handle) + HASH_OVERHEAD(hh, shapes->labels) -
-           HASH_COUNT(shapes->labels) * sizeof(UT_hash_handle);
+    return pod_classes->bytes + pod_classes->key.capacity +
+           HASH_OVERHEAD(hh, pod_classes->pod_classes) -
+           HASH_COUNT(pod_classes->pod_classes) * sizeof(UT_hash_handle) +
+           HASH_OVERHEAD(hh, pod_classes->labels) -
+           HASH_COUNT(pod_classes->labels) * sizeof(UT_hash_handle);
 }
 
 #define KEY_SIZE   (2 * AS_CLUSTER_NAME_MAX + 2)
@@ -648,7 +653,7 @@ struct as_cluster_facts {
     struct pod *tables[TABLES];
     size_t pod_bytes; /* of struct pod */
     struct node_names names;
-    struct pod_shapes shapes;
+    struct pod_classes pod_classes;
     struct label_keys keys; /* of the pods' labels that are kept */
     bool lacks_labels;
     char *resource_names[AS_RES_MAX];
@@ -674,7 +679,7 @@ size_t as_cluster_facts_measure(const struct as_cluster_facts *facts)
     return sizeof(*facts) + fact_rows_measure(&facts->nodes) + fact_rows_measure(&facts->budgets) +
            facts->pod_capacity * sizeof(struct as_pod_fact) +
            facts->place_capacity * sizeof(struct place) + facts->pod_bytes + measure_tables(facts) +
-           node_names_measure(&facts->names) + pod_shapes_measure(&facts->shapes) +
+           node_names_measure(&facts->names) + pod_classes_measure(&facts->pod_classes) +
            label_keys_measure(&facts->keys);
 }
 
@@ -733,17 +738,17 @@ static struct pod *add_pod(struct as_cluster_facts *facts, const char *key, size
 
 /* What the place held before is released after the new one is taken: mostly they are the same. */
 static void set_pod(struct as_cluster_facts *facts, struct pod *pod, const struct as_pod_put *put,
-                    const struct as_pod_shape *former)
+                    const struct as_pod_class *former)
 {
     struct place *place = &facts->places[pod->place];
     struct as_pod_fact *fact = &facts->pods[pod->place];
     const struct place before = *place;
-    struct as_pod_shape shape = *put->fact.shape;
+    struct as_pod_class pod_class = *put->fact.pod_class;
 
-    shape.labels = label_keys_filter(&facts->keys, shape.labels);
+    pod_class.labels = label_keys_filter(&facts->keys, pod_class.labels);
     *fact = put->fact;
-    fact->shape = pod_shapes_take(&facts->shapes, &shape);
-    fact->namespace_ = fact->shape->namespace_;
+    fact->pod_class = pod_classes_take(&facts->pod_classes, &pod_class);
+    fact->namespace_ = fact->pod_class->namespace_;
     fact->name = strchr(pod->key, '/') + 1;
     fact->is_bound = put->node != NULL;
     place->node = node_names_take(&facts->names, put->node);
@@ -753,7 +758,7 @@ static void set_pod(struct as_cluster_facts *facts, struct pod *pod, const struc
     node_names_release(&facts->names, before.node);
     node_names_release(&facts->names, before.nominated);
     if (former)
-        pod_shapes_release(&facts->shapes, former);
+        pod_classes_release(&facts->pod_classes, former);
 }
 
 static void delete_pod(struct as_cluster_facts *facts, struct pod *pod)
@@ -763,7 +768,7 @@ static void delete_pod(struct as_cluster_facts *facts, struct pod *pod)
 
     node_names_release(&facts->names, facts->places[pod->place].node);
     node_names_release(&facts->names, facts->places[pod->place].nominated);
-    pod_shapes_release(&facts->shapes, facts->pods[pod->place].shape);
+    pod_classes_release(&facts->pod_classes, facts->pods[pod->place].pod_class);
     facts->pods[pod->place] = facts->pods[last];
     facts->places[pod->place] = facts->places[last];
     facts->places[pod->place].pod->place = pod->place;
@@ -859,7 +864,7 @@ struct as_cluster_facts *as_cluster_facts_new(const struct as_cluster_facts_limi
     facts->bytes_max = limits->bytes;
     facts->nodes.size = sizeof(struct as_node_fact);
     facts->budgets.size = sizeof(struct as_budget_fact);
-    facts->shapes = POD_SHAPES_INIT;
+    facts->pod_classes = POD_CLASSES_INIT;
     facts->keys = (struct label_keys){.scratch = AS_ARENA_INIT};
     facts->view.resources.count = AS_RES_NAMED;
     return facts;
@@ -878,9 +883,9 @@ static void forget_all(struct as_cluster_facts *facts)
     fact_rows_deinit(&facts->nodes);
     fact_rows_deinit(&facts->budgets);
     node_names_deinit(&facts->names);
-    pod_shapes_deinit(&facts->shapes);
+    pod_classes_deinit(&facts->pod_classes);
     label_keys_deinit(&facts->keys);
-    facts->shapes = POD_SHAPES_INIT;
+    facts->pod_classes = POD_CLASSES_INIT;
     facts->lacks_labels = false;
     free(facts->pods);
     free(facts->places);
@@ -1015,7 +1020,7 @@ int as_cluster_facts_put_pod(struct as_cluster_facts *facts, const struct as_pod
         return facts_refuse(facts, error);
     const size_t size = facts_make_key(key, put->fact.namespace_, put->fact.name);
     struct pod *pod = find_pod(facts, key, size);
-    const struct as_pod_shape *former = pod ? facts->pods[pod->place].shape : NULL;
+    const struct as_pod_class *former = pod ? facts->pods[pod->place].pod_class : NULL;
     if (!pod)
         pod = add_pod(facts, key, size);
     pod->list = facts->list[AS_CLUSTER_PODS];

@@ -1,10 +1,10 @@
 /*
  * Classes of nodes: two nodes are of one class where their taints are equal, and the labels that
- * the shapes at hand read. as_node_admits says the same of all nodes of a class, so it is asked
- * once for each class and shape.
+ * the pod classes at hand read. as_node_admits says the same of all nodes of a class, so it is
+ * asked once for each class of nodes and each pod class.
  *
- * Two things differ from node to node and make no classes: the hostname label and the name. A shape
- * that reads one of them is asked about each node.
+ * Two things differ from node to node and make no classes: the hostname label and the name. A pod
+ * class that reads one of them is asked about each node.
  */
 #ifndef ALERTSCALER_SRC_CLUSTER_NODE_CLASS_H
 #define ALERTSCALER_SRC_CLUSTER_NODE_CLASS_H
@@ -19,7 +19,7 @@ struct as_node_class {
 
 struct as_node_classes {
     struct as_arena *arena;
-    const char **keys; /* of labels that some shape reads, ascending */
+    const char **keys; /* of labels that some pod class reads, ascending */
     size_t key_count;
     struct as_node_class *items;
     uint32_t count;
@@ -28,12 +28,12 @@ struct as_node_classes {
     const char **scratch; /* values of one node */
 };
 
-/* Keys and shapes are borrowed. At most `node_max` nodes are asked about. */
+/* Keys and pod classes are borrowed. At most `node_max` nodes are asked about. */
 void as_node_classes_init(struct as_node_classes *classes, const struct as_pending *pending,
                           size_t count, size_t node_max, struct as_arena *arena);
 /* The index of its class, which may be a new one. Labels and taints of the node are borrowed. */
 uint32_t as_node_classes_take(struct as_node_classes *classes, const struct as_node_shape *node);
 
-bool as_pod_shape_reads_name(const struct as_pod_shape *shape); /* or the hostname */
+bool as_pod_class_reads_name(const struct as_pod_class *pod_class); /* or the hostname */
 
 #endif

@@ -123,18 +123,18 @@ static bool term_matches(const struct as_node_shape *node, const struct as_node_
     return term->count > 0;
 }
 
-static bool fit_is_selected(const struct as_node_shape *node, const struct as_pod_shape *shape)
+static bool fit_is_selected(const struct as_node_shape *node, const struct as_pod_class *pod_class)
 {
-    for (size_t i = 0; shape->selector && i < shape->selector->count; i++) {
-        const struct as_label *label = &shape->selector->items[i];
+    for (size_t i = 0; pod_class->selector && i < pod_class->selector->count; i++) {
+        const struct as_label *label = &pod_class->selector->items[i];
 
         if (!as_str_equal(as_labels_find(node->labels, label->name), label->value))
             return false;
     }
-    for (size_t i = 0; shape->has_affinity && i < shape->term_count; i++)
-        if (term_matches(node, &shape->terms[i]))
+    for (size_t i = 0; pod_class->has_affinity && i < pod_class->term_count; i++)
+        if (term_matches(node, &pod_class->terms[i]))
             return true;
-    return !shape->has_affinity;
+    return !pod_class->has_affinity;
 }
 
 /* By the label that nodes have since Kubernetes 1.17, else by its predecessor. */
@@ -158,22 +158,23 @@ static bool tolerates(const struct as_toleration *toleration, const struct as_ta
     return toleration->is_exists || strcmp(toleration->value, taint->value) == 0;
 }
 
-static bool is_tolerated(const struct as_taint *taint, const struct as_pod_shape *shape)
+static bool is_tolerated(const struct as_taint *taint, const struct as_pod_class *pod_class)
 {
-    for (size_t i = 0; i < shape->toleration_count; i++)
-        if (tolerates(&shape->tolerations[i], taint))
+    for (size_t i = 0; i < pod_class->toleration_count; i++)
+        if (tolerates(&pod_class->tolerations[i], taint))
             return true;
     return taint->effect == AS_TAINT_PREFER_NO_SCHEDULE;
 }
 
-enum as_misfit as_node_admits(const struct as_node_shape *node, const struct as_pod_shape *shape)
+enum as_misfit as_node_admits(const struct as_node_shape *node,
+                              const struct as_pod_class *pod_class)
 {
-    if (!fit_is_selected(node, shape))
+    if (!fit_is_selected(node, pod_class))
         return AS_MISFIT_SELECTOR;
     for (size_t i = 0; i < node->taint_count; i++)
-        if (!is_tolerated(&node->taints[i], shape))
+        if (!is_tolerated(&node->taints[i], pod_class))
             return AS_MISFIT_TAINT;
-    return shape->zone && !is_in_zone(node, shape->zone) ? AS_MISFIT_ZONE : AS_FITS;
+    return pod_class->zone && !is_in_zone(node, pod_class->zone) ? AS_MISFIT_ZONE : AS_FITS;
 }
 
 /* What is free */
@@ -184,7 +185,7 @@ static bool ports_conflict(const struct as_host_port *a, const struct as_host_po
            (strcmp(a->ip, b->ip) == 0 || strcmp(a->ip, ANY_IP) == 0 || strcmp(b->ip, ANY_IP) == 0);
 }
 
-static bool share_port(const struct as_pod_shape *a, const struct as_pod_shape *b)
+static bool share_port(const struct as_pod_class *a, const struct as_pod_class *b)
 {
     for (size_t i = 0; i < a->port_count; i++)
         for (size_t j = 0; j < b->port_count; j++)
@@ -193,13 +194,13 @@ static bool share_port(const struct as_pod_shape *a, const struct as_pod_shape *
     return false;
 }
 
-static bool are_loners(const struct as_pod_shape *a, const struct as_pod_shape *b)
+static bool are_loners(const struct as_pod_class *a, const struct as_pod_class *b)
 {
     return a->loner != 0 && a->loner == b->loner;
 }
 
-/* Why two pods of these shapes cannot share a node of any size. */
-static enum as_misfit get_conflict(const struct as_pod_shape *a, const struct as_pod_shape *b)
+/* Why two pods of these pod classes cannot share a node of any size. */
+static enum as_misfit get_conflict(const struct as_pod_class *a, const struct as_pod_class *b)
 {
     if (share_port(a, b))
         return AS_MISFIT_PORT;
@@ -208,12 +209,12 @@ static enum as_misfit get_conflict(const struct as_pod_shape *a, const struct as
 
 /* The conflict with guests that comes first in the order of misfits. */
 static enum as_misfit get_conflict_with_guests(const struct as_node_room *room,
-                                               const struct as_pod_shape *shape)
+                                               const struct as_pod_class *pod_class)
 {
     enum as_misfit first = AS_FITS;
 
     for (size_t i = 0; i < room->guest_count && first != AS_MISFIT_PORT; i++) {
-        const enum as_misfit conflict = get_conflict(room->guests[i], shape);
+        const enum as_misfit conflict = get_conflict(room->guests[i], pod_class);
 
         first = conflict != AS_FITS ? conflict : first;
     }
@@ -233,19 +234,19 @@ static enum as_misfit get_shortage(size_t resource)
 }
 
 uint64_t as_node_room_count(const struct as_node_room *room, const struct as_res_names *names,
-                            const struct as_pod_shape *shape, uint64_t wanted,
+                            const struct as_pod_class *pod_class, uint64_t wanted,
                             enum as_misfit *misfit_out)
 {
-    const enum as_misfit with_guests = get_conflict_with_guests(room, shape);
-    const enum as_misfit with_itself = get_conflict(shape, shape);
+    const enum as_misfit with_guests = get_conflict_with_guests(room, pod_class);
+    const enum as_misfit with_itself = get_conflict(pod_class, pod_class);
     enum as_misfit misfit = AS_FITS;
     uint64_t count = wanted;
 
     assert(names->count >= AS_RES_NAMED && names->count <= AS_RES_MAX);
     for (size_t i = 0; i < names->count; i++) {
         const int64_t taken =
-            room->expendable && shape->never_preempts ? room->expendable->amount[i] : 0;
-        const int64_t left = room->left.amount[i] - taken, request = shape->requests.amount[i];
+            room->expendable && pod_class->never_preempts ? room->expendable->amount[i] : 0;
+        const int64_t left = room->left.amount[i] - taken, request = pod_class->requests.amount[i];
         const uint64_t most = left > 0 && request > 0 ? (uint64_t)(left / request) : 0;
 
         if (request > 0 && most < count) { /* a request of 0 fits even on a full node */
@@ -265,30 +266,30 @@ uint64_t as_node_room_count(const struct as_node_room *room, const struct as_res
     return count;
 }
 
-static void add_guest(struct as_node_room *room, const struct as_pod_shape *shape,
+static void add_guest(struct as_node_room *room, const struct as_pod_class *pod_class,
                       struct as_arena *arena)
 {
     for (size_t i = 0; i < room->guest_count; i++)
-        if (room->guests[i] == shape)
+        if (room->guests[i] == pod_class)
             return;
     if (room->guest_count == room->guest_capacity) {
         const size_t capacity = room->guest_capacity ? 2 * room->guest_capacity : GUESTS_FIRST;
-        const struct as_pod_shape **guests = as_arena_alloc(arena, capacity, sizeof(*guests));
+        const struct as_pod_class **guests = as_arena_alloc(arena, capacity, sizeof(*guests));
 
         if (room->guest_count)
             memcpy(guests, room->guests, room->guest_count * sizeof(*guests));
         room->guests = guests;
         room->guest_capacity = capacity;
     }
-    room->guests[room->guest_count++] = shape;
+    room->guests[room->guest_count++] = pod_class;
 }
 
 void as_node_room_take(struct as_node_room *room, const struct as_res_names *names,
-                       const struct as_pod_shape *shape, uint64_t count, struct as_arena *arena)
+                       const struct as_pod_class *pod_class, uint64_t count, struct as_arena *arena)
 {
     for (size_t i = 0; i < names->count; i++)
         room->left.amount[i] =
-            as_amount_add(room->left.amount[i], -shape->requests.amount[i], count);
-    if (count > 0 && (shape->port_count > 0 || shape->loner != 0))
-        add_guest(room, shape, arena);
+            as_amount_add(room->left.amount[i], -pod_class->requests.amount[i], count);
+    if (count > 0 && (pod_class->port_count > 0 || pod_class->loner != 0))
+        add_guest(room, pod_class, arena);
 }

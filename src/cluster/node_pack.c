@@ -2,9 +2,9 @@
  * Placing pods. The nodes' order is that of `bins`: one small row for each run, so that a run
  * without room is passed over without a look at the run itself.
  *
- * Shapes are worked on one after the other, each against all bins in their order. A shape that
- * ends within a run splits it: nodes that are full of the shape, one node with the rest, untouched
- * nodes.
+ * Pod classes are worked on one after the other, each against all bins in their order. A pod class
+ * that ends within a run splits it: nodes that are full of the pod class, one node with the rest,
+ * untouched nodes.
  */
 #include <alertscaler/cluster/node_pack.h>
 
@@ -30,15 +30,15 @@ static bool is_hostname(const char *key)
     return strcmp(key, HOSTNAME_LABEL) == 0;
 }
 
-/* Calls `hear` with each requirement of the shape's node affinity. */
+/* Calls `hear` with each requirement of the pod class's node affinity. */
 typedef void hear_requirement_fn(const struct as_node_requirement *requirement, void *context);
 
-static void each_requirement(const struct as_pod_shape *shape, hear_requirement_fn *hear,
+static void each_requirement(const struct as_pod_class *pod_class, hear_requirement_fn *hear,
                              void *context)
 {
-    for (size_t i = 0; i < shape->term_count; i++)
-        for (size_t k = 0; k < shape->terms[i].count; k++)
-            hear(&shape->terms[i].requirements[k], context);
+    for (size_t i = 0; i < pod_class->term_count; i++)
+        for (size_t k = 0; k < pod_class->terms[i].count; k++)
+            hear(&pod_class->terms[i].requirements[k], context);
 }
 
 static void note_name(const struct as_node_requirement *requirement, void *context)
@@ -47,12 +47,12 @@ static void note_name(const struct as_node_requirement *requirement, void *conte
     *reads_name |= requirement->is_field || is_hostname(requirement->key);
 }
 
-bool as_pod_shape_reads_name(const struct as_pod_shape *shape)
+bool as_pod_class_reads_name(const struct as_pod_class *pod_class)
 {
     bool reads_name = false;
-    for (size_t i = 0; shape->selector && i < shape->selector->count; i++)
-        reads_name |= is_hostname(shape->selector->items[i].name);
-    each_requirement(shape, note_name, &reads_name);
+    for (size_t i = 0; pod_class->selector && i < pod_class->selector->count; i++)
+        reads_name |= is_hostname(pod_class->selector->items[i].name);
+    each_requirement(pod_class, note_name, &reads_name);
     return reads_name;
 }
 
@@ -82,11 +82,11 @@ static void pack_list_keys(struct key_list *list, const struct as_pending *pendi
 {
     list->count = 0;
     for (size_t i = 0; i < count; i++) {
-        const struct as_pod_shape *shape = pending[i].shape;
-        for (size_t k = 0; shape->selector && k < shape->selector->count; k++)
-            add_key(list, shape->selector->items[k].name);
-        each_requirement(shape, pack_add_requirement, list);
-        for (size_t k = 0; shape->zone && k < AS_ARRAY_SIZE(zone_labels); k++)
+        const struct as_pod_class *pod_class = pending[i].pod_class;
+        for (size_t k = 0; pod_class->selector && k < pod_class->selector->count; k++)
+            add_key(list, pod_class->selector->items[k].name);
+        each_requirement(pod_class, pack_add_requirement, list);
+        for (size_t k = 0; pod_class->zone && k < AS_ARRAY_SIZE(zone_labels); k++)
             add_key(list, zone_labels[k]);
     }
 }
@@ -202,7 +202,7 @@ uint32_t as_node_classes_take(struct as_node_classes *classes, const struct as_n
     return added;
 }
 
-/* After so many shapes, bins that no remaining shape fits are dropped. */
+/* After so many pod classes, bins that no remaining pod class fits are dropped. */
 #define SWEEP_EVERY 16
 
 /* Amounts that are compared at once; all others by as_node_room_count. */
@@ -225,9 +225,9 @@ struct as_pack_work {
     uint64_t budget; /* fits left of the request's */
     uint64_t slice;  /* fits left of the step's */
 
-    uint32_t *order; /* of shapes: indices into `pending`, only those with pods */
+    uint32_t *order; /* of pod classes: indices into `pending`, only those with pods */
     size_t order_count;
-    struct as_pack_amounts *least; /* of this shape and those behind it in the order */
+    struct as_pack_amounts *least; /* of this pod class and those behind it in the order */
 
     struct as_pack_bin *bins;
     size_t bin_count;
@@ -239,7 +239,7 @@ struct as_pack_work {
     struct as_node_room empty;
     uint64_t limit; /* new nodes that may still come */
 
-    /* The current shape */
+    /* The current pod class */
     size_t at;     /* in the order */
     size_t bin_at; /* the next bin */
     bool is_begun;
@@ -255,20 +255,20 @@ static void pack_spend(struct as_pack_work *work, uint64_t fits)
     work->slice -= fits < work->slice ? fits : work->slice;
 }
 
-/* Shapes */
+/* Pod classes */
 
 /* A request of 0 fits even on an overcommitted node. */
-static int64_t get_need(const struct as_pod_shape *shape, enum as_res resource)
+static int64_t get_need(const struct as_pod_class *pod_class, enum as_res resource)
 {
-    const int64_t amount = shape->requests.amount[resource];
+    const int64_t amount = pod_class->requests.amount[resource];
     return amount > 0 ? amount : INT64_MIN;
 }
 
-static struct as_pack_amounts get_needs(const struct as_pod_shape *shape)
+static struct as_pack_amounts get_needs(const struct as_pod_class *pod_class)
 {
-    return (struct as_pack_amounts){.cpu = get_need(shape, AS_RES_CPU),
-                                    .memory = get_need(shape, AS_RES_MEMORY),
-                                    .pods = get_need(shape, AS_RES_PODS)};
+    return (struct as_pack_amounts){.cpu = get_need(pod_class, AS_RES_CPU),
+                                    .memory = get_need(pod_class, AS_RES_MEMORY),
+                                    .pods = get_need(pod_class, AS_RES_PODS)};
 }
 
 static bool pack_has_enough(const struct as_pack_amounts *left, const struct as_pack_amounts *needs)
@@ -281,11 +281,11 @@ struct ranked {
     uint32_t index;
 };
 
-static double pack_get_share(const struct as_node_shape *node, const struct as_pod_shape *shape,
+static double pack_get_share(const struct as_node_shape *node, const struct as_pod_class *pod_class,
                              enum as_res resource)
 {
     const int64_t allocatable = node->allocatable.amount[resource];
-    return allocatable > 0 ? (double)shape->requests.amount[resource] / (double)allocatable : 0;
+    return allocatable > 0 ? (double)pod_class->requests.amount[resource] / (double)allocatable : 0;
 }
 
 static int pack_compare_ranked(const void *a, const void *b)
@@ -296,19 +296,19 @@ static int pack_compare_ranked(const void *a, const void *b)
     return left->index < right->index ? -1 : 1;
 }
 
-static void order_shapes(struct as_pack_work *work, const struct as_pack_request *request)
+static void order_pod_classes(struct as_pack_work *work, const struct as_pack_request *request)
 {
     const size_t count = request->pending_count;
     struct ranked *ranked = as_arena_alloc(work->arena, count, sizeof(*ranked));
     for (size_t i = 0; i < count; i++) {
-        const struct as_pod_shape *shape = request->pending[i].shape;
+        const struct as_pod_class *pod_class = request->pending[i].pod_class;
         if (request->pending[i].count == 0)
             continue;
         struct ranked *item = &ranked[work->order_count++];
         item->index = (uint32_t)i;
         if (work->template_)
-            item->score = pack_get_share(work->template_, shape, AS_RES_CPU) +
-                          pack_get_share(work->template_, shape, AS_RES_MEMORY);
+            item->score = pack_get_share(work->template_, pod_class, AS_RES_CPU) +
+                          pack_get_share(work->template_, pod_class, AS_RES_MEMORY);
     }
     if (work->template_)
         qsort(ranked, work->order_count, sizeof(*ranked), pack_compare_ranked);
@@ -327,7 +327,7 @@ static void find_least(struct as_pack_work *work)
     struct as_pack_amounts least = {INT64_MAX, INT64_MAX, INT64_MAX};
     work->least = as_arena_alloc(work->arena, work->order_count, sizeof(*work->least));
     for (size_t i = work->order_count; i-- > 0;) {
-        const struct as_pack_amounts needs = get_needs(work->pending[work->order[i]].shape);
+        const struct as_pack_amounts needs = get_needs(work->pending[work->order[i]].pod_class);
         least.cpu = min(least.cpu, needs.cpu);
         least.memory = min(least.memory, needs.memory);
         least.pods = min(least.pods, needs.pods);
@@ -380,20 +380,20 @@ static void split_run(struct as_pack *pack, size_t at, uint64_t count)
     run->count = count;
 }
 
-/* Places `count` pods of the current shape on each node of a bin's run. */
+/* Places `count` pods of the current pod class on each node of a bin's run. */
 static void pack_take(struct as_pack *pack, size_t at, uint64_t count)
 {
     struct as_pack_work *work = pack->work;
     const uint32_t index = work->order[work->at];
     struct as_node_run *run = &pack->runs[work->bins[at].run];
-    as_node_room_take(&run->room, work->names, work->pending[index].shape, count, work->arena);
+    as_node_room_take(&run->room, work->names, work->pending[index].pod_class, count, work->arena);
     run->received += count;
     set_left(&work->bins[at], &run->room);
     pack->left[index] -= count * run->count;
 }
 
-/* Places pods of the current shape on a bin: `each` on every node, until the pods run out. The last
- * of these nodes may get fewer. `each` is above 0, and at most the number of pods. */
+/* Places pods of the current pod class on a bin: `each` on every node, until the pods run out. The
+ * last of these nodes may get fewer. `each` is above 0, and at most the number of pods. */
 static void pack_fill(struct as_pack *pack, size_t at, uint64_t each)
 {
     const struct as_pack_work *work = pack->work;
@@ -409,7 +409,7 @@ static void pack_fill(struct as_pack *pack, size_t at, uint64_t each)
     pack_take(pack, at, each);
 }
 
-/* Drops bins that no remaining shape fits. */
+/* Drops bins that no remaining pod class fits. */
 static void sweep(struct as_pack_work *work)
 {
     const struct as_pack_amounts *least = &work->least[work->at];
@@ -420,32 +420,33 @@ static void sweep(struct as_pack_work *work)
     work->bin_count = kept;
 }
 
-/* The current shape */
+/* The current pod class */
 
-static uint64_t pack_count_texts(const struct as_pod_shape *shape)
+static uint64_t pack_count_texts(const struct as_pod_class *pod_class)
 {
-    uint64_t texts = shape->toleration_count + (shape->selector ? shape->selector->count : 0);
-    for (size_t i = 0; i < shape->term_count; i++)
-        for (size_t k = 0; k < shape->terms[i].count; k++)
-            texts += 1 + shape->terms[i].requirements[k].value_count;
+    uint64_t texts =
+        pod_class->toleration_count + (pod_class->selector ? pod_class->selector->count : 0);
+    for (size_t i = 0; i < pod_class->term_count; i++)
+        for (size_t k = 0; k < pod_class->terms[i].count; k++)
+            texts += 1 + pod_class->terms[i].requirements[k].value_count;
     return texts;
 }
 
 static bool pack_is_admitted(struct as_pack_work *work, const struct as_node_shape *node,
-                             uint8_t *verdict, const struct as_pod_shape *shape)
+                             uint8_t *verdict, const struct as_pod_class *pod_class)
 {
     if (*verdict == VERDICT_UNKNOWN || work->reads_name) {
         pack_spend(work, work->texts + node->taint_count);
-        *verdict = as_node_admits(node, shape) == AS_FITS ? VERDICT_ADMITTED : VERDICT_REFUSED;
+        *verdict = as_node_admits(node, pod_class) == AS_FITS ? VERDICT_ADMITTED : VERDICT_REFUSED;
     }
     return *verdict == VERDICT_ADMITTED;
 }
 
 static uint64_t count_room(struct as_pack_work *work, const struct as_node_room *room,
-                           const struct as_pod_shape *shape, uint64_t wanted)
+                           const struct as_pod_class *pod_class, uint64_t wanted)
 {
-    pack_spend(work, room->guest_count * (1 + shape->port_count));
-    return as_node_room_count(room, work->names, shape, wanted, NULL);
+    pack_spend(work, room->guest_count * (1 + pod_class->port_count));
+    return as_node_room_count(room, work->names, pod_class, wanted, NULL);
 }
 
 static size_t find_bin(const struct as_pack_bin *bins, size_t at, size_t end,
@@ -456,21 +457,22 @@ static size_t find_bin(const struct as_pack_bin *bins, size_t at, size_t end,
     return at;
 }
 
-static void begin_shape(struct as_pack_work *work, const struct as_pod_shape *shape)
+static void begin_pod_class(struct as_pack_work *work, const struct as_pod_class *pod_class)
 {
     pack_spend(work, 1);
     work->is_begun = true;
     work->bin_at = 0;
-    work->needs = get_needs(shape);
-    work->texts = pack_count_texts(shape);
-    work->reads_name = as_pod_shape_reads_name(shape);
+    work->needs = get_needs(pod_class);
+    work->texts = pack_count_texts(pod_class);
+    work->reads_name = as_pod_class_reads_name(pod_class);
     memset(work->verdicts, VERDICT_UNKNOWN, work->classes.count);
     if (work->at % SWEEP_EVERY == SWEEP_EVERY - 1)
         sweep(work);
 }
 
 /* Looks for room on the bins from `bin_at` on, as long as the slice lasts. */
-static void place_on_bins(struct as_pack *pack, const struct as_pod_shape *shape, uint64_t *left)
+static void place_on_bins(struct as_pack *pack, const struct as_pod_class *pod_class,
+                          uint64_t *left)
 {
     struct as_pack_work *work = pack->work;
     while (work->slice > 0 && *left > 0 && work->bin_at < work->bin_count) {
@@ -483,8 +485,8 @@ static void place_on_bins(struct as_pack *pack, const struct as_pod_shape *shape
             continue;
         const struct as_pack_bin *bin = &work->bins[found];
         const struct as_node_run *run = &pack->runs[bin->run];
-        if (pack_is_admitted(work, run->node, &work->verdicts[bin->class], shape)) {
-            uint64_t each = count_room(work, &run->room, shape, *left);
+        if (pack_is_admitted(work, run->node, &work->verdicts[bin->class], pod_class)) {
+            uint64_t each = count_room(work, &run->room, pod_class, *left);
             if (each > 0)
                 pack_fill(pack, found, each);
         }
@@ -493,14 +495,14 @@ static void place_on_bins(struct as_pack *pack, const struct as_pod_shape *shape
 }
 
 /* The remaining pods go to new nodes: one more run, which is filled like the others. */
-static void place_on_new(struct as_pack *pack, const struct as_pod_shape *shape,
+static void place_on_new(struct as_pack *pack, const struct as_pod_class *pod_class,
                          const uint64_t *left)
 {
     struct as_pack_work *work = pack->work;
     pack_spend(work, 1);
-    if (!pack_is_admitted(work, work->template_, &work->verdicts[0], shape))
+    if (!pack_is_admitted(work, work->template_, &work->verdicts[0], pod_class))
         return;
-    const uint64_t each = count_room(work, &work->empty, shape, *left);
+    const uint64_t each = count_room(work, &work->empty, pod_class, *left);
     if (each == 0)
         return;
     const uint64_t wanted = *left / each + (*left % each > 0);
@@ -517,19 +519,19 @@ static void place_on_new(struct as_pack *pack, const struct as_pod_shape *shape,
     work->limit -= nodes;
 }
 
-static void work_on_shape(struct as_pack *pack)
+static void work_on_pod_class(struct as_pack *pack)
 {
     struct as_pack_work *work = pack->work;
     const uint32_t index = work->order[work->at];
-    const struct as_pod_shape *shape = work->pending[index].shape;
+    const struct as_pod_class *pod_class = work->pending[index].pod_class;
     uint64_t *left = &pack->left[index];
     if (!work->is_begun)
-        begin_shape(work, shape);
-    place_on_bins(pack, shape, left);
+        begin_pod_class(work, pod_class);
+    place_on_bins(pack, pod_class, left);
     if (*left > 0 && (work->bin_at < work->bin_count || work->slice == 0))
         return; /* in the next step */
     if (*left > 0 && work->template_)
-        place_on_new(pack, shape, left);
+        place_on_new(pack, pod_class, left);
     work->is_begun = false;
     work->at++;
 }
@@ -549,14 +551,15 @@ static void init(struct as_pack *pack, const struct as_pack_request *request, si
     pack->left = as_arena_alloc(arena, request->pending_count, sizeof(*pack->left));
     for (size_t i = 0; i < request->pending_count; i++)
         pack->left[i] = request->pending[i].count;
-    order_shapes(work, request);
+    order_pod_classes(work, request);
     find_least(work);
     work->run_max = run_max;
     pack->runs = as_arena_alloc(arena, run_max, sizeof(*pack->runs));
     work->bins = as_arena_alloc(arena, run_max, sizeof(*work->bins));
 }
 
-/* A shape adds at most two runs: it either splits the run in which it ends, or ends on new nodes.
+/* A pod class adds at most two runs: it either splits the run in which it ends, or ends on new
+ * nodes.
  */
 static size_t count_splits(const struct as_pack_request *request, uint64_t nodes)
 {
@@ -617,7 +620,7 @@ bool as_pack_step(struct as_pack *pack, uint64_t fits)
     if (work->at == 0 && !work->is_begun)
         class_bins(pack);
     while (work->slice > 0 && work->at < work->order_count)
-        work_on_shape(pack);
+        work_on_pod_class(pack);
     pack->fits += before - work->budget;
     pack->is_cut = work->at < work->order_count && work->budget == 0;
     return work->at == work->order_count || pack->is_cut;
@@ -633,8 +636,8 @@ uint64_t as_pack_get_placed(const struct as_pack *pack, struct as_resources *req
         const uint64_t count = pending->count - pack->left[work->order[i]];
         placed += count;
         for (size_t k = 0; k < work->names->count; k++)
-            requests_out->amount[k] =
-                as_amount_add(requests_out->amount[k], pending->shape->requests.amount[k], count);
+            requests_out->amount[k] = as_amount_add(requests_out->amount[k],
+                                                    pending->pod_class->requests.amount[k], count);
     }
     return placed;
 }

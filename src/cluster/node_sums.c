@@ -134,17 +134,17 @@ static double get_larger(double a, double b)
 /* The source `nodes` */
 
 /* Targets with this source have no pool, and its default for expendable pods. */
-bool as_pod_needs_nodes(const struct as_pod_shape *shape)
+bool as_pod_needs_nodes(const struct as_pod_class *pod_class)
 {
-    return shape->eviction != AS_EVICTION_DAEMON && shape->eviction != AS_EVICTION_MIRROR &&
-           shape->priority >= as_pool_config_default.expendable_below;
+    return pod_class->eviction != AS_EVICTION_DAEMON && pod_class->eviction != AS_EVICTION_MIRROR &&
+           pod_class->priority >= as_pool_config_default.expendable_below;
 }
 
-static void sums_add_requests(struct as_nodes_seen *seen, const struct as_pod_shape *shape,
+static void sums_add_requests(struct as_nodes_seen *seen, const struct as_pod_class *pod_class,
                               uint64_t count)
 {
-    for (size_t i = 0; i < AS_RESOURCE_COUNT && as_pod_needs_nodes(shape); i++)
-        seen->requests[i] = as_amount_add(seen->requests[i], shape->requests.amount[i], count);
+    for (size_t i = 0; i < AS_RESOURCE_COUNT && as_pod_needs_nodes(pod_class); i++)
+        seen->requests[i] = as_amount_add(seen->requests[i], pod_class->requests.amount[i], count);
 }
 
 static void add_allocatable(struct as_nodes_seen *seen, const struct as_node_fact *node)
@@ -169,36 +169,36 @@ void as_nodes_seen_init(struct as_nodes_seen *seen, const struct as_node_sums_re
         const uint32_t *pods = as_node_pods_get(request->pods, node, &pod_count);
 
         for (size_t j = 0; j < pod_count; j++)
-            sums_add_requests(seen, cluster->pods[pods[j]].shape, 1);
+            sums_add_requests(seen, cluster->pods[pods[j]].pod_class, 1);
         if (as_node_is_open(&cluster->nodes[node]))
             add_allocatable(seen, &cluster->nodes[node]);
     }
     for (size_t i = 0; i < request->pending_count; i++)
-        sums_add_requests(seen, request->pending[i].shape, request->pending[i].count);
+        sums_add_requests(seen, request->pending[i].pod_class, request->pending[i].count);
     seen->is_template = seen->open == 0 && request->template_;
     for (size_t i = 0; i < AS_RESOURCE_COUNT && seen->is_template; i++)
         seen->allocatable[i] = request->template_->amount[i];
 }
 
-bool as_pod_has_selector(const struct as_pod_shape *shape)
+bool as_pod_has_selector(const struct as_pod_class *pod_class)
 {
-    return shape->has_affinity || (shape->selector && shape->selector->count > 0);
+    return pod_class->has_affinity || (pod_class->selector && pod_class->selector->count > 0);
 }
 
 /* as_node_admits checks labels before taints. */
 static bool sums_is_selected(const struct as_node_shape *template_,
-                             const struct as_pod_shape *shape)
+                             const struct as_pod_class *pod_class)
 {
-    return as_node_admits(template_, shape) != AS_MISFIT_SELECTOR;
+    return as_node_admits(template_, pod_class) != AS_MISFIT_SELECTOR;
 }
 
-bool as_pod_selects(const struct as_pod_shape *shape, const struct as_node_shape *template_,
+bool as_pod_selects(const struct as_pod_class *pod_class, const struct as_node_shape *template_,
                     const struct as_node_shape *const *others, size_t other_count)
 {
-    if (!as_pod_has_selector(shape) || !sums_is_selected(template_, shape))
+    if (!as_pod_has_selector(pod_class) || !sums_is_selected(template_, pod_class))
         return false;
     for (size_t i = 0; i < other_count; i++)
-        if (others[i] && sums_is_selected(others[i], shape))
+        if (others[i] && sums_is_selected(others[i], pod_class))
             return false;
     return true;
 }
@@ -224,10 +224,10 @@ static bool sums_is_late(const struct as_pod_fact *pod, as_wall_time now)
            as_time_add(pod->gone_at.at.us, AS_POD_LATE_US) < now.us;
 }
 
-static bool is_ignored(const struct as_pod_shape *shape, unsigned ignore)
+static bool is_ignored(const struct as_pod_class *pod_class, unsigned ignore)
 {
-    return (shape->eviction == AS_EVICTION_DAEMON && (ignore & AS_NODE_IGNORE_DAEMONSETS)) ||
-           (shape->eviction == AS_EVICTION_MIRROR && (ignore & AS_NODE_IGNORE_MIRROR));
+    return (pod_class->eviction == AS_EVICTION_DAEMON && (ignore & AS_NODE_IGNORE_DAEMONSETS)) ||
+           (pod_class->eviction == AS_EVICTION_MIRROR && (ignore & AS_NODE_IGNORE_MIRROR));
 }
 
 struct look { /* at one node */
@@ -247,11 +247,12 @@ static double get_percent(const struct look *look, size_t resource, int64_t allo
 
     for (size_t i = 0; i < look->pod_count; i++) {
         const struct as_pod_fact *pod = &look->cluster->pods[look->pods[i]];
-        const int64_t request = pod->shape->requests.amount[resource];
+        const int64_t request = pod->pod_class->requests.amount[resource];
 
-        if (is_ignored(pod->shape, look->ignore))
+        if (is_ignored(pod->pod_class, look->ignore))
             allocatable = as_amount_add(allocatable, -request, 1);
-        else if (!sums_is_late(pod, look->now) && pod->shape->priority >= look->expendable_below)
+        else if (!sums_is_late(pod, look->now) &&
+                 pod->pod_class->priority >= look->expendable_below)
             requested = as_amount_add(requested, request, 1);
     }
     if (requested <= 0)

@@ -414,17 +414,17 @@ static uint32_t find_newest(const struct as_node_template_request *request)
     return newest;
 }
 
-static bool runs_everywhere(const struct as_pod_shape *shape)
+static bool runs_everywhere(const struct as_pod_class *pod_class)
 {
-    return shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR;
+    return pod_class->eviction == AS_EVICTION_DAEMON || pod_class->eviction == AS_EVICTION_MIRROR;
 }
 
-static void take_off(struct as_resources *left, const struct as_pod_shape *shape)
+static void take_off(struct as_resources *left, const struct as_pod_class *pod_class)
 {
-    if (!runs_everywhere(shape))
+    if (!runs_everywhere(pod_class))
         return;
     for (size_t i = 0; i < AS_RES_MAX; i++) {
-        left->amount[i] = as_amount_add(left->amount[i], -shape->requests.amount[i], 1);
+        left->amount[i] = as_amount_add(left->amount[i], -pod_class->requests.amount[i], 1);
         if (left->amount[i] < 0)
             left->amount[i] = 0;
     }
@@ -448,15 +448,15 @@ static void list_ports(struct as_node_template *template_,
     size_t count = 0;
 
     for (size_t i = 0; i < pod_count; i++)
-        count += request->cluster->pods[pods[i]].shape->port_count;
+        count += request->cluster->pods[pods[i]].pod_class->port_count;
     struct as_host_port *ports = as_arena_alloc(arena, count, sizeof(*ports));
     count = 0;
     for (size_t i = 0; i < pod_count; i++) {
-        const struct as_pod_shape *shape = request->cluster->pods[pods[i]].shape;
+        const struct as_pod_class *pod_class = request->cluster->pods[pods[i]].pod_class;
 
-        for (size_t k = 0; k < shape->port_count && runs_everywhere(shape); k++)
-            if (shape->ports[k].port != 0)
-                ports[count++] = shape->ports[k];
+        for (size_t k = 0; k < pod_class->port_count && runs_everywhere(pod_class); k++)
+            if (pod_class->ports[k].port != 0)
+                ports[count++] = pod_class->ports[k];
     }
     if (count > 1)
         qsort(ports, count, sizeof(*ports), compare_ports);
@@ -485,7 +485,7 @@ static void init_from_node(struct as_node_template *template_out,
         .allocatable = fact->allocatable,
     };
     for (size_t i = 0; i < pod_count; i++)
-        take_off(&template_out->shape.allocatable, request->cluster->pods[pods[i]].shape);
+        take_off(&template_out->shape.allocatable, request->cluster->pods[pods[i]].pod_class);
     list_ports(template_out, request, pods, pod_count, arena);
 }
 

@@ -6,7 +6,7 @@
  * chooses one option: who is left waits for the next.
  *
  * A group lends its room to similar ones and shares their nodes only where its new nodes would
- * take every shape that theirs take.
+ * take every pod class that theirs take.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,31 +20,32 @@
  */
 
 struct ranked {
-    const struct as_snapshot_shape *shape;
+    const struct as_snapshot_pod_class *pod_class;
     struct as_snapshot_pods pods;
 };
 
 static int compare_amounts(const struct ranked *a, const struct ranked *b, enum as_res resource)
 {
-    const int64_t left = a->shape->pod.requests.amount[resource];
-    const int64_t right = b->shape->pod.requests.amount[resource];
+    const int64_t left = a->pod_class->pod.requests.amount[resource];
+    const int64_t right = b->pod_class->pod.requests.amount[resource];
     return (left < right) - (left > right);
 }
 
 static int pool_fit_compare_ranked(const void *a, const void *b)
 {
     const struct ranked *left = a, *right = b;
-    const int32_t one = left->shape->pod.priority, other = right->shape->pod.priority;
+    const int32_t one = left->pod_class->pod.priority, other = right->pod_class->pod.priority;
     int order = (one < other) - (one > other);
     if (order == 0)
         order = compare_amounts(left, right, AS_RES_CPU);
     if (order == 0)
         order = compare_amounts(left, right, AS_RES_MEMORY);
     if (order == 0)
-        order = (left->shape->digest > right->shape->digest) -
-                (left->shape->digest < right->shape->digest);
+        order = (left->pod_class->digest > right->pod_class->digest) -
+                (left->pod_class->digest < right->pod_class->digest);
     if (order == 0)
-        order = (left->pods.shape > right->pods.shape) - (left->pods.shape < right->pods.shape);
+        order = (left->pods.pod_class > right->pods.pod_class) -
+                (left->pods.pod_class < right->pods.pod_class);
     return order;
 }
 
@@ -55,7 +56,7 @@ struct as_snapshot_pods *pool_sort_pods(const struct as_snapshot *snapshot,
     struct ranked *ranked = as_arena_alloc(arena, count, sizeof(*ranked));
     struct as_snapshot_pods *sorted = as_arena_alloc(arena, count, sizeof(*sorted));
     for (size_t i = 0; i < count; i++)
-        ranked[i] = (struct ranked){&snapshot->shapes[pods[i].shape], pods[i]};
+        ranked[i] = (struct ranked){&snapshot->pod_classes[pods[i].pod_class], pods[i]};
     if (count > 1)
         qsort(ranked, count, sizeof(*ranked), pool_fit_compare_ranked);
     for (size_t i = 0; i < count; i++)
@@ -64,9 +65,9 @@ struct as_snapshot_pods *pool_sort_pods(const struct as_snapshot *snapshot,
 }
 
 /*
- * What was asked without a full check: pairs of a shape and a group (struct as_asked). A pair is
- * open while nodes of the group are on their way and two to three minutes longer. Then the pair is
- * in vain if such a pod still waits; else it is forgotten. A pair that is in vain is not asked
+ * What was asked without a full check: pairs of a pod class and a group (struct as_asked). A pair
+ * is open while nodes of the group are on their way and two to three minutes longer. Then the pair
+ * is in vain if such a pod still waits; else it is forgotten. A pair that is in vain is not asked
  * again for AS_ASKED_FOR_US or until the group's template changes.
  */
 
@@ -92,10 +93,10 @@ static bool still_waits(const struct as_snapshot *snapshot, uint64_t digest)
 {
     for (size_t i = 0; i < snapshot->pending_count; i++)
         if (snapshot->pending[i].count > 0 &&
-            snapshot->shapes[snapshot->pending[i].shape].digest == digest)
+            snapshot->pod_classes[snapshot->pending[i].pod_class].digest == digest)
             return true;
-    for (size_t i = 0; i < snapshot->shape_count; i++)
-        if (snapshot->shapes[i].waiting > 0 && snapshot->shapes[i].digest == digest)
+    for (size_t i = 0; i < snapshot->pod_class_count; i++)
+        if (snapshot->pod_classes[i].waiting > 0 && snapshot->pod_classes[i].digest == digest)
             return true;
     return false;
 }
@@ -119,7 +120,7 @@ static bool review_open(const struct as_pool_work *work, const struct as_snapsho
         return false;
     if (get_age(work, asked->at) < NOTE_US + PATIENCE_US)
         return true;
-    asked->is_in_vain = still_waits(work->snapshot, asked->shape);
+    asked->is_in_vain = still_waits(work->snapshot, asked->pod_class);
     asked->at = work->request.terms.now;
     return asked->is_in_vain;
 }
@@ -146,31 +147,32 @@ void pool_asked_review(struct as_pool_work *work)
     }
 }
 
-static struct as_asked *find_asked(const struct as_pool_work *work, uint32_t shape, uint32_t group)
+static struct as_asked *find_asked(const struct as_pool_work *work, uint32_t pod_class,
+                                   uint32_t group)
 {
     const struct as_snapshot *snapshot = work->snapshot;
     for (size_t i = 0; i < work->plan.asked_count; i++) {
         struct as_asked *asked = &work->plan.asked[i];
-        if (asked->shape == snapshot->shapes[shape].digest &&
+        if (asked->pod_class == snapshot->pod_classes[pod_class].digest &&
             strcmp(asked->group, snapshot->groups[group].name) == 0)
             return asked;
     }
     return NULL;
 }
 
-static bool pool_asked_in_vain(const struct as_pool_work *work, uint32_t shape, uint32_t group)
+static bool pool_asked_in_vain(const struct as_pool_work *work, uint32_t pod_class, uint32_t group)
 {
     const struct as_asked *asked = NULL;
-    if (work->snapshot->shapes[shape].pod.unchecked)
-        asked = find_asked(work, shape, group);
+    if (work->snapshot->pod_classes[pod_class].pod.unchecked)
+        asked = find_asked(work, pod_class, group);
     return asked && asked->is_in_vain;
 }
 
 /* Its own entry if there is one; else a new one; where there is no room, the oldest. */
-static struct as_asked *get_place(struct as_pool_work *work, uint32_t shape, uint32_t group)
+static struct as_asked *get_place(struct as_pool_work *work, uint32_t pod_class, uint32_t group)
 {
     struct as_pool_plan *plan = &work->plan;
-    struct as_asked *place = find_asked(work, shape, group);
+    struct as_asked *place = find_asked(work, pod_class, group);
     if (place)
         return place;
     if (plan->asked_count < AS_ASKED_MAX)
@@ -182,11 +184,11 @@ static struct as_asked *get_place(struct as_pool_work *work, uint32_t shape, uin
     return place;
 }
 
-static void pool_asked_add(struct as_pool_work *work, uint32_t shape, uint32_t group)
+static void pool_asked_add(struct as_pool_work *work, uint32_t pod_class, uint32_t group)
 {
     const struct as_snapshot_group *asked = &work->snapshot->groups[group];
-    *get_place(work, shape, group) = (struct as_asked){
-        .shape = work->snapshot->shapes[shape].digest,
+    *get_place(work, pod_class, group) = (struct as_asked){
+        .pod_class = work->snapshot->pod_classes[pod_class].digest,
         .template_ = asked->template_digest,
         .group = asked->name,
         .at = work->request.terms.now,
@@ -322,7 +324,7 @@ static void make_rooms(struct as_pool_work *work)
         room->left = template_->shape.allocatable;
         if (template_->port_count == 0)
             continue;
-        struct as_pod_shape *daemons = as_arena_alloc(work->arena, 1, sizeof(*daemons));
+        struct as_pod_class *daemons = as_arena_alloc(work->arena, 1, sizeof(*daemons));
         daemons->ports = template_->ports;
         daemons->port_count = template_->port_count;
         room->guests = as_arena_alloc(work->arena, 1, sizeof(*room->guests));
@@ -341,12 +343,12 @@ bool pool_fit_begin(struct as_pool_work *work)
             : snapshot->pending;
     const size_t groups = snapshot->group_count;
     fit->count = snapshot->pending_count;
-    fit->shapes = as_arena_alloc(work->arena, fit->count, sizeof(*fit->shapes));
+    fit->pod_classes = as_arena_alloc(work->arena, fit->count, sizeof(*fit->pod_classes));
     fit->pending = as_arena_alloc(work->arena, fit->count, sizeof(*fit->pending));
     for (size_t i = 0; i < fit->count; i++) {
-        fit->shapes[i] = ordered[i].shape;
+        fit->pod_classes[i] = ordered[i].pod_class;
         fit->pending[i] =
-            (struct as_pending){&snapshot->shapes[ordered[i].shape].pod, ordered[i].count};
+            (struct as_pending){&snapshot->pod_classes[ordered[i].pod_class].pod, ordered[i].count};
     }
     fit->misfits = as_arena_alloc(work->arena, fit->count * groups, sizeof(*fit->misfits));
     fit->in_vain = as_arena_alloc(work->arena, fit->count * groups, sizeof(*fit->in_vain));
@@ -388,26 +390,26 @@ bool pool_fit_place(struct as_pool_work *work)
     return true;
 }
 
-/* Shapes and templates */
+/* Pod classes and templates */
 
-static uint64_t pool_fit_count_texts(const struct as_pod_shape *shape,
+static uint64_t pool_fit_count_texts(const struct as_pod_class *pod_class,
                                      const struct as_node_shape *node)
 {
-    uint64_t texts = node->taint_count * (1 + shape->toleration_count);
-    texts += shape->selector ? shape->selector->count : 0;
-    for (size_t i = 0; i < shape->term_count; i++)
-        for (size_t k = 0; k < shape->terms[i].count; k++)
-            texts += 1 + shape->terms[i].requirements[k].value_count;
+    uint64_t texts = node->taint_count * (1 + pod_class->toleration_count);
+    texts += pod_class->selector ? pod_class->selector->count : 0;
+    for (size_t i = 0; i < pod_class->term_count; i++)
+        for (size_t k = 0; k < pod_class->terms[i].count; k++)
+            texts += 1 + pod_class->terms[i].requirements[k].value_count;
     return texts;
 }
 
 static enum as_misfit get_misfit(const struct as_pool_work *work, size_t group,
-                                 const struct as_pod_shape *shape)
+                                 const struct as_pod_class *pod_class)
 {
     enum as_misfit misfit =
-        as_node_admits(&pool_fit_get_group(work, group)->template_.shape, shape);
+        as_node_admits(&pool_fit_get_group(work, group)->template_.shape, pod_class);
     if (misfit == AS_FITS && as_node_room_count(&work->fit.rooms[group], &work->snapshot->resources,
-                                                shape, 1, &misfit) > 0)
+                                                pod_class, 1, &misfit) > 0)
         return AS_FITS;
     return misfit;
 }
@@ -416,15 +418,15 @@ static void pool_fit_check_misfit(struct as_pool_work *work, size_t entry, size_
 {
     struct pool_fit *fit = &work->fit;
     const struct as_node_shape *node = &pool_fit_get_group(work, group)->template_.shape;
-    const struct as_pod_shape *shape = fit->pending[entry].shape;
+    const struct as_pod_class *pod_class = fit->pending[entry].pod_class;
     const size_t pair = get_pair(work, entry, group);
     if (fit->pending[entry].count == 0 || !pool_fit_get_group(work, group)->is_member)
         return;
     if (pool_fit_is_known(pool_fit_get_group(work, group)))
-        fit->misfits[pair] = (uint8_t)get_misfit(work, group, shape);
-    fit->in_vain[pair] = pool_asked_in_vain(work, fit->shapes[entry], (uint32_t)group);
-    pool_spend(work, 10 + pool_fit_count_texts(shape, node) +
-                         (shape->unchecked ? work->plan.asked_count : 0));
+        fit->misfits[pair] = (uint8_t)get_misfit(work, group, pod_class);
+    fit->in_vain[pair] = pool_asked_in_vain(work, fit->pod_classes[entry], (uint32_t)group);
+    pool_spend(work, 10 + pool_fit_count_texts(pod_class, node) +
+                         (pod_class->unchecked ? work->plan.asked_count : 0));
 }
 
 static bool is_listed(const struct as_pool_work *work, size_t entry, size_t group)
@@ -433,18 +435,18 @@ static bool is_listed(const struct as_pool_work *work, size_t entry, size_t grou
            pool_fit_is_known(pool_fit_get_group(work, group));
 }
 
-static void pool_fit_list_shapes(struct as_pool_work *work)
+static void pool_fit_list_pod_classes(struct as_pool_work *work)
 {
     const struct pool_fit *fit = &work->fit;
     struct as_pool_plan *plan = &work->plan;
     const size_t groups = work->snapshot->group_count, all = fit->count * groups;
-    plan->shapes =
-        as_arena_alloc(work->arena, all < AS_POOL_SHAPE_PLANS_MAX ? all : AS_POOL_SHAPE_PLANS_MAX,
-                       sizeof(*plan->shapes));
-    for (size_t pair = 0; pair < all && plan->shape_count < AS_POOL_SHAPE_PLANS_MAX; pair++)
+    plan->pod_classes =
+        as_arena_alloc(work->arena, all < AS_POOL_CLASS_PLANS_MAX ? all : AS_POOL_CLASS_PLANS_MAX,
+                       sizeof(*plan->pod_classes));
+    for (size_t pair = 0; pair < all && plan->pod_class_count < AS_POOL_CLASS_PLANS_MAX; pair++)
         if (is_listed(work, pair / groups, pair % groups))
-            plan->shapes[plan->shape_count++] =
-                (struct as_pool_shape_plan){.shape = fit->shapes[pair / groups],
+            plan->pod_classes[plan->pod_class_count++] =
+                (struct as_pool_class_plan){.pod_class = fit->pod_classes[pair / groups],
                                             .group = (uint32_t)(pair % groups),
                                             .misfit = (enum as_misfit)fit->misfits[pair],
                                             .is_in_vain = fit->in_vain[pair]};
@@ -460,7 +462,7 @@ bool pool_fit_look(struct as_pool_work *work)
         fit->at++;
         return false;
     }
-    pool_fit_list_shapes(work);
+    pool_fit_list_pod_classes(work);
     fit->at = 0;
     return true;
 }
@@ -512,7 +514,7 @@ static void begin_estimate(struct as_pool_work *work, size_t group)
                                             .pending_count = fit->count,
                                             .fits = fit->share};
     for (size_t i = 0; i < fit->count; i++)
-        pending[i] = (struct as_pending){fit->pending[i].shape,
+        pending[i] = (struct as_pending){fit->pending[i].pod_class,
                                          may_ask(work, i, group) ? fit->pending[i].count : 0};
     as_pack_init_on_new(&fit->pack, &request, &pool_fit_get_group(work, group)->template_.shape,
                         &fit->rooms[group], pool_fit_get_limit(work, group), work->arena);
@@ -611,14 +613,14 @@ static void add_sharer(const struct as_pool_work *work, struct sharers *sharers,
             sharers->largest.amount[i] = group->template_.capacity.amount[i];
 }
 
-/* Pods of shapes that were not checked fully, and that got a place. */
+/* Pods of pod classes that were not checked fully, and that got a place. */
 static void note_asked(struct as_pool_work *work, size_t chosen, uint32_t group)
 {
     const struct pool_fit *fit = &work->fit;
     for (size_t i = 0; i < fit->count; i++)
-        if (fit->pending[i].shape->unchecked && may_ask(work, i, chosen) &&
+        if (fit->pending[i].pod_class->unchecked && may_ask(work, i, chosen) &&
             fit->left[chosen][i] < fit->pending[i].count)
-            pool_asked_add(work, fit->shapes[i], group);
+            pool_asked_add(work, fit->pod_classes[i], group);
 }
 
 /* Returns how many nodes the pool gets. */
@@ -684,7 +686,7 @@ static bool is_homeless(const struct as_pool_work *work, size_t entry)
 static int pool_fit_compare_pods(const void *a, const void *b)
 {
     const struct as_snapshot_pods *left = a, *right = b;
-    return (left->shape > right->shape) - (left->shape < right->shape);
+    return (left->pod_class > right->pod_class) - (left->pod_class < right->pod_class);
 }
 
 /* Returns how many pods wait. */
@@ -700,7 +702,7 @@ static uint64_t list_homeless(struct as_pool_work *work)
             continue;
         plan->homeless += fit->pending[i].count;
         homeless[plan->homeless_count++] =
-            (struct as_snapshot_pods){fit->shapes[i], (uint32_t)fit->pending[i].count};
+            (struct as_snapshot_pods){fit->pod_classes[i], (uint32_t)fit->pending[i].count};
     }
     if (plan->homeless_count > 1)
         qsort(homeless, plan->homeless_count, sizeof(*homeless), pool_fit_compare_pods);

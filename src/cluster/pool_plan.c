@@ -368,7 +368,7 @@ static struct as_node_room plan_make_room(struct as_pool_work *work,
                                 .guest_capacity = node->guest_count};
     room.guests = as_arena_alloc(work->arena, room.guest_count, sizeof(*room.guests));
     for (size_t i = 0; i < room.guest_count; i++)
-        room.guests[i] = &work->snapshot->shapes[node->guests[i].shape].pod;
+        room.guests[i] = &work->snapshot->pod_classes[node->guests[i].pod_class].pod;
     return room;
 }
 
@@ -391,20 +391,20 @@ static void make_bins(struct as_pool_work *work)
     take->touched_by = as_arena_alloc(work->arena, take->bin_count, sizeof(*take->touched_by));
 }
 
-/* The shapes that some candidate has, for the labels that they read. */
+/* The pod classes that some candidate has, for the labels that they read. */
 static void init_classes(struct as_pool_work *work)
 {
     const struct as_snapshot *snapshot = work->snapshot;
-    struct as_pending *used = as_arena_alloc(work->arena, snapshot->shape_count, sizeof(*used));
+    struct as_pending *used = as_arena_alloc(work->arena, snapshot->pod_class_count, sizeof(*used));
     size_t count = 0;
-    for (size_t i = 0; i < snapshot->shape_count; i++)
-        used[i].shape = &snapshot->shapes[i].pod;
+    for (size_t i = 0; i < snapshot->pod_class_count; i++)
+        used[i].pod_class = &snapshot->pod_classes[i].pod;
     for (size_t i = 0; i < work->take.count; i++) {
         const struct as_snapshot_node *node = get_node(work, work->take.order[i]);
         for (size_t k = 0; k < node->pod_count; k++)
-            used[node->pods[k].shape].count++;
+            used[node->pods[k].pod_class].count++;
     }
-    for (size_t i = 0; i < snapshot->shape_count; i++)
+    for (size_t i = 0; i < snapshot->pod_class_count; i++)
         if (used[i].count > 0)
             used[count++] = used[i];
     as_node_classes_init(&work->take.classes, used, count, work->take.bin_count, work->arena);
@@ -441,7 +441,7 @@ static bool pool_take_begin(struct as_pool_work *work)
         grant(work);
     make_bins(work);
     init_classes(work);
-    pool_spend(work, 20 * (snapshot->node_count + snapshot->shape_count) + 1);
+    pool_spend(work, 20 * (snapshot->node_count + snapshot->pod_class_count) + 1);
     return true;
 }
 
@@ -457,9 +457,10 @@ static bool pool_take_class(struct as_pool_work *work)
         return false;
     }
     take->class_max = take->classes.count;
-    take->verdicts = as_arena_alloc(work->arena, work->snapshot->shape_count * take->class_max, 1);
+    take->verdicts =
+        as_arena_alloc(work->arena, work->snapshot->pod_class_count * take->class_max, 1);
     take->at = 0;
-    pool_spend(work, 1 + work->snapshot->shape_count * take->class_max / 64);
+    pool_spend(work, 1 + work->snapshot->pod_class_count * take->class_max / 64);
     return true;
 }
 
@@ -499,15 +500,15 @@ static bool plan_has_enough(const struct pool_bin *bin, const struct as_resource
            (need[AS_RES_PODS] <= 0 || bin->pods >= need[AS_RES_PODS]);
 }
 
-static bool plan_is_admitted(struct as_pool_work *work, const struct pool_bin *bin, uint32_t shape,
-                             bool reads_name)
+static bool plan_is_admitted(struct as_pool_work *work, const struct pool_bin *bin,
+                             uint32_t pod_class, bool reads_name)
 {
     const struct pool_take *take = &work->take;
     const struct as_node_shape *node = &get_node(work, bin->node)->node;
-    uint8_t *verdict = &take->verdicts[shape * take->class_max + bin->class];
+    uint8_t *verdict = &take->verdicts[pod_class * take->class_max + bin->class];
     if (*verdict == VERDICT_UNKNOWN || reads_name) {
         plan_spend(work, 10 + node->taint_count);
-        *verdict = as_node_admits(node, &work->snapshot->shapes[shape].pod) == AS_FITS
+        *verdict = as_node_admits(node, &work->snapshot->pod_classes[pod_class].pod) == AS_FITS
                        ? VERDICT_ADMITTED
                        : VERDICT_REFUSED;
     }
@@ -524,22 +525,23 @@ static bool plan_stays(const struct as_pool_work *work, uint32_t node)
 static bool place(struct as_pool_work *work, const struct as_snapshot_pods *pods)
 {
     struct pool_take *take = &work->take;
-    const struct as_pod_shape *shape = &work->snapshot->shapes[pods->shape].pod;
-    const bool reads_name = as_pod_shape_reads_name(shape);
+    const struct as_pod_class *pod_class = &work->snapshot->pod_classes[pods->pod_class].pod;
+    const bool reads_name = as_pod_class_reads_name(pod_class);
     uint64_t left = pods->count;
     size_t i;
     for (i = 0; i < take->bin_count && left > 0; i++) {
         struct pool_bin *bin = &take->bins[i];
-        if (!plan_has_enough(bin, &shape->requests) || !plan_stays(work, bin->node) ||
-            !plan_is_admitted(work, bin, pods->shape, reads_name))
+        if (!plan_has_enough(bin, &pod_class->requests) || !plan_stays(work, bin->node) ||
+            !plan_is_admitted(work, bin, pods->pod_class, reads_name))
             continue;
         const uint64_t count =
-            as_node_room_count(&take->rooms[i], &work->snapshot->resources, shape, left, NULL);
-        plan_spend(work, 1 + take->rooms[i].guest_count * (1 + shape->port_count));
+            as_node_room_count(&take->rooms[i], &work->snapshot->resources, pod_class, left, NULL);
+        plan_spend(work, 1 + take->rooms[i].guest_count * (1 + pod_class->port_count));
         if (count == 0)
             continue;
         remember_room(work, i);
-        as_node_room_take(&take->rooms[i], &work->snapshot->resources, shape, count, work->arena);
+        as_node_room_take(&take->rooms[i], &work->snapshot->resources, pod_class, count,
+                          work->arena);
         update_bin(bin, &take->rooms[i]);
         left -= count;
     }
@@ -552,9 +554,10 @@ static bool place(struct as_pool_work *work, const struct as_snapshot_pods *pods
 static bool has_disruptions(const struct as_pool_work *work, const struct as_snapshot_node *node)
 {
     for (size_t i = 0; i < node->pod_count; i++) {
-        const struct as_snapshot_shape *shape = &work->snapshot->shapes[node->pods[i].shape];
-        for (size_t k = 0; k < shape->budget_count && node->pods[i].count > 0; k++)
-            if (work->take.allowed[shape->budgets[k]] < 1)
+        const struct as_snapshot_pod_class *pod_class =
+            &work->snapshot->pod_classes[node->pods[i].pod_class];
+        for (size_t k = 0; k < pod_class->budget_count && node->pods[i].count > 0; k++)
+            if (work->take.allowed[pod_class->budgets[k]] < 1)
                 return false;
     }
     return true;
@@ -563,9 +566,10 @@ static bool has_disruptions(const struct as_pool_work *work, const struct as_sna
 static void use_disruptions(struct as_pool_work *work, const struct as_snapshot_node *node)
 {
     for (size_t i = 0; i < node->pod_count; i++) {
-        const struct as_snapshot_shape *shape = &work->snapshot->shapes[node->pods[i].shape];
-        for (size_t k = 0; k < shape->budget_count; k++) {
-            int32_t *allowed = &work->take.allowed[shape->budgets[k]];
+        const struct as_snapshot_pod_class *pod_class =
+            &work->snapshot->pod_classes[node->pods[i].pod_class];
+        for (size_t k = 0; k < pod_class->budget_count; k++) {
+            int32_t *allowed = &work->take.allowed[pod_class->budgets[k]];
             *allowed = node->pods[i].count < (uint32_t)*allowed
                            ? *allowed - (int32_t)node->pods[i].count
                            : 0;

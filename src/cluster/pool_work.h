@@ -11,7 +11,7 @@
 #include "node_class.h"
 
 struct pool_fit {
-    uint32_t *shapes;           /* of the snapshot, by entry of `pending` */
+    uint32_t *pod_classes;      /* of the snapshot, by entry of `pending` */
     struct as_node_room *rooms; /* by group: of an empty new node */
     bool with_free_pods;        /* similar groups compare them too: before version 3 */
     struct as_pending *pending; /* in the order in which they are placed; counts: without those that
@@ -53,7 +53,7 @@ struct pool_take {
     size_t bin_count;
     struct as_node_room *rooms; /* by bin */
     struct as_node_classes classes;
-    uint8_t *verdicts; /* by shape and class */
+    uint8_t *verdicts; /* by pod class and node class */
     size_t class_max;
     struct pool_undo *undos; /* what the current candidate's pods changed: each bin once */
     size_t undo_count;

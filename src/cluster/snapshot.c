@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "snapshot_shapes.h"
+#include "snapshot_pod_classes.h"
 #include "snapshot_work.h"
 
 const char *as_stay_get_word(enum as_stay stay)
@@ -140,22 +140,22 @@ static uint64_t digest_template(const struct as_node_template *template_,
     for (uint32_t i = 0; shape->labels && i < shape->labels->count; i++) {
         if (!as_pool_label_counts(shape->labels->items[i].name, NULL, 0))
             continue;
-        shape_key_add_text(&key, shape->labels->items[i].name);
-        shape_key_add_text(&key, shape->labels->items[i].value);
+        class_key_add_text(&key, shape->labels->items[i].name);
+        class_key_add_text(&key, shape->labels->items[i].value);
     }
-    shape_key_add_text(&key, NULL);
+    class_key_add_text(&key, NULL);
     for (size_t i = 0; i < shape->taint_count; i++) {
-        shape_key_add_text(&key, shape->taints[i].key);
-        shape_key_add_text(&key, shape->taints[i].value);
-        shape_key_add_number(&key, shape->taints[i].effect);
+        class_key_add_text(&key, shape->taints[i].key);
+        class_key_add_text(&key, shape->taints[i].value);
+        class_key_add_number(&key, shape->taints[i].effect);
     }
-    shape_key_add_text(&key, NULL);
-    shape_key_add_number(&key, (uint64_t)template_->capacity.amount[AS_RES_CPU]);
+    class_key_add_text(&key, NULL);
+    class_key_add_number(&key, (uint64_t)template_->capacity.amount[AS_RES_CPU]);
     for (size_t i = AS_RES_NAMED; i < names->count; i++) {
         if (template_->capacity.amount[i] == 0)
             continue;
-        shape_key_add_text(&key, names->name[i]);
-        shape_key_add_number(&key, (uint64_t)template_->capacity.amount[i]);
+        class_key_add_text(&key, names->name[i]);
+        class_key_add_number(&key, (uint64_t)template_->capacity.amount[i]);
     }
     return snapshot_digest(key.data, key.size);
 }
@@ -318,34 +318,35 @@ static void set_state(struct as_snapshot_work *work, uint32_t index)
 /* Pods that nobody would make anew need no other place. */
 static void move_away(struct as_snapshot_work *work, uint32_t node, const struct as_pod_fact *pod)
 {
-    if (snapshot_is_expendable(work, pod->shape) || !snapshot_must_move(work, pod) ||
-        pod->shape->eviction == AS_EVICTION_UNREPLICATED)
+    if (snapshot_is_expendable(work, pod->pod_class) || !snapshot_must_move(work, pod) ||
+        pod->pod_class->eviction == AS_EVICTION_UNREPLICATED)
         return;
-    snapshot_shapes_take(&work->shapes, pod->shape,
-                         snapshot_find_zone(&work->cluster->nodes[node], pod->shape))
+    snapshot_pod_classes_take(&work->pod_classes, pod->pod_class,
+                              snapshot_find_zone(&work->cluster->nodes[node], pod->pod_class))
         ->moving++;
 }
 
 static void add_request(const struct as_snapshot_work *work, struct snapshot_node *node,
-                        const struct as_pod_shape *shape)
+                        const struct as_pod_class *pod_class)
 {
-    if (shape->eviction == AS_EVICTION_DAEMON || shape->eviction == AS_EVICTION_MIRROR ||
-        snapshot_is_expendable(work, shape))
+    if (pod_class->eviction == AS_EVICTION_DAEMON || pod_class->eviction == AS_EVICTION_MIRROR ||
+        snapshot_is_expendable(work, pod_class))
         return;
     node->requests[AS_RESOURCE_CPU] =
-        as_amount_add(node->requests[AS_RESOURCE_CPU], shape->requests.amount[AS_RES_CPU], 1);
-    node->requests[AS_RESOURCE_MEMORY] =
-        as_amount_add(node->requests[AS_RESOURCE_MEMORY], shape->requests.amount[AS_RES_MEMORY], 1);
+        as_amount_add(node->requests[AS_RESOURCE_CPU], pod_class->requests.amount[AS_RES_CPU], 1);
+    node->requests[AS_RESOURCE_MEMORY] = as_amount_add(
+        node->requests[AS_RESOURCE_MEMORY], pod_class->requests.amount[AS_RES_MEMORY], 1);
 }
 
 /* Pods that may preempt have the room of expendable ones. */
 static void take_room(struct as_snapshot_work *work, struct snapshot_node *node,
-                      const struct as_pod_shape *shape)
+                      const struct as_pod_class *pod_class)
 {
-    if (!snapshot_is_expendable(work, shape)) {
-        if (shape->port_count > 0 || shape->loner != 0)
-            shape = &snapshot_shapes_take(&work->shapes, shape, NULL)->shape.pod;
-        as_node_room_take(&node->room, &work->cluster->resources, shape, 1, work->arena);
+    if (!snapshot_is_expendable(work, pod_class)) {
+        if (pod_class->port_count > 0 || pod_class->loner != 0)
+            pod_class =
+                &snapshot_pod_classes_take(&work->pod_classes, pod_class, NULL)->pod_class.pod;
+        as_node_room_take(&node->room, &work->cluster->resources, pod_class, 1, work->arena);
         return;
     }
     if (!node->expendable)
@@ -353,7 +354,7 @@ static void take_room(struct as_snapshot_work *work, struct snapshot_node *node,
             as_arena_alloc(work->arena, 1, sizeof(*node->expendable));
     for (size_t i = 0; i < AS_RES_MAX; i++)
         node->expendable->amount[i] =
-            as_amount_add(node->expendable->amount[i], shape->requests.amount[i], 1);
+            as_amount_add(node->expendable->amount[i], pod_class->requests.amount[i], 1);
 }
 
 static void weigh_node(struct as_snapshot_work *work, uint32_t index)
@@ -367,21 +368,21 @@ static void weigh_node(struct as_snapshot_work *work, uint32_t index)
     node->room.left = fact->allocatable;
     for (size_t i = 0; i < count; i++) {
         const struct as_pod_fact *pod = &work->cluster->pods[pods[i]];
-        const struct as_pod_shape *shape = pod->shape;
+        const struct as_pod_class *pod_class = pod->pod_class;
 
-        add_request(work, node, shape);
+        add_request(work, node, pod_class);
         if (fact->leaving)
             move_away(work, index, pod);
         if (node->is_receiver)
-            take_room(work, node, shape);
+            take_room(work, node, pod_class);
     }
     snapshot_spend(work, 2 + count);
 }
 
-static void spend_on_shapes(struct as_snapshot_work *work)
+static void spend_on_pod_classes(struct as_snapshot_work *work)
 {
-    snapshot_spend(work, work->shapes.cost);
-    work->shapes.cost = 0;
+    snapshot_spend(work, work->pod_classes.cost);
+    work->pod_classes.cost = 0;
 }
 
 /* what is free; who must leave */
@@ -389,7 +390,7 @@ static bool snapshot_weigh_nodes(struct as_snapshot_work *work)
 {
     for (; work->slice > 0 && work->at < work->cluster->node_count; work->at++) {
         weigh_node(work, (uint32_t)work->at);
-        spend_on_shapes(work);
+        spend_on_pod_classes(work);
     }
     return work->at == work->cluster->node_count;
 }
@@ -403,17 +404,19 @@ static bool is_nominated(const struct as_snapshot_work *work, const struct as_po
 
 static bool is_waiting(const struct as_snapshot_work *work, const struct as_pod_fact *pod)
 {
-    return pod->is_unschedulable && pod->shape->eviction != AS_EVICTION_DAEMON &&
-           pod->shape->eviction != AS_EVICTION_MIRROR && !snapshot_is_expendable(work, pod->shape);
+    return pod->is_unschedulable && pod->pod_class->eviction != AS_EVICTION_DAEMON &&
+           pod->pod_class->eviction != AS_EVICTION_MIRROR &&
+           !snapshot_is_expendable(work, pod->pod_class);
 }
 
 static void wait_for_room(struct as_snapshot_work *work, const struct as_pod_fact *pod)
 {
-    struct snapshot_shape *shape = snapshot_shapes_take(&work->shapes, pod->shape, NULL);
+    struct snapshot_pod_class *pod_class =
+        snapshot_pod_classes_take(&work->pod_classes, pod->pod_class, NULL);
 
-    if (shape->waiting == 0 || pod->created.us < shape->oldest.us)
-        shape->oldest = pod->created;
-    shape->waiting++;
+    if (pod_class->waiting == 0 || pod->created.us < pod_class->oldest.us)
+        pod_class->oldest = pod->created;
+    pod_class->waiting++;
     work->snapshot.pending_pods++;
 }
 
@@ -427,19 +430,21 @@ static bool snapshot_weigh_pods(struct as_snapshot_work *work)
         if (pod->is_bound || pod->node != AS_NO_NODE || pod->is_leaving)
             continue;
         if (is_nominated(work, pod))
-            as_node_room_take(&work->nodes[pod->nominated].room, &work->cluster->resources,
-                              &snapshot_shapes_take(&work->shapes, pod->shape, NULL)->shape.pod, 1,
-                              work->arena);
+            as_node_room_take(
+                &work->nodes[pod->nominated].room, &work->cluster->resources,
+                &snapshot_pod_classes_take(&work->pod_classes, pod->pod_class, NULL)->pod_class.pod,
+                1, work->arena);
         else if (is_waiting(work, pod))
             wait_for_room(work, pod);
-        spend_on_shapes(work);
+        spend_on_pod_classes(work);
     }
     return work->at == work->cluster->pod_count;
 }
 
 /* Placing */
 
-static int snapshot_compare_keys(const struct snapshot_shape *a, const struct snapshot_shape *b)
+static int snapshot_compare_keys(const struct snapshot_pod_class *a,
+                                 const struct snapshot_pod_class *b)
 {
     const size_t size = a->key_size < b->key_size ? a->key_size : b->key_size;
     const int order = size > 0 ? memcmp(a->key, b->key, size) : 0;
@@ -447,18 +452,19 @@ static int snapshot_compare_keys(const struct snapshot_shape *a, const struct sn
     return order ? order : (a->key_size > b->key_size) - (a->key_size < b->key_size);
 }
 
-static int compare_shapes(const void *a, const void *b)
+static int compare_pod_classes(const void *a, const void *b)
 {
-    return snapshot_compare_keys(*(struct snapshot_shape *const *)a,
-                                 *(struct snapshot_shape *const *)b);
+    return snapshot_compare_keys(*(struct snapshot_pod_class *const *)a,
+                                 *(struct snapshot_pod_class *const *)b);
 }
 
 /* The order in which the scheduler tries pods: highest priority, then the oldest. Equal pods have
  * the place of the oldest of them. */
 static int compare_waiting(const void *a, const void *b)
 {
-    const struct snapshot_shape *const *left = a, *const *right = b;
-    const int32_t priority = (*left)->shape.pod.priority, than = (*right)->shape.pod.priority;
+    const struct snapshot_pod_class *const *left = a, *const *right = b;
+    const int32_t priority = (*left)->pod_class.pod.priority,
+                  than = (*right)->pod_class.pod.priority;
     const int64_t one = (*left)->oldest.us, other = (*right)->oldest.us;
 
     if (priority != than)
@@ -466,22 +472,25 @@ static int compare_waiting(const void *a, const void *b)
     return one != other ? (one > other) - (one < other) : snapshot_compare_keys(*left, *right);
 }
 
-static void snapshot_list_shapes(struct as_snapshot_work *work)
+static void snapshot_list_pod_classes(struct as_snapshot_work *work)
 {
-    const size_t count = work->shapes.count;
+    const size_t count = work->pod_classes.count;
 
-    work->moving = as_arena_alloc(work->arena, count, sizeof(struct snapshot_shape *));
-    work->waiting = as_arena_alloc(work->arena, count, sizeof(struct snapshot_shape *));
-    for (struct snapshot_shape *shape = work->shapes.first; shape; shape = shape->next) {
-        if (shape->moving > 0)
-            work->moving[work->moving_count++] = shape;
-        if (shape->waiting > 0)
-            work->waiting[work->waiting_count++] = shape;
+    work->moving = as_arena_alloc(work->arena, count, sizeof(struct snapshot_pod_class *));
+    work->waiting = as_arena_alloc(work->arena, count, sizeof(struct snapshot_pod_class *));
+    for (struct snapshot_pod_class *pod_class = work->pod_classes.first; pod_class;
+         pod_class = pod_class->next) {
+        if (pod_class->moving > 0)
+            work->moving[work->moving_count++] = pod_class;
+        if (pod_class->waiting > 0)
+            work->waiting[work->waiting_count++] = pod_class;
     }
     if (work->moving_count > 1)
-        qsort(work->moving, work->moving_count, sizeof(struct snapshot_shape *), compare_shapes);
+        qsort(work->moving, work->moving_count, sizeof(struct snapshot_pod_class *),
+              compare_pod_classes);
     if (work->waiting_count > 1)
-        qsort(work->waiting, work->waiting_count, sizeof(struct snapshot_shape *), compare_waiting);
+        qsort(work->waiting, work->waiting_count, sizeof(struct snapshot_pod_class *),
+              compare_waiting);
 }
 
 static struct as_pending *list_pending(const struct as_snapshot_work *work)
@@ -490,10 +499,10 @@ static struct as_pending *list_pending(const struct as_snapshot_work *work)
         as_arena_alloc(work->arena, work->moving_count + work->waiting_count, sizeof(*pending));
 
     for (size_t i = 0; i < work->moving_count; i++)
-        pending[i] = (struct as_pending){&work->moving[i]->shape.pod, work->moving[i]->moving};
+        pending[i] = (struct as_pending){&work->moving[i]->pod_class.pod, work->moving[i]->moving};
     for (size_t i = 0; i < work->waiting_count; i++)
         pending[work->moving_count + i] =
-            (struct as_pending){&work->waiting[i]->shape.pod, work->waiting[i]->waiting};
+            (struct as_pending){&work->waiting[i]->pod_class.pod, work->waiting[i]->waiting};
     return pending;
 }
 
@@ -511,7 +520,7 @@ static bool snapshot_begin_place(struct as_snapshot_work *work)
             .node = &work->nodes[i].shape, .room = work->nodes[i].room, .count = 1};
         work->receivers[work->receiver_count++] = (uint32_t)i;
     }
-    snapshot_list_shapes(work);
+    snapshot_list_pod_classes(work);
     const struct as_pack_request request = {
         .names = &work->cluster->resources,
         .pending = list_pending(work),
@@ -519,12 +528,12 @@ static bool snapshot_begin_place(struct as_snapshot_work *work)
         .fits = AS_PACK_FITS_MAX,
     };
     as_pack_init_on_nodes(&work->pack, &request, runs, work->receiver_count, work->arena);
-    snapshot_spend(work, 16 * node_count + 16 * work->shapes.count);
+    snapshot_spend(work, 16 * node_count + 16 * work->pod_classes.count);
     return true;
 }
 
-/* The work ended early: only shapes before the last one that found a place were tried on all nodes.
- * Of the others nothing is known. */
+/* The work ended early: only pod classes before the last one that found a place were tried on all
+ * nodes. Of the others nothing is known. */
 static void forget_untried(const struct as_pack *pack, const struct as_snapshot_work *work)
 {
     size_t tried = work->waiting_count;
@@ -586,7 +595,7 @@ struct as_snapshot_work *as_snapshot_begin(const struct as_snapshot_request *req
     work->shown_groups = as_arena_alloc(arena, request->member_count, sizeof(*work->shown_groups));
     work->templates = as_arena_alloc(arena, request->member_count, sizeof(*work->templates));
     work->nodes = as_arena_alloc(arena, cluster->node_count, sizeof(*work->nodes));
-    snapshot_shapes_init(&work->shapes, cluster, arena);
+    snapshot_pod_classes_init(&work->pod_classes, cluster, arena);
     work->snapshot = (struct as_snapshot){
         .resources = cluster->resources,
         .cluster_nodes = cluster->node_count,

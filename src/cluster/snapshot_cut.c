@@ -2,9 +2,9 @@
  * The nodes that may leave, and what becomes part of a snapshot.
  *
  * Which nodes may leave, as far as each of them alone is concerned, and which of these are looked
- * at now, is described in docs/nodes.md. Then shapes get their numbers: pending ones first as they
- * were placed, then those of the candidates, then guests. Nodes with most room follow. All of it
- * stays within the limits of the header, and within the bytes of a decision document.
+ * at now, is described in docs/nodes.md. Then pod classes get their numbers: pending ones first as
+ * they were placed, then those of the candidates, then guests. Nodes with most room follow. All of
+ * it stays within the limits of the header, and within the bytes of a decision document.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,22 +20,23 @@
  * stays below its limit whatever texts a cluster has.
  */
 
-#define SNAPSHOT_PODS_BYTES     20 /* of a number of pods of a shape */
+#define SNAPSHOT_PODS_BYTES     20 /* of a number of pods of a class */
 #define SNAPSHOT_UNNEEDED_BYTES 90 /* what is remembered of a node, without its name */
 #define SNAPSHOT_ASKED_BYTES    140
 
 bool snapshot_must_move(const struct as_snapshot_work *work, const struct as_pod_fact *pod)
 {
-    const enum as_eviction_class class = pod->shape->eviction;
+    const enum as_eviction_class class = pod->pod_class->eviction;
     const bool is_gone = pod->is_leaving && pod->gone_at.set &&
                          as_time_add(pod->gone_at.at.us, AS_POD_LATE_US) < work->request->now.us;
 
     return class != AS_EVICTION_DAEMON && class != AS_EVICTION_MIRROR && !is_gone;
 }
 
-const char *snapshot_find_zone(const struct as_node_fact *node, const struct as_pod_shape *shape)
+const char *snapshot_find_zone(const struct as_node_fact *node,
+                               const struct as_pod_class *pod_class)
 {
-    if (!(shape->unchecked & AS_UNCHECKED_VOLUMES))
+    if (!(pod_class->unchecked & AS_UNCHECKED_VOLUMES))
         return NULL;
     const char *zone = as_labels_find(node->labels, "topology.kubernetes.io/zone");
     return zone ? zone : as_labels_find(node->labels, "failure-domain.beta.kubernetes.io/zone");
@@ -47,11 +48,12 @@ const char *snapshot_find_zone(const struct as_node_fact *node, const struct as_
 /* Pods */
 
 /* A system pod with a budget is protected by its budget alone. */
-static bool keeps(const struct snapshot_shape *shape, unsigned keep)
+static bool keeps(const struct snapshot_pod_class *pod_class, unsigned keep)
 {
-    switch (shape->shape.pod.eviction) {
+    switch (pod_class->pod_class.pod.eviction) {
     case AS_EVICTION_REFUSED: return true;
-    case AS_EVICTION_SYSTEM: return (keep & AS_KEEP_SYSTEM_PODS) && shape->shape.budget_count == 0;
+    case AS_EVICTION_SYSTEM:
+        return (keep & AS_KEEP_SYSTEM_PODS) && pod_class->pod_class.budget_count == 0;
     case AS_EVICTION_LOCAL_STORAGE: return keep & AS_KEEP_LOCAL_STORAGE;
     case AS_EVICTION_UNREPLICATED: return keep & AS_KEEP_UNREPLICATED;
     case AS_EVICTION_ALLOWED:
@@ -62,28 +64,31 @@ static bool keeps(const struct snapshot_shape *shape, unsigned keep)
 }
 
 /* Whether it cannot be told where the pod could run. With a claim it may move within its zone. */
-static bool is_bound_to(const struct as_node_fact *node, const struct as_pod_shape *shape)
+static bool is_bound_to(const struct as_node_fact *node, const struct as_pod_class *pod_class)
 {
-    return (shape->unchecked & ~(unsigned)AS_UNCHECKED_VOLUMES) ||
-           ((shape->unchecked & AS_UNCHECKED_VOLUMES) && !snapshot_find_zone(node, shape));
+    return (pod_class->unchecked & ~(unsigned)AS_UNCHECKED_VOLUMES) ||
+           ((pod_class->unchecked & AS_UNCHECKED_VOLUMES) && !snapshot_find_zone(node, pod_class));
 }
 
 /* The API evicts no pod that two budgets select. */
-static bool has_disruption(const struct as_snapshot_work *work, const struct snapshot_shape *shape)
+static bool has_disruption(const struct as_snapshot_work *work,
+                           const struct snapshot_pod_class *pod_class)
 {
-    const size_t count = shape->shape.budget_count;
+    const size_t count = pod_class->pod_class.budget_count;
 
-    return count == 0 || (count == 1 && work->shapes.budgets[shape->shape.budgets[0]]->allowed > 0);
+    return count == 0 ||
+           (count == 1 && work->pod_classes.budgets[pod_class->pod_class.budgets[0]]->allowed > 0);
 }
 
-static void add_load(struct snapshot_node *node, uint32_t index, struct snapshot_shape *shape)
+static void add_load(struct snapshot_node *node, uint32_t index,
+                     struct snapshot_pod_class *pod_class)
 {
-    if (shape->stamp != index + 1) {
-        shape->stamp = index + 1;
-        shape->place = node->load_count;
-        node->load[node->load_count++] = (struct snapshot_load){.shape = shape};
+    if (pod_class->stamp != index + 1) {
+        pod_class->stamp = index + 1;
+        pod_class->place = node->load_count;
+        node->load[node->load_count++] = (struct snapshot_load){.pod_class = pod_class};
     }
-    node->load[shape->place].count++;
+    node->load[pod_class->place].count++;
 }
 
 /* AS_STAY_COUNT: all pods may be evicted. Then the node's load is set. */
@@ -102,15 +107,15 @@ static enum as_stay look_at_pods(struct as_snapshot_work *work, uint32_t index, 
 
         if (!snapshot_must_move(work, pod))
             continue;
-        struct snapshot_shape *shape =
-            snapshot_shapes_take(&work->shapes, pod->shape, snapshot_find_zone(fact, pod->shape));
-        if (keeps(shape, keep) ||
-            (is_bound_to(fact, pod->shape) && !snapshot_is_expendable(work, pod->shape)))
+        struct snapshot_pod_class *pod_class = snapshot_pod_classes_take(
+            &work->pod_classes, pod->pod_class, snapshot_find_zone(fact, pod->pod_class));
+        if (keeps(pod_class, keep) ||
+            (is_bound_to(fact, pod->pod_class) && !snapshot_is_expendable(work, pod->pod_class)))
             return AS_STAY_UNEVICTABLE;
-        if (!has_disruption(work, shape))
+        if (!has_disruption(work, pod_class))
             stay = AS_STAY_BUDGET;
-        if (!snapshot_is_expendable(work, pod->shape))
-            add_load(node, index, shape);
+        if (!snapshot_is_expendable(work, pod->pod_class))
+            add_load(node, index, pod_class);
     }
     return stay;
 }
@@ -135,10 +140,10 @@ static void find_placed(struct as_snapshot_work *work, uint32_t index,
         int64_t *placed = &placed_out->amount[i];
 
         for (size_t j = 0; j < count; j++) {
-            const struct as_pod_shape *shape = work->cluster->pods[pods[j]].shape;
+            const struct as_pod_class *pod_class = work->cluster->pods[pods[j]].pod_class;
 
-            if (!snapshot_is_expendable(work, shape)) /* others take nothing of the room */
-                *placed = as_amount_add(*placed, -shape->requests.amount[i], 1);
+            if (!snapshot_is_expendable(work, pod_class)) /* others take nothing of the room */
+                *placed = as_amount_add(*placed, -pod_class->requests.amount[i], 1);
         }
         *placed = as_amount_add(*placed, -node->room.left.amount[i], 1);
     }
@@ -223,7 +228,7 @@ static void count_leaving(struct as_snapshot_work *work, uint32_t index)
     snapshot_spend(work, count);
     for (size_t i = 0; i < count; i++)
         if (snapshot_must_move(work, &work->cluster->pods[pods[i]]) &&
-            !snapshot_is_expendable(work, work->cluster->pods[pods[i]].shape)) {
+            !snapshot_is_expendable(work, work->cluster->pods[pods[i]].pod_class)) {
             work->snapshot.leaving_drained++;
             return;
         }
@@ -249,8 +254,8 @@ bool snapshot_find_eligible(struct as_snapshot_work *work)
     for (; work->slice > 0 && work->at < count; work->at++) {
         const enum as_stay stay = cut_find_stay(work, (uint32_t)work->at);
 
-        snapshot_spend(work, 4 + work->shapes.cost);
-        work->shapes.cost = 0;
+        snapshot_spend(work, 4 + work->pod_classes.cost);
+        work->pod_classes.cost = 0;
         if (stay == AS_STAY_COUNT)
             add_eligible(work, (uint32_t)work->at);
         else
@@ -306,7 +311,7 @@ bool snapshot_choose_candidates(struct as_snapshot_work *work)
  */
 
 #define AMOUNT_BYTES      21
-#define SHAPE_BYTES       284
+#define POD_CLASS_BYTES   284
 #define REQUIREMENT_BYTES 64
 #define TOLERATION_BYTES  104
 #define PORT_BYTES        48
@@ -370,11 +375,12 @@ static size_t measure_ports(const struct as_host_port *ports, size_t count)
     return size;
 }
 
-static size_t snapshot_measure_shape(const struct as_snapshot_shape *shape,
-                                     const struct as_res_names *names)
+static size_t snapshot_measure_pod_class(const struct as_snapshot_pod_class *pod_class,
+                                         const struct as_res_names *names)
 {
-    const struct as_pod_shape *pod = &shape->pod;
-    size_t size = SHAPE_BYTES + names->count * AMOUNT_BYTES + shape->budget_count * BUDGET_BYTES;
+    const struct as_pod_class *pod = &pod_class->pod;
+    size_t size =
+        POD_CLASS_BYTES + names->count * AMOUNT_BYTES + pod_class->budget_count * BUDGET_BYTES;
 
     size += snapshot_measure_labels(pod->selector) + snapshot_measure_text(pod->zone);
     for (size_t i = 0; i < pod->term_count; i++)
@@ -420,27 +426,28 @@ static bool cut_take_bytes(struct as_snapshot_work *work, size_t bytes)
     return true;
 }
 
-static bool take_number(struct as_snapshot_work *work, struct snapshot_shape *shape)
+static bool take_number(struct as_snapshot_work *work, struct snapshot_pod_class *pod_class)
 {
-    if (shape->number != SNAPSHOT_NO_NUMBER)
+    if (pod_class->number != SNAPSHOT_NO_NUMBER)
         return true;
-    if (!shape->key || work->number_count == AS_SNAPSHOT_SHAPES_MAX ||
-        !cut_take_bytes(work, snapshot_measure_shape(&shape->shape, &work->cluster->resources)))
+    if (!pod_class->key || work->number_count == AS_SNAPSHOT_POD_CLASSES_MAX ||
+        !cut_take_bytes(
+            work, snapshot_measure_pod_class(&pod_class->pod_class, &work->cluster->resources)))
         return false;
-    shape->number = work->number_count;
-    work->numbered[work->number_count++] = shape;
+    pod_class->number = work->number_count;
+    work->numbered[work->number_count++] = pod_class;
     return true;
 }
 
 /* Pending pods */
 
 static bool cut_is_asked_for(const struct as_snapshot_work *work,
-                             const struct snapshot_shape *shape)
+                             const struct snapshot_pod_class *pod_class)
 {
     const struct as_snapshot_request *request = work->request;
 
     for (size_t i = 0; i < request->asked_count; i++)
-        if (request->asked[i].shape == shape->shape.digest)
+        if (request->asked[i].pod_class == pod_class->pod_class.digest)
             return true;
     return false;
 }
@@ -451,17 +458,18 @@ static void number_pending(struct as_snapshot_work *work)
         as_arena_alloc(work->arena, work->waiting_count, sizeof(*pending));
 
     for (size_t i = 0; i < work->waiting_count; i++) {
-        struct snapshot_shape *shape = work->waiting[i];
+        struct snapshot_pod_class *pod_class = work->waiting[i];
 
         /* Whether pods still wait that a group was asked for is told of those with room too. */
-        if (shape->left == 0 && shape->shape.pod.unchecked && cut_is_asked_for(work, shape))
-            (void)take_number(work, shape);
-        if (shape->left == 0 || !cut_take_bytes(work, SNAPSHOT_PODS_BYTES) ||
-            !take_number(work, shape))
+        if (pod_class->left == 0 && pod_class->pod_class.pod.unchecked &&
+            cut_is_asked_for(work, pod_class))
+            (void)take_number(work, pod_class);
+        if (pod_class->left == 0 || !cut_take_bytes(work, SNAPSHOT_PODS_BYTES) ||
+            !take_number(work, pod_class))
             continue;
         pending[work->snapshot.pending_count++] = (struct as_snapshot_pods){
-            .shape = shape->number,
-            .count = shape->left < UINT32_MAX ? (uint32_t)shape->left : UINT32_MAX,
+            .pod_class = pod_class->number,
+            .count = pod_class->left < UINT32_MAX ? (uint32_t)pod_class->left : UINT32_MAX,
         };
     }
     work->snapshot.pending = pending;
@@ -472,7 +480,7 @@ static void number_pending(struct as_snapshot_work *work)
 static bool number_load(struct as_snapshot_work *work, const struct snapshot_node *node)
 {
     for (size_t i = 0; i < node->load_count; i++)
-        if (!take_number(work, node->load[i].shape))
+        if (!take_number(work, node->load[i].pod_class))
             return false;
     return true;
 }
@@ -491,17 +499,18 @@ static void number_loads(struct as_snapshot_work *work)
 
 /* Guests */
 
-/* Whether some shape that moves cannot share a node with the guest. */
-static bool find_conflict(const struct as_snapshot_work *work, const struct snapshot_shape *guest)
+/* Whether some pod class that moves cannot share a node with the guest. */
+static bool find_conflict(const struct as_snapshot_work *work,
+                          const struct snapshot_pod_class *guest)
 {
-    const struct as_pod_shape *pod = &guest->shape.pod;
+    const struct as_pod_class *pod = &guest->pod_class.pod;
     struct as_node_room room = {.guests = &pod, .guest_count = 1};
     enum as_misfit misfit;
 
     for (size_t i = 0; i < AS_RES_MAX; i++)
         room.left.amount[i] = AS_RES_AMOUNT_MAX;
     for (uint32_t i = 0; i < work->moving_numbers; i++) {
-        const struct as_pod_shape *other = &work->numbered[i]->shape.pod;
+        const struct as_pod_class *other = &work->numbered[i]->pod_class.pod;
 
         if (other->port_count == 0 && other->loner == 0)
             continue;
@@ -511,7 +520,7 @@ static bool find_conflict(const struct as_snapshot_work *work, const struct snap
     return false;
 }
 
-static bool is_in_conflict(const struct as_snapshot_work *work, struct snapshot_shape *guest)
+static bool is_in_conflict(const struct as_snapshot_work *work, struct snapshot_pod_class *guest)
 {
     if (!guest->is_compared) {
         guest->is_compared = true;
@@ -520,9 +529,10 @@ static bool is_in_conflict(const struct as_snapshot_work *work, struct snapshot_
     return guest->is_in_conflict;
 }
 
-static struct snapshot_shape *get_guest(const struct snapshot_node *node, size_t index)
+static struct snapshot_pod_class *get_guest(const struct snapshot_node *node, size_t index)
 {
-    return (struct snapshot_shape *)node->room.guests[index]; /* its first member's first member */
+    return (struct snapshot_pod_class *)
+        node->room.guests[index]; /* its first member's first member */
 }
 
 /* Only guests that keep others away matter. A node with a guest that is cut off takes no pods. */
@@ -536,7 +546,7 @@ static bool number_guests(struct as_snapshot_work *work, const struct snapshot_n
 
 /* Labels and taints */
 
-/* The keys that a shape reads which may need a place. The hostname is no key of a class. */
+/* The keys that a pod class reads which may need a place. The hostname is no key of a class. */
 static void cut_list_keys(struct as_snapshot_work *work)
 {
     const uint32_t count = work->moving_numbers;
@@ -545,8 +555,9 @@ static void cut_list_keys(struct as_snapshot_work *work)
     bool reads_name = false;
 
     for (uint32_t i = 0; i < count; i++) {
-        pending[i] = (struct as_pending){.shape = &work->numbered[i]->shape.pod, .count = 1};
-        reads_name |= as_pod_shape_reads_name(pending[i].shape);
+        pending[i] =
+            (struct as_pending){.pod_class = &work->numbered[i]->pod_class.pod, .count = 1};
+        reads_name |= as_pod_class_reads_name(pending[i].pod_class);
     }
     as_node_classes_init(&classes, pending, count, 1, work->arena);
     work->keys = as_arena_alloc(work->arena, classes.key_count + 1, sizeof(*work->keys));
@@ -557,7 +568,7 @@ static void cut_list_keys(struct as_snapshot_work *work)
     snapshot_spend(work, 8 * (uint64_t)count);
 }
 
-/* Only labels that some shape reads; NULL: none. */
+/* Only labels that some pod class reads; NULL: none. */
 static const struct as_labels *snapshot_cut_labels(struct as_snapshot_work *work,
                                                    const struct as_labels *labels)
 {
@@ -664,14 +675,15 @@ static void cut_measure_rest(struct as_snapshot_work *work)
 
 bool snapshot_cut(struct as_snapshot_work *work)
 {
-    work->numbered = as_arena_alloc(work->arena, AS_SNAPSHOT_SHAPES_MAX, sizeof(*work->numbered));
+    work->numbered =
+        as_arena_alloc(work->arena, AS_SNAPSHOT_POD_CLASSES_MAX, sizeof(*work->numbered));
     work->is_shown = as_arena_alloc(work->arena, work->cluster->node_count, sizeof(bool));
     cut_measure_rest(work);
     number_pending(work);
     number_loads(work);
     cut_list_keys(work);
     list_roomy(work);
-    snapshot_spend(work, 4 * work->shapes.count);
+    snapshot_spend(work, 4 * work->pod_classes.count);
     return true;
 }
 
@@ -740,7 +752,7 @@ static void list_pods(struct as_snapshot_work *work, const struct snapshot_node 
     struct as_snapshot_pods *pods = as_arena_alloc(work->arena, node->load_count, sizeof(*pods));
 
     for (size_t i = 0; i < node->load_count; i++)
-        pods[i] = (struct as_snapshot_pods){node->load[i].shape->number, node->load[i].count};
+        pods[i] = (struct as_snapshot_pods){node->load[i].pod_class->number, node->load[i].count};
     out->pods = pods;
     out->pod_count = node->load_count;
 }
@@ -752,7 +764,8 @@ static void list_guests(struct as_snapshot_work *work, const struct snapshot_nod
         as_arena_alloc(work->arena, node->room.guest_count, sizeof(*guests));
 
     for (size_t i = 0; i < node->room.guest_count; i++) {
-        const struct snapshot_shape *guest = (const struct snapshot_shape *)node->room.guests[i];
+        const struct snapshot_pod_class *guest =
+            (const struct snapshot_pod_class *)node->room.guests[i];
 
         if (guest->is_in_conflict)
             guests[out->guest_count++] = (struct as_snapshot_pods){guest->number, 1};
@@ -801,7 +814,7 @@ bool snapshot_list_nodes(struct as_snapshot_work *work)
     return work->at == count;
 }
 
-/* Shapes and budgets */
+/* Pod classes and budgets */
 
 static const char *name_budget(struct as_snapshot_work *work, const struct as_budget_fact *budget)
 {
@@ -820,41 +833,42 @@ static void show_budgets(struct as_snapshot_work *work, uint32_t *numbers_out)
     struct as_snapshot_budget *budgets = as_arena_alloc(work->arena, count, sizeof(*budgets));
 
     for (uint32_t i = 0; i < work->number_count; i++) {
-        const struct as_snapshot_shape *shape = &work->numbered[i]->shape;
+        const struct as_snapshot_pod_class *pod_class = &work->numbered[i]->pod_class;
 
-        for (size_t k = 0; k < shape->budget_count; k++)
-            is_used[shape->budgets[k]] = true;
+        for (size_t k = 0; k < pod_class->budget_count; k++)
+            is_used[pod_class->budgets[k]] = true;
     }
     for (size_t i = 0; i < count; i++) {
         if (!is_used[i])
             continue;
         numbers_out[i] = (uint32_t)work->snapshot.budget_count;
         budgets[work->snapshot.budget_count++] = (struct as_snapshot_budget){
-            .name = name_budget(work, work->shapes.budgets[i]),
-            .allowed = work->shapes.budgets[i]->allowed,
+            .name = name_budget(work, work->pod_classes.budgets[i]),
+            .allowed = work->pod_classes.budgets[i]->allowed,
         };
     }
     work->snapshot.budgets = budgets;
 }
 
-static void show_shapes(struct as_snapshot_work *work)
+static void show_pod_classes(struct as_snapshot_work *work)
 {
     uint32_t *numbers = as_arena_alloc(work->arena, work->cluster->budget_count, sizeof(*numbers));
-    struct as_snapshot_shape *shapes =
-        as_arena_alloc(work->arena, work->number_count, sizeof(*shapes));
+    struct as_snapshot_pod_class *pod_classes =
+        as_arena_alloc(work->arena, work->number_count, sizeof(*pod_classes));
 
     show_budgets(work, numbers);
     for (uint32_t i = 0; i < work->number_count; i++) {
-        shapes[i] = work->numbered[i]->shape;
-        uint32_t *budgets = as_arena_alloc(work->arena, shapes[i].budget_count, sizeof(*budgets));
+        pod_classes[i] = work->numbered[i]->pod_class;
+        uint32_t *budgets =
+            as_arena_alloc(work->arena, pod_classes[i].budget_count, sizeof(*budgets));
 
-        for (size_t k = 0; k < shapes[i].budget_count; k++)
-            budgets[k] = numbers[shapes[i].budgets[k]];
-        shapes[i].budgets = budgets;
-        shapes[i].waiting = work->numbered[i]->waiting;
+        for (size_t k = 0; k < pod_classes[i].budget_count; k++)
+            budgets[k] = numbers[pod_classes[i].budgets[k]];
+        pod_classes[i].budgets = budgets;
+        pod_classes[i].waiting = work->numbered[i]->waiting;
     }
-    work->snapshot.shapes = shapes;
-    work->snapshot.shape_count = work->number_count;
+    work->snapshot.pod_classes = pod_classes;
+    work->snapshot.pod_class_count = work->number_count;
 }
 
 /* Groups */
@@ -930,7 +944,7 @@ bool snapshot_show_rest(struct as_snapshot_work *work)
 {
     const struct as_snapshot_request *request = work->request;
 
-    show_shapes(work);
+    show_pod_classes(work);
     for (size_t i = 0; i < request->member_count; i++) {
         struct as_node_shape *shape = &work->shown_groups[i].template_.shape;
 

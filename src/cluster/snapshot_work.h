@@ -10,7 +10,7 @@
 #include <alertscaler/cluster/node_sums.h>
 #include <alertscaler/cluster/snapshot.h>
 
-#include "snapshot_shapes.h"
+#include "snapshot_pod_classes.h"
 
 struct snapshot_group { /* one for each member */
     uint32_t *nodes;    /* indices of the nodes that only this group names; ascending */
@@ -38,7 +38,7 @@ struct snapshot_node { /* one for each node of the cluster */
 };
 
 struct snapshot_load { /* equal pods */
-    struct snapshot_shape *shape;
+    struct snapshot_pod_class *pod_class;
     uint32_t count;
 };
 
@@ -62,10 +62,10 @@ struct as_snapshot_work {
     struct as_snapshot_group *shown_groups;
     struct as_node_template *templates; /* of the groups, before their labels are cut */
     struct snapshot_node *nodes;
-    struct snapshot_shapes shapes;
+    struct snapshot_pod_classes pod_classes;
 
     /* Placing */
-    struct snapshot_shape **moving,
+    struct snapshot_pod_class **moving,
         **waiting; /* of leaving nodes; pending, as the scheduler tries them */
     size_t moving_count, waiting_count;
     struct as_pack pack;
@@ -78,11 +78,11 @@ struct as_snapshot_work {
 
     /* What becomes part of the snapshot */
     bool *is_shown;                        /* by node */
-    struct snapshot_shape **numbered;      /* by number */
+    struct snapshot_pod_class **numbered;  /* by number */
     uint32_t number_count, moving_numbers; /* the latter are of pods that may need a place */
     size_t bytes;                          /* that the document still has room for */
     size_t shown_count;
-    const char **keys; /* of labels that some shape reads */
+    const char **keys; /* of labels that some pod class reads */
     size_t key_count;
     struct snapshot_roomy *roomy; /* open Ready nodes that are no candidates */
     size_t roomy_count, roomy_share, roomy_of_group, roomy_shown;
@@ -99,7 +99,7 @@ static inline void snapshot_spend(struct as_snapshot_work *work, uint64_t fits)
 /* Phases: true: done. */
 bool snapshot_find_eligible(struct as_snapshot_work *work);
 bool snapshot_choose_candidates(struct as_snapshot_work *work);
-bool snapshot_cut(struct as_snapshot_work *work); /* numbers the shapes */
+bool snapshot_cut(struct as_snapshot_work *work); /* numbers the pod classes */
 bool snapshot_show_candidates(struct as_snapshot_work *work);
 bool snapshot_show_roomy(struct as_snapshot_work *work);
 bool snapshot_list_nodes(struct as_snapshot_work *work);
@@ -110,11 +110,12 @@ bool snapshot_show_rest(struct as_snapshot_work *work);
 bool snapshot_must_move(const struct as_snapshot_work *work, const struct as_pod_fact *pod);
 /* Pods of higher priority that may preempt take its room (`pool.expendable_below`). */
 static inline bool snapshot_is_expendable(const struct as_snapshot_work *work,
-                                          const struct as_pod_shape *shape)
+                                          const struct as_pod_class *pod_class)
 {
-    return shape->priority < work->request->config->expendable_below;
+    return pod_class->priority < work->request->config->expendable_below;
 }
 /* The zone a pod must stay in, as its claims are there; NULL: any. */
-const char *snapshot_find_zone(const struct as_node_fact *node, const struct as_pod_shape *shape);
+const char *snapshot_find_zone(const struct as_node_fact *node,
+                               const struct as_pod_class *pod_class);
 
 #endif

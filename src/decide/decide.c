@@ -155,7 +155,7 @@ static struct as_proposal_result track_average(const struct as_decide_input *inp
     return decide_propose(propose_saturate_ceil(value / goal), false);
 }
 
-enum pod_class { POD_IGNORED, POD_UNREADY, POD_MISSING, POD_READY, POD_CLASS_COUNT };
+enum pod_state { POD_IGNORED, POD_UNREADY, POD_MISSING, POD_READY, POD_STATE_COUNT };
 
 /* Whether a cpu sample is void: a starting pod uses extra cpu. */
 static bool is_unready_for_cpu(const struct as_decide_input *input, const struct as_pod *pod,
@@ -173,7 +173,7 @@ static bool is_unready_for_cpu(const struct as_decide_input *input, const struct
            since < as_time_add(start, input->config.initial_readiness_delay_us);
 }
 
-static enum pod_class classify(const struct as_decide_input *input, const struct as_pod *pod,
+static enum pod_state classify(const struct as_decide_input *input, const struct as_pod *pod,
                                const struct as_sample *sample, bool is_cpu)
 {
     if (pod->deleting || pod->phase == AS_POD_FAILED)
@@ -195,7 +195,7 @@ struct pod_sum {
 struct per_pod {
     bool is_utilization;
     int64_t goal; /* thousandths, of a percent for utilization; above 0 */
-    struct pod_sum sums[POD_CLASS_COUNT];
+    struct pod_sum sums[POD_STATE_COUNT];
 };
 
 /* Both lists ascend; `at_io` moves along. NULL: the pod has no sample. */
@@ -238,7 +238,7 @@ static bool sum_pods(const struct as_decide_input *input, const struct as_propos
                 return false;
             resource = to_whole_milli(pod->resource[track->resource]);
         }
-        enum pod_class class = classify(input, pod, sample, is_cpu);
+        enum pod_state class = classify(input, pod, sample, is_cpu);
         sums->sums[class].count++;
         sums->sums[class].resource += resource;
         if (class == POD_READY)

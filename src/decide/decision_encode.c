@@ -392,7 +392,7 @@ static void write_observed(struct as_json_writer *json, const struct as_decide_i
         decision_write_nodes(json, snapshot);
     as_json_write_member_i64(json, "replicas", input->replicas);
     if (snapshot)
-        decision_write_resources_to_shapes(json, snapshot);
+        decision_write_resources_to_pod_classes(json, snapshot);
     as_json_write_member_i64(json, "status_replicas", input->status_replicas);
     as_json_end_object(json);
 }

@@ -52,8 +52,8 @@ void decision_write_leaving(struct as_json_writer *json, const struct as_snapsho
 void decision_write_pending_to_plan(struct as_json_writer *json,
                                     const struct as_decide_input *input);
 void decision_write_nodes(struct as_json_writer *json, const struct as_snapshot *snapshot);
-void decision_write_resources_to_shapes(struct as_json_writer *json,
-                                        const struct as_snapshot *snapshot);
+void decision_write_resources_to_pod_classes(struct as_json_writer *json,
+                                             const struct as_snapshot *snapshot);
 void decision_write_asked(struct as_json_writer *json, const struct as_asked *asked, size_t count);
 void decision_write_unneeded(struct as_json_writer *json, const struct as_unneeded *unneeded,
                              size_t count);

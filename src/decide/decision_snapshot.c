@@ -175,7 +175,7 @@ void decision_write_pods(struct as_json_writer *json, const char *key,
     snapshot_begin(json, key);
     for (size_t i = 0; i < count; i++) {
         as_json_begin_array(json);
-        as_json_write_i64(json, pods[i].shape);
+        as_json_write_i64(json, pods[i].pod_class);
         as_json_write_i64(json, pods[i].count);
         as_json_end_array(json);
     }
@@ -438,9 +438,9 @@ void decision_write_nodes(struct as_json_writer *json, const struct as_snapshot 
     as_json_end_array(json);
 }
 
-/* Shapes */
+/* Pod classes */
 
-static void write_affinity(struct as_json_writer *json, const struct as_pod_shape *pod)
+static void write_affinity(struct as_json_writer *json, const struct as_pod_class *pod)
 {
     snapshot_begin(json, "affinity");
     for (size_t i = 0; i < pod->term_count; i++) {
@@ -468,7 +468,7 @@ static void write_affinity(struct as_json_writer *json, const struct as_pod_shap
     as_json_end_array(json);
 }
 
-static void write_tolerations(struct as_json_writer *json, const struct as_pod_shape *pod)
+static void write_tolerations(struct as_json_writer *json, const struct as_pod_class *pod)
 {
     if (pod->toleration_count == 0)
         return;
@@ -487,21 +487,21 @@ static void write_tolerations(struct as_json_writer *json, const struct as_pod_s
     as_json_end_array(json);
 }
 
-static void write_shape(struct as_json_writer *json, const struct as_snapshot_shape *shape,
-                        size_t amounts)
+static void write_pod_class(struct as_json_writer *json,
+                            const struct as_snapshot_pod_class *pod_class, size_t amounts)
 {
-    const struct as_pod_shape *pod = &shape->pod;
+    const struct as_pod_class *pod = &pod_class->pod;
 
     as_json_begin_object(json);
     if (pod->has_affinity)
         write_affinity(json, pod);
-    if (shape->budget_count > 0) {
+    if (pod_class->budget_count > 0) {
         snapshot_begin(json, "budgets");
-        for (size_t i = 0; i < shape->budget_count; i++)
-            as_json_write_i64(json, shape->budgets[i]);
+        for (size_t i = 0; i < pod_class->budget_count; i++)
+            as_json_write_i64(json, pod_class->budgets[i]);
         as_json_end_array(json);
     }
-    write_hex(json, "digest", shape->digest);
+    write_hex(json, "digest", pod_class->digest);
     if (pod->eviction != AS_EVICTION_ALLOWED)
         as_json_write_member(json, "eviction",
                              snapshot_get_word(decision_evictions, (int)pod->eviction));
@@ -516,13 +516,13 @@ static void write_shape(struct as_json_writer *json, const struct as_snapshot_sh
     write_tolerations(json, pod);
     write_bits(json, "unchecked", decision_unchecked, pod->unchecked);
     if (pod->unchecked)
-        write_i64_if(json, "waiting", (int64_t)shape->waiting);
+        write_i64_if(json, "waiting", (int64_t)pod_class->waiting);
     write_text_if(json, "zone", pod->zone);
     as_json_end_object(json);
 }
 
-void decision_write_resources_to_shapes(struct as_json_writer *json,
-                                        const struct as_snapshot *snapshot)
+void decision_write_resources_to_pod_classes(struct as_json_writer *json,
+                                             const struct as_snapshot *snapshot)
 {
     if (snapshot->resources.count > AS_RES_NAMED) {
         snapshot_begin(json, "resources");
@@ -530,11 +530,11 @@ void decision_write_resources_to_shapes(struct as_json_writer *json,
             as_json_write_string(json, snapshot->resources.name[i]);
         as_json_end_array(json);
     }
-    if (snapshot->shape_count == 0)
+    if (snapshot->pod_class_count == 0)
         return;
     snapshot_begin(json, "shapes");
-    for (size_t i = 0; i < snapshot->shape_count; i++)
-        write_shape(json, &snapshot->shapes[i], snapshot->resources.count);
+    for (size_t i = 0; i < snapshot->pod_class_count; i++)
+        write_pod_class(json, &snapshot->pod_classes[i], snapshot->resources.count);
     as_json_end_array(json);
 }
 
@@ -551,7 +551,7 @@ void decision_write_asked(struct as_json_writer *json, const struct as_asked *as
         as_json_write_member(json, "group", asked[i].group);
         if (asked[i].is_in_vain)
             as_json_write_member_bool(json, "in_vain", true);
-        write_hex(json, "shape", asked[i].shape);
+        write_hex(json, "shape", asked[i].pod_class);
         write_hex(json, "template", asked[i].template_);
         as_json_end_object(json);
     }
@@ -697,17 +697,17 @@ static const struct as_host_port *decision_read_ports(struct as_reader *reader,
 }
 
 /* False: it is no pair of an index and a count. */
-static bool read_pair(const struct tree_value *pair, size_t shape_count,
+static bool read_pair(const struct tree_value *pair, size_t pod_class_count,
                       struct as_snapshot_pods *pods)
 {
-    const struct tree_value *shape = tree_get_first(pair);
+    const struct tree_value *pod_class = tree_get_first(pair);
     int64_t index, number;
 
     if (!tree_is(pair, TREE_ARRAY) || pair->size != 2 ||
-        !tree_get_i64(shape, 0, (int64_t)shape_count - 1, &index) ||
-        !tree_get_i64(shape->next, 1, UINT32_MAX, &number))
+        !tree_get_i64(pod_class, 0, (int64_t)pod_class_count - 1, &index) ||
+        !tree_get_i64(pod_class->next, 1, UINT32_MAX, &number))
         return false;
-    *pods = (struct as_snapshot_pods){.shape = (uint32_t)index, .count = (uint32_t)number};
+    *pods = (struct as_snapshot_pods){.pod_class = (uint32_t)index, .count = (uint32_t)number};
     return true;
 }
 
@@ -719,21 +719,21 @@ static const struct as_snapshot_pods *decision_read_pods(struct as_reader *reade
     const struct tree_value *at = as_read_list(reader, name, &count);
     struct as_snapshot_pods *pods = as_arena_alloc(snapshot->arena, count, sizeof(*pods));
     bool *is_seen =
-        as_arena_alloc(snapshot->arena, snapshot->snapshot->shape_count, sizeof(*is_seen));
+        as_arena_alloc(snapshot->arena, snapshot->snapshot->pod_class_count, sizeof(*is_seen));
 
     *count_out = 0;
     for (size_t i = 0; i < count; i++, at = at->next) {
-        if (!read_pair(at, snapshot->snapshot->shape_count, &pods[i])) {
+        if (!read_pair(at, snapshot->snapshot->pod_class_count, &pods[i])) {
             as_read_fail(reader, name,
                          "[%zu]: expected [shape, count], a shape below %zu and a count from 1", i,
-                         snapshot->snapshot->shape_count);
+                         snapshot->snapshot->pod_class_count);
             return pods;
         }
-        if (is_seen[pods[i].shape]) {
+        if (is_seen[pods[i].pod_class]) {
             as_read_fail(reader, name, "[%zu]: the shape is there twice", i);
             return pods;
         }
-        is_seen[pods[i].shape] = true;
+        is_seen[pods[i].pod_class] = true;
     }
     *count_out = count;
     return pods;
@@ -779,15 +779,15 @@ static unsigned decision_read_bits(struct as_reader *reader, const char *name,
     return bits;
 }
 
-/* Shapes */
+/* Pod classes */
 
-static void read_requirement(struct as_reader *shape, const struct tree_value *item, size_t index,
-                             struct snapshot_reader *snapshot,
+static void read_requirement(struct as_reader *pod_class, const struct tree_value *item,
+                             size_t index, struct snapshot_reader *snapshot,
                              struct as_node_requirement *requirement)
 {
     struct as_reader reader;
 
-    as_read_item(&reader, shape, "affinity", item, index);
+    as_read_item(&reader, pod_class, "affinity", item, index);
     as_read_require(&reader, "key");
     as_read_require(&reader, "operator");
     decision_read_text(&reader, "key", snapshot->arena, &requirement->key);
@@ -800,7 +800,7 @@ static void read_requirement(struct as_reader *shape, const struct tree_value *i
 }
 
 static void read_affinity(struct as_reader *reader, struct snapshot_reader *snapshot,
-                          struct as_pod_shape *pod)
+                          struct as_pod_class *pod)
 {
     const struct tree_value *at = as_read_list(reader, "affinity", &pod->term_count);
     struct as_node_term *terms = as_arena_alloc(snapshot->arena, pod->term_count, sizeof(*terms));
@@ -823,7 +823,7 @@ static void read_affinity(struct as_reader *reader, struct snapshot_reader *snap
 }
 
 static void read_tolerations(struct as_reader *reader, struct snapshot_reader *snapshot,
-                             struct as_pod_shape *pod)
+                             struct as_pod_class *pod)
 {
     const struct tree_value *at = as_read_list(reader, "tolerations", &pod->toleration_count);
     struct as_toleration *tolerations =
@@ -843,13 +843,13 @@ static void read_tolerations(struct as_reader *reader, struct snapshot_reader *s
     pod->tolerations = tolerations;
 }
 
-static void read_shape_budgets(struct as_reader *reader, struct snapshot_reader *snapshot,
-                               struct as_snapshot_shape *shape)
+static void read_pod_class_budgets(struct as_reader *reader, struct snapshot_reader *snapshot,
+                                   struct as_snapshot_pod_class *pod_class)
 {
-    const struct tree_value *at = as_read_list(reader, "budgets", &shape->budget_count);
-    uint32_t *budgets = as_arena_alloc(snapshot->arena, shape->budget_count, sizeof(*budgets));
+    const struct tree_value *at = as_read_list(reader, "budgets", &pod_class->budget_count);
+    uint32_t *budgets = as_arena_alloc(snapshot->arena, pod_class->budget_count, sizeof(*budgets));
 
-    for (size_t i = 0; i < shape->budget_count; i++, at = at->next) {
+    for (size_t i = 0; i < pod_class->budget_count; i++, at = at->next) {
         const int64_t low = i > 0 ? (int64_t)budgets[i - 1] + 1 : 0;
         int64_t index;
 
@@ -859,13 +859,13 @@ static void read_shape_budgets(struct as_reader *reader, struct snapshot_reader 
         }
         budgets[i] = (uint32_t)index;
     }
-    shape->budgets = budgets;
+    pod_class->budgets = budgets;
 }
 
-static void read_shape(struct as_reader *reader, struct snapshot_reader *snapshot,
-                       struct as_snapshot_shape *shape)
+static void read_pod_class(struct as_reader *reader, struct snapshot_reader *snapshot,
+                           struct as_snapshot_pod_class *pod_class)
 {
-    struct as_pod_shape *pod = &shape->pod;
+    struct as_pod_class *pod = &pod_class->pod;
     int64_t waiting = 0;
 
     decision_read_amounts(reader, "requests", snapshot, &pod->requests);
@@ -885,30 +885,31 @@ static void read_shape(struct as_reader *reader, struct snapshot_reader *snapsho
     pod->eviction = (enum as_eviction_class)as_read_enum(reader, "eviction", decision_evictions,
                                                          AS_EVICTION_ALLOWED);
     as_read_i64(reader, "waiting", 0, AS_RES_AMOUNT_MAX, &waiting);
-    shape->waiting = (uint64_t)waiting;
-    shape->digest = decision_read_hex(reader, "digest");
-    read_shape_budgets(reader, snapshot, shape);
+    pod_class->waiting = (uint64_t)waiting;
+    pod_class->digest = decision_read_hex(reader, "digest");
+    read_pod_class_budgets(reader, snapshot, pod_class);
     as_read_end(reader);
 }
 
-static void decision_read_shapes(struct as_reader *observed, struct snapshot_reader *snapshot)
+static void decision_read_pod_classes(struct as_reader *observed, struct snapshot_reader *snapshot)
 {
     size_t count;
     const struct tree_value *at = as_read_list(observed, "shapes", &count);
 
-    if (count > AS_SNAPSHOT_SHAPES_MAX) {
-        as_read_fail(observed, "shapes", "more than %d", AS_SNAPSHOT_SHAPES_MAX);
+    if (count > AS_SNAPSHOT_POD_CLASSES_MAX) {
+        as_read_fail(observed, "shapes", "more than %d", AS_SNAPSHOT_POD_CLASSES_MAX);
         return;
     }
-    struct as_snapshot_shape *shapes = as_arena_alloc(snapshot->arena, count, sizeof(*shapes));
+    struct as_snapshot_pod_class *pod_classes =
+        as_arena_alloc(snapshot->arena, count, sizeof(*pod_classes));
     for (size_t i = 0; i < count; i++, at = at->next) {
         struct as_reader item;
 
         as_read_item(&item, observed, "shapes", at, i);
-        read_shape(&item, snapshot, &shapes[i]);
+        read_pod_class(&item, snapshot, &pod_classes[i]);
     }
-    snapshot->snapshot->shapes = shapes;
-    snapshot->snapshot->shape_count = count;
+    snapshot->snapshot->pod_classes = pod_classes;
+    snapshot->snapshot->pod_class_count = count;
 }
 
 /* Nodes */
@@ -1333,7 +1334,7 @@ void decision_read_snapshot(struct as_reader *observed, struct as_arena *arena,
         return;
     read_resources(observed, &reader);
     read_budgets(observed, &reader);
-    decision_read_shapes(observed, &reader);
+    decision_read_pod_classes(observed, &reader);
     decision_read_groups(observed, &reader);
     decision_read_nodes(observed, &reader);
     snapshot->pending = decision_read_pods(observed, "pending", &reader, &snapshot->pending_count);
@@ -1401,7 +1402,7 @@ static void read_asked(struct as_reader *history, struct snapshot_reader *reader
         as_read_time(&item, "at", &when);
         decision_read_text(&item, "group", reader->arena, &asked[i].group);
         as_read_bool(&item, "in_vain", &asked[i].is_in_vain);
-        asked[i].shape = decision_read_hex(&item, "shape");
+        asked[i].pod_class = decision_read_hex(&item, "shape");
         asked[i].template_ = decision_read_hex(&item, "template");
         asked[i].at = when.at;
         as_read_end(&item);

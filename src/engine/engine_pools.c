@@ -593,7 +593,7 @@ static void keep_unneeded(struct pool *pool, const struct as_unneeded *unneeded,
 
 static bool is_same(const struct as_asked *a, const struct as_asked *b)
 {
-    return a->shape == b->shape && a->template_ == b->template_ && a->at.us == b->at.us &&
+    return a->pod_class == b->pod_class && a->template_ == b->template_ && a->at.us == b->at.us &&
            a->is_in_vain == b->is_in_vain && strcmp(a->group, b->group) == 0;
 }
 
@@ -601,7 +601,7 @@ static bool was_asked(const struct pool *pool, const struct as_asked *asked)
 {
     for (size_t i = 0; i < pool->asked_count; i++) {
         const struct as_asked *known = &pool->asked[i];
-        if (known->shape == asked->shape && known->template_ == asked->template_ &&
+        if (known->pod_class == asked->pod_class && known->template_ == asked->template_ &&
             strcmp(known->group, asked->group) == 0)
             return true;
     }

@@ -462,7 +462,7 @@ static const struct state_row asked_rows[] = {
     {STATE_ROW("at", I64, as_asked, at.us), .min = INT64_MIN, .max = INT64_MAX},
     {STATE_ROW("group", TEXT, as_asked, group)},
     {STATE_ROW("in_vain", BOOL, as_asked, is_in_vain)},
-    {STATE_ROW("shape", HEX, as_asked, shape)},
+    {STATE_ROW("shape", HEX, as_asked, pod_class)},
     {STATE_ROW("template", HEX, as_asked, template_)},
     {.name = NULL},
 };

@@ -395,30 +395,30 @@ static uint32_t read_init_containers(struct fact_reader *reader, struct as_reade
 
 /* What the whole pod asks for. Returns a bit for each index that is named. */
 static uint32_t fact_read_requests(struct fact_reader *reader, struct as_reader *spec,
-                                   struct as_pod_shape *shape)
+                                   struct as_pod_class *pod_class)
 {
     static const char list[] = "containers";
     struct as_resources most = {{0}}, sums = {{0}}, own = {{0}};
     bool are_left_out = false;
     size_t count;
 
-    uint32_t named = read_init_containers(reader, spec, &sums, &most, &shape->unchecked);
+    uint32_t named = read_init_containers(reader, spec, &sums, &most, &pod_class->unchecked);
     const struct tree_value *item = fact_read_list(spec, list, &count);
     for (size_t i = 0; i < count; i++, item = item->next) {
         struct as_reader container;
         as_read_item(&container, spec, list, item, i);
-        named |= fact_request_add_requests(reader, &container, &sums, &shape->unchecked);
+        named |= fact_request_add_requests(reader, &container, &sums, &pod_class->unchecked);
     }
     raise_to(&most, &sums);
-    const uint32_t of_pod = fact_request_add_requests(reader, spec, &own, &shape->unchecked);
+    const uint32_t of_pod = fact_request_add_requests(reader, spec, &own, &pod_class->unchecked);
     for (int i = 0; i < AS_RES_MAX; i++) {
         if (of_pod & UINT32_C(1) << i)
             most.amount[i] = own.amount[i];
     }
     named |= of_pod | fact_add_amounts(reader, spec, "overhead", true, &most, &are_left_out);
-    shape->unchecked |= are_left_out ? AS_UNCHECKED_RESOURCES : 0;
+    pod_class->unchecked |= are_left_out ? AS_UNCHECKED_RESOURCES : 0;
     most.amount[AS_RES_PODS] = 1;
-    shape->requests = most;
+    pod_class->requests = most;
     return named;
 }
 
@@ -432,12 +432,12 @@ void pod_requests_read(struct as_reader *spec, double absent, double requests_ou
         [AS_RESOURCE_MEMORY] = {AS_RES_MEMORY, 1},
     };
     struct fact_reader reader = {.facts = NULL};
-    struct as_pod_shape shape = {.unchecked = 0};
-    const uint32_t named = fact_read_requests(&reader, spec, &shape);
+    struct as_pod_class pod_class = {.unchecked = 0};
+    const uint32_t named = fact_read_requests(&reader, spec, &pod_class);
 
     for (int i = 0; i < AS_RESOURCE_COUNT; i++)
         requests_out[i] = named & UINT32_C(1) << rows[i].index
-                              ? (double)shape.requests.amount[rows[i].index] / rows[i].unit
+                              ? (double)pod_class.requests.amount[rows[i].index] / rows[i].unit
                               : absent;
 }
 
@@ -468,7 +468,7 @@ static void read_term(struct fact_reader *reader, struct as_reader *parent,
 }
 
 static void read_node_affinity(struct fact_reader *reader, struct as_reader *affinity,
-                               struct as_pod_shape *shape)
+                               struct as_pod_class *pod_class)
 {
     static const char list[] = "nodeSelectorTerms";
     struct as_reader node, selector;
@@ -476,7 +476,7 @@ static void read_node_affinity(struct fact_reader *reader, struct as_reader *aff
 
     as_read_object(&node, affinity, "nodeAffinity");
     as_read_object(&selector, &node, required);
-    shape->has_affinity = selector.object != NULL;
+    pod_class->has_affinity = selector.object != NULL;
     const struct tree_value *item = fact_read_list(&selector, list, &count);
     struct as_node_term *terms = as_arena_alloc(reader->arena, count, sizeof(*terms));
     for (size_t i = 0; i < count; i++, item = item->next) {
@@ -484,8 +484,8 @@ static void read_node_affinity(struct fact_reader *reader, struct as_reader *aff
         as_read_item(&term, &selector, list, item, i);
         read_term(reader, &term, &terms[i]);
     }
-    shape->terms = terms;
-    shape->term_count = count;
+    pod_class->terms = terms;
+    pod_class->term_count = count;
 }
 
 /* Pod affinity */
@@ -561,25 +561,25 @@ static const char *find_scope(struct as_reader *term, const char *own)
 
 /* The number of the term where it keeps equal pods apart, each on a node of its own; else 0. */
 static uint64_t read_loner(struct fact_reader *reader, struct as_reader *term,
-                           const struct as_pod_shape *shape)
+                           const struct as_pod_class *pod_class)
 {
     struct fact_requirements list;
     struct as_reader selector;
-    const char *scope = find_scope(term, shape->namespace_);
+    const char *scope = find_scope(term, pod_class->namespace_);
 
     as_read_object(&selector, term, "labelSelector");
     fact_read_selector(reader, &selector, &list);
     if (!scope || !selector.object || !as_read_is(term, "topologyKey", HOSTNAME))
         return 0;
     for (size_t i = 0; i < list.count; i++) {
-        if (!fact_placing_matches(&list.items[i], shape->labels))
+        if (!fact_placing_matches(&list.items[i], pod_class->labels))
             return 0;
     }
     return hash_selector(scope, &list);
 }
 
 static void read_pod_affinity(struct fact_reader *reader, struct as_reader *affinity,
-                              struct as_pod_shape *shape)
+                              struct as_pod_class *pod_class)
 {
     struct as_reader together, apart;
     size_t count;
@@ -587,22 +587,22 @@ static void read_pod_affinity(struct fact_reader *reader, struct as_reader *affi
     as_read_object(&together, affinity, "podAffinity");
     as_read_object(&apart, affinity, "podAntiAffinity");
     fact_read_list(&together, required, &count);
-    shape->unchecked |= count > 0 ? AS_UNCHECKED_AFFINITY : 0;
+    pod_class->unchecked |= count > 0 ? AS_UNCHECKED_AFFINITY : 0;
     const struct tree_value *item = fact_read_list(&apart, required, &count);
     for (size_t i = 0; i < count; i++, item = item->next) {
         struct as_reader term;
         as_read_item(&term, &apart, required, item, i);
-        const uint64_t loner = read_loner(reader, &term, shape);
-        if (loner != 0 && (shape->loner == 0 || shape->loner == loner))
-            shape->loner = loner;
+        const uint64_t loner = read_loner(reader, &term, pod_class);
+        if (loner != 0 && (pod_class->loner == 0 || pod_class->loner == loner))
+            pod_class->loner = loner;
         else
-            shape->unchecked |= AS_UNCHECKED_AFFINITY;
+            pod_class->unchecked |= AS_UNCHECKED_AFFINITY;
     }
 }
 
 /* The rest */
 
-static void read_spread(struct as_reader *spec, struct as_pod_shape *shape)
+static void read_spread(struct as_reader *spec, struct as_pod_class *pod_class)
 {
     static const char list[] = "topologySpreadConstraints";
     size_t count;
@@ -612,11 +612,11 @@ static void read_spread(struct as_reader *spec, struct as_pod_shape *shape)
         struct as_reader constraint;
         as_read_item(&constraint, spec, list, item, i);
         if (!as_read_is(&constraint, "whenUnsatisfiable", "ScheduleAnyway"))
-            shape->unchecked |= AS_UNCHECKED_SPREAD;
+            pod_class->unchecked |= AS_UNCHECKED_SPREAD;
     }
 }
 
-static void read_volumes(struct as_reader *spec, struct as_pod_shape *shape)
+static void read_volumes(struct as_reader *spec, struct as_pod_class *pod_class)
 {
     static const char list[] = "volumes";
     size_t count;
@@ -627,7 +627,7 @@ static void read_volumes(struct as_reader *spec, struct as_pod_shape *shape)
         as_read_item(&volume, spec, list, item, i);
         if (as_read_has(&volume, "persistentVolumeClaim") || as_read_has(&volume, "ephemeral") ||
             as_read_has(&volume, "csi"))
-            shape->unchecked |= AS_UNCHECKED_VOLUMES;
+            pod_class->unchecked |= AS_UNCHECKED_VOLUMES;
     }
 }
 
@@ -651,7 +651,7 @@ static bool read_toleration(struct as_reader *parent, struct as_toleration *tole
 }
 
 static void fact_placing_read_tolerations(struct fact_reader *reader, struct as_reader *spec,
-                                          struct as_pod_shape *shape)
+                                          struct as_pod_class *pod_class)
 {
     static const char list[] = "tolerations";
     size_t count;
@@ -661,10 +661,10 @@ static void fact_placing_read_tolerations(struct fact_reader *reader, struct as_
     for (size_t i = 0; i < count; i++, item = item->next) {
         struct as_reader toleration;
         as_read_item(&toleration, spec, list, item, i);
-        shape->toleration_count +=
-            read_toleration(&toleration, &tolerations[shape->toleration_count]);
+        pod_class->toleration_count +=
+            read_toleration(&toleration, &tolerations[pod_class->toleration_count]);
     }
-    shape->tolerations = tolerations;
+    pod_class->tolerations = tolerations;
 }
 
 /* The API server fills hostPort in where hostNetwork is set; who wrote the pod may have not. */
@@ -676,7 +676,7 @@ static uint16_t read_host_port(struct as_reader *port, bool has_host_network)
 }
 
 static void read_container_ports(struct fact_reader *reader, struct as_reader *container,
-                                 bool has_host_network, struct as_pod_shape *shape)
+                                 bool has_host_network, struct as_pod_class *pod_class)
 {
     static const char list[] = "ports";
     size_t count;
@@ -685,9 +685,9 @@ static void read_container_ports(struct fact_reader *reader, struct as_reader *c
     if (count == 0)
         return;
     struct as_host_port *ports =
-        as_arena_alloc(reader->arena, shape->port_count + count, sizeof(*ports));
-    if (shape->port_count > 0)
-        memcpy(ports, shape->ports, shape->port_count * sizeof(*ports));
+        as_arena_alloc(reader->arena, pod_class->port_count + count, sizeof(*ports));
+    if (pod_class->port_count > 0)
+        memcpy(ports, pod_class->ports, pod_class->port_count * sizeof(*ports));
     for (size_t i = 0; i < count; i++, item = item->next) {
         struct as_reader port;
         as_read_item(&port, container, list, item, i);
@@ -695,13 +695,13 @@ static void read_container_ports(struct fact_reader *reader, struct as_reader *c
         const char *ip = as_read_string(&port, "hostIP");
         const char *protocol = as_read_string(&port, "protocol");
         if (number != 0)
-            ports[shape->port_count++] = (struct as_host_port){
+            ports[pod_class->port_count++] = (struct as_host_port){
                 .ip = *ip ? ip : "0.0.0.0",
                 .protocol = *protocol ? protocol : "TCP",
                 .port = number,
             };
     }
-    shape->ports = ports;
+    pod_class->ports = ports;
 }
 
 /* false, 0 and not set where absent; a time may be "" too. */
@@ -714,7 +714,7 @@ static bool fact_get_bool(struct as_reader *parent, const char *name)
 }
 
 static void fact_placing_read_ports(struct fact_reader *reader, struct as_reader *spec,
-                                    const char *list, bool is_init, struct as_pod_shape *shape)
+                                    const char *list, bool is_init, struct as_pod_class *pod_class)
 {
     const bool has_host_network = fact_get_bool(spec, "hostNetwork");
     size_t count;
@@ -724,28 +724,28 @@ static void fact_placing_read_ports(struct fact_reader *reader, struct as_reader
         struct as_reader container;
         as_read_item(&container, spec, list, item, i);
         if (!is_init || as_read_is(&container, "restartPolicy", "Always"))
-            read_container_ports(reader, &container, has_host_network, shape);
+            read_container_ports(reader, &container, has_host_network, pod_class);
     }
 }
 
 /* Affinity, spreading, volumes, claims, tolerations and ports; needs namespace and labels. */
 static void fact_read_placing(struct fact_reader *reader, struct as_reader *spec,
-                              struct as_pod_shape *shape)
+                              struct as_pod_class *pod_class)
 {
     struct as_reader affinity;
     size_t claims;
 
     as_read_object(&affinity, spec, "affinity");
-    shape->selector = fact_read_labels(reader, spec, "nodeSelector");
-    read_node_affinity(reader, &affinity, shape);
-    read_pod_affinity(reader, &affinity, shape);
-    read_spread(spec, shape);
-    read_volumes(spec, shape);
+    pod_class->selector = fact_read_labels(reader, spec, "nodeSelector");
+    read_node_affinity(reader, &affinity, pod_class);
+    read_pod_affinity(reader, &affinity, pod_class);
+    read_spread(spec, pod_class);
+    read_volumes(spec, pod_class);
     fact_read_list(spec, "resourceClaims", &claims);
-    shape->unchecked |= claims > 0 ? AS_UNCHECKED_CLAIMS : 0;
-    fact_placing_read_tolerations(reader, spec, shape);
-    fact_placing_read_ports(reader, spec, "initContainers", true, shape);
-    fact_placing_read_ports(reader, spec, "containers", false, shape);
+    pod_class->unchecked |= claims > 0 ? AS_UNCHECKED_CLAIMS : 0;
+    fact_placing_read_tolerations(reader, spec, pod_class);
+    fact_placing_read_ports(reader, spec, "initContainers", true, pod_class);
+    fact_placing_read_ports(reader, spec, "containers", false, pod_class);
 }
 
 /* Pods. The fields that decide whether a pod may be evicted are as in kube_nodes.c. */
@@ -803,7 +803,7 @@ static as_maybe_time fact_get_time(struct as_reader *parent, const char *name)
 }
 
 static bool fact_read_pod(struct fact_reader *reader, struct as_reader *root,
-                          struct as_pod_shape *shape_out, struct as_pod_put *pod_out)
+                          struct as_pod_class *pod_class_out, struct as_pod_put *pod_out)
 {
     static const struct as_labels no_labels = {.count = 0};
     struct as_reader metadata, spec, status;
@@ -812,7 +812,7 @@ static bool fact_read_pod(struct fact_reader *reader, struct as_reader *root,
     as_read_object(&spec, root, "spec");
     as_read_object(&status, root, "status");
     struct as_pod_fact *fact = &pod_out->fact;
-    *pod_out = (struct as_pod_put){.fact.shape = shape_out};
+    *pod_out = (struct as_pod_put){.fact.pod_class = pod_class_out};
     fact->namespace_ = fact_read_name(&metadata, "namespace");
     fact->name = fact_read_name(&metadata, "name");
     if (as_read_is(&status, "phase", "Succeeded") || as_read_is(&status, "phase", "Failed"))
@@ -825,15 +825,15 @@ static bool fact_read_pod(struct fact_reader *reader, struct as_reader *root,
     fact->is_unschedulable = is_unschedulable(&status);
 
     const struct as_labels *labels = fact_read_labels(reader, &metadata, "labels");
-    *shape_out = (struct as_pod_shape){
+    *pod_class_out = (struct as_pod_class){
         .namespace_ = fact->namespace_,
         .labels = labels ? labels : &no_labels,
         .priority = (int32_t)fact_get_i64(&spec, "priority", INT32_MIN, INT32_MAX),
         .never_preempts = as_read_is(&spec, "preemptionPolicy", "Never"),
         .eviction = get_eviction(&metadata, &spec, fact->namespace_),
     };
-    fact_read_requests(reader, &spec, shape_out);
-    fact_read_placing(reader, &spec, shape_out);
+    fact_read_requests(reader, &spec, pod_class_out);
+    fact_read_placing(reader, &spec, pod_class_out);
     return true;
 }
 
@@ -1040,9 +1040,9 @@ static int facts_put_node(struct fact_reader *reader, struct as_reader *root,
 
 static int facts_put_pod(struct fact_reader *reader, struct as_reader *root, struct as_error *error)
 {
-    struct as_pod_shape shape;
+    struct as_pod_class pod_class;
     struct as_pod_put pod;
-    const bool is_finished = !fact_read_pod(reader, root, &shape, &pod);
+    const bool is_finished = !fact_read_pod(reader, root, &pod_class, &pod);
     int status = facts_check(root, AS_CLUSTER_PODS, error);
 
     if (status < 0 || !is_finished)

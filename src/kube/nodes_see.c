@@ -172,13 +172,13 @@ struct pending {
     bool takes_any; /* pods that select nothing, too */
 };
 
-static bool is_for(const struct pending *pending, const struct as_pod_shape *shape)
+static bool is_for(const struct pending *pending, const struct as_pod_class *pod_class)
 {
     if (!pending->template)
         return false;
-    if (pending->takes_any && !as_pod_has_selector(shape))
-        return as_node_admits(pending->template, shape) == AS_FITS;
-    return as_pod_selects(shape, pending->template, pending->others, pending->other_count);
+    if (pending->takes_any && !as_pod_has_selector(pod_class))
+        return as_node_admits(pending->template, pod_class) == AS_FITS;
+    return as_pod_selects(pod_class, pending->template, pending->others, pending->other_count);
 }
 
 /* Of the group, or of the cluster (NULL) all. */
@@ -194,17 +194,17 @@ static struct as_pod_count *find_pending(const struct as_cluster *cluster,
     for (size_t i = 0; i < cluster->pod_count; i++) {
         const struct as_pod_fact *pod = &cluster->pods[i];
         if (pod->node == AS_NO_NODE && !pod->is_leaving &&
-            (!pending || is_for(pending, pod->shape)))
-            counts[(*count_out)++] = (struct as_pod_count){pod->shape, 1};
+            (!pending || is_for(pending, pod->pod_class)))
+            counts[(*count_out)++] = (struct as_pod_count){pod->pod_class, 1};
     }
     return counts;
 }
 
 /* A pod of another group, as far as templates are known. */
-static bool is_of_another(const struct pending *pending, const struct as_pod_shape *shape)
+static bool is_of_another(const struct pending *pending, const struct as_pod_class *pod_class)
 {
-    for (size_t i = 0; i < pending->other_count && as_pod_has_selector(shape); i++) {
-        if (as_node_admits(pending->others[i], shape) != AS_MISFIT_SELECTOR)
+    for (size_t i = 0; i < pending->other_count && as_pod_has_selector(pod_class); i++) {
+        if (as_node_admits(pending->others[i], pod_class) != AS_MISFIT_SELECTOR)
             return true;
     }
     return false;
@@ -215,15 +215,15 @@ static bool is_of_another(const struct pending *pending, const struct as_pod_sha
 static bool waits(const struct pending *pending, const struct as_res_names *names,
                   const struct as_pod_fact *pod)
 {
-    const struct as_pod_shape *shape = pod->shape;
+    const struct as_pod_class *pod_class = pod->pod_class;
     if (pod->is_bound || pod->nominated != AS_NO_NODE || pod->is_leaving ||
-        !as_pod_needs_nodes(shape))
+        !as_pod_needs_nodes(pod_class))
         return false;
     if (!pending->template)
-        return pod->is_unschedulable && !is_of_another(pending, shape);
+        return pod->is_unschedulable && !is_of_another(pending, pod_class);
     const struct as_node_room room = {.left = pending->template->allocatable};
-    return is_for(pending, shape) && as_node_admits(pending->template, shape) == AS_FITS &&
-           as_node_room_count(&room, names, shape, 1, NULL) == 1;
+    return is_for(pending, pod_class) && as_node_admits(pending->template, pod_class) == AS_FITS &&
+           as_node_room_count(&room, names, pod_class, 1, NULL) == 1;
 }
 
 static int64_t count_waiting(const struct as_cluster *cluster, const struct pending *pending)

@@ -41,7 +41,7 @@ static void parse_request(struct loader *loader, const struct as_yaml_node *valu
         amount < 0)
         loader_report(loader, value, "expected a quantity like 250m, 1.5 or 512Mi, found %s",
                       as_yaml_describe(value, found));
-    pods->shape.requests.amount[resource] = amount;
+    pods->pod_class.requests.amount[resource] = amount;
 }
 
 static void tests_parse_cpu(struct loader *loader, const struct as_yaml_node *value, void *object)
@@ -84,8 +84,8 @@ static void parse_select(struct loader *loader, const struct as_yaml_node *value
     struct raw_cluster_pods *pods = object;
     struct raw_labels raw = {0};
     rule_test_parse_labels(loader, value, &raw);
-    if (as_labels_new_in(loader->arena, raw.pairs, raw.count, &pods->shape.selector) != 0)
-        pods->shape.selector = NULL; /* equal keys: the file's reader has reported them */
+    if (as_labels_new_in(loader->arena, raw.pairs, raw.count, &pods->pod_class.selector) != 0)
+        pods->pod_class.selector = NULL; /* equal keys: the file's reader has reported them */
 }
 
 static const struct schema_field rule_test_label_forms[] = {
@@ -118,10 +118,10 @@ static void finish_pods(struct loader *loader, const struct as_yaml_node *node,
 {
     struct raw_cluster_pods *pods = object;
     pods->node = node;
-    pods->shape.requests.amount[AS_RES_PODS] = 1;
-    pods->shape.namespace_ = "default";
-    pods->shape.eviction = pods->keep ? AS_EVICTION_REFUSED : AS_EVICTION_ALLOWED;
-    const int status = as_labels_new_in(loader->arena, NULL, 0, &pods->shape.labels);
+    pods->pod_class.requests.amount[AS_RES_PODS] = 1;
+    pods->pod_class.namespace_ = "default";
+    pods->pod_class.eviction = pods->keep ? AS_EVICTION_REFUSED : AS_EVICTION_ALLOWED;
+    const int status = as_labels_new_in(loader->arena, NULL, 0, &pods->pod_class.labels);
     (void)status; /* no label comes twice */
 }
 
@@ -212,7 +212,7 @@ static const struct as_rule_test_cluster *rule_test_make_cluster(struct as_arena
     struct as_rule_test_pods *pods = as_arena_alloc(arena, raw->pod_count, sizeof(*pods));
     struct as_rule_test_ready *ready = as_arena_alloc(arena, raw->node_count, sizeof(*ready));
     for (size_t i = 0; i < raw->pod_count; i++)
-        pods[i] = (struct as_rule_test_pods){raw->pods[i].shape, (uint32_t)raw->pods[i].count,
+        pods[i] = (struct as_rule_test_pods){raw->pods[i].pod_class, (uint32_t)raw->pods[i].count,
                                              raw->pods[i].on};
     for (size_t i = 0; i < raw->node_count; i++)
         ready[i] = (struct as_rule_test_ready){as_arena_strdup(arena, raw->nodes[i].group->text),

@@ -47,7 +47,7 @@ struct raw_state { /* of a target; `key` is the place of its name */
 struct raw_cluster_pods {
     const struct as_yaml_node *node;
     int32_t count;
-    struct as_pod_shape shape;
+    struct as_pod_class pod_class;
     const char *on; /* NULL: not given */
     bool keep;
 };

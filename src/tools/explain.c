@@ -104,7 +104,7 @@ static void put_bytes(FILE *out, int64_t bytes, const char *what)
         fprintf(out, ", %.4g MiB%s", (double)bytes / (double)MIB, what);
 }
 
-static void explain_put_pod(const struct telling *telling, const struct as_pod_shape *pod)
+static void explain_put_pod(const struct telling *telling, const struct as_pod_class *pod)
 {
     const struct as_res_names *names = &telling->known->snapshot->resources;
     const int64_t *amount = pod->requests.amount;
@@ -137,7 +137,7 @@ static void explain_put_pod(const struct telling *telling, const struct as_pod_s
 
 enum verdict { TAKES, CLOSED, REFUSES, VERDICTS };
 
-struct pair { /* a shape and a group */
+struct pair { /* a pod class and a group */
     bool is_listed;
     enum as_misfit misfit;
     bool is_in_vain;
@@ -189,10 +189,10 @@ static void print_verdict(const struct telling *telling, const struct pair *pair
         fputc('\n', telling->out);
 }
 
-static bool explain_is_homeless(const struct as_pool_plan *plan, uint32_t shape)
+static bool explain_is_homeless(const struct as_pool_plan *plan, uint32_t pod_class)
 {
     for (size_t i = 0; i < plan->homeless_count; i++)
-        if (plan->homeless_pods[i].shape == shape)
+        if (plan->homeless_pods[i].pod_class == pod_class)
             return true;
     return false;
 }
@@ -207,14 +207,14 @@ static bool is_placed(const struct as_decide_input *known, const struct pair *pa
         if (pairs[i].is_listed)
             return false;
     }
-    return is_known && known->plan->shape_count < AS_POOL_SHAPE_PLANS_MAX;
+    return is_known && known->plan->pod_class_count < AS_POOL_CLASS_PLANS_MAX;
 }
 
-static void print_shape(const struct telling *telling, const struct as_snapshot_pods *pods,
-                        const struct pair *pairs, size_t groups)
+static void print_pod_class(const struct telling *telling, const struct as_snapshot_pods *pods,
+                            const struct pair *pairs, size_t groups)
 {
     fprintf(telling->out, "  %" PRIu32 " pod%s of ", pods->count, get_plural(pods->count));
-    explain_put_pod(telling, &telling->known->snapshot->shapes[pods->shape].pod);
+    explain_put_pod(telling, &telling->known->snapshot->pod_classes[pods->pod_class].pod);
     fputc('\n', telling->out);
     if (is_placed(telling->known, pairs, groups)) {
         fputs("    nodes that are on their way take them\n", telling->out);
@@ -222,7 +222,7 @@ static void print_shape(const struct telling *telling, const struct as_snapshot_
     }
     for (enum verdict verdict = 0; verdict < VERDICTS; verdict++)
         print_verdict(telling, pairs, groups, verdict);
-    if (explain_is_homeless(telling->known->plan, pods->shape))
+    if (explain_is_homeless(telling->known->plan, pods->pod_class))
         fputs("    no group could ever take them\n", telling->out);
 }
 
@@ -237,16 +237,16 @@ static size_t explain_count_members(const struct as_snapshot *snapshot)
     return count;
 }
 
-/* By shape, then by group. For free(). */
+/* By pod class, then by group. For free(). */
 static struct pair *make_pairs(const struct as_decide_input *known, size_t groups)
 {
-    struct pair *pairs = as_xcalloc(known->snapshot->shape_count * groups + 1, sizeof(*pairs));
+    struct pair *pairs = as_xcalloc(known->snapshot->pod_class_count * groups + 1, sizeof(*pairs));
 
-    for (size_t i = 0; i < known->plan->shape_count; i++) {
-        const struct as_pool_shape_plan *listed = &known->plan->shapes[i];
+    for (size_t i = 0; i < known->plan->pod_class_count; i++) {
+        const struct as_pool_class_plan *listed = &known->plan->pod_classes[i];
 
         if (listed->group < groups)
-            pairs[listed->shape * groups + listed->group] =
+            pairs[listed->pod_class * groups + listed->group] =
                 (struct pair){true, listed->misfit, listed->is_in_vain};
     }
     return pairs;
@@ -267,8 +267,8 @@ static void print_pods(const struct telling *telling)
     fputc('\n', telling->out);
     struct pair *pairs = make_pairs(telling->known, groups);
     for (size_t i = 0; i < snapshot->pending_count; i++)
-        print_shape(telling, &snapshot->pending[i], &pairs[snapshot->pending[i].shape * groups],
-                    groups);
+        print_pod_class(telling, &snapshot->pending[i],
+                        &pairs[snapshot->pending[i].pod_class * groups], groups);
     free(pairs);
     if (telling->known->plan->is_cut)
         fputs("  the work has ended at its limit: the rest waits for the next look\n",

@@ -478,12 +478,15 @@ static void add_group(struct placing *placing, size_t index, struct as_snapshot_
 
 /* ---- pods ---- */
 
-static bool simulation_fits(struct placing *placing, size_t node, const struct as_pod_shape *shape)
+static bool simulation_fits(struct placing *placing, size_t node,
+                            const struct as_pod_class *pod_class)
 {
-    if (as_node_admits(&placing->shapes[node], shape) != AS_FITS ||
-        as_node_room_count(&placing->rooms[node], &placing->cluster.resources, shape, 1, NULL) == 0)
+    if (as_node_admits(&placing->shapes[node], pod_class) != AS_FITS ||
+        as_node_room_count(&placing->rooms[node], &placing->cluster.resources, pod_class, 1,
+                           NULL) == 0)
         return false;
-    as_node_room_take(&placing->rooms[node], &placing->cluster.resources, shape, 1, placing->arena);
+    as_node_room_take(&placing->rooms[node], &placing->cluster.resources, pod_class, 1,
+                      placing->arena);
     return true;
 }
 
@@ -501,7 +504,7 @@ static uint32_t find_node(struct placing *placing, const struct as_rule_test_pod
     for (size_t i = 0; i < placing->cluster.node_count; i++) {
         const size_t node = (*next + i) % placing->cluster.node_count;
         if ((pods->on && !simulation_is_of(placing, node, pods->on)) ||
-            !simulation_fits(placing, node, &pods->shape))
+            !simulation_fits(placing, node, &pods->pod_class))
             continue;
         *next = pods->on ? node + 1 : node;
         return (uint32_t)node;
@@ -517,7 +520,7 @@ static void simulation_add_pods(struct placing *placing, const struct as_rule_te
         placing->pods[placing->cluster.pod_count++] = (struct as_pod_fact){
             .namespace_ = "default",
             .name = "pod",
-            .shape = &pods->shape,
+            .pod_class = &pods->pod_class,
             .node = node,
             .nominated = AS_NO_NODE,
             .is_bound = node != AS_NO_NODE,

@@ -1,7 +1,7 @@
 /*
- * The facts of a large cluster: 5,000 nodes, 500 budgets, and 100,000 pods of 1,000 shapes, each
- * pod with a label of its own, from the JSON of each object; then single events of pods, each with
- * a view. Prints seconds, memory and microseconds; the bounds are 64 MiB and 30 us an event.
+ * The facts of a large cluster: 5,000 nodes, 500 budgets, and 100,000 pods of 1,000 pod classes,
+ * each pod with a label of its own, from the JSON of each object; then single events of pods, each
+ * with a view. Prints seconds, memory and microseconds; the bounds are 64 MiB and 30 us an event.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,7 +114,7 @@ int main(void)
     const double pods = list(facts, AS_CLUSTER_PODS, BENCH_PODS, &scratch, &buf);
     printf(
         "cluster facts: %d nodes of %zu bytes: %.2f s; %d pods of %zu bytes, %d shapes: %.2f s\n",
-        BENCH_NODES, node_bytes, nodes, BENCH_PODS, pod_bytes, BENCH_SHAPES, pods);
+        BENCH_NODES, node_bytes, nodes, BENCH_PODS, pod_bytes, BENCH_POD_CLASSES, pods);
     const double first = get_view(facts);
     const double mib = (double)as_cluster_facts_measure(facts) / (1 << 20);
     printf("cluster facts: %.1f MiB held (at most %zu); the first view %.2f ms\n", mib,

@@ -1,9 +1,9 @@
 /*
  * Placing pending pods on nodes and estimating new ones. First Cluster Autoscaler's own benchmark:
- * 51,000 pods of two shapes. Then clusters of 100, 1,000 and 5,000 nodes with 20 pods a node in
- * 1,000 shapes: all pods are placed on the nodes that are there, half of which are full, and what
- * is left is estimated for 20 groups. Last the worst that pods can ask for: room for cpu and memory
- * everywhere, and nowhere a GPU. The work is done in slices of so many fits.
+ * 51,000 pods of two pod classes. Then clusters of 100, 1,000 and 5,000 nodes with 20 pods a node
+ * in 1,000 pod classes: all pods are placed on the nodes that are there, half of which are full,
+ * and what is left is estimated for 20 groups. Last the worst that pods can ask for: room for cpu
+ * and memory everywhere, and nowhere a GPU. The work is done in slices of so many fits.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #include "clock.h"
 
-#define SHAPES        1000
+#define POD_CLASSES   1000
 #define GROUPS        20
 #define PODS_A_NODE   20
 #define SLICE         UINT64_C(100000) /* fits */
@@ -70,13 +70,13 @@ static void keep_quicker(struct times *best, struct times times)
 }
 
 /* Cluster Autoscaler's BenchmarkBinpackingEstimate */
-static double measure_two_shapes(void)
+static double measure_two_pod_classes(void)
 {
     static const struct as_labels no_labels;
     const struct as_node_shape node = {.labels = &no_labels,
                                        .allocatable = amounts(1000, 5000, 100)};
-    const struct as_pod_shape small = {.requests = amounts(50, 100, 1)};
-    const struct as_pod_shape large = {.requests = amounts(95, 190, 1)};
+    const struct as_pod_class small = {.requests = amounts(50, 100, 1)};
+    const struct as_pod_class large = {.requests = amounts(95, 190, 1)};
     const struct as_pending pending[] = {{&small, 50000}, {&large, 1000}};
     const struct as_pack_request request = {&names, pending, 2, AS_PACK_FITS_MAX};
     struct as_arena arena = AS_ARENA_INIT;
@@ -101,8 +101,8 @@ static double measure_two_shapes(void)
 }
 
 struct world {
-    struct as_pod_shape shapes[SHAPES];
-    struct as_pending pending[SHAPES];
+    struct as_pod_class pod_classes[POD_CLASSES];
+    struct as_pending pending[POD_CLASSES];
     struct as_node_shape groups[GROUPS]; /* the templates */
     struct as_node_run *runs;
     struct as_node_shape *nodes;
@@ -125,7 +125,8 @@ static struct as_labels *make_labels(const char *group, const char *zone, const 
     return labels;
 }
 
-/* A third of the shapes choose a group, a third a zone; a quarter of the groups are tainted. */
+/* A third of the pod classes choose a group, a third a zone; a quarter of the groups are tainted.
+ */
 static struct world *make_world(size_t node_count)
 {
     static const struct as_taint taint = {"dedicated", "batch", AS_TAINT_NO_SCHEDULE};
@@ -153,8 +154,8 @@ static struct world *make_world(size_t node_count)
     }
     for (size_t i = 0; i < node_count / 2; i++) /* nearly full */
         world->runs[2 * i].room.left = amounts(roll(0, 400), roll(0, 2000) * MIB, 60);
-    for (size_t i = 0; i < SHAPES; i++) {
-        struct as_pod_shape *shape = &world->shapes[i];
+    for (size_t i = 0; i < POD_CLASSES; i++) {
+        struct as_pod_class *pod_class = &world->pod_classes[i];
         struct as_label wanted = {"group", group};
         struct as_labels *selector = NULL;
         snprintf(group, sizeof(group), "group-%" PRId64, roll(0, GROUPS - 1));
@@ -163,11 +164,12 @@ static struct world *make_world(size_t node_count)
             wanted = (struct as_label){"topology.kubernetes.io/zone", zone};
         if (i % 3 != 2 && as_labels_new(&wanted, 1, &selector) < 0)
             abort();
-        *shape = (struct as_pod_shape){.requests = amounts(roll(10, 900), roll(16, 3000) * MIB, 1),
-                                       .selector = selector,
-                                       .tolerations = &toleration,
-                                       .toleration_count = i % 2};
-        world->pending[i] = (struct as_pending){shape, node_count * PODS_A_NODE / SHAPES};
+        *pod_class =
+            (struct as_pod_class){.requests = amounts(roll(10, 900), roll(16, 3000) * MIB, 1),
+                                  .selector = selector,
+                                  .tolerations = &toleration,
+                                  .toleration_count = i % 2};
+        world->pending[i] = (struct as_pending){pod_class, node_count * PODS_A_NODE / POD_CLASSES};
     }
     return world;
 }
@@ -178,8 +180,8 @@ static struct world *free_world(struct world *world)
         free((void *)world->groups[i].labels);
     for (size_t i = 0; i < world->node_count; i++)
         free((void *)world->nodes[i].labels);
-    for (size_t i = 0; i < SHAPES; i++)
-        free((void *)world->shapes[i].selector);
+    for (size_t i = 0; i < POD_CLASSES; i++)
+        free((void *)world->pod_classes[i].selector);
     free(world->nodes);
     free(world->runs);
     free(world);
@@ -189,7 +191,7 @@ static struct world *free_world(struct world *world)
 static uint64_t count_pods(const struct as_pending *pending)
 {
     uint64_t pods = 0;
-    for (size_t i = 0; i < SHAPES; i++)
+    for (size_t i = 0; i < POD_CLASSES; i++)
         pods += pending[i].count;
     return pods;
 }
@@ -197,7 +199,7 @@ static uint64_t count_pods(const struct as_pending *pending)
 static void place(const struct world *world, struct as_arena *arena, struct as_pack *pack,
                   struct times *times)
 {
-    const struct as_pack_request request = {&names, world->pending, SHAPES, AS_PACK_FITS_MAX};
+    const struct as_pack_request request = {&names, world->pending, POD_CLASSES, AS_PACK_FITS_MAX};
     const double start = clock_get_seconds();
     as_pack_init_on_nodes(pack, &request, world->runs, world->node_count, arena);
     count_init(times, start);
@@ -212,7 +214,8 @@ struct estimates {
 static struct estimates estimate(const struct world *world, const struct as_pending *pending,
                                  struct as_arena *arena, struct times *times)
 {
-    const struct as_pack_request request = {&names, pending, SHAPES, AS_PACK_FITS_MAX / GROUPS};
+    const struct as_pack_request request = {&names, pending, POD_CLASSES,
+                                            AS_PACK_FITS_MAX / GROUPS};
     struct estimates sum = {0};
     struct as_resources requests;
     for (size_t i = 0; i < GROUPS; i++) {
@@ -233,7 +236,7 @@ static struct estimates estimate(const struct world *world, const struct as_pend
 static bool measure_cluster(size_t node_count)
 {
     struct world *world = make_world(node_count);
-    struct as_pending left[SHAPES];
+    struct as_pending left[POD_CLASSES];
     struct as_arena arena = AS_ARENA_INIT;
     struct times placing = {0}, packing = {0};
     struct estimates sum = {0};
@@ -245,8 +248,8 @@ static bool measure_cluster(size_t node_count)
         place(world, &arena, &pack, &times);
         fits = pack.fits;
         keep_quicker(&placing, times);
-        for (size_t k = 0; k < SHAPES; k++)
-            left[k] = (struct as_pending){world->pending[k].shape, pack.left[k]};
+        for (size_t k = 0; k < POD_CLASSES; k++)
+            left[k] = (struct as_pending){world->pending[k].pod_class, pack.left[k]};
         times = (struct times){0};
         sum = estimate(world, left, &arena, &times);
         keep_quicker(&packing, times);
@@ -254,8 +257,8 @@ static bool measure_cluster(size_t node_count)
     printf("pack: %zu nodes, %" PRIu64
            " pods in %d shapes: placed in %.2f ms, longest slice %.2f ms, "
            "%" PRIu64 " fits, %" PRIu64 " pods left (at most %.0f and %.0f ms)\n",
-           node_count, count_pods(world->pending), SHAPES, placing.all * 1e3, placing.longest * 1e3,
-           fits, count_pods(left), PLACE_MAX * 1e3, SLICE_MAX * 1e3);
+           node_count, count_pods(world->pending), POD_CLASSES, placing.all * 1e3,
+           placing.longest * 1e3, fits, count_pods(left), PLACE_MAX * 1e3, SLICE_MAX * 1e3);
     printf("pack: %zu nodes, %d groups: estimated in %.2f ms, longest slice %.2f ms, %" PRIu64
            " fits, "
            "%" PRIu64 " nodes for %" PRIu64 " pods in all groups, %zu groups cut\n",
@@ -272,14 +275,15 @@ static double measure_worst(size_t node_count)
     static const struct as_res_names with_gpu = {.count = AS_RES_NAMED + 1,
                                                  .name = {[AS_RES_NAMED] = "nvidia.com/gpu"}};
     struct world *world = make_world(node_count);
-    const struct as_pack_request request = {&with_gpu, world->pending, SHAPES, AS_PACK_FITS_MAX};
+    const struct as_pack_request request = {&with_gpu, world->pending, POD_CLASSES,
+                                            AS_PACK_FITS_MAX};
     struct as_arena arena = AS_ARENA_INIT;
     struct times best = {0};
     struct as_pack pack;
     for (size_t i = 0; i < node_count; i++)
         world->runs[i].room.left = world->nodes[i].allocatable;
-    for (size_t i = 0; i < SHAPES; i++)
-        world->shapes[i].requests.amount[AS_RES_NAMED] = 1;
+    for (size_t i = 0; i < POD_CLASSES; i++)
+        world->pod_classes[i].requests.amount[AS_RES_NAMED] = 1;
     for (int i = 0; i < ROUNDS; i++) {
         struct times times = {0};
         const double start = clock_get_seconds();
@@ -291,7 +295,7 @@ static double measure_worst(size_t node_count)
     }
     printf("pack: %zu nodes without the GPU that %d shapes want: %.2f ms, longest slice %.2f ms, "
            "%" PRIu64 " fits (at most %.0f ms a slice)\n",
-           node_count, SHAPES, best.all * 1e3, best.longest * 1e3, pack.fits, SLICE_MAX * 1e3);
+           node_count, POD_CLASSES, best.all * 1e3, best.longest * 1e3, pack.fits, SLICE_MAX * 1e3);
     as_arena_deinit(&arena);
     free_world(world);
     return best.longest;
@@ -299,7 +303,7 @@ static double measure_worst(size_t node_count)
 
 int main(void)
 {
-    bool is_kept = measure_two_shapes() <= BENCHMARK_MAX;
+    bool is_kept = measure_two_pod_classes() <= BENCHMARK_MAX;
     is_kept &= measure_cluster(100);
     is_kept &= measure_cluster(1000);
     is_kept &= measure_cluster(5000);

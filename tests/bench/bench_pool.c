@@ -1,7 +1,7 @@
 /*
- * The plan of a pool: 20 groups, 1,000 shapes, and a snapshot of clusters of 100, 1,000 and 5,000
- * nodes: 1,024 nodes that take pods, 64 candidates with pods, and a tenth of the cluster empty.
- * Every node has 20 pods that wait. The work is done in slices of so many fits.
+ * The plan of a pool: 20 groups, 1,000 pod classes, and a snapshot of clusters of 100, 1,000 and
+ * 5,000 nodes: 1,024 nodes that take pods, 64 candidates with pods, and a tenth of the cluster
+ * empty. Every node has 20 pods that wait. The work is done in slices of so many fits.
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -17,7 +17,7 @@
 
 #include "clock.h"
 
-#define SHAPES      1000
+#define POD_CLASSES 1000
 #define GROUPS      20
 #define PODS_A_NODE 20
 #define SLICE       UINT64_C(100000) /* fits */
@@ -44,8 +44,8 @@ struct world {
     struct as_arena arena;
     struct as_snapshot snapshot;
     struct as_snapshot_group groups[GROUPS];
-    struct as_snapshot_shape shapes[SHAPES];
-    struct as_snapshot_pods pending[SHAPES];
+    struct as_snapshot_pod_class pod_classes[POD_CLASSES];
+    struct as_snapshot_pods pending[POD_CLASSES];
     struct as_snapshot_node *nodes;
     struct as_pool_config config;
 };
@@ -100,13 +100,13 @@ static void add_group(struct world *world, size_t number, size_t node_count)
     };
 }
 
-/* A third of the shapes choose a group, a third a zone. */
-static void add_shape(struct world *world, size_t number, size_t node_count)
+/* A third of the pod classes choose a group, a third a zone. */
+static void add_pod_class(struct world *world, size_t number, size_t node_count)
 {
     static const struct as_toleration toleration = {.key = "dedicated", .is_exists = true};
-    struct as_snapshot_shape *shape = &world->shapes[number];
+    struct as_snapshot_pod_class *pod_class = &world->pod_classes[number];
     struct as_label wanted = {"group", print_name(world, "group", (size_t)roll(0, GROUPS - 1))};
-    *shape = (struct as_snapshot_shape){
+    *pod_class = (struct as_snapshot_pod_class){
         .pod = {.requests = amounts(roll(10, 900), roll(16, 3000) * MIB, 1),
                 .tolerations = &toleration,
                 .toleration_count = number % 2,
@@ -116,10 +116,11 @@ static void add_shape(struct world *world, size_t number, size_t node_count)
     if (number % 3 == 1)
         wanted = (struct as_label){"topology.kubernetes.io/zone",
                                    print_name(world, "zone", (size_t)roll(0, 2))};
-    if (number % 3 != 2 && as_labels_new_in(&world->arena, &wanted, 1, &shape->pod.selector) < 0)
+    if (number % 3 != 2 &&
+        as_labels_new_in(&world->arena, &wanted, 1, &pod_class->pod.selector) < 0)
         abort();
-    world->pending[number] =
-        (struct as_snapshot_pods){(uint32_t)number, (uint32_t)(node_count * PODS_A_NODE / SHAPES)};
+    world->pending[number] = (struct as_snapshot_pods){
+        (uint32_t)number, (uint32_t)(node_count * PODS_A_NODE / POD_CLASSES)};
 }
 
 static struct as_snapshot_node *add_node(struct world *world)
@@ -147,7 +148,8 @@ static void add_candidate(struct world *world, size_t pods)
     struct as_snapshot_node *node = add_node(world);
     struct as_snapshot_pods *list = as_arena_alloc(&world->arena, pods, sizeof(*list));
     for (size_t i = 0; i < pods; i++)
-        list[i] = (struct as_snapshot_pods){(uint32_t)roll(0, SHAPES - 1), (uint32_t)roll(1, 2)};
+        list[i] =
+            (struct as_snapshot_pods){(uint32_t)roll(0, POD_CLASSES - 1), (uint32_t)roll(1, 2)};
     node->is_candidate = true;
     node->utilization = (double)roll(0, 50);
     node->left = node->node.allocatable;
@@ -177,8 +179,8 @@ static struct world *make_world(size_t node_count)
                                             .at_once_drain = 1};
     for (size_t i = 0; i < GROUPS; i++)
         add_group(world, i, node_count);
-    for (size_t i = 0; i < SHAPES; i++)
-        add_shape(world, i, node_count);
+    for (size_t i = 0; i < POD_CLASSES; i++)
+        add_pod_class(world, i, node_count);
     for (size_t i = 0; i < get_less(node_count - empty, AS_SNAPSHOT_NODES_MAX); i++)
         add_node(world);
     for (size_t i = 0; i < AS_SNAPSHOT_DRAINED_MAX; i++)
@@ -188,10 +190,10 @@ static struct world *make_world(size_t node_count)
     world->snapshot.resources.count = AS_RES_NAMED;
     world->snapshot.groups = world->groups;
     world->snapshot.group_count = GROUPS;
-    world->snapshot.shapes = world->shapes;
-    world->snapshot.shape_count = SHAPES;
+    world->snapshot.pod_classes = world->pod_classes;
+    world->snapshot.pod_class_count = POD_CLASSES;
     world->snapshot.pending = world->pending;
-    world->snapshot.pending_count = SHAPES;
+    world->snapshot.pending_count = POD_CLASSES;
     world->snapshot.nodes = world->nodes;
     world->snapshot.cluster_nodes = node_count;
     return world;

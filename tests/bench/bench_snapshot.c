@@ -1,8 +1,8 @@
 /*
  * A pool's snapshot and plan: clusters of 100, 1,000 and 5,000 nodes with 20 pods a node in 1,000
- * shapes, 20 groups, and as many pods that wait as nodes. A tenth of the nodes is empty, a fifth is
- * utilized too little. The work is done in slices of so many fits. The document of the decision is
- * measured too.
+ * pod classes, 20 groups, and as many pods that wait as nodes. A tenth of the nodes is empty, a
+ * fifth is utilized too little. The work is done in slices of so many fits. The document of the
+ * decision is measured too.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #include "clock.h"
 
-#define SHAPES      1000
+#define POD_CLASSES 1000
 #define GROUPS      20
 #define PODS_A_NODE 20
 #define ROUNDS      7
@@ -33,7 +33,7 @@ struct world {
     struct as_cluster cluster;
     struct as_snapshot_member members[GROUPS];
     const char **names[GROUPS];
-    struct as_pod_shape shapes[SHAPES];
+    struct as_pod_class pod_classes[POD_CLASSES];
 };
 
 static int64_t roll(uint64_t from, uint64_t to)
@@ -59,8 +59,8 @@ static const struct as_labels *make_labels(struct as_arena *arena, const struct 
     return labels;
 }
 
-/* A third of the shapes select a group. */
-static void make_shapes(struct world *world)
+/* A third of the pod classes select a group. */
+static void make_pod_classes(struct world *world)
 {
     static const struct as_toleration tolerations[] = {{.key = "node.kubernetes.io/not-ready",
                                                         .value = "",
@@ -71,11 +71,11 @@ static void make_shapes(struct world *world)
                                                         .is_exists = true,
                                                         .effects = AS_TAINT_NO_EXECUTE}};
 
-    for (size_t i = 0; i < SHAPES; i++) {
+    for (size_t i = 0; i < POD_CLASSES; i++) {
         const struct as_label group = {"group", print(&world->arena, "group-", i % GROUPS)};
         const struct as_label app = {"app", print(&world->arena, "app-", i)};
 
-        world->shapes[i] = (struct as_pod_shape){
+        world->pod_classes[i] = (struct as_pod_class){
             .requests.amount = {[AS_RES_CPU] = roll(50, 700),
                                 [AS_RES_MEMORY] = roll(64, 2000) * MIB,
                                 [AS_RES_PODS] = 1},
@@ -125,7 +125,7 @@ static size_t make_pods(struct world *world, struct as_pod_fact *pods, size_t no
 
     for (size_t i = 0; i < count; i++)
         pods[i] = (struct as_pod_fact){.namespace_ = "shop",
-                                       .shape = &world->shapes[roll(0, SHAPES - 1)],
+                                       .pod_class = &world->pod_classes[roll(0, POD_CLASSES - 1)],
                                        .node = (uint32_t)node,
                                        .is_bound = true,
                                        .nominated = AS_NO_NODE};
@@ -141,7 +141,7 @@ static struct world *make_world(size_t node_count)
     struct as_budget_fact *budget = as_arena_alloc(&world->arena, 1, sizeof(*budget));
 
     as_random_init(&dice, 1);
-    make_shapes(world);
+    make_pod_classes(world);
     for (size_t i = 0; i < GROUPS; i++) {
         world->names[i] = as_arena_alloc(&world->arena, node_count, sizeof(char *));
         world->members[i] = (struct as_snapshot_member){
@@ -165,7 +165,7 @@ static struct world *make_world(size_t node_count)
     for (size_t i = 0; i < node_count; i++)
         pods[world->cluster.pod_count++] =
             (struct as_pod_fact){.namespace_ = "shop",
-                                 .shape = &world->shapes[roll(0, SHAPES - 1)],
+                                 .pod_class = &world->pod_classes[roll(0, POD_CLASSES - 1)],
                                  .node = AS_NO_NODE,
                                  .nominated = AS_NO_NODE,
                                  .is_unschedulable = true,
@@ -281,7 +281,7 @@ static bool measure(size_t node_count)
         "slice %.2f ms (at most %.0f ms together, %.0f ms a slice); %zu shapes, %zu pending, %zu "
         "nodes, %zu KiB\n",
         node_count, world->cluster.pod_count, made.all * 1e3, made.longest * 1e3, planned.all * 1e3,
-        planned.longest * 1e3, ALL_MAX * 1e3, SLICE_MAX * 1e3, snapshot.shape_count,
+        planned.longest * 1e3, ALL_MAX * 1e3, SLICE_MAX * 1e3, snapshot.pod_class_count,
         snapshot.pending_count, snapshot.node_count, size >> 10);
     as_arena_deinit(&arena);
     as_arena_deinit(&world->arena);

@@ -6,10 +6,10 @@
 
 #include <alertscaler/base/buf.h>
 
-#define BENCH_NODES   5000
-#define BENCH_PODS    100000
-#define BENCH_SHAPES  1000 /* by what pods request, and by the label that budgets select by */
-#define BENCH_BUDGETS 500
+#define BENCH_NODES       5000
+#define BENCH_PODS        100000
+#define BENCH_POD_CLASSES 1000 /* by what pods request, and by the label that budgets select by */
+#define BENCH_BUDGETS     500
 
 /* What clients and controllers leave in every object, and we do not read. */
 #define MANAGED                                                                                    \
@@ -23,7 +23,7 @@
 
 static void make_pod(struct as_buf *out, int number, const char *phase)
 {
-    const int shape = number % BENCH_SHAPES;
+    const int pod_class = number % BENCH_POD_CLASSES;
 
     as_buf_clear(out);
     as_buf_printf(out,
@@ -35,7 +35,8 @@ static void make_pod(struct as_buf *out, int number, const char *phase)
                   "d\"},\"ownerReferences\":"
                   "[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"service-%d\","
                   "\"uid\":\"6a3e\",\"controller\":true}]," MANAGED "},",
-                  shape, number, shape, shape % 50, number, number, shape, number, shape);
+                  pod_class, number, pod_class, pod_class % 50, number, number, pod_class, number,
+                  pod_class);
     as_buf_printf(
         out,
         "\"spec\":{\"volumes\":[{\"name\":\"token\",\"projected\":{\"sources\":[{"
@@ -50,7 +51,7 @@ static void make_pod(struct as_buf *out, int number, const char *phase)
         "\"operator\":\"Exists\",\"effect\":\"NoExecute\",\"tolerationSeconds\":300},{\"key\":"
         "\"node.kubernetes.io/unreachable\",\"operator\":\"Exists\",\"effect\":\"NoExecute\","
         "\"tolerationSeconds\":300}],\"priority\":0},",
-        shape, 128 + shape, 100 + shape, 128 + shape, number % BENCH_NODES);
+        pod_class, 128 + pod_class, 100 + pod_class, 128 + pod_class, number % BENCH_NODES);
     as_buf_printf(out,
                   "\"status\":{\"phase\":\"%s\",\"conditions\":[{\"type\":\"Initialized\","
                   "\"status\":\"True\"},{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":"

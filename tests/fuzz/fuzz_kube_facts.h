@@ -33,9 +33,9 @@ static void check_cluster(const struct as_cluster *cluster)
     for (size_t i = 0; i < cluster->pod_count; i++) {
         check_name(cluster->pods[i].name);
         check_name(cluster->pods[i].namespace_);
-        check_amounts(&cluster->pods[i].shape->requests);
-        FUZZ_CHECK(cluster->pods[i].shape->requests.amount[AS_RES_PODS] == 1);
-        FUZZ_CHECK(cluster->pods[i].shape->labels->count <= 1024);
+        check_amounts(&cluster->pods[i].pod_class->requests);
+        FUZZ_CHECK(cluster->pods[i].pod_class->requests.amount[AS_RES_PODS] == 1);
+        FUZZ_CHECK(cluster->pods[i].pod_class->labels->count <= 1024);
     }
     for (size_t i = 0; i < cluster->budget_count; i++)
         check_name(cluster->budgets[i].name);

@@ -38,7 +38,7 @@ static void add_node(const char *name, const char *words)
     node->room = (struct as_node_room){.left = fact.allocatable};
 }
 
-static enum as_misfit get_verdict(const struct node *node, const struct as_pod_shape *pod)
+static enum as_misfit get_verdict(const struct node *node, const struct as_pod_class *pod)
 {
     enum as_misfit misfit = as_node_admits(&node->shape, pod);
 
@@ -48,7 +48,7 @@ static enum as_misfit get_verdict(const struct node *node, const struct as_pod_s
     return misfit;
 }
 
-static json_t *get_verdicts(const struct as_pod_shape *pod)
+static json_t *get_verdicts(const struct as_pod_class *pod)
 {
     json_t *verdicts = json_object();
 
@@ -58,7 +58,7 @@ static json_t *get_verdicts(const struct as_pod_shape *pod)
     return verdicts;
 }
 
-static void place(const char *name, const struct as_pod_shape *pod)
+static void place(const char *name, const struct as_pod_class *pod)
 {
     for (size_t i = 0; i < node_count; i++)
         if (strcmp(nodes[i].name, name) == 0)

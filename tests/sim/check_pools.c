@@ -31,15 +31,15 @@ struct packing {
     size_t count;
 };
 
-static bool take_room(struct room *room, const struct as_pod_shape *shape)
+static bool take_room(struct room *room, const struct as_pod_class *pod_class)
 {
-    const int64_t cpu = shape->requests.amount[AS_RES_CPU];
-    const int64_t memory = shape->requests.amount[AS_RES_MEMORY];
-    if (cpu > room->cpu || memory > room->memory || (shape->loner & room->loners))
+    const int64_t cpu = pod_class->requests.amount[AS_RES_CPU];
+    const int64_t memory = pod_class->requests.amount[AS_RES_MEMORY];
+    if (cpu > room->cpu || memory > room->memory || (pod_class->loner & room->loners))
         return false;
     room->cpu -= cpu;
     room->memory -= memory;
-    room->loners |= shape->loner;
+    room->loners |= pod_class->loner;
     return true;
 }
 
@@ -61,7 +61,7 @@ static void add_ready(const struct fleet *fleet, struct packing *packing)
         for (size_t j = 0; j < FLEET_PODS; j++) {
             if (fleet->pods[j].is_used && fleet->pods[j].node == i)
                 (void)take_room(&packing->rooms[packing->count - 1],
-                                &fleet->shapes[fleet->pods[j].shape]);
+                                &fleet->pod_classes[fleet->pods[j].pod_class]);
         }
     }
 }
@@ -95,7 +95,7 @@ struct queue {
 static int64_t get_cpu(const struct queue *queue, size_t i)
 {
     const struct fleet_pod *pod = &queue->fleet->pods[queue->pods[i]];
-    return queue->fleet->shapes[pod->shape].requests.amount[AS_RES_CPU];
+    return queue->fleet->pod_classes[pod->pod_class].requests.amount[AS_RES_CPU];
 }
 
 /* The pods that waited at the look, in order or the largest first. */
@@ -125,7 +125,7 @@ static bool is_template(const struct fleet *looked, const struct fleet_node *nod
 /* What runs on each node of a group is known once the group has a node. */
 static bool seems_to_fit(const struct fleet *looked, const struct fleet_pod *pod, size_t group)
 {
-    bool is_known = pod->shape != FLEET_PORT;
+    bool is_known = pod->pod_class != FLEET_PORT;
     for (size_t i = 0; i < FLEET_NODES && !is_known; i++)
         is_known = looked->nodes[i].group == (int)group && is_template(looked, &looked->nodes[i]);
     return !is_known || fleet_fits_new(looked, pod, group);
@@ -140,7 +140,7 @@ static int32_t count_homeless_in(const struct queue *queue, struct packing packi
         bool is_placed = false;
         for (size_t j = 0; j < packing.count && !is_placed; j++)
             is_placed = fleet_fits_new(queue->fleet, pod, (size_t)packing.rooms[j].group) &&
-                        take_room(&packing.rooms[j], &queue->fleet->shapes[pod->shape]);
+                        take_room(&packing.rooms[j], &queue->fleet->pod_classes[pod->pod_class]);
         count += !is_placed && seems_to_fit(queue->fleet, pod, group);
     }
     return count;
@@ -234,11 +234,12 @@ static bool takes_all_pods(const struct as_snapshot *snapshot, const struct as_s
 {
     struct as_resources left = node->left;
     for (size_t i = 0; i < of->pod_count; i++) {
-        const struct as_pod_shape *shape = &snapshot->shapes[of->pods[i].shape].pod;
-        if (shape->loner || shape->port_count > 0 || as_node_admits(&node->node, shape) != AS_FITS)
+        const struct as_pod_class *pod_class = &snapshot->pod_classes[of->pods[i].pod_class].pod;
+        if (pod_class->loner || pod_class->port_count > 0 ||
+            as_node_admits(&node->node, pod_class) != AS_FITS)
             return false;
         for (size_t k = 0; k < AS_RES_NAMED; k++)
-            left.amount[k] -= shape->requests.amount[k] * (int64_t)of->pods[i].count;
+            left.amount[k] -= pod_class->requests.amount[k] * (int64_t)of->pods[i].count;
     }
     for (size_t k = 0; k < AS_RES_NAMED; k++)
         if (left.amount[k] < 0)
@@ -468,7 +469,7 @@ void check_pools_end(struct world *world)
         for (size_t group = 0; group < FLEET_GROUPS; group++) {
             if (fleet_fits_new(fleet, pod, group) && may_grow(&open, group))
                 fail(world, "a pod of shape %d still waits after a long calm, though %s may grow",
-                     pod->shape, fleet->groups[group].name);
+                     pod->pod_class, fleet->groups[group].name);
         }
     }
 }

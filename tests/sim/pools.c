@@ -395,36 +395,37 @@ static void on_watch(struct world *world, void *subject, uint64_t argument)
     later(world, between(world, 60, 3600) * SECOND, on_watch, NULL, 0);
 }
 
-static unsigned count_pods(const struct fleet *fleet, int shape)
+static unsigned count_pods(const struct fleet *fleet, int pod_class)
 {
     unsigned count = 0;
     for (size_t i = 0; i < FLEET_PODS; i++)
-        count += fleet->pods[i].is_used && fleet->pods[i].shape != FLEET_DAEMON &&
-                 (shape < 0 || fleet->pods[i].shape == shape);
+        count += fleet->pods[i].is_used && fleet->pods[i].pod_class != FLEET_DAEMON &&
+                 (pod_class < 0 || fleet->pods[i].pod_class == pod_class);
     return count;
 }
 
 static void on_pods(struct world *world, void *subject, uint64_t argument)
 {
-    static const int shapes[] = {0, 0, 0, 1, 1, 2, 3, 4, 5};
+    static const int pod_classes[] = {0, 0, 0, 1, 1, 2, 3, 4, 5};
     struct fleet *fleet = &world->pools->fleet;
     (void)subject;
     (void)argument;
     if (world->is_calm)
         return;
-    int shape = shapes[between(world, 0, (int64_t)AS_ARRAY_SIZE(shapes) - 1)];
+    int pod_class = pod_classes[between(world, 0, (int64_t)AS_ARRAY_SIZE(pod_classes) - 1)];
     if (fleet->has_daemons && chance(world, 150)) {
         trouble_note(world, TROUBLE_DAEMON_PORT);
-        shape = FLEET_PORT;
+        pod_class = FLEET_PORT;
     }
     const int64_t count = between(world, 1, 8);
     const bool is_more = chance(world, 550) && count_pods(fleet, -1) + count <= PODS_MAX;
     fleet->now = true_wall(world);
     if (is_more)
-        fleet_add_pods(fleet, shape, (unsigned)count);
+        fleet_add_pods(fleet, pod_class, (unsigned)count);
     else
-        fleet_remove_pods(fleet, shape, (unsigned)count);
-    trace(world, "pods: %lld %s of shape %d", (long long)count, is_more ? "more" : "less", shape);
+        fleet_remove_pods(fleet, pod_class, (unsigned)count);
+    trace(world, "pods: %lld %s of shape %d", (long long)count, is_more ? "more" : "less",
+          pod_class);
     later(world, between(world, 5, 240) * SECOND, on_pods, NULL, 0);
 }
 

@@ -24,12 +24,12 @@ static const struct as_labels *make_labels(struct fleet *fleet, const char *name
     return labels;
 }
 
-static void make_shape(struct fleet *fleet, int shape, int64_t cpu, int64_t memory)
+static void make_pod_class(struct fleet *fleet, int pod_class, int64_t cpu, int64_t memory)
 {
-    struct as_pod_shape *made = &fleet->shapes[shape];
+    struct as_pod_class *made = &fleet->pod_classes[pod_class];
     char name[16];
-    snprintf(name, sizeof(name), "s%d", shape);
-    *made = (struct as_pod_shape){
+    snprintf(name, sizeof(name), "s%d", pod_class);
+    *made = (struct as_pod_class){
         .labels = make_labels(fleet, "app", as_arena_strdup(&fleet->arena, name), NULL),
         .namespace_ = "shop",
         .eviction = AS_EVICTION_ALLOWED,
@@ -45,22 +45,22 @@ void fleet_init(struct fleet *fleet, const struct fleet_group *groups, size_t co
     *fleet = (struct fleet){.group_count = count, .now = now, .arena = AS_ARENA_INIT};
     assert(count > 0 && count <= FLEET_GROUPS);
     memcpy(fleet->groups, groups, count * sizeof(*groups));
-    make_shape(fleet, 0, 500, 256 * MIB);
-    make_shape(fleet, 1, 900, 1024 * MIB);
-    make_shape(fleet, 2, 300, 128 * MIB);
-    fleet->shapes[2].selector = make_labels(fleet, "pool", groups[0].name, NULL);
-    make_shape(fleet, 3, 100, 64 * MIB);
-    fleet->shapes[3].loner = 1;
-    make_shape(fleet, 4, 200, 64 * MIB);
-    fleet->shapes[4].eviction = AS_EVICTION_REFUSED;
-    make_shape(fleet, 5, 1000000, 64 * MIB);
-    make_shape(fleet, FLEET_DAEMON, 0, 0);
-    fleet->shapes[FLEET_DAEMON].eviction = AS_EVICTION_DAEMON;
-    make_shape(fleet, FLEET_PORT, 100, 64 * MIB);
+    make_pod_class(fleet, 0, 500, 256 * MIB);
+    make_pod_class(fleet, 1, 900, 1024 * MIB);
+    make_pod_class(fleet, 2, 300, 128 * MIB);
+    fleet->pod_classes[2].selector = make_labels(fleet, "pool", groups[0].name, NULL);
+    make_pod_class(fleet, 3, 100, 64 * MIB);
+    fleet->pod_classes[3].loner = 1;
+    make_pod_class(fleet, 4, 200, 64 * MIB);
+    fleet->pod_classes[4].eviction = AS_EVICTION_REFUSED;
+    make_pod_class(fleet, 5, 1000000, 64 * MIB);
+    make_pod_class(fleet, FLEET_DAEMON, 0, 0);
+    fleet->pod_classes[FLEET_DAEMON].eviction = AS_EVICTION_DAEMON;
+    make_pod_class(fleet, FLEET_PORT, 100, 64 * MIB);
     for (int i = FLEET_DAEMON; i <= FLEET_PORT; i++) {
         static const struct as_host_port port = {.ip = "0.0.0.0", .protocol = "TCP", .port = 9100};
-        fleet->shapes[i].ports = &port;
-        fleet->shapes[i].port_count = 1;
+        fleet->pod_classes[i].ports = &port;
+        fleet->pod_classes[i].port_count = 1;
     }
     for (size_t i = 0; i < count; i++)
         fleet->labels[i] = make_labels(fleet, "pool", groups[i].name, NULL);
@@ -71,23 +71,23 @@ void fleet_deinit(struct fleet *fleet)
     as_arena_deinit(&fleet->arena);
 }
 
-void fleet_add_pods(struct fleet *fleet, int shape, unsigned count)
+void fleet_add_pods(struct fleet *fleet, int pod_class, unsigned count)
 {
     for (size_t i = 0; i < FLEET_PODS && count > 0; i++) {
         struct fleet_pod *pod = &fleet->pods[i];
         if (pod->is_used)
             continue;
-        *pod =
-            (struct fleet_pod){.is_used = true, .shape = shape, .node = -1, .created = fleet->now};
+        *pod = (struct fleet_pod){
+            .is_used = true, .pod_class = pod_class, .node = -1, .created = fleet->now};
         count--;
     }
     assert(count == 0);
 }
 
-void fleet_remove_pods(struct fleet *fleet, int shape, unsigned count)
+void fleet_remove_pods(struct fleet *fleet, int pod_class, unsigned count)
 {
     for (size_t i = FLEET_PODS; i-- > 0 && count > 0;) {
-        if (!fleet->pods[i].is_used || fleet->pods[i].shape != shape)
+        if (!fleet->pods[i].is_used || fleet->pods[i].pod_class != pod_class)
             continue;
         fleet->pods[i].is_used = false;
         count--;
@@ -138,7 +138,7 @@ static void add_daemon(struct fleet *fleet, const struct fleet_node *node)
         i++;
     assert(i < FLEET_PODS);
     fleet->pods[i] = (struct fleet_pod){.is_used = true,
-                                        .shape = FLEET_DAEMON,
+                                        .pod_class = FLEET_DAEMON,
                                         .node = (int)(node - fleet->nodes),
                                         .created = fleet->now};
 }
@@ -162,7 +162,7 @@ static void remove_node(struct fleet *fleet, struct fleet_node *node)
         struct fleet_pod *pod = &fleet->pods[i];
         if (!pod->is_used || pod->node != (int)(node - fleet->nodes))
             continue;
-        if (pod->shape == FLEET_DAEMON) {
+        if (pod->pod_class == FLEET_DAEMON) {
             pod->is_used = false;
             continue;
         }
@@ -229,7 +229,7 @@ bool fleet_may_leave(const struct fleet *fleet, const struct fleet_node *node)
     for (size_t i = 0; i < FLEET_PODS; i++) {
         const struct fleet_pod *pod = &fleet->pods[i];
         if (pod->is_used && pod->node == (int)(node - fleet->nodes) &&
-            fleet->shapes[pod->shape].eviction == AS_EVICTION_REFUSED)
+            fleet->pod_classes[pod->pod_class].eviction == AS_EVICTION_REFUSED)
             return false;
     }
     return true;
@@ -290,46 +290,46 @@ int32_t fleet_clean_up(struct fleet *fleet, size_t group, int32_t count)
 
 /* ---- the scheduler ---- */
 
-static bool admits(const struct fleet *fleet, const struct as_pod_shape *shape, int group)
+static bool admits(const struct fleet *fleet, const struct as_pod_class *pod_class, int group)
 {
-    return !shape->selector ||
-           strcmp(as_labels_get(shape->selector, "pool"), fleet->groups[group].name) == 0;
+    return !pod_class->selector ||
+           strcmp(as_labels_get(pod_class->selector, "pool"), fleet->groups[group].name) == 0;
 }
 
 struct load { /* of a node */
     int64_t cpu, memory;
     uint64_t loners; /* bits */
-    bool has_port;   /* the only one that shapes want is taken */
+    bool has_port;   /* the only one that pod classes want is taken */
 };
 
-static void add_load(struct load *load, const struct as_pod_shape *shape)
+static void add_load(struct load *load, const struct as_pod_class *pod_class)
 {
-    load->cpu += shape->requests.amount[AS_RES_CPU];
-    load->memory += shape->requests.amount[AS_RES_MEMORY];
-    load->loners |= shape->loner;
-    load->has_port |= shape->port_count > 0;
+    load->cpu += pod_class->requests.amount[AS_RES_CPU];
+    load->memory += pod_class->requests.amount[AS_RES_MEMORY];
+    load->loners |= pod_class->loner;
+    load->has_port |= pod_class->port_count > 0;
 }
 
 static bool has_room(const struct fleet *fleet, const struct fleet_node *node,
-                     const struct load *load, const struct as_pod_shape *shape)
+                     const struct load *load, const struct as_pod_class *pod_class)
 {
     struct load with = *load;
-    add_load(&with, shape);
-    return !(shape->loner & load->loners) && !(shape->port_count > 0 && load->has_port) &&
+    add_load(&with, pod_class);
+    return !(pod_class->loner & load->loners) && !(pod_class->port_count > 0 && load->has_port) &&
            with.cpu <= fleet->groups[node->group].cpu &&
            with.memory <= fleet->groups[node->group].memory;
 }
 
 static void place(struct fleet *fleet, struct fleet_pod *pod, struct load *loads)
 {
-    const struct as_pod_shape *shape = &fleet->shapes[pod->shape];
+    const struct as_pod_class *pod_class = &fleet->pod_classes[pod->pod_class];
     for (size_t i = 0; i < FLEET_NODES && pod->node < 0; i++) {
         const struct fleet_node *node = &fleet->nodes[i];
         if (!node->is_used || !node->is_ready || node->is_marked ||
-            !admits(fleet, shape, node->group) || !has_room(fleet, node, &loads[i], shape))
+            !admits(fleet, pod_class, node->group) || !has_room(fleet, node, &loads[i], pod_class))
             continue;
         pod->node = (int)i;
-        add_load(&loads[i], shape);
+        add_load(&loads[i], pod_class);
     }
     pod->is_unschedulable = pod->node < 0;
 }
@@ -340,7 +340,7 @@ static void schedule(struct fleet *fleet)
     for (size_t i = 0; i < FLEET_PODS; i++) {
         const struct fleet_pod *pod = &fleet->pods[i];
         if (pod->is_used && pod->node >= 0)
-            add_load(&loads[pod->node], &fleet->shapes[pod->shape]);
+            add_load(&loads[pod->node], &fleet->pod_classes[pod->pod_class]);
     }
     for (size_t i = 0; i < FLEET_PODS; i++) {
         if (fleet->pods[i].is_used && fleet->pods[i].node < 0)
@@ -383,8 +383,9 @@ size_t fleet_count_waiting(const struct fleet *fleet)
 
 bool fleet_fits_new(const struct fleet *fleet, const struct fleet_pod *pod, size_t group)
 {
-    const struct as_pod_shape *shape = &fleet->shapes[pod->shape];
-    return admits(fleet, shape, (int)group) && !(fleet->has_daemons && shape->port_count > 0) &&
-           shape->requests.amount[AS_RES_CPU] <= fleet->groups[group].cpu &&
-           shape->requests.amount[AS_RES_MEMORY] <= fleet->groups[group].memory;
+    const struct as_pod_class *pod_class = &fleet->pod_classes[pod->pod_class];
+    return admits(fleet, pod_class, (int)group) &&
+           !(fleet->has_daemons && pod_class->port_count > 0) &&
+           pod_class->requests.amount[AS_RES_CPU] <= fleet->groups[group].cpu &&
+           pod_class->requests.amount[AS_RES_MEMORY] <= fleet->groups[group].memory;
 }

@@ -2,7 +2,7 @@
  * A small cluster with node groups, nodes, pods and a scheduler, for tests of pools: instances
  * boot, become Ready nodes, take pods, and leave. Everything is decided by the calls and by time.
  *
- * All pods are of FLEET_SHAPES shapes, all nodes of a group are alike.
+ * All pods are of FLEET_POD_CLASSES pod classes, all nodes of a group are alike.
  */
 #ifndef ALERTSCALER_TESTS_FLEET_H
 #define ALERTSCALER_TESTS_FLEET_H
@@ -15,10 +15,10 @@
 #include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/observation.h>
 
-#define FLEET_GROUPS 4
-#define FLEET_NODES  128
-#define FLEET_PODS   512
-#define FLEET_SHAPES 8
+#define FLEET_GROUPS      4
+#define FLEET_NODES       128
+#define FLEET_PODS        512
+#define FLEET_POD_CLASSES 8
 
 struct fleet_group {
     const char *name;    /* also its nodes' label "pool" */
@@ -58,8 +58,8 @@ struct fleet_node {
 
 struct fleet_pod {
     bool is_used;
-    int shape; /* index */
-    int node;  /* -1: it waits */
+    int pod_class; /* index */
+    int node;      /* -1: it waits */
     bool is_unschedulable;
     as_wall_time created;
 };
@@ -69,7 +69,7 @@ struct fleet {
     size_t group_count;
     struct fleet_node nodes[FLEET_NODES];
     struct fleet_pod pods[FLEET_PODS];
-    struct as_pod_shape shapes[FLEET_SHAPES];
+    struct as_pod_class pod_classes[FLEET_POD_CLASSES];
     const struct as_labels *labels[FLEET_GROUPS]; /* of a new node */
     unsigned numbers;                             /* of names given */
     struct as_arena arena;
@@ -78,17 +78,17 @@ struct fleet {
     bool has_daemons; /* each node has a pod of FLEET_DAEMON, from its first moment on */
 };
 
-#define FLEET_DAEMON 6 /* shape of a DaemonSet with a host port */
-#define FLEET_PORT   7 /* shape that wants the same host port */
+#define FLEET_DAEMON 6 /* pod class of a DaemonSet with a host port */
+#define FLEET_PORT   7 /* pod class that wants the same host port */
 
-/* The shapes: 0 and 1 fit everywhere, 2 only where "pool" is the first group's name, 3 is alone on
- * its node, 4 may not be evicted, 5 is larger than any node. */
+/* The pod classes: 0 and 1 fit everywhere, 2 only where "pool" is the first group's name, 3 is
+ * alone on its node, 4 may not be evicted, 5 is larger than any node. */
 void fleet_init(struct fleet *fleet, const struct fleet_group *groups, size_t count,
                 as_wall_time now);
 void fleet_deinit(struct fleet *fleet);
 
-void fleet_add_pods(struct fleet *fleet, int shape, unsigned count);
-void fleet_remove_pods(struct fleet *fleet, int shape, unsigned count); /* the newest first */
+void fleet_add_pods(struct fleet *fleet, int pod_class, unsigned count);
+void fleet_remove_pods(struct fleet *fleet, int pod_class, unsigned count); /* the newest first */
 
 /* Instances are made and boot, nodes become Ready, the scheduler places pods first-fit by name and
  * calls the others Unschedulable. Pods on a node that is gone wait again. */

@@ -70,7 +70,7 @@ static void fill_pods(const struct fleet *fleet, struct as_arena *arena, struct 
         pods[cluster->pod_count++] = (struct as_pod_fact){
             .namespace_ = "shop",
             .name = as_arena_strdup(arena, name),
-            .shape = &fleet->shapes[pod->shape],
+            .pod_class = &fleet->pod_classes[pod->pod_class],
             .node = pod->node < 0 ? AS_NO_NODE : find_fact(cluster, fleet->nodes[pod->node].name),
             .nominated = AS_NO_NODE,
             .is_bound = pod->node >= 0,

@@ -232,9 +232,9 @@ static struct as_host_port read_port(struct nodes_text *texts, const char *text)
         .protocol = parts[0], .ip = parts[1], .port = (uint16_t)read_number(parts[2])};
 }
 
-const struct as_pod_shape *nodes_text_read_pod(struct nodes_text *texts, const char *text)
+const struct as_pod_class *nodes_text_read_pod(struct nodes_text *texts, const char *text)
 {
-    struct as_pod_shape *shape = as_arena_alloc(&texts->arena, 1, sizeof(*shape));
+    struct as_pod_class *pod_class = as_arena_alloc(&texts->arena, 1, sizeof(*pod_class));
     struct as_label selector[WORDS_MAX];
     struct as_toleration tolerations[WORDS_MAX];
     struct as_node_term terms[WORDS_MAX];
@@ -243,45 +243,46 @@ const struct as_pod_shape *nodes_text_read_pod(struct nodes_text *texts, const c
     char *words[WORDS_MAX];
     const size_t count = split(&texts->arena, text, ' ', words);
 
-    shape->requests.amount[AS_RES_PODS] = 1;
-    shape->labels = make_labels(texts, NULL, 0);
-    shape->namespace_ = "default";
+    pod_class->requests.amount[AS_RES_PODS] = 1;
+    pod_class->labels = make_labels(texts, NULL, 0);
+    pod_class->namespace_ = "default";
     for (size_t i = 0; i < count; i++) {
         char *word = words[i];
 
         if (strcmp(word, "??") == 0) {
-            shape->has_affinity = true;
+            pod_class->has_affinity = true;
         } else if (*word == '?') {
-            shape->has_affinity = true;
-            terms[shape->term_count++] = read_term(texts, word + 1);
+            pod_class->has_affinity = true;
+            terms[pod_class->term_count++] = read_term(texts, word + 1);
         } else if (*word == '~') {
-            tolerations[shape->toleration_count++] = read_toleration(word + 1);
+            tolerations[pod_class->toleration_count++] = read_toleration(word + 1);
         } else if (*word == '@') {
-            ports[shape->port_count++] = read_port(texts, word + 1);
+            ports[pod_class->port_count++] = read_port(texts, word + 1);
         } else if (*word == '#') {
-            shape->loner = (uint64_t)read_number(word + 1);
+            pod_class->loner = (uint64_t)read_number(word + 1);
         } else if (*word == '%') {
-            shape->zone = word + 1;
+            pod_class->zone = word + 1;
         } else if (strchr(word, '=')) {
             selector[selector_count++] = read_label(word);
         } else if (strcmp(word, "daemon") == 0) {
-            shape->eviction = AS_EVICTION_DAEMON;
+            pod_class->eviction = AS_EVICTION_DAEMON;
         } else if (strcmp(word, "mirror") == 0) {
-            shape->eviction = AS_EVICTION_MIRROR;
+            pod_class->eviction = AS_EVICTION_MIRROR;
         } else if (strcmp(word, "low") == 0) {
-            shape->priority = -20;
+            pod_class->priority = -20;
         } else if (strcmp(word, "never") == 0) {
-            shape->never_preempts = true;
+            pod_class->never_preempts = true;
         } else {
-            read_amount(texts, word, &shape->requests);
+            read_amount(texts, word, &pod_class->requests);
         }
     }
     if (selector_count)
-        shape->selector = make_labels(texts, selector, selector_count);
-    shape->terms = copy(texts, terms, shape->term_count, sizeof(*terms));
-    shape->tolerations = copy(texts, tolerations, shape->toleration_count, sizeof(*tolerations));
-    shape->ports = copy(texts, ports, shape->port_count, sizeof(*ports));
-    return shape;
+        pod_class->selector = make_labels(texts, selector, selector_count);
+    pod_class->terms = copy(texts, terms, pod_class->term_count, sizeof(*terms));
+    pod_class->tolerations =
+        copy(texts, tolerations, pod_class->toleration_count, sizeof(*tolerations));
+    pod_class->ports = copy(texts, ports, pod_class->port_count, sizeof(*ports));
+    return pod_class;
 }
 
 struct as_node_shape nodes_text_get_shape(const struct as_node_fact *node, const char *name)

@@ -35,7 +35,7 @@ void nodes_text_deinit(struct nodes_text *texts);
 /* Without `pods:` it has room for 110. It is Ready and open, and nothing is known of its age. */
 struct as_node_fact nodes_text_read_node(struct nodes_text *texts, const char *name,
                                          const char *text);
-const struct as_pod_shape *nodes_text_read_pod(struct nodes_text *texts, const char *text);
+const struct as_pod_class *nodes_text_read_pod(struct nodes_text *texts, const char *text);
 
 /* What as_node_admits reads; name NULL: of a new node. */
 struct as_node_shape nodes_text_get_shape(const struct as_node_fact *node, const char *name);

@@ -130,10 +130,10 @@ enum as_eviction_class { /* why a pod may be evicted or not, when its node is to
 };
 
 /*
- * What placing and evicting read of a pod. Equal pods are one shape with a count: who fills shapes
- * in makes equal ones the same object, so that they compare by address. No owner, no names.
+ * What placing and evicting read of a pod. Equal pods are one pod class with a count: who fills pod
+ * classes in makes equal ones the same object, so that they compare by address. No owner, no names.
  */
-struct as_pod_shape {
+struct as_pod_class {
     struct as_resources requests; /* max(sum of containers, largest init container) + overhead, with
                                      sidecars and pod-level requests; AS_RES_PODS is 1 */
     const struct as_labels *selector; /* nodeSelector; NULL: none */
@@ -150,7 +150,8 @@ struct as_pod_shape {
     const struct as_labels *labels;
     const char *namespace_;
     /* The only zone in which it may run, because its claim is there; NULL: anywhere. Volumes are
-     * not watched, so the facts do not say it: snapshot_shapes.c sets the zone of the pod's node.
+     * not watched, so the facts do not say it: snapshot_pod_classes.c sets the zone of the pod's
+     * node.
      */
     const char *zone;
     int32_t priority;
@@ -161,7 +162,7 @@ struct as_pod_shape {
 
 struct as_pod_fact {
     const char *namespace_, *name;
-    const struct as_pod_shape *shape;
+    const struct as_pod_class *pod_class;
     uint32_t node;         /* index into the nodes; AS_NO_NODE: not bound, or to an unknown node */
     uint32_t nominated;    /* the same of the node that preemption nominated */
     bool is_bound;         /* to a node, known or not */

@@ -25,7 +25,7 @@
 struct as_cluster_facts;
 
 #define AS_CLUSTER_FACTS_BYTES                                                                     \
-    ((size_t)64 << 20) /* 5,000 nodes with 100,000 pods of 1,000 shapes */
+    ((size_t)64 << 20) /* 5,000 nodes with 100,000 pods of 1,000 pod classes */
 
 #define AS_CLUSTER_NAME_MAX 253 /* bytes of a namespace or name: a DNS subdomain; more is a bug */
 

@@ -40,29 +40,30 @@ struct as_node_shape {
     struct as_resources allocatable;
 };
 
-/* Whether labels and taints let the shape in at all, whatever is free. Depends on the two only, so
- * that it may be remembered for each pair. */
+/* Whether labels and taints let the pod class in at all, whatever is free. Depends on the two only,
+ * so that it may be remembered for each pair. */
 enum as_misfit as_node_admits(const struct as_node_shape *node,
-                              const struct as_pod_shape *shape) AS_MUST_USE;
+                              const struct as_pod_class *pod_class) AS_MUST_USE;
 
 /* What is free on one node. Ports and loners are like resources of which each node has one. */
 struct as_node_room {
     struct as_resources left;
-    const struct as_pod_shape **guests; /* shapes there that have ports or are loners */
+    const struct as_pod_class **guests; /* pod classes there that have ports or are loners */
     size_t guest_count, guest_capacity;
     /* Requests of expendable pods there, which `left` has too: taken only for pods that never
      * preempt; NULL: none. */
     const struct as_resources *expendable;
 };
 
-/* How many pods of the shape the room takes, at most `wanted`: by division. `misfit_out` says what
+/* How many pods of the class the room takes, at most `wanted`: by division. `misfit_out` says what
  * stops the next one, AS_FITS where all that are wanted fit; NULL: not asked for. as_node_admits is
  * the caller's. */
 uint64_t as_node_room_count(const struct as_node_room *room, const struct as_res_names *names,
-                            const struct as_pod_shape *shape, uint64_t wanted,
+                            const struct as_pod_class *pod_class, uint64_t wanted,
                             enum as_misfit *misfit_out) AS_MUST_USE;
 /* Takes the room of `count` pods; may leave less than nothing. Guests are memory of the arena. */
 void as_node_room_take(struct as_node_room *room, const struct as_res_names *names,
-                       const struct as_pod_shape *shape, uint64_t count, struct as_arena *arena);
+                       const struct as_pod_class *pod_class, uint64_t count,
+                       struct as_arena *arena);
 
 #endif

@@ -4,12 +4,14 @@
  *
  * First-fit: a pod goes to the first node with room, in the order given. Equal pods are placed by
  * division. Equal nodes are one run with a count. The result is the same as if the pods were placed
- * one by one; the work grows with shapes x runs. New nodes are estimated as Cluster Autoscaler's
- * BinpackingNodeEstimator with its DecreasingPodOrderer does:
+ * one by one; the work grows with pod classes x runs. New nodes are estimated as Cluster
+ * Autoscaler's BinpackingNodeEstimator with its DecreasingPodOrderer does:
  *
- * - shapes with the highest cpu / node's cpu + memory / node's memory first; equal ones as given;
+ * - pod classes with the highest cpu / node's cpu + memory / node's memory first; equal ones as
+ * given;
  * - a pod goes to the first new node with room, else to another new node, up to the limit;
- * - a shape that does not fit an empty new node is skipped; a node without a pod does not count.
+ * - a pod class that does not fit an empty new node is skipped; a node without a pod does not
+ * count.
  */
 #ifndef ALERTSCALER_CLUSTER_NODE_PACK_H
 #define ALERTSCALER_CLUSTER_NODE_PACK_H
@@ -27,7 +29,7 @@
 #define AS_PACK_FITS_MAX  UINT64_C(10000000) /* of one decision */
 
 struct as_pending { /* equal pods that wait */
-    const struct as_pod_shape *shape;
+    const struct as_pod_class *pod_class;
     uint64_t count;
 };
 
@@ -64,8 +66,8 @@ struct as_pack {
  * request points to, the nodes and the guests of rooms are borrowed as long as the pack is used.
  * Rooms given by the caller are not changed.
  *
- * On nodes: shapes in the order of `pending`, nodes in the order of `runs`. Runs of one node each
- * keep their index in `runs` of the result.
+ * On nodes: pod classes in the order of `pending`, nodes in the order of `runs`. Runs of one node
+ * each keep their index in `runs` of the result.
  */
 void as_pack_init_on_nodes(struct as_pack *pack, const struct as_pack_request *request,
                            const struct as_node_run *runs, size_t run_count,
@@ -78,9 +80,9 @@ void as_pack_init_on_new(struct as_pack *pack, const struct as_pack_request *req
 
 /*
  * Works for about `fits` (above 0). Returns true if all is done or the request's budget is used up.
- * A fit is one look at one shape and one run of nodes. Each label, taint and guest that is compared
- * counts about one fit more. 100,000 fits take about 1 ms at worst. The size of the steps changes
- * nothing in the result.
+ * A fit is one look at one pod class and one run of nodes. Each label, taint and guest that is
+ * compared counts about one fit more. 100,000 fits take about 1 ms at worst. The size of the steps
+ * changes nothing in the result.
  */
 bool as_pack_step(struct as_pack *pack, uint64_t fits) AS_MUST_USE;
 

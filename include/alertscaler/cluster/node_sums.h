@@ -17,7 +17,7 @@
 #include <alertscaler/cluster/nodes_seen.h>
 
 struct as_pod_count {
-    const struct as_pod_shape *shape;
+    const struct as_pod_class *pod_class;
     uint64_t count;
 };
 
@@ -33,21 +33,21 @@ struct as_node_sums_request {
 };
 
 /* Whether a pod counts in the requests: not pods of DaemonSets, mirror and expendable pods. */
-bool as_pod_needs_nodes(const struct as_pod_shape *shape) AS_MUST_USE;
+bool as_pod_needs_nodes(const struct as_pod_class *pod_class) AS_MUST_USE;
 
 /* Counts the requests of pending pods and of pods on the nodes, also on nodes that are not open.
  * Borrows texts from the cluster. */
 void as_nodes_seen_init(struct as_nodes_seen *seen, const struct as_node_sums_request *request);
 
 /* Whether a pod has a nodeSelector or required node affinity. */
-bool as_pod_has_selector(const struct as_pod_shape *shape);
+bool as_pod_has_selector(const struct as_pod_class *pod_class);
 
 /*
  * Whether a pending pod counts for the group of this template: the pod has a nodeSelector or
  * required node affinity, this template satisfies both, and none of the other groups' templates
  * does. Taints do not matter. `others` may hold NULL, for a group without a template.
  */
-bool as_pod_selects(const struct as_pod_shape *shape, const struct as_node_shape *template_,
+bool as_pod_selects(const struct as_pod_class *pod_class, const struct as_node_shape *template_,
                     const struct as_node_shape *const *others, size_t other_count) AS_MUST_USE;
 
 /* Whether an extended resource is a GPU or another accelerator, by a fixed list of names. If a node

@@ -36,10 +36,10 @@ struct as_pool_group_plan { /* one for each group of the snapshot */
     enum as_reason skipped;       /* closed for growth: why; AS_REASON_SCALED: it was not */
 };
 
-#define AS_POOL_SHAPE_PLANS_MAX 10000
+#define AS_POOL_CLASS_PLANS_MAX 10000
 
-struct as_pool_shape_plan { /* for `explain`: a shape that waits, and one group */
-    uint32_t shape, group;
+struct as_pool_class_plan { /* for `explain`: a pod class that waits, and one group */
+    uint32_t pod_class, group;
     enum as_misfit misfit; /* AS_FITS: a new node of the group takes such a pod */
     bool is_in_vain;       /* but the group was asked for it in vain */
 };
@@ -53,11 +53,11 @@ struct as_pool_plan {
     size_t chosen;                     /* group whose option was chosen; AS_POOL_NO_OPTION */
     struct as_pool_group_plan *groups;
     uint64_t homeless;                            /* pods that no group could ever take */
-    const struct as_snapshot_pods *homeless_pods; /* by shape */
+    const struct as_snapshot_pods *homeless_pods; /* by pod class */
     size_t homeless_count;
-    struct as_pool_shape_plan *shapes; /* shapes that no node on its way takes x groups of the pool;
-                                          the first AS_POOL_SHAPE_PLANS_MAX */
-    size_t shape_count;
+    struct as_pool_class_plan *pod_classes; /* pod classes that no node on its way takes x groups of
+                                          the pool; the first AS_POOL_CLASS_PLANS_MAX */
+    size_t pod_class_count;
     const char *const *take; /* names of the nodes that leave now, by group, then in order */
     const uint32_t *take_group;
     size_t take_count;

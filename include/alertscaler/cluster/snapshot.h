@@ -21,11 +21,11 @@
 #include <alertscaler/cluster/pool.h>
 #include <alertscaler/model/reason.h>
 
-#define AS_SNAPSHOT_BYTES_MAX   ((size_t)1 << 20) /* of the document */
-#define AS_SNAPSHOT_SHAPES_MAX  1000
-#define AS_SNAPSHOT_NODES_MAX   1024 /* open nodes in all, and of each group: */
-#define AS_SNAPSHOT_ROOMY_MAX   64
-#define AS_SNAPSHOT_DRAINED_MAX 64 /* candidates that are not empty */
+#define AS_SNAPSHOT_BYTES_MAX       ((size_t)1 << 20) /* of the document */
+#define AS_SNAPSHOT_POD_CLASSES_MAX 1000
+#define AS_SNAPSHOT_NODES_MAX       1024 /* open nodes in all, and of each group: */
+#define AS_SNAPSHOT_ROOMY_MAX       64
+#define AS_SNAPSHOT_DRAINED_MAX     64 /* candidates that are not empty */
 
 #define AS_SNAPSHOT_NO_GROUP UINT32_MAX
 
@@ -81,22 +81,22 @@ struct as_snapshot_group {
     struct as_group_sums sums;  /* for metrics: not in the document */
 };
 
-struct as_snapshot_shape {   /* budgets instead of labels */
-    struct as_pod_shape pod; /* without `labels` and `namespace_` */
-    const uint32_t *budgets; /* that select it; ascending indices */
+struct as_snapshot_pod_class { /* budgets instead of labels */
+    struct as_pod_class pod;   /* without `labels` and `namespace_` */
+    const uint32_t *budgets;   /* that select it; ascending indices */
     size_t budget_count;
     uint64_t digest;  /* of what placing reads: equal over time, for `asked` */
     uint64_t waiting; /* its pods that wait, also those with room; read only with `unchecked` */
 };
 
 struct as_snapshot_pods { /* equal pods */
-    uint32_t shape;
+    uint32_t pod_class;
     uint32_t count;
 };
 
 struct as_snapshot_node {
     uint32_t group;            /* AS_SNAPSHOT_NO_GROUP */
-    struct as_node_shape node; /* `name` is set; labels only as far as a shape reads them;
+    struct as_node_shape node; /* `name` is set; labels only as far as a pod class reads them;
                                   allocatable: of candidates only */
     struct as_resources left;  /* free, once pods that wait, are nominated or leave are placed */
     const struct as_resources *expendable; /* part of `left`, as in as_node_room; NULL: none */
@@ -122,8 +122,8 @@ struct as_unneeded { /* what is remembered of a node; the caller keeps it in mem
     as_maybe_time seen;    /* the look that said so; unset: the one before this */
 };
 
-struct as_asked {       /* stored: a shape that was not fully checked, and a group asked for it */
-    uint64_t shape;     /* digest of the shape */
+struct as_asked { /* stored: a pod class that was not fully checked, and a group asked for it */
+    uint64_t pod_class; /* digest of the pod class */
     uint64_t template_; /* digest of the group's template then */
     const char *group;  /* name of its target, as in the snapshot */
     as_wall_time at;    /* when nodes were last on their way for it, to a minute; in vain: when that
@@ -139,11 +139,11 @@ struct as_snapshot {
     struct as_res_names resources;
     const struct as_snapshot_group *groups; /* in the order of the pool's `groups`, then others */
     size_t group_count;
-    const struct as_snapshot_shape *shapes;
-    size_t shape_count;
+    const struct as_snapshot_pod_class *pod_classes;
+    size_t pod_class_count;
     const struct as_snapshot_pods *pending; /* that found no room on what exists */
     size_t pending_count;
-    uint64_t pending_pods; /* all that wait, also those with room, and of shapes cut off */
+    uint64_t pending_pods; /* all that wait, also those with room, and of pod classes cut off */
     const struct as_snapshot_node *nodes; /* ascending by name */
     size_t node_count;
     const struct as_snapshot_budget *budgets;

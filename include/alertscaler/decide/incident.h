@@ -220,7 +220,7 @@ struct as_target_state {
     const struct as_ordered_state *ordered; /* NULL: none */
     const struct as_scaleup_state *scaleup; /* NULL: nothing to remember */
     const struct as_resize_state *resize;   /* NULL: nothing to remember */
-    const struct as_asked *asked;           /* of a pool: shapes that groups were asked for */
+    const struct as_asked *asked;           /* of a pool: pod classes that groups were asked for */
     size_t asked_count;
     const char *template_;                         /* as in as_nodes_seen; NULL: none */
     const struct as_evaluation_state *evaluations; /* ascending by `applied` */

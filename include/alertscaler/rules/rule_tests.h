@@ -37,7 +37,7 @@ enum as_rule_test_event_kind {
 
 /* The nodes of each group are as many as its size, and as its `nodes.template`. */
 struct as_rule_test_pods { /* equal pods */
-    struct as_pod_shape shape;
+    struct as_pod_class pod_class;
     uint32_t count;
     const char *on; /* one after the other on the nodes of this group; NULL: where there is room */
 };

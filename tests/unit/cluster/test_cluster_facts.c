@@ -1,6 +1,6 @@
 /*
  * cluster/cluster_facts.h: what was put is in the view, and nothing else, whatever the order of
- * changes; equal pods share a shape; memory is given back, and limited.
+ * changes; equal pods share a pod class; memory is given back, and limited.
  */
 #include <criterion/criterion.h>
 
@@ -53,19 +53,19 @@ static void put_node(const char *name, int64_t cpu)
     cr_assert_eq(as_cluster_facts_put_node(facts, &node, &error), 0, "%s", error.text);
 }
 
-static struct as_pod_shape make_shape(int64_t cpu)
+static struct as_pod_class make_pod_class(int64_t cpu)
 {
-    return (struct as_pod_shape){
+    return (struct as_pod_class){
         .requests.amount[AS_RES_CPU] = cpu,
         .labels = no_labels,
         .namespace_ = "shop",
     };
 }
 
-static int put_shaped(const char *name, const char *node, const struct as_pod_shape *shape)
+static int put_of_class(const char *name, const char *node, const struct as_pod_class *pod_class)
 {
     const struct as_pod_put pod = {
-        .fact = {.namespace_ = shape->namespace_, .name = name, .shape = shape},
+        .fact = {.namespace_ = pod_class->namespace_, .name = name, .pod_class = pod_class},
         .node = node,
     };
     return as_cluster_facts_put_pod(facts, &pod, &error);
@@ -73,8 +73,8 @@ static int put_shaped(const char *name, const char *node, const struct as_pod_sh
 
 static void put_pod(const char *name, const char *node, int64_t cpu)
 {
-    const struct as_pod_shape shape = make_shape(cpu);
-    cr_assert_eq(put_shaped(name, node, &shape), 0, "%s", error.text);
+    const struct as_pod_class pod_class = make_pod_class(cpu);
+    cr_assert_eq(put_of_class(name, node, &pod_class), 0, "%s", error.text);
 }
 
 static const struct as_cluster *view(void)
@@ -167,8 +167,8 @@ Test(cluster_facts, a_new_list_drops_what_it_does_not_name)
     cr_expect_eq(view()->budget_count, 0);
 }
 
-/* Shapes that differ in one thing each, and the same ones again from other memory. */
-Test(cluster_facts, equal_pods_share_a_shape)
+/* Pod classes that differ in one thing each, and the same ones again from other memory. */
+Test(cluster_facts, equal_pods_share_a_pod_class)
 {
     struct as_labels *labels;
     const struct as_label pair = {"app", "db"};
@@ -196,54 +196,54 @@ Test(cluster_facts, equal_pods_share_a_shape)
                                          {"0.0.0.0", "UDP", 80},
                                          {"0.0.0.0", "TCP", 81},
                                          {"10.0.0.1", "TCP", 80}};
-    struct as_pod_shape shapes[64];
+    struct as_pod_class pod_classes[64];
     size_t count = 0;
     for (size_t i = 0; i < 64; i++)
-        shapes[i] = make_shape(0);
+        pod_classes[i] = make_pod_class(0);
     count++;
-    shapes[count++].requests.amount[AS_RES_CPU] = 1;
-    shapes[count++].requests.amount[AS_RES_MEMORY] = 1;
-    shapes[count++].selector = labels;
-    shapes[count++].selector = no_labels;
-    shapes[count++].labels = labels;
-    shapes[count++].has_affinity = true;
+    pod_classes[count++].requests.amount[AS_RES_CPU] = 1;
+    pod_classes[count++].requests.amount[AS_RES_MEMORY] = 1;
+    pod_classes[count++].selector = labels;
+    pod_classes[count++].selector = no_labels;
+    pod_classes[count++].labels = labels;
+    pod_classes[count++].has_affinity = true;
     for (size_t i = 0; i < 5; i++) {
-        shapes[count].terms = &terms[i];
-        shapes[count++].term_count = 1;
+        pod_classes[count].terms = &terms[i];
+        pod_classes[count++].term_count = 1;
     }
-    shapes[count].terms = terms;
-    shapes[count++].term_count = 2;
+    pod_classes[count].terms = terms;
+    pod_classes[count++].term_count = 2;
     for (size_t i = 0; i < 4; i++) {
-        shapes[count].tolerations = &tolerations[i];
-        shapes[count++].toleration_count = 1;
-        shapes[count].ports = &ports[i];
-        shapes[count++].port_count = 1;
+        pod_classes[count].tolerations = &tolerations[i];
+        pod_classes[count++].toleration_count = 1;
+        pod_classes[count].ports = &ports[i];
+        pod_classes[count++].port_count = 1;
     }
-    shapes[count++].loner = 7;
-    shapes[count++].namespace_ = "a";
-    shapes[count++].zone = "z";
-    shapes[count++].zone = "";
-    shapes[count++].priority = -1;
-    shapes[count++].unchecked = AS_UNCHECKED_SPREAD;
-    shapes[count++].eviction = AS_EVICTION_MIRROR;
+    pod_classes[count++].loner = 7;
+    pod_classes[count++].namespace_ = "a";
+    pod_classes[count++].zone = "z";
+    pod_classes[count++].zone = "";
+    pod_classes[count++].priority = -1;
+    pod_classes[count++].unchecked = AS_UNCHECKED_SPREAD;
+    pod_classes[count++].eviction = AS_EVICTION_MIRROR;
     list_all();
     const size_t empty = as_cluster_facts_measure(facts);
     for (size_t i = 0; i < 2 * count; i++) {
         char name[NAME_SIZE];
         snprintf(name, sizeof(name), "p%zu", i);
-        cr_assert_eq(put_shaped(name, NULL, &shapes[i % count]), 0);
+        cr_assert_eq(put_of_class(name, NULL, &pod_classes[i % count]), 0);
     }
     const struct as_cluster *cluster = view();
     for (size_t i = 0; i < count; i++) {
-        cr_expect_eq(cluster->pods[i].shape, cluster->pods[count + i].shape, "%zu", i);
+        cr_expect_eq(cluster->pods[i].pod_class, cluster->pods[count + i].pod_class, "%zu", i);
         for (size_t k = 0; k < i; k++)
-            cr_expect_neq(cluster->pods[i].shape, cluster->pods[k].shape, "%zu %zu", i, k);
+            cr_expect_neq(cluster->pods[i].pod_class, cluster->pods[k].pod_class, "%zu %zu", i, k);
     }
-    const struct as_pod_shape *last = cluster->pods[11].shape;
+    const struct as_pod_class *last = cluster->pods[11].pod_class;
     cr_expect_eq(last->term_count, 1);
     cr_expect_eq(last->terms[0].count, 4);
     cr_expect_str_eq(last->terms[0].requirements[0].values[1], "y");
-    cr_expect_eq(cluster->pods[3].shape->selector, cluster->pods[5].shape->labels);
+    cr_expect_eq(cluster->pods[3].pod_class->selector, cluster->pods[5].pod_class->labels);
     as_cluster_facts_begin_list(facts, AS_CLUSTER_PODS);
     as_cluster_facts_end_list(facts, AS_CLUSTER_PODS);
     cr_expect_eq(view()->pod_count, 0);
@@ -251,23 +251,23 @@ Test(cluster_facts, equal_pods_share_a_shape)
     as_labels_free(labels);
 }
 
-static const struct as_pod_shape *put_labelled(const char *name, const struct as_label *pairs,
+static const struct as_pod_class *put_labelled(const char *name, const struct as_label *pairs,
                                                size_t count)
 {
-    struct as_pod_shape shape = make_shape(1);
+    struct as_pod_class pod_class = make_pod_class(1);
     AS_CLEANUP(as_labels_free_p) struct as_labels *labels = NULL;
     cr_assert_eq(as_labels_new(pairs, count, &labels), 0);
-    shape.labels = labels;
-    cr_assert_eq(put_shaped(name, NULL, &shape), 0);
+    pod_class.labels = labels;
+    cr_assert_eq(put_of_class(name, NULL, &pod_class), 0);
     const struct as_cluster *cluster = view();
     size_t i = 0;
     while (i < cluster->pod_count && strcmp(cluster->pods[i].name, name) != 0)
         i++;
     cr_assert_lt(i, cluster->pod_count);
-    return cluster->pods[i].shape;
+    return cluster->pods[i].pod_class;
 }
 
-/* A label that is another one on each pod makes no shape of each pod. */
+/* A label that is another one on each pod makes no pod class of each pod. */
 Test(cluster_facts, labels_are_kept_if_a_budget_selects_by_them)
 {
     static const struct as_label a[] = {{"app", "db"}, {"pod-name", "db-0"}},
@@ -279,12 +279,12 @@ Test(cluster_facts, labels_are_kept_if_a_budget_selects_by_them)
     cr_expect(as_cluster_facts_lacks_labels(facts));
     as_cluster_facts_begin_list(facts, AS_CLUSTER_PODS);
     cr_expect_not(as_cluster_facts_lacks_labels(facts));
-    const struct as_pod_shape *shape = put_labelled("db-0", a, 2);
-    cr_expect_eq(put_labelled("db-1", b, 2), shape);
-    cr_expect_neq(put_labelled("web-0", c, 2), shape);
+    const struct as_pod_class *pod_class = put_labelled("db-0", a, 2);
+    cr_expect_eq(put_labelled("db-1", b, 2), pod_class);
+    cr_expect_neq(put_labelled("web-0", c, 2), pod_class);
     as_cluster_facts_end_list(facts, AS_CLUSTER_PODS);
-    cr_expect_str_eq(as_labels_get(shape->labels, "app"), "db");
-    cr_expect_null(as_labels_find(shape->labels, "pod-name"));
+    cr_expect_str_eq(as_labels_get(pod_class->labels, "app"), "db");
+    cr_expect_null(as_labels_find(pod_class->labels, "pod-name"));
     put_budget_on("app");
     cr_expect_not(as_cluster_facts_lacks_labels(facts), "the label is there already");
 }
@@ -313,9 +313,9 @@ Test(cluster_facts, beyond_the_limit_nothing_is_taken)
     facts = as_cluster_facts_new(&(struct as_cluster_facts_limits){(size_t)1 << 20});
     list_all();
     for (int i = 0; i < 100000 && status == 0; i++) {
-        const struct as_pod_shape shape = make_shape(i);
+        const struct as_pod_class pod_class = make_pod_class(i);
         snprintf(name, sizeof(name), "p%d", i);
-        status = put_shaped(name, "n", &shape);
+        status = put_of_class(name, "n", &pod_class);
         cr_assert(status != 0 || as_cluster_facts_measure(facts) <= (size_t)1 << 20);
     }
     cr_expect_eq(status, -E2BIG);
@@ -324,13 +324,13 @@ Test(cluster_facts, beyond_the_limit_nothing_is_taken)
     error.text[0] = '\0';
     cr_expect_null(as_cluster_facts_view(facts, &error));
     cr_expect(*error.text);
-    const struct as_pod_shape shape = make_shape(1);
-    cr_expect_eq(put_shaped("p", NULL, &shape), -E2BIG);
+    const struct as_pod_class pod_class = make_pod_class(1);
+    cr_expect_eq(put_of_class("p", NULL, &pod_class), -E2BIG);
     as_cluster_facts_delete(facts, AS_CLUSTER_PODS, "shop", "p1");
     list_all();
     cr_expect_null(as_cluster_facts_view(facts, &error));
     as_cluster_facts_clear(facts);
-    cr_expect_eq(put_shaped("p", NULL, &shape), 0);
+    cr_expect_eq(put_of_class("p", NULL, &pod_class), 0);
     list_all();
     cr_expect_eq(view()->pod_count, 0);
 }
@@ -338,15 +338,15 @@ Test(cluster_facts, beyond_the_limit_nothing_is_taken)
 Test(cluster_facts, pods_are_forgotten_some_at_a_time)
 {
     char name[NAME_SIZE];
-    const struct as_pod_shape shape = make_shape(1);
+    const struct as_pod_class pod_class = make_pod_class(1);
     for (int i = 0; i < 10; i++) {
         snprintf(name, sizeof(name), "p%d", i);
-        cr_assert_eq(put_shaped(name, "n", &shape), 0);
+        cr_assert_eq(put_of_class(name, "n", &pod_class), 0);
     }
     list_all();
     for (int i = 0; i < 10; i++) {
         snprintf(name, sizeof(name), "p%d", i);
-        cr_assert_eq(put_shaped(name, "n", &shape), 0);
+        cr_assert_eq(put_of_class(name, "n", &pod_class), 0);
     }
     cr_expect(as_cluster_facts_forget_pods(facts, 4));
     cr_expect_eq(view()->pod_count, 6);
@@ -401,7 +401,7 @@ static void check_model(void)
         cr_assert_eq(pod != NULL, model.pods[i]);
         if (!pod)
             continue;
-        cr_assert_eq(pod->shape->requests.amount[AS_RES_CPU], model.pod_cpu[i]);
+        cr_assert_eq(pod->pod_class->requests.amount[AS_RES_CPU], model.pod_cpu[i]);
         cr_assert_eq(pod->node, find_node(cluster, model.pod_node[i]));
         cr_assert_eq(pod->nominated, find_node(cluster, model.pod_nominated[i]));
         cr_assert_eq(pod->is_bound, model.pod_node[i] >= 0);
@@ -413,13 +413,13 @@ static void check_model(void)
 static void put_random_pod(struct as_random *random, int number)
 {
     char name[NAME_SIZE], node[NAME_SIZE], nominated[NAME_SIZE];
-    const struct as_pod_shape shape = make_shape((int64_t)as_random_get_below(random, 4));
+    const struct as_pod_class pod_class = make_pod_class((int64_t)as_random_get_below(random, 4));
     model.pods[number] = true;
-    model.pod_cpu[number] = shape.requests.amount[AS_RES_CPU];
+    model.pod_cpu[number] = pod_class.requests.amount[AS_RES_CPU];
     model.pod_node[number] = (int)as_random_get_below(random, NODES + 1) - 1;
     model.pod_nominated[number] = (int)as_random_get_below(random, NODES + 1) - 1;
     const struct as_pod_put pod = {
-        .fact = {.namespace_ = "shop", .name = print(name, "p", number), .shape = &shape},
+        .fact = {.namespace_ = "shop", .name = print(name, "p", number), .pod_class = &pod_class},
         .node = model.pod_node[number] < 0 ? NULL : print(node, "n", model.pod_node[number]),
         .nominated = model.pod_nominated[number] < 0
                          ? NULL

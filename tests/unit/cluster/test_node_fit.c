@@ -237,7 +237,7 @@ static void check_rooms(const struct room_row *rows, size_t count)
             if (*guest)
                 as_node_room_take(&room, &texts.names, nodes_text_read_pod(&texts, guest), 1,
                                   &texts.arena);
-        const struct as_pod_shape *pod = nodes_text_read_pod(&texts, row->pod);
+        const struct as_pod_class *pod = nodes_text_read_pod(&texts, row->pod);
         const uint64_t fits = as_node_room_count(&room, &texts.names, pod, row->wanted, &misfit);
 
         cr_assert_eq(fits, row->count, "%s | %s: %zu", row->node, row->pod, (size_t)fits);
@@ -326,7 +326,7 @@ Test(node_fit, loners)
 Test(node_fit, taking)
 {
     const struct as_node_fact node = nodes_text_read_node(&texts, "n1", "cpu:10 memory:100 gpu:4");
-    const struct as_pod_shape *pod = nodes_text_read_pod(&texts, "cpu:3 gpu:1 #1");
+    const struct as_pod_class *pod = nodes_text_read_pod(&texts, "cpu:3 gpu:1 #1");
     struct as_node_room room = {.left = node.allocatable};
 
     as_node_room_take(&room, &texts.names, pod, 0, &texts.arena);

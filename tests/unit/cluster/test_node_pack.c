@@ -11,9 +11,9 @@
 #include <alertscaler/base/random.h>
 #include <alertscaler/cluster/node_pack.h>
 
-#define NO_LIMIT UINT64_MAX
-#define SHAPES   8
-#define GPU      AS_RES_NAMED
+#define NO_LIMIT    UINT64_MAX
+#define POD_CLASSES 8
+#define GPU         AS_RES_NAMED
 
 static const struct as_res_names names = {.count = AS_RES_NAMED + 1,
                                           .name = {[GPU] = "nvidia.com/gpu"}};
@@ -47,9 +47,9 @@ static struct as_node_shape make_node(int64_t cpu, int64_t memory, int64_t pods)
     return (struct as_node_shape){.labels = &no_labels, .allocatable = amounts(cpu, memory, pods)};
 }
 
-static struct as_pod_shape make_shape(int64_t cpu, int64_t memory)
+static struct as_pod_class make_pod_class(int64_t cpu, int64_t memory)
 {
-    return (struct as_pod_shape){.requests = amounts(cpu, memory, 1), .labels = &no_labels};
+    return (struct as_pod_class){.requests = amounts(cpu, memory, 1), .labels = &no_labels};
 }
 
 static void run(struct as_pack *pack, uint64_t slice)
@@ -208,16 +208,16 @@ Test(node_pack, as_many_nodes_as_cluster_autoscaler)
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct as_node_shape node =
             make_node(rows[i].node_cpu, rows[i].node_memory, rows[i].node_pods);
-        struct as_pod_shape shapes[AS_ARRAY_SIZE(rows[i].pods)];
+        struct as_pod_class pod_classes[AS_ARRAY_SIZE(rows[i].pods)];
         struct as_pending pending[AS_ARRAY_SIZE(rows[i].pods)];
         for (size_t k = 0; k < AS_ARRAY_SIZE(rows[i].pods); k++) {
-            shapes[k] = make_shape(rows[i].pods[k].cpu, rows[i].pods[k].memory);
+            pod_classes[k] = make_pod_class(rows[i].pods[k].cpu, rows[i].pods[k].memory);
             if (rows[i].has_port) {
-                shapes[k].ports = &port;
-                shapes[k].port_count = 1;
+                pod_classes[k].ports = &port;
+                pod_classes[k].port_count = 1;
             }
-            shapes[k].loner = rows[i].is_loner;
-            pending[k] = (struct as_pending){&shapes[k], rows[i].pods[k].count};
+            pod_classes[k].loner = rows[i].is_loner;
+            pending[k] = (struct as_pending){&pod_classes[k], rows[i].pods[k].count};
         }
         struct as_pack pack = estimate(&node, rows[i].limit, pending, AS_ARRAY_SIZE(pending));
         cr_expect_eq(pack.nodes, rows[i].nodes, "%s: %" PRIu64, rows[i].what, pack.nodes);
@@ -233,7 +233,7 @@ Test(node_pack, as_many_nodes_as_cluster_autoscaler)
 Test(node_pack, equal_new_nodes_are_one_run)
 {
     const struct as_node_shape node = make_node(1000, 5000, 100);
-    const struct as_pod_shape small = make_shape(50, 100), large = make_shape(95, 190);
+    const struct as_pod_class small = make_pod_class(50, 100), large = make_pod_class(95, 190);
     const struct as_pending pending[] = {{&small, 50000}, {&large, 1000}};
     const struct as_pack pack = estimate(&node, 3000, pending, AS_ARRAY_SIZE(pending));
     struct as_resources requests;
@@ -249,12 +249,12 @@ Test(node_pack, equal_new_nodes_are_one_run)
     cr_expect_eq(requests.amount[AS_RES_PODS], 51000);
 }
 
-Test(node_pack, a_group_whose_taints_or_labels_refuse_a_shape_does_not_grow_for_it)
+Test(node_pack, a_group_whose_taints_or_labels_refuse_a_pod_class_does_not_grow_for_it)
 {
     static const struct as_taint taint = {"gpu", "true", AS_TAINT_NO_SCHEDULE};
     static const struct as_toleration toleration = {.key = "gpu", .is_exists = true};
     struct as_node_shape node = make_node(1000, 1000, 10);
-    struct as_pod_shape plain = make_shape(600, 1), tolerant = plain, choosy = plain;
+    struct as_pod_class plain = make_pod_class(600, 1), tolerant = plain, choosy = plain;
     node.taints = &taint;
     node.taint_count = 1;
     tolerant.tolerations = choosy.tolerations = &toleration;
@@ -276,7 +276,7 @@ Test(node_pack, what_daemonsets_take_of_a_new_node_is_gone)
 {
     static const struct as_host_port port = {"0.0.0.0", "TCP", 9100};
     const struct as_node_shape node = make_node(1000, 1000, 10);
-    struct as_pod_shape daemon = make_shape(300, 10), web = make_shape(350, 10), same = web;
+    struct as_pod_class daemon = make_pod_class(300, 10), web = make_pod_class(350, 10), same = web;
     struct as_node_room empty = {.left = node.allocatable};
     struct as_pack pack;
     daemon.ports = same.ports = &port;
@@ -297,7 +297,7 @@ Test(node_pack, what_daemonsets_take_of_a_new_node_is_gone)
 Test(node_pack, loners_of_two_kinds_share_nodes)
 {
     const struct as_node_shape node = make_node(1000, 1000, 10);
-    struct as_pod_shape one = make_shape(100, 1), other = make_shape(90, 1);
+    struct as_pod_class one = make_pod_class(100, 1), other = make_pod_class(90, 1);
     one.loner = 1;
     other.loner = 2;
     const struct as_pending pending[] = {{&one, 5}, {&other, 7}};
@@ -311,19 +311,19 @@ Test(node_pack, loners_of_two_kinds_share_nodes)
 Test(node_pack, a_split_run_has_guests_of_its_own)
 {
     const struct as_node_shape node = make_node(1000, 1000, 10);
-    struct as_pod_shape shapes[4];
+    struct as_pod_class pod_classes[4];
     struct as_pending pending[4];
     for (size_t i = 0; i < 4; i++) {
-        shapes[i] = make_shape(100, 1);
-        shapes[i].loner = i + 1;
-        pending[i] = (struct as_pending){&shapes[i], i == 0 ? 4 : i};
+        pod_classes[i] = make_pod_class(100, 1);
+        pod_classes[i].loner = i + 1;
+        pending[i] = (struct as_pending){&pod_classes[i], i == 0 ? 4 : i};
     }
     struct as_pack pack = estimate(&node, NO_LIMIT, pending, 4);
     cr_expect_eq(pack.nodes, 4);
     uint64_t guests = 0;
     for (size_t i = 0; i < pack.run_count; i++) {
         guests += pack.runs[i].room.guest_count * pack.runs[i].count;
-        cr_expect_eq(pack.runs[i].room.guests[0], &shapes[0]);
+        cr_expect_eq(pack.runs[i].room.guests[0], &pod_classes[0]);
         cr_expect_eq(pack.runs[i].received, pack.runs[i].room.guest_count);
     }
     cr_expect_eq(guests, 4 + 1 + 2 + 3);
@@ -335,8 +335,8 @@ Test(node_pack, the_first_node_with_room_takes_a_pod)
 {
     const struct as_node_shape node = make_node(1000, 1000, 10);
     struct as_node_run runs[] = {make_run(&node, 1), make_run(&node, 1), make_run(&node, 1)};
-    const struct as_pod_shape large = make_shape(700, 1), small = make_shape(300, 1),
-                              none = make_shape(0, 0);
+    const struct as_pod_class large = make_pod_class(700, 1), small = make_pod_class(300, 1),
+                              none = make_pod_class(0, 0);
     const struct as_pending pending[] = {{&small, 2}, {&large, 3}, {&small, 9}, {&none, 4}};
     runs[0].room.left = amounts(650, 1000, 10);
     struct as_pack pack = place(runs, AS_ARRAY_SIZE(runs), pending, AS_ARRAY_SIZE(pending));
@@ -362,7 +362,7 @@ Test(node_pack, nodes_on_their_way_are_a_run)
 {
     const struct as_node_shape node = make_node(1000, 1000, 10);
     struct as_node_run runs[] = {make_run(&node, 1), make_run(&node, 100)};
-    const struct as_pod_shape half = make_shape(500, 1), most = make_shape(700, 1);
+    const struct as_pod_class half = make_pod_class(500, 1), most = make_pod_class(700, 1);
     const struct as_pending pending[] = {{&most, 1}, {&half, 51}, {&most, 80}, {&half, 9}};
     const struct as_pack pack = place(runs, AS_ARRAY_SIZE(runs), pending, AS_ARRAY_SIZE(pending));
     uint64_t nodes = 0;
@@ -388,7 +388,7 @@ Test(node_pack, labels_and_taints_are_read_once_a_class_and_the_hostname_on_each
     static const struct as_node_term term = {&in_zone, 1};
     static struct as_node_shape nodes[NODES];
     static struct as_node_run runs[NODES];
-    struct as_pod_shape spot = make_shape(10, 1), zonal = spot, named = spot, claimed = spot;
+    struct as_pod_class spot = make_pod_class(10, 1), zonal = spot, named = spot, claimed = spot;
     for (size_t i = 0; i < NODES; i++) {
         char name[16];
         struct as_labels *labels;
@@ -422,17 +422,17 @@ Test(node_pack, labels_and_taints_are_read_once_a_class_and_the_hostname_on_each
     cr_expect_eq(pack.left[2], 1000 - 150);
     cr_expect_eq(pack.left[3], 1000 - 150);
     cr_expect_eq(pack.runs[299].received, 1);
-    /* the labels of each node, each node and shape, the hostname of each node; some to spare */
+    /* the labels of each node, each node and pod class, the hostname of each node; some to spare */
     cr_expect_lt(pack.fits, (3 + 4 + 2 + 1) * NODES);
 }
 
 Test(node_pack, other_resources_count_too)
 {
     struct as_node_shape node = make_node(1000, 1000, 10);
-    struct as_pod_shape shape = make_shape(1, 1);
+    struct as_pod_class pod_class = make_pod_class(1, 1);
     node.allocatable.amount[GPU] = 4;
-    shape.requests.amount[GPU] = 3;
-    const struct as_pending pending = {&shape, 3};
+    pod_class.requests.amount[GPU] = 3;
+    const struct as_pending pending = {&pod_class, 3};
     cr_expect_eq(estimate(&node, NO_LIMIT, &pending, 1).nodes, 3);
     const struct as_node_run runs[] = {make_run(&node, 2)};
     cr_expect_eq(place(runs, 1, &pending, 1).left[0], 1);
@@ -443,32 +443,32 @@ Test(node_pack, other_resources_count_too)
 Test(node_pack, what_was_packed_when_the_budget_ends_counts)
 {
     const struct as_node_shape node = make_node(1000, 1000, 10);
-    struct as_pod_shape shapes[SHAPES];
-    struct as_pending pending[SHAPES];
+    struct as_pod_class pod_classes[POD_CLASSES];
+    struct as_pending pending[POD_CLASSES];
     struct as_pack pack;
-    for (size_t i = 0; i < SHAPES; i++) {
-        shapes[i] = make_shape((int64_t)(600 + i), 1);
-        pending[i] = (struct as_pending){&shapes[i], 10};
+    for (size_t i = 0; i < POD_CLASSES; i++) {
+        pod_classes[i] = make_pod_class((int64_t)(600 + i), 1);
+        pending[i] = (struct as_pending){&pod_classes[i], 10};
     }
-    struct as_pack_request request = make_request(pending, SHAPES);
+    struct as_pack_request request = make_request(pending, POD_CLASSES);
     as_pack_init_on_new(&pack, &request, &node, NULL, NO_LIMIT, &arena);
     run(&pack, UINT64_MAX);
     const uint64_t all = pack.fits;
-    cr_expect_eq(pack.nodes, 10 * SHAPES);
+    cr_expect_eq(pack.nodes, 10 * POD_CLASSES);
     uint64_t before = 0;
     for (request.fits = 0; request.fits <= all; request.fits++) {
         as_pack_init_on_new(&pack, &request, &node, NULL, NO_LIMIT, &arena);
         run(&pack, 3);
         uint64_t left = 0;
-        for (size_t i = 0; i < SHAPES; i++)
+        for (size_t i = 0; i < POD_CLASSES; i++)
             left += pack.left[i];
         cr_expect_eq(pack.is_cut, request.fits < all);
         cr_expect_eq(pack.fits, request.fits);
-        cr_expect_eq(pack.nodes, 10 * SHAPES - left, "each has a node of its own");
+        cr_expect_eq(pack.nodes, 10 * POD_CLASSES - left, "each has a node of its own");
         cr_expect_geq(pack.nodes, before);
         before = pack.nodes;
     }
-    cr_expect_eq(before, 10 * SHAPES);
+    cr_expect_eq(before, 10 * POD_CLASSES);
 }
 
 /* One by one: the second implementation, which knows no runs and no division */
@@ -479,39 +479,39 @@ struct single {
     bool is_used;
 };
 
-static bool put(struct single *single, const struct as_pod_shape *shape)
+static bool put(struct single *single, const struct as_pod_class *pod_class)
 {
-    if (as_node_admits(single->node, shape) != AS_FITS ||
-        as_node_room_count(&single->room, &names, shape, 1, NULL) == 0)
+    if (as_node_admits(single->node, pod_class) != AS_FITS ||
+        as_node_room_count(&single->room, &names, pod_class, 1, NULL) == 0)
         return false;
-    as_node_room_take(&single->room, &names, shape, 1, &arena);
+    as_node_room_take(&single->room, &names, pod_class, 1, &arena);
     single->is_used = true;
     return true;
 }
 
-static bool put_on_any(struct single *singles, size_t count, const struct as_pod_shape *shape)
+static bool put_on_any(struct single *singles, size_t count, const struct as_pod_class *pod_class)
 {
     for (size_t i = 0; i < count; i++)
-        if (put(&singles[i], shape))
+        if (put(&singles[i], pod_class))
             return true;
     return false;
 }
 
-static double get_score(const struct as_node_shape *node, const struct as_pod_shape *shape)
+static double get_score(const struct as_node_shape *node, const struct as_pod_class *pod_class)
 {
-    const int64_t *has = node->allocatable.amount, *wants = shape->requests.amount;
+    const int64_t *has = node->allocatable.amount, *wants = pod_class->requests.amount;
     return (double)wants[AS_RES_CPU] / (double)has[AS_RES_CPU] +
            (double)wants[AS_RES_MEMORY] / (double)has[AS_RES_MEMORY];
 }
 
-/* The shapes' order by insertion: stable, falling. */
+/* The pod classes' order by insertion: stable, falling. */
 static void order_by_score(const struct as_node_shape *node, const struct as_pending *pending,
                            size_t count, size_t *order)
 {
     for (size_t i = 0; i < count; i++) {
         size_t at = i;
-        for (; at > 0 &&
-               get_score(node, pending[order[at - 1]].shape) < get_score(node, pending[i].shape);
+        for (; at > 0 && get_score(node, pending[order[at - 1]].pod_class) <
+                             get_score(node, pending[i].pod_class);
              at--)
             order[at] = order[at - 1];
         order[at] = i;
@@ -551,17 +551,18 @@ static uint64_t roll(uint64_t sides)
     return as_random_get_below(&dice, sides);
 }
 
-static void roll_shapes(struct as_pod_shape *shapes, struct as_pending *pending, size_t count)
+static void roll_pod_classes(struct as_pod_class *pod_classes, struct as_pending *pending,
+                             size_t count)
 {
     static const struct as_host_port port = {"0.0.0.0", "TCP", 80};
     for (size_t i = 0; i < count; i++) {
-        shapes[i] = make_shape((int64_t)roll(13) * 50, (int64_t)roll(13) * 50);
-        shapes[i].requests.amount[GPU] = roll(5) == 0;
-        shapes[i].loner = roll(4) == 0 ? 1 + roll(2) : 0;
-        shapes[i].ports = &port;
-        shapes[i].port_count = roll(5) == 0;
-        shapes[i].selector = roll(4) == 0 ? make_labels("zone", roll(2) ? "a" : "b") : NULL;
-        pending[i] = (struct as_pending){&shapes[i], roll(roll(3) == 0 ? 60 : 4)};
+        pod_classes[i] = make_pod_class((int64_t)roll(13) * 50, (int64_t)roll(13) * 50);
+        pod_classes[i].requests.amount[GPU] = roll(5) == 0;
+        pod_classes[i].loner = roll(4) == 0 ? 1 + roll(2) : 0;
+        pod_classes[i].ports = &port;
+        pod_classes[i].port_count = roll(5) == 0;
+        pod_classes[i].selector = roll(4) == 0 ? make_labels("zone", roll(2) ? "a" : "b") : NULL;
+        pending[i] = (struct as_pending){&pod_classes[i], roll(roll(3) == 0 ? 60 : 4)};
     }
 }
 
@@ -574,36 +575,36 @@ static void check_left(const struct as_pack *pack, const uint64_t *left, size_t 
 
 Test(node_pack, new_nodes_as_one_by_one)
 {
-    enum { LIMIT = 40, SHAPES_HERE = 3 * SHAPES };
+    enum { LIMIT = 40, POD_CLASSES_HERE = 3 * POD_CLASSES };
     static struct single singles[LIMIT];
     as_random_init(&dice, 1);
     for (int i = 0; i < 3000; i++) {
         struct as_node_shape node = make_node(1000, 800, 1 + (int64_t)roll(12));
-        struct as_pod_shape shapes[SHAPES_HERE];
-        struct as_pending pending[SHAPES_HERE];
-        size_t order[SHAPES_HERE], nodes = 0;
-        uint64_t left[SHAPES_HERE];
+        struct as_pod_class pod_classes[POD_CLASSES_HERE];
+        struct as_pending pending[POD_CLASSES_HERE];
+        size_t order[POD_CLASSES_HERE], nodes = 0;
+        uint64_t left[POD_CLASSES_HERE];
         const uint64_t limit = roll(LIMIT + 1);
         node.allocatable.amount[GPU] = (int64_t)roll(3);
         node.labels = make_labels("zone", "a");
-        roll_shapes(shapes, pending, SHAPES_HERE);
-        order_by_score(&node, pending, SHAPES_HERE, order);
-        for (size_t k = 0; k < SHAPES_HERE; k++) {
+        roll_pod_classes(pod_classes, pending, POD_CLASSES_HERE);
+        order_by_score(&node, pending, POD_CLASSES_HERE, order);
+        for (size_t k = 0; k < POD_CLASSES_HERE; k++) {
             const struct as_pending *waits = &pending[order[k]];
             left[order[k]] = waits->count;
             for (uint64_t pod = 0; pod < waits->count; pod++) {
                 struct single fresh = {.node = &node, .room = {.left = node.allocatable}};
-                if (put_on_any(singles, nodes, waits->shape))
+                if (put_on_any(singles, nodes, waits->pod_class))
                     left[order[k]]--;
-                else if (nodes < limit && put(&fresh, waits->shape)) {
+                else if (nodes < limit && put(&fresh, waits->pod_class)) {
                     singles[nodes++] = fresh;
                     left[order[k]]--;
                 }
             }
         }
-        struct as_pack pack = estimate(&node, limit, pending, SHAPES_HERE);
+        struct as_pack pack = estimate(&node, limit, pending, POD_CLASSES_HERE);
         cr_assert_eq(pack.nodes, nodes);
-        check_left(&pack, left, SHAPES_HERE);
+        check_left(&pack, left, POD_CLASSES_HERE);
         check_rooms(&pack, singles, nodes);
         as_arena_reset(&arena);
     }
@@ -611,15 +612,15 @@ Test(node_pack, new_nodes_as_one_by_one)
 
 Test(node_pack, nodes_that_are_there_as_one_by_one_in_any_slices)
 {
-    enum { RUNS = 12, MOST = 5, SHAPES_HERE = 3 * SHAPES };
+    enum { RUNS = 12, MOST = 5, POD_CLASSES_HERE = 3 * POD_CLASSES };
     static struct single singles[RUNS * MOST];
     as_random_init(&dice, 2);
     for (int i = 0; i < 2000; i++) {
         struct as_node_shape nodes[RUNS];
         struct as_node_run runs[RUNS];
-        struct as_pod_shape shapes[SHAPES_HERE];
-        struct as_pending pending[SHAPES_HERE];
-        uint64_t left[SHAPES_HERE];
+        struct as_pod_class pod_classes[POD_CLASSES_HERE];
+        struct as_pending pending[POD_CLASSES_HERE];
+        uint64_t left[POD_CLASSES_HERE];
         size_t count = 0;
         for (size_t k = 0; k < RUNS; k++) {
             nodes[k] = make_node((int64_t)roll(20) * 100 - 200, (int64_t)roll(20) * 100, 10);
@@ -629,17 +630,17 @@ Test(node_pack, nodes_that_are_there_as_one_by_one_in_any_slices)
             for (uint64_t n = 0; n < runs[k].count; n++)
                 singles[count++] = (struct single){.room = runs[k].room, .node = &nodes[k]};
         }
-        roll_shapes(shapes, pending, SHAPES_HERE);
-        for (size_t k = 0; k < SHAPES_HERE; k++) {
+        roll_pod_classes(pod_classes, pending, POD_CLASSES_HERE);
+        for (size_t k = 0; k < POD_CLASSES_HERE; k++) {
             left[k] = pending[k].count;
-            while (left[k] > 0 && put_on_any(singles, count, pending[k].shape))
+            while (left[k] > 0 && put_on_any(singles, count, pending[k].pod_class))
                 left[k]--;
         }
-        struct as_pack pack = place(runs, RUNS, pending, SHAPES_HERE), sliced;
-        check_left(&pack, left, SHAPES_HERE);
+        struct as_pack pack = place(runs, RUNS, pending, POD_CLASSES_HERE), sliced;
+        check_left(&pack, left, POD_CLASSES_HERE);
         check_rooms(&pack, singles, count);
 
-        struct as_pack_request request = make_request(pending, SHAPES_HERE);
+        struct as_pack_request request = make_request(pending, POD_CLASSES_HERE);
         request.fits = roll(pack.fits + 10);
         as_pack_init_on_nodes(&pack, &request, runs, RUNS, &arena);
         run(&pack, UINT64_MAX);
@@ -647,7 +648,7 @@ Test(node_pack, nodes_that_are_there_as_one_by_one_in_any_slices)
         run(&sliced, 1 + roll(20));
         cr_assert_eq(pack.is_cut, sliced.is_cut);
         cr_assert_eq(pack.fits, sliced.fits);
-        check_left(&pack, sliced.left, SHAPES_HERE);
+        check_left(&pack, sliced.left, POD_CLASSES_HERE);
         as_arena_reset(&arena);
     }
 }

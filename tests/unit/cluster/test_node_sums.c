@@ -51,8 +51,10 @@ static void read_cluster(const char *text)
         nodes[index] = nodes_text_read_node(&texts, name, strsep(&node, ";"));
         while ((pod = strsep(&node, ";")) != NULL) {
             cr_assert_lt(cluster.pod_count, PODS_MAX);
-            pods[cluster.pod_count++] = (struct as_pod_fact){
-                .shape = nodes_text_read_pod(&texts, pod), .node = index, .nominated = AS_NO_NODE};
+            pods[cluster.pod_count++] =
+                (struct as_pod_fact){.pod_class = nodes_text_read_pod(&texts, pod),
+                                     .node = index,
+                                     .nominated = AS_NO_NODE};
         }
     }
     cluster.resources = texts.names;
@@ -111,7 +113,7 @@ static void check(const struct row *row)
     read_cluster(row->cluster);
     if (row->template_)
         template_ = nodes_text_read_node(&texts, "new", row->template_).allocatable;
-    pending.shape = nodes_text_read_pod(&texts, row->pending ? row->pending : "");
+    pending.pod_class = nodes_text_read_pod(&texts, row->pending ? row->pending : "");
     const struct as_node_sums_request request = {.cluster = &cluster,
                                                  .pods = &by_node,
                                                  .pending = &pending,

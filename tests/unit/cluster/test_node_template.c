@@ -52,7 +52,7 @@ static struct as_node_fact *add_node(const char *name, int64_t age_s, const char
 static void add_pod(uint32_t node, const char *text)
 {
     pods[cluster.pod_count++] = (struct as_pod_fact){
-        .shape = nodes_text_read_pod(&texts, text), .node = node, .nominated = AS_NO_NODE};
+        .pod_class = nodes_text_read_pod(&texts, text), .node = node, .nominated = AS_NO_NODE};
 }
 
 static struct as_node_template make(void)
@@ -234,7 +234,7 @@ Test(node_template, host_ports_of_daemons)
     cr_assert_str_eq(text, "TCP/0.0.0.0/22 TCP/10.0.0.1/53 UDP/0.0.0.0/53 ");
 }
 
-Test(node_template, equal_shapes)
+Test(node_template, equal_pod_classes)
 {
     static const struct {
         const char *a, *b;

@@ -345,7 +345,7 @@ Test(pool_fit, a_pod_whose_host_port_daemons_have_brings_no_node)
 {
     static const struct as_host_port port = {"0.0.0.0", "TCP", 9100};
     struct as_snapshot_group *group = add_group("a", 2, 9);
-    struct as_snapshot_shape *pod = world_add_pending(world, 100, 1, 1);
+    struct as_snapshot_pod_class *pod = world_add_pending(world, 100, 1, 1);
     pod->pod.ports = &port;
     pod->pod.port_count = 1;
     group->template_.ports = &port;
@@ -354,7 +354,7 @@ Test(pool_fit, a_pod_whose_host_port_daemons_have_brings_no_node)
     cr_expect_eq(plan.fit_size, 2);
     cr_expect_eq(plan.fit_reason, AS_REASON_NO_GROUP);
     cr_expect_eq(plan.homeless, 1);
-    cr_expect_eq(plan.shapes[0].misfit, AS_MISFIT_PORT);
+    cr_expect_eq(plan.pod_classes[0].misfit, AS_MISFIT_PORT);
 
     group->coming = 1; /* it has no place there either */
     plan = world_plan(world);
@@ -414,7 +414,7 @@ Test(pool_fit, without_a_template_nobody_knows_whether_the_group_could_take_the_
     cr_expect_eq(plan.fit_reason, AS_REASON_NO_GROUP);
     cr_expect_eq(plan.homeless, 3);
     cr_assert_eq(plan.homeless_count, 1);
-    cr_expect_eq(plan.homeless_pods[0].shape, 0);
+    cr_expect_eq(plan.homeless_pods[0].pod_class, 0);
     cr_expect_eq(plan.homeless_pods[0].count, 3);
 }
 
@@ -427,9 +427,9 @@ Test(pool_fit, homeless_pods_do_not_keep_the_others_from_a_node)
     cr_expect_eq(plan.fit_size, 2);
     cr_expect_eq(plan.fit_reason, AS_REASON_SCALED);
     cr_expect_eq(plan.homeless, 3);
-    cr_assert_eq(plan.shape_count, 2);
-    cr_expect_eq(plan.shapes[0].misfit, AS_MISFIT_CPU);
-    cr_expect_eq(plan.shapes[1].misfit, AS_FITS);
+    cr_assert_eq(plan.pod_class_count, 2);
+    cr_expect_eq(plan.pod_classes[0].misfit, AS_MISFIT_CPU);
+    cr_expect_eq(plan.pod_classes[1].misfit, AS_FITS);
 }
 
 /* 5 */
@@ -508,13 +508,13 @@ Test(pool_fit, a_similar_group_that_would_not_take_the_pods_gets_no_share)
     tainted->template_.shape.taints = &taint;
     tainted->template_.shape.taint_count = 1;
     world->config.balance = true;
-    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 3);
+    struct as_snapshot_pod_class *pod_class = world_add_pending(world, 4000, GIB, 3);
     struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.groups[0].fit, 6);
     cr_expect_eq(plan.groups[1].fit, 0);
     cr_expect_eq(plan.groups[1].option.pods, 0);
-    shape->pod.tolerations = &toleration;
-    shape->pod.toleration_count = 1;
+    pod_class->pod.tolerations = &toleration;
+    pod_class->pod.toleration_count = 1;
     plan = world_plan(world);
     cr_expect_eq(plan.groups[0].fit, 3);
     cr_expect_eq(plan.groups[1].fit, 3);
@@ -550,12 +550,12 @@ static void look_later(const struct as_pool_plan *plan, int64_t us)
 Test(pool_fit, a_pod_whose_claim_lies_in_another_zone_does_not_make_a_node_come_and_go)
 {
     struct as_snapshot_group *group = add_group("a", 1, 9);
-    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 1);
-    shape->pod.unchecked = AS_UNCHECKED_VOLUMES;
+    struct as_snapshot_pod_class *pod_class = world_add_pending(world, 4000, GIB, 1);
+    pod_class->pod.unchecked = AS_UNCHECKED_VOLUMES;
     struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.fit_size, 2);
     cr_assert_eq(plan.asked_count, 1, "stored before the increase");
-    cr_expect_eq(plan.asked[0].shape, shape->digest);
+    cr_expect_eq(plan.asked[0].pod_class, pod_class->digest);
     cr_expect_str_eq(plan.asked[0].group, "a");
     cr_expect_eq(plan.asked[0].at.us, WORLD_NOW);
     cr_expect_not(plan.asked[0].is_in_vain);
@@ -575,7 +575,7 @@ Test(pool_fit, a_pod_whose_claim_lies_in_another_zone_does_not_make_a_node_come_
 
     group->coming = 0;
     world->pending[0].count = 0; /* it would have room on the new node, but waits */
-    shape->waiting = 1;
+    pod_class->waiting = 1;
     look_later(&plan, 3 * AS_US_PER_MIN - 1);
     plan = world_plan(world);
     cr_assert_eq(plan.asked_count, 1);
@@ -594,8 +594,8 @@ Test(pool_fit, a_pod_whose_claim_lies_in_another_zone_does_not_make_a_node_come_
     cr_expect_eq(plan.fit_size, 1);
     cr_expect_eq(plan.fit_reason, AS_REASON_NO_GROUP);
     cr_expect_eq(plan.homeless, 0);
-    cr_assert_eq(plan.shape_count, 1);
-    cr_expect(plan.shapes[0].is_in_vain);
+    cr_assert_eq(plan.pod_class_count, 1);
+    cr_expect(plan.pod_classes[0].is_in_vain);
 
     look_later(&plan, 1);
     plan = world_plan(world);
@@ -604,10 +604,10 @@ Test(pool_fit, a_pod_whose_claim_lies_in_another_zone_does_not_make_a_node_come_
     cr_expect_not(plan.asked[0].is_in_vain);
 }
 
-static void add_asked(const struct as_snapshot_shape *shape, size_t group, bool is_in_vain)
+static void add_asked(const struct as_snapshot_pod_class *pod_class, size_t group, bool is_in_vain)
 {
     asked[world->snapshot.asked_count++] = (struct as_asked){
-        .shape = shape->digest,
+        .pod_class = pod_class->digest,
         .template_ = world->groups[group].template_digest,
         .group = world->groups[group].name,
         .at = {WORLD_NOW - AS_US_PER_H},
@@ -620,9 +620,9 @@ Test(pool_fit, another_group_is_asked_where_one_was_asked_in_vain)
 {
     add_group("a", 1, 9);
     add_group("b", 1, 9);
-    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 1);
-    shape->pod.unchecked = AS_UNCHECKED_SPREAD;
-    add_asked(shape, 0, true);
+    struct as_snapshot_pod_class *pod_class = world_add_pending(world, 4000, GIB, 1);
+    pod_class->pod.unchecked = AS_UNCHECKED_SPREAD;
+    add_asked(pod_class, 0, true);
     world->config.balance = true;
     const struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.groups[0].fit, 1);
@@ -633,9 +633,9 @@ Test(pool_fit, another_group_is_asked_where_one_was_asked_in_vain)
 Test(pool_fit, a_pair_in_vain_is_asked_again_once_the_groups_template_changes)
 {
     struct as_snapshot_group *group = add_group("a", 1, 9);
-    struct as_snapshot_shape *shape = world_add_pending(world, 1000, GIB, 1);
-    shape->pod.unchecked = AS_UNCHECKED_VOLUMES;
-    add_asked(shape, 0, true);
+    struct as_snapshot_pod_class *pod_class = world_add_pending(world, 1000, GIB, 1);
+    pod_class->pod.unchecked = AS_UNCHECKED_VOLUMES;
+    add_asked(pod_class, 0, true);
     cr_expect_eq(world_plan(world).fit_size, 1);
     group->template_digest++;
     const struct as_pool_plan plan = world_plan(world);
@@ -661,9 +661,10 @@ Test(pool_fit, what_was_asked_is_forgotten_where_it_no_longer_counts)
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
         struct as_snapshot_group *group = add_group("a", 9, 9);
-        struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, cases[i].pending);
-        shape->pod.unchecked = AS_UNCHECKED_VOLUMES;
-        add_asked(shape, 0, false);
+        struct as_snapshot_pod_class *pod_class =
+            world_add_pending(world, 4000, GIB, cases[i].pending);
+        pod_class->pod.unchecked = AS_UNCHECKED_VOLUMES;
+        add_asked(pod_class, 0, false);
         group->coming = cases[i].coming;
         group->closed = cases[i].closed;
         group->name = cases[i].is_gone ? "b" : "a";
@@ -679,8 +680,8 @@ Test(pool_fit, what_was_asked_is_forgotten_where_it_no_longer_counts)
 Test(pool_fit, pods_that_are_checked_are_never_noted)
 {
     add_group("a", 1, 9);
-    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 1);
-    add_asked(shape, 0, true);
+    struct as_snapshot_pod_class *pod_class = world_add_pending(world, 4000, GIB, 1);
+    add_asked(pod_class, 0, true);
     const struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.fit_size, 2, "a full check does not ask what was in vain");
     cr_expect(plan.asked[0].is_in_vain);
@@ -690,11 +691,11 @@ Test(pool_fit, at_most_so_many_pairs_are_remembered_and_the_oldest_goes)
 {
     static struct as_asked many[AS_ASKED_MAX];
     add_group("a", 1, 9);
-    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 1);
-    shape->pod.unchecked = AS_UNCHECKED_VOLUMES;
+    struct as_snapshot_pod_class *pod_class = world_add_pending(world, 4000, GIB, 1);
+    pod_class->pod.unchecked = AS_UNCHECKED_VOLUMES;
     for (size_t i = 0; i < AS_ASKED_MAX; i++)
         many[i] = (struct as_asked){
-            .shape = 1000 + i,
+            .pod_class = 1000 + i,
             .template_ = world->groups[0].template_digest,
             .group = "a",
             .at = {WORLD_NOW - (i == 7 ? 100 : 50)},
@@ -704,8 +705,8 @@ Test(pool_fit, at_most_so_many_pairs_are_remembered_and_the_oldest_goes)
     world->snapshot.asked_count = AS_ASKED_MAX;
     const struct as_pool_plan plan = world_plan(world);
     cr_assert_eq(plan.asked_count, AS_ASKED_MAX);
-    cr_expect_eq(plan.asked[7].shape, shape->digest);
-    cr_expect_eq(plan.asked[8].shape, 1008);
+    cr_expect_eq(plan.asked[7].pod_class, pod_class->digest);
+    cr_expect_eq(plan.asked[8].pod_class, 1008);
 }
 
 /* Limits of the work */
@@ -715,14 +716,14 @@ Test(pool_fit, work_ends_and_what_was_packed_by_then_counts)
     for (int i = 0; i < 60; i++)
         world_add_group(world, world_name(world, 'g', i), 4000, 16 * GIB, 0, 1000);
     world_add_pending(world, 1, 1, 1);
-    for (int i = 1; i < WORLD_SHAPES; i++)
+    for (int i = 1; i < WORLD_POD_CLASSES; i++)
         world_add_pending(world, 2001 + i, GIB, 1);
     const struct as_pool_plan plan = world_plan(world);
     cr_expect(plan.is_cut);
     cr_expect_eq(plan.fit_reason, AS_REASON_SCALED);
     for (size_t i = 0; i < 60; i++) {
         cr_expect_gt(plan.groups[i].option.nodes, 100);
-        cr_expect_lt(plan.groups[i].option.nodes, WORLD_SHAPES - 1);
+        cr_expect_lt(plan.groups[i].option.nodes, WORLD_POD_CLASSES - 1);
         cr_expect_eq(plan.groups[i].option.nodes, plan.groups[0].option.nodes, "an even split");
     }
 }

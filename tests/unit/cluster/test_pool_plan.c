@@ -52,25 +52,26 @@ static void add_group(struct world *world, int number)
         group->template_ = (struct as_node_template){.source = AS_NODE_TEMPLATE_NONE};
 }
 
-static void add_shape(struct world *world)
+static void add_pod_class(struct world *world)
 {
     static const uint32_t budgets[] = {0, 1};
-    struct as_snapshot_shape *shape =
-        world_add_shape(world, 100 * roll(0, 15), 128 * MIB * roll(0, 10));
-    shape->digest = as_random_get(&dice);
-    shape->pod.priority = (int32_t)roll(0, 1);
-    shape->pod.tolerations = &toleration;
-    shape->pod.toleration_count = chance(50);
-    shape->pod.ports = &port;
-    shape->pod.port_count = chance(10);
-    shape->pod.loner = chance(10) ? (uint64_t)roll(1, 2) : 0;
-    shape->pod.unchecked = chance(20) ? AS_UNCHECKED_VOLUMES : 0;
-    shape->budgets = budgets;
-    shape->budget_count = chance(20) ? (size_t)roll(1, 2) : 0;
+    struct as_snapshot_pod_class *pod_class =
+        world_add_pod_class(world, 100 * roll(0, 15), 128 * MIB * roll(0, 10));
+    pod_class->digest = as_random_get(&dice);
+    pod_class->pod.priority = (int32_t)roll(0, 1);
+    pod_class->pod.tolerations = &toleration;
+    pod_class->pod.toleration_count = chance(50);
+    pod_class->pod.ports = &port;
+    pod_class->pod.port_count = chance(10);
+    pod_class->pod.loner = chance(10) ? (uint64_t)roll(1, 2) : 0;
+    pod_class->pod.unchecked = chance(20) ? AS_UNCHECKED_VOLUMES : 0;
+    pod_class->budgets = budgets;
+    pod_class->budget_count = chance(20) ? (size_t)roll(1, 2) : 0;
     if (chance(20))
-        shape->pod.zone = zones[roll(0, 1)];
+        pod_class->pod.zone = zones[roll(0, 1)];
     if (chance(20))
-        shape->pod.selector = world_labels(world, "topology.kubernetes.io/zone", zones[roll(0, 1)]);
+        pod_class->pod.selector =
+            world_labels(world, "topology.kubernetes.io/zone", zones[roll(0, 1)]);
 }
 
 static void add_node(struct world *world, int number)
@@ -79,7 +80,7 @@ static void add_node(struct world *world, int number)
     const bool is_candidate = world->groups[group].is_member && chance(60);
     const char *name = world_name(world, 'n', number);
     struct as_snapshot_node *node = world_add_node(world, name, group, 0);
-    const size_t shapes = world->snapshot.shape_count;
+    const size_t pod_classes = world->snapshot.pod_class_count;
     node->node.labels = world_labels(world, "topology.kubernetes.io/zone", zones[roll(0, 1)]);
     node->node.allocatable = node->left = world_amounts(2000, 4096 * MIB, 20);
     node->left.amount[AS_RES_CPU] = 100 * roll(0, 20);
@@ -91,8 +92,8 @@ static void add_node(struct world *world, int number)
         return;
     struct as_snapshot_pods *pods = as_arena_alloc(&world->arena, 3, sizeof(*pods));
     for (size_t i = 0; i < 3; i++)
-        pods[i] =
-            (struct as_snapshot_pods){(uint32_t)roll(0, (int64_t)shapes - 1), (uint32_t)roll(1, 3)};
+        pods[i] = (struct as_snapshot_pods){(uint32_t)roll(0, (int64_t)pod_classes - 1),
+                                            (uint32_t)roll(1, 3)};
     node->pods = pods;
     node->pod_count = (size_t)roll(1, 3);
 }
@@ -116,12 +117,12 @@ static struct as_unneeded *remember_nodes(struct world *world)
 static struct world *make_world(void)
 {
     struct world *world = world_new();
-    const int groups = (int)roll(1, 6), shapes = (int)roll(1, 12), nodes = (int)roll(0, 20);
+    const int groups = (int)roll(1, 6), pod_classes = (int)roll(1, 12), nodes = (int)roll(0, 20);
     for (int i = 0; i < groups; i++)
         add_group(world, i);
-    for (int i = 0; i < shapes; i++)
-        add_shape(world);
-    for (int i = 0; i < shapes; i++)
+    for (int i = 0; i < pod_classes; i++)
+        add_pod_class(world);
+    for (int i = 0; i < pod_classes; i++)
         if (chance(50))
             world->pending[world->snapshot.pending_count++] =
                 (struct as_snapshot_pods){(uint32_t)i, (uint32_t)roll(0, 30)};
@@ -188,13 +189,13 @@ static void check_bounds(const struct world *world, const struct as_pool_plan *p
     cr_assert_leq(get_cpu(world, plan, AS_RES_MEMORY), world->config.memory.max);
 }
 
-static bool would_take(const struct as_snapshot_group *group, const struct as_pod_shape *shape,
+static bool would_take(const struct as_snapshot_group *group, const struct as_pod_class *pod_class,
                        const struct as_res_names *names)
 {
     const struct as_node_room room = {.left = group->template_.shape.allocatable};
     return group->is_member && group->template_.source != AS_NODE_TEMPLATE_NONE &&
-           as_node_admits(&group->template_.shape, shape) == AS_FITS &&
-           as_node_room_count(&room, names, shape, 1, NULL) == 1;
+           as_node_admits(&group->template_.shape, pod_class) == AS_FITS &&
+           as_node_room_count(&room, names, pod_class, 1, NULL) == 1;
 }
 
 /* Where nothing is on its way: who fits a group that can grow gets a node; else the reason is not
@@ -207,11 +208,11 @@ static void check_nobody_is_forgotten(const struct world *world, const struct as
         if (world->groups[i].coming > 0)
             return;
     for (size_t k = 0; k < world->snapshot.pending_count; k++) {
-        const struct as_pod_shape *shape = &world->shapes[world->pending[k].shape].pod;
+        const struct as_pod_class *pod_class = &world->pod_classes[world->pending[k].pod_class].pod;
         bool has_home = false;
         for (size_t i = 0; i < world->snapshot.group_count && world->pending[k].count > 0; i++) {
             const struct as_snapshot_group *group = &world->groups[i];
-            const bool takes = would_take(group, shape, &world->snapshot.resources);
+            const bool takes = would_take(group, pod_class, &world->snapshot.resources);
             could |= takes && plan->groups[i].skipped == AS_REASON_SCALED;
             has_home |=
                 takes || (group->is_member && group->template_.source == AS_NODE_TEMPLATE_NONE);
@@ -275,15 +276,15 @@ static size_t find_next(const struct world *world, const struct model *model)
 }
 
 static bool place_one(struct world *world, struct model *model, size_t from,
-                      const struct as_snapshot_shape *shape)
+                      const struct as_snapshot_pod_class *pod_class)
 {
     for (size_t i = 0; i < world->snapshot.node_count; i++) {
         if (i == from || model->is_gone[i] || !world->nodes[i].is_ready ||
-            as_node_admits(&world->nodes[i].node, &shape->pod) != AS_FITS ||
-            as_node_room_count(&model->rooms[i], &world->snapshot.resources, &shape->pod, 1,
+            as_node_admits(&world->nodes[i].node, &pod_class->pod) != AS_FITS ||
+            as_node_room_count(&model->rooms[i], &world->snapshot.resources, &pod_class->pod, 1,
                                NULL) == 0)
             continue;
-        as_node_room_take(&model->rooms[i], &world->snapshot.resources, &shape->pod, 1,
+        as_node_room_take(&model->rooms[i], &world->snapshot.resources, &pod_class->pod, 1,
                           &world->arena);
         model->receives[i] = true;
         return true;
@@ -291,7 +292,8 @@ static bool place_one(struct world *world, struct model *model, size_t from,
     return false;
 }
 
-static int compare_shapes(const struct as_snapshot_shape *a, const struct as_snapshot_shape *b)
+static int compare_pod_classes(const struct as_snapshot_pod_class *a,
+                               const struct as_snapshot_pod_class *b)
 {
     const int64_t *one = a->pod.requests.amount, *other = b->pod.requests.amount;
     if (a->pod.priority != b->pod.priority)
@@ -303,35 +305,36 @@ static int compare_shapes(const struct as_snapshot_shape *a, const struct as_sna
     return a->digest < b->digest ? -1 : a->digest > b->digest;
 }
 
-/* The pods of a node one by one, in order: a shape at a time, which `done` counts. */
-static const struct as_snapshot_shape *find_pods(const struct world *world,
-                                                 const struct as_snapshot_node *node,
-                                                 const struct as_snapshot_shape *after,
-                                                 uint32_t *count_out)
+/* The pods of a node one by one, in order: a pod class at a time, which `done` counts. */
+static const struct as_snapshot_pod_class *find_pods(const struct world *world,
+                                                     const struct as_snapshot_node *node,
+                                                     const struct as_snapshot_pod_class *after,
+                                                     uint32_t *count_out)
 {
-    const struct as_snapshot_shape *found = NULL;
+    const struct as_snapshot_pod_class *found = NULL;
     *count_out = 0;
     for (size_t i = 0; i < node->pod_count; i++) {
-        const struct as_snapshot_shape *shape = &world->shapes[node->pods[i].shape];
-        if ((after && compare_shapes(shape, after) <= 0) ||
-            (found && compare_shapes(shape, found) > 0))
+        const struct as_snapshot_pod_class *pod_class =
+            &world->pod_classes[node->pods[i].pod_class];
+        if ((after && compare_pod_classes(pod_class, after) <= 0) ||
+            (found && compare_pod_classes(pod_class, found) > 0))
             continue;
-        *count_out = shape == found ? *count_out + node->pods[i].count : node->pods[i].count;
-        found = shape;
+        *count_out = pod_class == found ? *count_out + node->pods[i].count : node->pods[i].count;
+        found = pod_class;
     }
     return found;
 }
 
 static bool fits_elsewhere(struct world *world, struct model *model, size_t index)
 {
-    const struct as_snapshot_shape *shape = NULL;
+    const struct as_snapshot_pod_class *pod_class = NULL;
     uint32_t count;
-    while ((shape = find_pods(world, &world->nodes[index], shape, &count)) != NULL) {
-        for (size_t i = 0; i < shape->budget_count; i++)
-            if (model->allowed[shape->budgets[i]] < 1)
+    while ((pod_class = find_pods(world, &world->nodes[index], pod_class, &count)) != NULL) {
+        for (size_t i = 0; i < pod_class->budget_count; i++)
+            if (model->allowed[pod_class->budgets[i]] < 1)
                 return false;
         for (uint32_t i = 0; i < count; i++)
-            if (!place_one(world, model, index, shape))
+            if (!place_one(world, model, index, pod_class))
                 return false;
     }
     return true;
@@ -339,11 +342,11 @@ static bool fits_elsewhere(struct world *world, struct model *model, size_t inde
 
 static void use_budgets(struct world *world, struct model *model, size_t index)
 {
-    const struct as_snapshot_shape *shape = NULL;
+    const struct as_snapshot_pod_class *pod_class = NULL;
     uint32_t count;
-    while ((shape = find_pods(world, &world->nodes[index], shape, &count)) != NULL)
-        for (size_t i = 0; i < shape->budget_count; i++) {
-            int32_t *allowed = &model->allowed[shape->budgets[i]];
+    while ((pod_class = find_pods(world, &world->nodes[index], pod_class, &count)) != NULL)
+        for (size_t i = 0; i < pod_class->budget_count; i++) {
+            int32_t *allowed = &model->allowed[pod_class->budgets[i]];
             *allowed = *allowed > (int32_t)count ? *allowed - (int32_t)count : 0;
         }
 }
@@ -511,12 +514,12 @@ static bool has_room(struct world *world, const struct as_snapshot_node *node,
 {
     struct as_node_room room = {.left = node->left};
     for (size_t i = 0; i < from->pod_count; i++) {
-        const struct as_pod_shape *shape = &world->shapes[from->pods[i].shape].pod;
+        const struct as_pod_class *pod_class = &world->pod_classes[from->pods[i].pod_class].pod;
         const uint32_t count = from->pods[i].count;
-        if (as_node_admits(&node->node, shape) != AS_FITS ||
-            as_node_room_count(&room, &world->snapshot.resources, shape, count, NULL) < count)
+        if (as_node_admits(&node->node, pod_class) != AS_FITS ||
+            as_node_room_count(&room, &world->snapshot.resources, pod_class, count, NULL) < count)
             return false;
-        as_node_room_take(&room, &world->snapshot.resources, shape, count, &world->arena);
+        as_node_room_take(&room, &world->snapshot.resources, pod_class, count, &world->arena);
     }
     return node->is_ready;
 }
@@ -589,9 +592,9 @@ static void expect_equal(const struct world *world, const struct as_pool_plan *a
         cr_assert_arr_eq(a->groups[i].option.scores, b->groups[i].option.scores,
                          sizeof(a->groups[i].option.scores));
     }
-    cr_assert_eq(a->shape_count, b->shape_count);
-    for (size_t i = 0; i < a->shape_count; i++)
-        cr_assert_eq(a->shapes[i].misfit, b->shapes[i].misfit);
+    cr_assert_eq(a->pod_class_count, b->pod_class_count);
+    for (size_t i = 0; i < a->pod_class_count; i++)
+        cr_assert_eq(a->pod_classes[i].misfit, b->pod_classes[i].misfit);
     cr_assert_eq(a->take_count, b->take_count);
     for (size_t i = 0; i < a->take_count; i++)
         cr_assert_str_eq(a->take[i], b->take[i]);
@@ -603,7 +606,7 @@ static void expect_equal(const struct world *world, const struct as_pool_plan *a
     }
     cr_assert_eq(a->asked_count, b->asked_count);
     for (size_t i = 0; i < a->asked_count; i++)
-        cr_assert_eq(a->asked[i].shape, b->asked[i].shape);
+        cr_assert_eq(a->asked[i].pod_class, b->asked[i].pod_class);
     cr_assert_arr_eq(a->kept, b->kept, sizeof(a->kept));
     cr_assert_arr_eq(a->stays, b->stays, world->snapshot.node_count * sizeof(*a->stays));
 }
@@ -621,23 +624,23 @@ Test(pool_plan, the_size_of_steps_changes_nothing)
     }
 }
 
-/* Moves every shape to another place of the snapshot. */
+/* Moves every pod class to another place of the snapshot. */
 static void renumber(struct world *world)
 {
-    const size_t shapes = world->snapshot.shape_count;
-    struct as_snapshot_shape *old = as_arena_alloc(&world->arena, shapes, sizeof(*old));
-    memcpy(old, world->shapes, shapes * sizeof(*old));
-    for (size_t i = 0; i < shapes; i++)
-        world->shapes[shapes - 1 - i] = old[i];
+    const size_t pod_classes = world->snapshot.pod_class_count;
+    struct as_snapshot_pod_class *old = as_arena_alloc(&world->arena, pod_classes, sizeof(*old));
+    memcpy(old, world->pod_classes, pod_classes * sizeof(*old));
+    for (size_t i = 0; i < pod_classes; i++)
+        world->pod_classes[pod_classes - 1 - i] = old[i];
     for (size_t i = 0; i < world->snapshot.pending_count; i++)
-        world->pending[i].shape = (uint32_t)shapes - 1 - world->pending[i].shape;
+        world->pending[i].pod_class = (uint32_t)pod_classes - 1 - world->pending[i].pod_class;
     for (size_t i = 0; i < world->snapshot.node_count; i++) {
         struct as_snapshot_node *node = &world->nodes[i];
         struct as_snapshot_pods *pods =
             as_arena_alloc(&world->arena, node->pod_count, sizeof(*pods));
         for (size_t k = 0; k < node->pod_count; k++) {
             pods[k] = node->pods[node->pod_count - 1 - k];
-            pods[k].shape = (uint32_t)shapes - 1 - pods[k].shape;
+            pods[k].pod_class = (uint32_t)pod_classes - 1 - pods[k].pod_class;
         }
         node->pods = pods;
     }
@@ -654,7 +657,7 @@ static void shuffle_pending(struct world *world)
 }
 
 /* From version 3 on, pods that wait are placed in their order. */
-Test(pool_plan, the_order_of_shapes_changes_nothing)
+Test(pool_plan, the_order_of_pod_classes_changes_nothing)
 {
     as_random_init(&dice, 4);
     for (int i = 0; i < WORLDS; i++) {

@@ -37,10 +37,11 @@ static struct as_unneeded *know(const char *node, int64_t ago)
 
 /* A candidate that has been unneeded for longer than `for`. */
 static struct as_snapshot_node *add_idle(const char *name, uint32_t group,
-                                         const struct as_snapshot_shape *shape, uint32_t count)
+                                         const struct as_snapshot_pod_class *pod_class,
+                                         uint32_t count)
 {
     know(name, FOR + 1);
-    return world_add_candidate(world, name, group, shape, count);
+    return world_add_candidate(world, name, group, pod_class, count);
 }
 
 static const char *print_taken(const struct as_pool_plan *plan)
@@ -72,8 +73,8 @@ static const struct as_unneeded *find(const struct as_pool_plan *plan, const cha
 
 Test(pool_take, a_node_whose_pods_fit_elsewhere_is_unneeded)
 {
-    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
-    add_idle("n1", 0, shape, 2);
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 1000, GIB);
+    add_idle("n1", 0, pod_class, 2);
     world_add_node(world, "n2", 0, 1000);
     world_add_node(world, "n3", 0, 1000);
     const struct as_pool_plan plan = world_plan(world);
@@ -86,8 +87,8 @@ Test(pool_take, a_node_whose_pods_fit_elsewhere_is_unneeded)
 
 Test(pool_take, every_pod_must_fit_else_none_of_them_uses_room)
 {
-    struct as_snapshot_shape *large = world_add_shape(world, 1500, GIB);
-    struct as_snapshot_shape *small = world_add_shape(world, 900, GIB);
+    struct as_snapshot_pod_class *large = world_add_pod_class(world, 1500, GIB);
+    struct as_snapshot_pod_class *small = world_add_pod_class(world, 900, GIB);
     add_idle("n1", 0, large, 2)->utilization = 1;
     add_idle("n2", 0, small, 1)->utilization = 2;
     world_add_node(world, "n3", 0, 1500);
@@ -101,9 +102,9 @@ Test(pool_take, every_pod_must_fit_else_none_of_them_uses_room)
 
 Test(pool_take, room_is_used_up_on_the_way)
 {
-    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
-    add_idle("n1", 0, shape, 1);
-    add_idle("n2", 0, shape, 1);
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 1000, GIB);
+    add_idle("n1", 0, pod_class, 1);
+    add_idle("n2", 0, pod_class, 1);
     world->nodes[0].left.amount[AS_RES_CPU] = world->nodes[1].left.amount[AS_RES_CPU] = 0;
     world_add_node(world, "n3", 0, 1999);
     world->config.at_once_drain = 2;
@@ -114,10 +115,10 @@ Test(pool_take, room_is_used_up_on_the_way)
 
 Test(pool_take, a_node_that_receives_a_pod_stays)
 {
-    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
-    add_idle("n1", 0, shape, 1);
-    add_idle("n2", 0, shape, 1);
-    add_idle("n3", 0, shape, 1);
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 1000, GIB);
+    add_idle("n1", 0, pod_class, 1);
+    add_idle("n2", 0, pod_class, 1);
+    add_idle("n3", 0, pod_class, 1);
     world->config.at_once_drain = 3;
     const struct as_pool_plan plan = world_plan(world);
     EXPECT_TAKEN(&plan, "n1 n3");
@@ -127,9 +128,9 @@ Test(pool_take, a_node_that_receives_a_pod_stays)
 
 Test(pool_take, a_node_that_is_unneeded_receives_nothing)
 {
-    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 1000, GIB);
     world_add_candidate(world, "n1", 0, NULL, 0);
-    add_idle("n2", 0, shape, 1);
+    add_idle("n2", 0, pod_class, 1);
     const struct as_pool_plan plan = world_plan(world);
     EXPECT_TAKEN(&plan, "");
     EXPECT_STAYS(&plan, 0, AS_STAY_SHORTLY);
@@ -140,11 +141,11 @@ Test(pool_take, nodes_that_are_not_ready_receive_nothing_and_pods_respect_taints
 {
     static const struct as_taint taint = {"dedicated", "x", AS_TAINT_NO_SCHEDULE};
     static const struct as_host_port port = {"0.0.0.0", "TCP", 80};
-    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
-    const struct as_snapshot_pods guest = {world_index(world, shape), 1};
-    shape->pod.ports = &port;
-    shape->pod.port_count = 1;
-    add_idle("n1", 0, shape, 1);
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 1000, GIB);
+    const struct as_snapshot_pods guest = {world_index(world, pod_class), 1};
+    pod_class->pod.ports = &port;
+    pod_class->pod.port_count = 1;
+    add_idle("n1", 0, pod_class, 1);
     world_add_node(world, "n2", 0, 4000)->is_ready = false;
     struct as_snapshot_node *tainted = world_add_node(world, "n3", 0, 4000);
     tainted->node.taints = &taint;
@@ -162,12 +163,12 @@ Test(pool_take, nodes_that_are_not_ready_receive_nothing_and_pods_respect_taints
 Test(pool_take, only_pods_that_may_preempt_have_the_room_of_expendable_ones)
 {
     static const struct as_resources expendable = {.amount = {[AS_RES_CPU] = 1000}};
-    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
-    add_idle("n1", 0, shape, 1);
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 1000, GIB);
+    add_idle("n1", 0, pod_class, 1);
     world_add_node(world, "n2", 0, 1500)->expendable = &expendable;
     struct as_pool_plan plan = world_plan(world);
     EXPECT_TAKEN(&plan, "n1");
-    shape->pod.never_preempts = true;
+    pod_class->pod.never_preempts = true;
     plan = world_plan(world);
     EXPECT_STAYS(&plan, 0, AS_STAY_NO_ROOM);
     world->nodes[1].left.amount[AS_RES_CPU] = 2000;
@@ -177,13 +178,13 @@ Test(pool_take, only_pods_that_may_preempt_have_the_room_of_expendable_ones)
 
 Test(pool_take, pods_that_choose_a_hostname_go_nowhere_else)
 {
-    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
-    shape->pod.selector = world_labels(world, "kubernetes.io/hostname", "n3");
-    add_idle("n1", 0, shape, 1);
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 1000, GIB);
+    pod_class->pod.selector = world_labels(world, "kubernetes.io/hostname", "n3");
+    add_idle("n1", 0, pod_class, 1);
     world_add_node(world, "n2", 0, 4000)->node.labels =
         world_labels(world, "kubernetes.io/hostname", "n2");
     struct as_snapshot_node *named = world_add_node(world, "n3", 0, 999);
-    named->node.labels = shape->pod.selector;
+    named->node.labels = pod_class->pod.selector;
     struct as_pool_plan plan = world_plan(world);
     EXPECT_STAYS(&plan, 0, AS_STAY_NO_ROOM);
     named->left.amount[AS_RES_CPU] = 1000;
@@ -199,13 +200,13 @@ Test(pool_take, budgets_are_used_up_on_the_way)
         const char *taken;
     } cases[] = {{0, ""}, {1, "n1"}, {2, "n1"}, {3, "n1 n2"}, {4, "n1 n2"}};
     for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
-        struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
-        shape->budgets = &budget;
-        shape->budget_count = 1;
+        struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 1000, GIB);
+        pod_class->budgets = &budget;
+        pod_class->budget_count = 1;
         world->budgets[0] = (struct as_snapshot_budget){"shop/web", cases[i].allowed};
         world->snapshot.budget_count = 1;
-        add_idle("n1", 0, shape, 2);
-        add_idle("n2", 0, shape, 2);
+        add_idle("n1", 0, pod_class, 2);
+        add_idle("n2", 0, pod_class, 2);
         world_add_candidate(world, "n3", 0, NULL, 0)->is_candidate = false;
         world->config.at_once_drain = 2;
         world->nodes[0].left.amount[AS_RES_CPU] = world->nodes[1].left.amount[AS_RES_CPU] = 0;
@@ -227,7 +228,7 @@ static void add_big_and_small(void)
     world->groups[0].nodes = world->groups[0].size = world->groups[0].min = 1;
     world_add_group(world, "small", 2000, 8 * GIB, 1, 9);
     add_idle("n1", 0, NULL, 0);
-    add_idle("n2", 1, world_add_shape(world, 1000, GIB), 1);
+    add_idle("n2", 1, world_add_pod_class(world, 1000, GIB), 1);
 }
 
 Test(pool_take, a_node_at_the_minimum_receives_pods)
@@ -279,10 +280,10 @@ Test(pool_take, a_node_at_the_minimum_stays_unneeded_while_it_receives_nothing)
 /* The only place above the minimum is not for a node that may leave later. */
 Test(pool_take, nodes_that_may_leave_now_come_first_at_a_minimum)
 {
-    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 1000, GIB);
     world->groups[0].min = 19;
     world_add_candidate(world, "n1", 0, NULL, 0);
-    add_idle("n2", 0, shape, 1);
+    add_idle("n2", 0, pod_class, 1);
     world_add_node(world, "n3", 0, 1000);
     struct as_pool_plan plan = world_plan(world);
     EXPECT_TAKEN(&plan, "n2");
@@ -296,8 +297,8 @@ Test(pool_take, nodes_that_may_leave_now_come_first_at_a_minimum)
 
 Test(pool_take, what_a_node_that_stays_was_granted_the_next_one_uses)
 {
-    struct as_snapshot_shape *large = world_add_shape(world, 3000, GIB);
-    struct as_snapshot_shape *small = world_add_shape(world, 100, GIB);
+    struct as_snapshot_pod_class *large = world_add_pod_class(world, 3000, GIB);
+    struct as_snapshot_pod_class *small = world_add_pod_class(world, 100, GIB);
     world->groups[0].min = 19;
     add_idle("n1", 0, large, 1);
     add_idle("n2", 0, small, 1)->left.amount[AS_RES_CPU] = 2000;
@@ -313,12 +314,12 @@ Test(pool_take, what_a_node_that_stays_was_granted_the_next_one_uses)
 
 Test(pool_take, candidates_are_taken_in_order)
 {
-    struct as_snapshot_shape *shape = world_add_shape(world, 100, GIB);
-    world_add_candidate(world, "n1", 0, shape, 1)->utilization = 9;
-    world_add_candidate(world, "n2", 0, shape, 1)->utilization = 7; /* no room lately */
-    world_add_candidate(world, "n3", 0, shape, 1)->utilization = 8;
-    world_add_candidate(world, "n4", 0, shape, 1)->utilization = 8;
-    world_add_candidate(world, "n5", 0, shape, 1)->utilization = 40; /* the longest */
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 100, GIB);
+    world_add_candidate(world, "n1", 0, pod_class, 1)->utilization = 9;
+    world_add_candidate(world, "n2", 0, pod_class, 1)->utilization = 7; /* no room lately */
+    world_add_candidate(world, "n3", 0, pod_class, 1)->utilization = 8;
+    world_add_candidate(world, "n4", 0, pod_class, 1)->utilization = 8;
+    world_add_candidate(world, "n5", 0, pod_class, 1)->utilization = 40; /* the longest */
     world_add_candidate(world, "n6", 0, NULL, 0)->utilization = 50;
     know("n2", FOR + 9)->no_room = (as_maybe_time){.set = true, .at = {WORLD_NOW}};
     know("n5", FOR + 5);
@@ -339,9 +340,9 @@ Test(pool_take, candidates_are_taken_in_order)
 
 Test(pool_take, who_had_no_room_goes_last_for_five_minutes)
 {
-    struct as_snapshot_shape *shape = world_add_shape(world, 1000, GIB);
-    world_add_candidate(world, "n1", 0, shape, 1);
-    world_add_candidate(world, "n2", 0, shape, 1);
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 1000, GIB);
+    world_add_candidate(world, "n1", 0, pod_class, 1);
+    world_add_candidate(world, "n2", 0, pod_class, 1);
     world->nodes[0].left.amount[AS_RES_CPU] = world->nodes[1].left.amount[AS_RES_CPU] = 0;
     world_add_node(world, "n3", 0, 0);
     struct as_pool_plan plan = world_plan(world);
@@ -450,9 +451,9 @@ Test(pool_take, after_a_failed_drain_none_leaves_for_three_minutes)
 
 static void add_many_idle(int empty, int drained)
 {
-    struct as_snapshot_shape *shape = world_add_shape(world, 100, GIB);
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, 100, GIB);
     for (int i = 0; i < empty + drained; i++)
-        add_idle(world_name(world, 'n', i), 0, i < empty ? NULL : shape, i < empty ? 0 : 1)
+        add_idle(world_name(world, 'n', i), 0, i < empty ? NULL : pod_class, i < empty ? 0 : 1)
             ->left.amount[AS_RES_CPU] = 0;
     world_add_node(world, "z", 0, 4000);
 }
@@ -574,12 +575,12 @@ Test(pool_take, a_full_group_whose_nodes_are_idle_shrinks)
 Test(pool_take, one_strict_budget_does_not_stop_growth)
 {
     static const uint32_t budget = 0;
-    struct as_snapshot_shape *shape = world_add_pending(world, 4000, GIB, 2);
-    shape->budgets = &budget;
-    shape->budget_count = 1;
+    struct as_snapshot_pod_class *pod_class = world_add_pending(world, 4000, GIB, 2);
+    pod_class->budgets = &budget;
+    pod_class->budget_count = 1;
     world->budgets[0] = (struct as_snapshot_budget){"shop/web", 0};
     world->snapshot.budget_count = 1;
-    add_idle("n1", 0, shape, 1);
+    add_idle("n1", 0, pod_class, 1);
     const struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.fit_size, 22);
     EXPECT_STAYS(&plan, 0, AS_STAY_BUDGET);
@@ -600,7 +601,7 @@ Test(pool_take, kept_counts_those_of_the_snapshot_too)
 {
     world->snapshot.kept[AS_STAY_UTILIZED] = 7;
     world->snapshot.kept[AS_STAY_NO_ROOM] = 1;
-    world_add_candidate(world, "n1", 0, world_add_shape(world, 1000, GIB), 1);
+    world_add_candidate(world, "n1", 0, world_add_pod_class(world, 1000, GIB), 1);
     const struct as_pool_plan plan = world_plan(world);
     cr_expect_eq(plan.kept[AS_STAY_UTILIZED], 7);
     cr_expect_eq(plan.kept[AS_STAY_NO_ROOM], 2);

@@ -86,11 +86,12 @@ static void read_node(char *line)
             request.member_count = group + 1;
     }
     while ((pod = strsep(&line, ";")) != NULL)
-        pods[cluster.pod_count++] = (struct as_pod_fact){.shape = nodes_text_read_pod(&texts, pod),
-                                                         .node = index,
-                                                         .is_bound = true,
-                                                         .nominated = AS_NO_NODE,
-                                                         .created = AGO(AS_US_PER_H)};
+        pods[cluster.pod_count++] =
+            (struct as_pod_fact){.pod_class = nodes_text_read_pod(&texts, pod),
+                                 .node = index,
+                                 .is_bound = true,
+                                 .nominated = AS_NO_NODE,
+                                 .created = AGO(AS_US_PER_H)};
 }
 
 static void read_cluster(const char *lines)
@@ -103,7 +104,7 @@ static void read_cluster(const char *lines)
 }
 
 /* "3 cpu:5; 1 cpu:2": pods that the scheduler called Unschedulable; the first are the oldest. Equal
- * lines are one shape. */
+ * lines are one pod class. */
 static void read_pending(const char *lines)
 {
     char *rest = lines ? as_arena_strdup(&texts.arena, lines) : NULL, *line;
@@ -112,10 +113,10 @@ static void read_pending(const char *lines)
     while ((line = strsep(&rest, ";")) != NULL) {
         char *words;
         const long count = strtol(line, &words, 10);
-        const struct as_pod_shape *shape = nodes_text_read_pod(&texts, words);
+        const struct as_pod_class *pod_class = nodes_text_read_pod(&texts, words);
 
         for (long i = 0; i < count; i++)
-            pods[cluster.pod_count++] = (struct as_pod_fact){.shape = shape,
+            pods[cluster.pod_count++] = (struct as_pod_fact){.pod_class = pod_class,
                                                              .node = AS_NO_NODE,
                                                              .nominated = AS_NO_NODE,
                                                              .is_unschedulable = true,
@@ -137,9 +138,10 @@ static void make_with(uint64_t fits)
 static void print_pods(struct as_buf *out, const struct as_snapshot_pods *list, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        cr_assert_lt(list[i].shape, snapshot.shape_count);
-        as_buf_printf(out, " %ux%ld", list[i].count,
-                      (long)snapshot.shapes[list[i].shape].pod.requests.amount[AS_RES_CPU]);
+        cr_assert_lt(list[i].pod_class, snapshot.pod_class_count);
+        as_buf_printf(
+            out, " %ux%ld", list[i].count,
+            (long)snapshot.pod_classes[list[i].pod_class].pod.requests.amount[AS_RES_CPU]);
     }
 }
 
@@ -253,12 +255,12 @@ Test(snapshot, pods_that_are_being_deleted_do_not_wait)
 Test(snapshot, pods_of_a_priority_below_minus_10_do_not_wait)
 {
     struct as_pod_fact *pod = read_waiting_pod();
-    struct as_pod_shape shape = *pod->shape;
+    struct as_pod_class pod_class = *pod->pod_class;
 
-    pod->shape = &shape;
-    shape.priority = -10;
+    pod->pod_class = &pod_class;
+    pod_class.priority = -10;
     check("a wait 1x5 utilized:2");
-    shape.priority = -11;
+    pod_class.priority = -11;
     check("a utilized:2");
 }
 
@@ -268,13 +270,13 @@ Test(snapshot, room_goes_to_the_highest_priority_then_to_the_oldest)
     read_cluster("a cpu:10 memory:100; cpu:8");
     read_pending("2 cpu:2; 1 cpu:1; 2 cpu:2 memory:1");
     check("a wait 1x2 1x1 2x2 utilized:1");
-    struct as_pod_shape young = *pods[4].shape, middle = *pods[3].shape;
+    struct as_pod_class young = *pods[4].pod_class, middle = *pods[3].pod_class;
 
-    pods[4].shape = pods[5].shape = &young;
+    pods[4].pod_class = pods[5].pod_class = &young;
     young.priority = 100;
     check("a wait 1x2 2x2 1x1 utilized:1");
-    cr_expect_eq(snapshot.shapes[snapshot.pending[0].shape].pod.priority, 100);
-    pods[3].shape = &middle;
+    cr_expect_eq(snapshot.pod_classes[snapshot.pending[0].pod_class].pod.priority, 100);
+    pods[3].pod_class = &middle;
     middle.priority = 50;
     check("a wait 1x2 1x1 2x2 utilized:1");
     young.priority = -5; /* the middle one finds room, then nothing is left for the others */
@@ -315,18 +317,18 @@ Test(snapshot, expendable_pods_take_no_room)
 Test(snapshot, expendable_pods_hold_a_node_only_by_their_own_word)
 {
     read_cluster("a cpu:10 memory:100; cpu:8 low");
-    struct as_pod_shape shape = *pods[0].shape;
+    struct as_pod_class pod_class = *pods[0].pod_class;
 
-    pods[0].shape = &shape;
-    shape.unchecked = AS_UNCHECKED_AFFINITY;
+    pods[0].pod_class = &pod_class;
+    pod_class.unchecked = AS_UNCHECKED_AFFINITY;
     check("a move n0:0");
     cr_expect_eq(snapshot.nodes[0].expendable->amount[AS_RES_CPU], 8);
     cr_expect_eq(snapshot.groups[0].sums.requests[AS_RESOURCE_CPU], 0);
-    shape.eviction = AS_EVICTION_REFUSED;
+    pod_class.eviction = AS_EVICTION_REFUSED;
     check("a unevictable:1");
-    shape.eviction = AS_EVICTION_LOCAL_STORAGE;
+    pod_class.eviction = AS_EVICTION_LOCAL_STORAGE;
     check("a unevictable:1");
-    shape.eviction = AS_EVICTION_ALLOWED;
+    pod_class.eviction = AS_EVICTION_ALLOWED;
     budgets[0] = (struct as_budget_fact){"default", "all", NULL, 0, .allowed = 0};
     cluster.budget_count = 1;
     check("a budget:1");
@@ -339,13 +341,14 @@ Test(snapshot, a_pod_that_is_nominated_takes_the_room_of_its_node)
 {
     struct as_pod_fact *pod = read_waiting_pod();
 
-    pods[1].shape = nodes_text_read_pod(&texts, "cpu:1");
+    pods[1].pod_class = nodes_text_read_pod(&texts, "cpu:1");
     pod->nominated = 1;
-    pods[cluster.pod_count++] = (struct as_pod_fact){.shape = nodes_text_read_pod(&texts, "cpu:5"),
-                                                     .node = AS_NO_NODE,
-                                                     .nominated = AS_NO_NODE,
-                                                     .is_unschedulable = true,
-                                                     .created = NOW};
+    pods[cluster.pod_count++] =
+        (struct as_pod_fact){.pod_class = nodes_text_read_pod(&texts, "cpu:5"),
+                             .node = AS_NO_NODE,
+                             .nominated = AS_NO_NODE,
+                             .is_unschedulable = true,
+                             .created = NOW};
     check("a wait 1x5 utilized:2");
     nodes[1].leaving = AS_NODE_LEAVING_OURS;
     nodes[1].is_cordoned = true;
@@ -365,9 +368,9 @@ Test(snapshot, pods_of_leaving_nodes_are_placed_first)
 Test(snapshot, nobody_makes_room_for_what_nobody_makes_anew)
 {
     read_cluster("a cpu:10 memory:100; cpu:6|a cpu:10 memory:100 ours; cpu:3");
-    struct as_pod_shape shape = *pods[1].shape;
-    shape.eviction = AS_EVICTION_UNREPLICATED;
-    pods[1].shape = &shape;
+    struct as_pod_class pod_class = *pods[1].pod_class;
+    pod_class.eviction = AS_EVICTION_UNREPLICATED;
+    pods[1].pod_class = &pod_class;
     read_pending("1 cpu:2");
     check("a+1 leaving:1 utilized:1");
 }
@@ -721,10 +724,10 @@ Test(snapshot, classes_of_pods_keep_their_node)
             begin();
         }
         read_cluster("a cpu:10 memory:100; cpu:1");
-        struct as_pod_shape shape = *pods[0].shape;
-        shape.eviction = rows[i].class;
-        shape.unchecked = rows[i].unchecked;
-        pods[0].shape = &shape;
+        struct as_pod_class pod_class = *pods[0].pod_class;
+        pod_class.eviction = rows[i].class;
+        pod_class.unchecked = rows[i].unchecked;
+        pods[0].pod_class = &pod_class;
         members[0].unneeded.keep = rows[i].keep;
         make_with(1000000);
         cr_expect_eq(snapshot.kept[AS_STAY_UNEVICTABLE], rows[i].is_kept, "%zu", i);
@@ -736,16 +739,16 @@ Test(snapshot, a_pod_with_a_claim_may_move_within_its_zone)
 {
     read_cluster("a cpu:10 memory:100 topology.kubernetes.io/zone=x other=1; cpu:1; cpu:1|"
                  "a cpu:10 memory:100 failure-domain.beta.kubernetes.io/zone=y; cpu:1; cpu:9");
-    struct as_pod_shape shape = *pods[0].shape;
-    shape.unchecked = AS_UNCHECKED_VOLUMES;
-    pods[0].shape = &shape;
-    pods[2].shape = &shape;
+    struct as_pod_class pod_class = *pods[0].pod_class;
+    pod_class.unchecked = AS_UNCHECKED_VOLUMES;
+    pods[0].pod_class = &pod_class;
+    pods[2].pod_class = &pod_class;
     check("a move n0:20 1x1 1x1 take n1:0 utilized:1");
-    cr_assert_str_eq(snapshot.shapes[snapshot.nodes[0].pods[0].shape].pod.zone, "x");
-    cr_assert_null(snapshot.shapes[snapshot.nodes[0].pods[1].shape].pod.zone);
+    cr_assert_str_eq(snapshot.pod_classes[snapshot.nodes[0].pods[0].pod_class].pod.zone, "x");
+    cr_assert_null(snapshot.pod_classes[snapshot.nodes[0].pods[1].pod_class].pod.zone);
     cr_assert_eq(snapshot.nodes[0].node.labels->count, 1);
     cr_assert_eq(as_node_admits(&snapshot.nodes[1].node,
-                                &snapshot.shapes[snapshot.nodes[0].pods[0].shape].pod),
+                                &snapshot.pod_classes[snapshot.nodes[0].pods[0].pod_class].pod),
                  AS_MISFIT_ZONE);
 }
 
@@ -763,18 +766,18 @@ static const char *const web[] = {"web"};
 static const struct as_node_requirement is_web = {
     .key = "app", .operator_ = AS_NODE_IN, .values = web, .value_count = 1};
 
-static void add_labels(struct as_pod_fact *pod, const char *app, struct as_pod_shape *shape)
+static void add_labels(struct as_pod_fact *pod, const char *app, struct as_pod_class *pod_class)
 {
     const struct as_label label = {"app", app};
 
-    *shape = *pod->shape;
-    cr_assert_eq(as_labels_new_in(&texts.arena, &label, 1, &shape->labels), 0);
-    pod->shape = shape;
+    *pod_class = *pod->pod_class;
+    cr_assert_eq(as_labels_new_in(&texts.arena, &label, 1, &pod_class->labels), 0);
+    pod->pod_class = pod_class;
 }
 
 Test(snapshot, a_budget_without_a_disruption_left_keeps_the_node)
 {
-    struct as_pod_shape first, second;
+    struct as_pod_class first, second;
 
     read_cluster("a cpu:10 memory:100; cpu:1|a cpu:10 memory:100; cpu:1");
     add_labels(&pods[0], "web", &first);
@@ -790,8 +793,8 @@ Test(snapshot, a_budget_without_a_disruption_left_keeps_the_node)
     check("a move n0:10 1x1 move n1:10 1x1");
     cr_assert_eq(snapshot.budget_count, 1);
     cr_assert_str_eq(snapshot.budgets[0].name, "default/web");
-    cr_assert_eq(snapshot.shapes[snapshot.nodes[0].pods[0].shape].budget_count, 1);
-    cr_assert_eq(snapshot.shapes[snapshot.nodes[1].pods[0].shape].budget_count, 0);
+    cr_assert_eq(snapshot.pod_classes[snapshot.nodes[0].pods[0].pod_class].budget_count, 1);
+    cr_assert_eq(snapshot.pod_classes[snapshot.nodes[1].pods[0].pod_class].budget_count, 0);
 
     /* the API evicts no pod that two budgets select */
     budgets[2] = (struct as_budget_fact){"default", "all", NULL, 0, .allowed = 5};
@@ -800,11 +803,11 @@ Test(snapshot, a_budget_without_a_disruption_left_keeps_the_node)
 
 Test(snapshot, a_budget_protects_a_system_pod_instead_of_keeping_its_node)
 {
-    struct as_pod_shape shape;
+    struct as_pod_class pod_class;
 
     read_cluster("a cpu:10 memory:100; cpu:1");
-    add_labels(&pods[0], "web", &shape);
-    shape.eviction = AS_EVICTION_SYSTEM;
+    add_labels(&pods[0], "web", &pod_class);
+    pod_class.eviction = AS_EVICTION_SYSTEM;
     members[0].unneeded.keep = AS_KEEP_SYSTEM_PODS;
     check("a unevictable:1");
     budgets[0] = (struct as_budget_fact){"default", "web", &is_web, 1, .allowed = 1};
@@ -814,20 +817,20 @@ Test(snapshot, a_budget_protects_a_system_pod_instead_of_keeping_its_node)
     check("a budget:1");
 }
 
-/* Shapes */
+/* Pod classes */
 
-Test(snapshot, pods_that_differ_in_labels_only_are_one_shape)
+Test(snapshot, pods_that_differ_in_labels_only_are_one_pod_class)
 {
-    struct as_pod_shape first, second;
+    struct as_pod_class first, second;
 
     read_cluster("a cpu:10 memory:100; cpu:1; cpu:1; cpu:1; cpu:1 memory:1");
     add_labels(&pods[0], "web", &first);
     add_labels(&pods[1], "db", &second);
     second.namespace_ = "other";
     check("a move n0:40 3x1 1x1");
-    cr_assert_eq(snapshot.shape_count, 2);
-    cr_assert_neq(snapshot.shapes[0].digest, snapshot.shapes[1].digest);
-    cr_assert_null(snapshot.shapes[0].pod.labels);
+    cr_assert_eq(snapshot.pod_class_count, 2);
+    cr_assert_neq(snapshot.pod_classes[0].digest, snapshot.pod_classes[1].digest);
+    cr_assert_null(snapshot.pod_classes[0].pod.labels);
 }
 
 /* The constants are those of the documented hash: they must never change, as `asked` is stored. */
@@ -836,8 +839,8 @@ Test(snapshot, a_digest_is_the_same_in_every_process)
     read_cluster("a cpu:10 memory:100; cpu:9");
     read_pending("1 cpu:500 memory:100 gpu:1 zone=a ~k=v/NX ?key:in:a,b @TCP/0.0.0.0/80 #7");
     make_with(1000000);
-    cr_assert_eq(snapshot.shape_count, 1);
-    const uint64_t digest = snapshot.shapes[0].digest;
+    cr_assert_eq(snapshot.pod_class_count, 1);
+    const uint64_t digest = snapshot.pod_classes[0].digest;
     cr_expect_eq(digest, DIGEST, "0x%lx", (unsigned long)digest);
 
     /* whatever the index of the resource in the cluster's table */
@@ -846,7 +849,7 @@ Test(snapshot, a_digest_is_the_same_in_every_process)
     read_cluster("a cpu:10 memory:100 other:1; cpu:9");
     read_pending("1 cpu:500 memory:100 gpu:1 zone=a ~k=v/NX ?key:in:a,b @TCP/0.0.0.0/80 #7");
     make_with(1000000);
-    cr_expect_eq(snapshot.shapes[0].digest, digest);
+    cr_expect_eq(snapshot.pod_classes[0].digest, digest);
 }
 
 /* Candidates */
@@ -894,8 +897,9 @@ Test(snapshot, a_cordoned_candidate_takes_no_pods)
     read_cluster("a cpu:10 memory:100 cordoned; cpu:1|a cpu:10 memory:100; cpu:1");
     make_with(1000000);
     cr_assert_eq(snapshot.node_count, 2);
-    cr_assert_eq(as_node_admits(&snapshot.nodes[0].node, &snapshot.shapes[0].pod), AS_MISFIT_TAINT);
-    cr_assert_eq(as_node_admits(&snapshot.nodes[1].node, &snapshot.shapes[0].pod), AS_FITS);
+    cr_assert_eq(as_node_admits(&snapshot.nodes[0].node, &snapshot.pod_classes[0].pod),
+                 AS_MISFIT_TAINT);
+    cr_assert_eq(as_node_admits(&snapshot.nodes[1].node, &snapshot.pod_classes[0].pod), AS_FITS);
 }
 
 Test(snapshot, guests_are_named_where_they_keep_others_away)
@@ -932,7 +936,7 @@ Test(snapshot, the_size_of_the_steps_changes_nothing)
 Test(snapshot, an_empty_cluster_has_an_empty_snapshot)
 {
     check("");
-    cr_assert_eq(snapshot.shape_count + snapshot.node_count + snapshot.budget_count, 0);
+    cr_assert_eq(snapshot.pod_class_count + snapshot.node_count + snapshot.budget_count, 0);
     cr_assert_eq(snapshot.seed, 7);
     cr_assert_null(snapshot.error);
 }

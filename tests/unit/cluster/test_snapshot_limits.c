@@ -63,22 +63,22 @@ static void make_cluster(size_t node_count, size_t pod_max, const char *name)
         .cluster = &cluster, .members = &member, .member_count = 1, .config = &config, .now = NOW};
 }
 
-static struct as_pod_shape *make_shape(int64_t cpu)
+static struct as_pod_class *make_pod_class(int64_t cpu)
 {
-    struct as_pod_shape *shape = as_arena_alloc(&arena, 1, sizeof(*shape));
+    struct as_pod_class *pod_class = as_arena_alloc(&arena, 1, sizeof(*pod_class));
 
-    shape->requests.amount[AS_RES_CPU] = cpu;
-    shape->requests.amount[AS_RES_PODS] = 1;
-    return shape;
+    pod_class->requests.amount[AS_RES_CPU] = cpu;
+    pod_class->requests.amount[AS_RES_PODS] = 1;
+    return pod_class;
 }
 
 /* node AS_NO_NODE: it waits, longer than all that follow. */
-static void add_pod(const struct as_pod_shape *shape, uint32_t node)
+static void add_pod(const struct as_pod_class *pod_class, uint32_t node)
 {
     const size_t index = cluster.pod_count++;
 
     pods[index] = (struct as_pod_fact){
-        .shape = shape,
+        .pod_class = pod_class,
         .node = node,
         .nominated = AS_NO_NODE,
         .is_bound = node != AS_NO_NODE,
@@ -116,13 +116,13 @@ static void end(void)
 
 TestSuite(snapshot_limits, .init = begin, .fini = end);
 
-Test(snapshot_limits, a_million_pods_of_one_shape_are_placed_by_division)
+Test(snapshot_limits, a_million_pods_of_one_pod_class_are_placed_by_division)
 {
     make_cluster(100, 1000000, "n");
-    const struct as_pod_shape *shape = make_shape(1000);
+    const struct as_pod_class *pod_class = make_pod_class(1000);
 
     for (size_t i = 0; i < 1000000; i++)
-        add_pod(shape, AS_NO_NODE);
+        add_pod(pod_class, AS_NO_NODE);
     make();
     cr_assert_eq(snapshot.pending_pods, 1000000);
     cr_assert_eq(snapshot.pending_count, 1);
@@ -134,7 +134,7 @@ Test(snapshot_limits, of_candidates_with_pods_64_are_looked_at)
 {
     make_cluster(70, 100, "n");
     for (uint32_t i = 0; i < 70; i++)
-        add_pod(make_shape(i == 69 ? 100 : 1000), i);
+        add_pod(make_pod_class(i == 69 ? 100 : 1000), i);
     const struct as_unneeded known[] = {
         {.node = "n00000", .no_room = {.set = true, .at = {NOW.us - AS_US_PER_MIN}}},
         {.node = "n00068", .since = {.set = true, .at = {NOW.us - AS_US_PER_MIN}}},
@@ -157,24 +157,26 @@ Test(snapshot_limits, of_each_group_64_nodes_with_most_room_take_pods)
 {
     make_cluster(200, 300, "n");
     for (uint32_t i = 0; i < 200; i++)
-        add_pod(make_shape(i == 0 ? 100 : 6000 + i), i);
+        add_pod(make_pod_class(i == 0 ? 100 : 6000 + i), i);
     make();
     cr_assert_eq(snapshot.node_count, 1 + AS_SNAPSHOT_ROOMY_MAX);
     cr_assert_str_eq(snapshot.nodes[AS_SNAPSHOT_ROOMY_MAX].node.name, "n00064");
 }
 
-/* Pending shapes come first, the oldest of them; a candidate whose shape is cut off is none. */
-Test(snapshot_limits, of_shapes_1000_are_told)
+/* Pending pod classes come first, the oldest of them; a candidate whose pod class is cut off is
+ * none. */
+Test(snapshot_limits, of_pod_classes_1000_are_told)
 {
     make_cluster(2, 1300, "n");
-    add_pod(make_shape(1), 0);
+    add_pod(make_pod_class(1), 0);
     for (int64_t i = 0; i < 1200; i++)
-        add_pod(make_shape(20000 + i), AS_NO_NODE);
+        add_pod(make_pod_class(20000 + i), AS_NO_NODE);
     make();
-    cr_assert_eq(snapshot.shape_count, AS_SNAPSHOT_SHAPES_MAX);
-    cr_assert_eq(snapshot.pending_count, AS_SNAPSHOT_SHAPES_MAX);
+    cr_assert_eq(snapshot.pod_class_count, AS_SNAPSHOT_POD_CLASSES_MAX);
+    cr_assert_eq(snapshot.pending_count, AS_SNAPSHOT_POD_CLASSES_MAX);
     cr_assert_eq(snapshot.pending_pods, 1200);
-    cr_assert_eq(snapshot.shapes[snapshot.pending[999].shape].pod.requests.amount[0], 20999);
+    cr_assert_eq(snapshot.pod_classes[snapshot.pending[999].pod_class].pod.requests.amount[0],
+                 20999);
     cr_assert_eq(count_candidates(), 1); /* the empty one */
     cr_assert_eq(snapshot.kept[AS_STAY_NO_ROOM], 1);
 }
@@ -207,10 +209,10 @@ Test(snapshot_limits, the_document_stays_below_a_mebibyte)
     make_cluster(count, 3000, long_name);
     for (uint32_t i = 0; i < 1500; i++) {
         const struct as_label label = {print("key-", i), value};
-        struct as_pod_shape *shape = make_shape(i < 1000 ? 20000 + i : 1);
+        struct as_pod_class *pod_class = make_pod_class(i < 1000 ? 20000 + i : 1);
 
-        cr_assert_eq(as_labels_new_in(&arena, &label, 1, &shape->selector), 0);
-        add_pod(shape, i < 1000 ? AS_NO_NODE : i);
+        cr_assert_eq(as_labels_new_in(&arena, &label, 1, &pod_class->selector), 0);
+        add_pod(pod_class, i < 1000 ? AS_NO_NODE : i);
     }
     make();
     const size_t size = measure_document();
@@ -222,20 +224,20 @@ Test(snapshot_limits, the_document_stays_below_a_mebibyte)
     cr_expect_eq(all, count);
 }
 
-/* A shape that is larger than any sensible one is no part of a snapshot. */
-Test(snapshot_limits, a_giant_shape_is_cut_off)
+/* A pod class that is larger than any sensible one is no part of a snapshot. */
+Test(snapshot_limits, a_giant_pod_class_is_cut_off)
 {
     static char value[64 << 10];
     const struct as_label label = {"key", value};
 
     memset(value, 'x', sizeof(value) - 1);
     make_cluster(1, 10, "n");
-    struct as_pod_shape *shape = make_shape(1);
-    cr_assert_eq(as_labels_new_in(&arena, &label, 1, &shape->selector), 0);
-    add_pod(shape, 0);
-    add_pod(shape, AS_NO_NODE);
+    struct as_pod_class *pod_class = make_pod_class(1);
+    cr_assert_eq(as_labels_new_in(&arena, &label, 1, &pod_class->selector), 0);
+    add_pod(pod_class, 0);
+    add_pod(pod_class, AS_NO_NODE);
     make();
-    cr_expect_eq(snapshot.shape_count, 0);
+    cr_expect_eq(snapshot.pod_class_count, 0);
     cr_expect_eq(snapshot.pending_count, 0);
     cr_expect_eq(snapshot.pending_pods, 1);
     cr_expect_eq(snapshot.kept[AS_STAY_NO_ROOM], 1);

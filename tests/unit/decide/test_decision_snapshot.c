@@ -91,8 +91,8 @@ Test(decision_snapshot, what_is_read_is_written_as_it_was)
     cr_expect_eq(document->input.snapshot->groups[0].unneeded.unready_for_us, AS_UNREADY_NEVER);
     cr_expect_eq(document->input.snapshot->groups[1].size, -1);
     cr_expect_eq(document->input.snapshot->groups[1].unneeded.unready_for_us, 20 * AS_US_PER_MIN);
-    cr_expect(document->input.snapshot->shapes[0].pod.has_affinity);
-    cr_expect(!document->input.snapshot->shapes[1].pod.has_affinity);
+    cr_expect(document->input.snapshot->pod_classes[0].pod.has_affinity);
+    cr_expect(!document->input.snapshot->pod_classes[1].pod.has_affinity);
 }
 
 #define TERMS                                                                                      \
@@ -329,7 +329,7 @@ Test(decision_snapshot, more_than_the_limits_is_refused)
         int count;
         const char *wanted;
     } rows[] = {
-        {"shapes", "{}", AS_SNAPSHOT_SHAPES_MAX + 1, "observed.shapes: more than 1000"},
+        {"shapes", "{}", AS_SNAPSHOT_POD_CLASSES_MAX + 1, "observed.shapes: more than 1000"},
         {"pool_nodes", "{}", 2113, "observed.pool_nodes: more than 2112"},
         {"resources", "\"r\"", 29, "observed.resources: more than 28"},
     };

@@ -13,18 +13,18 @@
 #include <alertscaler/cluster/pool_plan.h>
 #include <alertscaler/decide/decide.h>
 
-#define WORLD_GROUPS  64
-#define WORLD_SHAPES  1000
-#define WORLD_NODES   1200
-#define WORLD_BUDGETS 8
-#define WORLD_NOW     (INT64_C(1800000000) * AS_US_PER_S)
+#define WORLD_GROUPS      64
+#define WORLD_POD_CLASSES 1000
+#define WORLD_NODES       1200
+#define WORLD_BUDGETS     8
+#define WORLD_NOW         (INT64_C(1800000000) * AS_US_PER_S)
 
 struct world {
     struct as_arena arena;
     struct as_snapshot snapshot;
     struct as_snapshot_group groups[WORLD_GROUPS];
-    struct as_snapshot_shape shapes[WORLD_SHAPES];
-    struct as_snapshot_pods pending[WORLD_SHAPES];
+    struct as_snapshot_pod_class pod_classes[WORLD_POD_CLASSES];
+    struct as_snapshot_pods pending[WORLD_POD_CLASSES];
     struct as_snapshot_node nodes[WORLD_NODES];
     struct as_snapshot_budget budgets[WORLD_BUDGETS];
     struct as_pool_config config;
@@ -40,7 +40,7 @@ static inline struct world *world_new(void)
     world->snapshot = (struct as_snapshot){
         .resources = {.count = AS_RES_NAMED + 1, .name = {[AS_RES_NAMED] = "nvidia.com/gpu"}},
         .groups = world->groups,
-        .shapes = world->shapes,
+        .pod_classes = world->pod_classes,
         .pending = world->pending,
         .nodes = world->nodes,
         .budgets = world->budgets};
@@ -104,29 +104,31 @@ static inline struct as_snapshot_group *world_add_group(struct world *world, con
     return group;
 }
 
-static inline struct as_snapshot_shape *world_add_shape(struct world *world, int64_t cpu,
-                                                        int64_t memory)
+static inline struct as_snapshot_pod_class *world_add_pod_class(struct world *world, int64_t cpu,
+                                                                int64_t memory)
 {
-    struct as_snapshot_shape *shape = &world->shapes[world->snapshot.shape_count++];
-    *shape = (struct as_snapshot_shape){.pod = {.requests = world_amounts(cpu, memory, 1)},
-                                        .digest = world->snapshot.shape_count};
-    return shape;
+    struct as_snapshot_pod_class *pod_class =
+        &world->pod_classes[world->snapshot.pod_class_count++];
+    *pod_class = (struct as_snapshot_pod_class){.pod = {.requests = world_amounts(cpu, memory, 1)},
+                                                .digest = world->snapshot.pod_class_count};
+    return pod_class;
 }
 
-static inline uint32_t world_index(const struct world *world, const struct as_snapshot_shape *shape)
+static inline uint32_t world_index(const struct world *world,
+                                   const struct as_snapshot_pod_class *pod_class)
 {
-    return (uint32_t)(shape - world->shapes);
+    return (uint32_t)(pod_class - world->pod_classes);
 }
 
-/* Pods that wait, of a new shape. */
-static inline struct as_snapshot_shape *world_add_pending(struct world *world, int64_t cpu,
-                                                          int64_t memory, uint32_t count)
+/* Pods that wait, of a new pod class. */
+static inline struct as_snapshot_pod_class *world_add_pending(struct world *world, int64_t cpu,
+                                                              int64_t memory, uint32_t count)
 {
-    struct as_snapshot_shape *shape = world_add_shape(world, cpu, memory);
+    struct as_snapshot_pod_class *pod_class = world_add_pod_class(world, cpu, memory);
     world->pending[world->snapshot.pending_count++] =
-        (struct as_snapshot_pods){world_index(world, shape), count};
+        (struct as_snapshot_pods){world_index(world, pod_class), count};
     world->snapshot.pending_pods += count;
-    return shape;
+    return pod_class;
 }
 
 /* A Ready node that is no candidate. */
@@ -147,21 +149,20 @@ static inline struct as_snapshot_node *world_add_node(struct world *world, const
     return node;
 }
 
-/* A candidate whose pods are `count` of the shape; NULL: an empty one. */
-static inline struct as_snapshot_node *world_add_candidate(struct world *world, const char *name,
-                                                           uint32_t group,
-                                                           const struct as_snapshot_shape *shape,
-                                                           uint32_t count)
+/* A candidate whose pods are `count` of the pod class; NULL: an empty one. */
+static inline struct as_snapshot_node *world_add_candidate(
+    struct world *world, const char *name, uint32_t group,
+    const struct as_snapshot_pod_class *pod_class, uint32_t count)
 {
     const int64_t all = world->groups[group].template_.allocatable.amount[AS_RES_CPU];
-    const int64_t used = shape ? shape->pod.requests.amount[AS_RES_CPU] * count : 0;
+    const int64_t used = pod_class ? pod_class->pod.requests.amount[AS_RES_CPU] * count : 0;
     struct as_snapshot_node *node = world_add_node(world, name, group, all - used);
     struct as_snapshot_pods *pods = as_arena_alloc(&world->arena, 1, sizeof(*pods));
     node->is_candidate = true;
     node->utilization = all > 0 ? 100.0 * (double)used / (double)all : 0;
-    if (!shape)
+    if (!pod_class)
         return node;
-    *pods = (struct as_snapshot_pods){world_index(world, shape), count};
+    *pods = (struct as_snapshot_pods){world_index(world, pod_class), count};
     node->pods = pods;
     node->pod_count = 1;
     return node;

@@ -34,7 +34,7 @@ static struct world { /* the cluster that all pools of a test look at */
         const char *node, *group;
     } unneeded[4];
     bool is_unknown;      /* the facts are not fresh */
-    bool asks;            /* the shapes are not fully checked */
+    bool asks;            /* the pod classes are not fully checked */
     int32_t unregistered; /* nodes of `a` that another controller has requested in vain */
     size_t known;         /* unneeded nodes, and pairs that were asked, in the last request */
     size_t known_asked;
@@ -113,7 +113,7 @@ static void plan_fit(struct look *look)
         lacking -= more;
     }
     if (world.asks && look->plan.fit_size > look->plan.size) {
-        look->asked[0] = (struct as_asked){.shape = 1, .template_ = 2, .group = "a", .at = {1}};
+        look->asked[0] = (struct as_asked){.pod_class = 1, .template_ = 2, .group = "a", .at = {1}};
         look->plan.asked = look->asked;
         look->plan.asked_count = 1;
     }

@@ -87,7 +87,7 @@ static void keep(void *context, const struct as_cluster *cluster, const struct a
     labels[0] = '\0';
     if (!cluster)
         return;
-    const struct as_labels *kept = cluster->pods[0].shape->labels;
+    const struct as_labels *kept = cluster->pods[0].pod_class->labels;
     for (uint32_t i = 0; i < kept->count; i++)
         snprintf(labels + strlen(labels), sizeof(labels) - strlen(labels), "%s ",
                  kept->items[i].name);

@@ -177,11 +177,11 @@ static const struct as_pod_fact *read_pod(const char *json)
 #define SIDECAR(requests)                                                                          \
     "{\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{" requests "}}}"
 
-static const struct as_pod_shape *read_spec(const char *spec)
+static const struct as_pod_class *read_spec(const char *spec)
 {
     AS_CLEANUP(as_free_p)
     char *json = as_xasprintf(POD(",\"labels\":{\"app\":\"db\",\"tier\":\"x\"}", "%s", ""), spec);
-    return read_pod(json)->shape;
+    return read_pod(json)->pod_class;
 }
 
 Test(kube_facts, a_pod)
@@ -198,17 +198,17 @@ Test(kube_facts, a_pod)
     cr_expect_eq(pod->created.us, 2 * AS_US_PER_S);
     cr_expect_eq(pod->gone_at.at.us, 3 * AS_US_PER_S);
     cr_expect_eq(pod->nominated, AS_NO_NODE);
-    cr_expect_eq(pod->shape->priority, -7);
-    cr_expect(pod->shape->never_preempts);
-    cr_expect_eq(pod->shape->requests.amount[AS_RES_PODS], 1);
-    cr_expect_str_eq(pod->shape->namespace_, "shop");
-    cr_expect_null(pod->shape->selector);
-    cr_expect_null(pod->shape->zone);
+    cr_expect_eq(pod->pod_class->priority, -7);
+    cr_expect(pod->pod_class->never_preempts);
+    cr_expect_eq(pod->pod_class->requests.amount[AS_RES_PODS], 1);
+    cr_expect_str_eq(pod->pod_class->namespace_, "shop");
+    cr_expect_null(pod->pod_class->selector);
+    cr_expect_null(pod->pod_class->zone);
     read_node("{\"metadata\":{\"name\":\"n1\"}}");
     cr_expect_eq(view()->pods[0].nominated, 0);
     cr_expect_eq(read_pod(POD("", "\"nodeName\":\"n1\"", ""))->node, 0);
     cr_expect_not(view()->pods[0].is_unschedulable);
-    cr_expect_not(view()->pods[0].shape->never_preempts);
+    cr_expect_not(view()->pods[0].pod_class->never_preempts);
 }
 
 Test(kube_facts, what_makes_a_pod_anew)
@@ -234,7 +234,7 @@ Test(kube_facts, what_makes_a_pod_anew)
                  rows[i].owner, rows[i].annotation);
         cr_assert_eq(put(AS_CLUSTER_PODS, json), 0, "%s", error.text);
         cr_assert_eq(view()->pod_count, 1);
-        cr_expect_eq(view()->pods[0].shape->eviction, rows[i].class, "row %zu", i);
+        cr_expect_eq(view()->pods[0].pod_class->eviction, rows[i].class, "row %zu", i);
     }
 }
 
@@ -298,10 +298,10 @@ Test(kube_facts, requests_are_the_scheduler_s)
          0, AS_RES_AMOUNT_MAX, 0},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        const struct as_pod_shape *shape = read_spec(rows[i].spec);
-        cr_expect_eq(shape->requests.amount[AS_RES_CPU], rows[i].cpu, "%s", rows[i].spec);
-        cr_expect_eq(shape->requests.amount[AS_RES_MEMORY], rows[i].memory, "%s", rows[i].spec);
-        cr_expect_eq(shape->requests.amount[AS_RES_NAMED], rows[i].named, "%s", rows[i].spec);
+        const struct as_pod_class *pod_class = read_spec(rows[i].spec);
+        cr_expect_eq(pod_class->requests.amount[AS_RES_CPU], rows[i].cpu, "%s", rows[i].spec);
+        cr_expect_eq(pod_class->requests.amount[AS_RES_MEMORY], rows[i].memory, "%s", rows[i].spec);
+        cr_expect_eq(pod_class->requests.amount[AS_RES_NAMED], rows[i].named, "%s", rows[i].spec);
     }
 }
 
@@ -319,7 +319,7 @@ Test(kube_facts, more_resources_than_there_is_room_for)
 
 Test(kube_facts, where_a_pod_may_go)
 {
-    const struct as_pod_shape *shape = read_spec(
+    const struct as_pod_class *pod_class = read_spec(
         "\"nodeSelector\":{\"zone\":\"a\"},\"affinity\":{\"nodeAffinity\":{"
         "\"preferredDuringSchedulingIgnoredDuringExecution\":[{}],"
         "\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":[{"
@@ -329,45 +329,46 @@ Test(kube_facts, where_a_pod_may_go)
         "\"key\":\"k\",\"operator\":\"Near\"}]},{}]}}},\"tolerations\":[{\"operator\":\"Exists\"},"
         "{\"key\":\"a\",\"value\":\"b\",\"effect\":\"NoExecute\"},{\"key\":\"a\",\"operator\":"
         "\"Gt\"},{\"key\":\"a\",\"effect\":\"New\"}]");
-    cr_expect_str_eq(as_labels_get(shape->selector, "zone"), "a");
-    cr_expect(shape->has_affinity);
-    cr_assert_eq(shape->term_count, 3);
-    cr_assert_eq(shape->terms[0].count, 3);
-    cr_expect_eq(shape->terms[1].count, 0);
-    cr_expect_eq(shape->terms[2].count, 0);
-    const struct as_node_requirement *requirements = shape->terms[0].requirements;
+    cr_expect_str_eq(as_labels_get(pod_class->selector, "zone"), "a");
+    cr_expect(pod_class->has_affinity);
+    cr_assert_eq(pod_class->term_count, 3);
+    cr_assert_eq(pod_class->terms[0].count, 3);
+    cr_expect_eq(pod_class->terms[1].count, 0);
+    cr_expect_eq(pod_class->terms[2].count, 0);
+    const struct as_node_requirement *requirements = pod_class->terms[0].requirements;
     cr_expect_str_eq(requirements[0].values[1], "b");
     cr_expect_eq(requirements[1].operator_, AS_NODE_GT);
     cr_expect_not(requirements[1].is_field);
     cr_expect(requirements[2].is_field);
     cr_expect_eq(requirements[2].operator_, AS_NODE_NOT_IN);
-    cr_assert_eq(shape->toleration_count, 2);
-    cr_expect_str_eq(shape->tolerations[0].key, "");
-    cr_expect(shape->tolerations[0].is_exists);
-    cr_expect_eq(shape->tolerations[0].effects, 0);
-    cr_expect_str_eq(shape->tolerations[1].value, "b");
-    cr_expect_eq(shape->tolerations[1].effects, AS_TAINT_NO_EXECUTE);
-    cr_expect_eq(shape->unchecked, 0);
+    cr_assert_eq(pod_class->toleration_count, 2);
+    cr_expect_str_eq(pod_class->tolerations[0].key, "");
+    cr_expect(pod_class->tolerations[0].is_exists);
+    cr_expect_eq(pod_class->tolerations[0].effects, 0);
+    cr_expect_str_eq(pod_class->tolerations[1].value, "b");
+    cr_expect_eq(pod_class->tolerations[1].effects, AS_TAINT_NO_EXECUTE);
+    cr_expect_eq(pod_class->unchecked, 0);
 }
 
 Test(kube_facts, ports_of_the_host)
 {
-    const struct as_pod_shape *shape =
+    const struct as_pod_class *pod_class =
         read_spec("\"initContainers\":[{\"ports\":[{\"hostPort\":1}]},{\"restartPolicy\":"
                   "\"Always\",\"ports\":[{\"hostPort\":2}]}],\"containers\":[{\"ports\":[{"
                   "\"containerPort\":9},{\"hostPort\":3,\"protocol\":\"UDP\",\"hostIP\":"
                   "\"10.0.0.1\"}]},{\"ports\":[{\"hostPort\":65535}]}]");
-    cr_assert_eq(shape->port_count, 3);
-    cr_expect_eq(shape->ports[0].port, 2);
-    cr_expect_str_eq(shape->ports[0].ip, "0.0.0.0");
-    cr_expect_str_eq(shape->ports[0].protocol, "TCP");
-    cr_expect_eq(shape->ports[1].port, 3);
-    cr_expect_str_eq(shape->ports[1].ip, "10.0.0.1");
-    cr_expect_str_eq(shape->ports[1].protocol, "UDP");
-    cr_expect_eq(shape->ports[2].port, 65535);
-    shape = read_spec("\"hostNetwork\":true,\"containers\":[{\"ports\":[{\"containerPort\":9}]}]");
-    cr_assert_eq(shape->port_count, 1);
-    cr_expect_eq(shape->ports[0].port, 9);
+    cr_assert_eq(pod_class->port_count, 3);
+    cr_expect_eq(pod_class->ports[0].port, 2);
+    cr_expect_str_eq(pod_class->ports[0].ip, "0.0.0.0");
+    cr_expect_str_eq(pod_class->ports[0].protocol, "TCP");
+    cr_expect_eq(pod_class->ports[1].port, 3);
+    cr_expect_str_eq(pod_class->ports[1].ip, "10.0.0.1");
+    cr_expect_str_eq(pod_class->ports[1].protocol, "UDP");
+    cr_expect_eq(pod_class->ports[2].port, 65535);
+    pod_class =
+        read_spec("\"hostNetwork\":true,\"containers\":[{\"ports\":[{\"containerPort\":9}]}]");
+    cr_assert_eq(pod_class->port_count, 1);
+    cr_expect_eq(pod_class->ports[0].port, 9);
 }
 
 #define APART(terms)                                                                               \
@@ -412,9 +413,9 @@ Test(kube_facts, loners_are_kept_apart_from_themselves)
          false, 0},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        const struct as_pod_shape *shape = read_spec(rows[i].spec);
-        cr_expect_eq(shape->loner != 0, rows[i].is_loner, "%s", rows[i].spec);
-        cr_expect_eq(shape->unchecked, rows[i].unchecked, "%s", rows[i].spec);
+        const struct as_pod_class *pod_class = read_spec(rows[i].spec);
+        cr_expect_eq(pod_class->loner != 0, rows[i].is_loner, "%s", rows[i].spec);
+        cr_expect_eq(pod_class->unchecked, rows[i].unchecked, "%s", rows[i].spec);
     }
     /* what the selector says counts, not how it is written */
     const uint64_t loner = read_spec(APART(BY_HOST(APP_DB)))->loner;
@@ -678,11 +679,11 @@ static void print_node(struct as_buf *out, const struct as_node_fact *node)
                       (long long)node->capacity.amount[i]);
 }
 
-/* Equal shapes are one object, and the one of before lives until the pod has the new one. */
+/* Equal pod classes are one object, and the one of before lives until the pod has the new one. */
 static void print_pod(struct as_buf *out, const struct as_pod_fact *pod)
 {
     as_buf_printf(out, "%s/%s %p %u %u %d%d%d %lld", pod->namespace_, pod->name,
-                  (const void *)pod->shape, pod->node, pod->nominated, pod->is_bound,
+                  (const void *)pod->pod_class, pod->node, pod->nominated, pod->is_bound,
                   pod->is_unschedulable, pod->is_leaving, (long long)pod->created.us);
     print_time(out, pod->gone_at);
 }
@@ -777,14 +778,14 @@ Test(kube_facts_objects, broken_messages)
 
 static void check_pod(const struct as_kube_node_pod *peer, const struct as_pod_fact *pod)
 {
-    const enum as_eviction_class class_ = pod->shape->eviction;
+    const enum as_eviction_class class_ = pod->pod_class->eviction;
     const int64_t cpu = (int64_t)ceil(peer->requests[AS_RESOURCE_CPU] * 1000 - 1e-6);
     const int64_t memory = (int64_t)ceil(peer->requests[AS_RESOURCE_MEMORY]);
     /* parts of a unit are rounded up for each container here */
-    cr_expect(pod->shape->requests.amount[AS_RES_CPU] >= cpu &&
-              pod->shape->requests.amount[AS_RES_CPU] <= cpu + 5);
-    cr_expect(pod->shape->requests.amount[AS_RES_MEMORY] >= memory &&
-              pod->shape->requests.amount[AS_RES_MEMORY] <= memory + 5);
+    cr_expect(pod->pod_class->requests.amount[AS_RES_CPU] >= cpu &&
+              pod->pod_class->requests.amount[AS_RES_CPU] <= cpu + 5);
+    cr_expect(pod->pod_class->requests.amount[AS_RES_MEMORY] >= memory &&
+              pod->pod_class->requests.amount[AS_RES_MEMORY] <= memory + 5);
     cr_expect_eq(peer->fate == AS_KUBE_POD_STAYS,
                  class_ == AS_EVICTION_DAEMON || class_ == AS_EVICTION_MIRROR);
     cr_expect(pod->is_leaving == (peer->fate == AS_KUBE_POD_GOING) ||

@@ -53,8 +53,9 @@ static struct as_node_fact *add_node(const char *name, const char *text)
 
 static void add_pending(const char *text)
 {
-    pods[cluster.pod_count++] = (struct as_pod_fact){
-        .shape = nodes_text_read_pod(&texts, text), .node = AS_NO_NODE, .nominated = AS_NO_NODE};
+    pods[cluster.pod_count++] = (struct as_pod_fact){.pod_class = nodes_text_read_pod(&texts, text),
+                                                     .node = AS_NO_NODE,
+                                                     .nominated = AS_NO_NODE};
 }
 
 /* `group` has the first `count` nodes of the cluster; NULL: a workload's look at all of them. */
