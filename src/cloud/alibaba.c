@@ -19,8 +19,8 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cloud/cloud_op.h>
 #include <alertscaler/cloud/sign.h>
-#include <alertscaler/cloud/talk.h>
 
 #include "provider_answer.h"
 #include "providers.h"
@@ -30,45 +30,45 @@
 
 /* Codes of answers and of activities, as globs; the first match counts. */
 static const struct answer_word codes[] = {
-    {"Throttling*", AS_TALK_THROTTLED},
-    {"ServiceUnavailable*", AS_TALK_RETRY},
-    {"InternalError*", AS_TALK_RETRY},
-    {"SignatureNonceUsed", AS_TALK_RETRY}, /* the next request has another nonce */
-    {"ScalingActivityInProgress*", AS_TALK_BUSY},
-    {"IncorrectScalingGroupStatus*", AS_TALK_BUSY},
-    {"*NoStock*", AS_TALK_CAPACITY},
-    {"*NotOnSale*", AS_TALK_CAPACITY},
-    {"*OutOfStock*", AS_TALK_CAPACITY},
-    {"*Quota*", AS_TALK_CAPACITY},
-    {"*IpNotEnough*", AS_TALK_CAPACITY},
-    {"*LackResource*", AS_TALK_CAPACITY},
-    {"*NotEnoughBalance*", AS_TALK_CAPACITY},
-    {"*InsufficientBalance*", AS_TALK_CAPACITY},
-    {"InvalidSecurityToken*", AS_TALK_UNAUTHORIZED},
-    {"InvalidAccessKeyId*", AS_TALK_UNAUTHORIZED},
-    {"SignatureDoesNotMatch", AS_TALK_UNAUTHORIZED},
-    {"IncompleteSignature", AS_TALK_UNAUTHORIZED},
-    {"Forbidden*", AS_TALK_PERMISSION},
-    {"NoPermission*", AS_TALK_PERMISSION},
-    {"InvalidScalingGroupId.NotFound", AS_TALK_GONE},
-    {"IncorrectCapacity*", AS_TALK_CONFIGURATION},
-    {"Invalid*", AS_TALK_CONFIGURATION},
-    {"Missing*", AS_TALK_CONFIGURATION},
+    {"Throttling*", AS_CLOUD_OP_THROTTLED},
+    {"ServiceUnavailable*", AS_CLOUD_OP_RETRY},
+    {"InternalError*", AS_CLOUD_OP_RETRY},
+    {"SignatureNonceUsed", AS_CLOUD_OP_RETRY}, /* the next request has another nonce */
+    {"ScalingActivityInProgress*", AS_CLOUD_OP_BUSY},
+    {"IncorrectScalingGroupStatus*", AS_CLOUD_OP_BUSY},
+    {"*NoStock*", AS_CLOUD_OP_CAPACITY},
+    {"*NotOnSale*", AS_CLOUD_OP_CAPACITY},
+    {"*OutOfStock*", AS_CLOUD_OP_CAPACITY},
+    {"*Quota*", AS_CLOUD_OP_CAPACITY},
+    {"*IpNotEnough*", AS_CLOUD_OP_CAPACITY},
+    {"*LackResource*", AS_CLOUD_OP_CAPACITY},
+    {"*NotEnoughBalance*", AS_CLOUD_OP_CAPACITY},
+    {"*InsufficientBalance*", AS_CLOUD_OP_CAPACITY},
+    {"InvalidSecurityToken*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"InvalidAccessKeyId*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"SignatureDoesNotMatch", AS_CLOUD_OP_UNAUTHORIZED},
+    {"IncompleteSignature", AS_CLOUD_OP_UNAUTHORIZED},
+    {"Forbidden*", AS_CLOUD_OP_PERMISSION},
+    {"NoPermission*", AS_CLOUD_OP_PERMISSION},
+    {"InvalidScalingGroupId.NotFound", AS_CLOUD_OP_GONE},
+    {"IncorrectCapacity*", AS_CLOUD_OP_CONFIGURATION},
+    {"Invalid*", AS_CLOUD_OP_CONFIGURATION},
+    {"Missing*", AS_CLOUD_OP_CONFIGURATION},
     {NULL, 0},
 };
 
 /* The class of an error by its code (of an answer or of an activity); `fallback` for unknown
  * codes. */
-static enum as_talk_fault alibaba_judge(const char *code, enum as_talk_fault fallback)
+static enum as_cloud_op_fault alibaba_judge(const char *code, enum as_cloud_op_fault fallback)
 {
     return answer_judge(codes, code, fallback);
 }
 
 /* "Limit:10,Remain:0,Window:1000,TimeLeft:320": milliseconds; 0 if absent. */
-static int64_t find_time_left(const struct as_talk *talk)
+static int64_t find_time_left(const struct as_cloud_op *op)
 {
     static const char name[] = "TimeLeft:";
-    const char *field = as_http_response_find(talk->answer, "x-ratelimit-user-api");
+    const char *field = as_http_response_find(op->answer, "x-ratelimit-user-api");
     const char *at = strstr(field, name);
     int64_t ms = 0;
     if (!at)
@@ -80,27 +80,27 @@ static int64_t find_time_left(const struct as_talk *talk)
 }
 
 /* {"RequestId": ..., "Code": "IncorrectCapacity.MaxSize", "Message": ...} */
-static bool alibaba_is_good(struct as_talk *talk)
+static bool alibaba_is_good(struct as_cloud_op *op)
 {
-    if (as_talk_is_good(talk))
+    if (as_cloud_op_is_good(op))
         return true;
-    const json_t *error = talk->http_status ? answer_peek_json(talk) : NULL;
+    const json_t *error = op->http_status ? answer_peek_json(op) : NULL;
     const char *code = answer_text(error, "Code");
-    as_talk_take_request_id(talk, answer_text(error, "RequestId"));
+    as_cloud_op_take_request_id(op, answer_text(error, "RequestId"));
     if (!*code)
         return false;
-    as_talk_fail(talk, alibaba_judge(code, talk->fault), "%s: %s: %s", talk->request.operation,
-                 code, answer_text(error, "Message"));
-    if (talk->fault == AS_TALK_THROTTLED && talk->retry_after_us <= 0)
-        talk->retry_after_us = find_time_left(talk);
+    as_cloud_op_fail(op, alibaba_judge(code, op->fault), "%s: %s: %s", op->request.operation, code,
+                     answer_text(error, "Message"));
+    if (op->fault == AS_CLOUD_OP_THROTTLED && op->retry_after_us <= 0)
+        op->retry_after_us = find_time_left(op);
     return false;
 }
 
-/* The document of a good answer; NULL after failing the talk with the error's class and words. */
-static const json_t *alibaba_take_answer(struct as_talk *talk)
+/* The document of a good answer; NULL after failing the op with the error's class and words. */
+static const json_t *alibaba_take_answer(struct as_cloud_op *op)
 {
-    const json_t *document = alibaba_is_good(talk) ? answer_json(talk) : NULL;
-    as_talk_take_request_id(talk, answer_text(document, "RequestId"));
+    const json_t *document = alibaba_is_good(op) ? answer_json(op) : NULL;
+    as_cloud_op_take_request_id(op, answer_text(document, "RequestId"));
     return document;
 }
 
@@ -119,41 +119,42 @@ struct state {
     size_t left; /* instances of a removal, not yet asked for */
 };
 
-static struct state *alibaba_get_state(struct as_talk *talk)
+static struct state *alibaba_get_state(struct as_cloud_op *op)
 {
-    return as_group_get(talk)->state;
+    return as_group_get(op)->state;
 }
 
 /* ---- requests ---- */
 
-static void alibaba_ask(struct as_talk *talk, const char *action, const char *query)
+static void alibaba_ask(struct as_cloud_op *op, const char *action, const char *query)
 {
-    as_talk_ask(talk, "POST", "%s/?%s", alibaba_get_state(talk)->endpoint, query);
-    as_talk_header(talk, "x-acs-action: %s", action);
-    as_talk_header(talk, "x-acs-version: " API_VERSION);
+    as_cloud_op_ask(op, "POST", "%s/?%s", alibaba_get_state(op)->endpoint, query);
+    as_cloud_op_header(op, "x-acs-action: %s", action);
+    as_cloud_op_header(op, "x-acs-version: " API_VERSION);
 }
 
 /* A request id: the same for a retry of one change, so that it is not carried out twice; different
  * if one decision asks for different instances, or from another size. At most 64 characters. */
-static void ask_change(struct as_talk *talk, const char *action, const char *query)
+static void ask_change(struct as_cloud_op *op, const char *action, const char *query)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    const char *change = as_talk_print(talk, "%s %d %d %s", action, group->from, group->to, query);
+    const struct as_group_op *group = as_group_get(op);
+    const char *change =
+        as_cloud_op_print(op, "%s %d %d %s", action, group->from, group->to, query);
     char digest[CANONICAL_SHA_HEX];
     canonical_sha256(change, strlen(change), digest);
-    const char *token = as_talk_print(talk, "%s-%.32s", group->idempotency, digest);
-    alibaba_ask(talk, action,
-                as_talk_print(talk, "%s&ClientToken=%s", query, as_talk_escaped(talk, token)));
+    const char *token = as_cloud_op_print(op, "%s-%.32s", group->idempotency, digest);
+    alibaba_ask(op, action,
+                as_cloud_op_print(op, "%s&ClientToken=%s", query, as_cloud_op_escaped(op, token)));
 }
 
 /* ---- activities ---- */
 
 /* Auto Scaling gives times to the minute ("2026-01-01T10:20Z"). Takes the end of the minute,
  * because the event may have been at any time in it. */
-static as_maybe_time take_minute(struct as_talk *talk, const char *text)
+static as_maybe_time take_minute(struct as_cloud_op *op, const char *text)
 {
     as_maybe_time time = {.set = false};
-    const char *full = as_talk_print(talk, "%.16s:59Z", text);
+    const char *full = as_cloud_op_print(op, "%.16s:59Z", text);
     time.set = strlen(text) == 17 && as_wall_time_parse(full, strlen(full), &time.at) == 0;
     return time;
 }
@@ -189,10 +190,10 @@ static bool alibaba_has_failed(const json_t *activity)
 }
 
 /* The last activity that failed tells why instances do not come. */
-static void alibaba_on_activities(struct as_talk *talk)
+static void alibaba_on_activities(struct as_cloud_op *op)
 {
-    struct as_group_view *view = &as_group_get(talk)->view;
-    const json_t *document = alibaba_take_answer(talk), *last = NULL;
+    struct as_group_view *view = &as_group_get(op)->view;
+    const json_t *document = alibaba_take_answer(op), *last = NULL;
     if (!document)
         return;
     for (size_t i = 0; i < answer_count(document, "ScalingActivities"); i++) {
@@ -202,189 +203,191 @@ static void alibaba_on_activities(struct as_talk *talk)
             last = activity;
     }
     if (last) {
-        view->shortage = as_talk_print(talk, "%s: %s", find_code(last), find_words(last));
-        view->shortage_since = take_minute(talk, answer_text(last, "StartTime"));
+        view->shortage = as_cloud_op_print(op, "%s: %s", find_code(last), find_words(last));
+        view->shortage_since = take_minute(op, answer_text(last, "StartTime"));
     }
-    as_talk_end(talk);
+    as_cloud_op_end(op);
 }
 
-static void ask_for_activities(struct as_talk *talk)
+static void ask_for_activities(struct as_cloud_op *op)
 {
-    const struct state *state = alibaba_get_state(talk);
-    alibaba_ask(talk, "DescribeScalingActivities",
-                as_talk_print(talk, "RegionId=%s&ScalingGroupId=%s&PageNumber=1&PageSize=10",
-                              state->region, state->id));
-    as_talk_send_question(talk, "describe_scaling_activities", alibaba_on_activities);
+    const struct state *state = alibaba_get_state(op);
+    alibaba_ask(op, "DescribeScalingActivities",
+                as_cloud_op_print(op, "RegionId=%s&ScalingGroupId=%s&PageNumber=1&PageSize=10",
+                                  state->region, state->id));
+    as_cloud_op_send_question(op, "describe_scaling_activities", alibaba_on_activities);
 }
 
-/* The activity that was asked for by name; NULL after failing the talk. */
-static const json_t *take_activity(struct as_talk *talk)
+/* The activity that was asked for by name; NULL after failing the op. */
+static const json_t *take_activity(struct as_cloud_op *op)
 {
-    const json_t *document = alibaba_take_answer(talk);
+    const json_t *document = alibaba_take_answer(op);
     const json_t *activity = answer_at(document, "ScalingActivities", 0);
     if (document && !*answer_text(activity, "StatusCode"))
-        return answer_misses(talk, "ScalingActivities.StatusCode");
+        return answer_misses(op, "ScalingActivities.StatusCode");
     return activity;
 }
 
-static void fail_activity(struct as_talk *talk, const json_t *activity)
+static void fail_activity(struct as_cloud_op *op, const json_t *activity)
 {
     const char *code = find_code(activity);
-    as_talk_fail(talk, alibaba_judge(code, AS_TALK_RETRY),
-                 "the scaling activity ended as %s: %s%s%s", answer_text(activity, "StatusCode"),
-                 code, *code ? ": " : "", find_words(activity));
+    as_cloud_op_fail(
+        op, alibaba_judge(code, AS_CLOUD_OP_RETRY), "the scaling activity ended as %s: %s%s%s",
+        answer_text(activity, "StatusCode"), code, *code ? ": " : "", find_words(activity));
 }
 
-static void ask_for_activity(struct as_talk *talk, const char *id, as_talk_hear_fn *hear)
+static void ask_for_activity(struct as_cloud_op *op, const char *id, as_cloud_op_hear_fn *hear)
 {
-    alibaba_ask(talk, "DescribeScalingActivities",
-                as_talk_print(talk, "RegionId=%s&ScalingActivityIds.1=%s",
-                              alibaba_get_state(talk)->region, as_talk_escaped(talk, id)));
-    as_talk_send_question(talk, "describe_scaling_activity", hear);
+    alibaba_ask(op, "DescribeScalingActivities",
+                as_cloud_op_print(op, "RegionId=%s&ScalingActivityIds.1=%s",
+                                  alibaba_get_state(op)->region, as_cloud_op_escaped(op, id)));
+    as_cloud_op_send_question(op, "describe_scaling_activity", hear);
 }
 
-static void alibaba_on_operation(struct as_talk *talk)
+static void alibaba_on_operation(struct as_cloud_op *op)
 {
-    const json_t *activity = take_activity(talk);
+    const json_t *activity = take_activity(op);
     if (!activity)
         return;
-    as_group_get(talk)->is_done = !has_status(activity, "InProgress");
+    as_group_get(op)->is_done = !has_status(activity, "InProgress");
     if (alibaba_has_failed(activity))
-        fail_activity(talk, activity);
+        fail_activity(op, activity);
     else
-        as_talk_end(talk);
+        as_cloud_op_end(op);
 }
 
 /* ---- the size ---- */
 
 /* An activity to poll; a change of the desired capacity alone has no activity. */
-static const char *take_started(struct as_talk *talk, const json_t *document)
+static const char *take_started(struct as_cloud_op *op, const json_t *document)
 {
     const char *id = answer_text(document, "ScalingActivityId");
-    return *id ? as_talk_print(talk, "%s", id) : NULL;
+    return *id ? as_cloud_op_print(op, "%s", id) : NULL;
 }
 
-static void alibaba_on_scaled(struct as_talk *talk)
+static void alibaba_on_scaled(struct as_cloud_op *op)
 {
-    const json_t *document = alibaba_take_answer(talk);
+    const json_t *document = alibaba_take_answer(op);
     if (!document)
         return;
-    as_group_get(talk)->started = take_started(talk, document);
-    as_talk_end(talk);
+    as_group_get(op)->started = take_started(op, document);
+    as_cloud_op_end(op);
 }
 
-static void set_total(struct as_talk *talk)
+static void set_total(struct as_cloud_op *op)
 {
-    ask_change(talk, "ScaleWithAdjustment",
-               as_talk_print(talk,
-                             "ScalingGroupId=%s&AdjustmentType=TotalCapacity&AdjustmentValue=%d"
-                             "&SyncActivity=true",
-                             alibaba_get_state(talk)->id, as_group_get(talk)->to));
-    as_talk_send(talk, "scale_with_adjustment", alibaba_on_scaled);
+    ask_change(op, "ScaleWithAdjustment",
+               as_cloud_op_print(op,
+                                 "ScalingGroupId=%s&AdjustmentType=TotalCapacity&AdjustmentValue=%d"
+                                 "&SyncActivity=true",
+                                 alibaba_get_state(op)->id, as_group_get(op)->to));
+    as_cloud_op_send(op, "scale_with_adjustment", alibaba_on_scaled);
 }
 
-static void alibaba_grow(struct as_talk *talk)
+static void alibaba_grow(struct as_cloud_op *op)
 {
-    const struct as_group_talk *group = as_group_get(talk);
+    const struct as_group_op *group = as_group_get(op);
     const struct as_group_view *view = &group->view;
     if (view->size == group->to) /* perhaps by a request whose answer was lost */
-        as_talk_end(talk);
+        as_cloud_op_end(op);
     else if (view->size != group->from)
-        as_talk_fail(talk, AS_TALK_BUSY,
-                     "the scaling group has changed since it was looked at: its size is %d",
-                     view->size);
+        as_cloud_op_fail(op, AS_CLOUD_OP_BUSY,
+                         "the scaling group has changed since it was looked at: its size is %d",
+                         view->size);
     else if (view->max >= 0 && group->to > view->max)
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "%d is above the group's own MaxSize, %d: it would be cut to that", group->to,
-                     view->max);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "%d is above the group's own MaxSize, %d: it would be cut to that",
+                         group->to, view->max);
     else
-        set_total(talk);
+        set_total(op);
 }
 
-static void alibaba_take_back(struct as_talk *talk)
+static void alibaba_take_back(struct as_cloud_op *op)
 {
-    const struct as_group_talk *group = as_group_get(talk);
+    const struct as_group_op *group = as_group_get(op);
     const int32_t coming = as_group_count_coming(&group->view);
     if (group->view.size <= group->to)
-        as_talk_end(talk);
+        as_cloud_op_end(op);
     else if (coming > group->to)
-        as_talk_fail(talk, AS_TALK_BUSY,
-                     "the scaling group has %d instances by now: Auto Scaling would choose which "
-                     "leave, for a size of %d",
-                     coming, group->to);
+        as_cloud_op_fail(
+            op, AS_CLOUD_OP_BUSY,
+            "the scaling group has %d instances by now: Auto Scaling would choose which "
+            "leave, for a size of %d",
+            coming, group->to);
     else
-        set_total(talk);
+        set_total(op);
 }
 
 /* ---- removing ---- */
 
-static void remove_next(struct as_talk *talk);
+static void remove_next(struct as_cloud_op *op);
 
-static void alibaba_on_removal(struct as_talk *talk);
+static void alibaba_on_removal(struct as_cloud_op *op);
 
-static int64_t get_pause(const struct as_talk *talk)
+static int64_t get_pause(const struct as_cloud_op *op)
 {
-    return talk->retry_after_us > LOOK_EVERY_US ? talk->retry_after_us : LOOK_EVERY_US;
+    return op->retry_after_us > LOOK_EVERY_US ? op->retry_after_us : LOOK_EVERY_US;
 }
 
-static void look_at_removal(struct as_talk *talk)
+static void look_at_removal(struct as_cloud_op *op)
 {
-    ask_for_activity(talk, as_group_get(talk)->started, alibaba_on_removal);
+    ask_for_activity(op, as_group_get(op)->started, alibaba_on_removal);
 }
 
-static void alibaba_on_removal(struct as_talk *talk)
+static void alibaba_on_removal(struct as_cloud_op *op)
 {
-    const json_t *activity = take_activity(talk);
+    const json_t *activity = take_activity(op);
     if (!activity)
         return;
     if (has_status(activity, "InProgress"))
-        as_talk_wait(talk, get_pause(talk), look_at_removal);
+        as_cloud_op_wait(op, get_pause(op), look_at_removal);
     else if (alibaba_has_failed(activity) && !has_status(activity, "Warning"))
-        fail_activity(talk, activity);
+        fail_activity(op, activity);
     else
-        remove_next(talk); /* instances that no longer existed make it a warning */
+        remove_next(op); /* instances that no longer existed make it a warning */
 }
 
 /* Only one activity at a time: asks for the next instances when it has ended. */
-static void alibaba_on_removed(struct as_talk *talk)
+static void alibaba_on_removed(struct as_cloud_op *op)
 {
-    const json_t *document = alibaba_take_answer(talk);
+    const json_t *document = alibaba_take_answer(op);
     if (!document)
         return;
-    as_group_get(talk)->started = take_started(talk, document);
-    as_group_get(talk)->has_begun = true;
-    if (alibaba_get_state(talk)->left == 0 || !as_group_get(talk)->started)
-        remove_next(talk);
+    as_group_get(op)->started = take_started(op, document);
+    as_group_get(op)->has_begun = true;
+    if (alibaba_get_state(op)->left == 0 || !as_group_get(op)->started)
+        remove_next(op);
     else
-        as_talk_wait(talk, get_pause(talk), look_at_removal);
+        as_cloud_op_wait(op, get_pause(op), look_at_removal);
 }
 
-static void remove_next(struct as_talk *talk)
+static void remove_next(struct as_cloud_op *op)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    struct state *state = alibaba_get_state(talk);
-    AS_CLEANUP(as_buf_deinit) struct as_buf query = AS_BUF_INIT(AS_TALK_BODY_MAX);
+    const struct as_group_op *group = as_group_get(op);
+    struct state *state = alibaba_get_state(op);
+    AS_CLEANUP(as_buf_deinit) struct as_buf query = AS_BUF_INIT(AS_CLOUD_OP_BODY_MAX);
     if (state->left == 0) {
-        as_talk_end(talk);
+        as_cloud_op_end(op);
         return;
     }
     as_buf_printf(&query, "RegionId=%s&ScalingGroupId=%s", state->region, state->id);
     for (unsigned i = 1; i <= REMOVE_MAX && state->left > 0; i++, state->left--)
-        as_buf_printf(&query, "&InstanceIds.%u=%s", i,
-                      as_talk_escaped(talk, group->instances[group->instance_count - state->left]));
+        as_buf_printf(
+            &query, "&InstanceIds.%u=%s", i,
+            as_cloud_op_escaped(op, group->instances[group->instance_count - state->left]));
     as_buf_append_str(
         &query, "&DecreaseDesiredCapacity=true&RemovePolicy=release&IgnoreInvalidInstance=true");
-    ask_change(talk, "RemoveInstances", query.data);
-    as_talk_send(talk, "remove_instances", alibaba_on_removed);
+    ask_change(op, "RemoveInstances", query.data);
+    as_cloud_op_send(op, "remove_instances", alibaba_on_removed);
 }
 
-static void alibaba_remove_instances(struct as_talk *talk)
+static void alibaba_remove_instances(struct as_cloud_op *op)
 {
-    struct as_group_talk *group = as_group_get(talk);
+    struct as_group_op *group = as_group_get(op);
     if (!as_group_keep_present(group))
         return;
-    alibaba_get_state(talk)->left = group->instance_count;
-    remove_next(talk);
+    alibaba_get_state(op)->left = group->instance_count;
+    remove_next(op);
 }
 
 /* ---- instances ---- */
@@ -399,8 +402,8 @@ static const struct {
     {"*", AS_INSTANCE_LEAVING, true}, /* Removing*, Stopped: not part of the size */
 };
 
-/* False after failing the talk. */
-static bool alibaba_add_instance(struct as_talk *talk, const json_t *member)
+/* False after failing the op. */
+static bool alibaba_add_instance(struct as_cloud_op *op, const json_t *member)
 {
     const char *lifecycle = answer_text(member, "LifecycleState");
     const char *made = answer_text(member, "CreationType");
@@ -418,61 +421,61 @@ static bool alibaba_add_instance(struct as_talk *talk, const json_t *member)
         .created = answer_time(member, "CreatedTime"),
     };
     if (answer_size(member, "WeightedCapacity", 1) > 1) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "the size of this group does not count instances, but their weights: such "
-                     "groups are not supported");
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "the size of this group does not count instances, but their weights: such "
+                         "groups are not supported");
         return false;
     }
-    return *instance.id ? as_group_add_instance(as_group_get(talk), &instance)
-                        : answer_misses(talk, "ScalingInstances.InstanceId") != NULL;
+    return *instance.id ? as_group_add_instance(as_group_get(op), &instance)
+                        : answer_misses(op, "ScalingInstances.InstanceId") != NULL;
 }
 
-static void end_reading(struct as_talk *talk)
+static void end_reading(struct as_cloud_op *op)
 {
-    const struct as_group_view *view = &as_group_get(talk)->view;
+    const struct as_group_view *view = &as_group_get(op)->view;
     if (view->size > as_group_count_coming(view))
-        ask_for_activities(talk);
+        ask_for_activities(op);
     else
-        as_talk_end(talk);
+        as_cloud_op_end(op);
 }
 
-static void ask_for_instances(struct as_talk *talk);
+static void ask_for_instances(struct as_cloud_op *op);
 
-static void alibaba_on_instances(struct as_talk *talk)
+static void alibaba_on_instances(struct as_cloud_op *op)
 {
-    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
+    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_cloud_op *) = {
         [AS_GROUP_READ] = end_reading,
         [AS_GROUP_GROW] = alibaba_grow,
         [AS_GROUP_REMOVE] = alibaba_remove_instances,
         [AS_GROUP_TAKE_BACK] = alibaba_take_back,
-        [AS_GROUP_POLL] = as_talk_end,
+        [AS_GROUP_POLL] = as_cloud_op_end,
     };
-    struct state *state = alibaba_get_state(talk);
+    struct state *state = alibaba_get_state(op);
     int32_t total;
-    const json_t *document = alibaba_take_answer(talk);
-    if (!document || !answer_take_size(talk, document, "TotalCount", &total))
+    const json_t *document = alibaba_take_answer(op);
+    if (!document || !answer_take_size(op, document, "TotalCount", &total))
         return;
     const size_t count = answer_count(document, "ScalingInstances");
     for (size_t i = 0; i < count; i++) {
-        if (!alibaba_add_instance(talk, answer_at(document, "ScalingInstances", i)))
+        if (!alibaba_add_instance(op, answer_at(document, "ScalingInstances", i)))
             return;
     }
     state->seen += count;
     const bool is_last = count == 0 || state->seen >= (size_t)total;
     const json_t *first = answer_at(document, "ScalingInstances", 0);
-    if (!is_last && as_talk_turn_page(talk, answer_text(first, "InstanceId")))
-        ask_for_instances(talk);
+    if (!is_last && as_cloud_op_turn_page(op, answer_text(first, "InstanceId")))
+        ask_for_instances(op);
     else if (is_last)
-        verbs[as_group_get(talk)->verb](talk);
+        verbs[as_group_get(op)->verb](op);
 }
 
-static void ask_for_instances(struct as_talk *talk)
+static void ask_for_instances(struct as_cloud_op *op)
 {
-    struct state *state = alibaba_get_state(talk);
-    alibaba_ask(talk, "DescribeScalingInstances",
-                as_talk_print(talk, "RegionId=%s&ScalingGroupId=%s&PageNumber=%d&PageSize=%d",
-                              state->region, state->id, ++state->page, PAGE_SIZE));
-    as_talk_send_question(talk, "describe_scaling_instances", alibaba_on_instances);
+    struct state *state = alibaba_get_state(op);
+    alibaba_ask(op, "DescribeScalingInstances",
+                as_cloud_op_print(op, "RegionId=%s&ScalingGroupId=%s&PageNumber=%d&PageSize=%d",
+                                  state->region, state->id, ++state->page, PAGE_SIZE));
+    as_cloud_op_send_question(op, "describe_scaling_instances", alibaba_on_instances);
 }
 
 /* ---- the group ---- */
@@ -502,75 +505,74 @@ static int32_t add_up(const json_t *group, const char *const *names)
 }
 
 /* The desired capacity if the group has one; else the instances that exist or are pending. False
- * after failing the talk. */
-static bool take_size(struct as_talk *talk, const json_t *group)
+ * after failing the op. */
+static bool take_size(struct as_cloud_op *op, const json_t *group)
 {
     static const char *const there[] = {"ActiveCapacity", "ProtectedCapacity", "StandbyCapacity",
                                         NULL};
     static const char *const coming[] = {"PendingCapacity", "PendingWaitCapacity", "InitCapacity",
                                          NULL};
     static const char *const leaving[] = {"RemovingCapacity", "RemovingWaitCapacity", NULL};
-    struct as_group_view *view = &as_group_get(talk)->view;
+    struct as_group_view *view = &as_group_get(op)->view;
     int32_t active;
     view->in_progress = add_up(group, coming) > 0 || add_up(group, leaving) > 0;
     if (answer_is_true(group, "EnableDesiredCapacity"))
-        return answer_take_size(talk, group, "DesiredCapacity", &view->size);
-    if (!answer_take_size(talk, group, "ActiveCapacity", &active))
+        return answer_take_size(op, group, "DesiredCapacity", &view->size);
+    if (!answer_take_size(op, group, "ActiveCapacity", &active))
         return false;
     view->size = add_up(group, there) + add_up(group, coming);
     return true;
 }
 
-static bool alibaba_is_wanted(struct as_talk *talk, const json_t *group)
+static bool alibaba_is_wanted(struct as_cloud_op *op, const json_t *group)
 {
-    const char *wanted = as_target_ref_get(as_group_get(talk)->group, "name");
+    const char *wanted = as_target_ref_get(as_group_get(op)->group, "name");
     return strcmp(answer_text(group, "ScalingGroupId"), wanted) == 0 ||
            strcmp(answer_text(group, "ScalingGroupName"), wanted) == 0;
 }
 
-static void alibaba_on_group(struct as_talk *talk)
+static void alibaba_on_group(struct as_cloud_op *op)
 {
-    struct as_group_view *view = &as_group_get(talk)->view;
-    const json_t *document = alibaba_take_answer(talk), *group = NULL;
+    struct as_group_view *view = &as_group_get(op)->view;
+    const json_t *document = alibaba_take_answer(op), *group = NULL;
     if (!document)
         return;
     for (size_t i = 0; i < answer_count(document, "ScalingGroups") && !group; i++) {
-        if (alibaba_is_wanted(talk, answer_at(document, "ScalingGroups", i)))
+        if (alibaba_is_wanted(op, answer_at(document, "ScalingGroups", i)))
             group = answer_at(document, "ScalingGroups", i);
     }
     if (!answer_find(document, "ScalingGroups")) {
-        (void)answer_misses(talk, "ScalingGroups");
+        (void)answer_misses(op, "ScalingGroups");
         return;
     }
     if (!group || strcmp(answer_text(group, "LifecycleState"), "Deleting") == 0) {
-        as_talk_fail(talk, AS_TALK_GONE,
-                     group ? "the scaling group is being deleted"
-                           : "there is no such scaling group in the region");
+        as_cloud_op_fail(op, AS_CLOUD_OP_GONE,
+                         group ? "the scaling group is being deleted"
+                               : "there is no such scaling group in the region");
         return;
     }
     view->min = answer_size(group, "MinSize", -1);
     view->max = answer_size(group, "MaxSize", -1);
     const char *id = answer_text(group, "ScalingGroupId");
-    alibaba_get_state(talk)->id = as_talk_escaped(talk, id);
+    alibaba_get_state(op)->id = as_cloud_op_escaped(op, id);
     if (!*id)
-        (void)answer_misses(talk, "ScalingGroups.ScalingGroupId");
-    if (!*id || !as_group_add_backing(as_group_get(talk), "alibaba/%s", id) ||
-        !take_size(talk, group))
+        (void)answer_misses(op, "ScalingGroups.ScalingGroupId");
+    if (!*id || !as_group_add_backing(as_group_get(op), "alibaba/%s", id) || !take_size(op, group))
         return;
     alibaba_add_suspended(view, group);
-    ask_for_instances(talk);
+    ask_for_instances(op);
 }
 
-static void alibaba_ask_for_group(struct as_talk *talk)
+static void alibaba_ask_for_group(struct as_cloud_op *op)
 {
-    const char *name = as_target_ref_get(as_group_get(talk)->group, "name");
+    const char *name = as_target_ref_get(as_group_get(op)->group, "name");
     const bool is_id = as_str_starts_with(name, "asg-");
-    alibaba_ask(talk, "DescribeScalingGroups",
-                as_talk_print(talk, "RegionId=%s&%s=%s&PageNumber=1&PageSize=50",
-                              alibaba_get_state(talk)->region,
-                              is_id ? "ScalingGroupIds.1" : "ScalingGroupNames.1",
-                              as_talk_escaped(talk, name)));
-    as_talk_send_question(talk, "describe_scaling_groups", alibaba_on_group);
+    alibaba_ask(op, "DescribeScalingGroups",
+                as_cloud_op_print(op, "RegionId=%s&%s=%s&PageNumber=1&PageSize=50",
+                                  alibaba_get_state(op)->region,
+                                  is_id ? "ScalingGroupIds.1" : "ScalingGroupNames.1",
+                                  as_cloud_op_escaped(op, name)));
+    as_cloud_op_send_question(op, "describe_scaling_groups", alibaba_on_group);
 }
 
 /* Requests for these regions go to the address without a region; all other regions have their own:
@@ -582,35 +584,35 @@ static const char *const central[] = {
     "cn-shanghai-*",  "cn-shenzhen", "cn-shenzhen-*",    "us-east-1",   "us-west-1",
 };
 
-static const char *make_endpoint(struct as_talk *talk, const char *region)
+static const char *make_endpoint(struct as_cloud_op *op, const char *region)
 {
-    const char *usual = as_talk_print(talk, "https://ess.%s.aliyuncs.com", region);
+    const char *usual = as_cloud_op_print(op, "https://ess.%s.aliyuncs.com", region);
     for (size_t i = 0; i < AS_ARRAY_SIZE(central); i++) {
         if (as_str_glob(central[i], region))
             usual = "https://ess.aliyuncs.com";
     }
-    return as_account_get_endpoint(talk, as_group_get(talk)->account, "endpoint", usual);
+    return as_account_get_endpoint(op, as_group_get(op)->account, "endpoint", usual);
 }
 
-static void alibaba_begin(struct as_group_talk *group)
+static void alibaba_begin(struct as_group_op *group)
 {
-    struct as_talk *talk = &group->talk;
-    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
-    const char *region = alibaba_find_region(talk, group->account, group->credentials);
+    struct as_cloud_op *op = &group->op;
+    struct state *state = as_arena_alloc(&op->arena, 1, sizeof(*state));
+    const char *region = alibaba_find_region(op, group->account, group->credentials);
     group->state = state;
     if (!region) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "no region is known: set `region` of the provider");
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "no region is known: set `region` of the provider");
         return;
     }
-    if (!as_region_check(talk, region))
+    if (!as_region_check(op, region))
         return;
     state->region = region;
-    state->endpoint = make_endpoint(talk, state->region);
+    state->endpoint = make_endpoint(op, state->region);
     if (group->verb == AS_GROUP_POLL)
-        ask_for_activity(talk, group->operation, alibaba_on_operation);
+        ask_for_activity(op, group->operation, alibaba_on_operation);
     else
-        alibaba_ask_for_group(talk);
+        alibaba_ask_for_group(op);
 }
 
 const struct as_group_provider provider_alibaba = {

@@ -31,38 +31,38 @@ struct state {
     bool is_deaf;       /* the group ignores alarms, which drive most policies */
 };
 
-static struct state *aws_get_state(struct as_talk *talk)
+static struct state *aws_get_state(struct as_cloud_op *op)
 {
-    return as_group_get(talk)->state;
+    return as_group_get(op)->state;
 }
 
 /* ---- requests ---- */
 
-static void aws_ask(struct as_talk *talk, const char *action)
+static void aws_ask(struct as_cloud_op *op, const char *action)
 {
-    as_talk_ask(talk, "POST", "%s/", aws_get_state(talk)->base);
-    as_talk_header(talk, "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
-    as_buf_printf(&talk->request.body, "Action=%s&Version=" API_VERSION, action);
+    as_cloud_op_ask(op, "POST", "%s/", aws_get_state(op)->base);
+    as_cloud_op_header(op, "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
+    as_buf_printf(&op->request.body, "Action=%s&Version=" API_VERSION, action);
 }
 
 /* ---- answers ---- */
 
-static bool aws_is_good(struct as_talk *talk)
+static bool aws_is_good(struct as_cloud_op *op)
 {
-    return aws_is_good_xml(talk, &aws_get_state(talk)->code);
+    return aws_is_good_xml(op, &aws_get_state(op)->code);
 }
 
-/* The document of an action's response; NULL after failing the talk. */
-static const json_t *take_response(struct as_talk *talk, const char *response)
+/* The document of an action's response; NULL after failing the op. */
+static const json_t *take_response(struct as_cloud_op *op, const char *response)
 {
-    if (!aws_is_good(talk))
+    if (!aws_is_good(op))
         return NULL;
-    const json_t *document = answer_xml(talk);
+    const json_t *document = answer_xml(op);
     if (!document)
         return NULL;
     const json_t *root = answer_find(document, response);
-    as_talk_take_request_id(talk, answer_text(root, "ResponseMetadata.RequestId"));
-    return root ? root : answer_misses(talk, response);
+    as_cloud_op_take_request_id(op, answer_text(root, "ResponseMetadata.RequestId"));
+    return root ? root : answer_misses(op, response);
 }
 
 /* ---- reading ---- */
@@ -76,8 +76,8 @@ static const struct answer_word lifecycles[] = {
     {NULL, 0},
 };
 
-/* Whether the group's size counts instances; false after failing the talk. */
-static bool check_unit(struct as_talk *talk, const json_t *group)
+/* Whether the group's size counts instances; false after failing the op. */
+static bool check_unit(struct as_cloud_op *op, const json_t *group)
 {
     static const char *const lists[] = {"Instances.member",
                                         "MixedInstancesPolicy.LaunchTemplate.Overrides.member"};
@@ -91,15 +91,15 @@ static bool check_unit(struct as_talk *talk, const json_t *group)
     }
     if (!is_weighted && (!*unit || strcmp(unit, "units") == 0))
         return true;
-    as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                 "the size of this group does not count instances, but %s: such groups are not "
-                 "supported",
-                 is_weighted ? "their weights" : unit);
+    as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                     "the size of this group does not count instances, but %s: such groups are not "
+                     "supported",
+                     is_weighted ? "their weights" : unit);
     return false;
 }
 
-/* False after failing the talk. */
-static bool add_instances(struct as_group_talk *talk, const json_t *group)
+/* False after failing the op. */
+static bool add_instances(struct as_group_op *op, const json_t *group)
 {
     const size_t count = answer_count(group, "Instances.member");
     for (size_t i = 0; i < count; i++) {
@@ -114,43 +114,43 @@ static bool add_instances(struct as_group_talk *talk, const json_t *group)
             .is_unhealthy = strcmp(answer_text(member, "HealthStatus"), "Unhealthy") == 0,
             .is_protected = answer_is_true(member, "ProtectedFromScaleIn"),
         };
-        if (!as_group_add_instance(talk, &instance))
+        if (!as_group_add_instance(op, &instance))
             return false;
     }
     return true;
 }
 
 /* Activities come newest first: the newest that failed tells why instances do not come. */
-static void hear_activities(struct as_talk *talk)
+static void hear_activities(struct as_cloud_op *op)
 {
     static const char path[] = "DescribeScalingActivitiesResult.Activities.member";
-    struct as_group_view *view = &as_group_get(talk)->view;
-    const json_t *root = take_response(talk, "DescribeScalingActivitiesResponse");
+    struct as_group_view *view = &as_group_get(op)->view;
+    const json_t *root = take_response(op, "DescribeScalingActivitiesResponse");
     if (!root)
         return;
     for (size_t i = 0; i < answer_count(root, path); i++) {
         const json_t *activity = answer_at(root, path, i);
         if (strcmp(answer_text(activity, "StatusCode"), "Failed") == 0) {
-            view->shortage = as_arena_strdup(&talk->arena, answer_text(activity, "StatusMessage"));
+            view->shortage = as_arena_strdup(&op->arena, answer_text(activity, "StatusMessage"));
             view->shortage_since = answer_time(activity, "StartTime");
             break;
         }
     }
-    as_talk_end(talk);
+    as_cloud_op_end(op);
 }
 
 /* If instances are missing, asks the group's activities for the reason. */
-static void ask_why(struct as_talk *talk)
+static void ask_why(struct as_cloud_op *op)
 {
-    const struct as_group_view *view = &as_group_get(talk)->view;
+    const struct as_group_view *view = &as_group_get(op)->view;
     if (view->size <= as_group_count_coming(view)) {
-        as_talk_end(talk);
+        as_cloud_op_end(op);
         return;
     }
-    aws_ask(talk, "DescribeScalingActivities");
-    as_talk_add_parameter(talk, "AutoScalingGroupName", aws_get_state(talk)->name);
-    as_talk_add_parameter(talk, "MaxRecords", "10");
-    as_talk_send_question(talk, "describe_scaling_activities", hear_activities);
+    aws_ask(op, "DescribeScalingActivities");
+    as_cloud_op_add_parameter(op, "AutoScalingGroupName", aws_get_state(op)->name);
+    as_cloud_op_add_parameter(op, "MaxRecords", "10");
+    as_cloud_op_send_question(op, "describe_scaling_activities", hear_activities);
 }
 
 /* Whether a policy sets the size by itself. */
@@ -165,28 +165,28 @@ static bool is_policy_at_work(const struct state *state, const json_t *policy)
 }
 
 /* One page holds all policies of a group. Without the right to ask, goes on without them. */
-static void hear_policies(struct as_talk *talk)
+static void hear_policies(struct as_cloud_op *op)
 {
     static const char path[] = "DescribePoliciesResult.ScalingPolicies.member";
-    struct as_group_view *view = &as_group_get(talk)->view;
-    const json_t *root = take_response(talk, "DescribePoliciesResponse");
-    if (!root && talk->fault != AS_TALK_PERMISSION)
+    struct as_group_view *view = &as_group_get(op)->view;
+    const json_t *root = take_response(op, "DescribePoliciesResponse");
+    if (!root && op->fault != AS_CLOUD_OP_PERMISSION)
         return;
     for (size_t i = 0; root && !view->controller && i < answer_count(root, path); i++) {
         const json_t *policy = answer_at(root, path, i);
-        if (is_policy_at_work(aws_get_state(talk), policy))
-            view->controller =
-                as_talk_print(talk, "the scaling policy %s (%s)", answer_text(policy, "PolicyName"),
-                              answer_text(policy, "PolicyType"));
+        if (is_policy_at_work(aws_get_state(op), policy))
+            view->controller = as_cloud_op_print(op, "the scaling policy %s (%s)",
+                                                 answer_text(policy, "PolicyName"),
+                                                 answer_text(policy, "PolicyType"));
     }
-    ask_why(talk);
+    ask_why(op);
 }
 
 /* Suspended processes make a change wait forever. */
-static void add_suspended(struct as_talk *talk, const json_t *group)
+static void add_suspended(struct as_cloud_op *op, const json_t *group)
 {
     static const char path[] = "SuspendedProcesses.member";
-    struct as_group_view *view = &as_group_get(talk)->view;
+    struct as_group_view *view = &as_group_get(op)->view;
     for (size_t i = 0; i < answer_count(group, path); i++) {
         const char *name = answer_text(answer_at(group, path, i), "ProcessName");
         if (strcmp(name, "Launch") == 0)
@@ -194,267 +194,267 @@ static void add_suspended(struct as_talk *talk, const json_t *group)
         else if (strcmp(name, "Terminate") == 0)
             view->no_removal = "the group's process Terminate is suspended";
         else if (strcmp(name, "AlarmNotification") == 0)
-            aws_get_state(talk)->is_deaf = true;
+            aws_get_state(op)->is_deaf = true;
     }
 }
 
-/* A node group of EKS has the same ARN as its Auto Scaling group. False after failing the talk. */
-static bool add_arn(struct as_talk *talk, const json_t *group)
+/* A node group of EKS has the same ARN as its Auto Scaling group. False after failing the op. */
+static bool add_arn(struct as_cloud_op *op, const json_t *group)
 {
     static const char key[] = "AutoScalingGroupARN";
     const char *arn = answer_text(group, key);
-    return *arn ? as_group_add_backing(as_group_get(talk), "aws/%s", arn)
-                : answer_misses(talk, key) != NULL;
+    return *arn ? as_group_add_backing(as_group_get(op), "aws/%s", arn)
+                : answer_misses(op, key) != NULL;
 }
 
-static void terminate_next(struct as_talk *talk);
+static void terminate_next(struct as_cloud_op *op);
 
-static void aws_hear_group(struct as_talk *talk)
+static void aws_hear_group(struct as_cloud_op *op)
 {
-    struct as_group_talk *group = as_group_get(talk);
+    struct as_group_op *group = as_group_get(op);
     struct as_group_view *view = &group->view;
-    const json_t *root = take_response(talk, "DescribeAutoScalingGroupsResponse");
+    const json_t *root = take_response(op, "DescribeAutoScalingGroupsResponse");
     if (!root)
         return;
     const json_t *member =
         answer_at(root, "DescribeAutoScalingGroupsResult.AutoScalingGroups.member", 0);
-    if (strcmp(answer_text(member, "AutoScalingGroupName"), aws_get_state(talk)->name) != 0) {
-        as_talk_fail(talk, AS_TALK_GONE, "there is no Auto Scaling group %s",
-                     aws_get_state(talk)->name);
+    if (strcmp(answer_text(member, "AutoScalingGroupName"), aws_get_state(op)->name) != 0) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_GONE, "there is no Auto Scaling group %s",
+                         aws_get_state(op)->name);
         return;
     }
     if (*answer_text(member, "Status")) { /* "Delete in progress": the only status */
-        as_talk_fail(talk, AS_TALK_GONE, "the group is being deleted");
+        as_cloud_op_fail(op, AS_CLOUD_OP_GONE, "the group is being deleted");
         return;
     }
     view->min = answer_size(member, "MinSize", -1);
     view->max = answer_size(member, "MaxSize", -1);
-    if (!answer_take_size(talk, member, "DesiredCapacity", &view->size) ||
-        !check_unit(talk, member) || !add_arn(talk, member) || !add_instances(group, member))
+    if (!answer_take_size(op, member, "DesiredCapacity", &view->size) || !check_unit(op, member) ||
+        !add_arn(op, member) || !add_instances(group, member))
         return;
     if (group->verb == AS_GROUP_REMOVE) {
         if (as_group_keep_present(group))
-            terminate_next(talk);
+            terminate_next(op);
         return;
     }
-    add_suspended(talk, member);
-    view->shortage = aws_get_state(talk)->issue;
-    aws_ask(talk, "DescribePolicies");
-    as_talk_add_parameter(talk, "AutoScalingGroupName", aws_get_state(talk)->name);
-    as_talk_send_question(talk, "describe_policies", hear_policies);
+    add_suspended(op, member);
+    view->shortage = aws_get_state(op)->issue;
+    aws_ask(op, "DescribePolicies");
+    as_cloud_op_add_parameter(op, "AutoScalingGroupName", aws_get_state(op)->name);
+    as_cloud_op_send_question(op, "describe_policies", hear_policies);
 }
 
-static void aws_read_group(struct as_talk *talk)
+static void aws_read_group(struct as_cloud_op *op)
 {
-    aws_ask(talk, "DescribeAutoScalingGroups");
-    as_talk_add_parameter(talk, "AutoScalingGroupNames.member.1", aws_get_state(talk)->name);
-    as_talk_send_question(talk, "describe_auto_scaling_groups", aws_hear_group);
+    aws_ask(op, "DescribeAutoScalingGroups");
+    as_cloud_op_add_parameter(op, "AutoScalingGroupNames.member.1", aws_get_state(op)->name);
+    as_cloud_op_send_question(op, "describe_auto_scaling_groups", aws_hear_group);
 }
 
 /* ---- changing ---- */
 
-static void hear_set(struct as_talk *talk)
+static void hear_set(struct as_cloud_op *op)
 {
-    if (take_response(talk, "SetDesiredCapacityResponse"))
-        as_talk_end(talk);
+    if (take_response(op, "SetDesiredCapacityResponse"))
+        as_cloud_op_end(op);
 }
 
-static void set_desired(struct as_talk *talk)
+static void set_desired(struct as_cloud_op *op)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    aws_ask(talk, "SetDesiredCapacity");
-    as_talk_add_parameter(talk, "AutoScalingGroupName", aws_get_state(talk)->name);
-    as_buf_printf(&talk->request.body, "&DesiredCapacity=%d&HonorCooldown=false", group->to);
-    as_talk_send(talk, "set_desired_capacity", hear_set);
+    const struct as_group_op *group = as_group_get(op);
+    aws_ask(op, "SetDesiredCapacity");
+    as_cloud_op_add_parameter(op, "AutoScalingGroupName", aws_get_state(op)->name);
+    as_buf_printf(&op->request.body, "&DesiredCapacity=%d&HonorCooldown=false", group->to);
+    as_cloud_op_send(op, "set_desired_capacity", hear_set);
 }
 
-static void hear_terminated(struct as_talk *talk);
+static void hear_terminated(struct as_cloud_op *op);
 
-static void terminate_next(struct as_talk *talk)
+static void terminate_next(struct as_cloud_op *op)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    struct state *state = aws_get_state(talk);
+    const struct as_group_op *group = as_group_get(op);
+    struct state *state = aws_get_state(op);
     if (state->removed == group->instance_count) {
-        as_talk_end(talk);
+        as_cloud_op_end(op);
         return;
     }
-    aws_ask(talk, "TerminateInstanceInAutoScalingGroup");
-    as_talk_add_parameter(talk, "InstanceId", group->instances[state->removed]);
-    as_talk_add_parameter(talk, "ShouldDecrementDesiredCapacity", "true");
-    as_talk_send(talk, "terminate_instance", hear_terminated);
+    aws_ask(op, "TerminateInstanceInAutoScalingGroup");
+    as_cloud_op_add_parameter(op, "InstanceId", group->instances[state->removed]);
+    as_cloud_op_add_parameter(op, "ShouldDecrementDesiredCapacity", "true");
+    as_cloud_op_send(op, "terminate_instance", hear_terminated);
 }
 
 /* An instance that is already gone is what was asked for. */
-static void hear_terminated(struct as_talk *talk)
+static void hear_terminated(struct as_cloud_op *op)
 {
-    struct as_group_talk *group = as_group_get(talk);
-    const json_t *root = take_response(talk, "TerminateInstanceInAutoScalingGroupResponse");
-    const bool is_gone = !root && talk->http_status == 400 &&
-                         strcmp(aws_get_state(talk)->code, "ValidationError") == 0 &&
-                         strstr(talk->message, "Instance Id not found");
+    struct as_group_op *group = as_group_get(op);
+    const json_t *root = take_response(op, "TerminateInstanceInAutoScalingGroupResponse");
+    const bool is_gone = !root && op->http_status == 400 &&
+                         strcmp(aws_get_state(op)->code, "ValidationError") == 0 &&
+                         strstr(op->message, "Instance Id not found");
     if (!root && !is_gone)
         return;
     if (root) {
         const char *id =
             answer_text(root, "TerminateInstanceInAutoScalingGroupResult.Activity.ActivityId");
         if (*id)
-            group->started = group->started ? as_talk_print(talk, "%s %s", group->started, id)
-                                            : as_talk_print(talk, "%s", id);
+            group->started = group->started ? as_cloud_op_print(op, "%s %s", group->started, id)
+                                            : as_cloud_op_print(op, "%s", id);
     }
     if (is_gone)
-        as_group_note_gone(group, aws_get_state(talk)->removed);
+        as_group_note_gone(group, aws_get_state(op)->removed);
     group->has_begun = true;
-    aws_get_state(talk)->removed++;
-    terminate_next(talk);
+    aws_get_state(op)->removed++;
+    terminate_next(op);
 }
 
 /* ---- operations ---- */
 
-static void poll_next(struct as_talk *talk);
+static void poll_next(struct as_cloud_op *op);
 
-static void hear_operation(struct as_talk *talk)
+static void hear_operation(struct as_cloud_op *op)
 {
     static const char path[] = "DescribeScalingActivitiesResult.Activities.member";
-    struct as_group_talk *group = as_group_get(talk);
-    const json_t *root = take_response(talk, "DescribeScalingActivitiesResponse");
+    struct as_group_op *group = as_group_get(op);
+    const json_t *root = take_response(op, "DescribeScalingActivitiesResponse");
     if (!root)
         return;
     for (size_t i = 0; i < answer_count(root, path); i++) {
         const json_t *activity = answer_at(root, path, i);
         const char *status = answer_text(activity, "StatusCode");
         const bool has_failed = strcmp(status, "Failed") == 0 || strcmp(status, "Cancelled") == 0;
-        if (has_failed && !aws_get_state(talk)->failed)
-            aws_get_state(talk)->failed =
-                as_talk_print(talk, "%s: %s", status, answer_text(activity, "StatusMessage"));
+        if (has_failed && !aws_get_state(op)->failed)
+            aws_get_state(op)->failed =
+                as_cloud_op_print(op, "%s: %s", status, answer_text(activity, "StatusMessage"));
         group->is_done = group->is_done && (has_failed || strcmp(status, "Successful") == 0);
     }
-    poll_next(talk);
+    poll_next(op);
 }
 
 /* Reports a failure only when the other activities have ended too. */
-static void end_polling(struct as_talk *talk)
+static void end_polling(struct as_cloud_op *op)
 {
-    const char *failed = aws_get_state(talk)->failed;
-    if (failed && as_group_get(talk)->is_done)
-        as_talk_fail(talk, AS_TALK_RETRY, "%s", failed);
+    const char *failed = aws_get_state(op)->failed;
+    if (failed && as_group_get(op)->is_done)
+        as_cloud_op_fail(op, AS_CLOUD_OP_RETRY, "%s", failed);
     else
-        as_talk_end(talk);
+        as_cloud_op_end(op);
 }
 
-static void poll_next(struct as_talk *talk)
+static void poll_next(struct as_cloud_op *op)
 {
-    struct state *state = aws_get_state(talk);
+    struct state *state = aws_get_state(op);
     unsigned number = 0;
     if (as_str_is_empty(state->activities)) {
-        end_polling(talk);
+        end_polling(op);
         return;
     }
-    aws_ask(talk, "DescribeScalingActivities");
+    aws_ask(op, "DescribeScalingActivities");
     while (number < ACTIVITIES_MAX && state->activities) {
         const char *id = strsep(&state->activities, " ");
-        as_talk_add_parameter(talk, as_talk_print(talk, "ActivityIds.member.%u", ++number), id);
+        as_cloud_op_add_parameter(op, as_cloud_op_print(op, "ActivityIds.member.%u", ++number), id);
     }
-    as_talk_send_question(talk, "describe_scaling_activities", hear_operation);
+    as_cloud_op_send_question(op, "describe_scaling_activities", hear_operation);
 }
 
-static void poll_operation(struct as_talk *talk)
+static void poll_operation(struct as_cloud_op *op)
 {
-    struct as_group_talk *group = as_group_get(talk);
+    struct as_group_op *group = as_group_get(op);
     group->is_done = true;
-    aws_get_state(talk)->activities = as_arena_strdup(&talk->arena, group->operation);
-    poll_next(talk);
+    aws_get_state(op)->activities = as_arena_strdup(&op->arena, group->operation);
+    poll_next(op);
 }
 
 /* ---- which group ---- */
 
-static void aws_go_on(struct as_talk *talk)
+static void aws_go_on(struct as_cloud_op *op)
 {
-    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
+    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_cloud_op *) = {
         [AS_GROUP_READ] = aws_read_group,   [AS_GROUP_GROW] = set_desired,
         [AS_GROUP_REMOVE] = aws_read_group, [AS_GROUP_TAKE_BACK] = set_desired,
         [AS_GROUP_POLL] = poll_operation,
     };
-    verbs[as_group_get(talk)->verb](talk);
+    verbs[as_group_get(op)->verb](op);
 }
 
-/* Whether the node group can be scaled in its present state; false after failing the talk. */
-static bool check_status(struct as_talk *talk, const json_t *node_group)
+/* Whether the node group can be scaled in its present state; false after failing the op. */
+static bool check_status(struct as_cloud_op *op, const json_t *node_group)
 {
     static const struct answer_word statuses[] = {
-        {"ACTIVE", AS_TALK_OK},     {"DEGRADED", AS_TALK_OK},   {"CREATING", AS_TALK_BUSY},
-        {"UPDATING", AS_TALK_BUSY}, {"DELETING", AS_TALK_GONE}, {NULL, 0},
+        {"ACTIVE", AS_CLOUD_OP_OK},     {"DEGRADED", AS_CLOUD_OP_OK},
+        {"CREATING", AS_CLOUD_OP_BUSY}, {"UPDATING", AS_CLOUD_OP_BUSY},
+        {"DELETING", AS_CLOUD_OP_GONE}, {NULL, 0},
     };
     const char *status = answer_text(node_group, "status");
     if (!*status)
-        return answer_misses(talk, "nodegroup.status");
+        return answer_misses(op, "nodegroup.status");
     const json_t *issue = answer_at(node_group, "health.issues", 0);
     const char *message = answer_text(issue, "message");
-    const enum as_talk_fault fault = answer_judge(statuses, status, AS_TALK_CONFIGURATION);
+    const enum as_cloud_op_fault fault = answer_judge(statuses, status, AS_CLOUD_OP_CONFIGURATION);
     if (*message)
-        aws_get_state(talk)->issue =
-            as_talk_print(talk, "%s: %s", answer_text(issue, "code"), message);
-    if (fault != AS_TALK_OK)
-        as_talk_fail(talk, fault, "the node group is %s%s%s", status, *message ? ": " : "",
-                     message);
-    return fault == AS_TALK_OK;
+        aws_get_state(op)->issue =
+            as_cloud_op_print(op, "%s: %s", answer_text(issue, "code"), message);
+    if (fault != AS_CLOUD_OP_OK)
+        as_cloud_op_fail(op, fault, "the node group is %s%s%s", status, *message ? ": " : "",
+                         message);
+    return fault == AS_CLOUD_OP_OK;
 }
 
-static void hear_node_group(struct as_talk *talk)
+static void hear_node_group(struct as_cloud_op *op)
 {
     static const char path[] = "nodegroup.resources.autoScalingGroups";
-    if (!aws_is_good_json(talk))
+    if (!aws_is_good_json(op))
         return;
-    const json_t *document = answer_json(talk);
-    if (!document || !check_status(talk, answer_find(document, "nodegroup")))
+    const json_t *document = answer_json(op);
+    if (!document || !check_status(op, answer_find(document, "nodegroup")))
         return;
     const char *name = answer_text(answer_at(document, path, 0), "name");
     const size_t count = answer_count(document, path);
     if (count > 1) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "the node group has %zu Auto Scaling groups: use these", count);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "the node group has %zu Auto Scaling groups: use these", count);
     } else if (!*name) {
-        (void)answer_misses(talk, path);
+        (void)answer_misses(op, path);
     } else {
-        aws_get_state(talk)->name = as_arena_strdup(&talk->arena, name);
-        aws_go_on(talk);
+        aws_get_state(op)->name = as_arena_strdup(&op->arena, name);
+        aws_go_on(op);
     }
 }
 
-static void ask_for_node_group(struct as_talk *talk, const char *cluster)
+static void ask_for_node_group(struct as_cloud_op *op, const char *cluster)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    const struct state *state = aws_get_state(talk);
-    const char *base =
-        aws_make_endpoint(talk, group->account, "eks_endpoint", "eks", state->region);
+    const struct as_group_op *group = as_group_get(op);
+    const struct state *state = aws_get_state(op);
+    const char *base = aws_make_endpoint(op, group->account, "eks_endpoint", "eks", state->region);
     if (!base)
         return;
-    as_talk_ask(talk, "GET", "%s/clusters/%s/node-groups/%s", base, as_talk_escaped(talk, cluster),
-                as_talk_escaped(talk, state->name));
-    talk->request.service = "eks";
-    as_talk_send(talk, "describe_nodegroup", hear_node_group);
+    as_cloud_op_ask(op, "GET", "%s/clusters/%s/node-groups/%s", base,
+                    as_cloud_op_escaped(op, cluster), as_cloud_op_escaped(op, state->name));
+    op->request.service = "eks";
+    as_cloud_op_send(op, "describe_nodegroup", hear_node_group);
 }
 
-static void aws_group_begin(struct as_group_talk *group)
+static void aws_group_begin(struct as_group_op *group)
 {
-    struct as_talk *talk = &group->talk;
+    struct as_cloud_op *op = &group->op;
     const char *cluster = as_target_ref_get(group->group, "cluster");
-    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
+    struct state *state = as_arena_alloc(&op->arena, 1, sizeof(*state));
     group->state = state;
     state->code = "";
     state->region = aws_find_region(group->account, group->credentials);
     state->name = as_target_ref_get(group->group, "name");
     if (!state->region) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "no region is known: set `region` at the provider");
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "no region is known: set `region` at the provider");
         return;
     }
-    state->base = aws_make_endpoint(talk, group->account, "endpoint", "autoscaling", state->region);
+    state->base = aws_make_endpoint(op, group->account, "endpoint", "autoscaling", state->region);
     if (!state->base)
         return;
     if (*cluster && group->verb != AS_GROUP_POLL) /* activities have global names */
-        ask_for_node_group(talk, cluster);
+        ask_for_node_group(op, cluster);
     else
-        aws_go_on(talk);
+        aws_go_on(op);
 }
 
 const struct as_group_provider provider_aws = {

@@ -28,137 +28,138 @@ struct state {
     const char *token; /* of the metadata service; NULL: no token */
 };
 
-const char *alibaba_find_region(const struct as_talk *talk,
+const char *alibaba_find_region(const struct as_cloud_op *op,
                                 const struct as_provider_settings *account,
                                 const struct as_provider_credentials *credentials)
 {
     const char *region = as_account_get(account, "region");
     if (!region)
-        region = as_variable_find(talk, "ALIBABA_CLOUD_REGION_ID");
+        region = as_variable_find(op, "ALIBABA_CLOUD_REGION_ID");
     return region ? region : credentials->region;
 }
 
 /* {"AccessKeyId": ..., "AccessKeySecret": ..., "SecurityToken": ..., "Expiration": ...}; false
- * after failing the talk. */
-static bool find_in(struct as_talk *talk, const json_t *found)
+ * after failing the op. */
+static bool find_in(struct as_cloud_op *op, const json_t *found)
 {
     static const char *const names[] = {"AccessKeyId", "AccessKeySecret", "SecurityToken"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
         if (!*answer_text(found, names[i]))
-            return answer_misses(talk, names[i]);
+            return answer_misses(op, names[i]);
     }
-    as_credentials_take_keys(as_credentials_get(talk), answer_text(found, names[0]),
+    as_credentials_take_keys(as_credentials_get(op), answer_text(found, names[0]),
                              answer_text(found, names[1]), answer_text(found, names[2]),
                              answer_time(found, "Expiration"));
-    answer_wipe(talk->document);
+    answer_wipe(op->document);
     return true;
 }
 
 /* ---- environment ---- */
 
-static void alibaba_auth_begin_environment(struct as_credentials_talk *given)
+static void alibaba_auth_begin_environment(struct as_credentials_op *given)
 {
-    struct as_talk *talk = &given->talk;
-    const char *key_id = as_variable_find(talk, "ALIBABA_CLOUD_ACCESS_KEY_ID");
-    const char *secret = as_variable_find(talk, "ALIBABA_CLOUD_ACCESS_KEY_SECRET");
+    struct as_cloud_op *op = &given->op;
+    const char *key_id = as_variable_find(op, "ALIBABA_CLOUD_ACCESS_KEY_ID");
+    const char *secret = as_variable_find(op, "ALIBABA_CLOUD_ACCESS_KEY_SECRET");
     if (!key_id && !secret) {
         as_credentials_not_here(given);
     } else if (!key_id || !secret) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "of ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET only one "
-                     "is set");
+        as_cloud_op_fail(
+            op, AS_CLOUD_OP_CONFIGURATION,
+            "of ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET only one "
+            "is set");
     } else {
         as_credentials_take_keys(given, key_id, secret,
-                                 as_variable_find(talk, "ALIBABA_CLOUD_SECURITY_TOKEN"),
+                                 as_variable_find(op, "ALIBABA_CLOUD_SECURITY_TOKEN"),
                                  (as_maybe_time){.set = false});
-        as_talk_end(talk);
+        as_cloud_op_end(op);
     }
 }
 
 /* ---- a role, by a service account's token ---- */
 
-static bool alibaba_auth_is_good(struct as_talk *talk)
+static bool alibaba_auth_is_good(struct as_cloud_op *op)
 {
-    if (as_talk_is_good(talk))
+    if (as_cloud_op_is_good(op))
         return true;
-    const json_t *error = talk->http_status ? answer_peek_json(talk) : NULL;
+    const json_t *error = op->http_status ? answer_peek_json(op) : NULL;
     const char *code = answer_text(error, "Code");
-    const bool is_hopeless = talk->http_status < 500 && talk->fault != AS_TALK_THROTTLED;
+    const bool is_hopeless = op->http_status < 500 && op->fault != AS_CLOUD_OP_THROTTLED;
     if (*code)
-        as_talk_fail(talk,
-                     as_str_starts_with(code, "Throttling") ? AS_TALK_THROTTLED
-                     : is_hopeless                          ? AS_TALK_CONFIGURATION
-                                                            : talk->fault,
-                     "%s: %s: %s", talk->request.operation, code, answer_text(error, "Message"));
+        as_cloud_op_fail(op,
+                         as_str_starts_with(code, "Throttling") ? AS_CLOUD_OP_THROTTLED
+                         : is_hopeless                          ? AS_CLOUD_OP_CONFIGURATION
+                                                                : op->fault,
+                         "%s: %s: %s", op->request.operation, code, answer_text(error, "Message"));
     return false;
 }
 
-static void hear_role(struct as_talk *talk)
+static void hear_role(struct as_cloud_op *op)
 {
-    const json_t *document = alibaba_auth_is_good(talk) ? answer_json(talk) : NULL;
-    if (document && find_in(talk, answer_find(document, "Credentials")))
-        as_talk_end(talk);
+    const json_t *document = alibaba_auth_is_good(op) ? answer_json(op) : NULL;
+    if (document && find_in(op, answer_find(document, "Credentials")))
+        as_cloud_op_end(op);
 }
 
 /* A text that no request has used before: not a secret, and never repeated. */
-static const char *make_nonce(struct as_talk *talk, const char *token, const char *now)
+static const char *make_nonce(struct as_cloud_op *op, const char *token, const char *now)
 {
     char digest[CANONICAL_SHA_HEX];
-    const char *text = as_talk_print(talk, "%s %s %u", now, token, talk->turns);
+    const char *text = as_cloud_op_print(op, "%s %s %u", now, token, op->turns);
     canonical_sha256(text, strlen(text), digest);
-    return as_talk_print(talk, "%.32s", digest);
+    return as_cloud_op_print(op, "%.32s", digest);
 }
 
-static void alibaba_auth_hear_token(struct as_talk *talk)
+static void alibaba_auth_hear_token(struct as_cloud_op *op)
 {
-    const char *token = as_credentials_take_file(talk);
+    const char *token = as_credentials_take_file(op);
     if (!token)
         return;
-    const struct as_provider_settings *account = as_credentials_get(talk)->account;
-    const char *region = alibaba_find_region(talk, account, &as_credentials_get(talk)->found);
-    const char *session = as_variable_find(talk, "ALIBABA_CLOUD_ROLE_SESSION_NAME");
-    if (region && !as_region_check(talk, region))
+    const struct as_provider_settings *account = as_credentials_get(op)->account;
+    const char *region = alibaba_find_region(op, account, &as_credentials_get(op)->found);
+    const char *session = as_variable_find(op, "ALIBABA_CLOUD_ROLE_SESSION_NAME");
+    if (region && !as_region_check(op, region))
         return;
-    const char *usual = region ? as_talk_print(talk, "https://sts.%s.aliyuncs.com", region)
+    const char *usual = region ? as_cloud_op_print(op, "https://sts.%s.aliyuncs.com", region)
                                : "https://sts.aliyuncs.com";
     char now[AS_RFC3339_SIZE];
-    as_wall_time_print(talk->now, now);
-    as_talk_ask(talk, "POST",
-                "%s/?Action=AssumeRoleWithOIDC&Format=JSON&Version=2015-04-01&Timestamp=%s"
-                "&SignatureNonce=%s",
-                as_account_get_endpoint(talk, account, "sts_endpoint", usual),
-                as_talk_escaped(talk, as_talk_print(talk, "%.19sZ", now)),
-                make_nonce(talk, token, now));
-    as_talk_header(talk, "Content-Type: application/x-www-form-urlencoded");
-    as_talk_add_parameter(talk, "RoleArn", as_variable_find(talk, "ALIBABA_CLOUD_ROLE_ARN"));
-    as_talk_add_parameter(talk, "OIDCProviderArn",
-                          as_variable_find(talk, "ALIBABA_CLOUD_OIDC_PROVIDER_ARN"));
-    as_talk_add_parameter(talk, "OIDCToken", token);
-    as_talk_add_parameter(talk, "RoleSessionName", session ? session : "alertscaler");
-    as_talk_add_parameter(talk, "DurationSeconds", "3600");
-    talk->request.is_plain = true;
-    talk->request.is_timed = true;
-    as_talk_send_question(talk, "assume_role_with_oidc", hear_role);
+    as_wall_time_print(op->now, now);
+    as_cloud_op_ask(op, "POST",
+                    "%s/?Action=AssumeRoleWithOIDC&Format=JSON&Version=2015-04-01&Timestamp=%s"
+                    "&SignatureNonce=%s",
+                    as_account_get_endpoint(op, account, "sts_endpoint", usual),
+                    as_cloud_op_escaped(op, as_cloud_op_print(op, "%.19sZ", now)),
+                    make_nonce(op, token, now));
+    as_cloud_op_header(op, "Content-Type: application/x-www-form-urlencoded");
+    as_cloud_op_add_parameter(op, "RoleArn", as_variable_find(op, "ALIBABA_CLOUD_ROLE_ARN"));
+    as_cloud_op_add_parameter(op, "OIDCProviderArn",
+                              as_variable_find(op, "ALIBABA_CLOUD_OIDC_PROVIDER_ARN"));
+    as_cloud_op_add_parameter(op, "OIDCToken", token);
+    as_cloud_op_add_parameter(op, "RoleSessionName", session ? session : "alertscaler");
+    as_cloud_op_add_parameter(op, "DurationSeconds", "3600");
+    op->request.is_plain = true;
+    op->request.is_timed = true;
+    as_cloud_op_send_question(op, "assume_role_with_oidc", hear_role);
 }
 
-static void begin_role(struct as_credentials_talk *given)
+static void begin_role(struct as_credentials_op *given)
 {
     static const char *const names[] = {"ALIBABA_CLOUD_ROLE_ARN",
                                         "ALIBABA_CLOUD_OIDC_PROVIDER_ARN"};
-    struct as_talk *talk = &given->talk;
-    const char *path = as_variable_find(talk, "ALIBABA_CLOUD_OIDC_TOKEN_FILE");
+    struct as_cloud_op *op = &given->op;
+    const char *path = as_variable_find(op, "ALIBABA_CLOUD_OIDC_TOKEN_FILE");
     if (!path) {
         as_credentials_not_here(given);
         return;
     }
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
-        if (!as_variable_find(talk, names[i])) {
-            as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                         "ALIBABA_CLOUD_OIDC_TOKEN_FILE is set, but %s is not", names[i]);
+        if (!as_variable_find(op, names[i])) {
+            as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                             "ALIBABA_CLOUD_OIDC_TOKEN_FILE is set, but %s is not", names[i]);
             return;
         }
     }
-    as_talk_read(talk, path, alibaba_auth_hear_token);
+    as_cloud_op_read(op, path, alibaba_auth_hear_token);
 }
 
 /* ---- the command line's configuration ---- */
@@ -173,187 +174,187 @@ static const json_t *find_profile(const json_t *document, const char *name)
     return NULL;
 }
 
-static void take_profile(struct as_talk *talk, const json_t *profile, const char *name)
+static void take_profile(struct as_cloud_op *op, const json_t *profile, const char *name)
 {
     const char *mode = answer_text(profile, "mode");
     const bool is_session = strcmp(mode, "StsToken") == 0;
     if (strcmp(mode, "EcsRamRole") == 0) { /* the next source */
-        as_credentials_not_here(as_credentials_get(talk));
+        as_credentials_not_here(as_credentials_get(op));
         return;
     }
     if (strcmp(mode, "AK") != 0 && !is_session) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "%s: profile %s has mode \"%s\": expected AK, StsToken or EcsRamRole",
-                     talk->path, name, mode);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "%s: profile %s has mode \"%s\": expected AK, StsToken or EcsRamRole",
+                         op->path, name, mode);
         return;
     }
     const char *key_id = answer_text(profile, "access_key_id");
     const char *secret = answer_text(profile, "access_key_secret");
     const char *region = answer_text(profile, "region_id");
     if (!*key_id || !*secret) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: profile %s has no access key", talk->path,
-                     name);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: profile %s has no access key",
+                         op->path, name);
         return;
     }
-    as_credentials_take_keys(as_credentials_get(talk), key_id, secret,
+    as_credentials_take_keys(as_credentials_get(op), key_id, secret,
                              is_session ? answer_text(profile, "sts_token") : NULL,
                              (as_maybe_time){.set = false});
     if (*region)
-        as_credentials_get(talk)->found.region = as_xstrdup(region);
-    as_talk_end(talk);
+        as_credentials_get(op)->found.region = as_xstrdup(region);
+    as_cloud_op_end(op);
 }
 
-static void hear_config(struct as_talk *talk)
+static void hear_config(struct as_cloud_op *op)
 {
-    const char *wanted = as_variable_find(talk, "ALIBABA_CLOUD_PROFILE");
-    const int number = talk->error_number;
+    const char *wanted = as_variable_find(op, "ALIBABA_CLOUD_PROFILE");
+    const int number = op->error_number;
     json_error_t problem;
-    if (!talk->content && !wanted && (number == ENOENT || number == ENOTDIR || number == EACCES)) {
-        as_credentials_not_here(as_credentials_get(talk));
+    if (!op->content && !wanted && (number == ENOENT || number == ENOTDIR || number == EACCES)) {
+        as_credentials_not_here(as_credentials_get(op));
         return;
     }
-    if (!talk->content) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "cannot read %s: %s", talk->path,
-                     as_errno_get_text(number));
+    if (!op->content) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "cannot read %s: %s", op->path,
+                         as_errno_get_text(number));
         return;
     }
-    json_t *document = json_loadb(talk->content, talk->content_size, 0, &problem);
+    json_t *document = json_loadb(op->content, op->content_size, 0, &problem);
     if (!wanted)
-        wanted = as_talk_print(talk, "%s", answer_text(document, "current"));
+        wanted = as_cloud_op_print(op, "%s", answer_text(document, "current"));
     const json_t *profile = find_profile(document, wanted);
     if (profile)
-        take_profile(talk, profile, wanted);
+        take_profile(op, profile, wanted);
     else if (document)
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: there is no profile \"%s\"", talk->path,
-                     wanted);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: there is no profile \"%s\"", op->path,
+                         wanted);
     else
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: line %d: %s", talk->path, problem.line,
-                     problem.text);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: line %d: %s", op->path, problem.line,
+                         problem.text);
     answer_wipe(document);
     json_decref(document);
 }
 
-static void begin_config(struct as_credentials_talk *given)
+static void begin_config(struct as_credentials_op *given)
 {
-    const char *home = as_variable_find(&given->talk, "HOME");
-    if (!home || as_variable_is_on(&given->talk, "ALIBABA_CLOUD_CLI_PROFILE_DISABLED"))
+    const char *home = as_variable_find(&given->op, "HOME");
+    if (!home || as_variable_is_on(&given->op, "ALIBABA_CLOUD_CLI_PROFILE_DISABLED"))
         as_credentials_not_here(given);
     else
-        as_talk_read(&given->talk, as_talk_print(&given->talk, "%s" CONFIG_PATH, home),
-                     hear_config);
+        as_cloud_op_read(&given->op, as_cloud_op_print(&given->op, "%s" CONFIG_PATH, home),
+                         hear_config);
 }
 
 /* ---- the machine's role ---- */
 
-static void alibaba_auth_ask_metadata(struct as_talk *talk, const char *method, const char *path)
+static void alibaba_auth_ask_metadata(struct as_cloud_op *op, const char *method, const char *path)
 {
-    const struct state *state = as_credentials_get(talk)->state;
-    as_talk_ask(talk, method, "%s/%s",
-                as_account_get_endpoint(talk, as_credentials_get(talk)->account,
-                                        "metadata_endpoint", METADATA_ENDPOINT),
-                path);
+    const struct state *state = as_credentials_get(op)->state;
+    as_cloud_op_ask(op, method, "%s/%s",
+                    as_account_get_endpoint(op, as_credentials_get(op)->account,
+                                            "metadata_endpoint", METADATA_ENDPOINT),
+                    path);
     if (state->token)
-        as_talk_header(talk, "X-aliyun-ecs-metadata-token: %s", state->token);
-    talk->request.is_plain = true;
-    talk->request.without_proxy = true;
-    talk->request.timeout_us = METADATA_TIMEOUT_US;
+        as_cloud_op_header(op, "X-aliyun-ecs-metadata-token: %s", state->token);
+    op->request.is_plain = true;
+    op->request.without_proxy = true;
+    op->request.timeout_us = METADATA_TIMEOUT_US;
 }
 
 /* A text that can be a header's value; else NULL. */
-static const char *take_metadata_token(struct as_talk *talk)
+static const char *take_metadata_token(struct as_cloud_op *op)
 {
-    const char *body = talk->answer->body;
+    const char *body = op->answer->body;
     const size_t size = strcspn(body, "\r\n");
-    return size > 0 && as_str_is_visible(body, size) ? as_talk_print(talk, "%.*s", (int)size, body)
-                                                     : NULL;
+    return size > 0 && as_str_is_visible(body, size)
+               ? as_cloud_op_print(op, "%.*s", (int)size, body)
+               : NULL;
 }
 
 /* A lost answer is asked for again; a missing region is no failure. */
-static void hear_region(struct as_talk *talk)
+static void hear_region(struct as_cloud_op *op)
 {
-    const bool is_answer = as_talk_is_good(talk);
-    const char *region = is_answer ? as_credentials_take_word(talk) : NULL;
+    const bool is_answer = as_cloud_op_is_good(op);
+    const char *region = is_answer ? as_credentials_take_word(op) : NULL;
     if (is_answer && (!region || !as_region_is_good(region))) {
-        as_talk_fail(talk, AS_TALK_RETRY, NO_REGION "%s: it is none", talk->request.operation);
-    } else if (is_answer || talk->http_status == 404 ||
-               talk->answer->outcome == AS_HTTP_UNREACHABLE) {
-        as_credentials_get(talk)->found.region = region ? as_xstrdup(region) : NULL;
-        as_talk_end(talk);
+        as_cloud_op_fail(op, AS_CLOUD_OP_RETRY, NO_REGION "%s: it is none", op->request.operation);
+    } else if (is_answer || op->http_status == 404 || op->answer->outcome == AS_HTTP_UNREACHABLE) {
+        as_credentials_get(op)->found.region = region ? as_xstrdup(region) : NULL;
+        as_cloud_op_end(op);
     } else {
-        as_talk_fail(talk, talk->fault, NO_REGION "%s", talk->message);
+        as_cloud_op_fail(op, op->fault, NO_REGION "%s", op->message);
     }
 }
 
-static void hear_credentials(struct as_talk *talk)
+static void hear_credentials(struct as_cloud_op *op)
 {
-    const json_t *document = as_talk_is_good(talk) ? answer_json(talk) : NULL;
+    const json_t *document = as_cloud_op_is_good(op) ? answer_json(op) : NULL;
     if (!document)
         return;
     const char *code = answer_text(document, "Code");
     if (*code && strcmp(code, "Success") != 0) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "the machine's role gives no credentials: %s",
-                     code);
-    } else if (find_in(talk, document)) {
-        if (alibaba_find_region(talk, as_credentials_get(talk)->account,
-                                &as_credentials_get(talk)->found)) {
-            as_talk_end(talk);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "the machine's role gives no credentials: %s", code);
+    } else if (find_in(op, document)) {
+        if (alibaba_find_region(op, as_credentials_get(op)->account,
+                                &as_credentials_get(op)->found)) {
+            as_cloud_op_end(op);
             return;
         }
-        alibaba_auth_ask_metadata(talk, "GET", "latest/meta-data/region-id");
-        as_talk_send(talk, "get_instance_region", hear_region);
+        alibaba_auth_ask_metadata(op, "GET", "latest/meta-data/region-id");
+        as_cloud_op_send(op, "get_instance_region", hear_region);
     }
 }
 
-static void ask_for_credentials(struct as_talk *talk, const char *role)
+static void ask_for_credentials(struct as_cloud_op *op, const char *role)
 {
-    alibaba_auth_ask_metadata(talk, "GET",
-                              as_talk_print(talk, ROLES_PATH "%s", as_talk_escaped(talk, role)));
-    as_talk_send(talk, "get_instance_credentials", hear_credentials);
+    alibaba_auth_ask_metadata(
+        op, "GET", as_cloud_op_print(op, ROLES_PATH "%s", as_cloud_op_escaped(op, role)));
+    as_cloud_op_send(op, "get_instance_credentials", hear_credentials);
 }
 
-static void hear_role_name(struct as_talk *talk)
+static void hear_role_name(struct as_cloud_op *op)
 {
-    const char *role = as_talk_is_good(talk) ? as_credentials_take_word(talk) : NULL;
+    const char *role = as_cloud_op_is_good(op) ? as_credentials_take_word(op) : NULL;
     if (role && !strchr(role, '/'))
-        ask_for_credentials(talk, role);
-    else if (talk->http_status == 200 || talk->http_status == 404)
-        as_credentials_not_here(as_credentials_get(talk)); /* no role is attached */
-    else if (talk->answer->outcome == AS_HTTP_UNREACHABLE)
-        as_credentials_fail_unreached(as_credentials_get(talk));
+        ask_for_credentials(op, role);
+    else if (op->http_status == 200 || op->http_status == 404)
+        as_credentials_not_here(as_credentials_get(op)); /* no role is attached */
+    else if (op->answer->outcome == AS_HTTP_UNREACHABLE)
+        as_credentials_fail_unreached(as_credentials_get(op));
 }
 
-static void hear_metadata_token(struct as_talk *talk)
+static void hear_metadata_token(struct as_cloud_op *op)
 {
-    struct state *state = as_credentials_get(talk)->state;
-    const char *role = as_variable_find(talk, "ALIBABA_CLOUD_ECS_METADATA");
-    if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
-        as_credentials_fail_unreached(as_credentials_get(talk));
+    struct state *state = as_credentials_get(op)->state;
+    const char *role = as_variable_find(op, "ALIBABA_CLOUD_ECS_METADATA");
+    if (op->answer->outcome == AS_HTTP_UNREACHABLE) {
+        as_credentials_fail_unreached(as_credentials_get(op));
         return;
     }
-    state->token = as_talk_is_good(talk) ? take_metadata_token(talk) : NULL;
-    if (!state->token && as_variable_is_on(talk, "ALIBABA_CLOUD_IMDSV1_DISABLED")) {
-        as_talk_fail(talk, AS_TALK_RETRY,
-                     "the machine's metadata service gives no token, and "
-                     "ALIBABA_CLOUD_IMDSV1_DISABLED is set");
+    state->token = as_cloud_op_is_good(op) ? take_metadata_token(op) : NULL;
+    if (!state->token && as_variable_is_on(op, "ALIBABA_CLOUD_IMDSV1_DISABLED")) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_RETRY,
+                         "the machine's metadata service gives no token, and "
+                         "ALIBABA_CLOUD_IMDSV1_DISABLED is set");
     } else if (role) {
-        ask_for_credentials(talk, role);
+        ask_for_credentials(op, role);
     } else {
-        alibaba_auth_ask_metadata(talk, "GET", ROLES_PATH);
-        as_talk_send(talk, "get_instance_role", hear_role_name);
+        alibaba_auth_ask_metadata(op, "GET", ROLES_PATH);
+        as_cloud_op_send(op, "get_instance_role", hear_role_name);
     }
 }
 
-static void begin_metadata(struct as_credentials_talk *given)
+static void begin_metadata(struct as_credentials_op *given)
 {
-    struct as_talk *talk = &given->talk;
-    given->state = as_arena_alloc(&talk->arena, 1, sizeof(struct state));
-    if (as_variable_is_on(talk, "ALIBABA_CLOUD_ECS_METADATA_DISABLED")) {
+    struct as_cloud_op *op = &given->op;
+    given->state = as_arena_alloc(&op->arena, 1, sizeof(struct state));
+    if (as_variable_is_on(op, "ALIBABA_CLOUD_ECS_METADATA_DISABLED")) {
         as_credentials_not_here(given);
         return;
     }
-    alibaba_auth_ask_metadata(talk, "PUT", "latest/api/token");
-    as_talk_header(talk, "X-aliyun-ecs-metadata-token-ttl-seconds: 21600");
-    as_talk_send_question(talk, "get_metadata_token", hear_metadata_token);
+    alibaba_auth_ask_metadata(op, "PUT", "latest/api/token");
+    as_cloud_op_header(op, "X-aliyun-ecs-metadata-token-ttl-seconds: 21600");
+    as_cloud_op_send_question(op, "get_metadata_token", hear_metadata_token);
 }
 
 const struct as_credentials_source alibaba_credentials[] = {

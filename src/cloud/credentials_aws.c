@@ -241,13 +241,13 @@ const char **aws_split_command(struct as_arena *arena, const char *command)
 
 #define AWS_ROLES_MAX 8 /* assumed one after the other */
 
-typedef void aws_search_fn(struct as_credentials_talk *talk);
+typedef void aws_search_fn(struct as_credentials_op *op);
 
 struct aws_role { /* of a profile, to be assumed with credentials found first */
     const char *profile, *arn, *session, *external_id, *duration; /* NULL: not given */
 };
 
-struct aws_search {    /* memory of the talk */
+struct aws_search {    /* memory of the op */
     bool has_profiles; /* the files have been read */
     struct aws_profiles profiles;
     aws_search_fn *then; /* called after reading the files */
@@ -262,89 +262,89 @@ struct aws_search {    /* memory of the talk */
     bool is_region_only; /* only the region is missing */
 };
 
-static void aws_sts_assume_role(struct as_credentials_talk *talk);
-static void aws_metadata_begin_region(struct as_credentials_talk *talk); /* always ends the talk */
+static void aws_sts_assume_role(struct as_credentials_op *op);
+static void aws_metadata_begin_region(struct as_credentials_op *op); /* always ends the op */
 
 /* Errors: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/CommonErrors.html */
 
 static const struct {
     const char *code, *message; /* globs */
-    enum as_talk_fault fault;
+    enum as_cloud_op_fault fault;
 } aws_errors[] = {
-    {"Throttling*", "*", AS_TALK_THROTTLED},
-    {"RequestLimitExceeded*", "*", AS_TALK_THROTTLED},
-    {"RequestThrottled*", "*", AS_TALK_THROTTLED},
-    {"TooManyRequests*", "*", AS_TALK_THROTTLED},
-    {"ResourceContention*", "*", AS_TALK_RETRY},
-    {"RequestTimeout*", "*", AS_TALK_RETRY},
-    {"IDPCommunicationError*", "*", AS_TALK_RETRY},
-    {"ScalingActivityInProgress*", "*", AS_TALK_BUSY},
-    {"ResourceInUse*", "*", AS_TALK_BUSY},
-    {"ExpiredToken*", "*", AS_TALK_UNAUTHORIZED},
-    {"InvalidClientTokenId*", "*", AS_TALK_UNAUTHORIZED},
-    {"UnrecognizedClient*", "*", AS_TALK_UNAUTHORIZED},
-    {"InvalidAccessKeyId*", "*", AS_TALK_UNAUTHORIZED},
-    {"AuthFailure*", "*", AS_TALK_UNAUTHORIZED},
-    {"SignatureDoesNotMatch*", "*", AS_TALK_UNAUTHORIZED},
-    {"InvalidSignature*", "*", AS_TALK_UNAUTHORIZED},
-    {"RequestTimeTooSkewed*", "*", AS_TALK_UNAUTHORIZED},
-    {"RequestExpired*", "*", AS_TALK_UNAUTHORIZED},
-    {"InvalidIdentityToken*", "*", AS_TALK_UNAUTHORIZED},
-    {"AccessDenied*", "*", AS_TALK_PERMISSION},
-    {"UnauthorizedOperation*", "*", AS_TALK_PERMISSION},
-    {"OptInRequired*", "*", AS_TALK_PERMISSION},
-    {"RegionDisabled*", "*", AS_TALK_PERMISSION},
-    {"LimitExceeded*", "*", AS_TALK_CAPACITY},
-    {"ResourceNotFound*", "*", AS_TALK_GONE},
-    {"ValidationError", "AutoScalingGroup name not found*", AS_TALK_GONE},
-    {"ValidationError", "*", AS_TALK_CONFIGURATION},
+    {"Throttling*", "*", AS_CLOUD_OP_THROTTLED},
+    {"RequestLimitExceeded*", "*", AS_CLOUD_OP_THROTTLED},
+    {"RequestThrottled*", "*", AS_CLOUD_OP_THROTTLED},
+    {"TooManyRequests*", "*", AS_CLOUD_OP_THROTTLED},
+    {"ResourceContention*", "*", AS_CLOUD_OP_RETRY},
+    {"RequestTimeout*", "*", AS_CLOUD_OP_RETRY},
+    {"IDPCommunicationError*", "*", AS_CLOUD_OP_RETRY},
+    {"ScalingActivityInProgress*", "*", AS_CLOUD_OP_BUSY},
+    {"ResourceInUse*", "*", AS_CLOUD_OP_BUSY},
+    {"ExpiredToken*", "*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"InvalidClientTokenId*", "*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"UnrecognizedClient*", "*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"InvalidAccessKeyId*", "*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"AuthFailure*", "*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"SignatureDoesNotMatch*", "*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"InvalidSignature*", "*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"RequestTimeTooSkewed*", "*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"RequestExpired*", "*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"InvalidIdentityToken*", "*", AS_CLOUD_OP_UNAUTHORIZED},
+    {"AccessDenied*", "*", AS_CLOUD_OP_PERMISSION},
+    {"UnauthorizedOperation*", "*", AS_CLOUD_OP_PERMISSION},
+    {"OptInRequired*", "*", AS_CLOUD_OP_PERMISSION},
+    {"RegionDisabled*", "*", AS_CLOUD_OP_PERMISSION},
+    {"LimitExceeded*", "*", AS_CLOUD_OP_CAPACITY},
+    {"ResourceNotFound*", "*", AS_CLOUD_OP_GONE},
+    {"ValidationError", "AutoScalingGroup name not found*", AS_CLOUD_OP_GONE},
+    {"ValidationError", "*", AS_CLOUD_OP_CONFIGURATION},
 };
 
 /* Only an error of the service itself, or an unknown error, leaves a change ambiguous. */
-static void take_error(struct as_talk *talk, const char *code, const char *message)
+static void take_error(struct as_cloud_op *op, const char *code, const char *message)
 {
-    enum as_talk_fault fault = talk->fault;
+    enum as_cloud_op_fault fault = op->fault;
     if (!*code)
         return;
     for (size_t i = 0; i < AS_ARRAY_SIZE(aws_errors); i++) {
         if (as_str_glob(aws_errors[i].code, code) && as_str_glob(aws_errors[i].message, message)) {
             fault = aws_errors[i].fault;
-            talk->is_ambiguous = false;
+            op->is_ambiguous = false;
             break;
         }
     }
-    as_talk_fail(talk, fault, "%s: %s%s%s", talk->request.operation, code, *message ? ": " : "",
-                 message);
+    as_cloud_op_fail(op, fault, "%s: %s%s%s", op->request.operation, code, *message ? ": " : "",
+                     message);
 }
 
-bool aws_is_good_xml(struct as_talk *talk, const char **code_out)
+bool aws_is_good_xml(struct as_cloud_op *op, const char **code_out)
 {
     *code_out = "";
-    if (as_talk_is_good(talk))
+    if (as_cloud_op_is_good(op))
         return true;
-    if (talk->http_status == 0)
+    if (op->http_status == 0)
         return false;
-    const json_t *document = answer_find(answer_peek_xml(talk), "ErrorResponse");
+    const json_t *document = answer_find(answer_peek_xml(op), "ErrorResponse");
     const char *code = answer_text(document, "Error.Code");
-    *code_out = as_arena_strdup(&talk->arena, code);
-    as_talk_take_request_id(talk, answer_text(document, "RequestId"));
-    take_error(talk, code, answer_text(document, "Error.Message"));
+    *code_out = as_arena_strdup(&op->arena, code);
+    as_cloud_op_take_request_id(op, answer_text(document, "RequestId"));
+    take_error(op, code, answer_text(document, "Error.Message"));
     return false;
 }
 
 /* The code is in a header, "Code:http://..."; some front ends put it into the body. */
-bool aws_is_good_json(struct as_talk *talk)
+bool aws_is_good_json(struct as_cloud_op *op)
 {
-    if (as_talk_is_good(talk))
+    if (as_cloud_op_is_good(op))
         return true;
-    if (talk->http_status == 0)
+    if (op->http_status == 0)
         return false;
-    const json_t *document = answer_peek_json(talk);
-    const char *code = as_http_response_find(talk->answer, "x-amzn-errortype");
+    const json_t *document = answer_peek_json(op);
+    const char *code = as_http_response_find(op->answer, "x-amzn-errortype");
     const char *message = answer_text(document, "message");
     if (!*code)
         code = answer_text(document, "__type");
-    take_error(talk, as_talk_print(talk, "%.*s", (int)strcspn(code, ":"), code),
+    take_error(op, as_cloud_op_print(op, "%.*s", (int)strcspn(code, ":"), code),
                *message ? message : answer_text(document, "Message"));
     return false;
 }
@@ -356,193 +356,194 @@ const char *aws_find_region(const struct as_provider_settings *account,
     return region ? region : credentials->region;
 }
 
-const char *aws_make_endpoint(struct as_talk *talk, const struct as_provider_settings *account,
+const char *aws_make_endpoint(struct as_cloud_op *op, const struct as_provider_settings *account,
                               const char *key, const char *service, const char *region)
 {
-    if (!as_region_check(talk, region))
+    if (!as_region_check(op, region))
         return NULL;
-    const char *usual = as_talk_print(talk, "https://%s.%s.amazonaws.com%s", service, region,
-                                      as_str_starts_with(region, "cn-") ? ".cn" : "");
-    return as_account_get_endpoint(talk, account, key, usual);
+    const char *usual = as_cloud_op_print(op, "https://%s.%s.amazonaws.com%s", service, region,
+                                          as_str_starts_with(region, "cn-") ? ".cn" : "");
+    return as_account_get_endpoint(op, account, key, usual);
 }
 
 /* ---- the search ---- */
 
-static struct aws_search *aws_search_get(struct as_talk *talk)
+static struct aws_search *aws_search_get(struct as_cloud_op *op)
 {
-    return as_credentials_get(talk)->state;
+    return as_credentials_get(op)->state;
 }
 
 /* The profile in use; *is_explicit_out: a setting names it. */
-static const char *aws_search_profile(const struct as_credentials_talk *talk, bool *is_explicit_out)
+static const char *aws_search_profile(const struct as_credentials_op *op, bool *is_explicit_out)
 {
-    const char *name = as_account_get(talk->account, "profile");
+    const char *name = as_account_get(op->account, "profile");
     if (!name)
-        name = as_variable_find(&talk->talk, "AWS_DEFAULT_PROFILE");
+        name = as_variable_find(&op->op, "AWS_DEFAULT_PROFILE");
     if (!name)
-        name = as_variable_find(&talk->talk, "AWS_PROFILE");
+        name = as_variable_find(&op->op, "AWS_PROFILE");
     *is_explicit_out = name != NULL;
     return name ? name : "default";
 }
 
 /* NULL: none. */
-static const char *aws_search_region(const struct as_credentials_talk *talk)
+static const char *aws_search_region(const struct as_credentials_op *op)
 {
-    const struct aws_search *search = talk->state;
+    const struct aws_search *search = op->state;
     bool is_explicit;
-    const char *region = as_account_get(talk->account, "region");
+    const char *region = as_account_get(op->account, "region");
     if (!region)
-        region = as_variable_find(&talk->talk, "AWS_REGION");
+        region = as_variable_find(&op->op, "AWS_REGION");
     if (!region)
-        region = as_variable_find(&talk->talk, "AWS_DEFAULT_REGION");
+        region = as_variable_find(&op->op, "AWS_DEFAULT_REGION");
     if (!region)
         region =
-            aws_profiles_find(&search->profiles, aws_search_profile(talk, &is_explicit), "region");
+            aws_profiles_find(&search->profiles, aws_search_profile(op, &is_explicit), "region");
     return region;
 }
 
 /* ---- the files ---- */
 
-static const char *find_path(struct as_credentials_talk *talk, const char *variable,
-                             const char *usual)
+static const char *find_path(struct as_credentials_op *op, const char *variable, const char *usual)
 {
-    const char *path = as_variable_find(&talk->talk, variable);
-    const char *home = as_variable_find(&talk->talk, "HOME");
+    const char *path = as_variable_find(&op->op, variable);
+    const char *home = as_variable_find(&op->op, "HOME");
     if (!path)
         path = usual;
     if (!as_str_starts_with(path, "~/"))
         return path;
-    return home ? as_talk_print(&talk->talk, "%s%s", home, path + 1) : NULL;
+    return home ? as_cloud_op_print(&op->op, "%s%s", home, path + 1) : NULL;
 }
 
-/* False after failing the talk. A missing file has no profiles. */
-static bool aws_take_file(struct as_talk *talk, enum aws_profile_file file)
+/* False after failing the op. A missing file has no profiles. */
+static bool aws_take_file(struct as_cloud_op *op, enum aws_profile_file file)
 {
     struct as_error error;
-    const int number = talk->error_number;
-    if (!talk->content && (number == ENOENT || number == ENOTDIR || number == EACCES))
+    const int number = op->error_number;
+    if (!op->content && (number == ENOENT || number == ENOTDIR || number == EACCES))
         return true;
-    if (!talk->content) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path, as_errno_get_text(number));
+    if (!op->content) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: %s", op->path,
+                         as_errno_get_text(number));
         return false;
     }
-    if (aws_profiles_parse(&aws_search_get(talk)->profiles, &talk->arena, talk->content, file,
-                           &error) == 0)
+    if (aws_profiles_parse(&aws_search_get(op)->profiles, &op->arena, op->content, file, &error) ==
+        0)
         return true;
-    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path, error.text);
+    as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: %s", op->path, error.text);
     return false;
 }
 
-static void aws_on_config(struct as_talk *talk)
+static void aws_on_config(struct as_cloud_op *op)
 {
-    struct aws_search *search = aws_search_get(talk);
-    if (!aws_take_file(talk, AWS_FILE_CONFIG))
+    struct aws_search *search = aws_search_get(op);
+    if (!aws_take_file(op, AWS_FILE_CONFIG))
         return;
     search->has_profiles = true;
-    search->then(as_credentials_get(talk));
+    search->then(as_credentials_get(op));
 }
 
-static void aws_on_credentials(struct as_talk *talk)
+static void aws_on_credentials(struct as_cloud_op *op)
 {
-    if (aws_take_file(talk, AWS_FILE_CREDENTIALS))
-        as_talk_read(talk, aws_search_get(talk)->config_path, aws_on_config);
+    if (aws_take_file(op, AWS_FILE_CREDENTIALS))
+        as_cloud_op_read(op, aws_search_get(op)->config_path, aws_on_config);
 }
 
 /* Reads the files, once, to find the profile's region and other settings. */
-static void aws_search_read_profiles(struct as_credentials_talk *talk, aws_search_fn *then)
+static void aws_search_read_profiles(struct as_credentials_op *op, aws_search_fn *then)
 {
-    struct aws_search *search = talk->state;
+    struct aws_search *search = op->state;
     search->then = then;
-    search->config_path = find_path(talk, "AWS_CONFIG_FILE", "~/.aws/config");
-    search->credentials_path = find_path(talk, "AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials");
+    search->config_path = find_path(op, "AWS_CONFIG_FILE", "~/.aws/config");
+    search->credentials_path = find_path(op, "AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials");
     if (search->has_profiles || !search->config_path || !search->credentials_path) {
         search->has_profiles = true;
-        then(talk);
+        then(op);
     } else {
-        as_talk_read(&talk->talk, search->credentials_path, aws_on_credentials);
+        as_cloud_op_read(&op->op, search->credentials_path, aws_on_credentials);
     }
 }
 
 /* ---- ends ---- */
 
 /* A missing region is no failure: the account may have it. */
-static void aws_end(struct as_credentials_talk *talk)
+static void aws_end(struct as_credentials_op *op)
 {
-    const char *region = aws_search_region(talk);
-    struct aws_search *search = talk->state;
+    const char *region = aws_search_region(op);
+    struct aws_search *search = op->state;
     if (region) {
-        talk->found.region = as_xstrdup(region);
-        as_talk_end(&talk->talk);
+        op->found.region = as_xstrdup(region);
+        as_cloud_op_end(&op->op);
     } else if (!search->has_profiles) {
-        aws_search_read_profiles(talk, aws_end);
+        aws_search_read_profiles(op, aws_end);
     } else {
         search->is_region_only = true;
-        aws_metadata_begin_region(talk);
+        aws_metadata_begin_region(op);
     }
 }
 
-static void aws_search_found(struct as_credentials_talk *talk, const char *key_id,
-                             const char *secret, const char *token, as_maybe_time expires)
+static void aws_search_found(struct as_credentials_op *op, const char *key_id, const char *secret,
+                             const char *token, as_maybe_time expires)
 {
-    as_credentials_take_keys(talk, key_id, secret, token, expires);
-    if (((struct aws_search *)talk->state)->role_count > 0)
-        aws_sts_assume_role(talk);
+    as_credentials_take_keys(op, key_id, secret, token, expires);
+    if (((struct aws_search *)op->state)->role_count > 0)
+        aws_sts_assume_role(op);
     else
-        aws_end(talk);
+        aws_end(op);
 }
 
 /* Takes the credentials with these names from an answer or a program's output; fails the operation
  * if a name is missing. */
-static void aws_search_found_in(struct as_credentials_talk *talk, const json_t *document,
+static void aws_search_found_in(struct as_credentials_op *op, const json_t *document,
                                 const char *token_name)
 {
     static const char *const names[] = {"AccessKeyId", "SecretAccessKey"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
         if (!*answer_text(document, names[i])) {
-            as_talk_fail(&talk->talk, AS_TALK_RETRY, "there is no %s in what it answers", names[i]);
+            as_cloud_op_fail(&op->op, AS_CLOUD_OP_RETRY, "there is no %s in what it answers",
+                             names[i]);
             return;
         }
     }
-    aws_search_found(talk, answer_text(document, "AccessKeyId"),
+    aws_search_found(op, answer_text(document, "AccessKeyId"),
                      answer_text(document, "SecretAccessKey"), answer_text(document, token_name),
                      answer_time(document, "Expiration"));
 }
 
-static void aws_search_not_here(struct as_credentials_talk *talk)
+static void aws_search_not_here(struct as_credentials_op *op)
 {
-    const struct aws_search *search = talk->state;
+    const struct aws_search *search = op->state;
     if (search->role_count > 0)
-        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
-                     "profile %s: where its credentials are to come from, there are none",
-                     search->roles[search->role_count - 1].profile);
+        as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION,
+                         "profile %s: where its credentials are to come from, there are none",
+                         search->roles[search->role_count - 1].profile);
     else
-        as_credentials_not_here(talk);
+        as_credentials_not_here(op);
 }
 
 /* ---- environment ---- */
 
-static void aws_environment_begin(struct as_credentials_talk *talk)
+static void aws_environment_begin(struct as_credentials_op *op)
 {
-    const char *key_id = as_variable_find(&talk->talk, "AWS_ACCESS_KEY_ID");
-    const char *secret = as_variable_find(&talk->talk, "AWS_SECRET_ACCESS_KEY");
-    const char *token = as_variable_find(&talk->talk, "AWS_SESSION_TOKEN");
-    const char *until = as_variable_find(&talk->talk, "AWS_CREDENTIAL_EXPIRATION");
+    const char *key_id = as_variable_find(&op->op, "AWS_ACCESS_KEY_ID");
+    const char *secret = as_variable_find(&op->op, "AWS_SECRET_ACCESS_KEY");
+    const char *token = as_variable_find(&op->op, "AWS_SESSION_TOKEN");
+    const char *until = as_variable_find(&op->op, "AWS_CREDENTIAL_EXPIRATION");
     as_maybe_time expires = {.set = until != NULL};
     if (!key_id && !secret) {
-        aws_search_not_here(talk);
+        aws_search_not_here(op);
         return;
     }
     if (!key_id || !secret) {
-        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
-                     "of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set");
+        as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION,
+                         "of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set");
         return;
     }
     if (until && as_wall_time_parse(until, strlen(until), &expires.at) != 0) {
-        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
-                     "AWS_CREDENTIAL_EXPIRATION is not a time like 2026-11-20T10:00:00Z");
+        as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION,
+                         "AWS_CREDENTIAL_EXPIRATION is not a time like 2026-11-20T10:00:00Z");
         return;
     }
-    aws_search_found(talk, key_id, secret, token, expires);
+    aws_search_found(op, key_id, secret, token, expires);
 }
 
 /* Credentials of a container: ECS tasks, and EKS Pod Identity:
@@ -572,72 +573,72 @@ static bool container_is_allowed(const char *url)
 
 /* ---- asking ---- */
 
-static const char *find_url(struct as_credentials_talk *given)
+static const char *find_url(struct as_credentials_op *given)
 {
-    const char *path = as_variable_find(&given->talk, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-    return path ? as_talk_print(&given->talk, HOST "%s", path)
-                : as_variable_find(&given->talk, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
+    const char *path = as_variable_find(&given->op, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+    return path ? as_cloud_op_print(&given->op, HOST "%s", path)
+                : as_variable_find(&given->op, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
 }
 
-static void container_on_credentials(struct as_talk *talk);
+static void container_on_credentials(struct as_cloud_op *op);
 
-static void container_ask(struct as_talk *talk)
+static void container_ask(struct as_cloud_op *op)
 {
-    const struct aws_search *search = aws_search_get(talk);
-    as_talk_ask(talk, "GET", "%s", find_url(as_credentials_get(talk)));
-    as_talk_header(talk, "Accept: application/json");
+    const struct aws_search *search = aws_search_get(op);
+    as_cloud_op_ask(op, "GET", "%s", find_url(as_credentials_get(op)));
+    as_cloud_op_header(op, "Accept: application/json");
     if (search->token)
-        as_talk_header(talk, "Authorization: %s", search->token);
-    talk->request.is_plain = true;
-    talk->request.without_proxy = true;
-    talk->request.timeout_us = TIMEOUT_US;
-    as_talk_send(talk, "get_container_credentials", container_on_credentials);
+        as_cloud_op_header(op, "Authorization: %s", search->token);
+    op->request.is_plain = true;
+    op->request.without_proxy = true;
+    op->request.timeout_us = TIMEOUT_US;
+    as_cloud_op_send(op, "get_container_credentials", container_on_credentials);
 }
 
-static void container_on_credentials(struct as_talk *talk)
+static void container_on_credentials(struct as_cloud_op *op)
 {
-    const json_t *document = as_talk_is_good(talk) ? answer_json(talk) : NULL;
+    const json_t *document = as_cloud_op_is_good(op) ? answer_json(op) : NULL;
     if (document)
-        aws_search_found_in(as_credentials_get(talk), document, "Token");
-    else if (++aws_search_get(talk)->attempts < TRIES_MAX)
-        as_talk_wait(talk, PAUSE_US, container_ask);
+        aws_search_found_in(as_credentials_get(op), document, "Token");
+    else if (++aws_search_get(op)->attempts < TRIES_MAX)
+        as_cloud_op_wait(op, PAUSE_US, container_ask);
 }
 
-static void ask_with(struct as_talk *talk, const char *token, const char *where)
+static void ask_with(struct as_cloud_op *op, const char *token, const char *where)
 {
     if (token && strpbrk(token, "\r\n")) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: a token is one line, without an end of line",
-                     where);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "%s: a token is one line, without an end of line", where);
         return;
     }
-    aws_search_get(talk)->token = token ? as_arena_strdup(&talk->arena, token) : NULL;
-    container_ask(talk);
+    aws_search_get(op)->token = token ? as_arena_strdup(&op->arena, token) : NULL;
+    container_ask(op);
 }
 
-static void container_on_token(struct as_talk *talk)
+static void container_on_token(struct as_cloud_op *op)
 {
-    if (talk->content)
-        ask_with(talk, talk->content, talk->path);
+    if (op->content)
+        ask_with(op, op->content, op->path);
     else
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path,
-                     as_errno_get_text(talk->error_number));
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: %s", op->path,
+                         as_errno_get_text(op->error_number));
 }
 
-static void aws_container_begin(struct as_credentials_talk *given)
+static void aws_container_begin(struct as_credentials_op *given)
 {
-    struct as_talk *talk = &given->talk;
+    struct as_cloud_op *op = &given->op;
     const char *url = find_url(given);
-    const char *path = as_variable_find(&given->talk, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+    const char *path = as_variable_find(&given->op, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     if (!url)
         aws_search_not_here(given);
     else if (!container_is_allowed(url))
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "AWS_CONTAINER_CREDENTIALS_FULL_URI: over http only this machine, "
-                     "169.254.170.2, 169.254.170.23 and [fd00:ec2::23] are asked");
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "AWS_CONTAINER_CREDENTIALS_FULL_URI: over http only this machine, "
+                         "169.254.170.2, 169.254.170.23 and [fd00:ec2::23] are asked");
     else if (path)
-        as_talk_read(talk, path, container_on_token);
+        as_cloud_op_read(op, path, container_on_token);
     else
-        ask_with(talk, as_variable_find(&given->talk, "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
+        ask_with(op, as_variable_find(&given->op, "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
                  "AWS_CONTAINER_AUTHORIZATION_TOKEN");
 }
 
@@ -657,10 +658,10 @@ static void aws_container_begin(struct as_credentials_talk *given)
 #define USED_ON_BEFORE_US (15 * AS_US_PER_MIN)
 #define USED_ON_FOR_US    (20 * AS_US_PER_MIN)
 
-static const char *find_base(const struct as_credentials_talk *given)
+static const char *find_base(const struct as_credentials_op *given)
 {
-    const char *base = as_variable_find(&given->talk, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
-    const char *mode = as_variable_find(&given->talk, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+    const char *base = as_variable_find(&given->op, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    const char *mode = as_variable_find(&given->op, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
     if (base)
         return base;
     return mode && (strcmp(mode, "IPv6") == 0 || strcmp(mode, "ipv6") == 0)
@@ -668,176 +669,176 @@ static const char *find_base(const struct as_credentials_talk *given)
                : "http://169.254.169.254";
 }
 
-static void metadata_ask(struct as_credentials_talk *given, const char *method, const char *path)
+static void metadata_ask(struct as_credentials_op *given, const char *method, const char *path)
 {
-    struct as_talk *talk = &given->talk;
+    struct as_cloud_op *op = &given->op;
     const char *base = find_base(given);
     const size_t size = strlen(base);
     const struct aws_search *search = given->state;
-    as_talk_ask(talk, method, "%s%s%s", base, size > 0 && base[size - 1] == '/' ? "" : "/", path);
+    as_cloud_op_ask(op, method, "%s%s%s", base, size > 0 && base[size - 1] == '/' ? "" : "/", path);
     if (search->token)
-        as_talk_header(talk, "x-aws-ec2-metadata-token: %s", search->token);
-    talk->request.is_plain = true;
-    talk->request.without_proxy = true;
-    talk->request.timeout_us = AWS_METADATA_TIMEOUT_US;
+        as_cloud_op_header(op, "x-aws-ec2-metadata-token: %s", search->token);
+    op->request.is_plain = true;
+    op->request.without_proxy = true;
+    op->request.timeout_us = AWS_METADATA_TIMEOUT_US;
 }
 
 /* ---- the token ---- */
 
 /* Credentials without a region are still good: the account may name the region. */
-static bool is_region_only(const struct as_credentials_talk *given)
+static bool is_region_only(const struct as_credentials_op *given)
 {
     return ((const struct aws_search *)given->state)->is_region_only;
 }
 
-static void fail_without_token(struct as_talk *talk)
+static void fail_without_token(struct as_cloud_op *op)
 {
-    as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                 "the instance metadata service wants a token, and gave none: behind a "
-                 "container's network its hop limit has to be 2");
+    as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                     "the instance metadata service wants a token, and gave none: behind a "
+                     "container's network its hop limit has to be 2");
 }
 
-static void metadata_on_token(struct as_talk *talk)
+static void metadata_on_token(struct as_cloud_op *op)
 {
-    struct as_credentials_talk *given = as_credentials_get(talk);
+    struct as_credentials_op *given = as_credentials_get(op);
     struct aws_search *search = given->state;
-    const enum as_http_outcome outcome = talk->answer->outcome;
-    const bool is_off = outcome == AS_HTTP_UNREACHABLE || talk->http_status == 403;
-    if (talk->http_status == 200)
-        search->token = as_credentials_take_word(talk);
+    const enum as_http_outcome outcome = op->answer->outcome;
+    const bool is_off = outcome == AS_HTTP_UNREACHABLE || op->http_status == 403;
+    if (op->http_status == 200)
+        search->token = as_credentials_take_word(op);
     if (search->token) {
         search->with_token(given);
         return;
     }
     if (is_off && is_region_only(given)) {
-        as_talk_end(talk);
+        as_cloud_op_end(op);
     } else if (outcome == AS_HTTP_UNREACHABLE) {
         as_credentials_fail_unreached(given);
-    } else if (outcome == AS_HTTP_ANSWERED && talk->answer->status == 400) {
-        as_talk_fail(
-            talk, AS_TALK_CONFIGURATION,
+    } else if (outcome == AS_HTTP_ANSWERED && op->answer->status == 400) {
+        as_cloud_op_fail(
+            op, AS_CLOUD_OP_CONFIGURATION,
             "the instance metadata service does not understand how it is asked for a token");
-    } else if (as_variable_is_on(&given->talk, "AWS_EC2_METADATA_V1_DISABLED")) {
-        as_talk_fail(talk, AS_TALK_RETRY,
-                     "the instance metadata service gives no token, and "
-                     "AWS_EC2_METADATA_V1_DISABLED is set");
+    } else if (as_variable_is_on(&given->op, "AWS_EC2_METADATA_V1_DISABLED")) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_RETRY,
+                         "the instance metadata service gives no token, and "
+                         "AWS_EC2_METADATA_V1_DISABLED is set");
     } else {
         search->with_token(given);
     }
 }
 
-static void metadata_begin(struct as_credentials_talk *given, aws_search_fn *with_token)
+static void metadata_begin(struct as_credentials_op *given, aws_search_fn *with_token)
 {
     struct aws_search *search = given->state;
-    struct as_talk *talk = &given->talk;
+    struct as_cloud_op *op = &given->op;
     search->with_token = with_token;
     search->token = NULL;
-    if (as_variable_is_on(&given->talk, "AWS_EC2_METADATA_DISABLED")) {
+    if (as_variable_is_on(&given->op, "AWS_EC2_METADATA_DISABLED")) {
         if (is_region_only(given))
-            as_talk_end(talk);
+            as_cloud_op_end(op);
         else
             aws_search_not_here(given);
         return;
     }
     metadata_ask(given, "PUT", "latest/api/token");
-    as_talk_header(talk, "x-aws-ec2-metadata-token-ttl-seconds: 21600");
-    as_talk_send_question(talk, "get_metadata_token", metadata_on_token);
+    as_cloud_op_header(op, "x-aws-ec2-metadata-token-ttl-seconds: 21600");
+    as_cloud_op_send_question(op, "get_metadata_token", metadata_on_token);
 }
 
 /* ---- credentials ---- */
 
-/* Whether there is an answer; if not, the talk has ended. */
-static bool metadata_is_good(struct as_talk *talk)
+/* Whether there is an answer; if not, the op has ended. */
+static bool metadata_is_good(struct as_cloud_op *op)
 {
-    const struct aws_search *search = aws_search_get(talk);
-    if (as_talk_is_good(talk))
+    const struct aws_search *search = aws_search_get(op);
+    if (as_cloud_op_is_good(op))
         return true;
-    if (talk->http_status == 404) /* no role attached */
-        aws_search_not_here(as_credentials_get(talk));
-    else if (talk->answer->outcome == AS_HTTP_UNREACHABLE)
-        as_credentials_fail_unreached(as_credentials_get(talk));
-    else if (talk->http_status == 401 && !search->token)
-        fail_without_token(talk);
+    if (op->http_status == 404) /* no role attached */
+        aws_search_not_here(as_credentials_get(op));
+    else if (op->answer->outcome == AS_HTTP_UNREACHABLE)
+        as_credentials_fail_unreached(as_credentials_get(op));
+    else if (op->http_status == 401 && !search->token)
+        fail_without_token(op);
     return false;
 }
 
-static void metadata_on_credentials(struct as_talk *talk)
+static void metadata_on_credentials(struct as_cloud_op *op)
 {
-    struct as_credentials_talk *given = as_credentials_get(talk);
-    if (!metadata_is_good(talk))
+    struct as_credentials_op *given = as_credentials_get(op);
+    if (!metadata_is_good(op))
         return;
-    const json_t *document = answer_json(talk);
+    const json_t *document = answer_json(op);
     if (!document)
         return;
     const char *code = answer_text(document, "Code");
     if (*code && strcmp(code, "Success") != 0) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "the instance's role gives no credentials: %s: %s", code,
-                     answer_text(document, "Message"));
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "the instance's role gives no credentials: %s: %s", code,
+                         answer_text(document, "Message"));
         return;
     }
     as_maybe_time expires = answer_time(document, "Expiration");
-    if (expires.set && expires.at.us < as_time_add(talk->now.us, USED_ON_BEFORE_US))
-        expires.at.us = as_time_add(talk->now.us, USED_ON_FOR_US);
+    if (expires.set && expires.at.us < as_time_add(op->now.us, USED_ON_BEFORE_US))
+        expires.at.us = as_time_add(op->now.us, USED_ON_FOR_US);
     if (!*answer_text(document, "AccessKeyId") || !*answer_text(document, "SecretAccessKey"))
-        as_talk_fail(talk, AS_TALK_RETRY, "the instance's role gives no credentials");
+        as_cloud_op_fail(op, AS_CLOUD_OP_RETRY, "the instance's role gives no credentials");
     else
         aws_search_found(given, answer_text(document, "AccessKeyId"),
                          answer_text(document, "SecretAccessKey"), answer_text(document, "Token"),
                          expires);
 }
 
-static void metadata_on_role_name(struct as_talk *talk)
+static void metadata_on_role_name(struct as_cloud_op *op)
 {
-    if (!metadata_is_good(talk))
+    if (!metadata_is_good(op))
         return;
-    const char *role = as_credentials_take_word(talk);
+    const char *role = as_credentials_take_word(op);
     if (!role || strchr(role, '/')) {
-        aws_search_not_here(as_credentials_get(talk));
+        aws_search_not_here(as_credentials_get(op));
         return;
     }
-    metadata_ask(as_credentials_get(talk), "GET", as_talk_print(talk, ROLES_PATH "%s", role));
-    as_talk_send(talk, "get_instance_credentials", metadata_on_credentials);
+    metadata_ask(as_credentials_get(op), "GET", as_cloud_op_print(op, ROLES_PATH "%s", role));
+    as_cloud_op_send(op, "get_instance_credentials", metadata_on_credentials);
 }
 
-static void ask_for_role_name(struct as_credentials_talk *given)
+static void ask_for_role_name(struct as_credentials_op *given)
 {
     metadata_ask(given, "GET", ROLES_PATH);
-    as_talk_send(&given->talk, "get_instance_role", metadata_on_role_name);
+    as_cloud_op_send(&given->op, "get_instance_role", metadata_on_role_name);
 }
 
-static void aws_metadata_begin(struct as_credentials_talk *given)
+static void aws_metadata_begin(struct as_credentials_op *given)
 {
     metadata_begin(given, ask_for_role_name);
 }
 
 /* ---- region ---- */
 
-static void metadata_on_region(struct as_talk *talk)
+static void metadata_on_region(struct as_cloud_op *op)
 {
-    const bool is_answer = as_talk_is_good(talk);
-    const char *region = is_answer ? as_credentials_take_word(talk) : NULL;
-    const bool is_none = talk->http_status == 403 || talk->http_status == 404 ||
-                         talk->answer->outcome == AS_HTTP_UNREACHABLE;
+    const bool is_answer = as_cloud_op_is_good(op);
+    const char *region = is_answer ? as_credentials_take_word(op) : NULL;
+    const bool is_none = op->http_status == 403 || op->http_status == 404 ||
+                         op->answer->outcome == AS_HTTP_UNREACHABLE;
     if (is_answer && (!region || !as_region_is_good(region))) {
-        as_talk_fail(talk, AS_TALK_RETRY, NO_REGION "%s: it is none", talk->request.operation);
+        as_cloud_op_fail(op, AS_CLOUD_OP_RETRY, NO_REGION "%s: it is none", op->request.operation);
     } else if (is_answer || is_none) {
-        as_credentials_get(talk)->found.region = region ? as_xstrdup(region) : NULL;
-        as_talk_end(talk);
-    } else if (talk->http_status == 401 && !aws_search_get(talk)->token) {
-        fail_without_token(talk);
+        as_credentials_get(op)->found.region = region ? as_xstrdup(region) : NULL;
+        as_cloud_op_end(op);
+    } else if (op->http_status == 401 && !aws_search_get(op)->token) {
+        fail_without_token(op);
     } else {
-        as_talk_fail(talk, talk->fault, NO_REGION "%s", talk->message);
+        as_cloud_op_fail(op, op->fault, NO_REGION "%s", op->message);
     }
 }
 
-static void ask_for_region(struct as_credentials_talk *given)
+static void ask_for_region(struct as_credentials_op *given)
 {
     metadata_ask(given, "GET", "latest/meta-data/placement/region");
-    as_talk_send(&given->talk, "get_instance_region", metadata_on_region);
+    as_cloud_op_send(&given->op, "get_instance_region", metadata_on_region);
 }
 
-static void aws_metadata_begin_region(struct as_credentials_talk *given)
+static void aws_metadata_begin_region(struct as_credentials_op *given)
 {
     const struct aws_search *search = given->state;
     if (search->token && search->with_token)
@@ -854,279 +855,278 @@ static void aws_metadata_begin_region(struct as_credentials_talk *given)
 
 #define SESSION "alertscaler" /* as CloudTrail shows it */
 
-/* If no region is known, asks the global service. False after failing the talk. */
-static bool sts_ask(struct as_credentials_talk *given, const char *action,
+/* If no region is known, asks the global service. False after failing the op. */
+static bool sts_ask(struct as_credentials_op *given, const char *action,
                     const struct aws_role *role)
 {
-    struct as_talk *talk = &given->talk;
+    struct as_cloud_op *op = &given->op;
     const char *region = aws_search_region(given);
     const bool is_global = !region && !as_account_get(given->account, "sts_endpoint");
     const char *base = is_global ? "https://sts.amazonaws.com"
-                                 : aws_make_endpoint(talk, given->account, "sts_endpoint", "sts",
+                                 : aws_make_endpoint(op, given->account, "sts_endpoint", "sts",
                                                      region ? region : "us-east-1");
     if (!base)
         return false;
-    as_talk_ask(talk, "POST", "%s/", base);
-    as_talk_header(talk, "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
-    as_buf_printf(&talk->request.body, "Action=%s&Version=2011-06-15", action);
-    as_talk_add_parameter(talk, "RoleArn", role->arn);
-    as_talk_add_parameter(talk, "RoleSessionName", role->session ? role->session : SESSION);
-    as_talk_add_parameter(talk, "ExternalId", role->external_id);
-    as_talk_add_parameter(talk, "DurationSeconds", role->duration);
-    talk->request.is_plain = true;
+    as_cloud_op_ask(op, "POST", "%s/", base);
+    as_cloud_op_header(op, "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
+    as_buf_printf(&op->request.body, "Action=%s&Version=2011-06-15", action);
+    as_cloud_op_add_parameter(op, "RoleArn", role->arn);
+    as_cloud_op_add_parameter(op, "RoleSessionName", role->session ? role->session : SESSION);
+    as_cloud_op_add_parameter(op, "ExternalId", role->external_id);
+    as_cloud_op_add_parameter(op, "DurationSeconds", role->duration);
+    op->request.is_plain = true;
     return true;
 }
 
-static void take_credentials(struct as_talk *talk, const char *path)
+static void take_credentials(struct as_cloud_op *op, const char *path)
 {
     const char *code;
-    if (!aws_is_good_xml(talk, &code))
+    if (!aws_is_good_xml(op, &code))
         return;
-    const json_t *document = answer_xml(talk);
+    const json_t *document = answer_xml(op);
     if (!document)
         return;
     const json_t *credentials = answer_find(document, path);
     if (!credentials)
-        (void)answer_misses(talk, path);
+        (void)answer_misses(op, path);
     else
-        aws_search_found_in(as_credentials_get(talk), credentials, "SessionToken");
+        aws_search_found_in(as_credentials_get(op), credentials, "SessionToken");
 }
 
 /* ---- with credentials ---- */
 
-static void sts_on_role(struct as_talk *talk)
+static void sts_on_role(struct as_cloud_op *op)
 {
-    take_credentials(talk, "AssumeRoleResponse.AssumeRoleResult.Credentials");
+    take_credentials(op, "AssumeRoleResponse.AssumeRoleResult.Credentials");
 }
 
 /* The last of the roles, with the credentials found. */
-static void aws_sts_assume_role(struct as_credentials_talk *given)
+static void aws_sts_assume_role(struct as_credentials_op *given)
 {
-    struct as_talk *talk = &given->talk;
+    struct as_cloud_op *op = &given->op;
     struct aws_search *search = given->state;
     const struct aws_role *role = &search->roles[--search->role_count];
     const char *region = aws_search_region(given);
     struct as_error error;
     const struct as_sign_scope scope = {
-        .region = region ? region : "us-east-1", .service = "sts", .now = talk->now, .nonce = ""};
+        .region = region ? region : "us-east-1", .service = "sts", .now = op->now, .nonce = ""};
     if (!sts_ask(given, "AssumeRole", role))
         return;
-    if (as_sign_aws(talk, &given->found, &scope, &error) != 0)
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "profile %s: %s", role->profile, error.text);
+    if (as_sign_aws(op, &given->found, &scope, &error) != 0)
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "profile %s: %s", role->profile,
+                         error.text);
     else
-        as_talk_send_question(talk, "assume_role", sts_on_role);
-    talk->request.is_timed = true;
+        as_cloud_op_send_question(op, "assume_role", sts_on_role);
+    op->request.is_timed = true;
 }
 
 /* ---- with a web identity ---- */
 
-static void sts_on_identity(struct as_talk *talk)
+static void sts_on_identity(struct as_cloud_op *op)
 {
     take_credentials(
-        talk, "AssumeRoleWithWebIdentityResponse.AssumeRoleWithWebIdentityResult.Credentials");
+        op, "AssumeRoleWithWebIdentityResponse.AssumeRoleWithWebIdentityResult.Credentials");
 }
 
-static void sts_on_token(struct as_talk *talk)
+static void sts_on_token(struct as_cloud_op *op)
 {
-    struct as_credentials_talk *given = as_credentials_get(talk);
-    const struct aws_role *role = &aws_search_get(talk)->identity;
-    if (!talk->content) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->path,
-                     as_errno_get_text(talk->error_number));
+    struct as_credentials_op *given = as_credentials_get(op);
+    const struct aws_role *role = &aws_search_get(op)->identity;
+    if (!op->content) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: %s", op->path,
+                         as_errno_get_text(op->error_number));
         return;
     }
-    size_t size = talk->content_size;
-    while (size > 0 && isspace((unsigned char)talk->content[size - 1]))
+    size_t size = op->content_size;
+    while (size > 0 && isspace((unsigned char)op->content[size - 1]))
         size--;
-    char *token = as_arena_alloc(&talk->arena, size + 1, 1);
-    memcpy(token, talk->content, size);
+    char *token = as_arena_alloc(&op->arena, size + 1, 1);
+    memcpy(token, op->content, size);
     if (size == 0 || strlen(token) != size) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: there is no token in it", talk->path);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: there is no token in it", op->path);
         return;
     }
     if (sts_ask(given, "AssumeRoleWithWebIdentity", role)) {
-        as_talk_add_parameter(talk, "WebIdentityToken", token);
-        as_talk_send_question(talk, "assume_role_with_web_identity", sts_on_identity);
+        as_cloud_op_add_parameter(op, "WebIdentityToken", token);
+        as_cloud_op_send_question(op, "assume_role_with_web_identity", sts_on_identity);
     }
     explicit_bzero(token, size);
 }
 
 /* The identity's role. */
-static void aws_sts_assume_identity(struct as_credentials_talk *given)
+static void aws_sts_assume_identity(struct as_credentials_op *given)
 {
-    as_talk_read(&given->talk, aws_search_get(&given->talk)->token_path, sts_on_token);
+    as_cloud_op_read(&given->op, aws_search_get(&given->op)->token_path, sts_on_token);
 }
 
 /* What a profile of AWS' shared files says about credentials: keys, a program, a role with a web
  * identity, or a chain of roles, each assumed with the credentials of another profile.
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-assume-role-credentials.html */
 
-static const char *profile_find(const struct as_credentials_talk *talk, const char *profile,
+static const char *profile_find(const struct as_credentials_op *op, const char *profile,
                                 const char *key)
 {
-    const struct aws_search *search = talk->state;
+    const struct aws_search *search = op->state;
     const char *value = aws_profiles_find(&search->profiles, profile, key);
     return as_str_is_empty(value) ? NULL : value;
 }
 
-static void profile_fail(struct as_credentials_talk *talk, const char *profile, const char *problem)
+static void profile_fail(struct as_credentials_op *op, const char *profile, const char *problem)
 {
-    as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION, "profile %s: %s", profile, problem);
+    as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION, "profile %s: %s", profile, problem);
 }
 
 /* ---- keys ---- */
 
-/* Whether the file has keys of the profile; then they are taken, or the talk has failed. */
-static bool take_keys(struct as_credentials_talk *talk, const char *profile,
-                      enum aws_profile_file file)
+/* Whether the file has keys of the profile; then they are taken, or the op has failed. */
+static bool take_keys(struct as_credentials_op *op, const char *profile, enum aws_profile_file file)
 {
-    const struct aws_profiles *profiles = &((struct aws_search *)talk->state)->profiles;
+    const struct aws_profiles *profiles = &((struct aws_search *)op->state)->profiles;
     const char *key_id = aws_profiles_find_in(profiles, file, profile, "aws_access_key_id");
     const char *secret = aws_profiles_find_in(profiles, file, profile, "aws_secret_access_key");
     if (as_str_is_empty(key_id))
         return false;
     if (as_str_is_empty(secret))
-        profile_fail(talk, profile, "it has aws_access_key_id, but no aws_secret_access_key");
+        profile_fail(op, profile, "it has aws_access_key_id, but no aws_secret_access_key");
     else
-        aws_search_found(talk, key_id, secret,
+        aws_search_found(op, key_id, secret,
                          aws_profiles_find_in(profiles, file, profile, "aws_session_token"),
                          (as_maybe_time){.set = false});
     return true;
 }
 
-static bool has_keys(const struct as_credentials_talk *talk, const char *profile)
+static bool has_keys(const struct as_credentials_op *op, const char *profile)
 {
-    return profile_find(talk, profile, "aws_access_key_id") ||
-           profile_find(talk, profile, "aws_secret_access_key");
+    return profile_find(op, profile, "aws_access_key_id") ||
+           profile_find(op, profile, "aws_secret_access_key");
 }
 
 /* ---- a program ---- */
 
-static void profile_on_program(struct as_talk *talk)
+static void profile_on_program(struct as_cloud_op *op)
 {
     json_error_t problem;
-    if (!talk->content) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "credential_process %s: %s", talk->argv[0],
-                     as_errno_get_text(talk->error_number));
+    if (!op->content) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "credential_process %s: %s", op->argv[0],
+                         as_errno_get_text(op->error_number));
         return;
     }
-    json_t *document =
-        json_loadb(talk->content, talk->content_size, JSON_REJECT_DUPLICATES, &problem);
+    json_t *document = json_loadb(op->content, op->content_size, JSON_REJECT_DUPLICATES, &problem);
     const json_t *version = answer_find(document, "Version");
     if (!document)
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "credential_process %s: its output is not JSON",
-                     talk->argv[0]);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "credential_process %s: its output is not JSON", op->argv[0]);
     else if (json_integer_value(version) != 1)
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "credential_process %s: its output is not of `Version` 1", talk->argv[0]);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "credential_process %s: its output is not of `Version` 1", op->argv[0]);
     else
-        aws_search_found_in(as_credentials_get(talk), document, "SessionToken");
+        aws_search_found_in(as_credentials_get(op), document, "SessionToken");
     json_decref(document);
 }
 
-static void run_program(struct as_credentials_talk *talk, const char *profile, const char *command)
+static void run_program(struct as_credentials_op *op, const char *profile, const char *command)
 {
-    const char **words = aws_split_command(&talk->talk.arena, command);
+    const char **words = aws_split_command(&op->op.arena, command);
     if (words)
-        as_talk_run(&talk->talk, words, profile_on_program);
+        as_cloud_op_run(&op->op, words, profile_on_program);
     else
-        profile_fail(talk, profile,
+        profile_fail(op, profile,
                      "credential_process is no command: a quote is open, or it is empty");
 }
 
 /* ---- one profile ---- */
 
 /* Assumes the profile's role with a web identity. False if the profile has no web identity. */
-static bool take_identity(struct as_credentials_talk *talk, const char *profile)
+static bool take_identity(struct as_credentials_op *op, const char *profile)
 {
-    struct aws_search *search = talk->state;
-    search->token_path = profile_find(talk, profile, "web_identity_token_file");
+    struct aws_search *search = op->state;
+    search->token_path = profile_find(op, profile, "web_identity_token_file");
     if (!search->token_path)
         return false;
-    search->identity =
-        (struct aws_role){.profile = profile,
-                          .arn = profile_find(talk, profile, "role_arn"),
-                          .session = profile_find(talk, profile, "role_session_name")};
+    search->identity = (struct aws_role){.profile = profile,
+                                         .arn = profile_find(op, profile, "role_arn"),
+                                         .session = profile_find(op, profile, "role_session_name")};
     if (search->identity.arn)
-        aws_sts_assume_identity(talk);
+        aws_sts_assume_identity(op);
     else
-        profile_fail(talk, profile, "it has web_identity_token_file, but no role_arn");
+        profile_fail(op, profile, "it has web_identity_token_file, but no role_arn");
     return true;
 }
 
-static void profile_take_profile(struct as_credentials_talk *talk, const char *profile)
+static void profile_take_profile(struct as_credentials_op *op, const char *profile)
 {
-    const char *command = profile_find(talk, profile, "credential_process");
-    if (take_keys(talk, profile, AWS_FILE_CREDENTIALS))
+    const char *command = profile_find(op, profile, "credential_process");
+    if (take_keys(op, profile, AWS_FILE_CREDENTIALS))
         return;
     if (command)
-        run_program(talk, profile, command);
-    else if (take_keys(talk, profile, AWS_FILE_CONFIG))
+        run_program(op, profile, command);
+    else if (take_keys(op, profile, AWS_FILE_CONFIG))
         return;
-    else if (profile_find(talk, profile, "sso_session") ||
-             profile_find(talk, profile, "sso_account_id"))
+    else if (profile_find(op, profile, "sso_session") ||
+             profile_find(op, profile, "sso_account_id"))
         profile_fail(
-            talk, profile,
+            op, profile,
             "it signs a person in (sso_...): give a service a role, or use credential_process");
     else
-        aws_search_not_here(talk);
+        aws_search_not_here(op);
 }
 
-static void profile_begin_profile(struct as_credentials_talk *talk)
+static void profile_begin_profile(struct as_credentials_op *op)
 {
-    const struct aws_search *search = talk->state;
+    const struct aws_search *search = op->state;
     bool is_explicit;
-    const char *profile = aws_search_profile(talk, &is_explicit);
+    const char *profile = aws_search_profile(op, &is_explicit);
     if (is_explicit && !aws_profiles_have(&search->profiles, profile))
-        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION, "there is no profile %s in %s or %s",
-                     profile, search->config_path ? search->config_path : "~/.aws/config",
-                     search->credentials_path ? search->credentials_path : "~/.aws/credentials");
+        as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION, "there is no profile %s in %s or %s",
+                         profile, search->config_path ? search->config_path : "~/.aws/config",
+                         search->credentials_path ? search->credentials_path
+                                                  : "~/.aws/credentials");
     else
-        profile_take_profile(talk, profile);
+        profile_take_profile(op, profile);
 }
 
-static void aws_profile_begin(struct as_credentials_talk *talk)
+static void aws_profile_begin(struct as_credentials_op *op)
 {
-    aws_search_read_profiles(talk, profile_begin_profile);
+    aws_search_read_profiles(op, profile_begin_profile);
 }
 
 /* ---- web identity ---- */
 
-static void profile_begin_identity(struct as_credentials_talk *talk)
+static void profile_begin_identity(struct as_credentials_op *op)
 {
     bool is_explicit;
-    if (!take_identity(talk, aws_search_profile(talk, &is_explicit)))
-        aws_search_not_here(talk);
+    if (!take_identity(op, aws_search_profile(op, &is_explicit)))
+        aws_search_not_here(op);
 }
 
-static void aws_profile_begin_identity(struct as_credentials_talk *talk)
+static void aws_profile_begin_identity(struct as_credentials_op *op)
 {
-    struct aws_search *search = talk->state;
-    search->token_path = as_variable_find(&talk->talk, "AWS_WEB_IDENTITY_TOKEN_FILE");
-    if (!search->token_path || as_account_get(talk->account, "profile")) {
-        aws_search_read_profiles(talk, profile_begin_identity);
+    struct aws_search *search = op->state;
+    search->token_path = as_variable_find(&op->op, "AWS_WEB_IDENTITY_TOKEN_FILE");
+    if (!search->token_path || as_account_get(op->account, "profile")) {
+        aws_search_read_profiles(op, profile_begin_identity);
         return;
     }
     search->identity = (struct aws_role){
-        .arn = as_variable_find(&talk->talk, "AWS_ROLE_ARN"),
-        .session = as_variable_find(&talk->talk, "AWS_ROLE_SESSION_NAME"),
+        .arn = as_variable_find(&op->op, "AWS_ROLE_ARN"),
+        .session = as_variable_find(&op->op, "AWS_ROLE_SESSION_NAME"),
     };
     if (search->identity.arn)
-        aws_search_read_profiles(talk, aws_sts_assume_identity); /* to find the region */
+        aws_search_read_profiles(op, aws_sts_assume_identity); /* to find the region */
     else
-        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
-                     "AWS_WEB_IDENTITY_TOKEN_FILE is set, but not AWS_ROLE_ARN");
+        as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION,
+                         "AWS_WEB_IDENTITY_TOKEN_FILE is set, but not AWS_ROLE_ARN");
 }
 
 /* ---- roles ---- */
 
-static bool has_role(const struct as_credentials_talk *talk, const char *profile)
+static bool has_role(const struct as_credentials_op *op, const char *profile)
 {
-    return profile_find(talk, profile, "role_arn") &&
-           !profile_find(talk, profile, "web_identity_token_file");
+    return profile_find(op, profile, "role_arn") &&
+           !profile_find(op, profile, "web_identity_token_file");
 }
 
-static void take_source(struct as_credentials_talk *talk, const char *profile, const char *source)
+static void take_source(struct as_credentials_op *op, const char *profile, const char *source)
 {
     static const struct {
         const char *name;
@@ -1138,129 +1138,129 @@ static void take_source(struct as_credentials_talk *talk, const char *profile, c
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(sources); i++) {
         if (strcasecmp(sources[i].name, source) == 0) {
-            sources[i].begin(talk);
+            sources[i].begin(op);
             return;
         }
     }
-    profile_fail(talk, profile,
+    profile_fail(op, profile,
                  "its credential_source is none of Environment, EcsContainer, Ec2InstanceMetadata");
 }
 
-/* Adds the role at the end: it is assumed before the others. False after failing the talk. */
-static bool push_role(struct as_credentials_talk *talk, const char *profile)
+/* Adds the role at the end: it is assumed before the others. False after failing the op. */
+static bool push_role(struct as_credentials_op *op, const char *profile)
 {
-    struct aws_search *search = talk->state;
-    const char *duration = profile_find(talk, profile, "duration_seconds");
+    struct aws_search *search = op->state;
+    const char *duration = profile_find(op, profile, "duration_seconds");
     int64_t seconds;
     for (size_t i = 0; i < search->role_count; i++) {
         if (strcmp(search->roles[i].profile, profile) == 0) {
-            profile_fail(talk, profile, "its source_profile leads back to it");
+            profile_fail(op, profile, "its source_profile leads back to it");
             return false;
         }
     }
     if (search->role_count == AWS_ROLES_MAX) {
-        profile_fail(talk, profile, "too many profiles lead to it by source_profile");
+        profile_fail(op, profile, "too many profiles lead to it by source_profile");
         return false;
     }
-    if (profile_find(talk, profile, "mfa_serial")) {
-        profile_fail(talk, profile, "its role wants a code of a person's device (mfa_serial)");
+    if (profile_find(op, profile, "mfa_serial")) {
+        profile_fail(op, profile, "its role wants a code of a person's device (mfa_serial)");
         return false;
     }
     if (duration && as_number_parse_i64(duration, strlen(duration), &seconds) != 0)
         duration = NULL;
     search->roles[search->role_count++] =
         (struct aws_role){.profile = profile,
-                          .arn = profile_find(talk, profile, "role_arn"),
-                          .session = profile_find(talk, profile, "role_session_name"),
-                          .external_id = profile_find(talk, profile, "external_id"),
+                          .arn = profile_find(op, profile, "role_arn"),
+                          .session = profile_find(op, profile, "role_session_name"),
+                          .external_id = profile_find(op, profile, "external_id"),
                           .duration = duration};
     return true;
 }
 
 /* Follows source_profile to a profile with credentials. A profile may name itself, if it also has
  * keys. */
-static void follow_roles(struct as_credentials_talk *talk, const char *profile)
+static void follow_roles(struct as_credentials_op *op, const char *profile)
 {
-    const struct aws_search *search = talk->state;
+    const struct aws_search *search = op->state;
     do {
-        const char *next = profile_find(talk, profile, "source_profile");
-        const char *source = profile_find(talk, profile, "credential_source");
-        if (!push_role(talk, profile))
+        const char *next = profile_find(op, profile, "source_profile");
+        const char *source = profile_find(op, profile, "credential_source");
+        if (!push_role(op, profile))
             return;
         if (!next == !source) {
-            profile_fail(talk, profile,
+            profile_fail(op, profile,
                          "it has a role_arn, so it needs source_profile or "
                          "credential_source, and not both");
             return;
         }
         if (source) {
-            take_source(talk, profile, source);
+            take_source(op, profile, source);
             return;
         }
         if (!aws_profiles_have(&search->profiles, next)) {
-            profile_fail(talk, profile, "the profile that its source_profile names is not there");
+            profile_fail(op, profile, "the profile that its source_profile names is not there");
             return;
         }
         profile = next;
-    } while (has_role(talk, profile) && !has_keys(talk, profile));
-    if (!take_identity(talk, profile))
-        profile_take_profile(talk, profile);
+    } while (has_role(op, profile) && !has_keys(op, profile));
+    if (!take_identity(op, profile))
+        profile_take_profile(op, profile);
 }
 
-static void profile_begin_role(struct as_credentials_talk *talk)
+static void profile_begin_role(struct as_credentials_op *op)
 {
     bool is_explicit;
-    const char *profile = aws_search_profile(talk, &is_explicit);
-    if (has_role(talk, profile))
-        follow_roles(talk, profile);
+    const char *profile = aws_search_profile(op, &is_explicit);
+    if (has_role(op, profile))
+        follow_roles(op, profile);
     else
-        aws_search_not_here(talk);
+        aws_search_not_here(op);
 }
 
-static void aws_profile_begin_role(struct as_credentials_talk *talk)
+static void aws_profile_begin_role(struct as_credentials_op *op)
 {
-    aws_search_read_profiles(talk, profile_begin_role);
+    aws_search_read_profiles(op, profile_begin_role);
 }
 
 /* ---- the chain ---- */
 
-static void aws_begin(struct as_credentials_talk *talk, aws_search_fn *source)
+static void aws_begin(struct as_credentials_op *op, aws_search_fn *source)
 {
-    talk->state = as_arena_alloc(&talk->talk.arena, 1, sizeof(struct aws_search));
-    source(talk);
+    op->state = as_arena_alloc(&op->op.arena, 1, sizeof(struct aws_search));
+    source(op);
 }
 
-static void aws_begin_environment(struct as_credentials_talk *talk)
+static void aws_begin_environment(struct as_credentials_op *op)
 {
-    if (as_account_get(talk->account, "profile"))
-        as_credentials_not_here(talk);
+    if (as_account_get(op->account, "profile"))
+        as_credentials_not_here(op);
     else
-        aws_begin(talk, aws_environment_begin);
+        aws_begin(op, aws_environment_begin);
 }
 
-static void aws_begin_role(struct as_credentials_talk *talk)
+static void aws_begin_role(struct as_credentials_op *op)
 {
-    aws_begin(talk, aws_profile_begin_role);
+    aws_begin(op, aws_profile_begin_role);
 }
 
-static void begin_identity(struct as_credentials_talk *talk)
+static void begin_identity(struct as_credentials_op *op)
 {
-    aws_begin(talk, aws_profile_begin_identity);
+    aws_begin(op, aws_profile_begin_identity);
 }
 
-static void begin_profile(struct as_credentials_talk *talk)
+static void begin_profile(struct as_credentials_op *op)
 {
-    aws_begin(talk, aws_profile_begin);
+    aws_begin(op, aws_profile_begin);
 }
 
-static void begin_container(struct as_credentials_talk *talk)
+static void begin_container(struct as_credentials_op *op)
 {
-    aws_begin(talk, aws_container_begin);
+    aws_begin(op, aws_container_begin);
 }
 
-static void aws_begin_metadata(struct as_credentials_talk *talk)
+static void aws_begin_metadata(struct as_credentials_op *op)
 {
-    aws_begin(talk, aws_metadata_begin);
+    aws_begin(op, aws_metadata_begin);
 }
 
 const struct as_credentials_source aws_credentials[] = {

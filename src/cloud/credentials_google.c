@@ -90,30 +90,30 @@ int jwt_append_rs256(struct as_buf *out, const char *header, const char *claims,
 /* By reason (of HTTP answers) and by code (of operations, and of attempts to add an instance). */
 static const struct answer_word reasons[] = {
     /* in lower case */
-    {"ratelimitexceeded", AS_TALK_THROTTLED},
-    {"userratelimitexceeded", AS_TALK_THROTTLED},
-    {"rate_limit_exceeded", AS_TALK_THROTTLED},
-    {"*resource_pool_exhausted*", AS_TALK_CAPACITY},
-    {"*resourcepoolexhausted*", AS_TALK_CAPACITY},
-    {"*insufficient_capacity*", AS_TALK_CAPACITY},
-    {"stockout", AS_TALK_CAPACITY},
-    {"ip_space_exhausted*", AS_TALK_CAPACITY},
-    {"*quota*", AS_TALK_CAPACITY},
-    {"conditionnotmet", AS_TALK_BUSY},
-    {"*resourcenotready", AS_TALK_BUSY},
-    {"*resource_not_ready", AS_TALK_BUSY},
-    {"resourceinusebyanotherresource", AS_TALK_BUSY},
-    {"resource_in_use_by_another_resource", AS_TALK_BUSY},
-    {"cluster_already_has_operation", AS_TALK_BUSY},
-    {"autherror", AS_TALK_UNAUTHORIZED},
-    {"accessnotconfigured", AS_TALK_CONFIGURATION},
-    {"service_disabled", AS_TALK_CONFIGURATION},
-    {"permissions_error", AS_TALK_PERMISSION},
-    {"access_token_scope_insufficient", AS_TALK_PERMISSION},
-    {"backenderror", AS_TALK_RETRY},
-    {"internalerror", AS_TALK_RETRY},
-    {"internal_error", AS_TALK_RETRY},
-    {"resource_not_found", AS_TALK_GONE},
+    {"ratelimitexceeded", AS_CLOUD_OP_THROTTLED},
+    {"userratelimitexceeded", AS_CLOUD_OP_THROTTLED},
+    {"rate_limit_exceeded", AS_CLOUD_OP_THROTTLED},
+    {"*resource_pool_exhausted*", AS_CLOUD_OP_CAPACITY},
+    {"*resourcepoolexhausted*", AS_CLOUD_OP_CAPACITY},
+    {"*insufficient_capacity*", AS_CLOUD_OP_CAPACITY},
+    {"stockout", AS_CLOUD_OP_CAPACITY},
+    {"ip_space_exhausted*", AS_CLOUD_OP_CAPACITY},
+    {"*quota*", AS_CLOUD_OP_CAPACITY},
+    {"conditionnotmet", AS_CLOUD_OP_BUSY},
+    {"*resourcenotready", AS_CLOUD_OP_BUSY},
+    {"*resource_not_ready", AS_CLOUD_OP_BUSY},
+    {"resourceinusebyanotherresource", AS_CLOUD_OP_BUSY},
+    {"resource_in_use_by_another_resource", AS_CLOUD_OP_BUSY},
+    {"cluster_already_has_operation", AS_CLOUD_OP_BUSY},
+    {"autherror", AS_CLOUD_OP_UNAUTHORIZED},
+    {"accessnotconfigured", AS_CLOUD_OP_CONFIGURATION},
+    {"service_disabled", AS_CLOUD_OP_CONFIGURATION},
+    {"permissions_error", AS_CLOUD_OP_PERMISSION},
+    {"access_token_scope_insufficient", AS_CLOUD_OP_PERMISSION},
+    {"backenderror", AS_CLOUD_OP_RETRY},
+    {"internalerror", AS_CLOUD_OP_RETRY},
+    {"internal_error", AS_CLOUD_OP_RETRY},
+    {"resource_not_found", AS_CLOUD_OP_GONE},
     {NULL, 0},
 };
 
@@ -124,8 +124,8 @@ static bool is_rate(const char *message)
            strstr(message, "per second") || strstr(message, "Rate Limit");
 }
 
-enum as_talk_fault google_judge(const char *reason, const char *message,
-                                enum as_talk_fault fallback)
+enum as_cloud_op_fault google_judge(const char *reason, const char *message,
+                                    enum as_cloud_op_fault fallback)
 {
     char lower[64];
     size_t size = 0;
@@ -133,7 +133,7 @@ enum as_talk_fault google_judge(const char *reason, const char *message,
         lower[size] =
             reason[size] >= 'A' && reason[size] <= 'Z' ? (char)(reason[size] + 32) : reason[size];
     lower[size] = '\0';
-    return strstr(lower, "quota") && is_rate(message) ? AS_TALK_THROTTLED
+    return strstr(lower, "quota") && is_rate(message) ? AS_CLOUD_OP_THROTTLED
                                                       : answer_judge(reasons, lower, fallback);
 }
 
@@ -157,64 +157,64 @@ static bool google_is_busy(const json_t *error, const char *message)
             strstr(message, "is currently"));
 }
 
-/* Whether the answer is good. If not, the talk has failed with the error's class and words. The
- * talk's document is the answer's, if it has one. */
-static bool google_is_good(struct as_talk *talk)
+/* Whether the answer is good. If not, the op has failed with the error's class and words. The
+ * op's document is the answer's, if it has one. */
+static bool google_is_good(struct as_cloud_op *op)
 {
-    if (as_talk_is_good(talk))
+    if (as_cloud_op_is_good(op))
         return true;
-    if (talk->http_status == 0)
+    if (op->http_status == 0)
         return false;
-    const json_t *error = answer_find(answer_peek_json(talk), "error");
+    const json_t *error = answer_find(answer_peek_json(op), "error");
     const char *message = answer_text(error, "message");
     const char *detail = find_detail(error, "reason");
     const char *reason = answer_text(answer_at(error, "errors", 0), "reason");
     const char *word = *detail ? detail : *reason ? reason : answer_text(error, "status");
-    as_talk_take_request_id(talk, find_detail(error, "requestId"));
-    enum as_talk_fault fault = google_judge(detail, message, talk->fault);
-    if (fault == talk->fault)
+    as_cloud_op_take_request_id(op, find_detail(error, "requestId"));
+    enum as_cloud_op_fault fault = google_judge(detail, message, op->fault);
+    if (fault == op->fault)
         fault = google_judge(reason, message, fault);
     if (google_is_busy(error, message))
-        fault = AS_TALK_BUSY;
+        fault = AS_CLOUD_OP_BUSY;
     if (*message)
-        as_talk_fail(talk, fault, "%s: HTTP %d%s%s: %s", talk->request.operation, talk->http_status,
-                     *word ? " " : "", word, message);
+        as_cloud_op_fail(op, fault, "%s: HTTP %d%s%s: %s", op->request.operation, op->http_status,
+                         *word ? " " : "", word, message);
     return false;
 }
 
-const json_t *google_take_answer(struct as_talk *talk)
+const json_t *google_take_answer(struct as_cloud_op *op)
 {
-    return google_is_good(talk) ? answer_json(talk) : NULL;
+    return google_is_good(op) ? answer_json(op) : NULL;
 }
 
-const char *google_find_project(struct as_group_talk *talk)
+const char *google_find_project(struct as_group_op *op)
 {
-    const char *variable = talk->talk.get_variable("GOOGLE_CLOUD_PROJECT");
-    const char *const places[] = {as_target_ref_get(talk->group, "project"),
-                                  as_account_get(talk->account, "project"), variable,
-                                  talk->credentials->project};
+    const char *variable = op->op.get_variable("GOOGLE_CLOUD_PROJECT");
+    const char *const places[] = {as_target_ref_get(op->group, "project"),
+                                  as_account_get(op->account, "project"), variable,
+                                  op->credentials->project};
     for (size_t i = 0; i < AS_ARRAY_SIZE(places); i++) {
         if (!as_str_is_empty(places[i]))
             return places[i];
     }
-    as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
-                 "the project is not known: set `project` of the provider");
+    as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION,
+                     "the project is not known: set `project` of the provider");
     return NULL;
 }
 
-const char *google_make_request_id(struct as_group_talk *talk, const char *what)
+const char *google_make_request_id(struct as_group_op *op, const char *what)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned size = 0;
-    const char *text = as_talk_print(&talk->talk, "%s\n%s", talk->idempotency, what);
+    const char *text = as_cloud_op_print(&op->op, "%s\n%s", op->idempotency, what);
     if (EVP_Digest(text, strlen(text), digest, &size, EVP_sha256(), NULL) != 1)
         abort();
     digest[6] = (unsigned char)((digest[6] & 0x0F) | 0x40); /* in the form of a random UUID */
     digest[8] = (unsigned char)((digest[8] & 0x3F) | 0x80);
     AS_CLEANUP(as_buf_deinit) struct as_buf hex = AS_BUF_INIT(32);
     as_encode_hex(&hex, digest, 16);
-    return as_talk_print(&talk->talk, "requestId=%.8s-%.4s-%.4s-%.4s-%.12s", hex.data, hex.data + 8,
-                         hex.data + 12, hex.data + 16, hex.data + 20);
+    return as_cloud_op_print(&op->op, "requestId=%.8s-%.4s-%.4s-%.4s-%.12s", hex.data, hex.data + 8,
+                             hex.data + 12, hex.data + 16, hex.data + 20);
 }
 
 /* Where credentials are found, and their tokens */
@@ -223,7 +223,7 @@ const char *google_make_request_id(struct as_group_talk *talk, const char *what)
 #define WITHOUT_PROJECT_US (5 * AS_US_PER_MIN)
 #define WELL_KNOWN_FILE    "application_default_credentials.json"
 
-struct google_search { /* a credentials talk's state; texts are memory of the talk */
+struct google_search { /* a credentials op's state; texts are memory of the op */
     const char *path;  /* of the file with credentials */
     bool may_be_absent;
     /* for an external account: */
@@ -234,86 +234,87 @@ struct google_search { /* a credentials talk's state; texts are memory of the ta
     const char *impersonation_url, *impersonation_body;
 };
 
-static struct google_search *google_get_state(struct as_talk *talk)
+static struct google_search *google_get_state(struct as_cloud_op *op)
 {
-    return as_credentials_get(talk)->state;
+    return as_credentials_get(op)->state;
 }
 
 /* ---- answers with tokens ---- */
 
-/* The document of a good answer; NULL after failing the talk with the words of OAuth 2.0 (RFC 6749,
+/* The document of a good answer; NULL after failing the op with the words of OAuth 2.0 (RFC 6749,
  * section 5.2) or of Google's APIs. */
-static const json_t *google_take_token_answer(struct as_talk *talk)
+static const json_t *google_take_token_answer(struct as_cloud_op *op)
 {
-    if (google_is_good(talk))
-        return answer_json(talk);
-    const json_t *document = talk->document;
-    const char *code = talk->http_status ? answer_text(document, "error") : "";
+    if (google_is_good(op))
+        return answer_json(op);
+    const json_t *document = op->document;
+    const char *code = op->http_status ? answer_text(document, "error") : "";
     const char *text = answer_text(document, "error_description");
     if (*code)
-        as_talk_fail(talk, strcmp(code, "invalid_grant") == 0 ? AS_TALK_UNAUTHORIZED : talk->fault,
-                     "%s: %s%s%s", talk->request.operation, code, *text ? ": " : "", text);
+        as_cloud_op_fail(op,
+                         strcmp(code, "invalid_grant") == 0 ? AS_CLOUD_OP_UNAUTHORIZED : op->fault,
+                         "%s: %s%s%s", op->request.operation, code, *text ? ": " : "", text);
     return NULL;
 }
 
-static void google_find(struct as_talk *talk, const char *token)
+static void google_find(struct as_cloud_op *op, const char *token)
 {
-    char **place = &as_credentials_get(talk)->found.token;
+    char **place = &as_credentials_get(op)->found.token;
     as_wipe_free(*place);
     *place = as_xstrdup(token);
-    as_talk_end(talk);
+    as_cloud_op_end(op);
 }
 
-static void google_on_impersonation(struct as_talk *talk)
+static void google_on_impersonation(struct as_cloud_op *op)
 {
-    const json_t *document = google_take_token_answer(talk);
+    const json_t *document = google_take_token_answer(op);
     if (!document)
         return;
     const char *token = answer_text(document, "accessToken");
-    as_credentials_get(talk)->found.expires = answer_time(document, "expireTime");
+    as_credentials_get(op)->found.expires = answer_time(document, "expireTime");
     if (*token)
-        google_find(talk, token);
+        google_find(op, token);
     else
-        (void)answer_misses(talk, "accessToken");
+        (void)answer_misses(op, "accessToken");
 }
 
-static void google_impersonate(struct as_talk *talk, const char *token)
+static void google_impersonate(struct as_cloud_op *op, const char *token)
 {
-    const struct google_search *state = google_get_state(talk);
-    as_talk_ask(talk, "POST", "%s", state->impersonation_url);
-    talk->request.is_plain = true;
-    as_talk_header(talk, "Content-Type: application/json");
-    as_talk_header(talk, "Authorization: Bearer %s", token);
-    as_buf_append_str(&talk->request.body, state->impersonation_body);
-    as_talk_send_question(talk, "impersonate", google_on_impersonation);
+    const struct google_search *state = google_get_state(op);
+    as_cloud_op_ask(op, "POST", "%s", state->impersonation_url);
+    op->request.is_plain = true;
+    as_cloud_op_header(op, "Content-Type: application/json");
+    as_cloud_op_header(op, "Authorization: Bearer %s", token);
+    as_buf_append_str(&op->request.body, state->impersonation_body);
+    as_cloud_op_send_question(op, "impersonate", google_on_impersonation);
 }
 
-/* {"access_token":...,"expires_in":...}; false after failing the talk. */
-static bool google_take_token(struct as_talk *talk, const char **token_out)
+/* {"access_token":...,"expires_in":...}; false after failing the op. */
+static bool google_take_token(struct as_cloud_op *op, const char **token_out)
 {
-    const json_t *document = google_take_token_answer(talk);
+    const json_t *document = google_take_token_answer(op);
     if (!document)
         return false;
     *token_out = answer_text(document, "access_token");
     if (!**token_out)
-        return answer_misses(talk, "access_token");
+        return answer_misses(op, "access_token");
     const int32_t seconds = answer_size(document, "expires_in", -1);
     if (seconds >= 0)
-        as_credentials_get(talk)->found.expires =
-            (as_maybe_time){true, {as_time_add(talk->now.us, seconds * AS_US_PER_S)}};
+        as_credentials_get(op)->found.expires =
+            (as_maybe_time){true, {as_time_add(op->now.us, seconds * AS_US_PER_S)}};
     return true;
 }
 
 /* The answer to a request for a token: the wanted token, or one to be exchanged for it. */
-static void google_on_token(struct as_talk *talk)
+static void google_on_token(struct as_cloud_op *op)
 {
     const char *token;
-    if (!google_take_token(talk, &token))
+    if (!google_take_token(op, &token))
         return;
-    if (google_get_state(talk)->impersonation_url)
-        google_impersonate(talk, token);
+    if (google_get_state(op)->impersonation_url)
+        google_impersonate(op, token);
     else
-        google_find(talk, token);
+        google_find(op, token);
 }
 
 /* Credentials from a file */
@@ -324,52 +325,52 @@ static void google_on_token(struct as_talk *talk)
 #define LIFETIME_S      3600
 #define SUBJECT_HEADERS 16 /* of a request for a token to be exchanged */
 
-static void fail_misses(struct as_talk *talk, const char *key)
+static void fail_misses(struct as_cloud_op *op, const char *key)
 {
-    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: `%s` is missing", google_get_state(talk)->path,
-                 key);
+    as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: `%s` is missing",
+                     google_get_state(op)->path, key);
 }
 
 /* ---- requests for tokens ---- */
 
-static void ask_token(struct as_talk *talk, const char *url)
+static void ask_token(struct as_cloud_op *op, const char *url)
 {
-    as_talk_ask(talk, "POST", "%s", url);
-    talk->request.is_plain = true;
-    as_talk_header(talk, "Content-Type: application/x-www-form-urlencoded");
+    as_cloud_op_ask(op, "POST", "%s", url);
+    op->request.is_plain = true;
+    as_cloud_op_header(op, "Content-Type: application/x-www-form-urlencoded");
 }
 
 /* ---- what a file says ---- */
 
-/* A text of the document as memory of the talk; `fallback` if it is missing. With a NULL fallback
- * it must be present: false after failing the talk. */
-static bool google_take_text(struct as_talk *talk, const json_t *document, const char *key,
+/* A text of the document as memory of the op; `fallback` if it is missing. With a NULL fallback
+ * it must be present: false after failing the op. */
+static bool google_take_text(struct as_cloud_op *op, const json_t *document, const char *key,
                              const char *fallback, const char **text_out)
 {
     const char *text = answer_text(document, key);
-    *text_out = *text ? as_arena_strdup(&talk->arena, text) : fallback;
+    *text_out = *text ? as_arena_strdup(&op->arena, text) : fallback;
     if (!*text_out)
-        fail_misses(talk, key);
+        fail_misses(op, key);
     return *text_out;
 }
 
 /* Tokens and keys are sent only to addresses that others can neither read nor impersonate. */
-static bool take_url(struct as_talk *talk, const json_t *document, const char *key,
+static bool take_url(struct as_cloud_op *op, const json_t *document, const char *key,
                      const char *fallback, const char **url_out)
 {
-    if (!google_take_text(talk, document, key, fallback, url_out))
+    if (!google_take_text(op, document, key, fallback, url_out))
         return false;
     if (!**url_out || as_url_is_private(*url_out))
         return true;
-    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: `%s` is not an https address",
-                 google_get_state(talk)->path, key);
+    as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: `%s` is not an https address",
+                     google_get_state(op)->path, key);
     return false;
 }
 
-static void take_project(struct as_talk *talk, const json_t *document)
+static void take_project(struct as_cloud_op *op, const json_t *document)
 {
     static const char *const keys[] = {"project_id", "quota_project_id"};
-    struct as_provider_credentials *found = &as_credentials_get(talk)->found;
+    struct as_provider_credentials *found = &as_credentials_get(op)->found;
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys) && !found->project; i++) {
         const char *project = answer_text(document, keys[i]);
         found->project = *project ? as_xstrdup(project) : NULL;
@@ -377,12 +378,12 @@ static void take_project(struct as_talk *talk, const json_t *document)
 }
 
 /* Takes `service_account_impersonation_url`; `delegates` may be NULL. False after failing. */
-static bool take_impersonation(struct as_talk *talk, const json_t *document,
+static bool take_impersonation(struct as_cloud_op *op, const json_t *document,
                                const json_t *delegates)
 {
-    struct google_search *state = google_get_state(talk);
+    struct google_search *state = google_get_state(op);
     const char *url;
-    if (!take_url(talk, document, "service_account_impersonation_url", "", &url))
+    if (!take_url(op, document, "service_account_impersonation_url", "", &url))
         return false;
     if (!*url)
         return true;
@@ -397,14 +398,14 @@ static bool take_impersonation(struct as_talk *talk, const json_t *document,
     if (!text)
         abort();
     state->impersonation_url = url;
-    state->impersonation_body = as_arena_strdup(&talk->arena, text);
+    state->impersonation_body = as_arena_strdup(&op->arena, text);
     free(text);
     return true;
 }
 
 /* ---- kinds of files ---- */
 
-static void begin_document(struct as_talk *talk, const json_t *document, bool is_source);
+static void begin_document(struct as_cloud_op *op, const json_t *document, bool is_source);
 
 static char *print_claims(const char *email, const char *audience, as_wall_time now)
 {
@@ -426,144 +427,145 @@ static char *print_header(const char *key_id)
     return text;
 }
 
-static void begin_service_account(struct as_talk *talk, const json_t *document)
+static void begin_service_account(struct as_cloud_op *op, const json_t *document)
 {
     struct as_error error = AS_ERROR_INIT;
     const char *url, *email;
-    if (!take_url(talk, document, "token_uri", TOKEN_URL, &url) ||
-        !google_take_text(talk, document, "client_email", NULL, &email))
+    if (!take_url(op, document, "token_uri", TOKEN_URL, &url) ||
+        !google_take_text(op, document, "client_email", NULL, &email))
         return;
     AS_CLEANUP(as_free_p)
     char *header = print_header(answer_text(document, "private_key_id"));
-    AS_CLEANUP(as_free_p) char *claims = print_claims(email, url, talk->now);
+    AS_CLEANUP(as_free_p) char *claims = print_claims(email, url, op->now);
     if (!header || !claims)
         abort();
-    ask_token(talk, url);
-    talk->request.is_timed = true;
-    as_talk_add_parameter(talk, "grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer");
-    as_buf_append_str(&talk->request.body, "&assertion=");
-    if (jwt_append_rs256(&talk->request.body, header, claims, answer_text(document, "private_key"),
+    ask_token(op, url);
+    op->request.is_timed = true;
+    as_cloud_op_add_parameter(op, "grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer");
+    as_buf_append_str(&op->request.body, "&assertion=");
+    if (jwt_append_rs256(&op->request.body, header, claims, answer_text(document, "private_key"),
                          &error) == 0)
-        as_talk_send_question(talk, "token", google_on_token);
+        as_cloud_op_send_question(op, "token", google_on_token);
     else
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: `private_key`: %s",
-                     google_get_state(talk)->path, error.text);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: `private_key`: %s",
+                         google_get_state(op)->path, error.text);
 }
 
-static void begin_authorized_user(struct as_talk *talk, const json_t *document)
+static void begin_authorized_user(struct as_cloud_op *op, const json_t *document)
 {
     static const char *const keys[] = {"client_id", "client_secret", "refresh_token"};
     const char *url;
-    if (!take_url(talk, document, "token_uri", TOKEN_URL, &url))
+    if (!take_url(op, document, "token_uri", TOKEN_URL, &url))
         return;
-    ask_token(talk, url);
-    as_talk_add_parameter(talk, "grant_type", "refresh_token");
+    ask_token(op, url);
+    as_cloud_op_add_parameter(op, "grant_type", "refresh_token");
     for (size_t i = 0; i < AS_ARRAY_SIZE(keys); i++) {
         const char *value = answer_text(document, keys[i]);
         if (!*value) {
-            fail_misses(talk, keys[i]);
+            fail_misses(op, keys[i]);
             return;
         }
-        as_talk_add_parameter(talk, keys[i], value);
+        as_cloud_op_add_parameter(op, keys[i], value);
     }
-    as_talk_send_question(talk, "token", google_on_token);
+    as_cloud_op_send_question(op, "token", google_on_token);
 }
 
-static void begin_impersonated(struct as_talk *talk, const json_t *document)
+static void begin_impersonated(struct as_cloud_op *op, const json_t *document)
 {
     const json_t *source = answer_find(document, "source_credentials");
     if (!source)
-        fail_misses(talk, "source_credentials");
-    else if (take_impersonation(talk, document, answer_find(document, "delegates"))) {
-        if (google_get_state(talk)->impersonation_url)
-            begin_document(talk, source, true);
+        fail_misses(op, "source_credentials");
+    else if (take_impersonation(op, document, answer_find(document, "delegates"))) {
+        if (google_get_state(op)->impersonation_url)
+            begin_document(op, source, true);
         else
-            fail_misses(talk, "service_account_impersonation_url");
+            fail_misses(op, "service_account_impersonation_url");
     }
 }
 
 /* ---- external accounts: a foreign token is exchanged for Google's ---- */
 
-static void google_exchange(struct as_talk *talk, const char *subject)
+static void google_exchange(struct as_cloud_op *op, const char *subject)
 {
-    const struct google_search *state = google_get_state(talk);
-    ask_token(talk, state->token_url);
+    const struct google_search *state = google_get_state(op);
+    ask_token(op, state->token_url);
     if (state->basic)
-        as_talk_header(talk, "%s", state->basic);
-    as_talk_add_parameter(talk, "grant_type", "urn:ietf:params:oauth:grant-type:token-exchange");
-    as_talk_add_parameter(talk, "audience", state->audience);
-    as_talk_add_parameter(talk, "scope", SCOPE);
-    as_talk_add_parameter(talk, "requested_token_type",
-                          "urn:ietf:params:oauth:token-type:access_token");
-    as_talk_add_parameter(talk, "subject_token", subject);
-    as_talk_add_parameter(talk, "subject_token_type", state->subject_type);
+        as_cloud_op_header(op, "%s", state->basic);
+    as_cloud_op_add_parameter(op, "grant_type", "urn:ietf:params:oauth:grant-type:token-exchange");
+    as_cloud_op_add_parameter(op, "audience", state->audience);
+    as_cloud_op_add_parameter(op, "scope", SCOPE);
+    as_cloud_op_add_parameter(op, "requested_token_type",
+                              "urn:ietf:params:oauth:token-type:access_token");
+    as_cloud_op_add_parameter(op, "subject_token", subject);
+    as_cloud_op_add_parameter(op, "subject_token_type", state->subject_type);
     if (*state->user_project)
-        as_talk_add_parameter(talk, "options", state->user_project);
-    as_talk_send_question(talk, "token_exchange", google_on_token);
+        as_cloud_op_add_parameter(op, "options", state->user_project);
+    as_cloud_op_send_question(op, "token_exchange", google_on_token);
 }
 
 /* Takes the subject's token from a text, or from a field of a JSON document, found at `where`. */
-static void take_subject(struct as_talk *talk, const char *content, size_t size, const char *where)
+static void take_subject(struct as_cloud_op *op, const char *content, size_t size,
+                         const char *where)
 {
-    const char *field = google_get_state(talk)->field;
+    const char *field = google_get_state(op)->field;
     json_t *document = field ? json_loadb(content, size, 0, NULL) : NULL;
     const char *token = field ? json_string_value(json_object_get(document, field)) : content;
     while (!field && size > 0 && strchr(" \t\r\n", token[size - 1]))
         size--;
-    AS_CLEANUP(as_buf_wipe) struct as_buf subject = AS_BUF_INIT(AS_TALK_ANSWER_MAX);
+    AS_CLEANUP(as_buf_wipe) struct as_buf subject = AS_BUF_INIT(AS_CLOUD_OP_ANSWER_MAX);
     if (token)
         as_buf_append(&subject, token, field ? strlen(token) : size);
     if (subject.size > 0)
-        google_exchange(talk, subject.data);
+        google_exchange(op, subject.data);
     else if (field)
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: there is no JSON document with a `%s`",
-                     where, field);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: there is no JSON document with a `%s`",
+                         where, field);
     else
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: there is no token", where);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: there is no token", where);
     answer_wipe(document);
     json_decref(document);
 }
 
-static void google_on_subject_file(struct as_talk *talk)
+static void google_on_subject_file(struct as_cloud_op *op)
 {
-    if (talk->content)
-        take_subject(talk, talk->content, talk->content_size, talk->path);
+    if (op->content)
+        take_subject(op, op->content, op->content_size, op->path);
     else
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s (`credential_source` of %s)", talk->path,
-                     as_errno_get_text(talk->error_number), google_get_state(talk)->path);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: %s (`credential_source` of %s)",
+                         op->path, as_errno_get_text(op->error_number), google_get_state(op)->path);
 }
 
-static void google_on_subject(struct as_talk *talk)
+static void google_on_subject(struct as_cloud_op *op)
 {
-    if (as_talk_is_good(talk))
-        take_subject(talk, talk->answer->body, talk->answer->body_size, talk->request.url);
+    if (as_cloud_op_is_good(op))
+        take_subject(op, op->answer->body, op->answer->body_size, op->request.url);
 }
 
-/* False after failing the talk. */
-static bool ask_subject(struct as_talk *talk, const json_t *source, const char *url)
+/* False after failing the op. */
+static bool ask_subject(struct as_cloud_op *op, const json_t *source, const char *url)
 {
     const json_t *headers = answer_find(source, "headers");
     const char *name;
     json_t *value;
     if (json_object_size(headers) > SUBJECT_HEADERS) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "%s: `credential_source` has more than %d headers",
-                     google_get_state(talk)->path, SUBJECT_HEADERS);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "%s: `credential_source` has more than %d headers",
+                         google_get_state(op)->path, SUBJECT_HEADERS);
         return false;
     }
-    as_talk_ask(talk, "GET", "%s", url);
-    talk->request.is_plain = true;
-    talk->request.without_proxy = as_str_starts_with(url, "http://");
+    as_cloud_op_ask(op, "GET", "%s", url);
+    op->request.is_plain = true;
+    op->request.without_proxy = as_str_starts_with(url, "http://");
     json_object_foreach((json_t *)headers, name, value)
     {
         if (json_is_string(value))
-            as_talk_header(talk, "%s: %s", name, json_string_value(value));
+            as_cloud_op_header(op, "%s: %s", name, json_string_value(value));
     }
     return true;
 }
 
 /* Finds the subject's token. */
-static void begin_subject(struct as_talk *talk, const json_t *source)
+static void begin_subject(struct as_cloud_op *op, const json_t *source)
 {
     static const struct {
         const char *key, *word;
@@ -572,59 +574,59 @@ static void begin_subject(struct as_talk *talk, const json_t *source)
         {"certificate", "client certificates are not exchanged for a token"},
         {"environment_id", "credentials of AWS are not exchanged for a token"},
     };
-    struct google_search *state = google_get_state(talk);
+    struct google_search *state = google_get_state(op);
     const char *file = answer_text(source, "file"), *url = answer_text(source, "url");
     for (size_t i = 0; i < AS_ARRAY_SIZE(refused); i++) {
         if (answer_find(source, refused[i].key)) {
-            as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                         "%s: `credential_source` has `%s`: %s here; use a `file` (a projected "
-                         "service account token, say) or a `url`",
-                         state->path, refused[i].key, refused[i].word);
+            as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                             "%s: `credential_source` has `%s`: %s here; use a `file` (a projected "
+                             "service account token, say) or a `url`",
+                             state->path, refused[i].key, refused[i].word);
             return;
         }
     }
     if (strcmp(answer_text(source, "format.type"), "json") == 0 &&
-        !google_take_text(talk, source, "format.subject_token_field_name", NULL, &state->field))
+        !google_take_text(op, source, "format.subject_token_field_name", NULL, &state->field))
         return;
     if (*file)
-        as_talk_read(talk, as_arena_strdup(&talk->arena, file), google_on_subject_file);
+        as_cloud_op_read(op, as_arena_strdup(&op->arena, file), google_on_subject_file);
     else if (!*url)
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: `credential_source` has no `file` or `url`",
-                     state->path);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "%s: `credential_source` has no `file` or `url`", state->path);
     else if (!as_url_is_near(url))
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "%s: `credential_source.url` is not an https address, nor one of this machine "
-                     "or of its metadata service",
-                     state->path);
-    else if (ask_subject(talk, source, url))
-        as_talk_send(talk, "subject_token", google_on_subject);
+        as_cloud_op_fail(
+            op, AS_CLOUD_OP_CONFIGURATION,
+            "%s: `credential_source.url` is not an https address, nor one of this machine "
+            "or of its metadata service",
+            state->path);
+    else if (ask_subject(op, source, url))
+        as_cloud_op_send(op, "subject_token", google_on_subject);
 }
 
 /* For a client with credentials of its own: workforce identity federation. */
-static const char *make_basic(struct as_talk *talk, const json_t *document)
+static const char *make_basic(struct as_cloud_op *op, const json_t *document)
 {
-    AS_CLEANUP(as_buf_wipe) struct as_buf plain = AS_BUF_INIT(AS_TALK_FILE_MAX);
-    AS_CLEANUP(as_buf_wipe) struct as_buf line = AS_BUF_INIT(2 * AS_TALK_FILE_MAX);
+    AS_CLEANUP(as_buf_wipe) struct as_buf plain = AS_BUF_INIT(AS_CLOUD_OP_FILE_MAX);
+    AS_CLEANUP(as_buf_wipe) struct as_buf line = AS_BUF_INIT(2 * AS_CLOUD_OP_FILE_MAX);
     if (!*answer_text(document, "client_id"))
         return NULL;
     as_buf_printf(&plain, "%s:%s", answer_text(document, "client_id"),
                   answer_text(document, "client_secret"));
     as_buf_append_str(&line, "Authorization: Basic ");
     as_encode_base64(&line, plain.data, plain.size);
-    return as_arena_strdup(&talk->arena, line.data);
+    return as_arena_strdup(&op->arena, line.data);
 }
 
-static void begin_external(struct as_talk *talk, const json_t *document)
+static void begin_external(struct as_cloud_op *op, const json_t *document)
 {
-    struct google_search *state = google_get_state(talk);
-    if (!take_url(talk, document, "token_url", STS_URL, &state->token_url) ||
-        !google_take_text(talk, document, "audience", NULL, &state->audience) ||
-        !google_take_text(talk, document, "subject_token_type", NULL, &state->subject_type) ||
-        !google_take_text(talk, document, "workforce_pool_user_project", "",
-                          &state->user_project) ||
-        !take_impersonation(talk, document, NULL))
+    struct google_search *state = google_get_state(op);
+    if (!take_url(op, document, "token_url", STS_URL, &state->token_url) ||
+        !google_take_text(op, document, "audience", NULL, &state->audience) ||
+        !google_take_text(op, document, "subject_token_type", NULL, &state->subject_type) ||
+        !google_take_text(op, document, "workforce_pool_user_project", "", &state->user_project) ||
+        !take_impersonation(op, document, NULL))
         return;
-    state->basic = make_basic(talk, document);
+    state->basic = make_basic(op, document);
     if (state->basic)
         state->user_project = "";
     if (*state->user_project) {
@@ -632,18 +634,18 @@ static void begin_external(struct as_talk *talk, const json_t *document)
         char *text = options ? json_dumps(options, JSON_COMPACT) : NULL;
         if (!text)
             abort();
-        state->user_project = as_arena_strdup(&talk->arena, text);
+        state->user_project = as_arena_strdup(&op->arena, text);
         free(text);
         json_decref(options);
     }
-    begin_subject(talk, answer_find(document, "credential_source"));
+    begin_subject(op, answer_find(document, "credential_source"));
 }
 
-static void begin_document(struct as_talk *talk, const json_t *document, bool is_source)
+static void begin_document(struct as_cloud_op *op, const json_t *document, bool is_source)
 {
     static const struct {
         const char *type;
-        void (*begin)(struct as_talk *talk, const json_t *document);
+        void (*begin)(struct as_cloud_op *op, const json_t *document);
         bool may_be_source;
     } kinds[] = {
         {"service_account", begin_service_account, true},
@@ -652,84 +654,84 @@ static void begin_document(struct as_talk *talk, const json_t *document, bool is
         {"impersonated_service_account", begin_impersonated, false},
     };
     const char *type = answer_text(document, "type");
-    take_project(talk, document);
+    take_project(op, document);
     for (size_t i = 0; i < AS_ARRAY_SIZE(kinds); i++) {
         if (strcmp(kinds[i].type, type) == 0 && (kinds[i].may_be_source || !is_source)) {
-            kinds[i].begin(talk, document);
+            kinds[i].begin(op, document);
             return;
         }
     }
-    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: credentials of type \"%s\" are not supported%s",
-                 google_get_state(talk)->path, type, is_source ? " as `source_credentials`" : "");
+    as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                     "%s: credentials of type \"%s\" are not supported%s",
+                     google_get_state(op)->path, type, is_source ? " as `source_credentials`" : "");
 }
 
 /* Continues with the content of a credentials file of any kind. */
-static void google_begin_document(struct as_talk *talk, const json_t *document)
+static void google_begin_document(struct as_cloud_op *op, const json_t *document)
 {
-    begin_document(talk, document, false);
+    begin_document(op, document, false);
 }
 
-static void google_on_file(struct as_talk *talk)
+static void google_on_file(struct as_cloud_op *op)
 {
-    const struct google_search *state = google_get_state(talk);
+    const struct google_search *state = google_get_state(op);
     json_error_t problem;
-    const int number = talk->error_number;
+    const int number = op->error_number;
     const bool is_absent = number == ENOENT || number == ENOTDIR || number == EACCES;
-    if (!talk->content && is_absent && state->may_be_absent) { /* perhaps another user's home */
-        as_credentials_not_here(as_credentials_get(talk));
+    if (!op->content && is_absent && state->may_be_absent) { /* perhaps another user's home */
+        as_credentials_not_here(as_credentials_get(op));
         return;
     }
-    if (!talk->content) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", state->path, as_errno_get_text(number));
+    if (!op->content) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: %s", state->path,
+                         as_errno_get_text(number));
         return;
     }
-    json_t *document =
-        json_loadb(talk->content, talk->content_size, JSON_REJECT_DUPLICATES, &problem);
+    json_t *document = json_loadb(op->content, op->content_size, JSON_REJECT_DUPLICATES, &problem);
     if (json_is_object(document))
-        google_begin_document(talk, document);
+        google_begin_document(op, document);
     else
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: not a JSON document of credentials",
-                     state->path);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: not a JSON document of credentials",
+                         state->path);
     answer_wipe(document);
     json_decref(document);
 }
 
 /* ---- the sources ---- */
 
-static void google_begin_file(struct as_credentials_talk *talk, const char *path,
-                              bool may_be_absent)
+static void google_begin_file(struct as_credentials_op *op, const char *path, bool may_be_absent)
 {
-    struct google_search *state = as_arena_alloc(&talk->talk.arena, 1, sizeof(*state));
-    talk->state = state;
+    struct google_search *state = as_arena_alloc(&op->op.arena, 1, sizeof(*state));
+    op->state = state;
     if (as_str_is_empty(path)) {
-        as_credentials_not_here(talk);
+        as_credentials_not_here(op);
         return;
     }
-    state->path = as_arena_strdup(&talk->talk.arena, path);
+    state->path = as_arena_strdup(&op->op.arena, path);
     state->may_be_absent = may_be_absent;
-    as_talk_read(&talk->talk, state->path, google_on_file);
+    as_cloud_op_read(&op->op, state->path, google_on_file);
 }
 
-static void begin_configured(struct as_credentials_talk *talk)
+static void begin_configured(struct as_credentials_op *op)
 {
-    google_begin_file(talk, as_account_get(talk->account, "credentials_file"), false);
+    google_begin_file(op, as_account_get(op->account, "credentials_file"), false);
 }
 
-static void google_begin_environment(struct as_credentials_talk *talk)
+static void google_begin_environment(struct as_credentials_op *op)
 {
-    google_begin_file(talk, as_variable_find(&talk->talk, "GOOGLE_APPLICATION_CREDENTIALS"), false);
+    google_begin_file(op, as_variable_find(&op->op, "GOOGLE_APPLICATION_CREDENTIALS"), false);
 }
 
-static void begin_well_known(struct as_credentials_talk *talk)
+static void begin_well_known(struct as_credentials_op *op)
 {
-    const char *folder = as_variable_find(&talk->talk, "CLOUDSDK_CONFIG");
-    const char *home = as_variable_find(&talk->talk, "HOME");
+    const char *folder = as_variable_find(&op->op, "CLOUDSDK_CONFIG");
+    const char *home = as_variable_find(&op->op, "HOME");
     const char *path = NULL;
     if (folder)
-        path = as_talk_print(&talk->talk, "%s/" WELL_KNOWN_FILE, folder);
+        path = as_cloud_op_print(&op->op, "%s/" WELL_KNOWN_FILE, folder);
     else if (home)
-        path = as_talk_print(&talk->talk, "%s/.config/gcloud/" WELL_KNOWN_FILE, home);
-    google_begin_file(talk, path, true);
+        path = as_cloud_op_print(&op->op, "%s/.config/gcloud/" WELL_KNOWN_FILE, home);
+    google_begin_file(op, path, true);
 }
 
 const char *const google_files[] = {
@@ -752,76 +754,76 @@ void google_read_names(const char *content, size_t size, as_provider_names_fn *t
 
 /* ---- the metadata service ---- */
 
-static void google_ask_metadata(struct as_talk *talk, const char *path, const char *operation,
-                                as_talk_hear_fn *hear)
+static void google_ask_metadata(struct as_cloud_op *op, const char *path, const char *operation,
+                                as_cloud_op_hear_fn *hear)
 {
-    const char *host = as_variable_find(talk, "GCE_METADATA_HOST");
+    const char *host = as_variable_find(op, "GCE_METADATA_HOST");
     if (!host)
-        host = as_variable_find(talk, "GCE_METADATA_IP");
+        host = as_variable_find(op, "GCE_METADATA_IP");
     if (!host)
         host = "metadata.google.internal";
-    as_talk_ask(talk, "GET", "%s%s/computeMetadata/v1/%s", strstr(host, "://") ? "" : "http://",
-                host, path);
-    as_talk_header(talk, "Metadata-Flavor: Google");
-    talk->request.is_plain = true;
-    talk->request.without_proxy = true;
-    talk->request.timeout_us = METADATA_US;
-    as_talk_send(talk, operation, hear);
+    as_cloud_op_ask(op, "GET", "%s%s/computeMetadata/v1/%s", strstr(host, "://") ? "" : "http://",
+                    host, path);
+    as_cloud_op_header(op, "Metadata-Flavor: Google");
+    op->request.is_plain = true;
+    op->request.without_proxy = true;
+    op->request.timeout_us = METADATA_US;
+    as_cloud_op_send(op, operation, hear);
 }
 
-/* Another server's answer is not a token. False after failing the talk. */
-static bool is_metadata_service(struct as_talk *talk)
+/* Another server's answer is not a token. False after failing the op. */
+static bool is_metadata_service(struct as_cloud_op *op)
 {
-    if (talk->answer->outcome != AS_HTTP_ANSWERED ||
-        strcmp(as_http_response_find(talk->answer, "Metadata-Flavor"), "Google") == 0)
+    if (op->answer->outcome != AS_HTTP_ANSWERED ||
+        strcmp(as_http_response_find(op->answer, "Metadata-Flavor"), "Google") == 0)
         return true;
-    as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                 "%s: this is not Google's metadata service: no `Metadata-Flavor: Google`",
-                 talk->request.url);
+    as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                     "%s: this is not Google's metadata service: no `Metadata-Flavor: Google`",
+                     op->request.url);
     return false;
 }
 
 /* The token is still good: groups may name the project. But it is not kept for long. */
-static void google_on_metadata_project(struct as_talk *talk)
+static void google_on_metadata_project(struct as_cloud_op *op)
 {
-    struct as_provider_credentials *found = &as_credentials_get(talk)->found;
-    const as_wall_time soon = {as_time_add(talk->now.us, WITHOUT_PROJECT_US)};
-    char line[AS_TALK_ID_SIZE] = "";
-    if (is_metadata_service(talk) && as_talk_is_good(talk))
-        as_str_copy_line(talk->answer->body, line, sizeof(line));
+    struct as_provider_credentials *found = &as_credentials_get(op)->found;
+    const as_wall_time soon = {as_time_add(op->now.us, WITHOUT_PROJECT_US)};
+    char line[AS_CLOUD_OP_ID_SIZE] = "";
+    if (is_metadata_service(op) && as_cloud_op_is_good(op))
+        as_str_copy_line(op->answer->body, line, sizeof(line));
     if (*line)
         found->project = as_xstrdup(line);
     else if (!found->expires.set || found->expires.at.us > soon.us)
         found->expires = (as_maybe_time){true, soon};
-    as_talk_end(talk);
+    as_cloud_op_end(op);
 }
 
-static void google_on_metadata_token(struct as_talk *talk)
+static void google_on_metadata_token(struct as_cloud_op *op)
 {
     const char *token;
-    if (!is_metadata_service(talk))
+    if (!is_metadata_service(op))
         return;
-    if (talk->answer->outcome == AS_HTTP_UNREACHABLE) {
-        as_credentials_fail_unreached(as_credentials_get(talk));
-        return;
-    }
-    if (talk->http_status == 404) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "the metadata service has no service account for this machine or pod");
+    if (op->answer->outcome == AS_HTTP_UNREACHABLE) {
+        as_credentials_fail_unreached(as_credentials_get(op));
         return;
     }
-    if (!google_take_token(talk, &token))
+    if (op->http_status == 404) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "the metadata service has no service account for this machine or pod");
         return;
-    google_find(talk, token);
-    if (!as_account_get(as_credentials_get(talk)->account, "project") &&
-        !as_variable_find(talk, "GOOGLE_CLOUD_PROJECT"))
-        google_ask_metadata(talk, "project/project-id", "metadata_project",
+    }
+    if (!google_take_token(op, &token))
+        return;
+    google_find(op, token);
+    if (!as_account_get(as_credentials_get(op)->account, "project") &&
+        !as_variable_find(op, "GOOGLE_CLOUD_PROJECT"))
+        google_ask_metadata(op, "project/project-id", "metadata_project",
                             google_on_metadata_project);
 }
 
-static void google_begin_metadata(struct as_credentials_talk *talk)
+static void google_begin_metadata(struct as_credentials_op *op)
 {
-    google_ask_metadata(&talk->talk, "instance/service-accounts/default/token", "metadata_token",
+    google_ask_metadata(&op->op, "instance/service-accounts/default/token", "metadata_token",
                         google_on_metadata_token);
 }
 

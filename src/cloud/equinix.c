@@ -32,81 +32,81 @@ struct state {
     size_t deleted; /* instances of a removal that are done */
 };
 
-static struct state *equinix_get_state(struct as_talk *talk)
+static struct state *equinix_get_state(struct as_cloud_op *op)
 {
-    return as_group_get(talk)->state;
+    return as_group_get(op)->state;
 }
 
-static const char *get_field(struct as_talk *talk, const char *key)
+static const char *get_field(struct as_cloud_op *op, const char *key)
 {
-    return as_target_ref_get(as_group_get(talk)->group, key);
+    return as_target_ref_get(as_group_get(op)->group, key);
 }
 
 /* ---- errors ---- */
 
 /* The messages of 422, ignoring case. */
 static const struct answer_word refusals[] = {
-    {"provisionable", AS_TALK_CAPACITY},
-    {"not available", AS_TALK_CAPACITY},
-    {"unavailable", AS_TALK_CAPACITY},
-    {"no hardware reservation", AS_TALK_CAPACITY},
-    {"maximum number", AS_TALK_CAPACITY},
-    {"quota", AS_TALK_CAPACITY},
-    {"capacity", AS_TALK_CAPACITY},
-    {"while it is provisioning", AS_TALK_BUSY},
+    {"provisionable", AS_CLOUD_OP_CAPACITY},
+    {"not available", AS_CLOUD_OP_CAPACITY},
+    {"unavailable", AS_CLOUD_OP_CAPACITY},
+    {"no hardware reservation", AS_CLOUD_OP_CAPACITY},
+    {"maximum number", AS_CLOUD_OP_CAPACITY},
+    {"quota", AS_CLOUD_OP_CAPACITY},
+    {"capacity", AS_CLOUD_OP_CAPACITY},
+    {"while it is provisioning", AS_CLOUD_OP_BUSY},
     {NULL, 0},
 };
 
 /* {"errors": ["..."]} or {"error": "..."} */
-static bool equinix_is_good(struct as_talk *talk)
+static bool equinix_is_good(struct as_cloud_op *op)
 {
-    if (as_talk_is_good(talk))
+    if (as_cloud_op_is_good(op))
         return true;
-    const json_t *document = talk->http_status ? answer_peek_json(talk) : NULL;
+    const json_t *document = op->http_status ? answer_peek_json(op) : NULL;
     const char *first = json_string_value(answer_at(document, "errors", 0));
     const char *message = first ? first : answer_text(document, "error");
-    enum as_talk_fault fault = talk->fault;
-    if (talk->http_status == 422)
+    enum as_cloud_op_fault fault = op->fault;
+    if (op->http_status == 422)
         fault = answer_judge_message(refusals, message, fault);
     if (*message)
-        as_talk_fail(talk, fault, "%s: HTTP %d: %s", talk->request.operation, talk->http_status,
-                     message);
+        as_cloud_op_fail(op, fault, "%s: HTTP %d: %s", op->request.operation, op->http_status,
+                         message);
     return false;
 }
 
 /* ---- making devices ---- */
 
-static void make_next(struct as_talk *talk);
+static void make_next(struct as_cloud_op *op);
 
-static void ask_for_devices(struct as_talk *talk);
+static void ask_for_devices(struct as_cloud_op *op);
 
-static void equinix_look_again(struct as_talk *talk)
+static void equinix_look_again(struct as_cloud_op *op)
 {
-    struct state *state = equinix_get_state(talk);
-    as_group_get(talk)->view = (struct as_group_view){.min = -1, .max = -1};
-    talk->is_ambiguous = false;
-    as_talk_begin_list(talk);
+    struct state *state = equinix_get_state(op);
+    as_group_get(op)->view = (struct as_group_view){.min = -1, .max = -1};
+    op->is_ambiguous = false;
+    as_cloud_op_begin_list(op);
     state->page = 0;
     state->made_count = 0;
     state->next = 0;
-    memset(state->is_made, 0, (size_t)(as_group_get(talk)->to - as_group_get(talk)->from));
-    ask_for_devices(talk);
+    memset(state->is_made, 0, (size_t)(as_group_get(op)->to - as_group_get(op)->from));
+    ask_for_devices(op);
 }
 
-static void hear_made(struct as_talk *talk)
+static void hear_made(struct as_cloud_op *op)
 {
-    struct state *state = equinix_get_state(talk);
-    if (!equinix_is_good(talk)) {
-        const bool may_come = talk->fault == AS_TALK_RETRY || talk->fault == AS_TALK_TIMEOUT;
-        talk->is_ambiguous = talk->is_ambiguous || state->made_count > 0;
+    struct state *state = equinix_get_state(op);
+    if (!equinix_is_good(op)) {
+        const bool may_come = op->fault == AS_CLOUD_OP_RETRY || op->fault == AS_CLOUD_OP_TIMEOUT;
+        op->is_ambiguous = op->is_ambiguous || state->made_count > 0;
         if (may_come && state->tries++ < TRIES)
-            as_talk_wait(talk, WAIT_US, equinix_look_again);
+            as_cloud_op_wait(op, WAIT_US, equinix_look_again);
         return;
     }
-    as_group_get(talk)->has_begun = true;
+    as_group_get(op)->has_begun = true;
     state->made_count++;
     state->next++;
-    make_next(talk);
+    make_next(op);
 }
 
 static void add_text(json_t *body, const char *key, const char *value)
@@ -115,117 +115,117 @@ static void add_text(json_t *body, const char *key, const char *value)
         json_object_set_new(body, key, json_string(value));
 }
 
-static void make_device(struct as_talk *talk)
+static void make_device(struct as_cloud_op *op)
 {
-    const struct state *state = equinix_get_state(talk);
-    const char *billing = get_field(talk, "billing_cycle");
+    const struct state *state = equinix_get_state(op);
+    const char *billing = get_field(op, "billing_cycle");
     json_t *body = json_object();
-    add_text(body, "hostname", as_talk_print(talk, "%s-%d", state->hostname, state->next));
-    add_text(body, "plan", get_field(talk, "plan"));
-    add_text(body, "metro", get_field(talk, "metro"));
-    add_text(body, "operating_system", get_field(talk, "operating_system"));
+    add_text(body, "hostname", as_cloud_op_print(op, "%s-%d", state->hostname, state->next));
+    add_text(body, "plan", get_field(op, "plan"));
+    add_text(body, "metro", get_field(op, "metro"));
+    add_text(body, "operating_system", get_field(op, "operating_system"));
     add_text(body, "billing_cycle", *billing ? billing : "hourly");
     add_text(body, "userdata", state->userdata);
-    add_text(body, "hardware_reservation_id", get_field(talk, "hardware_reservation_id"));
+    add_text(body, "hardware_reservation_id", get_field(op, "hardware_reservation_id"));
     json_object_set_new(body, "tags", json_pack("[s, s]", state->cluster_tag, state->pool_tag));
-    as_talk_ask(talk, "POST", "%s", state->devices);
-    as_talk_write_json(talk, body);
-    as_talk_send(talk, "create_device", hear_made);
+    as_cloud_op_ask(op, "POST", "%s", state->devices);
+    as_cloud_op_write_json(op, body);
+    as_cloud_op_send(op, "create_device", hear_made);
 }
 
-static void make_next(struct as_talk *talk)
+static void make_next(struct as_cloud_op *op)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    struct state *state = equinix_get_state(talk);
+    const struct as_group_op *group = as_group_get(op);
+    struct state *state = equinix_get_state(op);
     while (state->next < group->to - group->from && state->is_made[state->next])
         state->next++;
     if (state->next < group->to - group->from)
-        make_device(talk);
+        make_device(op);
     else
-        as_talk_end(talk);
+        as_cloud_op_end(op);
 }
 
-static void hear_userdata(struct as_talk *talk)
+static void hear_userdata(struct as_cloud_op *op)
 {
-    if (!talk->content) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "cannot read %s: %s", talk->path,
-                     as_errno_get_text(talk->error_number));
+    if (!op->content) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "cannot read %s: %s", op->path,
+                         as_errno_get_text(op->error_number));
         return;
     }
-    if (!as_str_is_utf8(talk->content, talk->content_size) ||
-        memchr(talk->content, '\0', talk->content_size)) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                     "%s (`userdata_file`) is not UTF-8 text, which is all that can be sent",
-                     talk->path);
+    if (!as_str_is_utf8(op->content, op->content_size) ||
+        memchr(op->content, '\0', op->content_size)) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "%s (`userdata_file`) is not UTF-8 text, which is all that can be sent",
+                         op->path);
         return;
     }
-    equinix_get_state(talk)->userdata = as_arena_strdup(&talk->arena, talk->content);
-    make_next(talk);
+    equinix_get_state(op)->userdata = as_arena_strdup(&op->arena, op->content);
+    make_next(op);
 }
 
 /* Devices of this same change exist already if an answer to it was lost. */
-static void equinix_grow(struct as_talk *talk)
+static void equinix_grow(struct as_cloud_op *op)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    const struct state *state = equinix_get_state(talk);
+    const struct as_group_op *group = as_group_get(op);
+    const struct state *state = equinix_get_state(op);
     const char *userdata = as_account_get(group->account, "userdata_file");
     if (group->view.size - state->made_count != group->from)
-        as_talk_fail(talk, AS_TALK_BUSY,
-                     "the pool has changed since it was looked at: it has %d devices",
-                     group->view.size);
+        as_cloud_op_fail(op, AS_CLOUD_OP_BUSY,
+                         "the pool has changed since it was looked at: it has %d devices",
+                         group->view.size);
     else if (userdata)
-        as_talk_read(talk, userdata, hear_userdata);
+        as_cloud_op_read(op, userdata, hear_userdata);
     else
-        make_next(talk);
+        make_next(op);
 }
 
 /* ---- deleting devices ---- */
 
-static void equinix_hear_deleted(struct as_talk *talk);
+static void equinix_hear_deleted(struct as_cloud_op *op);
 
-static void equinix_delete_next(struct as_talk *talk)
+static void equinix_delete_next(struct as_cloud_op *op)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    struct state *state = equinix_get_state(talk);
+    const struct as_group_op *group = as_group_get(op);
+    struct state *state = equinix_get_state(op);
     if (state->deleted == group->instance_count) {
-        as_talk_end(talk);
+        as_cloud_op_end(op);
         return;
     }
-    as_talk_ask(talk, "DELETE", "%s/devices/%s", state->base,
-                as_talk_escaped(talk, group->instances[state->deleted]));
-    as_talk_send(talk, "delete_device", equinix_hear_deleted);
+    as_cloud_op_ask(op, "DELETE", "%s/devices/%s", state->base,
+                    as_cloud_op_escaped(op, group->instances[state->deleted]));
+    as_cloud_op_send(op, "delete_device", equinix_hear_deleted);
 }
 
-static void equinix_hear_deleted(struct as_talk *talk)
+static void equinix_hear_deleted(struct as_cloud_op *op)
 {
-    const bool is_gone = !equinix_is_good(talk);
-    if (is_gone && talk->http_status != 404)
+    const bool is_gone = !equinix_is_good(op);
+    if (is_gone && op->http_status != 404)
         return;
     if (is_gone)
-        as_group_note_gone(as_group_get(talk), equinix_get_state(talk)->deleted);
-    as_group_get(talk)->has_begun = true;
-    equinix_get_state(talk)->deleted++;
-    equinix_delete_next(talk);
+        as_group_note_gone(as_group_get(op), equinix_get_state(op)->deleted);
+    as_group_get(op)->has_begun = true;
+    equinix_get_state(op)->deleted++;
+    equinix_delete_next(op);
 }
 
-static void remove_devices(struct as_talk *talk)
+static void remove_devices(struct as_cloud_op *op)
 {
-    if (as_group_keep_present(as_group_get(talk)))
-        equinix_delete_next(talk);
+    if (as_group_keep_present(as_group_get(op)))
+        equinix_delete_next(op);
 }
 
 /* Devices that failed, then pending devices. */
-static void equinix_take_back(struct as_talk *talk)
+static void equinix_take_back(struct as_cloud_op *op)
 {
-    struct as_group_talk *group = as_group_get(talk);
+    struct as_group_op *group = as_group_get(op);
     const int32_t excess = group->view.size - group->to;
     as_group_choose_missing(group, excess, true);
     if ((int32_t)group->instance_count < excess)
-        as_talk_fail(talk, AS_TALK_BUSY,
-                     "only %d of %d devices have not come: the others have by now",
-                     (int)group->instance_count, excess);
+        as_cloud_op_fail(op, AS_CLOUD_OP_BUSY,
+                         "only %d of %d devices have not come: the others have by now",
+                         (int)group->instance_count, excess);
     else
-        equinix_delete_next(talk);
+        equinix_delete_next(op);
 }
 
 /* ---- the pool ---- */
@@ -253,14 +253,14 @@ static bool is_member(const struct state *state, const json_t *device)
 }
 
 /* Notes a device that this increase has created, so that it is not created again. */
-static void note_made(struct as_talk *talk, const char *hostname)
+static void note_made(struct as_cloud_op *op, const char *hostname)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    struct state *state = equinix_get_state(talk);
+    const struct as_group_op *group = as_group_get(op);
+    struct state *state = equinix_get_state(op);
     if (group->verb != AS_GROUP_GROW || !as_str_starts_with(hostname, state->hostname))
         return;
     for (int32_t i = 0; i < group->to - group->from; i++) {
-        if (strcmp(hostname, as_talk_print(talk, "%s-%d", state->hostname, i)) == 0 &&
+        if (strcmp(hostname, as_cloud_op_print(op, "%s-%d", state->hostname, i)) == 0 &&
             !state->is_made[i]) {
             state->is_made[i] = true;
             state->made_count++;
@@ -268,10 +268,10 @@ static void note_made(struct as_talk *talk, const char *hostname)
     }
 }
 
-/* False after failing the talk. */
-static bool add_device(struct as_talk *talk, const json_t *device)
+/* False after failing the op. */
+static bool add_device(struct as_cloud_op *op, const json_t *device)
 {
-    struct as_group_view *view = &as_group_get(talk)->view;
+    struct as_group_view *view = &as_group_get(op)->view;
     const char *metro = answer_text(device, "metro.code");
     const char *state = answer_text(device, "state");
     const struct as_instance instance = {
@@ -283,99 +283,99 @@ static bool add_device(struct as_talk *talk, const json_t *device)
         .created = answer_time(device, "created_at"),
     };
     if (!*instance.id)
-        return answer_misses(talk, "devices.id");
-    if (!as_group_add_instance(as_group_get(talk), &instance))
+        return answer_misses(op, "devices.id");
+    if (!as_group_add_instance(as_group_get(op), &instance))
         return false;
     view->size += instance.state != AS_INSTANCE_LEAVING;
     view->in_progress = view->in_progress || instance.state == AS_INSTANCE_PENDING;
     if (instance.state != AS_INSTANCE_LEAVING)
-        note_made(talk, answer_text(device, "hostname"));
+        note_made(op, answer_text(device, "hostname"));
     return true;
 }
 
-static void hear_devices(struct as_talk *talk)
+static void hear_devices(struct as_cloud_op *op)
 {
-    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_talk *) = {
-        [AS_GROUP_READ] = as_talk_end,
+    static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_cloud_op *) = {
+        [AS_GROUP_READ] = as_cloud_op_end,
         [AS_GROUP_GROW] = equinix_grow,
         [AS_GROUP_REMOVE] = remove_devices,
         [AS_GROUP_TAKE_BACK] = equinix_take_back,
     };
-    const json_t *document = equinix_is_good(talk) ? answer_json(talk) : NULL;
+    const json_t *document = equinix_is_good(op) ? answer_json(op) : NULL;
     if (!document)
         return;
     if (!answer_find(document, "devices")) {
-        (void)answer_misses(talk, "devices");
+        (void)answer_misses(op, "devices");
         return;
     }
     for (size_t i = 0; i < answer_count(document, "devices"); i++) {
         const json_t *device = answer_at(document, "devices", i);
-        if (is_member(equinix_get_state(talk), device) && !add_device(talk, device))
+        if (is_member(equinix_get_state(op), device) && !add_device(op, device))
             return;
     }
     const bool is_last = !*answer_text(document, "meta.next.href");
     const char *first = answer_text(answer_at(document, "devices", 0), "id");
-    if (!is_last && as_talk_turn_page(talk, first))
-        ask_for_devices(talk);
+    if (!is_last && as_cloud_op_turn_page(op, first))
+        ask_for_devices(op);
     else if (is_last)
-        verbs[as_group_get(talk)->verb](talk);
+        verbs[as_group_get(op)->verb](op);
 }
 
 /* Does not follow the next page's address: it could lead elsewhere, with the token. */
-static void ask_for_devices(struct as_talk *talk)
+static void ask_for_devices(struct as_cloud_op *op)
 {
-    struct state *state = equinix_get_state(talk);
-    as_talk_ask(talk, "GET", "%s?page=%u&per_page=%d", state->devices, ++state->page, PAGE_SIZE);
-    as_talk_send(talk, "list_devices", hear_devices);
+    struct state *state = equinix_get_state(op);
+    as_cloud_op_ask(op, "GET", "%s?page=%u&per_page=%d", state->devices, ++state->page, PAGE_SIZE);
+    as_cloud_op_send(op, "list_devices", hear_devices);
 }
 
 /* In lower case, as host names are. */
-static const char *make_hostname(struct as_talk *talk, const char *pool, const char *change)
+static const char *make_hostname(struct as_cloud_op *op, const char *pool, const char *change)
 {
-    char *name = as_arena_strdup(&talk->arena, as_talk_print(talk, "%s-%s", pool, change));
+    char *name = as_arena_strdup(&op->arena, as_cloud_op_print(op, "%s-%s", pool, change));
     for (char *c = name; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     return name;
 }
 
-static void equinix_begin(struct as_group_talk *group)
+static void equinix_begin(struct as_group_op *group)
 {
-    struct as_talk *talk = &group->talk;
-    struct state *state = as_arena_alloc(&talk->arena, 1, sizeof(*state));
-    const char *cluster = get_field(talk, "cluster"), *pool = get_field(talk, "name");
+    struct as_cloud_op *op = &group->op;
+    struct state *state = as_arena_alloc(&op->arena, 1, sizeof(*state));
+    const char *cluster = get_field(op, "cluster"), *pool = get_field(op, "name");
     group->state = state;
     if (group->verb == AS_GROUP_POLL) { /* changes have no operations */
         group->is_done = true;
-        as_talk_end(talk);
+        as_cloud_op_end(op);
         return;
     }
     *state = (struct state){
-        .base = as_account_get_endpoint(talk, group->account, "endpoint",
+        .base = as_account_get_endpoint(op, group->account, "endpoint",
                                         "https://api.equinix.com/metal/v1"),
-        .cluster_tag = as_talk_print(talk, "k8s-cluster-%s", cluster),
-        .pool_tag = as_talk_print(talk, "k8s-nodepool-%s", pool),
+        .cluster_tag = as_cloud_op_print(op, "k8s-cluster-%s", cluster),
+        .pool_tag = as_cloud_op_print(op, "k8s-nodepool-%s", pool),
     };
     state->devices =
-        as_talk_print(talk, "%s/projects/%s/devices", state->base,
-                      as_talk_escaped(talk, as_account_get(group->account, "project")));
+        as_cloud_op_print(op, "%s/projects/%s/devices", state->base,
+                          as_cloud_op_escaped(op, as_account_get(group->account, "project")));
     group->view = (struct as_group_view){.min = -1, .max = -1};
     if (!as_group_add_backing(group, "equinix/%s/%s/%s", as_account_get(group->account, "project"),
                               cluster, pool))
         return;
     if (group->verb == AS_GROUP_GROW) {
-        state->hostname = make_hostname(talk, pool, group->idempotency);
-        state->is_made = as_arena_alloc(&talk->arena, (size_t)(group->to - group->from) + 1,
+        state->hostname = make_hostname(op, pool, group->idempotency);
+        state->is_made = as_arena_alloc(&op->arena, (size_t)(group->to - group->from) + 1,
                                         sizeof(*state->is_made));
     }
-    ask_for_devices(talk);
+    ask_for_devices(op);
 }
 
 /* ---- credentials ---- */
 
-static void equinix_begin_environment(struct as_credentials_talk *talk)
+static void equinix_begin_environment(struct as_credentials_op *op)
 {
     static const char *const names[] = {"METAL_AUTH_TOKEN", "PACKET_AUTH_TOKEN", NULL};
-    as_credentials_take_variable(talk, names);
+    as_credentials_take_variable(op, names);
 }
 
 const struct as_group_provider provider_equinix = {

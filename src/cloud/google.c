@@ -32,13 +32,13 @@
  * ZONE/GROUP/NAME. An operation is projects/P/PLACE/operations/NAME; several operations have spaces
  * between them. */
 
-struct mig {           /* texts are memory of the talk, percent-encoded where needed */
+struct mig {           /* texts are memory of the op, percent-encoded where needed */
     const char *place; /* "projects/p/zones/z", "projects/p/regions/r" */
     const char *name;
     int32_t size, wanted;
 };
 
-struct mig_work {         /* a group talk's state */
+struct mig_work {         /* a group op's state */
     const char *endpoint; /* without a slash at its end */
     const char *project;  /* percent-encoded; if there are several groups */
     struct mig *migs;     /* all groups of the node group */
@@ -51,7 +51,7 @@ struct mig_work {         /* a group talk's state */
     unsigned *rounds;    /* the round that removed each instance; 0: not yet */
     unsigned round;
     size_t remaining, asked;
-    as_talk_hear_fn *then;
+    as_cloud_op_hear_fn *then;
 };
 
 struct mig_instance_name { /* parts of an id, ZONE/GROUP/NAME; the name is NUL-terminated */
@@ -103,24 +103,24 @@ static bool mig_name_parse_id(const char *id, struct mig_instance_name *name_out
 #define TRIES_MAX  3
 #define PAUSE_MAX  (10 * AS_US_PER_S)
 
-static struct mig_work *get_work(struct as_talk *talk)
+static struct mig_work *get_work(struct as_cloud_op *op)
 {
-    return as_group_get(talk)->state;
+    return as_group_get(op)->state;
 }
 
-static const struct mig *get_mig(struct as_talk *talk)
+static const struct mig *get_mig(struct as_cloud_op *op)
 {
-    const struct mig_work *work = get_work(talk);
+    const struct mig_work *work = get_work(op);
     return &work->migs[work->at];
 }
 
-static const char *mig_copy(struct as_talk *talk, const char *text, size_t size)
+static const char *mig_copy(struct as_cloud_op *op, const char *text, size_t size)
 {
-    return as_talk_print(talk, "%.*s", (int)size, text);
+    return as_cloud_op_print(op, "%.*s", (int)size, text);
 }
 
 /* ".../projects/P/zones/Z/instanceGroupManagers/M" -> place and name. False for other texts. */
-static bool mig_parse_url(struct as_talk *talk, const char *url, struct mig *mig_out)
+static bool mig_parse_url(struct as_cloud_op *op, const char *url, struct mig *mig_out)
 {
     size_t project_size, zone_size;
     const char *project = mig_name_find_project(url, &project_size);
@@ -131,10 +131,10 @@ static bool mig_parse_url(struct as_talk *talk, const char *url, struct mig *mig
     if (!name || !*name || name[mig_name_measure(name)])
         return false;
     *mig_out = (struct mig){
-        .place = as_talk_print(talk, "projects/%s/zones/%.*s",
-                               as_talk_escaped(talk, mig_copy(talk, project, project_size)),
-                               (int)zone_size, zone),
-        .name = mig_copy(talk, name, strlen(name)),
+        .place = as_cloud_op_print(op, "projects/%s/zones/%.*s",
+                                   as_cloud_op_escaped(op, mig_copy(op, project, project_size)),
+                                   (int)zone_size, zone),
+        .name = mig_copy(op, name, strlen(name)),
     };
     return true;
 }
@@ -179,10 +179,10 @@ static bool is_unhealthy(const json_t *member)
     return false;
 }
 
-/* False after failing the talk. */
-static bool mig_add_instance(struct as_talk *talk, const json_t *member)
+/* False after failing the op. */
+static bool mig_add_instance(struct as_cloud_op *op, const json_t *member)
 {
-    struct as_group_view *view = &as_group_get(talk)->view;
+    struct as_group_view *view = &as_group_get(op)->view;
     const char *url = answer_text(member, "instance");
     const char *action = answer_text(member, "currentAction");
     const json_t *error = answer_at(member, "lastAttempt.errors.errors", 0);
@@ -192,70 +192,70 @@ static bool mig_add_instance(struct as_talk *talk, const json_t *member)
     const char *zone = is_zonal ? project + project_size + strlen("/zones/") : "";
     const char *name = mig_name_skip(zone, "/instances/", &zone_size);
     if (!name || !*name || name[mig_name_measure(name)])
-        return *url == '\0' || answer_misses(talk, "instance"); /* not begun: it has no name yet */
+        return *url == '\0' || answer_misses(op, "instance"); /* not begun: it has no name yet */
     struct as_instance instance = {
-        .id = as_talk_print(talk, "%.*s/%s/%s", (int)zone_size, zone, get_mig(talk)->name, name),
-        .provider_id = as_talk_print(talk, "gce://%.*s/%.*s/%s", (int)project_size, project,
-                                     (int)zone_size, zone, name),
-        .zone = mig_copy(talk, zone, zone_size),
+        .id = as_cloud_op_print(op, "%.*s/%s/%s", (int)zone_size, zone, get_mig(op)->name, name),
+        .provider_id = as_cloud_op_print(op, "gce://%.*s/%.*s/%s", (int)project_size, project,
+                                         (int)zone_size, zone, name),
+        .zone = mig_copy(op, zone, zone_size),
         .state = answer_judge(
             actions, action,
             answer_judge(statuses, answer_text(member, "instanceStatus"), AS_INSTANCE_PENDING)),
         .is_unhealthy = is_unhealthy(member),
         .is_protected = answer_find(member, "preservedStateFromConfig") != NULL,
     };
-    if (instance.state == AS_INSTANCE_FAILED && get_work(talk)->has_standby)
+    if (instance.state == AS_INSTANCE_FAILED && get_work(op)->has_standby)
         return true; /* on standby beside the group: not part of its size */
     if (error && instance.state == AS_INSTANCE_PENDING) {
         instance.is_unhealthy = true;
         if (strcmp(action, "CREATING_WITHOUT_RETRIES") == 0)
             instance.state = AS_INSTANCE_FAILED;
         if (!view->shortage)
-            view->shortage = as_talk_print(talk, "%s: %s", answer_text(error, "code"),
-                                           answer_text(error, "message"));
+            view->shortage = as_cloud_op_print(op, "%s: %s", answer_text(error, "code"),
+                                               answer_text(error, "message"));
     }
-    return as_group_add_instance(as_group_get(talk), &instance);
+    return as_group_add_instance(as_group_get(op), &instance);
 }
 
-static void read_next(struct as_talk *talk);
+static void read_next(struct as_cloud_op *op);
 
-static void mig_ask(struct as_talk *talk, const char *method, const struct mig *mig,
+static void mig_ask(struct as_cloud_op *op, const char *method, const struct mig *mig,
                     const char *rest)
 {
-    as_talk_ask(talk, method, "%s/compute/v1/%s/instanceGroupManagers/%s%s",
-                get_work(talk)->endpoint, mig->place, mig->name, rest);
+    as_cloud_op_ask(op, method, "%s/compute/v1/%s/instanceGroupManagers/%s%s",
+                    get_work(op)->endpoint, mig->place, mig->name, rest);
 }
 
-static void mig_on_instances(struct as_talk *talk);
+static void mig_on_instances(struct as_cloud_op *op);
 
-static void ask_instances(struct as_talk *talk, const char *page)
+static void ask_instances(struct as_cloud_op *op, const char *page)
 {
     if (!*page)
-        as_talk_begin_list(talk);
-    mig_ask(talk, "POST", get_mig(talk),
-            as_talk_print(talk, "/listManagedInstances?maxResults=%d%s%s", PAGE_SIZE,
-                          *page ? "&pageToken=" : "", as_talk_escaped(talk, page)));
-    as_talk_send_question(talk, "list_managed_instances", mig_on_instances);
+        as_cloud_op_begin_list(op);
+    mig_ask(op, "POST", get_mig(op),
+            as_cloud_op_print(op, "/listManagedInstances?maxResults=%d%s%s", PAGE_SIZE,
+                              *page ? "&pageToken=" : "", as_cloud_op_escaped(op, page)));
+    as_cloud_op_send_question(op, "list_managed_instances", mig_on_instances);
 }
 
-static void mig_on_instances(struct as_talk *talk)
+static void mig_on_instances(struct as_cloud_op *op)
 {
     static const char path[] = "managedInstances";
-    const json_t *document = google_take_answer(talk);
+    const json_t *document = google_take_answer(op);
     if (!document)
         return;
     for (size_t i = 0; i < answer_count(document, path); i++) {
-        if (!mig_add_instance(talk, answer_at(document, path, i)))
+        if (!mig_add_instance(op, answer_at(document, path, i)))
             return;
     }
     const char *page = answer_text(document, "nextPageToken");
     if (*page) {
-        if (as_talk_turn_page(talk, page))
-            ask_instances(talk, as_talk_print(talk, "%s", page));
+        if (as_cloud_op_turn_page(op, page))
+            ask_instances(op, as_cloud_op_print(op, "%s", page));
         return;
     }
-    get_work(talk)->at++;
-    read_next(talk);
+    get_work(op)->at++;
+    read_next(op);
 }
 
 /* Whether instances are created or removed; an update of existing instances does not count. */
@@ -275,23 +275,23 @@ static bool mig_is_in_progress(const json_t *document)
     return false;
 }
 
-static void mig_on_mig(struct as_talk *talk)
+static void mig_on_mig(struct as_cloud_op *op)
 {
-    struct as_group_view *view = &as_group_get(talk)->view;
-    struct mig_work *work = get_work(talk);
+    struct as_group_view *view = &as_group_get(op)->view;
+    struct mig_work *work = get_work(op);
     struct mig *mig = &work->migs[work->at];
-    const json_t *document = google_take_answer(talk);
-    if (!document || !answer_take_size(talk, document, "targetSize", &mig->size))
+    const json_t *document = google_take_answer(op);
+    if (!document || !answer_take_size(op, document, "targetSize", &mig->size))
         return;
     if (!*answer_text(document, "id")) { /* project, zone and name have several spellings */
-        (void)answer_misses(talk, "id");
+        (void)answer_misses(op, "id");
         return;
     }
-    if (!as_group_add_backing(as_group_get(talk), "gce/%s", answer_text(document, "id")))
+    if (!as_group_add_backing(as_group_get(op), "gce/%s", answer_text(document, "id")))
         return;
     if (mig->size > AS_GROUP_INSTANCES_MAX - view->size) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "the group has more than %d instances",
-                     AS_GROUP_INSTANCES_MAX);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "the group has more than %d instances",
+                         AS_GROUP_INSTANCES_MAX);
         return;
     }
     mig->wanted = mig->size;
@@ -303,93 +303,94 @@ static void mig_on_mig(struct as_talk *talk)
     const char *slash = strrchr(autoscaler, '/');
     if (*autoscaler && !view->controller)
         view->controller =
-            as_talk_print(talk, "Google's autoscaler %s", slash ? slash + 1 : autoscaler);
+            as_cloud_op_print(op, "Google's autoscaler %s", slash ? slash + 1 : autoscaler);
     if (work->with_instances) {
-        ask_instances(talk, "");
+        ask_instances(op, "");
         return;
     }
     work->at++;
-    read_next(talk);
+    read_next(op);
 }
 
 /* ---- reading ---- */
 
-static void read_next(struct as_talk *talk)
+static void read_next(struct as_cloud_op *op)
 {
-    struct mig_work *work = get_work(talk);
+    struct mig_work *work = get_work(op);
     if (work->at == work->count) {
         work->at = 0;
-        work->then(talk);
+        work->then(op);
         return;
     }
-    mig_ask(talk, "GET", get_mig(talk), "");
-    as_talk_send(talk, "get_instance_group_manager", mig_on_mig);
+    mig_ask(op, "GET", get_mig(op), "");
+    as_cloud_op_send(op, "get_instance_group_manager", mig_on_mig);
 }
 
-static void mig_read_all(struct as_talk *talk, bool with_instances, as_talk_hear_fn *then)
+static void mig_read_all(struct as_cloud_op *op, bool with_instances, as_cloud_op_hear_fn *then)
 {
-    struct mig_work *work = get_work(talk);
+    struct mig_work *work = get_work(op);
     work->with_instances = with_instances;
     work->then = then;
     work->at = 0;
-    read_next(talk);
+    read_next(op);
 }
 
 /* ---- changing ---- */
 
 /* Fails a change if something else sets the group's size, or is working on it. */
-static bool mig_may_change(struct as_group_talk *talk)
+static bool mig_may_change(struct as_group_op *op)
 {
-    if (!talk->view.controller)
+    if (!op->view.controller)
         return true;
-    as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
-                 "%s sets the size of this group: two would undo each other's work; switch one off",
-                 talk->view.controller);
+    as_cloud_op_fail(
+        &op->op, AS_CLOUD_OP_CONFIGURATION,
+        "%s sets the size of this group: two would undo each other's work; switch one off",
+        op->view.controller);
     return false;
 }
 
-/* Takes an operation that has failed at once, or one to be polled. False after failing the talk;
+/* Takes an operation that has failed at once, or one to be polled. False after failing the op;
  * what the same change began before still takes effect. */
-static bool take_operation(struct as_talk *talk, const char *place)
+static bool take_operation(struct as_cloud_op *op, const char *place)
 {
-    struct as_group_talk *group = as_group_get(talk);
-    struct mig_work *work = get_work(talk);
-    const json_t *document = google_take_answer(talk);
+    struct as_group_op *group = as_group_get(op);
+    struct mig_work *work = get_work(op);
+    const json_t *document = google_take_answer(op);
     const char *name = answer_text(document, "name");
     const json_t *error = answer_at(document, "error.errors", 0);
     if (document && error) {
         const char *code = answer_text(error, "code"), *message = answer_text(error, "message");
-        as_talk_fail(talk, google_judge(code, message, AS_TALK_RETRY), "%s: %s: %s",
-                     talk->request.operation, code, message);
+        as_cloud_op_fail(op, google_judge(code, message, AS_CLOUD_OP_RETRY), "%s: %s: %s",
+                         op->request.operation, code, message);
     } else if (document && (!*name || name[mig_name_measure(name)])) {
-        (void)answer_misses(talk, "name");
+        (void)answer_misses(op, "name");
     } else if (document) {
-        as_talk_take_request_id(talk, name);
+        as_cloud_op_take_request_id(op, name);
         group->started =
-            as_talk_print(talk, "%s%s%s/operations/%s", group->started ? group->started : "",
-                          group->started ? " " : "", place, name);
+            as_cloud_op_print(op, "%s%s%s/operations/%s", group->started ? group->started : "",
+                              group->started ? " " : "", place, name);
         work->has_begun = group->has_begun = true;
         return true;
     }
-    talk->is_ambiguous = talk->is_ambiguous || work->has_begun;
+    op->is_ambiguous = op->is_ambiguous || work->has_begun;
     return false;
 }
 
 /* Whether the failed request of a change is repeated after a pause. */
-static bool mig_try_again(struct as_talk *talk, bool is_split, as_talk_hear_fn *ask_again)
+static bool mig_try_again(struct as_cloud_op *op, bool is_split, as_cloud_op_hear_fn *ask_again)
 {
-    struct mig_work *work = get_work(talk);
-    const bool may_help = talk->fault == AS_TALK_RETRY || talk->fault == AS_TALK_TIMEOUT ||
-                          talk->fault == AS_TALK_THROTTLED;
-    if (!is_split || !may_help || ++work->tries == TRIES_MAX || talk->retry_after_us > PAUSE_MAX)
+    struct mig_work *work = get_work(op);
+    const bool may_help = op->fault == AS_CLOUD_OP_RETRY || op->fault == AS_CLOUD_OP_TIMEOUT ||
+                          op->fault == AS_CLOUD_OP_THROTTLED;
+    if (!is_split || !may_help || ++work->tries == TRIES_MAX || op->retry_after_us > PAUSE_MAX)
         return false;
     const int64_t pause = AS_US_PER_S << (work->tries - 1);
-    as_talk_wait(talk, talk->retry_after_us > pause ? talk->retry_after_us : pause, ask_again);
-    talk->is_ambiguous = false;
+    as_cloud_op_wait(op, op->retry_after_us > pause ? op->retry_after_us : pause, ask_again);
+    op->is_ambiguous = false;
     return true;
 }
 
-static void resize_next(struct as_talk *talk);
+static void resize_next(struct as_cloud_op *op);
 
 /* The first group from `at` on whose size must change; the count: none. */
 static size_t find_wanted(const struct mig_work *work, size_t at)
@@ -399,34 +400,34 @@ static size_t find_wanted(const struct mig_work *work, size_t at)
     return at;
 }
 
-static void mig_on_resize(struct as_talk *talk)
+static void mig_on_resize(struct as_cloud_op *op)
 {
-    struct mig_work *work = get_work(talk);
+    struct mig_work *work = get_work(op);
     const bool is_split = work->has_begun || find_wanted(work, work->at + 1) < work->count;
-    if (!take_operation(talk, get_mig(talk)->place)) {
-        (void)mig_try_again(talk, is_split, resize_next);
+    if (!take_operation(op, get_mig(op)->place)) {
+        (void)mig_try_again(op, is_split, resize_next);
         return;
     }
     work->tries = 0;
     work->at++;
-    resize_next(talk);
+    resize_next(op);
 }
 
-static void resize_next(struct as_talk *talk)
+static void resize_next(struct as_cloud_op *op)
 {
-    struct mig_work *work = get_work(talk);
+    struct mig_work *work = get_work(op);
     work->at = find_wanted(work, work->at);
     if (work->at == work->count) {
-        as_talk_end(talk);
+        as_cloud_op_end(op);
         return;
     }
-    const struct mig *mig = get_mig(talk);
+    const struct mig *mig = get_mig(op);
     const char *what =
-        as_talk_print(talk, "resize %s/%s %d", mig->place, mig->name, (int)mig->wanted);
-    mig_ask(talk, "POST", mig,
-            as_talk_print(talk, "/resize?size=%d&%s", (int)mig->wanted,
-                          google_make_request_id(as_group_get(talk), what)));
-    as_talk_send(talk, "resize", mig_on_resize);
+        as_cloud_op_print(op, "resize %s/%s %d", mig->place, mig->name, (int)mig->wanted);
+    mig_ask(op, "POST", mig,
+            as_cloud_op_print(op, "/resize?size=%d&%s", (int)mig->wanted,
+                              google_make_request_id(as_group_get(op), what)));
+    as_cloud_op_send(op, "resize", mig_on_resize);
 }
 
 /* Adds one to the smallest group, again and again: the zones stay balanced. */
@@ -442,23 +443,23 @@ static void mig_distribute(struct mig_work *work, int32_t more)
     }
 }
 
-static void mig_grow(struct as_talk *talk)
+static void mig_grow(struct as_cloud_op *op)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    if (!mig_may_change(as_group_get(talk)))
+    const struct as_group_op *group = as_group_get(op);
+    if (!mig_may_change(as_group_get(op)))
         return;
     if (group->view.size != group->from) {
-        as_talk_fail(talk, AS_TALK_BUSY, "its size is %d, not %d: somebody else has set it",
-                     (int)group->view.size, (int)group->from);
+        as_cloud_op_fail(op, AS_CLOUD_OP_BUSY, "its size is %d, not %d: somebody else has set it",
+                         (int)group->view.size, (int)group->from);
         return;
     }
     if (group->to > AS_GROUP_INSTANCES_MAX) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "a group has at most %d instances",
-                     AS_GROUP_INSTANCES_MAX);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "a group has at most %d instances",
+                         AS_GROUP_INSTANCES_MAX);
         return;
     }
-    mig_distribute(get_work(talk), group->to - group->from);
-    resize_next(talk);
+    mig_distribute(get_work(op), group->to - group->from);
+    resize_next(op);
 }
 
 /* ---- removing ---- */
@@ -469,36 +470,37 @@ static bool is_same_mig(const struct mig_instance_name *a, const struct mig_inst
            a->zone_size == b->zone_size && memcmp(a->zone, b->zone, a->zone_size) == 0;
 }
 
-static void mig_remove_next(struct as_talk *talk);
+static void mig_remove_next(struct as_cloud_op *op);
 
 /* Asks for the same instances again. */
-static void remove_again(struct as_talk *talk)
+static void remove_again(struct as_cloud_op *op)
 {
-    struct mig_work *work = get_work(talk);
-    for (size_t i = 0; i < as_group_get(talk)->instance_count; i++)
+    struct mig_work *work = get_work(op);
+    for (size_t i = 0; i < as_group_get(op)->instance_count; i++)
         work->rounds[i] = work->rounds[i] == work->round ? 0 : work->rounds[i];
-    mig_remove_next(talk);
+    mig_remove_next(op);
 }
 
-static void mig_on_removed(struct as_talk *talk)
+static void mig_on_removed(struct as_cloud_op *op)
 {
-    struct mig_work *work = get_work(talk);
+    struct mig_work *work = get_work(op);
     const bool is_split = work->has_begun || work->remaining > work->asked;
-    if (!take_operation(talk, work->emptied->place)) {
-        (void)mig_try_again(talk, is_split, remove_again);
+    if (!take_operation(op, work->emptied->place)) {
+        (void)mig_try_again(op, is_split, remove_again);
         return;
     }
     work->tries = 0;
     work->remaining -= work->asked;
-    mig_remove_next(talk);
+    mig_remove_next(op);
 }
 
 /* Fills the request's body with instances of one group, and marks them. */
-static void mig_add_instances(struct as_talk *talk, const struct mig_instance_name *first, bool any)
+static void mig_add_instances(struct as_cloud_op *op, const struct mig_instance_name *first,
+                              bool any)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    struct mig_work *work = get_work(talk);
-    struct as_buf *body = &talk->request.body;
+    const struct as_group_op *group = as_group_get(op);
+    struct mig_work *work = get_work(op);
+    struct as_buf *body = &op->request.body;
     as_buf_append_str(body, "{\"instances\":[");
     work->asked = 0;
     work->round++;
@@ -516,21 +518,21 @@ static void mig_add_instances(struct as_talk *talk, const struct mig_instance_na
 }
 
 /* Sends one request, for the instances in the same group as the first remaining one. */
-static void mig_remove_next(struct as_talk *talk)
+static void mig_remove_next(struct as_cloud_op *op)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    struct mig_work *work = get_work(talk);
+    const struct as_group_op *group = as_group_get(op);
+    struct mig_work *work = get_work(op);
     struct mig_instance_name name;
     size_t first = 0;
     if (work->remaining == 0) {
-        as_talk_end(talk);
+        as_cloud_op_end(op);
         return;
     }
     while (work->rounds[first] != 0)
         first++;
     if (!mig_name_parse_id(group->instances[first], &name)) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "\"%s\" is not ZONE/GROUP/INSTANCE",
-                     group->instances[first]);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "\"%s\" is not ZONE/GROUP/INSTANCE",
+                         group->instances[first]);
         return;
     }
     const bool is_known = work->count == 1;
@@ -538,45 +540,45 @@ static void mig_remove_next(struct as_talk *talk)
         work->emptied = &work->migs[0];
     else {
         *work->emptied = (struct mig){
-            .place = as_talk_print(talk, "projects/%s/zones/%.*s", work->project,
-                                   (int)name.zone_size, name.zone),
-            .name = mig_copy(talk, name.mig, name.mig_size),
+            .place = as_cloud_op_print(op, "projects/%s/zones/%.*s", work->project,
+                                       (int)name.zone_size, name.zone),
+            .name = mig_copy(op, name.mig, name.mig_size),
         };
     }
-    mig_ask(talk, "POST", work->emptied, "/deleteInstances");
-    mig_add_instances(talk, &name, is_known);
-    const char *what = as_talk_print(talk, "delete %s %.*s", talk->request.url,
-                                     (int)talk->request.body.size, talk->request.body.data);
-    talk->request.url = (char *)(uintptr_t)as_talk_print(
-        talk, "%s?%s", talk->request.url, google_make_request_id(as_group_get(talk), what));
-    as_talk_header(talk, "Content-Type: application/json");
-    as_talk_send(talk, "delete_instances", mig_on_removed);
+    mig_ask(op, "POST", work->emptied, "/deleteInstances");
+    mig_add_instances(op, &name, is_known);
+    const char *what = as_cloud_op_print(op, "delete %s %.*s", op->request.url,
+                                         (int)op->request.body.size, op->request.body.data);
+    op->request.url = (char *)(uintptr_t)as_cloud_op_print(
+        op, "%s?%s", op->request.url, google_make_request_id(as_group_get(op), what));
+    as_cloud_op_header(op, "Content-Type: application/json");
+    as_cloud_op_send(op, "delete_instances", mig_on_removed);
 }
 
-static void mig_remove_all(struct as_talk *talk)
+static void mig_remove_all(struct as_cloud_op *op)
 {
-    struct mig_work *work = get_work(talk);
-    work->emptied = as_arena_alloc(&talk->arena, 1, sizeof(*work->emptied));
-    work->remaining = as_group_get(talk)->instance_count;
-    work->rounds = as_arena_alloc(&talk->arena, work->remaining, sizeof(*work->rounds));
-    mig_remove_next(talk);
+    struct mig_work *work = get_work(op);
+    work->emptied = as_arena_alloc(&op->arena, 1, sizeof(*work->emptied));
+    work->remaining = as_group_get(op)->instance_count;
+    work->rounds = as_arena_alloc(&op->arena, work->remaining, sizeof(*work->rounds));
+    mig_remove_next(op);
 }
 
-static void mig_remove_chosen(struct as_talk *talk)
+static void mig_remove_chosen(struct as_cloud_op *op)
 {
-    if (mig_may_change(as_group_get(talk)) && as_group_keep_present(as_group_get(talk)))
-        mig_remove_all(talk);
+    if (mig_may_change(as_group_get(op)) && as_group_keep_present(as_group_get(op)))
+        mig_remove_all(op);
 }
 
 /* Chooses surplus instances among those not running: failed instances first. */
-static void mig_take_back(struct as_talk *talk)
+static void mig_take_back(struct as_cloud_op *op)
 {
-    struct as_group_talk *group = as_group_get(talk);
+    struct as_group_op *group = as_group_get(op);
     const struct as_group_view *view = &group->view;
     if (!mig_may_change(group))
         return;
     const size_t wanted = view->size > group->to ? (size_t)(view->size - group->to) : 0;
-    const char **ids = as_arena_alloc(&talk->arena, wanted, sizeof(*ids));
+    const char **ids = as_arena_alloc(&op->arena, wanted, sizeof(*ids));
     size_t count = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < view->instance_count && count < wanted; i++) {
@@ -588,100 +590,102 @@ static void mig_take_back(struct as_talk *talk)
         }
     }
     if (count < wanted) {
-        as_talk_fail(talk, AS_TALK_BUSY,
-                     "only %zu of %zu instances have not come: the others have, in the meantime",
-                     count, wanted);
+        as_cloud_op_fail(
+            op, AS_CLOUD_OP_BUSY,
+            "only %zu of %zu instances have not come: the others have, in the meantime", count,
+            wanted);
         return;
     }
     group->instances = ids;
     group->instance_count = count;
-    mig_remove_all(talk);
+    mig_remove_all(op);
 }
 
-static void mig_poll_next(struct as_talk *talk);
+static void mig_poll_next(struct as_cloud_op *op);
 
-static void mig_on_operation(struct as_talk *talk)
+static void mig_on_operation(struct as_cloud_op *op)
 {
-    struct as_group_talk *group = as_group_get(talk);
-    const json_t *document = google_take_answer(talk);
+    struct as_group_op *group = as_group_get(op);
+    const json_t *document = google_take_answer(op);
     if (!document) {
-        if (talk->fault == AS_TALK_GONE)
-            mig_poll_next(talk); /* forgotten: the group itself shows the result */
+        if (op->fault == AS_CLOUD_OP_GONE)
+            mig_poll_next(op); /* forgotten: the group itself shows the result */
         return;
     }
     const json_t *error = answer_at(document, "error.errors", 0);
     const char *name = answer_text(document, "name");
     const char *code = answer_text(error, "code"), *message = answer_text(error, "message");
     const bool is_done = strcmp(answer_text(document, "status"), "DONE") == 0;
-    as_talk_take_request_id(talk, name);
+    as_cloud_op_take_request_id(op, name);
     group->is_done = is_done && answer_find(document, "error");
     if (group->is_done)
-        as_talk_fail(talk, google_judge(code, message, AS_TALK_RETRY), "operation %s: %s: %s", name,
-                     code, message);
+        as_cloud_op_fail(op, google_judge(code, message, AS_CLOUD_OP_RETRY), "operation %s: %s: %s",
+                         name, code, message);
     else if (is_done)
-        mig_poll_next(talk);
+        mig_poll_next(op);
     else
-        as_talk_end(talk);
+        as_cloud_op_end(op);
 }
 
 /* ---- operations ---- */
 
 /* Reads the operations one after the other; the first that is not done ends the poll. */
-static void mig_poll_next(struct as_talk *talk)
+static void mig_poll_next(struct as_cloud_op *op)
 {
-    struct as_group_talk *group = as_group_get(talk);
-    struct mig_work *work = get_work(talk);
+    struct as_group_op *group = as_group_get(op);
+    struct mig_work *work = get_work(op);
     const char *operation = group->operation + work->at;
     const size_t size = strcspn(operation, " ");
     if (size == 0) {
         group->is_done = true;
-        as_talk_end(talk);
+        as_cloud_op_end(op);
         return;
     }
     work->at += size + (operation[size] == ' ');
-    as_talk_ask(talk, "GET", "%s/compute/v1/%.*s", work->endpoint, (int)size, operation);
-    as_talk_send(talk, "get_operation", mig_on_operation);
+    as_cloud_op_ask(op, "GET", "%s/compute/v1/%.*s", work->endpoint, (int)size, operation);
+    as_cloud_op_send(op, "get_operation", mig_on_operation);
 }
 
-/* Carries out the talk's verb; the talk's state is a mig_work. */
-static void mig_begin(struct as_group_talk *talk)
+/* Carries out the op's verb; the op's state is a mig_work. */
+static void mig_begin(struct as_group_op *op)
 {
-    struct mig_work *work = talk->state;
+    struct mig_work *work = op->state;
     work->at = 0;
-    talk->view.min = talk->view.max = -1; /* only an autoscaler has bounds */
-    switch (talk->verb) {
-    case AS_GROUP_READ: mig_read_all(&talk->talk, true, as_talk_end); break;
-    case AS_GROUP_GROW: mig_read_all(&talk->talk, false, mig_grow); break;
-    case AS_GROUP_REMOVE: mig_read_all(&talk->talk, true, mig_remove_chosen); break;
-    case AS_GROUP_TAKE_BACK: mig_read_all(&talk->talk, true, mig_take_back); break;
-    case AS_GROUP_POLL: mig_poll_next(&talk->talk); break;
+    op->view.min = op->view.max = -1; /* only an autoscaler has bounds */
+    switch (op->verb) {
+    case AS_GROUP_READ: mig_read_all(&op->op, true, as_cloud_op_end); break;
+    case AS_GROUP_GROW: mig_read_all(&op->op, false, mig_grow); break;
+    case AS_GROUP_REMOVE: mig_read_all(&op->op, true, mig_remove_chosen); break;
+    case AS_GROUP_TAKE_BACK: mig_read_all(&op->op, true, mig_take_back); break;
+    case AS_GROUP_POLL: mig_poll_next(&op->op); break;
     case AS_GROUP_VERB_COUNT: break;
     }
 }
 
 /* Compute Engine: a managed instance group, zonal or regional */
 
-static void gce_begin(struct as_group_talk *group)
+static void gce_begin(struct as_group_op *group)
 {
-    struct as_talk *talk = &group->talk;
+    struct as_cloud_op *op = &group->op;
     const char *zone = as_target_ref_get(group->group, "zone");
     const char *region = as_target_ref_get(group->group, "region");
     const char *project = google_find_project(group);
     if (!project)
         return;
     if (!*zone == !*region) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "a group has either a `zone` or a `region`: %s",
-                     *zone ? "this one has both" : "this one has neither");
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "a group has either a `zone` or a `region`: %s",
+                         *zone ? "this one has both" : "this one has neither");
         return;
     }
-    struct mig *mig = as_arena_alloc(&talk->arena, 1, sizeof(*mig));
-    struct mig_work *work = as_arena_alloc(&talk->arena, 1, sizeof(*work));
-    mig->place =
-        as_talk_print(talk, "projects/%s/%s/%s", as_talk_escaped(talk, project),
-                      *zone ? "zones" : "regions", as_talk_escaped(talk, *zone ? zone : region));
-    mig->name = as_talk_escaped(talk, as_target_ref_get(group->group, "name"));
+    struct mig *mig = as_arena_alloc(&op->arena, 1, sizeof(*mig));
+    struct mig_work *work = as_arena_alloc(&op->arena, 1, sizeof(*work));
+    mig->place = as_cloud_op_print(op, "projects/%s/%s/%s", as_cloud_op_escaped(op, project),
+                                   *zone ? "zones" : "regions",
+                                   as_cloud_op_escaped(op, *zone ? zone : region));
+    mig->name = as_cloud_op_escaped(op, as_target_ref_get(group->group, "name"));
     work->endpoint =
-        as_account_get_endpoint(talk, group->account, "endpoint", "https://compute.googleapis.com");
+        as_account_get_endpoint(op, group->account, "endpoint", "https://compute.googleapis.com");
     work->migs = mig;
     work->count = 1;
     group->state = work;
@@ -706,46 +710,46 @@ const struct as_group_provider provider_gce = {
 
 #define ZONES_MAX 64
 
-/* Takes the pool's groups. False after failing the talk. */
-static bool take_migs(struct as_talk *talk, const json_t *pool)
+/* Takes the pool's groups. False after failing the op. */
+static bool take_migs(struct as_cloud_op *op, const json_t *pool)
 {
     static const char path[] = "instanceGroupUrls";
-    struct mig_work *work = as_group_get(talk)->state;
+    struct mig_work *work = as_group_get(op)->state;
     const size_t count = answer_count(pool, path);
     if (count == 0)
-        return answer_misses(talk, path);
+        return answer_misses(op, path);
     if (count > ZONES_MAX) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "the node pool has more than %d instance groups",
-                     ZONES_MAX);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                         "the node pool has more than %d instance groups", ZONES_MAX);
         return false;
     }
-    work->migs = as_arena_alloc(&talk->arena, count, sizeof(*work->migs));
+    work->migs = as_arena_alloc(&op->arena, count, sizeof(*work->migs));
     work->count = count;
     for (size_t i = 0; i < count; i++) {
         const char *url = json_string_value(answer_at(pool, path, i));
-        if (!url || !mig_parse_url(talk, url, &work->migs[i]))
-            return answer_misses(talk, "instanceGroupUrls of instance group managers");
+        if (!url || !mig_parse_url(op, url, &work->migs[i]))
+            return answer_misses(op, "instanceGroupUrls of instance group managers");
     }
     return true;
 }
 
-/* Whether the pool's state allows the verb. False after failing the talk. */
-static bool gke_judge_status(struct as_talk *talk, const json_t *pool)
+/* Whether the pool's state allows the verb. False after failing the op. */
+static bool gke_judge_status(struct as_cloud_op *op, const json_t *pool)
 {
-    struct as_group_talk *group = as_group_get(talk);
+    struct as_group_op *group = as_group_get(op);
     const char *status = answer_text(pool, "status");
     const bool is_busy = strcmp(status, "PROVISIONING") == 0 || strcmp(status, "RECONCILING") == 0;
     if (strcmp(status, "STOPPING") == 0) {
-        as_talk_fail(talk, AS_TALK_GONE, "the node pool is being deleted");
+        as_cloud_op_fail(op, AS_CLOUD_OP_GONE, "the node pool is being deleted");
         return false;
     }
     if (strcmp(status, "ERROR") == 0) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "the node pool has failed: %s",
-                     answer_text(answer_at(pool, "conditions", 0), "message"));
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "the node pool has failed: %s",
+                         answer_text(answer_at(pool, "conditions", 0), "message"));
         return false;
     }
     if (is_busy && group->verb != AS_GROUP_READ) {
-        as_talk_fail(talk, AS_TALK_BUSY, "the node pool is being changed (%s)", status);
+        as_cloud_op_fail(op, AS_CLOUD_OP_BUSY, "the node pool is being changed (%s)", status);
         return false;
     }
     group->view.in_progress = is_busy;
@@ -754,24 +758,23 @@ static bool gke_judge_status(struct as_talk *talk, const json_t *pool)
 
 /* The pool's full name: two names of one pool share it, also while the pool gets other groups. A
  * zone is a location. Answers of old versions have no name. */
-static bool gke_add_backing(struct as_talk *talk, const json_t *pool)
+static bool gke_add_backing(struct as_cloud_op *op, const json_t *pool)
 {
     static const char zones[] = "/zones/";
     const char *name = strstr(answer_text(pool, "selfLink"), "projects/");
     const char *zone = name ? strstr(name, zones) : NULL;
     if (!name)
         return true;
-    return zone ? as_group_add_backing(as_group_get(talk), "gke/%.*s/locations/%s",
+    return zone ? as_group_add_backing(as_group_get(op), "gke/%.*s/locations/%s",
                                        (int)(zone - name), name, zone + strlen(zones))
-                : as_group_add_backing(as_group_get(talk), "gke/%s", name);
+                : as_group_add_backing(as_group_get(op), "gke/%s", name);
 }
 
-static void gke_on_pool(struct as_talk *talk)
+static void gke_on_pool(struct as_cloud_op *op)
 {
-    struct as_group_talk *group = as_group_get(talk);
-    const json_t *pool = google_take_answer(talk);
-    if (!pool || !gke_judge_status(talk, pool) || !take_migs(talk, pool) ||
-        !gke_add_backing(talk, pool))
+    struct as_group_op *group = as_group_get(op);
+    const json_t *pool = google_take_answer(op);
+    if (!pool || !gke_judge_status(op, pool) || !take_migs(op, pool) || !gke_add_backing(op, pool))
         return;
     if (answer_is_true(pool, "autoscaling.enabled"))
         group->view.controller = "the node pool's own autoscaling";
@@ -781,28 +784,28 @@ static void gke_on_pool(struct as_talk *talk)
         mig_begin(group);
 }
 
-static void gke_begin(struct as_group_talk *group)
+static void gke_begin(struct as_group_op *group)
 {
-    struct as_talk *talk = &group->talk;
+    struct as_cloud_op *op = &group->op;
     const char *project = google_find_project(group);
     if (!project)
         return;
-    struct mig_work *work = as_arena_alloc(&talk->arena, 1, sizeof(*work));
-    work->project = as_talk_escaped(talk, project);
-    work->endpoint = as_account_get_endpoint(talk, group->account, "compute_endpoint",
+    struct mig_work *work = as_arena_alloc(&op->arena, 1, sizeof(*work));
+    work->project = as_cloud_op_escaped(op, project);
+    work->endpoint = as_account_get_endpoint(op, group->account, "compute_endpoint",
                                              "https://compute.googleapis.com");
     group->state = work;
     if (group->verb == AS_GROUP_POLL) {
         mig_begin(group); /* operations have their place in their names */
         return;
     }
-    as_talk_ask(talk, "GET", "%s/v1/projects/%s/locations/%s/clusters/%s/nodePools/%s",
-                as_account_get_endpoint(talk, group->account, "endpoint",
-                                        "https://container.googleapis.com"),
-                work->project, as_talk_escaped(talk, as_target_ref_get(group->group, "location")),
-                as_talk_escaped(talk, as_target_ref_get(group->group, "cluster")),
-                as_talk_escaped(talk, as_target_ref_get(group->group, "name")));
-    as_talk_send(talk, "get_node_pool", gke_on_pool);
+    as_cloud_op_ask(
+        op, "GET", "%s/v1/projects/%s/locations/%s/clusters/%s/nodePools/%s",
+        as_account_get_endpoint(op, group->account, "endpoint", "https://container.googleapis.com"),
+        work->project, as_cloud_op_escaped(op, as_target_ref_get(group->group, "location")),
+        as_cloud_op_escaped(op, as_target_ref_get(group->group, "cluster")),
+        as_cloud_op_escaped(op, as_target_ref_get(group->group, "name")));
+    as_cloud_op_send(op, "get_node_pool", gke_on_pool);
 }
 
 const struct as_group_provider provider_gke = {

@@ -335,30 +335,30 @@ struct as_target_port *as_http_group_new(const struct as_provider_settings *sett
 
 /* ---- answers ---- */
 
-static bool http_nodes_is_good(struct as_talk *talk)
+static bool http_nodes_is_good(struct as_cloud_op *op)
 {
     char message[AS_MESSAGE_SIZE];
-    if (as_talk_is_good(talk))
+    if (as_cloud_op_is_good(op))
         return true;
-    const bool is_ambiguous = talk->is_ambiguous;
-    if (talk->http_status) {
-        as_http_group_decode_message(talk->answer->body, talk->answer->body_size, message);
+    const bool is_ambiguous = op->is_ambiguous;
+    if (op->http_status) {
+        as_http_group_decode_message(op->answer->body, op->answer->body_size, message);
         if (*message)
-            as_talk_fail(talk, talk->fault, "%s: HTTP %d: %s", talk->request.operation,
-                         talk->http_status, message);
-        talk->is_ambiguous = is_ambiguous;
+            as_cloud_op_fail(op, op->fault, "%s: HTTP %d: %s", op->request.operation,
+                             op->http_status, message);
+        op->is_ambiguous = is_ambiguous;
     }
     return false;
 }
 
-static void http_nodes_take_group(struct as_talk *talk, const struct as_http_group *group)
+static void http_nodes_take_group(struct as_cloud_op *op, const struct as_http_group *group)
 {
-    struct as_group_view *view = &as_group_get(talk)->view;
+    struct as_group_view *view = &as_group_get(op)->view;
     view->size = group->size;
     view->min = group->min;
     view->max = group->max;
     view->in_progress = group->in_progress;
-    view->node_label = as_group_get(talk)->select;
+    view->node_label = as_group_get(op)->select;
     view->knows_nodes = true;
     if (!group->removes_by_name)
         view->chooses = "the service does not say `removes_by_name`: it may remove another node "
@@ -367,67 +367,67 @@ static void http_nodes_take_group(struct as_talk *talk, const struct as_http_gro
 }
 
 /* The entity tag of the body, else of the header. */
-static void http_nodes_on_group(struct as_talk *talk)
+static void http_nodes_on_group(struct as_cloud_op *op)
 {
-    const struct as_http_response *answer = talk->answer;
+    const struct as_http_response *answer = op->answer;
     struct as_error error = AS_ERROR_INIT;
     struct as_http_group group;
-    if (!http_nodes_is_good(talk))
+    if (!http_nodes_is_good(op))
         return;
     const int status =
         http_group_decode_answer(answer->body, answer->body_size, answer->etag, &group, &error);
     if (status) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s", error.text);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s", error.text);
         return;
     }
-    http_nodes_take_group(talk, &group);
-    as_talk_end(talk);
+    http_nodes_take_group(op, &group);
+    as_cloud_op_end(op);
 }
 
-static void http_nodes_on_changed(struct as_talk *talk)
+static void http_nodes_on_changed(struct as_cloud_op *op)
 {
-    if (http_nodes_is_good(talk))
-        as_talk_end(talk);
+    if (http_nodes_is_good(op))
+        as_cloud_op_end(op);
 }
 
 /* ---- requests ---- */
 
-static void http_nodes_read_group(struct as_talk *talk, const char *url)
+static void http_nodes_read_group(struct as_cloud_op *op, const char *url)
 {
-    as_talk_ask(talk, "GET", "%s", url);
-    as_talk_header(talk, "Accept: application/json");
-    as_talk_send(talk, "get_size", http_nodes_on_group);
+    as_cloud_op_ask(op, "GET", "%s", url);
+    as_cloud_op_header(op, "Accept: application/json");
+    as_cloud_op_send(op, "get_size", http_nodes_on_group);
 }
 
-static void http_nodes_change_group(struct as_talk *talk, const char *url)
+static void http_nodes_change_group(struct as_cloud_op *op, const char *url)
 {
-    const struct as_group_talk *group = as_group_get(talk);
-    as_talk_ask(talk, "PUT", "%s", url);
-    as_talk_header(talk, "Accept: application/json");
-    as_talk_header(talk, "Content-Type: application/json");
+    const struct as_group_op *group = as_group_get(op);
+    as_cloud_op_ask(op, "PUT", "%s", url);
+    as_cloud_op_header(op, "Accept: application/json");
+    as_cloud_op_header(op, "Content-Type: application/json");
     if (!as_str_is_empty(group->version))
-        as_talk_header(talk, "If-Match: %s", group->version);
+        as_cloud_op_header(op, "If-Match: %s", group->version);
     if (group->verb == AS_GROUP_GROW)
-        as_http_group_encode_change(group->to, group->from, &talk->request.body);
+        as_http_group_encode_change(group->to, group->from, &op->request.body);
     else
         http_group_encode_removal(group->to, group->from, group->instances,
                                   group->verb == AS_GROUP_REMOVE ? group->instance_count : 0,
-                                  &talk->request.body);
-    as_talk_send(talk, "set_size", http_nodes_on_changed);
+                                  &op->request.body);
+    as_cloud_op_send(op, "set_size", http_nodes_on_changed);
 }
 
-static void http_nodes_begin(struct as_group_talk *group)
+static void http_nodes_begin(struct as_group_op *group)
 {
     const char *url = as_target_ref_get(group->group, "url");
     if (group->verb == AS_GROUP_POLL) {
         group->is_done = true;
-        as_talk_end(&group->talk);
+        as_cloud_op_end(&group->op);
     } else if (as_str_is_empty(url)) {
-        as_talk_fail(&group->talk, AS_TALK_CONFIGURATION, "the target has no url");
+        as_cloud_op_fail(&group->op, AS_CLOUD_OP_CONFIGURATION, "the target has no url");
     } else if (group->verb == AS_GROUP_READ) {
-        http_nodes_read_group(&group->talk, url);
+        http_nodes_read_group(&group->op, url);
     } else {
-        http_nodes_change_group(&group->talk, url);
+        http_nodes_change_group(&group->op, url);
     }
 }
 

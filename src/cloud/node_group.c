@@ -569,7 +569,7 @@ struct call {
     void *context;
     struct as_scale_request wanted; /* of a scale */
     bool with_nodes, with_members;  /* of an observe */
-    struct as_group_talk talk;      /* the present one */
+    struct as_group_op op;          /* the present one */
     struct as_account_call *transfer;
     struct as_nodes_reading *reading;
     struct scale_down *shrink;
@@ -612,7 +612,7 @@ static void node_group_free_call(struct call *call)
     as_arena_deinit(&call->texts);
     if (call->timer)
         call->owner->env->loop->cancel_timer(call->owner->env->loop, call->timer);
-    as_talk_deinit(&call->talk.talk);
+    as_cloud_op_deinit(&call->op.op);
     as_target_ref_free(call->ref);
     as_scale_request_deinit(&call->wanted);
     free(call->operation);
@@ -622,8 +622,8 @@ static void node_group_free_call(struct call *call)
 
 static void take_outcome(struct call *call)
 {
-    call->attempts += call->talk.talk.sent;
-    as_fault_take(&call->talk, &call->outcome, &call->request);
+    call->attempts += call->op.op.sent;
+    as_fault_take(&call->op, &call->outcome, &call->request);
 }
 
 static void node_group_refuse(struct call *call, enum as_reason reason, const char *message)
@@ -633,7 +633,7 @@ static void node_group_refuse(struct call *call, enum as_reason reason, const ch
 
 static void node_group_tell_observed(const struct call *call)
 {
-    const struct as_group_view *view = &call->talk.view;
+    const struct as_group_view *view = &call->op.view;
     struct as_observation observation = {.min = -1, .max = -1};
     as_outcome_fill_observation(&call->outcome, &observation);
     if (call->outcome.reason == AS_REASON_APPLIED) {
@@ -684,11 +684,11 @@ static void node_group_finish(struct call *call)
     node_group_free_call(call);
 }
 
-static void node_group_talk(struct call *call, enum as_group_verb verb, as_account_done_fn *done)
+static void node_group_op(struct call *call, enum as_group_verb verb, as_account_done_fn *done)
 {
-    struct as_group_talk *group = &call->talk;
-    as_talk_deinit(&group->talk);
-    as_account_init_talk(call->owner->account, group);
+    struct as_group_op *group = &call->op;
+    as_cloud_op_deinit(&group->op);
+    as_account_init_op(call->owner->account, group);
     group->verb = verb;
     group->group = call->ref;
     group->credential = call->wanted.credential;
@@ -708,10 +708,10 @@ static as_mono_time node_group_get_mono(const struct call *call)
 
 static void node_group_end_polling(struct call *call)
 {
-    if (as_fault_has_failed(&call->talk))
-        as_fault_take_end(&call->talk, &call->outcome);
-    else if (call->talk.talk.fault != AS_TALK_OK)
-        as_outcome_set_message(&call->outcome, call->talk.talk.message);
+    if (as_fault_has_failed(&call->op))
+        as_fault_take_end(&call->op, &call->outcome);
+    else if (call->op.op.fault != AS_CLOUD_OP_OK)
+        as_outcome_set_message(&call->outcome, call->op.op.message);
     node_group_finish(call);
 }
 
@@ -722,8 +722,8 @@ static void node_group_polled(void *context)
     struct call *call = context;
     call->transfer = NULL;
     call->poll_at.us =
-        as_time_add(node_group_get_mono(call).us, as_fault_get_pause(&call->talk, POLL_EVERY_US));
-    if (as_fault_is_open(&call->talk) && call->poll_at.us <= call->poll_until.us)
+        as_time_add(node_group_get_mono(call).us, as_fault_get_pause(&call->op, POLL_EVERY_US));
+    if (as_fault_is_open(&call->op) && call->poll_at.us <= call->poll_until.us)
         wait_to_poll(call);
     else
         node_group_end_polling(call);
@@ -739,7 +739,7 @@ static void poll_again(void *context)
     else if (node_group_get_mono(call).us < call->poll_at.us)
         wait_to_poll(call);
     else
-        node_group_talk(call, AS_GROUP_POLL, node_group_polled);
+        node_group_op(call, AS_GROUP_POLL, node_group_polled);
 }
 
 /* Waits in short steps, so that a stop is noticed. */
@@ -756,10 +756,10 @@ static void wait_to_poll(struct call *call)
 static void part_read(void *context)
 {
     struct call *call = context;
-    const struct as_group_view *view = &call->talk.view;
+    const struct as_group_view *view = &call->op.view;
     call->transfer = NULL;
-    call->attempts += call->talk.talk.sent;
-    if (call->talk.talk.fault == AS_TALK_OK && view->size > call->size && view->size <= call->to) {
+    call->attempts += call->op.op.sent;
+    if (call->op.op.fault == AS_CLOUD_OP_OK && view->size > call->size && view->size <= call->to) {
         call->reached += view->size - call->size;
         as_fault_accept_part(&call->outcome);
     }
@@ -776,20 +776,19 @@ static void node_group_changed(void *context)
         call->reached = call->wanted.from + call->returned;
         if (call->returned > 0)
             as_fault_accept_part(&call->outcome);
-        if (call->talk.has_begun) {
-            node_group_talk(call, AS_GROUP_READ, part_read);
+        if (call->op.has_begun) {
+            node_group_op(call, AS_GROUP_READ, part_read);
             return;
         }
     }
     if (call->outcome.reason == AS_REASON_APPLIED && is_up)
         as_leave_note_growth(call->owner->leave, call->ref, call->to - call->size);
-    if (call->outcome.reason != AS_REASON_APPLIED || !call->talk.started) {
+    if (call->outcome.reason != AS_REASON_APPLIED || !call->op.started) {
         node_group_finish(call);
         return;
     }
-    call->operation = as_xstrdup(call->talk.started);
-    call->poll_at.us =
-        as_time_add(node_group_get_mono(call).us, as_fault_get_pause(&call->talk, 0));
+    call->operation = as_xstrdup(call->op.started);
+    call->poll_at.us = as_time_add(node_group_get_mono(call).us, as_fault_get_pause(&call->op, 0));
     call->poll_until.us = as_time_add(node_group_get_mono(call).us, POLL_MAX_US);
     if (call->poll_at.us <= call->poll_until.us)
         wait_to_poll(call);
@@ -799,7 +798,7 @@ static void node_group_changed(void *context)
 
 static bool node_group_has_changed(const struct call *call)
 {
-    const struct as_group_view *view = &call->talk.view;
+    const struct as_group_view *view = &call->op.view;
     const struct as_scale_request *wanted = &call->wanted;
     return call->sight.size != wanted->from ||
            (view->version[0] && wanted->version[0] && strcmp(view->version, wanted->version) != 0);
@@ -817,7 +816,7 @@ static bool node_group_has_name(const char *const *names, size_t count, const ch
 /* Other resources were not compared with those of other targets. */
 static bool has_other_backing(const struct call *call)
 {
-    const struct as_group_view *view = &call->talk.view;
+    const struct as_group_view *view = &call->op.view;
     const struct as_scale_request *wanted = &call->wanted;
     for (size_t i = 0; wanted->backing_count > 0 && i < view->backing_count; i++) {
         if (!node_group_has_name(wanted->backing, wanted->backing_count, view->backing[i]))
@@ -829,7 +828,7 @@ static bool has_other_backing(const struct call *call)
 static bool is_beyond_bounds(const struct call *call)
 {
     const struct as_leave_sight *sight = &call->sight;
-    const int32_t to = call->wanted.to, min = call->talk.view.min;
+    const int32_t to = call->wanted.to, min = call->op.view.min;
     return (sight->max >= 0 && to > sight->max && to > sight->size) ||
            (min >= 0 && to < min && to < sight->size);
 }
@@ -837,7 +836,7 @@ static bool is_beyond_bounds(const struct call *call)
 /* Why the provider cannot make the change now; NULL: it can, or is not needed for it. */
 static const char *node_group_find_closed(const struct call *call)
 {
-    const struct as_group_view *view = &call->talk.view;
+    const struct as_group_view *view = &call->op.view;
     const struct as_scale_request *wanted = &call->wanted;
     if (wanted->to > wanted->from)
         return wanted->to - wanted->from > call->sight.returnable ? view->no_growth : NULL;
@@ -848,7 +847,7 @@ static const char *node_group_find_closed(const struct call *call)
 /* Whether the group's present state does not allow the change: then the call is refused. */
 static bool node_group_find_obstacle(struct call *call)
 {
-    const struct as_group_view *view = &call->talk.view;
+    const struct as_group_view *view = &call->op.view;
     const char *closed = node_group_find_closed(call);
     struct as_error error = AS_ERROR_INIT;
     enum as_reason reason = AS_REASON_REJECTED;
@@ -874,11 +873,11 @@ static bool node_group_find_obstacle(struct call *call)
 static bool is_controlled(struct call *call)
 {
     struct as_error error = AS_ERROR_INIT;
-    if (!call->talk.view.controller)
+    if (!call->op.view.controller)
         return false;
     as_error_set(&error,
                  "%s sets the size of this group: turn it off there, or do not scale it here",
-                 call->talk.view.controller);
+                 call->op.view.controller);
     node_group_refuse(call, AS_REASON_REJECTED, error.text);
     return true;
 }
@@ -914,7 +913,7 @@ static void ask_for_rest(struct call *call)
         return;
     }
     call->to = call->size + rest;
-    node_group_talk(call, AS_GROUP_GROW, node_group_changed);
+    node_group_op(call, AS_GROUP_GROW, node_group_changed);
 }
 
 static void node_group_returned(void *context, int32_t count)
@@ -989,7 +988,7 @@ static void node_group_shrink(struct call *call, const struct as_instance_node *
         .leave = call->owner->leave,
         .group = &call->leaves,
         .wanted = &call->wanted,
-        .view = &call->talk.view,
+        .view = &call->op.view,
         .nodes = nodes,
         .node_count = count,
         .had_nodes = unregistered_had_node(call->owner->unregistered, call->ref->key),
@@ -1003,7 +1002,7 @@ static void node_group_shrink(struct call *call, const struct as_instance_node *
 static void node_group_take_back(struct call *call, const struct as_instance_node *nodes,
                                  size_t count)
 {
-    const struct as_group_view *view = &call->talk.view;
+    const struct as_group_view *view = &call->op.view;
     const int32_t present = as_group_count_present(view), leaving = call->size - call->sight.size;
     if (view->shortage)
         as_str_copy_line(view->shortage, call->shortage, sizeof(call->shortage));
@@ -1015,26 +1014,26 @@ static void node_group_take_back(struct call *call, const struct as_instance_nod
     if (call->to < present)
         call->to = present;
     call->reached = call->to - leaving;
-    node_group_talk(call, AS_GROUP_TAKE_BACK, node_group_changed);
+    node_group_op(call, AS_GROUP_TAKE_BACK, node_group_changed);
 }
 
 /* The provider chooses which instances leave: never where the decision has chosen. */
 static void node_group_lower(struct call *call)
 {
     if (call->wanted.take_count > 0) {
-        node_group_refuse(call, AS_REASON_REJECTED, call->talk.view.chooses);
+        node_group_refuse(call, AS_REASON_REJECTED, call->op.view.chooses);
         node_group_finish(call);
         return;
     }
     call->to = call->wanted.to + call->size - call->sight.size;
-    node_group_talk(call, AS_GROUP_TAKE_BACK, node_group_changed);
+    node_group_op(call, AS_GROUP_TAKE_BACK, node_group_changed);
 }
 
 static void node_group_change(struct call *call, const struct as_instance_node *nodes, size_t count)
 {
     if (node_group_find_obstacle(call))
         node_group_finish(call);
-    else if (call->wanted.to < call->wanted.from && call->talk.view.chooses)
+    else if (call->wanted.to < call->wanted.from && call->op.view.chooses)
         node_group_lower(call);
     else if (call->wanted.to > call->wanted.from)
         node_group_grow(call);
@@ -1107,7 +1106,7 @@ static void nodes_listed(void *context, const struct as_outcome *outcome,
         return;
     }
     see_nodeless(call, nodes, count);
-    as_leave_see(call->owner->leave, &call->leaves, &call->talk.view, nodes, count, &call->sight);
+    as_leave_see(call->owner->leave, &call->leaves, &call->op.view, nodes, count, &call->sight);
     if (call->scaled) {
         node_group_change(call, nodes, count);
         return;
@@ -1120,7 +1119,7 @@ static void list_nodes(struct call *call)
 {
     const bool with_pods =
         call->scaled && call->wanted.to < call->wanted.from && !call->wanted.is_clean_up;
-    call->reading = as_nodes_read_start(&call->cluster->client, &call->talk.view, with_pods,
+    call->reading = as_nodes_read_start(&call->cluster->client, &call->op.view, with_pods,
                                         call->wanted.nodes->unneeded.keep, nodes_listed, call);
 }
 
@@ -1152,7 +1151,7 @@ static bool has_leaving(const struct call *call, const struct as_instance_nodes 
 static void use_facts(struct call *call, const struct as_cluster *cluster)
 {
     AS_CLEANUP(as_instance_nodes_deinit) struct as_instance_nodes of;
-    as_instance_nodes_init(&of, &call->talk.view);
+    as_instance_nodes_init(&of, &call->op.view);
     as_instance_nodes_match_facts(&of, cluster);
     see_nodeless(call, of.found, of.count);
     count_ready(call, of.found, of.count);
@@ -1162,7 +1161,7 @@ static void use_facts(struct call *call, const struct as_cluster *cluster)
         list_nodes(call);
         return;
     }
-    as_leave_see(call->owner->leave, &call->leaves, &call->talk.view, of.found, of.count,
+    as_leave_see(call->owner->leave, &call->leaves, &call->op.view, of.found, of.count,
                  &call->sight);
     node_group_finish(call);
 }
@@ -1199,7 +1198,7 @@ static void read_nodes(struct call *call)
 static void node_group_was_read(void *context)
 {
     struct call *call = context;
-    const struct as_group_view *view = &call->talk.view;
+    const struct as_group_view *view = &call->op.view;
     call->transfer = NULL;
     take_outcome(call);
     call->size = view->size;
@@ -1228,7 +1227,7 @@ static struct call *node_group_new_call(struct as_target_port *port, uint64_t ti
     call->ref = as_target_ref_copy(ref);
     call->leaves.ref = call->ref;
     call->context = context;
-    as_account_init_talk(group->account, &call->talk);
+    as_account_init_op(group->account, &call->op);
     LIST_INSERT_HEAD(&group->calls, call, entry);
     return call;
 }
@@ -1256,7 +1255,7 @@ static void node_group_observe(struct as_target_port *self, uint64_t ticket,
         &(struct as_scale_request){.credential = request->credential, .nodes = request->nodes},
         &call->wanted);
     call->leaves.config = call->wanted.nodes;
-    node_group_talk(call, AS_GROUP_READ, node_group_was_read);
+    node_group_op(call, AS_GROUP_READ, node_group_was_read);
 }
 
 static void node_group_scale(struct as_target_port *self, uint64_t ticket,
@@ -1269,7 +1268,7 @@ static void node_group_scale(struct as_target_port *self, uint64_t ticket,
     as_scale_request_copy(request, &call->wanted);
     call->leaves.config = call->wanted.nodes;
     call->reached = request->to;
-    node_group_talk(call, AS_GROUP_READ, node_group_was_read);
+    node_group_op(call, AS_GROUP_READ, node_group_was_read);
 }
 
 static bool node_group_is_idle(const struct as_target_port *self)

@@ -54,7 +54,7 @@ struct as_removal {
     bool *are_gone;        /* by `ids`: the provider said so in its answer */
     bool *stays;           /* by `ids` */
     const char *operation; /* that deletes them, while it runs; NULL */
-    struct as_group_talk talk;
+    struct as_group_op op;
     struct as_account_call *call;
     struct as_timer *timer;
     as_mono_time look_at, look_until;
@@ -71,7 +71,7 @@ void as_removal_cancel(struct as_removal *removal)
     if (removal->call)
         as_account_cancel(removal->call);
     removal->request.env->loop->cancel_timer(removal->request.env->loop, removal->timer);
-    as_talk_deinit(&removal->talk.talk);
+    as_cloud_op_deinit(&removal->op.op);
     as_arena_deinit(&removal->arena);
     free(removal);
 }
@@ -99,12 +99,12 @@ static void finish_with(struct as_removal *removal, const char *words)
     removal_finish(removal, true);
 }
 
-static void talk(struct as_removal *removal, enum as_group_verb verb, as_account_done_fn *done)
+static void op(struct as_removal *removal, enum as_group_verb verb, as_account_done_fn *done)
 {
     const struct as_removal_request *request = &removal->request;
-    struct as_group_talk *group = &removal->talk;
-    as_talk_deinit(&group->talk);
-    as_account_init_talk(request->account, group);
+    struct as_group_op *group = &removal->op;
+    as_cloud_op_deinit(&group->op);
+    as_account_init_op(request->account, group);
     group->verb = verb;
     group->group = request->group;
     group->from = removal->from;
@@ -123,7 +123,7 @@ static void talk(struct as_removal *removal, enum as_group_verb verb, as_account
  * list is behind. */
 static bool is_there(const struct as_removal *removal, size_t i)
 {
-    const struct as_group_view *view = &removal->talk.view;
+    const struct as_group_view *view = &removal->op.view;
     if (!removal->has_names)
         return view->in_progress;
     return !removal->are_gone[i] && as_group_is_present(view, removal->request.ids[i]);
@@ -152,7 +152,7 @@ static void wait_to_look(struct as_removal *removal)
 static bool look_later(struct as_removal *removal, int64_t least_us)
 {
     removal->look_at.us =
-        as_time_add(removal_get_mono(removal).us, as_fault_get_pause(&removal->talk, least_us));
+        as_time_add(removal_get_mono(removal).us, as_fault_get_pause(&removal->op, least_us));
     if (removal->look_at.us > removal->look_until.us)
         return false;
     wait_to_look(removal);
@@ -165,9 +165,9 @@ static void looked(void *context)
     char words[AS_MESSAGE_SIZE] = "";
     const size_t left = removal_count_left(removal);
     removal->call = NULL;
-    removal->result.attempts += removal->talk.talk.sent;
-    const bool is_gone = removal->talk.talk.fault == AS_TALK_GONE ||
-                         (removal->talk.talk.fault == AS_TALK_OK && left == 0);
+    removal->result.attempts += removal->op.op.sent;
+    const bool is_gone = removal->op.op.fault == AS_CLOUD_OP_GONE ||
+                         (removal->op.op.fault == AS_CLOUD_OP_OK && left == 0);
     if (!is_gone && look_later(removal, LOOK_EVERY_US))
         return;
     if (!is_gone)
@@ -189,9 +189,9 @@ static void removal_look_again(void *context)
     else if (removal_get_mono(removal).us < removal->look_at.us)
         wait_to_look(removal);
     else if (removal->operation)
-        talk(removal, AS_GROUP_POLL, followed);
+        op(removal, AS_GROUP_POLL, followed);
     else
-        talk(removal, AS_GROUP_READ, looked);
+        op(removal, AS_GROUP_READ, looked);
 }
 
 /* Some instances may be gone although the removal failed: then the decision is done in part, and
@@ -202,10 +202,10 @@ static void judged(void *context)
     struct as_removal *removal = context;
     struct as_outcome *outcome = &removal->result.outcome;
     const size_t wanted = removal->request.count;
-    const bool is_known = removal->talk.talk.fault == AS_TALK_OK;
+    const bool is_known = removal->op.op.fault == AS_CLOUD_OP_OK;
     const size_t left = is_known ? removal_count_left(removal) : wanted;
     removal->call = NULL;
-    removal->result.attempts += removal->talk.talk.sent;
+    removal->result.attempts += removal->op.op.sent;
     if (left == wanted) {
         keep_all(removal, is_known);
         return;
@@ -225,7 +225,7 @@ static void removal_judge(struct as_removal *removal)
 {
     const bool may_be_done = removal->request.count > 1 || removal->operation; /* at least a part */
     if (may_be_done && removal->has_names)
-        talk(removal, AS_GROUP_READ, judged);
+        op(removal, AS_GROUP_READ, judged);
     else
         keep_all(removal, false);
 }
@@ -235,13 +235,13 @@ static void followed(void *context)
 {
     struct as_removal *removal = context;
     removal->call = NULL;
-    removal->result.attempts += removal->talk.talk.sent;
-    if (as_fault_has_failed(&removal->talk)) {
-        as_fault_take_end(&removal->talk, &removal->result.outcome);
+    removal->result.attempts += removal->op.op.sent;
+    if (as_fault_has_failed(&removal->op)) {
+        as_fault_take_end(&removal->op, &removal->result.outcome);
         removal_judge(removal);
         return;
     }
-    if (as_fault_is_open(&removal->talk) && look_later(removal, LOOK_EVERY_US))
+    if (as_fault_is_open(&removal->op) && look_later(removal, LOOK_EVERY_US))
         return;
     removal->operation = NULL;
     removal->look_at = removal_get_mono(removal);
@@ -250,7 +250,7 @@ static void followed(void *context)
 
 static void keep_gone(struct as_removal *removal)
 {
-    const struct as_group_talk *group = &removal->talk;
+    const struct as_group_op *group = &removal->op;
     for (size_t i = 0; group->are_gone && i < group->instance_count; i++) {
         for (size_t j = 0; j < removal->request.count && group->are_gone[i]; j++)
             removal->are_gone[j] |= strcmp(removal->request.ids[j], group->instances[i]) == 0;
@@ -262,17 +262,17 @@ static void removed(void *context)
     struct as_removal *removal = context;
     removal->call = NULL;
     removal->is_sent = true;
-    removal->result.attempts += removal->talk.talk.sent;
-    as_fault_take(&removal->talk, &removal->result.outcome, &removal->result.call);
+    removal->result.attempts += removal->op.op.sent;
+    as_fault_take(&removal->op, &removal->result.outcome, &removal->result.call);
     keep_gone(removal);
-    if (removal->talk.talk.fault != AS_TALK_OK) {
-        if (removal->talk.has_begun)
+    if (removal->op.op.fault != AS_CLOUD_OP_OK) {
+        if (removal->op.has_begun)
             as_fault_accept_part(&removal->result.outcome);
         removal_judge(removal);
         return;
     }
-    if (removal->talk.started)
-        removal->operation = as_arena_strdup(&removal->arena, removal->talk.started);
+    if (removal->op.started)
+        removal->operation = as_arena_strdup(&removal->arena, removal->op.started);
     removal->look_until.us = as_time_add(removal_get_mono(removal).us, LOOK_MAX_US);
     if (!look_later(removal, 0))
         removal_finish(removal, true);
@@ -297,8 +297,8 @@ struct as_removal *as_removal_start(const struct as_removal_request *request,
     memcpy(removal->version, request->view->version, sizeof(removal->version));
     removal->are_gone = as_arena_alloc(&removal->arena, request->count, sizeof(*removal->are_gone));
     removal->stays = as_arena_alloc(&removal->arena, request->count, sizeof(*removal->stays));
-    as_account_init_talk(request->account, &removal->talk);
-    talk(removal, AS_GROUP_REMOVE, removed);
+    as_account_init_op(request->account, &removal->op);
+    op(removal, AS_GROUP_REMOVE, removed);
     return removal;
 }
 
@@ -347,7 +347,7 @@ struct batch { /* a removal */
     const char **ids, **nodes;
     size_t count;
     char id[AS_ULID_SIZE];
-    struct as_group_talk talk; /* reads the group */
+    struct as_group_op op; /* reads the group */
     struct as_account_call *call;
     struct as_removal *removal; /* NULL: still reading */
 };
@@ -625,7 +625,7 @@ static void leave_free_batch(struct batch *batch)
         as_removal_cancel(batch->removal);
     for (size_t i = 0; i < batch->count; i++)
         batch->items[i]->pins--;
-    as_talk_deinit(&batch->talk.talk);
+    as_cloud_op_deinit(&batch->op.op);
     free(batch->items);
     free(batch->ids);
     free(batch->nodes);
@@ -723,13 +723,13 @@ static void leave_send(struct batch *batch, const struct as_group_view *view)
 static void leave_group_read(void *context)
 {
     struct batch *batch = context;
-    const struct as_group_view *view = &batch->talk.view;
+    const struct as_group_view *view = &batch->op.view;
     const char *why = NULL, *closed = view->controller ? view->controller : view->no_removal;
     closed = closed ? closed : view->chooses;
     struct as_outcome outcome;
     struct as_provider_call call;
     batch->call = NULL;
-    as_fault_take(&batch->talk, &outcome, &call);
+    as_fault_take(&batch->op, &outcome, &call);
     if (outcome.reason == AS_REASON_APPLIED && closed)
         as_outcome_init_local(&outcome, AS_REASON_CONFLICT, closed);
     if (outcome.reason == AS_REASON_APPLIED && !leave_may_step(batch->group, &why))
@@ -787,11 +787,11 @@ static void leave_delete_ready(struct group *group)
     qsort(batch->items, batch->count, sizeof(struct leaving *), compare_decisions);
     as_ulid_print(leave_get_wall(leave), &leave->random, batch->id);
     LIST_INSERT_HEAD(&leave->batches, batch, entry);
-    as_account_init_talk(leave->account, &batch->talk);
-    batch->talk.verb = AS_GROUP_READ;
-    batch->talk.group = group->ref;
-    batch->talk.select = group->select;
-    batch->call = as_account_start(leave->account, &batch->talk, leave_group_read, batch);
+    as_account_init_op(leave->account, &batch->op);
+    batch->op.verb = AS_GROUP_READ;
+    batch->op.group = group->ref;
+    batch->op.select = group->select;
+    batch->call = as_account_start(leave->account, &batch->op, leave_group_read, batch);
 }
 
 /* ---- growth takes nodes back ---- */

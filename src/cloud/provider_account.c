@@ -6,7 +6,8 @@
  * operation is started from a separate turn of the loop, so that no callback comes from inside a
  * call.
  *
- * Not here: what an operation wants (talk.h), the sources of credentials (provider_credentials.h).
+ * Not here: what an operation wants (cloud_op.h), the sources of credentials
+ * (provider_credentials.h).
  */
 #include "provider_account.h"
 
@@ -22,31 +23,31 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/cloud/talk.h>
+#include <alertscaler/cloud/cloud_op.h>
 #include <alertscaler/http/client.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/monitoring/http_auth.h>
 
-struct talk_call;
+struct op_call;
 
-struct talk_call_callbacks {
-    /* Adds what its sender must add (a signature). False: the talk has been failed. */
-    bool (*authorize)(void *context, struct as_talk *talk);
-    /* The talk has ended with AS_TALK_UNAUTHORIZED at an answer. True: the owner will repeat the
-     * request with talk_call_repeat, and the talk hears the new answer in place of the old one. */
-    bool (*refused)(void *context, struct talk_call *call);
+struct op_call_callbacks {
+    /* Adds what its sender must add (a signature). False: the op has been failed. */
+    bool (*authorize)(void *context, struct as_cloud_op *op);
+    /* The op has ended with AS_CLOUD_OP_UNAUTHORIZED at an answer. True: the owner will repeat the
+     * request with op_call_repeat, and the op hears the new answer in place of the old one. */
+    bool (*refused)(void *context, struct op_call *call);
     /* A request that is_timed was refused, and the other side's clock is known now: the owner
-     * begins the talk again. */
+     * begins the op again. */
     void (*mistimed)(void *context);
     void (*ended)(void *context); /* once, in a later turn than start */
     void *context;
 };
 
-struct talk_call { /* embedded in its owner; all private */
+struct op_call { /* embedded in its owner; all private */
     const struct as_access_env *env;
-    struct as_talk *talk;
-    struct talk_call_callbacks callbacks;
+    struct as_cloud_op *op;
+    struct op_call_callbacks callbacks;
     int64_t timeout_us; /* default of requests without a timeout */
     const char *client; /* for metrics; valid as long as the call */
     const struct as_http_tls *tls;
@@ -59,12 +60,12 @@ struct talk_call { /* embedded in its owner; all private */
     struct as_http_call *transfer;
     struct as_timer *timer;
     struct as_process *process;
-    as_talk_hear_fn *hear; /* of the last request */
-    size_t plain_headers;  /* of the last request, before it was authorized */
-    bool is_repeated;      /* at most once; then a talk begun anew starts with it */
+    as_cloud_op_hear_fn *hear; /* of the last request */
+    size_t plain_headers;      /* of the last request, before it was authorized */
+    bool is_repeated;          /* at most once; then an op begun anew starts with it */
 };
 
-static void talk_call_repeat(struct talk_call *call);
+static void op_call_repeat(struct op_call *call);
 
 /* Calls: an operation over the ports */
 
@@ -72,13 +73,13 @@ static void talk_call_repeat(struct talk_call *call);
 
 static void call_turn(void *context);
 
-static void call_later(struct talk_call *call, int64_t us)
+static void call_later(struct op_call *call, int64_t us)
 {
     call->timer = call->env->loop->start_timer(call->env->loop, us, call_turn, call);
 }
 
 /* The time of the other side's clock. */
-static as_wall_time call_get_now(const struct talk_call *call)
+static as_wall_time call_get_now(const struct op_call *call)
 {
     const as_wall_time now = call->env->clock->get_wall(call->env->clock);
     return (as_wall_time){as_time_add(now.us, call->skew_us ? *call->skew_us : 0)};
@@ -90,10 +91,10 @@ static as_wall_time call_get_now(const struct talk_call *call)
  * the answer's own time, and only if this was not known before. Then the same request is signed
  * once more, with the other side's time; the refused request was not carried out. A request for
  * credentials is started anew. */
-static bool learns_time(struct talk_call *call, const struct as_http_response *response)
+static bool learns_time(struct op_call *call, const struct as_http_response *response)
 {
     as_wall_time theirs;
-    const struct as_talk_request *request = &call->talk->request;
+    const struct as_cloud_op_request *request = &call->op->request;
     if (!call->skew_us || call->cluster || call->is_repeated ||
         (request->is_plain && !request->is_timed) || response->outcome != AS_HTTP_ANSWERED ||
         response->status < 400 || response->status > 403 ||
@@ -110,20 +111,20 @@ static bool learns_time(struct talk_call *call, const struct as_http_response *r
 
 static void call_answered(void *context, const struct as_http_response *response)
 {
-    struct talk_call *call = context;
-    struct as_talk *talk = call->talk;
+    struct op_call *call = context;
+    struct as_cloud_op *op = call->op;
     call->transfer = NULL;
     if (learns_time(call, response)) {
         call->is_repeated = true;
-        if (talk->request.is_plain)
+        if (op->request.is_plain)
             call->callbacks.mistimed(call->callbacks.context);
         else
-            talk_call_repeat(call);
+            op_call_repeat(call);
         return;
     }
-    as_talk_hear_answer(talk, call_get_now(call), response);
-    if (talk->want == AS_TALK_END && talk->fault == AS_TALK_UNAUTHORIZED && !call->is_repeated &&
-        call->callbacks.refused(call->callbacks.context, call)) {
+    as_cloud_op_hear_answer(op, call_get_now(call), response);
+    if (op->want == AS_CLOUD_OP_END && op->fault == AS_CLOUD_OP_UNAUTHORIZED &&
+        !call->is_repeated && call->callbacks.refused(call->callbacks.context, call)) {
         call->is_repeated = true;
         return;
     }
@@ -133,23 +134,23 @@ static void call_answered(void *context, const struct as_http_response *response
 static void cluster_answered(void *context, const struct as_http_response *response,
                              unsigned attempts)
 {
-    struct talk_call *call = context;
+    struct op_call *call = context;
     call->question = NULL;
-    call->talk->sent += attempts;
+    call->op->sent += attempts;
     call_answered(call, response);
 }
 
-static void ask_cluster(struct talk_call *call)
+static void ask_cluster(struct op_call *call)
 {
     static const char type[] = "Content-Type: ";
-    const struct as_talk_request *wanted = &call->talk->request;
+    const struct as_cloud_op_request *wanted = &call->op->request;
     struct as_kube_request_spec spec = {
         .method = wanted->method,
         .path = wanted->url,
         .operation = wanted->operation,
         .body = wanted->body.size > 0 ? wanted->body.data : NULL,
         .body_size = wanted->body.size,
-        .max_response = AS_TALK_ANSWER_MAX,
+        .max_response = AS_CLOUD_OP_ANSWER_MAX,
         .timeout_us = call->timeout_us,
         .flow = call->flow,
     };
@@ -161,33 +162,33 @@ static void ask_cluster(struct talk_call *call)
 }
 
 /* A change that must not be made now fails without a request. */
-static bool call_stops(struct talk_call *call)
+static bool call_stops(struct op_call *call)
 {
     const enum as_permit permit = as_access_get_permit(call->env);
     const char *rival = as_access_find_rival(call->env, call->flow.target);
     if (permit > AS_PERMIT_FINISH)
-        as_talk_fail(call->talk, AS_TALK_STOPPED, "%s", as_permit_explain(permit));
+        as_cloud_op_fail(call->op, AS_CLOUD_OP_STOPPED, "%s", as_permit_explain(permit));
     else if (rival)
-        as_talk_fail(call->talk, AS_TALK_NOT_ALLOWED, AS_RIVAL_FORMAT, rival);
+        as_cloud_op_fail(call->op, AS_CLOUD_OP_NOT_ALLOWED, AS_RIVAL_FORMAT, rival);
     else
         return false;
     call_later(call, 0);
     return true;
 }
 
-static void call_send(struct talk_call *call)
+static void call_send(struct op_call *call)
 {
-    struct as_talk *talk = call->talk;
-    const struct as_talk_request *wanted = &talk->request;
+    struct as_cloud_op *op = call->op;
+    const struct as_cloud_op_request *wanted = &op->request;
     if (wanted->is_change && call_stops(call))
         return;
     if (call->cluster) {
         ask_cluster(call);
         return;
     }
-    call->hear = talk->hear;
+    call->hear = op->hear;
     call->plain_headers = wanted->header_count;
-    if (!wanted->is_plain && !call->callbacks.authorize(call->callbacks.context, talk)) {
+    if (!wanted->is_plain && !call->callbacks.authorize(call->callbacks.context, op)) {
         call_later(call, 0);
         return;
     }
@@ -198,7 +199,7 @@ static void call_send(struct talk_call *call)
         .body = wanted->body.size > 0 ? wanted->body.data : NULL,
         .body_size = wanted->body.size,
         .timeout_us = wanted->timeout_us ? wanted->timeout_us : call->timeout_us,
-        .max_response = AS_TALK_ANSWER_MAX,
+        .max_response = AS_CLOUD_OP_ANSWER_MAX,
         .flow = call->flow,
         .is_http2 = wanted->is_http2,
         .proxy_url = wanted->without_proxy ? NULL : call->proxy_url,
@@ -209,33 +210,33 @@ static void call_send(struct talk_call *call)
     if (call->tls)
         request.tls = *call->tls;
     if (call->auth && as_http_auth_apply(call->auth, wanted->headers, &request, &error) < 0) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", wanted->operation, error.text);
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: %s", wanted->operation, error.text);
         call_later(call, 0);
         return;
     }
-    talk->sent++;
+    op->sent++;
     call->transfer = call->env->http->start(call->env->http, &request, call_answered, call);
 }
 
-static void talk_call_repeat(struct talk_call *call)
+static void op_call_repeat(struct op_call *call)
 {
-    struct as_talk *talk = call->talk;
-    while (talk->request.header_count > call->plain_headers)
-        talk->request.headers[--talk->request.header_count] = NULL;
-    talk->want = AS_TALK_SEND;
-    talk->hear = call->hear;
+    struct as_cloud_op *op = call->op;
+    while (op->request.header_count > call->plain_headers)
+        op->request.headers[--op->request.header_count] = NULL;
+    op->want = AS_CLOUD_OP_SEND;
+    op->hear = call->hear;
     call_later(call, 0);
 }
 
 /* ---- files, programs, time ---- */
 
-static void call_read_file(struct talk_call *call)
+static void call_read_file(struct op_call *call)
 {
-    struct as_talk *talk = call->talk;
+    struct as_cloud_op *op = call->op;
     char *text = NULL;
     size_t size = 0;
-    const int status = as_file_read(talk->path, AS_TALK_FILE_MAX, &text, &size);
-    as_talk_hear_content(talk, call_get_now(call), status == 0 ? text : NULL, size, -status);
+    const int status = as_file_read(op->path, AS_CLOUD_OP_FILE_MAX, &text, &size);
+    as_cloud_op_hear_content(op, call_get_now(call), status == 0 ? text : NULL, size, -status);
     if (text)
         explicit_bzero(text, size); /* it may be a secret */
     free(text);
@@ -244,7 +245,7 @@ static void call_read_file(struct talk_call *call)
 
 static void call_ran(void *context, const struct as_process_result *result)
 {
-    struct talk_call *call = context;
+    struct op_call *call = context;
     static const int errors[] = {
         [AS_PROCESS_EXITED] = EIO,         [AS_PROCESS_KILLED] = EINTR,
         [AS_PROCESS_NOT_STARTED] = ENOENT, [AS_PROCESS_TIMEOUT] = ETIMEDOUT,
@@ -252,56 +253,56 @@ static void call_ran(void *context, const struct as_process_result *result)
     };
     const bool is_good = result->outcome == AS_PROCESS_EXITED && result->status == 0;
     call->process = NULL;
-    as_talk_hear_content(call->talk, call_get_now(call), is_good ? result->output : NULL,
-                         result->output_size, is_good ? 0 : errors[result->outcome]);
+    as_cloud_op_hear_content(call->op, call_get_now(call), is_good ? result->output : NULL,
+                             result->output_size, is_good ? 0 : errors[result->outcome]);
     call_later(call, 0);
 }
 
-static void call_run(struct talk_call *call)
+static void call_run(struct op_call *call)
 {
     const struct as_process_request request = {
-        .argv = (const char *const *)call->talk->argv,
+        .argv = (const char *const *)call->op->argv,
         .env = (const char *const[]){NULL},
         .timeout_us = call->timeout_us,
-        .max_output = AS_TALK_FILE_MAX,
+        .max_output = AS_CLOUD_OP_FILE_MAX,
     };
     call->process = call->env->runner->start(call->env->runner, &request, call_ran, call);
 }
 
 static void call_waited(void *context)
 {
-    struct talk_call *call = context;
+    struct op_call *call = context;
     call->timer = NULL;
-    as_talk_hear_time(call->talk, call_get_now(call));
+    as_cloud_op_hear_time(call->op, call_get_now(call));
     call_later(call, 0);
 }
 
-/* ---- the talk's turns ---- */
+/* ---- the op's turns ---- */
 
 static void call_turn(void *context)
 {
-    struct talk_call *call = context;
+    struct op_call *call = context;
     call->timer = NULL;
-    switch (call->talk->want) {
-    case AS_TALK_SEND: call_send(call); break;
-    case AS_TALK_READ: call_read_file(call); break;
-    case AS_TALK_RUN: call_run(call); break;
-    case AS_TALK_WAIT:
+    switch (call->op->want) {
+    case AS_CLOUD_OP_SEND: call_send(call); break;
+    case AS_CLOUD_OP_READ: call_read_file(call); break;
+    case AS_CLOUD_OP_RUN: call_run(call); break;
+    case AS_CLOUD_OP_WAIT:
         call->timer =
-            call->env->loop->start_timer(call->env->loop, call->talk->wait_us, call_waited, call);
+            call->env->loop->start_timer(call->env->loop, call->op->wait_us, call_waited, call);
         break;
-    case AS_TALK_END: call->callbacks.ended(call->callbacks.context); break;
+    case AS_CLOUD_OP_END: call->callbacks.ended(call->callbacks.context); break;
     }
 }
 
-/* The talk has begun: its first want is carried out in a later turn. */
-static void talk_call_start(struct talk_call *call)
+/* The op has begun: its first want is carried out in a later turn. */
+static void op_call_start(struct op_call *call)
 {
     call_later(call, 0);
 }
 
 /* no callbacks afterwards */
-static void talk_call_cancel(struct talk_call *call)
+static void op_call_cancel(struct op_call *call)
 {
     const struct as_access_env *env = call->env;
     if (call->transfer)
@@ -321,7 +322,7 @@ static void talk_call_cancel(struct talk_call *call)
 /* The account */
 
 /* Credentials are renewed RENEW_BEFORE_US before they expire; meanwhile the old ones are used, but
- * not for talks that begin in the last EXPIRED_BEFORE_US. (AWS has 15 and 10 minutes, Google 5 and
+ * not for ops that begin in the last EXPIRED_BEFORE_US. (AWS has 15 and 10 minutes, Google 5 and
  * 4.) */
 #define RENEW_BEFORE_US   (10 * AS_US_PER_MIN)
 #define EXPIRED_BEFORE_US (1 * AS_US_PER_MIN)
@@ -330,8 +331,8 @@ static void talk_call_cancel(struct talk_call *call)
 struct as_account_call {
     LIST_ENTRY(as_account_call) entry;
     struct as_account *account;
-    struct as_group_talk *talk;
-    struct talk_call runner;
+    struct as_group_op *op;
+    struct op_call runner;
     as_account_done_fn *done;
     void *context;
     bool is_waiting; /* for credentials */
@@ -356,12 +357,12 @@ struct as_account {
     /* the search: */
     bool is_searching;
     size_t source;
-    struct as_credentials_talk search;
-    struct talk_call searcher;
-    struct as_timer *timer;             /* reports that nothing was found */
-    as_mono_time search_again;          /* after a failure: not before */
-    char problem[AS_TALK_MESSAGE_SIZE]; /* of the last search */
-    enum as_talk_fault problem_fault;
+    struct as_credentials_op search;
+    struct op_call searcher;
+    struct as_timer *timer;                 /* reports that nothing was found */
+    as_mono_time search_again;              /* after a failure: not before */
+    char problem[AS_CLOUD_OP_MESSAGE_SIZE]; /* of the last search */
+    enum as_cloud_op_fault problem_fault;
 };
 
 /* The time of the provider's clock, which decides on signatures and on the expiry of
@@ -389,12 +390,12 @@ static bool is_good_for(const struct as_account *account, int64_t margin_us)
              credentials->expires.at.us > as_time_add(now.us, margin_us)));
 }
 
-static void init_runner(struct as_account *account, struct talk_call *runner, struct as_talk *talk,
-                        struct talk_call_callbacks callbacks)
+static void init_runner(struct as_account *account, struct op_call *runner, struct as_cloud_op *op,
+                        struct op_call_callbacks callbacks)
 {
-    *runner = (struct talk_call){
+    *runner = (struct op_call){
         .env = account->env,
-        .talk = talk,
+        .op = op,
         .callbacks = callbacks,
         .timeout_us = account->settings->timeout_us,
         .client = account->provider->type,
@@ -409,9 +410,9 @@ static void init_runner(struct as_account *account, struct talk_call *runner, st
 static void account_begin(struct as_account_call *call)
 {
     call->is_begun = true;
-    call->talk->credentials = &call->account->credentials;
-    call->talk->talk.now = account_get_wall(call->account);
-    call->account->provider->begin(call->talk);
+    call->op->credentials = &call->account->credentials;
+    call->op->op.now = account_get_wall(call->account);
+    call->account->provider->begin(call->op);
 }
 
 /* Every waiting call continues: with credentials, or with the search's failure. */
@@ -423,15 +424,15 @@ static void release_waiting(struct as_account *account)
             continue;
         call->is_waiting = false;
         if (call->is_begun && account->has_credentials) {
-            talk_call_repeat(&call->runner);
+            op_call_repeat(&call->runner);
             continue;
         }
         if (!account->has_credentials)
-            as_talk_fail(&call->talk->talk, account->problem_fault, "no credentials: %s",
-                         account->problem);
+            as_cloud_op_fail(&call->op->op, account->problem_fault, "no credentials: %s",
+                             account->problem);
         else
             account_begin(call);
-        talk_call_start(&call->runner);
+        op_call_start(&call->runner);
     }
 }
 
@@ -445,7 +446,7 @@ static void take_found(struct as_account *account)
 }
 
 /* Old credentials are kept while they are valid; else the next call searches again. */
-static void account_note_failure(struct as_account *account, enum as_talk_fault fault,
+static void account_note_failure(struct as_account *account, enum as_cloud_op_fault fault,
                                  const char *source, const char *message)
 {
     snprintf(account->problem, sizeof(account->problem), "%s%s%s", source, *source ? ": " : "",
@@ -468,17 +469,17 @@ static void end_search(struct as_account *account);
 static void search_ended(void *context)
 {
     struct as_account *account = context;
-    struct as_credentials_talk *search = &account->search;
+    struct as_credentials_op *search = &account->search;
     const char *source = account->provider->credentials[account->source].name;
-    const enum as_talk_fault fault = search->talk.fault;
+    const enum as_cloud_op_fault fault = search->op.fault;
     const bool is_not_here = search->is_not_here;
-    if (fault == AS_TALK_OK && !is_not_here)
+    if (fault == AS_CLOUD_OP_OK && !is_not_here)
         take_found(account);
-    else if (fault != AS_TALK_OK)
-        account_note_failure(account, fault, source, search->talk.message);
+    else if (fault != AS_CLOUD_OP_OK)
+        account_note_failure(account, fault, source, search->op.message);
     end_search(account);
     account->source++;
-    if (fault == AS_TALK_OK && is_not_here) {
+    if (fault == AS_CLOUD_OP_OK && is_not_here) {
         search_next(account);
         return;
     }
@@ -489,20 +490,20 @@ static void search_ended(void *context)
 static void nothing_found(void *context)
 {
     struct as_account *account = context;
-    account_note_failure(account, AS_TALK_CONFIGURATION, "",
+    account_note_failure(account, AS_CLOUD_OP_CONFIGURATION, "",
                          "none are set up in any of the places where they are looked for");
     account->timer = NULL;
     account->is_searching = false;
     release_waiting(account);
 }
 
-static bool authorize_nothing(void *context, struct as_talk *talk)
+static bool authorize_nothing(void *context, struct as_cloud_op *op)
 {
-    as_talk_fail(talk, AS_TALK_CONFIGURATION, "credentials cannot need credentials");
+    as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "credentials cannot need credentials");
     return false;
 }
 
-static bool refuse_nothing(void *context, struct talk_call *call)
+static bool refuse_nothing(void *context, struct op_call *call)
 {
     return false;
 }
@@ -515,20 +516,20 @@ static void search_anew(void *context);
 
 static void begin_search(struct as_account *account)
 {
-    account->search = (struct as_credentials_talk){.account = account->settings};
-    as_talk_init(&account->search.talk, account->env->get_variable);
-    account->search.talk.now = account_get_wall(account);
-    init_runner(account, &account->searcher, &account->search.talk,
-                (struct talk_call_callbacks){authorize_nothing, refuse_nothing, search_anew,
-                                             search_ended, account});
+    account->search = (struct as_credentials_op){.account = account->settings};
+    as_cloud_op_init(&account->search.op, account->env->get_variable);
+    account->search.op.now = account_get_wall(account);
+    init_runner(account, &account->searcher, &account->search.op,
+                (struct op_call_callbacks){authorize_nothing, refuse_nothing, search_anew,
+                                           search_ended, account});
     account->provider->credentials[account->source].begin(&account->search);
-    talk_call_start(&account->searcher);
+    op_call_start(&account->searcher);
 }
 
 static void end_search(struct as_account *account)
 {
     as_credentials_deinit(&account->search.found);
-    as_talk_deinit(&account->search.talk);
+    as_cloud_op_deinit(&account->search.op);
 }
 
 /* The provider's clock is known now: searches again. */
@@ -560,7 +561,7 @@ static void account_search(struct as_account *account)
 
 /* ---- calls ---- */
 
-static bool account_authorize(void *context, struct as_talk *talk)
+static bool account_authorize(void *context, struct as_cloud_op *op)
 {
     struct as_account_call *call = context;
     struct as_account *account = call->account;
@@ -573,27 +574,27 @@ static bool account_authorize(void *context, struct as_talk *talk)
     const char *region = as_account_get(account->settings, "region");
     const struct as_sign_scope scope = {
         .region = region ? region : account->credentials.region,
-        .service = talk->request.service ? talk->request.service : account->provider->service,
+        .service = op->request.service ? op->request.service : account->provider->service,
         .now = now,
         .nonce = nonce,
     };
     call->generation = account->generation;
     if (account->has_credentials &&
-        account->provider->sign(talk, &account->credentials, &scope, &error) == 0)
+        account->provider->sign(op, &account->credentials, &scope, &error) == 0)
         return true;
-    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s: %s", talk->request.operation,
-                 account->has_credentials ? error.text : "the credentials have expired");
+    as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: %s", op->request.operation,
+                     account->has_credentials ? error.text : "the credentials have expired");
     return false;
 }
 
-static bool account_refused(void *context, struct talk_call *runner)
+static bool account_refused(void *context, struct op_call *runner)
 {
     struct as_account_call *call = context;
     struct as_account *account = call->account;
     if (!account->provider->credentials)
         return false;
     if (call->generation != account->generation) { /* newer credentials came meanwhile */
-        talk_call_repeat(runner);
+        op_call_repeat(runner);
         return true;
     }
     call->is_waiting = true;
@@ -610,46 +611,46 @@ static void account_ended(void *context)
     done(whose);
 }
 
-struct as_account_call *as_account_start(struct as_account *account, struct as_group_talk *talk,
+struct as_account_call *as_account_start(struct as_account *account, struct as_group_op *op,
                                          as_account_done_fn *done, void *context)
 {
     struct as_account_call *call = as_xcalloc(1, sizeof(*call));
     call->account = account;
-    call->talk = talk;
+    call->op = op;
     call->done = done;
     call->context = context;
-    init_runner(account, &call->runner, &talk->talk,
-                (struct talk_call_callbacks){account_authorize, account_refused, mistimed_nothing,
-                                             account_ended, call});
-    call->runner.flow = (struct as_flow){talk->group->id, talk->credential};
+    init_runner(account, &call->runner, &op->op,
+                (struct op_call_callbacks){account_authorize, account_refused, mistimed_nothing,
+                                           account_ended, call});
+    call->runner.flow = (struct as_flow){op->group->id, op->credential};
     LIST_INSERT_HEAD(&account->calls, call, entry);
     const bool may_search = account->search_again.us <= account_get_mono(account).us;
     if (is_good_for(account, EXPIRED_BEFORE_US)) {
         account_begin(call);
-        talk_call_start(&call->runner);
+        op_call_start(&call->runner);
         if (!is_good_for(account, RENEW_BEFORE_US) && may_search)
             account_search(account);
     } else if (account->is_searching || may_search || account->has_credentials) {
         call->is_waiting = true;
         account_search(account);
     } else {
-        as_talk_fail(&talk->talk, account->problem_fault, "no credentials: %s", account->problem);
-        talk_call_start(&call->runner);
+        as_cloud_op_fail(&op->op, account->problem_fault, "no credentials: %s", account->problem);
+        op_call_start(&call->runner);
     }
     return call;
 }
 
 void as_account_cancel(struct as_account_call *call)
 {
-    talk_call_cancel(&call->runner);
+    op_call_cancel(&call->runner);
     LIST_REMOVE(call, entry);
     free(call);
 }
 
-void as_account_init_talk(const struct as_account *account, struct as_group_talk *talk)
+void as_account_init_op(const struct as_account *account, struct as_group_op *op)
 {
-    *talk = (struct as_group_talk){.account = account->settings, .view = {.min = -1, .max = -1}};
-    as_talk_init(&talk->talk, account->env->get_variable);
+    *op = (struct as_group_op){.account = account->settings, .view = {.min = -1, .max = -1}};
+    as_cloud_op_init(&op->op, account->env->get_variable);
 }
 
 struct as_account *as_account_new(const struct as_group_provider *provider,
@@ -687,7 +688,7 @@ struct as_account *as_account_free(struct as_account *account)
     if (account->is_searching && account->timer) {
         account->env->loop->cancel_timer(account->env->loop, account->timer);
     } else if (account->is_searching) {
-        talk_call_cancel(&account->searcher);
+        op_call_cancel(&account->searcher);
         end_search(account);
     }
     as_credentials_deinit(&account->credentials);

@@ -1,5 +1,5 @@
 /*
- * A provider's account: its credentials, and the talks with its API. Credentials are found once for
+ * A provider's account: its credentials, and the ops with its API. Credentials are found once for
  * all that wait, renewed before they expire, and kept while they are valid even if a renewal fails.
  */
 #ifndef ALERTSCALER_SRC_CLOUD_PROVIDER_ACCOUNT_H
@@ -12,7 +12,7 @@
 #include <alertscaler/rules/settings.h>
 
 struct as_account;
-struct as_account_call; /* a running talk */
+struct as_account_call; /* a running op */
 
 /* Borrows all arguments. `cluster`: for a provider that is_kubernetes; else NULL. */
 struct as_account *as_account_new(const struct as_group_provider *provider,
@@ -23,14 +23,14 @@ struct as_account *as_account_new(const struct as_group_provider *provider,
 struct as_account *as_account_free(struct as_account *account);
 
 /*
- * Carries out a talk that as_account_init_talk has initialized and whose verb and arguments are
- * set: finds credentials, begins the talk, signs and sends its requests, until it has ended. `done`
+ * Carries out an op that as_account_init_op has initialized and whose verb and arguments are
+ * set: finds credentials, begins the op, signs and sends its requests, until it has ended. `done`
  * is called exactly once, in a later turn, unless cancelled. A request whose credentials were
- * refused is sent once more with new ones. The caller owns the talk and deinits it.
+ * refused is sent once more with new ones. The caller owns the op and deinits it.
  */
 typedef void as_account_done_fn(void *context);
-void as_account_init_talk(const struct as_account *account, struct as_group_talk *talk);
-struct as_account_call *as_account_start(struct as_account *account, struct as_group_talk *talk,
+void as_account_init_op(const struct as_account *account, struct as_group_op *op);
+struct as_account_call *as_account_start(struct as_account *account, struct as_group_op *op,
                                          as_account_done_fn *done, void *context) AS_MUST_USE;
 void as_account_cancel(struct as_account_call *call);
 

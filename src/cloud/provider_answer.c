@@ -15,43 +15,42 @@
 
 /* Faults as outcomes. */
 
-static enum as_reason fault_get_reason(const struct as_talk *talk, bool is_change)
+static enum as_reason fault_get_reason(const struct as_cloud_op *op, bool is_change)
 {
-    switch (talk->fault) {
-    case AS_TALK_OK: return AS_REASON_APPLIED;
-    case AS_TALK_RETRY: return AS_REASON_UNREACHABLE;
-    case AS_TALK_THROTTLED: return AS_REASON_THROTTLED;
-    case AS_TALK_TIMEOUT: return AS_REASON_TIMEOUT;
-    case AS_TALK_BUSY: return is_change ? AS_REASON_CONFLICT : AS_REASON_UNREACHABLE;
-    case AS_TALK_UNAUTHORIZED:
-    case AS_TALK_PERMISSION: return AS_REASON_FORBIDDEN;
-    case AS_TALK_GONE: return AS_REASON_TARGET_NOT_FOUND;
-    case AS_TALK_STOPPED: return AS_REASON_SUPERSEDED;
-    case AS_TALK_NOT_ALLOWED: return AS_REASON_TARGET_NOT_ALLOWED;
-    case AS_TALK_CAPACITY:
-    case AS_TALK_CONFIGURATION: break;
+    switch (op->fault) {
+    case AS_CLOUD_OP_OK: return AS_REASON_APPLIED;
+    case AS_CLOUD_OP_RETRY: return AS_REASON_UNREACHABLE;
+    case AS_CLOUD_OP_THROTTLED: return AS_REASON_THROTTLED;
+    case AS_CLOUD_OP_TIMEOUT: return AS_REASON_TIMEOUT;
+    case AS_CLOUD_OP_BUSY: return is_change ? AS_REASON_CONFLICT : AS_REASON_UNREACHABLE;
+    case AS_CLOUD_OP_UNAUTHORIZED:
+    case AS_CLOUD_OP_PERMISSION: return AS_REASON_FORBIDDEN;
+    case AS_CLOUD_OP_GONE: return AS_REASON_TARGET_NOT_FOUND;
+    case AS_CLOUD_OP_STOPPED: return AS_REASON_SUPERSEDED;
+    case AS_CLOUD_OP_NOT_ALLOWED: return AS_REASON_TARGET_NOT_ALLOWED;
+    case AS_CLOUD_OP_CAPACITY:
+    case AS_CLOUD_OP_CONFIGURATION: break;
     }
     return AS_REASON_REJECTED;
 }
 
-void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_out,
+void as_fault_take(const struct as_group_op *op, struct as_outcome *outcome_out,
                    struct as_provider_call *call_out)
 {
-    const struct as_talk_request *request = &talk->talk.request;
+    const struct as_cloud_op_request *request = &op->op.request;
     const char *url = request->url ? request->url : "";
     const char *operation = request->operation ? request->operation : "";
     snprintf(call_out->method, sizeof(call_out->method), "%s",
              request->method ? request->method : "");
     snprintf(call_out->path, sizeof(call_out->path), "%s%s%.*s", operation, *operation ? " " : "",
              (int)strcspn(url, "?#"), url);
-    as_outcome_init_local(outcome_out, fault_get_reason(&talk->talk, talk->verb != AS_GROUP_READ),
-                          talk->talk.message);
-    as_str_copy_line(talk->talk.request_id, outcome_out->request_id,
-                     sizeof(outcome_out->request_id));
-    outcome_out->is_ambiguous = talk->talk.is_ambiguous;
-    outcome_out->is_shortage = talk->talk.fault == AS_TALK_CAPACITY;
-    outcome_out->http_status = talk->talk.http_status;
-    outcome_out->retry_after_us = talk->talk.retry_after_us;
+    as_outcome_init_local(outcome_out, fault_get_reason(&op->op, op->verb != AS_GROUP_READ),
+                          op->op.message);
+    as_str_copy_line(op->op.request_id, outcome_out->request_id, sizeof(outcome_out->request_id));
+    outcome_out->is_ambiguous = op->op.is_ambiguous;
+    outcome_out->is_shortage = op->op.fault == AS_CLOUD_OP_CAPACITY;
+    outcome_out->http_status = op->op.http_status;
+    outcome_out->retry_after_us = op->op.retry_after_us;
 }
 
 static void fault_accept(struct as_outcome *outcome, const char *how)
@@ -63,10 +62,10 @@ static void fault_accept(struct as_outcome *outcome, const char *how)
     outcome->is_ambiguous = false;
 }
 
-void as_fault_take_end(const struct as_group_talk *talk, struct as_outcome *outcome_out)
+void as_fault_take_end(const struct as_group_op *op, struct as_outcome *outcome_out)
 {
     struct as_provider_call poll;
-    as_fault_take(talk, outcome_out, &poll);
+    as_fault_take(op, outcome_out, &poll);
     fault_accept(outcome_out, "accepted, then failed");
 }
 
@@ -75,41 +74,41 @@ void as_fault_accept_part(struct as_outcome *outcome)
     fault_accept(outcome, "accepted in part");
 }
 
-int64_t as_fault_get_pause(const struct as_group_talk *talk, int64_t least_us)
+int64_t as_fault_get_pause(const struct as_group_op *op, int64_t least_us)
 {
-    const int64_t asked_us = talk->talk.retry_after_us;
+    const int64_t asked_us = op->op.retry_after_us;
     return asked_us > least_us ? asked_us : least_us;
 }
 
-bool as_fault_is_open(const struct as_group_talk *talk)
+bool as_fault_is_open(const struct as_group_op *op)
 {
-    const enum as_talk_fault fault = talk->talk.fault;
-    return !talk->is_done &&
-           (fault == AS_TALK_OK || fault == AS_TALK_RETRY || fault == AS_TALK_THROTTLED ||
-            fault == AS_TALK_TIMEOUT || fault == AS_TALK_BUSY);
+    const enum as_cloud_op_fault fault = op->op.fault;
+    return !op->is_done && (fault == AS_CLOUD_OP_OK || fault == AS_CLOUD_OP_RETRY ||
+                            fault == AS_CLOUD_OP_THROTTLED || fault == AS_CLOUD_OP_TIMEOUT ||
+                            fault == AS_CLOUD_OP_BUSY);
 }
 
-bool as_fault_has_failed(const struct as_group_talk *talk)
+bool as_fault_has_failed(const struct as_group_op *op)
 {
-    return talk->is_done && talk->talk.fault != AS_TALK_OK;
+    return op->is_done && op->op.fault != AS_CLOUD_OP_OK;
 }
 
 /* Documents. */
 
 #define TEXT_MAX ((size_t)64 * 1024) /* bytes of one element */
 
-static const json_t *answer_keep(struct as_talk *talk, json_t *document)
+static const json_t *answer_keep(struct as_cloud_op *op, json_t *document)
 {
-    json_decref(talk->document);
-    talk->document = document;
+    json_decref(op->document);
+    op->document = document;
     return document;
 }
 
-static const json_t *answer_fail(struct as_talk *talk, const char *what, const char *problem)
+static const json_t *answer_fail(struct as_cloud_op *op, const char *what, const char *problem)
 {
-    as_talk_fail(talk, AS_TALK_RETRY, "%s: the answer is not %s: %s", talk->request.operation, what,
-                 problem);
-    talk->is_ambiguous = talk->request.is_change;
+    as_cloud_op_fail(op, AS_CLOUD_OP_RETRY, "%s: the answer is not %s: %s", op->request.operation,
+                     what, problem);
+    op->is_ambiguous = op->request.is_change;
     return NULL;
 }
 
@@ -118,17 +117,17 @@ static json_t *parse_json(const struct as_http_response *answer, json_error_t *p
     return json_loadb(answer->body, answer->body_size, JSON_REJECT_DUPLICATES, problem);
 }
 
-const json_t *answer_json(struct as_talk *talk)
+const json_t *answer_json(struct as_cloud_op *op)
 {
     json_error_t problem;
-    const json_t *document = answer_keep(talk, parse_json(talk->answer, &problem));
-    return document ? document : answer_fail(talk, "JSON", problem.text);
+    const json_t *document = answer_keep(op, parse_json(op->answer, &problem));
+    return document ? document : answer_fail(op, "JSON", problem.text);
 }
 
-const json_t *answer_peek_json(struct as_talk *talk)
+const json_t *answer_peek_json(struct as_cloud_op *op)
 {
     json_error_t problem;
-    return answer_keep(talk, parse_json(talk->answer, &problem));
+    return answer_keep(op, parse_json(op->answer, &problem));
 }
 
 /* ---- XML ---- */
@@ -248,17 +247,17 @@ static json_t *parse_xml(const struct as_http_response *answer, const char **pro
     return NULL;
 }
 
-const json_t *answer_xml(struct as_talk *talk)
+const json_t *answer_xml(struct as_cloud_op *op)
 {
     const char *problem;
-    const json_t *document = answer_keep(talk, parse_xml(talk->answer, &problem));
-    return document ? document : answer_fail(talk, "XML", problem);
+    const json_t *document = answer_keep(op, parse_xml(op->answer, &problem));
+    return document ? document : answer_fail(op, "XML", problem);
 }
 
-const json_t *answer_peek_xml(struct as_talk *talk)
+const json_t *answer_peek_xml(struct as_cloud_op *op)
 {
     const char *problem;
-    return answer_keep(talk, parse_xml(talk->answer, &problem));
+    return answer_keep(op, parse_xml(op->answer, &problem));
 }
 
 /* ---- members ---- */
@@ -308,17 +307,18 @@ int32_t answer_size(const json_t *document, const char *path, int32_t absent)
     return number >= 0 && number <= INT32_MAX ? (int32_t)number : absent;
 }
 
-bool answer_take_size(struct as_talk *talk, const json_t *document, const char *path,
+bool answer_take_size(struct as_cloud_op *op, const json_t *document, const char *path,
                       int32_t *size_out)
 {
     *size_out = answer_size(document, path, -1);
-    return *size_out >= 0 || answer_misses(talk, path);
+    return *size_out >= 0 || answer_misses(op, path);
 }
 
-const json_t *answer_misses(struct as_talk *talk, const char *path)
+const json_t *answer_misses(struct as_cloud_op *op, const char *path)
 {
-    as_talk_fail(talk, AS_TALK_RETRY, "%s: the answer has no %s", talk->request.operation, path);
-    talk->is_ambiguous = talk->request.is_change;
+    as_cloud_op_fail(op, AS_CLOUD_OP_RETRY, "%s: the answer has no %s", op->request.operation,
+                     path);
+    op->is_ambiguous = op->request.is_change;
     return NULL;
 }
 

@@ -5,8 +5,8 @@
  *
  * This is no reader like those of wire/json, which a provider may not include: clouds write one
  * value as a number, as digits or not at all, in JSON or XML. So what is missing or odd is a
- * default or the provider's decision, and an error names the operation (as_talk_fail), not a first
- * fault.
+ * default or the provider's decision, and an error names the operation (as_cloud_op_fail), not a
+ * first fault.
  *
  * Paths are member names with dots between them: "sku.capacity".
  */
@@ -21,21 +21,21 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/cloud/cloud_op.h>
 #include <alertscaler/cloud/provider_group.h>
-#include <alertscaler/cloud/talk.h>
 #include <alertscaler/kube/target_outcome.h>
 
 #define ANSWER_DEPTH_MAX    64
 #define ANSWER_ELEMENTS_MAX 400000 /* of XML */
 
-/* The body's document, owned by the talk until its next request. NULL after failing the talk: a
+/* The body's document, owned by the op until its next request. NULL after failing the op: a
  * good status with a body that cannot be read. */
-const json_t *answer_json(struct as_talk *talk) AS_MUST_USE;
-const json_t *answer_xml(struct as_talk *talk) AS_MUST_USE;
+const json_t *answer_json(struct as_cloud_op *op) AS_MUST_USE;
+const json_t *answer_xml(struct as_cloud_op *op) AS_MUST_USE;
 
-/* The same for an error's body: NULL if it cannot be read; never fails the talk. */
-const json_t *answer_peek_json(struct as_talk *talk) AS_MUST_USE;
-const json_t *answer_peek_xml(struct as_talk *talk) AS_MUST_USE;
+/* The same for an error's body: NULL if it cannot be read; never fails the op. */
+const json_t *answer_peek_json(struct as_cloud_op *op) AS_MUST_USE;
+const json_t *answer_peek_xml(struct as_cloud_op *op) AS_MUST_USE;
 
 const json_t *answer_find(const json_t *document, const char *path) AS_MUST_USE; /* NULL: absent */
 /* "" if not a string; borrowed. Numbers have no text. */
@@ -45,12 +45,12 @@ as_maybe_time answer_time(const json_t *document, const char *path) AS_MUST_USE;
 
 /* A size, as number or digits; `absent` if it is missing or invalid. */
 int32_t answer_size(const json_t *document, const char *path, int32_t absent) AS_MUST_USE;
-/* The same if it must be present: false after failing the talk. */
-bool answer_take_size(struct as_talk *talk, const json_t *document, const char *path,
+/* The same if it must be present: false after failing the op. */
+bool answer_take_size(struct as_cloud_op *op, const json_t *document, const char *path,
                       int32_t *size_out) AS_MUST_USE;
 
-/* Fails the talk: `path` is missing in a good answer. Returns NULL. */
-const json_t *answer_misses(struct as_talk *talk, const char *path);
+/* Fails the op: `path` is missing in a good answer. Returns NULL. */
+const json_t *answer_misses(struct as_cloud_op *op, const char *path);
 
 /* Overwrites every text in a document that held secrets; NULL is allowed. */
 void answer_wipe(json_t *document);
@@ -75,30 +75,30 @@ unsigned answer_judge_message(const struct answer_word *rows, const char *messag
 bool answer_has_word(const char *message, const char *const *words) AS_MUST_USE;
 
 /*
- * The result of a talk with a provider as an outcome of a target.
+ * The result of an op with a provider as an outcome of a target.
  */
 
 struct as_provider_call { /* for the action log */
     char method[8], path[512];
 };
 
-/* The call is the talk's last request: its operation, and its address without the query, which may
+/* The call is the op's last request: its operation, and its address without the query, which may
  * hold a secret. */
-void as_fault_take(const struct as_group_talk *talk, struct as_outcome *outcome_out,
+void as_fault_take(const struct as_group_op *op, struct as_outcome *outcome_out,
                    struct as_provider_call *call_out);
 
 /* After a POLL of an operation that has failed: the change was accepted, and counts. */
-void as_fault_take_end(const struct as_group_talk *talk, struct as_outcome *outcome_out);
+void as_fault_take_end(const struct as_group_op *op, struct as_outcome *outcome_out);
 
 /* For a change that failed after a part of it was accepted: that part counts. */
 void as_fault_accept_part(struct as_outcome *outcome);
 
 /* How long to wait before asking the provider again: its Retry-After, but at least `least_us`. */
-int64_t as_fault_get_pause(const struct as_group_talk *talk, int64_t least_us) AS_MUST_USE;
+int64_t as_fault_get_pause(const struct as_group_op *op, int64_t least_us) AS_MUST_USE;
 
 /* After a POLL: whether to poll again. The change was accepted; a failure to read the operation, a
  * missing right or a forgotten operation says nothing about it. */
-bool as_fault_is_open(const struct as_group_talk *talk) AS_MUST_USE;    /* poll again */
-bool as_fault_has_failed(const struct as_group_talk *talk) AS_MUST_USE; /* the operation itself */
+bool as_fault_is_open(const struct as_group_op *op) AS_MUST_USE;    /* poll again */
+bool as_fault_has_failed(const struct as_group_op *op) AS_MUST_USE; /* the operation itself */
 
 #endif

@@ -28,88 +28,89 @@ static char *credentials_copy(const char *text)
     return as_str_is_empty(text) ? NULL : as_xstrdup(text);
 }
 
-void as_credentials_take_keys(struct as_credentials_talk *talk, const char *key_id,
-                              const char *secret, const char *token, as_maybe_time expires)
+void as_credentials_take_keys(struct as_credentials_op *op, const char *key_id, const char *secret,
+                              const char *token, as_maybe_time expires)
 {
     const struct as_provider_credentials found = {.key_id = credentials_copy(key_id),
                                                   .secret = credentials_copy(secret),
                                                   .token = credentials_copy(token),
                                                   .expires = expires};
-    as_credentials_deinit(&talk->found);
-    talk->found = found;
+    as_credentials_deinit(&op->found);
+    op->found = found;
 }
 
-void as_credentials_not_here(struct as_credentials_talk *talk)
+void as_credentials_not_here(struct as_credentials_op *op)
 {
-    talk->is_not_here = true;
-    as_talk_end(&talk->talk);
+    op->is_not_here = true;
+    as_cloud_op_end(&op->op);
 }
 
-const char *as_credentials_take_file(struct as_talk *talk)
+const char *as_credentials_take_file(struct as_cloud_op *op)
 {
-    if (!talk->content) {
-        as_talk_fail(talk, AS_TALK_CONFIGURATION, "cannot read %s: %s", talk->path,
-                     as_errno_get_text(talk->error_number));
+    if (!op->content) {
+        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "cannot read %s: %s", op->path,
+                         as_errno_get_text(op->error_number));
         return NULL;
     }
-    const char *text = talk->content + strspn(talk->content, " \t\r\n");
+    const char *text = op->content + strspn(op->content, " \t\r\n");
     size_t size = strlen(text);
     while (size > 0 && strchr(" \t\r\n", text[size - 1]))
         size--;
     if (size > 0)
-        return as_talk_print(talk, "%.*s", (int)size, text);
-    as_talk_fail(talk, AS_TALK_CONFIGURATION, "%s is empty", talk->path);
+        return as_cloud_op_print(op, "%.*s", (int)size, text);
+    as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s is empty", op->path);
     return NULL;
 }
 
-static void find_token(struct as_credentials_talk *talk, const char *token)
+static void find_token(struct as_credentials_op *op, const char *token)
 {
-    talk->found.token = as_xstrdup(token);
-    as_talk_end(&talk->talk);
+    op->found.token = as_xstrdup(token);
+    as_cloud_op_end(&op->op);
 }
 
-static void credentials_hear_token(struct as_talk *talk)
+static void credentials_hear_token(struct as_cloud_op *op)
 {
-    const char *token = as_credentials_take_file(talk);
+    const char *token = as_credentials_take_file(op);
     if (token)
-        find_token(as_credentials_get(talk), token);
+        find_token(as_credentials_get(op), token);
 }
 
-void as_credentials_begin_token_file(struct as_credentials_talk *talk)
+void as_credentials_begin_token_file(struct as_credentials_op *op)
 {
-    const char *path = as_account_get(talk->account, "token_file");
+    const char *path = as_account_get(op->account, "token_file");
     if (path)
-        as_talk_read(&talk->talk, path, credentials_hear_token);
+        as_cloud_op_read(&op->op, path, credentials_hear_token);
     else
-        as_credentials_not_here(talk);
+        as_credentials_not_here(op);
 }
 
-void as_credentials_take_variable(struct as_credentials_talk *talk, const char *const *names)
+void as_credentials_take_variable(struct as_credentials_op *op, const char *const *names)
 {
     for (; *names; names++) {
-        const char *token = as_variable_find(&talk->talk, *names);
+        const char *token = as_variable_find(&op->op, *names);
         if (token) {
-            find_token(talk, token);
+            find_token(op, token);
             return;
         }
     }
-    as_credentials_not_here(talk);
+    as_credentials_not_here(op);
 }
 
-void as_credentials_fail_unreached(struct as_credentials_talk *talk)
+void as_credentials_fail_unreached(struct as_credentials_op *op)
 {
-    as_talk_fail(&talk->talk, AS_TALK_RETRY,
-                 "no other credentials are set up, and the metadata service cannot be reached: %s",
-                 talk->talk.answer->error);
+    as_cloud_op_fail(
+        &op->op, AS_CLOUD_OP_RETRY,
+        "no other credentials are set up, and the metadata service cannot be reached: %s",
+        op->op.answer->error);
 }
 
-const char *as_credentials_take_word(struct as_talk *talk)
+const char *as_credentials_take_word(struct as_cloud_op *op)
 {
     static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                               "+=,.@_-/";
-    const char *body = talk->answer->body;
+    const char *body = op->answer->body;
     const size_t size = strcspn(body, "\r\n");
-    return size > 0 && strspn(body, all) == size ? as_talk_print(talk, "%.*s", (int)size, body)
+    return size > 0 && strspn(body, all) == size ? as_cloud_op_print(op, "%.*s", (int)size, body)
                                                  : NULL;
 }
 
@@ -119,25 +120,25 @@ bool as_region_is_good(const char *region)
     return size > 0 && size <= LABEL_MAX && !region[size];
 }
 
-bool as_region_check(struct as_talk *talk, const char *region)
+bool as_region_check(struct as_cloud_op *op, const char *region)
 {
     if (as_region_is_good(region))
         return true;
-    as_talk_fail(talk, AS_TALK_CONFIGURATION,
-                 "the region \"%s\" is none: a region is small letters, digits and hyphens",
-                 region);
+    as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
+                     "the region \"%s\" is none: a region is small letters, digits and hyphens",
+                     region);
     return false;
 }
 
-const char *as_variable_find(const struct as_talk *talk, const char *name)
+const char *as_variable_find(const struct as_cloud_op *op, const char *name)
 {
-    const char *value = talk->get_variable(name);
+    const char *value = op->get_variable(name);
     return as_str_is_empty(value) ? NULL : value;
 }
 
-bool as_variable_is_on(const struct as_talk *talk, const char *variable)
+bool as_variable_is_on(const struct as_cloud_op *op, const char *variable)
 {
-    const char *value = talk->get_variable(variable);
+    const char *value = op->get_variable(variable);
     return value && strcasecmp(value, "true") == 0;
 }
 
@@ -150,7 +151,7 @@ const char *as_account_get(const struct as_provider_settings *account, const cha
     return NULL;
 }
 
-const char *as_account_get_endpoint(struct as_talk *talk,
+const char *as_account_get_endpoint(struct as_cloud_op *op,
                                     const struct as_provider_settings *account, const char *key,
                                     const char *fallback)
 {
@@ -160,5 +161,5 @@ const char *as_account_get_endpoint(struct as_talk *talk,
     size_t size = strlen(given);
     while (size > 0 && given[size - 1] == '/')
         size--;
-    return as_talk_print(talk, "%.*s", (int)size, given);
+    return as_cloud_op_print(op, "%.*s", (int)size, given);
 }

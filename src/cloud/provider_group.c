@@ -46,35 +46,34 @@ bool as_group_is_present(const struct as_group_view *view, const char *id)
 
 /* When an instance leaves, the size may fall or not (if another one replaces it). In either case
  * the removal must not take it below the decided size. */
-bool as_group_keep_present(struct as_group_talk *talk)
+bool as_group_keep_present(struct as_group_op *op)
 {
-    const size_t given = talk->instance_count;
-    const char **ids = as_arena_alloc(&talk->talk.arena, given, sizeof(*ids));
-    const char **nodes =
-        talk->nodes ? as_arena_alloc(&talk->talk.arena, given, sizeof(*nodes)) : NULL;
+    const size_t given = op->instance_count;
+    const char **ids = as_arena_alloc(&op->op.arena, given, sizeof(*ids));
+    const char **nodes = op->nodes ? as_arena_alloc(&op->op.arena, given, sizeof(*nodes)) : NULL;
     size_t kept = 0;
     for (size_t i = 0; i < given; i++) {
-        if (!as_group_is_present(&talk->view, talk->instances[i]))
+        if (!as_group_is_present(&op->view, op->instances[i]))
             continue;
         if (nodes)
-            nodes[kept] = talk->nodes[i];
-        ids[kept++] = talk->instances[i];
+            nodes[kept] = op->nodes[i];
+        ids[kept++] = op->instances[i];
     }
-    talk->instances = ids;
-    talk->nodes = nodes;
-    talk->instance_count = kept;
-    if (talk->view.size <= talk->from && talk->view.size - (int32_t)kept >= talk->to)
+    op->instances = ids;
+    op->nodes = nodes;
+    op->instance_count = kept;
+    if (op->view.size <= op->from && op->view.size - (int32_t)kept >= op->to)
         return true;
-    as_talk_fail(&talk->talk, AS_TALK_BUSY,
-                 "the group has changed since it was looked at: its size is %d", talk->view.size);
+    as_cloud_op_fail(&op->op, AS_CLOUD_OP_BUSY,
+                     "the group has changed since it was looked at: its size is %d", op->view.size);
     return false;
 }
 
-void as_group_choose_missing(struct as_group_talk *talk, int32_t wanted, bool with_pending)
+void as_group_choose_missing(struct as_group_op *op, int32_t wanted, bool with_pending)
 {
     static const enum as_instance_state states[] = {AS_INSTANCE_FAILED, AS_INSTANCE_PENDING};
-    const struct as_group_view *view = &talk->view;
-    const char **ids = as_arena_alloc(&talk->talk.arena, view->instance_count + 1, sizeof(*ids));
+    const struct as_group_view *view = &op->view;
+    const char **ids = as_arena_alloc(&op->op.arena, view->instance_count + 1, sizeof(*ids));
     int32_t count = 0;
     for (size_t s = 0; s < (with_pending ? 2 : 1); s++) {
         for (size_t i = 0; i < view->instance_count && count < wanted; i++) {
@@ -82,21 +81,20 @@ void as_group_choose_missing(struct as_group_talk *talk, int32_t wanted, bool wi
                 ids[count++] = view->instances[i].id;
         }
     }
-    talk->instances = ids;
-    talk->instance_count = (size_t)count;
+    op->instances = ids;
+    op->instance_count = (size_t)count;
 }
 
-void as_group_note_gone(struct as_group_talk *talk, size_t index)
+void as_group_note_gone(struct as_group_op *op, size_t index)
 {
-    if (!talk->are_gone)
-        talk->are_gone =
-            as_arena_alloc(&talk->talk.arena, talk->instance_count, sizeof(*talk->are_gone));
-    talk->are_gone[index] = true;
+    if (!op->are_gone)
+        op->are_gone = as_arena_alloc(&op->op.arena, op->instance_count, sizeof(*op->are_gone));
+    op->are_gone[index] = true;
 }
 
-bool as_group_add_backing(struct as_group_talk *talk, const char *format, ...)
+bool as_group_add_backing(struct as_group_op *op, const char *format, ...)
 {
-    struct as_group_view *view = &talk->view;
+    struct as_group_view *view = &op->view;
     char name[AS_BACKING_NAME_SIZE];
     va_list list;
     va_start(list, format);
@@ -107,24 +105,24 @@ bool as_group_add_backing(struct as_group_talk *talk, const char *format, ...)
             return true;
     }
     if (size < 0 || (size_t)size >= sizeof(name) || view->backing_count == AS_BACKING_MAX) {
-        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION,
-                     "the group has more than %d resources, or their names are too long",
-                     AS_BACKING_MAX);
+        as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION,
+                         "the group has more than %d resources, or their names are too long",
+                         AS_BACKING_MAX);
         return false;
     }
     if (!view->backing)
-        view->backing = as_arena_alloc(&talk->talk.arena, AS_BACKING_MAX, sizeof(*view->backing));
-    view->backing[view->backing_count++] = as_arena_strdup(&talk->talk.arena, name);
+        view->backing = as_arena_alloc(&op->op.arena, AS_BACKING_MAX, sizeof(*view->backing));
+    view->backing[view->backing_count++] = as_arena_strdup(&op->op.arena, name);
     return true;
 }
 
-bool as_group_add_instance(struct as_group_talk *talk, const struct as_instance *instance)
+bool as_group_add_instance(struct as_group_op *op, const struct as_instance *instance)
 {
-    struct as_arena *arena = &talk->talk.arena;
-    struct as_group_view *view = &talk->view;
+    struct as_arena *arena = &op->op.arena;
+    struct as_group_view *view = &op->view;
     if (view->instance_count == AS_GROUP_INSTANCES_MAX) {
-        as_talk_fail(&talk->talk, AS_TALK_CONFIGURATION, "the group has more than %d instances",
-                     AS_GROUP_INSTANCES_MAX);
+        as_cloud_op_fail(&op->op, AS_CLOUD_OP_CONFIGURATION, "the group has more than %d instances",
+                         AS_GROUP_INSTANCES_MAX);
         return false;
     }
     if (view->instance_count == view->instance_room) {

@@ -13,9 +13,9 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
+#include <alertscaler/cloud/cloud_op.h>
 #include <alertscaler/cloud/provider_credentials.h>
 #include <alertscaler/cloud/provider_group.h>
-#include <alertscaler/cloud/talk.h>
 
 extern const struct as_group_provider provider_alibaba;
 extern const struct as_group_provider provider_aws;
@@ -36,7 +36,7 @@ extern const struct as_group_provider provider_magnum;
 extern const struct as_credentials_source alibaba_credentials[];
 
 /* The region of the account, else of the environment, else of the credentials; NULL: not known. */
-const char *alibaba_find_region(const struct as_talk *talk,
+const char *alibaba_find_region(const struct as_cloud_op *op,
                                 const struct as_provider_settings *account,
                                 const struct as_provider_credentials *credentials) AS_MUST_USE;
 
@@ -52,15 +52,15 @@ const char *aws_find_region(const struct as_provider_settings *account,
                             const struct as_provider_credentials *credentials) AS_MUST_USE;
 
 /* The account's option `key` if given, else https://SERVICE.REGION.amazonaws.com (.cn in China);
- * without a slash at its end. Memory of the talk. NULL after failing the talk: the region is
+ * without a slash at its end. Memory of the op. NULL after failing the op: the region is
  * invalid. */
-const char *aws_make_endpoint(struct as_talk *talk, const struct as_provider_settings *account,
+const char *aws_make_endpoint(struct as_cloud_op *op, const struct as_provider_settings *account,
                               const char *key, const char *service, const char *region) AS_MUST_USE;
 
-/* Whether the answer is good. If not, the talk has failed with the error's class and words, and
- * *code_out is its code ("": no code; memory of the talk). The query protocol's errors are XML. */
-bool aws_is_good_xml(struct as_talk *talk, const char **code_out) AS_MUST_USE;
-bool aws_is_good_json(struct as_talk *talk) AS_MUST_USE;
+/* Whether the answer is good. If not, the op has failed with the error's class and words, and
+ * *code_out is its code ("": no code; memory of the op). The query protocol's errors are XML. */
+bool aws_is_good_xml(struct as_cloud_op *op, const char **code_out) AS_MUST_USE;
+bool aws_is_good_json(struct as_cloud_op *op) AS_MUST_USE;
 
 /*
  * The files that AWS' own tools share, ~/.aws/config and ~/.aws/credentials, as profiles:
@@ -108,8 +108,8 @@ const char **aws_split_command(struct as_arena *arena, const char *command) AS_M
 extern const struct as_credentials_source azure_credentials[];
 
 /* Resource Manager's endpoint: the account's option `endpoint`, else that of its `cloud`; without a
- * slash at its end; memory of the talk. NULL after failing the talk. */
-const char *azure_make_endpoint(struct as_talk *talk,
+ * slash at its end; memory of the op. NULL after failing the op. */
+const char *azure_make_endpoint(struct as_cloud_op *op,
                                 const struct as_provider_settings *account) AS_MUST_USE;
 
 /*
@@ -126,21 +126,21 @@ void google_read_names(const char *content, size_t size, as_provider_names_fn *t
 
 /* ---- what the APIs have in common: errors, projects, request ids ---- */
 
-/* The document of a good answer; NULL after failing the talk. */
-const json_t *google_take_answer(struct as_talk *talk) AS_MUST_USE;
+/* The document of a good answer; NULL after failing the op. */
+const json_t *google_take_answer(struct as_cloud_op *op) AS_MUST_USE;
 
 /* The class of an error by its reason or code ("rateLimitExceeded", "QUOTA_EXCEEDED") and its
  * message; `fallback` if unknown. */
-enum as_talk_fault google_judge(const char *reason, const char *message,
-                                enum as_talk_fault fallback) AS_MUST_USE;
+enum as_cloud_op_fault google_judge(const char *reason, const char *message,
+                                    enum as_cloud_op_fault fallback) AS_MUST_USE;
 
 /* `project` of the group, else of the account, else of the environment, else of the credentials.
- * NULL after failing the talk. */
-const char *google_find_project(struct as_group_talk *talk) AS_MUST_USE;
+ * NULL after failing the op. */
+const char *google_find_project(struct as_group_op *op) AS_MUST_USE;
 
 /* "requestId=UUID" for the change that `what` describes. The same change gets the same id, so that
- * it is not carried out twice. Memory of the talk. */
-const char *google_make_request_id(struct as_group_talk *talk, const char *what) AS_MUST_USE;
+ * it is not carried out twice. Memory of the op. */
+const char *google_make_request_id(struct as_group_op *op, const char *what) AS_MUST_USE;
 
 /*
  * JSON Web Tokens with an RSA signature (RFC 7519; RS256 of RFC 7518).

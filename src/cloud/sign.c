@@ -42,20 +42,20 @@ void canonical_split(const char *url, struct canonical_url *parts_out)
     };
 }
 
-static char *canonical_copy(struct as_talk *talk, const char *text, size_t size)
+static char *canonical_copy(struct as_cloud_op *op, const char *text, size_t size)
 {
-    char *memory = as_arena_alloc_raw(&talk->arena, size + 1);
+    char *memory = as_arena_alloc_raw(&op->arena, size + 1);
     memcpy(memory, text, size);
     memory[size] = '\0';
     return memory;
 }
 
 /* Of the request; memory of the operation. */
-static const char *canonical_host(struct as_talk *talk)
+static const char *canonical_host(struct as_cloud_op *op)
 {
     struct canonical_url parts;
-    canonical_split(talk->request.url, &parts);
-    return canonical_copy(talk, parts.host, parts.host_size);
+    canonical_split(op->request.url, &parts);
+    return canonical_copy(op, parts.host, parts.host_size);
 }
 
 struct parameter {
@@ -70,12 +70,12 @@ static int compare_parameters(const void *a, const void *b)
 }
 
 /* name=value pairs in ascending order (bytes), with & between them; the = is always written. */
-static void canonical_append_query(struct as_buf *buf, struct as_talk *talk,
+static void canonical_append_query(struct as_buf *buf, struct as_cloud_op *op,
                                    const struct canonical_url *parts)
 {
     struct parameter parameters[PARAMETERS_MAX];
     size_t count = 0;
-    char *rest = canonical_copy(talk, parts->query, parts->query_size), *item;
+    char *rest = canonical_copy(op, parts->query, parts->query_size), *item;
     while ((item = strsep(&rest, "&"))) {
         if (!*item)
             continue;
@@ -92,14 +92,14 @@ static void canonical_append_query(struct as_buf *buf, struct as_talk *talk,
 }
 
 /* The name in lower case; the value without outer blanks, and with single blanks inside. */
-static struct canonical_header make_header(struct as_talk *talk, const char *line)
+static struct canonical_header make_header(struct as_cloud_op *op, const char *line)
 {
     const size_t name_size = strcspn(line, ":");
-    char *name = canonical_copy(talk, line, name_size);
+    char *name = canonical_copy(op, line, name_size);
     for (char *at = name; *at; at++)
         *at = (char)tolower((unsigned char)*at);
     const char *given = line + name_size + (line[name_size] == ':');
-    char *value = canonical_copy(talk, given, strlen(given)), *end = value;
+    char *value = canonical_copy(op, given, strlen(given)), *end = value;
     for (const char *at = given; *at; at++) {
         const bool is_blank = strchr(" \t\r\n", *at) != NULL;
         if (!is_blank)
@@ -113,18 +113,18 @@ static struct canonical_header make_header(struct as_talk *talk, const char *lin
     return (struct canonical_header){name, value};
 }
 
-size_t canonical_headers(struct as_talk *talk,
-                         struct canonical_header headers_out[AS_TALK_HEADERS_MAX])
+size_t canonical_headers(struct as_cloud_op *op,
+                         struct canonical_header headers_out[AS_CLOUD_OP_HEADERS_MAX])
 {
     size_t count = 0;
-    for (size_t i = 0; i < talk->request.header_count; i++) {
-        const struct canonical_header header = make_header(talk, talk->request.headers[i]);
+    for (size_t i = 0; i < op->request.header_count; i++) {
+        const struct canonical_header header = make_header(op, op->request.headers[i]);
         size_t at = 0;
         while (at < count && strcmp(headers_out[at].name, header.name) < 0)
             at++;
         if (at < count && strcmp(headers_out[at].name, header.name) == 0) {
             headers_out[at].value =
-                as_talk_print(talk, "%s,%s", headers_out[at].value, header.value);
+                as_cloud_op_print(op, "%s,%s", headers_out[at].value, header.value);
             continue;
         }
         memmove(&headers_out[at + 1], &headers_out[at], (count - at) * sizeof(*headers_out));
@@ -171,7 +171,7 @@ void canonical_hmac_hex(const void *key, size_t key_size, const char *text,
  * or in a separate header:
  * https://docs.openstack.org/keystone/latest/api_curl_examples.html */
 
-static int add_token(struct as_talk *talk, const char *header,
+static int add_token(struct as_cloud_op *op, const char *header,
                      const struct as_provider_credentials *credentials, struct as_error *error)
 {
     if (as_str_is_empty(credentials->token)) {
@@ -183,20 +183,20 @@ static int add_token(struct as_talk *talk, const char *header,
                             "that no token has");
         return -EINVAL;
     }
-    as_talk_header(talk, "%s%s", header, credentials->token);
+    as_cloud_op_header(op, "%s%s", header, credentials->token);
     return 0;
 }
 
-int as_sign_bearer(struct as_talk *talk, const struct as_provider_credentials *credentials,
+int as_sign_bearer(struct as_cloud_op *op, const struct as_provider_credentials *credentials,
                    const struct as_sign_scope *scope, struct as_error *error)
 {
-    return add_token(talk, "Authorization: Bearer ", credentials, error);
+    return add_token(op, "Authorization: Bearer ", credentials, error);
 }
 
-int as_sign_token(struct as_talk *talk, const struct as_provider_credentials *credentials,
+int as_sign_token(struct as_cloud_op *op, const struct as_provider_credentials *credentials,
                   const struct as_sign_scope *scope, struct as_error *error)
 {
-    return add_token(talk, "X-Auth-Token: ", credentials, error);
+    return add_token(op, "X-Auth-Token: ", credentials, error);
 }
 
 /* Alibaba Cloud's signature version 3, ACS3-HMAC-SHA256:
@@ -214,17 +214,17 @@ static bool acs_is_signed(const char *name)
 }
 
 /* Writes the canonical request; the names of its headers go into `names`. */
-static void acs_write_canonical(struct as_talk *talk, const char *payload, struct as_buf *out,
+static void acs_write_canonical(struct as_cloud_op *op, const char *payload, struct as_buf *out,
                                 struct as_buf *names)
 {
-    struct canonical_header headers[AS_TALK_HEADERS_MAX];
+    struct canonical_header headers[AS_CLOUD_OP_HEADERS_MAX];
     struct canonical_url parts;
-    canonical_split(talk->request.url, &parts);
-    as_buf_printf(out, "%s\n%.*s%s\n", talk->request.method, (int)parts.path_size, parts.path,
+    canonical_split(op->request.url, &parts);
+    as_buf_printf(out, "%s\n%.*s%s\n", op->request.method, (int)parts.path_size, parts.path,
                   parts.path_size == 0 ? "/" : "");
-    canonical_append_query(out, talk, &parts);
+    canonical_append_query(out, op, &parts);
     as_buf_append_char(out, '\n');
-    const size_t count = canonical_headers(talk, headers);
+    const size_t count = canonical_headers(op, headers);
     for (size_t i = 0; i < count; i++) {
         if (!acs_is_signed(headers[i].name))
             continue;
@@ -234,7 +234,7 @@ static void acs_write_canonical(struct as_talk *talk, const char *payload, struc
     as_buf_printf(out, "\n%s\n%s", names->data, payload);
 }
 
-int as_sign_acs(struct as_talk *talk, const struct as_provider_credentials *credentials,
+int as_sign_acs(struct as_cloud_op *op, const struct as_provider_credentials *credentials,
                 const struct as_sign_scope *scope, struct as_error *error)
 {
     AS_CLEANUP(as_buf_wipe) struct as_buf canonical = AS_BUF_INIT(CANONICAL_MAX);
@@ -246,25 +246,26 @@ int as_sign_acs(struct as_talk *talk, const struct as_provider_credentials *cred
         return -EINVAL;
     }
     as_wall_time_print(scope->now, now); /* to the second: 2015-08-30T12:36:00 */
-    canonical_sha256(talk->request.body.data, talk->request.body.size, payload);
-    as_talk_header(talk, "Host: %s", canonical_host(talk));
-    as_talk_header(talk, "x-acs-date: %.19sZ", now);
-    as_talk_header(talk, "x-acs-signature-nonce: %s", scope->nonce);
-    as_talk_header(talk, "x-acs-content-sha256: %s", payload);
+    canonical_sha256(op->request.body.data, op->request.body.size, payload);
+    as_cloud_op_header(op, "Host: %s", canonical_host(op));
+    as_cloud_op_header(op, "x-acs-date: %.19sZ", now);
+    as_cloud_op_header(op, "x-acs-signature-nonce: %s", scope->nonce);
+    as_cloud_op_header(op, "x-acs-content-sha256: %s", payload);
     if (!as_str_is_empty(credentials->token)) {
-        as_talk_header(talk, "x-acs-accesskey-id: %s", credentials->key_id);
-        as_talk_header(talk, "x-acs-security-token: %s", credentials->token);
+        as_cloud_op_header(op, "x-acs-accesskey-id: %s", credentials->key_id);
+        as_cloud_op_header(op, "x-acs-security-token: %s", credentials->token);
     }
-    acs_write_canonical(talk, payload, &canonical, &names);
+    acs_write_canonical(op, payload, &canonical, &names);
     if (as_buf_check(&canonical) != 0) {
         as_error_set(error, "the request is too large to be signed");
         return -EMSGSIZE;
     }
     canonical_sha256(canonical.data, canonical.size, digest);
     canonical_hmac_hex(credentials->secret, strlen(credentials->secret),
-                       as_talk_print(talk, ALGORITHM "\n%s", digest), signature);
-    as_talk_header(talk, "Authorization: " ALGORITHM " Credential=%s,SignedHeaders=%s,Signature=%s",
-                   credentials->key_id, names.data, signature);
+                       as_cloud_op_print(op, ALGORITHM "\n%s", digest), signature);
+    as_cloud_op_header(op,
+                       "Authorization: " ALGORITHM " Credential=%s,SignedHeaders=%s,Signature=%s",
+                       credentials->key_id, names.data, signature);
     return 0;
 }
 
@@ -290,10 +291,10 @@ static void print_stamp(as_wall_time now, struct stamp *stamp)
 }
 
 /* Writes the canonical request; the names of its headers go into `names`. */
-static void aws_write_canonical(struct as_talk *talk, struct as_buf *out, struct as_buf *names)
+static void aws_write_canonical(struct as_cloud_op *op, struct as_buf *out, struct as_buf *names)
 {
-    const struct as_talk_request *request = &talk->request;
-    struct canonical_header headers[AS_TALK_HEADERS_MAX];
+    const struct as_cloud_op_request *request = &op->request;
+    struct canonical_header headers[AS_CLOUD_OP_HEADERS_MAX];
     char digest[CANONICAL_SHA_HEX];
     struct canonical_url parts;
     canonical_split(request->url, &parts);
@@ -302,9 +303,9 @@ static void aws_write_canonical(struct as_talk *talk, struct as_buf *out, struct
         as_buf_append_char(out, '/');
     as_encode_percent(out, parts.path, parts.path_size, "/");
     as_buf_append_char(out, '\n');
-    canonical_append_query(out, talk, &parts);
+    canonical_append_query(out, op, &parts);
     as_buf_append_char(out, '\n');
-    const size_t count = canonical_headers(talk, headers);
+    const size_t count = canonical_headers(op, headers);
     for (size_t i = 0; i < count; i++) {
         as_buf_printf(out, "%s:%s\n", headers[i].name, headers[i].value);
         as_buf_printf(names, "%s%s", i ? ";" : "", headers[i].name);
@@ -318,7 +319,7 @@ static void aws_sign(const char *secret, const struct stamp *stamp,
                      char signature_out[CANONICAL_SHA_HEX])
 {
     static const char last[] = "aws4_request";
-    AS_CLEANUP(as_buf_wipe) struct as_buf start = AS_BUF_INIT(AS_TALK_FILE_MAX + 4);
+    AS_CLEANUP(as_buf_wipe) struct as_buf start = AS_BUF_INIT(AS_CLOUD_OP_FILE_MAX + 4);
     unsigned char key[32];
     as_buf_printf(&start, "AWS4%s", secret);
     canonical_hmac(start.data, start.size, stamp->day, strlen(stamp->day), key);
@@ -329,7 +330,7 @@ static void aws_sign(const char *secret, const struct stamp *stamp,
     explicit_bzero(key, sizeof(key));
 }
 
-int as_sign_aws(struct as_talk *talk, const struct as_provider_credentials *credentials,
+int as_sign_aws(struct as_cloud_op *op, const struct as_provider_credentials *credentials,
                 const struct as_sign_scope *scope, struct as_error *error)
 {
     AS_CLEANUP(as_buf_wipe) struct as_buf canonical = AS_BUF_INIT(CANONICAL_MAX);
@@ -341,23 +342,23 @@ int as_sign_aws(struct as_talk *talk, const struct as_provider_credentials *cred
         return -EINVAL;
     }
     print_stamp(scope->now, &stamp);
-    as_talk_header(talk, "Host: %s", canonical_host(talk));
-    as_talk_header(talk, "X-Amz-Date: %s", stamp.time);
+    as_cloud_op_header(op, "Host: %s", canonical_host(op));
+    as_cloud_op_header(op, "X-Amz-Date: %s", stamp.time);
     if (!as_str_is_empty(credentials->token))
-        as_talk_header(talk, "X-Amz-Security-Token: %s", credentials->token);
-    aws_write_canonical(talk, &canonical, &names);
+        as_cloud_op_header(op, "X-Amz-Security-Token: %s", credentials->token);
+    aws_write_canonical(op, &canonical, &names);
     if (as_buf_check(&canonical) != 0) {
         as_error_set(error, "the request is too large to be signed");
         return -EMSGSIZE;
     }
     canonical_sha256(canonical.data, canonical.size, digest);
     const char *place =
-        as_talk_print(talk, "%s/%s/%s/aws4_request", stamp.day, scope->region, scope->service);
+        as_cloud_op_print(op, "%s/%s/%s/aws4_request", stamp.day, scope->region, scope->service);
     aws_sign(credentials->secret, &stamp, scope,
-             as_talk_print(talk, AWS_ALGORITHM "\n%s\n%s\n%s", stamp.time, place, digest),
+             as_cloud_op_print(op, AWS_ALGORITHM "\n%s\n%s\n%s", stamp.time, place, digest),
              signature);
-    as_talk_header(
-        talk, "Authorization: " AWS_ALGORITHM " Credential=%s/%s, SignedHeaders=%s, Signature=%s",
+    as_cloud_op_header(
+        op, "Authorization: " AWS_ALGORITHM " Credential=%s/%s, SignedHeaders=%s, Signature=%s",
         credentials->key_id, place, names.data, signature);
     return 0;
 }
@@ -383,20 +384,20 @@ static int bce_compare_items(const void *a, const void *b)
 }
 
 /* "name=value" in ascending order; the comparison includes the equals sign. */
-static void bce_append_query(struct as_buf *out, struct as_talk *talk,
+static void bce_append_query(struct as_buf *out, struct as_cloud_op *op,
                              const struct canonical_url *parts)
 {
     const char *items[BCE_PARAMETERS_MAX];
     size_t count = 0;
     char *rest =
-             (char *)(uintptr_t)as_talk_print(talk, "%.*s", (int)parts->query_size, parts->query),
+             (char *)(uintptr_t)as_cloud_op_print(op, "%.*s", (int)parts->query_size, parts->query),
          *item;
     while ((item = strsep(&rest, "&"))) {
         if (!*item)
             continue;
         if (count == BCE_PARAMETERS_MAX)
             abort(); /* our requests have few parameters */
-        items[count++] = strchr(item, '=') ? item : as_talk_print(talk, "%s=", item);
+        items[count++] = strchr(item, '=') ? item : as_cloud_op_print(op, "%s=", item);
     }
     qsort(items, count, sizeof(*items), bce_compare_items);
     for (size_t i = 0; i < count; i++)
@@ -404,15 +405,15 @@ static void bce_append_query(struct as_buf *out, struct as_talk *talk,
 }
 
 /* Writes the canonical request; the names of its headers go into `names`. */
-static void write_canonical(struct as_talk *talk, struct as_buf *out, struct as_buf *names)
+static void write_canonical(struct as_cloud_op *op, struct as_buf *out, struct as_buf *names)
 {
-    struct canonical_header headers[AS_TALK_HEADERS_MAX];
+    struct canonical_header headers[AS_CLOUD_OP_HEADERS_MAX];
     struct canonical_url parts;
-    canonical_split(talk->request.url, &parts);
-    as_buf_printf(out, "%s\n%.*s%s\n", talk->request.method, (int)parts.path_size, parts.path,
+    canonical_split(op->request.url, &parts);
+    as_buf_printf(out, "%s\n%.*s%s\n", op->request.method, (int)parts.path_size, parts.path,
                   parts.path_size == 0 ? "/" : "");
-    bce_append_query(out, talk, &parts);
-    const size_t count = canonical_headers(talk, headers);
+    bce_append_query(out, op, &parts);
+    const size_t count = canonical_headers(op, headers);
     for (size_t i = 0; i < count; i++) {
         if (!is_signed(headers[i].name) || !*headers[i].value)
             continue;
@@ -422,7 +423,7 @@ static void write_canonical(struct as_talk *talk, struct as_buf *out, struct as_
     }
 }
 
-int as_sign_bce(struct as_talk *talk, const struct as_provider_credentials *credentials,
+int as_sign_bce(struct as_cloud_op *op, const struct as_provider_credentials *credentials,
                 const struct as_sign_scope *scope, struct as_error *error)
 {
     AS_CLEANUP(as_buf_wipe) struct as_buf canonical = AS_BUF_INIT(CANONICAL_MAX);
@@ -433,20 +434,20 @@ int as_sign_bce(struct as_talk *talk, const struct as_provider_credentials *cred
         return -EINVAL;
     }
     as_wall_time_print(scope->now, now); /* to the second: 2015-08-30T12:36:00 */
-    as_talk_header(talk, "Host: %s", canonical_host(talk));
-    as_talk_header(talk, "x-bce-date: %.19sZ", now);
+    as_cloud_op_header(op, "Host: %s", canonical_host(op));
+    as_cloud_op_header(op, "x-bce-date: %.19sZ", now);
     if (!as_str_is_empty(credentials->token))
-        as_talk_header(talk, "x-bce-security-token: %s", credentials->token);
-    write_canonical(talk, &canonical, &names);
+        as_cloud_op_header(op, "x-bce-security-token: %s", credentials->token);
+    write_canonical(op, &canonical, &names);
     if (as_buf_check(&canonical) != 0) {
         as_error_set(error, "the request is too large to be signed");
         return -EMSGSIZE;
     }
     const char *prefix =
-        as_talk_print(talk, "bce-auth-v1/%s/%.19sZ/%d", credentials->key_id, now, EXPIRES_S);
+        as_cloud_op_print(op, "bce-auth-v1/%s/%.19sZ/%d", credentials->key_id, now, EXPIRES_S);
     canonical_hmac_hex(credentials->secret, strlen(credentials->secret), prefix, key);
     canonical_hmac_hex(key, strlen(key), canonical.data, signature); /* the key is the hex text */
     explicit_bzero(key, sizeof(key));
-    as_talk_header(talk, "Authorization: %s/%s/%s", prefix, names.data, signature);
+    as_cloud_op_header(op, "Authorization: %s/%s/%s", prefix, names.data, signature);
     return 0;
 }

@@ -11,8 +11,8 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/str.h>
+#include <alertscaler/cloud/cloud_op.h>
 #include <alertscaler/cloud/provider_group.h>
-#include <alertscaler/cloud/talk.h>
 #include <alertscaler/rules/provider_kind.h>
 #include <alertscaler/rules/web_config.h>
 
@@ -49,7 +49,7 @@ static void visit_providers_file(const struct visitor *visitor,
     size_t size = 0;
     visit_file(visitor, path);
     if (!type || !type->read_names || as_str_is_empty(path) ||
-        as_file_read(path, AS_TALK_FILE_MAX, &content, &size) != 0)
+        as_file_read(path, AS_CLOUD_OP_FILE_MAX, &content, &size) != 0)
         return; /* its reader reports the problem */
     type->read_names(content, size, visitor->visit, visitor->context);
     as_wipe_free(content);

@@ -1,5 +1,5 @@
 /* Any bytes as an answer of a gRPC driver. The first byte chooses the answer's position in a
- * reading, and whether its frame is valid. The talk continues or ends with a line for people; names
+ * reading, and whether its frame is valid. The op continues or ends with a line for people; names
  * and sizes that were read are valid. */
 #include <string.h>
 
@@ -25,7 +25,7 @@ static const char *get_nothing(const char *name)
     return NULL;
 }
 
-static void answer(struct as_talk *talk, const char *bytes, size_t size)
+static void answer(struct as_cloud_op *op, const char *bytes, size_t size)
 {
     const struct as_http_response response = {
         .status = 200,
@@ -38,15 +38,15 @@ static void answer(struct as_talk *talk, const char *bytes, size_t size)
         .fields = "grpc-status\0000\0",
         .error = "",
     };
-    as_talk_hear_answer(talk, (as_wall_time){0}, &response);
+    as_cloud_op_hear_answer(op, (as_wall_time){0}, &response);
 }
 
-static void check_end(const struct as_group_talk *group)
+static void check_end(const struct as_group_op *group)
 {
     const struct as_group_view *view = &group->view;
-    const char *message = group->talk.message;
+    const char *message = group->op.message;
     FUZZ_CHECK(as_str_is_utf8(message, strlen(message)) && !strpbrk(message, "\r\n"));
-    FUZZ_CHECK((group->talk.fault == AS_TALK_OK) == !*message);
+    FUZZ_CHECK((group->op.fault == AS_CLOUD_OP_OK) == !*message);
     FUZZ_CHECK(view->size >= 0);
     for (size_t i = 0; i < view->instance_count; i++)
         FUZZ_CHECK(*view->instances[i].id &&
@@ -74,21 +74,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct as_target_field field = {"name", "g"};
     const size_t turn = size > 0 ? data[0] % AS_ARRAY_SIZE(good) : 0;
     const struct as_group_provider *provider = as_group_provider_find("externalgrpc");
-    struct as_group_talk group = {.account = &account, .view = {.min = -1, .max = -1}};
+    struct as_group_op group = {.account = &account, .view = {.min = -1, .max = -1}};
     if (size == 0 || !provider)
         return 0;
     size_t body_size;
     char *body = make_body(data + 1, size - 1, data[0] < 128, &body_size);
     struct as_target_ref *ref = as_target_ref_make(&as_target_kind_node_group, "x", &field, 1);
     group.group = ref;
-    as_talk_init(&group.talk, get_nothing);
+    as_cloud_op_init(&group.op, get_nothing);
     provider->begin(&group);
-    for (size_t i = 0; group.talk.want == AS_TALK_SEND; i++) {
+    for (size_t i = 0; group.op.want == AS_CLOUD_OP_SEND; i++) {
         FUZZ_CHECK(i < AS_ARRAY_SIZE(good));
-        answer(&group.talk, i == turn ? body : good[i].bytes, i == turn ? body_size : good[i].size);
+        answer(&group.op, i == turn ? body : good[i].bytes, i == turn ? body_size : good[i].size);
     }
     check_end(&group);
-    as_talk_deinit(&group.talk);
+    as_cloud_op_deinit(&group.op);
     as_target_ref_free(ref);
     free(body);
     return 0;

@@ -1,6 +1,6 @@
 /*
  * Credentials of a cloud, and a chain of sources for them, in the order of the vendor's own tools.
- * Each source is a talk (cloud/talk.h). It ends with credentials; with "not here", and the next
+ * Each source is an op (cloud/cloud_op.h). It ends with credentials; with "not here", and the next
  * source is asked; or with an error, which ends the chain: a source that is set up but does not
  * work must not be skipped.
  */
@@ -13,7 +13,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/cloud/talk.h>
+#include <alertscaler/cloud/cloud_op.h>
 #include <alertscaler/rules/settings.h>
 
 struct as_provider_credentials { /* owned texts, wiped when freed; NULL: not known */
@@ -27,64 +27,64 @@ struct as_provider_credentials { /* owned texts, wiped when freed; NULL: not kno
 
 void as_credentials_deinit(struct as_provider_credentials *credentials);
 
-struct as_credentials_talk {
-    struct as_talk talk; /* the first member: a talk is cast to it */
+struct as_credentials_op {
+    struct as_cloud_op op; /* the first member: an op is cast to it */
     const struct as_provider_settings *account;
     bool is_not_here; /* ended without credentials: this source is not set up */
     struct as_provider_credentials found;
-    void *state; /* private to the source; memory of the talk */
+    void *state; /* private to the source; memory of the op */
 };
 
-/* The search that the talk is of. */
-static inline struct as_credentials_talk *as_credentials_get(struct as_talk *talk)
+/* The search that the op is of. */
+static inline struct as_credentials_op *as_credentials_get(struct as_cloud_op *op)
 {
-    return (struct as_credentials_talk *)talk;
+    return (struct as_credentials_op *)op;
 }
 
 struct as_credentials_source {
     const char *name; /* as in messages: "environment", "instance metadata" */
-    void (*begin)(struct as_credentials_talk *talk);
+    void (*begin)(struct as_credentials_op *op);
 };
 
 /* Takes copies of what signs requests, in place of what was found before. NULL and "" count as not
  * known. */
-void as_credentials_take_keys(struct as_credentials_talk *talk, const char *key_id,
-                              const char *secret, const char *token, as_maybe_time expires);
+void as_credentials_take_keys(struct as_credentials_op *op, const char *key_id, const char *secret,
+                              const char *token, as_maybe_time expires);
 
-void as_credentials_not_here(struct as_credentials_talk *talk);
+void as_credentials_not_here(struct as_credentials_op *op);
 
-/* The content of the file that was asked for (as_talk_read), without white space around it: a token
- * or a secret. NULL after failing the talk. */
-const char *as_credentials_take_file(struct as_talk *talk) AS_MUST_USE;
+/* The content of the file that was asked for (as_cloud_op_read), without white space around it: a
+ * token or a secret. NULL after failing the op. */
+const char *as_credentials_take_file(struct as_cloud_op *op) AS_MUST_USE;
 
 /* Complete sources of a bearer token: the file in the account's option `token_file`; or the first
  * of these environment variables (NULL at the end) that is set. */
-void as_credentials_begin_token_file(struct as_credentials_talk *talk);
-void as_credentials_take_variable(struct as_credentials_talk *talk, const char *const *names);
+void as_credentials_begin_token_file(struct as_credentials_op *op);
+void as_credentials_take_variable(struct as_credentials_op *op, const char *const *names);
 
-/* Fails the talk of a chain's last source, a service of the machine that could not be reached: it
+/* Fails the op of a chain's last source, a service of the machine that could not be reached: it
  * does not exist, or is not there yet. */
-void as_credentials_fail_unreached(struct as_credentials_talk *talk);
+void as_credentials_fail_unreached(struct as_credentials_op *op);
 
-/* The first line of a metadata service's answer, as memory of the talk. NULL if it has characters
+/* The first line of a metadata service's answer, as memory of the op. NULL if it has characters
  * that no name there has. */
-const char *as_credentials_take_word(struct as_talk *talk) AS_MUST_USE;
+const char *as_credentials_take_word(struct as_cloud_op *op) AS_MUST_USE;
 
 /* as_region_is_good: whether a region can be part of a host name (lower-case letters, digits,
- * hyphens). as_region_check: the same, false after failing the talk. */
+ * hyphens). as_region_check: the same, false after failing the op. */
 bool as_region_is_good(const char *region) AS_MUST_USE;
-bool as_region_check(struct as_talk *talk, const char *region) AS_MUST_USE;
+bool as_region_check(struct as_cloud_op *op, const char *region) AS_MUST_USE;
 
 /* An environment variable; NULL if it is not set or empty. */
-const char *as_variable_find(const struct as_talk *talk, const char *name) AS_MUST_USE;
+const char *as_variable_find(const struct as_cloud_op *op, const char *name) AS_MUST_USE;
 /* Whether the variable is "true", ignoring case. */
-bool as_variable_is_on(const struct as_talk *talk, const char *variable) AS_MUST_USE;
+bool as_variable_is_on(const struct as_cloud_op *op, const char *variable) AS_MUST_USE;
 
 /* An option of the account's settings; NULL if it is not given. */
 const char *as_account_get(const struct as_provider_settings *account, const char *key);
 
-/* The option `key` without slashes at its end, as memory of the talk; else `fallback`. */
-const char *as_account_get_endpoint(struct as_talk *talk,
+/* The option `key` without slashes at its end, as memory of the op; else `fallback`. */
+const char *as_account_get_endpoint(struct as_cloud_op *op,
                                     const struct as_provider_settings *account, const char *key,
                                     const char *fallback) AS_MUST_USE;
 

@@ -1,8 +1,8 @@
 /*
  * Node groups of a provider: the calls on a group, and the table of providers.
  *
- * A provider is one file of pure code, which speaks the provider's API through a talk
- * (cloud/talk.h), a row in the table (src/cloud/provider_table.c), and a row with its keys
+ * A provider is one file of pure code, which speaks the provider's API through an op
+ * (cloud/cloud_op.h), a row in the table (src/cloud/provider_table.c), and a row with its keys
  * (src/rules/provider_keys.c). If instances can be named, a scale-down never sets a lower size: it
  * removes the chosen instances.
  */
@@ -15,9 +15,9 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/cloud/cloud_op.h>
 #include <alertscaler/cloud/provider_credentials.h>
 #include <alertscaler/cloud/sign.h>
-#include <alertscaler/cloud/talk.h>
 #include <alertscaler/decide/observation.h>
 #include <alertscaler/decide/target.h>
 #include <alertscaler/port/group_view.h>
@@ -32,8 +32,8 @@ enum as_group_verb {
     AS_GROUP_VERB_COUNT
 };
 
-struct as_group_talk {
-    struct as_talk talk; /* the first member: a talk is cast to it */
+struct as_group_op {
+    struct as_cloud_op op; /* the first member: an op is cast to it */
     enum as_group_verb verb;
     /* given, borrowed: */
     const struct as_provider_settings *account;
@@ -49,13 +49,13 @@ struct as_group_talk {
     size_t instance_count;
     const char *idempotency; /* a ULID; the same for each try of one change */
     const char *operation;   /* POLL: the operation that another verb returned */
-    /* results, memory of the talk: */
+    /* results, memory of the op: */
     struct as_group_view view;
     const char *started; /* the operation to poll; NULL: already done */
     bool has_begun;      /* one of several requests was accepted: after a failure, part is done */
     bool *are_gone;      /* REMOVE: which of `instances` no longer existed; NULL: none */
     bool is_done;        /* POLL: the operation is over; with a fault: it failed */
-    void *state;         /* private to the provider; memory of the talk */
+    void *state;         /* private to the provider; memory of the op */
 };
 
 /* What a file refers to: another file to read, or a program to run. */
@@ -77,16 +77,16 @@ struct as_group_provider {
     /* Calls `tell` for each file or program that such a file, or the file of a key, refers to; the
      * texts are valid during the call. NULL: these files refer to nothing. */
     void (*read_names)(const char *content, size_t size, as_provider_names_fn *tell, void *context);
-    void (*begin)(struct as_group_talk *talk); /* starts the call of talk->verb */
+    void (*begin)(struct as_group_op *op); /* starts the call of op->verb */
 };
 
 /* NULL: no such type (`http` is not in the table: cloud/http_group.h). */
 const struct as_group_provider *as_group_provider_find(const char *type);
 
-/* The call that the talk is of. */
-static inline struct as_group_talk *as_group_get(struct as_talk *talk)
+/* The call that the op is of. */
+static inline struct as_group_op *as_group_get(struct as_cloud_op *op)
 {
-    return (struct as_group_talk *)talk;
+    return (struct as_group_op *)op;
 }
 
 /* Instances that exist or are pending. */
@@ -97,25 +97,25 @@ int32_t as_group_count_running(const struct as_group_view *view) AS_MUST_USE;
 /* Whether the instance is listed and not leaving. */
 bool as_group_is_present(const struct as_group_view *view, const char *id) AS_MUST_USE;
 
-/* REMOVE: drops instances from the talk that are gone or leaving according to the view, just read.
- * False after failing the talk: another party has changed the size since the decision, so too many
+/* REMOVE: drops instances from the op that are gone or leaving according to the view, just read.
+ * False after failing the op: another party has changed the size since the decision, so too many
  * instances might be removed. */
-bool as_group_keep_present(struct as_group_talk *talk) AS_MUST_USE;
+bool as_group_keep_present(struct as_group_op *op) AS_MUST_USE;
 
 /* TAKE_BACK: makes `instances` those of the view that have failed, then, with_pending, those that
  * are pending, at most `wanted`. */
-void as_group_choose_missing(struct as_group_talk *talk, int32_t wanted, bool with_pending);
+void as_group_choose_missing(struct as_group_op *op, int32_t wanted, bool with_pending);
 
 /* REMOVE: the provider says that this one of `instances` no longer exists, so its removal is not
  * waited for. */
-void as_group_note_gone(struct as_group_talk *talk, size_t index);
+void as_group_note_gone(struct as_group_op *op, size_t index);
 
 /* Adds a resource behind the group to the view, unless it is there: "PROVIDER/ID", with an id that
- * has one spelling only. False after failing the talk: the name is longer than the limit, or there
+ * has one spelling only. False after failing the op: the name is longer than the limit, or there
  * are too many. Every READ adds at least one, or fails. */
-bool as_group_add_backing(struct as_group_talk *talk, const char *format, ...) AS_PRINTF(2, 3);
+bool as_group_add_backing(struct as_group_op *op, const char *format, ...) AS_PRINTF(2, 3);
 
-/* Adds an instance to the view; copies the texts. False after failing the talk: too many. */
-bool as_group_add_instance(struct as_group_talk *talk, const struct as_instance *instance);
+/* Adds an instance to the view; copies the texts. False after failing the op: too many. */
+bool as_group_add_instance(struct as_group_op *op, const struct as_instance *instance);
 
 #endif

@@ -11,8 +11,8 @@
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
+#include <alertscaler/cloud/cloud_op.h>
 #include <alertscaler/cloud/provider_credentials.h>
-#include <alertscaler/cloud/talk.h>
 
 struct as_sign_scope {
     const char *region, *service;
@@ -20,7 +20,7 @@ struct as_sign_scope {
     const char *nonce; /* unique per request */
 };
 
-typedef int as_sign_fn(struct as_talk *talk, const struct as_provider_credentials *credentials,
+typedef int as_sign_fn(struct as_cloud_op *op, const struct as_provider_credentials *credentials,
                        const struct as_sign_scope *scope, struct as_error *error);
 
 as_sign_fn as_sign_bearer; /* Authorization: Bearer <token> (RFC 6750) */
@@ -33,7 +33,7 @@ as_sign_fn as_sign_bce;    /* Baidu's bce-auth-v1 */
  * What the signatures of the clouds have in common: requests in canonical form, and keyed digests.
  */
 
-#define CANONICAL_MAX     (2 * AS_TALK_BODY_MAX)
+#define CANONICAL_MAX     (2 * AS_CLOUD_OP_BODY_MAX)
 #define CANONICAL_SHA_HEX 65 /* SHA-256 in hexadecimal, with NUL */
 
 struct canonical_url { /* parts of a URL; not NUL-terminated */
@@ -48,8 +48,8 @@ struct canonical_header {
     const char *value; /* trimmed, with single spaces */
 };
 /* The request's headers in ascending order of names; equal names are joined by commas. */
-size_t canonical_headers(struct as_talk *talk,
-                         struct canonical_header headers_out[AS_TALK_HEADERS_MAX]);
+size_t canonical_headers(struct as_cloud_op *op,
+                         struct canonical_header headers_out[AS_CLOUD_OP_HEADERS_MAX]);
 
 void canonical_sha256(const void *data, size_t size, char hex_out[CANONICAL_SHA_HEX]);
 /* HMAC-SHA256; key_size may be 0. */

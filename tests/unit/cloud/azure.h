@@ -4,7 +4,7 @@
 #ifndef ALERTSCALER_TESTS_UNIT_PROVIDER_AZURE_H
 #define ALERTSCALER_TESTS_UNIT_PROVIDER_AZURE_H
 
-#include "talker.h"
+#include "op_driver.h"
 
 #define BASE  "https://management.azure.com"
 #define SCOPE BASE "/subscriptions/sub-1/resourceGroups/rg-1"
@@ -19,34 +19,34 @@
     BASE "/subscriptions/sub-1/providers/Microsoft.Compute/locations/westeurope/operations/"       \
          "op-1?p=1&api-version=2024-11-01"
 
-static inline void name_set(struct talker_group *given)
+static inline void name_set(struct driver_group *given)
 {
-    talker_option(given, "subscription", "sub-1");
-    talker_field(given, "resource_group", "rg-1");
-    talker_field(given, "name", "web");
+    driver_option(given, "subscription", "sub-1");
+    driver_field(given, "resource_group", "rg-1");
+    driver_field(given, "name", "web");
 }
 
-static inline void name_pool(struct talker_group *given)
+static inline void name_pool(struct driver_group *given)
 {
-    talker_option(given, "subscription", "sub-1");
-    talker_field(given, "resource_group", "rg-1");
-    talker_field(given, "cluster", "prod");
-    talker_field(given, "name", "workers");
+    driver_option(given, "subscription", "sub-1");
+    driver_field(given, "resource_group", "rg-1");
+    driver_field(given, "cluster", "prod");
+    driver_field(given, "name", "workers");
 }
 
 /* `fields`: "name\0value\0", and the literal's own NUL ends them. */
-static inline void answer_fields(struct as_talk *talk, int status, const char *fields,
+static inline void answer_fields(struct as_cloud_op *op, int status, const char *fields,
                                  const char *body)
 {
-    talker_hear(talk, (struct as_http_response){.status = status, .fields = fields, .body = body});
+    driver_hear(op, (struct as_http_response){.status = status, .fields = fields, .body = body});
 }
 
-static inline void expect_question(const struct as_talk *talk, const char *url)
+static inline void expect_question(const struct as_cloud_op *op, const char *url)
 {
-    talker_expect(talk, "GET", url, "");
-    talker_expect_headers(talk, "");
-    cr_assert_not(talk->request.is_change);
-    cr_assert_not(talk->request.is_plain);
+    driver_expect(op, "GET", url, "");
+    driver_expect_headers(op, "");
+    cr_assert_not(op->request.is_change);
+    cr_assert_not(op->request.is_plain);
 }
 
 #endif

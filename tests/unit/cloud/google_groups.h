@@ -4,7 +4,7 @@
 #ifndef ALERTSCALER_TESTS_UNIT_PROVIDER_GOOGLE_GROUPS_H
 #define ALERTSCALER_TESTS_UNIT_PROVIDER_GOOGLE_GROUPS_H
 
-#include "talker.h"
+#include "op_driver.h"
 
 #define COMPUTE   "http://127.0.0.1:5000/compute/v1/"
 #define CONTAINER "http://127.0.0.1:5001/v1/"
@@ -22,7 +22,7 @@
     "\"https://www.googleapis.com/compute/v1/" ZONE "\"}"
 
 /* The managed instances of a group, all running: those of `ids` (ZONE/GROUP/NAME). */
-static inline void google_members(struct as_talk *talk, const char *const *ids, size_t count)
+static inline void google_members(struct as_cloud_op *op, const char *const *ids, size_t count)
 {
     struct as_buf body = AS_BUF_INIT(1024 * 1024);
     as_buf_append_str(&body, "{\"managedInstances\":[");
@@ -33,11 +33,11 @@ static inline void google_members(struct as_talk *talk, const char *const *ids, 
                       i > 0 ? "," : "", (int)strcspn(ids[i], "/"), ids[i],
                       strrchr(ids[i], '/') + 1);
     as_buf_append_str(&body, "]}");
-    talker_answer(talk, 200, body.data);
+    driver_answer(op, 200, body.data);
     as_buf_deinit(&body);
 }
 
-static inline void google_error(struct as_talk *talk, int status, const char *reason,
+static inline void google_error(struct as_cloud_op *op, int status, const char *reason,
                                 const char *message)
 {
     char body[1024];
@@ -45,7 +45,7 @@ static inline void google_error(struct as_talk *talk, int status, const char *re
              "{\"error\":{\"code\":%d,\"message\":\"%s\",\"errors\":[{\"message\":\"%s\","
              "\"domain\":\"global\",\"reason\":\"%s\"}]}}",
              status, message, message, reason);
-    talker_answer(talk, status, body);
+    driver_answer(op, status, body);
 }
 
 #endif

@@ -11,8 +11,8 @@
 
 #include <alertscaler/cloud/sign.h>
 
+#include "op_driver.h"
 #include "source_root.h"
-#include "talker.h"
 
 static inline const char *signing_get(const json_t *row, const char *name)
 {
@@ -20,24 +20,24 @@ static inline const char *signing_get(const json_t *row, const char *name)
 }
 
 /* The header's value; NULL where there is none. */
-static inline const char *signing_find_header(const struct as_talk *talk, const char *name)
+static inline const char *signing_find_header(const struct as_cloud_op *op, const char *name)
 {
-    for (size_t i = 0; i < talk->request.header_count; i++)
-        if (as_str_starts_with(talk->request.headers[i], name))
-            return talk->request.headers[i] + strlen(name) + 2;
+    for (size_t i = 0; i < op->request.header_count; i++)
+        if (as_str_starts_with(op->request.headers[i], name))
+            return op->request.headers[i] + strlen(name) + 2;
     return NULL;
 }
 
 struct signing {
     as_sign_fn *sign;
     const char *token_header; /* that has a session's token */
-    void (*add_headers)(struct as_talk *talk, const json_t *row);
-    void (*check)(const struct as_talk *talk, const json_t *row); /* besides the signature */
+    void (*add_headers)(struct as_cloud_op *op, const json_t *row);
+    void (*check)(const struct as_cloud_op *op, const json_t *row); /* besides the signature */
 };
 
 static inline void signing_check_vector(const struct signing *signing, const json_t *row)
 {
-    struct as_talk talk;
+    struct as_cloud_op op;
     struct as_provider_credentials credentials = {.key_id = (char *)signing_get(row, "key_id"),
                                                   .secret = (char *)signing_get(row, "secret"),
                                                   .token = (char *)signing_get(row, "token")};
@@ -46,18 +46,18 @@ static inline void signing_check_vector(const struct signing *signing, const jso
                                   .nonce = signing_get(row, "nonce")};
     struct as_error error;
     const char *now = signing_get(row, "now");
-    as_talk_init(&talk, talker_get_variable);
+    as_cloud_op_init(&op, driver_get_variable);
     cr_assert_eq(as_wall_time_parse(now, strlen(now), &scope.now), 0);
-    as_talk_ask(&talk, signing_get(row, "method"), "%s", signing_get(row, "url"));
-    signing->add_headers(&talk, row);
-    as_buf_append_str(&talk.request.body, signing_get(row, "body"));
-    cr_assert_eq(signing->sign(&talk, &credentials, &scope, &error), 0);
-    const char *signature = signing_find_header(&talk, "Authorization");
+    as_cloud_op_ask(&op, signing_get(row, "method"), "%s", signing_get(row, "url"));
+    signing->add_headers(&op, row);
+    as_buf_append_str(&op.request.body, signing_get(row, "body"));
+    cr_assert_eq(signing->sign(&op, &credentials, &scope, &error), 0);
+    const char *signature = signing_find_header(&op, "Authorization");
     cr_expect_str_eq(signature, signing_get(row, "authorization"), "%s:\n%s\n%s",
                      signing_get(row, "name"), signature, signing_get(row, "authorization"));
-    cr_expect(as_str_equal(signing_find_header(&talk, signing->token_header), credentials.token));
-    signing->check(&talk, row);
-    as_talk_deinit(&talk);
+    cr_expect(as_str_equal(signing_find_header(&op, signing->token_header), credentials.token));
+    signing->check(&op, row);
+    as_cloud_op_deinit(&op);
 }
 
 /* All of a file of vectors/, which has so many at least. */
@@ -78,21 +78,21 @@ static inline void signing_check_vectors(const struct signing *signing, const ch
 
 static inline void signing_expect_that_a_key_is_needed(as_sign_fn *sign)
 {
-    struct as_talk talk;
+    struct as_cloud_op op;
     const struct as_sign_scope scope = {
-        .region = "r", .service = "s", .now = TALKER_NOW, .nonce = "n"};
+        .region = "r", .service = "s", .now = DRIVER_NOW, .nonce = "n"};
     struct as_provider_credentials rows[] = {{0},
                                              {.key_id = (char *)"A"},
                                              {.key_id = (char *)"A", .secret = (char *)""},
                                              {.key_id = (char *)"", .secret = (char *)"s"}};
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct as_error error;
-        as_talk_init(&talk, talker_get_variable);
-        as_talk_ask(&talk, "POST", "https://h/");
-        cr_expect_eq(sign(&talk, &rows[i], &scope, &error), -EINVAL);
+        as_cloud_op_init(&op, driver_get_variable);
+        as_cloud_op_ask(&op, "POST", "https://h/");
+        cr_expect_eq(sign(&op, &rows[i], &scope, &error), -EINVAL);
         cr_expect_str_eq(error.text, "the credentials have no access key");
-        talker_expect_headers(&talk, "");
-        as_talk_deinit(&talk);
+        driver_expect_headers(&op, "");
+        as_cloud_op_deinit(&op);
     }
 }
 

@@ -16,36 +16,36 @@ static struct as_provider_settings settings = {.name = "mine", .timeout_us = AS_
 static struct as_account *account;
 
 /* A source that asks a service. */
-static void hear_token(struct as_talk *talk)
+static void hear_token(struct as_cloud_op *op)
 {
-    struct as_credentials_talk *search = (struct as_credentials_talk *)talk;
-    if (!as_talk_is_good(talk))
+    struct as_credentials_op *search = (struct as_credentials_op *)op;
+    if (!as_cloud_op_is_good(op))
         return;
-    search->found.token = strdup(talk->answer->body);
+    search->found.token = strdup(op->answer->body);
     search->found.expires = expires;
-    as_talk_end(talk);
+    as_cloud_op_end(op);
 }
 
-static void begin_service(struct as_credentials_talk *search)
+static void begin_service(struct as_credentials_op *search)
 {
     begun++;
-    searched_at = search->talk.now;
-    as_talk_ask(&search->talk, "GET", "http://metadata/token");
-    search->talk.request.is_plain = true;
-    search->talk.request.is_timed = is_timed;
-    search->talk.request.without_proxy = true;
-    as_talk_send(&search->talk, "get_token", hear_token);
+    searched_at = search->op.now;
+    as_cloud_op_ask(&search->op, "GET", "http://metadata/token");
+    search->op.request.is_plain = true;
+    search->op.request.is_timed = is_timed;
+    search->op.request.without_proxy = true;
+    as_cloud_op_send(&search->op, "get_token", hear_token);
 }
 
-static void begin_other(struct as_credentials_talk *search)
+static void begin_other(struct as_credentials_op *search)
 {
     if (is_broken)
-        as_talk_fail(&search->talk, AS_TALK_CONFIGURATION, "the file is no file");
+        as_cloud_op_fail(&search->op, AS_CLOUD_OP_CONFIGURATION, "the file is no file");
     else
         as_credentials_not_here(search);
 }
 
-static void begin_service_or_not(struct as_credentials_talk *search)
+static void begin_service_or_not(struct as_credentials_op *search)
 {
     if (is_missing)
         as_credentials_not_here(search);
@@ -57,27 +57,27 @@ static const struct as_credentials_source sources[] = {
     {"file", begin_other}, {"service", begin_service_or_not}, {0}};
 
 /* A provider of one request. */
-static void hear(struct as_talk *talk)
+static void hear(struct as_cloud_op *op)
 {
-    if (as_talk_is_good(talk))
-        as_talk_end(talk);
+    if (as_cloud_op_is_good(op))
+        as_cloud_op_end(op);
 }
 
 static bool is_changing;
 
-static void begin(struct as_group_talk *talk)
+static void begin(struct as_group_op *op)
 {
-    as_talk_ask(&talk->talk, is_changing ? "PUT" : "GET", "https://cloud" URL);
-    as_talk_send(&talk->talk, "get_group", hear);
+    as_cloud_op_ask(&op->op, is_changing ? "PUT" : "GET", "https://cloud" URL);
+    as_cloud_op_send(&op->op, "get_group", hear);
 }
 
 static as_wall_time signed_at;
 
-static int sign(struct as_talk *talk, const struct as_provider_credentials *credentials,
+static int sign(struct as_cloud_op *op, const struct as_provider_credentials *credentials,
                 const struct as_sign_scope *scope, struct as_error *problem)
 {
     signed_at = scope->now;
-    return as_sign_bearer(talk, credentials, scope, problem);
+    return as_sign_bearer(op, credentials, scope, problem);
 }
 
 static const struct as_group_provider provider = {
@@ -106,23 +106,23 @@ static void ended(void *context)
 }
 
 static struct as_account_call *calls[4];
-static struct as_group_talk talks[4];
+static struct as_group_op ops[4];
 static char group_id[] = "node_group/prod/x";
 static struct as_target_ref group = {.id = group_id};
 
-static struct as_talk *start(size_t number)
+static struct as_cloud_op *start(size_t number)
 {
-    as_talk_deinit(&talks[number].talk);
-    as_account_init_talk(account, &talks[number]);
-    talks[number].group = &group;
-    calls[number] = as_account_start(account, &talks[number], ended, &calls[number]);
-    return &talks[number].talk;
+    as_cloud_op_deinit(&ops[number].op);
+    as_account_init_op(account, &ops[number]);
+    ops[number].group = &group;
+    calls[number] = as_account_start(account, &ops[number], ended, &calls[number]);
+    return &ops[number].op;
 }
 
-static void deinit_talks(void)
+static void deinit_ops(void)
 {
-    for (size_t i = 0; i < AS_ARRAY_SIZE(talks); i++)
-        as_talk_deinit(&talks[i].talk);
+    for (size_t i = 0; i < AS_ARRAY_SIZE(ops); i++)
+        as_cloud_op_deinit(&ops[i].op);
 }
 
 static void answer_token(const char *token)
@@ -142,7 +142,7 @@ static const char *last_headers(void)
 
 Test(account, one_search_for_all_who_wait)
 {
-    const struct as_talk *first = start(0), *second = start(1);
+    const struct as_cloud_op *first = start(0), *second = start(1);
     answer_token("t1");
     answer_group(200);
     answer_group(200);
@@ -150,14 +150,14 @@ Test(account, one_search_for_all_who_wait)
     world_run(&world);
     cr_expect_eq(ended_count, 2);
     cr_expect_eq(begun, 1);
-    cr_expect_eq(first->fault, AS_TALK_OK);
-    cr_expect_eq(second->fault, AS_TALK_OK);
+    cr_expect_eq(first->fault, AS_CLOUD_OP_OK);
+    cr_expect_eq(second->fault, AS_CLOUD_OP_OK);
     cr_expect_eq(world.request_count, 3);
     cr_expect_str_eq(last_headers(), "Authorization: Bearer t1\n");
     /* metadata services are never behind a proxy; the cloud is where the settings say so */
     cr_expect_null(world.requests[0].proxy_url);
     cr_expect_str_eq(world.requests[1].proxy_url, "http://proxy:3128");
-    deinit_talks();
+    deinit_ops();
 }
 
 Test(account, credentials_are_kept)
@@ -171,7 +171,7 @@ Test(account, credentials_are_kept)
     answer_group(200);
     world_run(&world);
     cr_expect_eq(begun, 1, "credentials that do not expire are looked for once");
-    deinit_talks();
+    deinit_ops();
 }
 
 Test(account, renewed_before_they_expire_while_the_old_ones_are_used)
@@ -183,17 +183,17 @@ Test(account, renewed_before_they_expire_while_the_old_ones_are_used)
     world_run(&world);
     world_advance(&world, 15 * AS_US_PER_MIN);
     expires.at.us = world.wall.us + AS_US_PER_H;
-    const struct as_talk *talk = start(0);
+    const struct as_cloud_op *op = start(0);
     answer_group(200);
     answer_token("t2");
     world_run(&world);
-    cr_expect_eq(talk->fault, AS_TALK_OK);
+    cr_expect_eq(op->fault, AS_CLOUD_OP_OK);
     cr_expect_eq(begun, 2);
     start(0);
     answer_group(200);
     world_run(&world);
     cr_expect_str_eq(last_headers(), "Authorization: Bearer t2\n");
-    deinit_talks();
+    deinit_ops();
 }
 
 Test(account, old_ones_are_used_to_their_end_when_new_ones_cannot_be_had)
@@ -208,20 +208,20 @@ Test(account, old_ones_are_used_to_their_end_when_new_ones_cannot_be_had)
     answer_group(200);
     world_answer(&world, (struct world_answer){"GET", "/token", .status = 500, .body = ""});
     world_run(&world);
-    const struct as_talk *talk = start(0); /* and they are not searched again at once */
+    const struct as_cloud_op *op = start(0); /* and they are not searched again at once */
     answer_group(200);
     world_run(&world);
-    cr_expect_eq(talk->fault, AS_TALK_OK);
+    cr_expect_eq(op->fault, AS_CLOUD_OP_OK);
     cr_expect_eq(begun, 2);
 
     world_advance(&world, 6 * AS_US_PER_MIN); /* now they have expired */
     start(0);
     world_answer(&world, (struct world_answer){"GET", "/token", .status = 500, .body = ""});
     world_run(&world);
-    cr_expect_eq(talk->fault, AS_TALK_RETRY);
-    cr_expect_str_eq(talk->message, "no credentials: service: get_token: HTTP 500");
+    cr_expect_eq(op->fault, AS_CLOUD_OP_RETRY);
+    cr_expect_str_eq(op->message, "no credentials: service: get_token: HTTP 500");
     cr_expect_eq(begun, 3);
-    deinit_talks();
+    deinit_ops();
 }
 
 Test(account, new_ones_after_a_refusal_and_the_same_request_again)
@@ -232,8 +232,8 @@ Test(account, new_ones_after_a_refusal_and_the_same_request_again)
     answer_token("t2");
     answer_group(200);
     world_run(&world);
-    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
-    cr_expect_eq(talks[0].talk.sent, 2);
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_OK);
+    cr_expect_eq(ops[0].op.sent, 2);
     cr_expect_str_eq(last_headers(), "Authorization: Bearer t2\n");
 
     start(0); /* once only */
@@ -241,9 +241,9 @@ Test(account, new_ones_after_a_refusal_and_the_same_request_again)
     answer_token("t3");
     answer_group(401);
     world_run(&world);
-    cr_expect_eq(talks[0].talk.fault, AS_TALK_UNAUTHORIZED);
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_UNAUTHORIZED);
     cr_expect_eq(begun, 3);
-    deinit_talks();
+    deinit_ops();
 }
 
 static enum as_permit permit;
@@ -261,25 +261,25 @@ Test(account, what_may_not_be_changed_now_is_not_sent)
     answer_token("t");
     answer_group(200);
     world_run(&world);
-    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_OK);
     is_changing = true;
     permit = AS_PERMIT_FINISH; /* what has begun is finished */
     start(0);
     world_answer(&world, (struct world_answer){"PUT", URL, .status = 200, .body = "{}"});
     world_run(&world);
-    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_OK);
     for (permit = AS_PERMIT_UNDO; permit <= AS_PERMIT_NONE; permit++) {
         const size_t before = world.request_count;
         start(0);
         world_run(&world);
-        cr_expect_eq(talks[0].talk.fault, AS_TALK_STOPPED);
-        cr_expect_not(talks[0].talk.is_ambiguous, "it was not sent");
-        cr_expect_not_null(strstr(talks[0].talk.message, "given up: "));
+        cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_STOPPED);
+        cr_expect_not(ops[0].op.is_ambiguous, "it was not sent");
+        cr_expect_not_null(strstr(ops[0].op.message, "given up: "));
         cr_expect_eq(world.request_count, before);
     }
     is_changing = false;
     env.get_permit = NULL;
-    deinit_talks();
+    deinit_ops();
 }
 
 static const char *find_rival(void *context, const char *target)
@@ -295,18 +295,18 @@ Test(account, what_is_another_targets_group_since_a_reload_is_not_changed)
     answer_token("t");
     answer_group(200);
     world_run(&world);
-    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_OK);
     is_changing = true;
     const size_t before = world.request_count;
     start(0);
     world_run(&world);
-    cr_expect_eq(talks[0].talk.fault, AS_TALK_NOT_ALLOWED);
-    cr_expect_not(talks[0].talk.is_ambiguous, "it was not sent");
-    cr_expect_not_null(strstr(talks[0].talk.message, "node_group/p/web"));
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_NOT_ALLOWED);
+    cr_expect_not(ops[0].op.is_ambiguous, "it was not sent");
+    cr_expect_not_null(strstr(ops[0].op.message, "node_group/p/web"));
     cr_expect_eq(world.request_count, before);
     is_changing = false;
     env.find_rival = NULL;
-    deinit_talks();
+    deinit_ops();
 }
 
 static void refuse(const char *path, const char *date)
@@ -330,14 +330,14 @@ Test(account, a_clock_that_is_off_is_found_out_and_signed_around)
     refuse_at("Sat, 21 Nov 2026 10:20:00 GMT");
     answer_group(200);
     world_run(&world);
-    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_OK);
     cr_expect_eq(signed_at.us, now + 20 * AS_US_PER_MIN);
-    cr_expect_eq(talks[0].talk.sent, 2);
+    cr_expect_eq(ops[0].op.sent, 2);
 
     start(0); /* it is remembered, and a refusal by the same clock is one */
     refuse_at("Sat, 21 Nov 2026 10:20:10 GMT");
     world_run(&world);
-    cr_expect_eq(talks[0].talk.fault, AS_TALK_PERMISSION);
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_PERMISSION);
     cr_expect_eq(signed_at.us, now + 20 * AS_US_PER_MIN);
 
     start(0); /* the clock is set right */
@@ -345,7 +345,7 @@ Test(account, a_clock_that_is_off_is_found_out_and_signed_around)
     answer_group(200);
     world_run(&world);
     cr_expect_eq(signed_at.us, now);
-    deinit_talks();
+    deinit_ops();
 }
 
 Test(account, a_date_that_is_none_or_too_close_changes_nothing)
@@ -357,10 +357,10 @@ Test(account, a_date_that_is_none_or_too_close_changes_nothing)
         start(0);
         refuse_at(dates[i]);
         world_run(&world);
-        cr_expect_eq(talks[0].talk.fault, AS_TALK_PERMISSION, "row %zu", i);
-        cr_expect_eq(talks[0].talk.sent, 1, "row %zu", i);
+        cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_PERMISSION, "row %zu", i);
+        cr_expect_eq(ops[0].op.sent, 1, "row %zu", i);
     }
-    deinit_talks();
+    deinit_ops();
 }
 
 /* A role that is taken on with a signature, an assertion with the time in it. */
@@ -373,11 +373,11 @@ Test(account, a_search_that_is_refused_for_the_time_begins_anew_by_the_others_cl
     answer_token("t");
     answer_group(200);
     world_run(&world);
-    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK, "%s", talks[0].talk.message);
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_OK, "%s", ops[0].op.message);
     cr_expect_eq(begun, 2);
     cr_expect_eq(searched_at.us, now + 20 * AS_US_PER_MIN);
     cr_expect_eq(signed_at.us, now + 20 * AS_US_PER_MIN);
-    deinit_talks();
+    deinit_ops();
 }
 
 Test(account, a_search_begins_anew_once)
@@ -387,9 +387,9 @@ Test(account, a_search_begins_anew_once)
     refuse("/token", "Sat, 21 Nov 2026 10:20:00 GMT");
     refuse("/token", "Sat, 21 Nov 2026 10:40:00 GMT");
     world_run(&world);
-    cr_expect_str_eq(talks[0].talk.message, "no credentials: service: get_token: HTTP 403");
+    cr_expect_str_eq(ops[0].op.message, "no credentials: service: get_token: HTTP 403");
     cr_expect_eq(begun, 2);
-    deinit_talks();
+    deinit_ops();
 }
 
 /* A metadata service's clock is its own. */
@@ -398,9 +398,9 @@ Test(account, a_search_without_the_time_in_it_learns_none)
     start(0);
     refuse("/token", "Sat, 21 Nov 2026 10:20:00 GMT");
     world_run(&world);
-    cr_expect_str_eq(talks[0].talk.message, "no credentials: service: get_token: HTTP 403");
+    cr_expect_str_eq(ops[0].op.message, "no credentials: service: get_token: HTTP 403");
     cr_expect_eq(begun, 1);
-    deinit_talks();
+    deinit_ops();
 }
 
 Test(account, credentials_expire_by_the_others_clock)
@@ -416,54 +416,54 @@ Test(account, credentials_expire_by_the_others_clock)
     answer_group(200);
     answer_token("t2");
     world_run(&world);
-    cr_expect_eq(talks[0].talk.fault, AS_TALK_OK);
+    cr_expect_eq(ops[0].op.fault, AS_CLOUD_OP_OK);
     cr_expect_eq(begun, 2);
     cr_expect_eq(searched_at.us, world.wall.us + 20 * AS_US_PER_MIN);
-    deinit_talks();
+    deinit_ops();
 }
 
 Test(account, nothing_is_set_up)
 {
     is_missing = true;
-    const struct as_talk *talk = start(0);
+    const struct as_cloud_op *op = start(0);
     world_run(&world);
-    cr_expect_eq(talk->fault, AS_TALK_CONFIGURATION);
-    cr_expect_str_eq(talk->message, "no credentials: none are set up in any of the places where "
-                                    "they are looked for");
+    cr_expect_eq(op->fault, AS_CLOUD_OP_CONFIGURATION);
+    cr_expect_str_eq(op->message, "no credentials: none are set up in any of the places where "
+                                  "they are looked for");
     start(0); /* not searched again at once, but told */
     world_run(&world);
-    cr_expect_eq(talk->fault, AS_TALK_CONFIGURATION);
+    cr_expect_eq(op->fault, AS_CLOUD_OP_CONFIGURATION);
     cr_expect_eq(world.request_count, 0);
-    deinit_talks();
+    deinit_ops();
 }
 
 /* What is set up and broken is not passed over: other credentials would be somebody else's. */
 Test(account, a_broken_source_ends_the_chain)
 {
     is_broken = true;
-    const struct as_talk *talk = start(0);
+    const struct as_cloud_op *op = start(0);
     world_run(&world);
-    cr_expect_str_eq(talk->message, "no credentials: file: the file is no file");
+    cr_expect_str_eq(op->message, "no credentials: file: the file is no file");
     cr_expect_eq(begun, 0);
-    deinit_talks();
+    deinit_ops();
 }
 
 Test(account, a_cancelled_call_is_not_told_and_the_others_go_on)
 {
     start(0);
-    const struct as_talk *second = start(1);
+    const struct as_cloud_op *second = start(1);
     as_account_cancel(calls[0]);
     answer_token("t1");
     answer_group(200);
     world_run(&world);
     cr_expect_eq(ended_count, 1);
-    cr_expect_eq(second->fault, AS_TALK_OK);
+    cr_expect_eq(second->fault, AS_CLOUD_OP_OK);
 
     start(0); /* while its request is under way */
     as_account_cancel(calls[0]);
     world_run(&world);
     cr_expect_eq(ended_count, 1);
-    deinit_talks();
+    deinit_ops();
 }
 
 /* The world fails the test where a timer or a request is left. */
@@ -480,5 +480,5 @@ Test(account, freed_with_a_search_and_calls_under_way)
     account = as_account_free(account);
     world_run(&world);
     cr_expect_eq(ended_count, 0);
-    deinit_talks();
+    deinit_ops();
 }

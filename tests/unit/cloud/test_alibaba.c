@@ -3,7 +3,7 @@
  */
 #include <stdarg.h>
 
-#include "talker.h"
+#include "op_driver.h"
 
 #define ESS   "https://ess.eu-central-1.aliyuncs.com/?"
 #define GROUP ESS "RegionId=eu-central-1&ScalingGroupIds.1=asg-1&PageNumber=1&PageSize=50"
@@ -17,20 +17,20 @@
 #define DESIRED(size)                                                                              \
     "\"EnableDesiredCapacity\":true,\"DesiredCapacity\":" #size ",\"ActiveCapacity\":2"
 
-static struct talker_group given;
-static struct as_talk *talk;
+static struct driver_group given;
+static struct as_cloud_op *op;
 
 static void begin_named(const char *name, enum as_group_verb verb)
 {
     given.field_count = 0;
     given.account.option_count = 0;
-    given.talk.view = (struct as_group_view){.min = -1, .max = -1};
-    given.talk.started = NULL;
-    given.talk.idempotency = ULID;
-    talker_option(&given, "region", "eu-central-1");
-    talker_field(&given, "name", name);
-    talk = &given.talk.talk;
-    talker_begin(&given, "alibaba", verb);
+    given.op.view = (struct as_group_view){.min = -1, .max = -1};
+    given.op.started = NULL;
+    given.op.idempotency = ULID;
+    driver_option(&given, "region", "eu-central-1");
+    driver_field(&given, "name", name);
+    op = &given.op.op;
+    driver_begin(&given, "alibaba", verb);
 }
 
 static void begin(enum as_group_verb verb)
@@ -40,7 +40,7 @@ static void begin(enum as_group_verb verb)
 
 static void end(void)
 {
-    talker_end(&given);
+    driver_end(&given);
 }
 
 TestSuite(alibaba, .fini = end);
@@ -60,8 +60,8 @@ static const char *print(const char *format, ...)
 
 static void answer_group(const char *rest)
 {
-    talker_answer(
-        talk, 200,
+    driver_answer(
+        op, 200,
         print("{\"RequestId\":\"req-1\",\"TotalCount\":1,\"ScalingGroups\":["
               "{\"ScalingGroupId\":\"asg-1\",\"ScalingGroupName\":\"web\",\"MinSize\":1,"
               "\"MaxSize\":9,\"LifecycleState\":\"Active\",\"SystemSuspended\":false,%s}]}",
@@ -76,15 +76,15 @@ static void answer_group(const char *rest)
 
 static void answer_instances(int total, const char *instances)
 {
-    talker_answer(talk, 200,
+    driver_answer(op, 200,
                   print("{\"RequestId\":\"req-2\",\"TotalCount\":%d,\"ScalingInstances\":[%s]}",
                         total, instances));
 }
 
 static void begin_change(enum as_group_verb verb, int32_t from, int32_t to)
 {
-    given.talk.from = from;
-    given.talk.to = to;
+    given.op.from = from;
+    given.op.to = to;
     begin(verb);
 }
 
@@ -93,26 +93,26 @@ static void begin_change(enum as_group_verb verb, int32_t from, int32_t to)
 Test(alibaba, reads_a_group_with_a_desired_capacity)
 {
     begin(AS_GROUP_READ);
-    talker_expect(talk, "POST", GROUP, "");
-    talker_expect_headers(talk, ACTION("DescribeScalingGroups"));
-    cr_assert_not(talk->request.is_change);
+    driver_expect(op, "POST", GROUP, "");
+    driver_expect_headers(op, ACTION("DescribeScalingGroups"));
+    cr_assert_not(op->request.is_change);
     answer_group(DESIRED(2) ",\"PendingCapacity\":0,\"RemovingCapacity\":0");
-    talker_expect(talk, "POST", INSTANCES("1"), "");
-    talker_expect_headers(talk, ACTION("DescribeScalingInstances"));
+    driver_expect(op, "POST", INSTANCES("1"), "");
+    driver_expect_headers(op, ACTION("DescribeScalingInstances"));
     answer_instances(2, PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    const struct as_group_view *view = &given.talk.view;
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    const struct as_group_view *view = &given.op.view;
     cr_assert_eq(view->size, 2);
     cr_assert_eq(view->min, 1);
     cr_assert_eq(view->max, 9);
     cr_assert_eq(view->instance_count, 2);
-    talker_expect_backing(&given, "alibaba/asg-1 ");
-    talker_expect_instance(&given, 0, "i-1 i-1 eu-central-1a running");
+    driver_expect_backing(&given, "alibaba/asg-1 ");
+    driver_expect_instance(&given, 0, "i-1 i-1 eu-central-1a running");
     cr_assert_eq(view->instances[0].created.at.us, INT64_C(1715936400) * AS_US_PER_S);
     cr_assert_not(view->in_progress);
     cr_assert_null(view->no_growth);
     cr_assert_null(view->no_removal);
-    cr_assert_str_eq(talk->request_id, "req-2");
+    cr_assert_str_eq(op->request_id, "req-2");
 }
 
 Test(alibaba, size_without_a_desired_capacity_is_what_is_there_or_coming)
@@ -123,21 +123,21 @@ Test(alibaba, size_without_a_desired_capacity_is_what_is_there_or_coming)
                  "\"ProtectedCapacity\":1,\"StandbyCapacity\":1,\"StoppedCapacity\":5,"
                  "\"RemovingCapacity\":3,\"TotalCapacity\":15");
     answer_instances(0, "");
-    cr_assert_eq(given.talk.view.size, 7);
-    cr_assert(given.talk.view.in_progress);
+    cr_assert_eq(given.op.view.size, 7);
+    cr_assert(given.op.view.in_progress);
 }
 
 Test(alibaba, a_group_by_its_name)
 {
     begin_named("web", AS_GROUP_READ);
-    talker_expect(talk, "POST",
+    driver_expect(op, "POST",
                   ESS "RegionId=eu-central-1&ScalingGroupNames.1=web&PageNumber=1&PageSize=50", "");
-    talker_answer(talk, 200,
+    driver_answer(op, 200,
                   "{\"ScalingGroups\":[{\"ScalingGroupId\":\"asg-2\",\"ScalingGroupName\":"
                   "\"web-2\"},{\"ScalingGroupId\":\"asg-1\",\"ScalingGroupName\":\"web\","
                   "\"ActiveCapacity\":0}]}");
-    talker_expect(talk, "POST", INSTANCES("1"), "");
-    talker_expect_backing(&given, "alibaba/asg-1 "); /* as by its id */
+    driver_expect(op, "POST", INSTANCES("1"), "");
+    driver_expect_backing(&given, "alibaba/asg-1 "); /* as by its id */
 }
 
 Test(alibaba, states_of_instances)
@@ -219,9 +219,9 @@ Test(alibaba, states_of_instances)
         "g g eu-central-1a leaving protected", "h h eu-central-1a leaving protected",
         "i i - running unhealthy protected",   "j j - running",
     };
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
     for (size_t i = 0; i < AS_ARRAY_SIZE(wanted); i++)
-        talker_expect_instance(&given, i, wanted[i]);
+        driver_expect_instance(&given, i, wanted[i]);
 }
 
 Test(alibaba, instances_come_in_pages)
@@ -229,24 +229,24 @@ Test(alibaba, instances_come_in_pages)
     begin(AS_GROUP_READ);
     answer_group(DESIRED(2));
     answer_instances(2, INSTANCE("i-1", "InService"));
-    talker_expect(talk, "POST", INSTANCES("2"), "");
+    driver_expect(op, "POST", INSTANCES("2"), "");
     answer_instances(2, INSTANCE("i-2", "InService"));
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_eq(given.talk.view.instance_count, 2);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_eq(given.op.view.instance_count, 2);
 }
 
 Test(alibaba, pages_that_never_end_do)
 {
     begin(AS_GROUP_READ);
     answer_group(DESIRED(2));
-    while (talk->want == AS_TALK_SEND)
+    while (op->want == AS_CLOUD_OP_SEND)
         answer_instances(1000000, INSTANCE("i-1", "InService"));
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 2 pages: it never ends");
-    talker_end(&given);
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, "given up after 2 pages: it never ends");
+    driver_end(&given);
     begin(AS_GROUP_READ);
     answer_group(DESIRED(0));
     answer_instances(9, ""); /* an empty page is the last one */
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(alibaba, the_last_activity_that_failed_tells_what_is_short)
@@ -254,17 +254,17 @@ Test(alibaba, the_last_activity_that_failed_tells_what_is_short)
     begin(AS_GROUP_READ);
     answer_group(DESIRED(4));
     answer_instances(2, PAIR);
-    talker_expect(talk, "POST", ACTIVITIES, "");
-    talker_expect_headers(talk, ACTION("DescribeScalingActivities"));
-    talker_answer(talk, 200,
+    driver_expect(op, "POST", ACTIVITIES, "");
+    driver_expect_headers(op, ACTION("DescribeScalingActivities"));
+    driver_answer(op, 200,
                   "{\"ScalingActivities\":["
                   "{\"StatusCode\":\"Successful\",\"StartTime\":\"2024-05-17T10:22Z\"},"
                   "{\"StatusCode\":\"Failed\",\"StartTime\":\"2024-05-17T10:18Z\","
                   "\"ErrorCode\":\"Old\",\"ErrorMessage\":\"x\"},"
                   "{\"StatusCode\":\"Warning\",\"StartTime\":\"2024-05-17T10:20Z\","
                   "\"ErrorCode\":\"OperationDenied.NoStock\",\"ErrorMessage\":\"Sold out.\"}]}");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    const struct as_group_view *view = &given.talk.view;
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    const struct as_group_view *view = &given.op.view;
     cr_assert_str_eq(view->shortage, "OperationDenied.NoStock: Sold out.");
     cr_assert(view->shortage_since.set);
     cr_assert_eq(view->shortage_since.at.us, INT64_C(1715941259) * AS_US_PER_S,
@@ -284,14 +284,14 @@ Test(alibaba, words_of_an_activity_stand_in_several_places)
         begin(AS_GROUP_READ);
         answer_group(DESIRED(4));
         answer_instances(2, PAIR);
-        talker_answer(talk, 200,
+        driver_answer(op, 200,
                       print("{\"ScalingActivities\":[{\"StatusCode\":\"Failed\",\"StartTime\":"
                             "\"nonsense\",%s}]}",
                             rows[i].activity));
-        cr_assert_str_eq(given.talk.view.shortage, rows[i].words);
-        cr_assert_not(given.talk.view.shortage_since.set);
+        cr_assert_str_eq(given.op.view.shortage, rows[i].words);
+        cr_assert_not(given.op.view.shortage_since.set);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -313,16 +313,16 @@ Test(alibaba, what_a_group_cannot_do_now)
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_READ);
-        talker_answer(talk, 200,
+        driver_answer(op, 200,
                       print("{\"ScalingGroups\":[{\"ScalingGroupId\":\"asg-1\",\"ActiveCapacity\":"
                             "0,%s}]}",
                             rows[i].rest));
         answer_instances(0, "");
-        talker_expect_end(talk, AS_TALK_OK, "");
-        cr_assert(as_str_equal(given.talk.view.no_growth, rows[i].no_growth), "%zu", i);
-        cr_assert(as_str_equal(given.talk.view.no_removal, rows[i].no_removal), "%zu", i);
+        driver_expect_end(op, AS_CLOUD_OP_OK, "");
+        cr_assert(as_str_equal(given.op.view.no_growth, rows[i].no_growth), "%zu", i);
+        cr_assert(as_str_equal(given.op.view.no_removal, rows[i].no_removal), "%zu", i);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -330,29 +330,30 @@ Test(alibaba, groups_that_make_no_sense)
 {
     static const struct {
         const char *body, *message;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
     } rows[] = {
-        {"{\"ScalingGroups\":[]}", "there is no such scaling group in the region", AS_TALK_GONE},
+        {"{\"ScalingGroups\":[]}", "there is no such scaling group in the region",
+         AS_CLOUD_OP_GONE},
         {"{\"ScalingGroups\":[{\"ScalingGroupId\":\"asg-2\"}]}",
-         "there is no such scaling group in the region", AS_TALK_GONE},
+         "there is no such scaling group in the region", AS_CLOUD_OP_GONE},
         {"{\"ScalingGroups\":[{\"ScalingGroupId\":\"asg-1\",\"LifecycleState\":\"Deleting\"}]}",
-         "the scaling group is being deleted", AS_TALK_GONE},
-        {"{}", "describe_scaling_groups: the answer has no ScalingGroups", AS_TALK_RETRY},
+         "the scaling group is being deleted", AS_CLOUD_OP_GONE},
+        {"{}", "describe_scaling_groups: the answer has no ScalingGroups", AS_CLOUD_OP_RETRY},
         {"{\"ScalingGroups\":[{\"ScalingGroupId\":\"asg-1\"}]}",
-         "describe_scaling_groups: the answer has no ActiveCapacity", AS_TALK_RETRY},
+         "describe_scaling_groups: the answer has no ActiveCapacity", AS_CLOUD_OP_RETRY},
         {"{\"ScalingGroups\":[{\"ScalingGroupId\":\"asg-1\",\"EnableDesiredCapacity\":true}]}",
-         "describe_scaling_groups: the answer has no DesiredCapacity", AS_TALK_RETRY},
+         "describe_scaling_groups: the answer has no DesiredCapacity", AS_CLOUD_OP_RETRY},
         {"{\"ScalingGr",
          "describe_scaling_groups: the answer is not JSON: premature end of input "
          "near '\"ScalingGr'",
-         AS_TALK_RETRY},
+         AS_CLOUD_OP_RETRY},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_READ);
-        talker_answer(talk, 200, rows[i].body);
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
+        driver_answer(op, 200, rows[i].body);
+        driver_expect_end(op, rows[i].fault, rows[i].message);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -360,25 +361,25 @@ Test(alibaba, instances_that_make_no_sense)
 {
     static const struct {
         const char *body, *message;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
     } rows[] = {
         {"{\"ScalingInstances\":[]}", "describe_scaling_instances: the answer has no TotalCount",
-         AS_TALK_RETRY},
+         AS_CLOUD_OP_RETRY},
         {"{\"TotalCount\":1,\"ScalingInstances\":[{\"InstanceId\":7}]}",
          "describe_scaling_instances: the answer has no ScalingInstances.InstanceId",
-         AS_TALK_RETRY},
+         AS_CLOUD_OP_RETRY},
         {"{\"TotalCount\":1,\"ScalingInstances\":[{\"InstanceId\":\"i\",\"WeightedCapacity\":4}]}",
          "the size of this group does not count instances, but their weights: such groups are not "
          "supported",
-         AS_TALK_CONFIGURATION},
+         AS_CLOUD_OP_CONFIGURATION},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_READ);
         answer_group(DESIRED(2));
-        talker_answer(talk, 200, rows[i].body);
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
+        driver_answer(op, 200, rows[i].body);
+        driver_expect_end(op, rows[i].fault, rows[i].message);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -396,41 +397,41 @@ Test(alibaba, regions_have_their_addresses)
         {"me-central-1", "https://ess.me-central-1.aliyuncs.com/"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        given = (struct talker_group){.credentials = {.region = (char *)rows[i][0]}};
-        talker_field(&given, "name", "asg-1");
-        talk = &given.talk.talk;
-        talker_begin(&given, "alibaba", AS_GROUP_READ);
-        cr_assert(as_str_starts_with(talk->request.url, rows[i][1]), "%s", talk->request.url);
+        given = (struct driver_group){.credentials = {.region = (char *)rows[i][0]}};
+        driver_field(&given, "name", "asg-1");
+        op = &given.op.op;
+        driver_begin(&given, "alibaba", AS_GROUP_READ);
+        cr_assert(as_str_starts_with(op->request.url, rows[i][1]), "%s", op->request.url);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
 /* It becomes part of a host's name. */
 Test(alibaba, a_region_that_is_none_is_not_asked)
 {
-    given = (struct talker_group){.credentials = {.region = (char *)"x.example.org/"}};
-    talker_field(&given, "name", "asg-1");
-    talk = &given.talk.talk;
-    talker_begin(&given, "alibaba", AS_GROUP_READ);
-    talker_expect_end(
-        talk, AS_TALK_CONFIGURATION,
+    given = (struct driver_group){.credentials = {.region = (char *)"x.example.org/"}};
+    driver_field(&given, "name", "asg-1");
+    op = &given.op.op;
+    driver_begin(&given, "alibaba", AS_GROUP_READ);
+    driver_expect_end(
+        op, AS_CLOUD_OP_CONFIGURATION,
         "the region \"x.example.org/\" is none: a region is small letters, digits and "
         "hyphens");
 }
 
 Test(alibaba, the_address_is_an_option_and_the_region_has_to_be_known)
 {
-    talker_option(&given, "endpoint", "http://127.0.0.1:5000/");
-    talker_field(&given, "name", "asg-1");
-    talk = &given.talk.talk;
-    talker_begin(&given, "alibaba", AS_GROUP_READ);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+    driver_option(&given, "endpoint", "http://127.0.0.1:5000/");
+    driver_field(&given, "name", "asg-1");
+    op = &given.op.op;
+    driver_begin(&given, "alibaba", AS_GROUP_READ);
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                       "no region is known: set `region` of the provider");
-    talker_end(&given);
-    talker_set("ALIBABA_CLOUD_REGION_ID", "cn-x");
-    talker_begin(&given, "alibaba", AS_GROUP_READ);
-    talker_expect(talk, "POST",
+    driver_end(&given);
+    driver_set("ALIBABA_CLOUD_REGION_ID", "cn-x");
+    driver_begin(&given, "alibaba", AS_GROUP_READ);
+    driver_expect(op, "POST",
                   "http://127.0.0.1:5000/?RegionId=cn-x&ScalingGroupIds.1=asg-1&PageNumber=1"
                   "&PageSize=50",
                   "");
@@ -443,58 +444,58 @@ Test(alibaba, errors_have_classes)
     static const struct {
         int status;
         const char *code;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
     } rows[] = {
-        {400, "Throttling", AS_TALK_THROTTLED},
-        {400, "Throttling.User", AS_TALK_THROTTLED},
-        {503, "Throttling.Api", AS_TALK_THROTTLED},
-        {503, "ServiceUnavailable", AS_TALK_RETRY},
-        {500, "InternalError", AS_TALK_RETRY},
-        {500, "Unknown", AS_TALK_RETRY},
-        {400, "SignatureNonceUsed", AS_TALK_RETRY},
-        {400, "ScalingActivityInProgress", AS_TALK_BUSY},
-        {400, "IncorrectScalingGroupStatus", AS_TALK_BUSY},
-        {403, "OperationDenied.NoStock", AS_TALK_CAPACITY},
-        {400, "QuotaExceeded.Instance", AS_TALK_CAPACITY},
-        {400, "InvalidVSwitchId.IpNotEnough", AS_TALK_CAPACITY},
-        {403, "InvalidAccountStatus.NotEnoughBalance", AS_TALK_CAPACITY},
-        {404, "InvalidAccessKeyId.NotFound", AS_TALK_UNAUTHORIZED},
-        {400, "SignatureDoesNotMatch", AS_TALK_UNAUTHORIZED},
-        {400, "InvalidSecurityToken.Expired", AS_TALK_UNAUTHORIZED},
-        {403, "Forbidden.RAM", AS_TALK_PERMISSION},
-        {403, "NoPermission", AS_TALK_PERMISSION},
-        {404, "InvalidScalingGroupId.NotFound", AS_TALK_GONE},
-        {400, "IncorrectCapacity.MaxSize", AS_TALK_CONFIGURATION},
-        {400, "IncorrectCapacity.MinSize", AS_TALK_CONFIGURATION},
-        {404, "InvalidParameter", AS_TALK_CONFIGURATION},
-        {400, "MissingParameter", AS_TALK_CONFIGURATION},
-        {400, "InvalidTimeStamp.Expired", AS_TALK_CONFIGURATION},
+        {400, "Throttling", AS_CLOUD_OP_THROTTLED},
+        {400, "Throttling.User", AS_CLOUD_OP_THROTTLED},
+        {503, "Throttling.Api", AS_CLOUD_OP_THROTTLED},
+        {503, "ServiceUnavailable", AS_CLOUD_OP_RETRY},
+        {500, "InternalError", AS_CLOUD_OP_RETRY},
+        {500, "Unknown", AS_CLOUD_OP_RETRY},
+        {400, "SignatureNonceUsed", AS_CLOUD_OP_RETRY},
+        {400, "ScalingActivityInProgress", AS_CLOUD_OP_BUSY},
+        {400, "IncorrectScalingGroupStatus", AS_CLOUD_OP_BUSY},
+        {403, "OperationDenied.NoStock", AS_CLOUD_OP_CAPACITY},
+        {400, "QuotaExceeded.Instance", AS_CLOUD_OP_CAPACITY},
+        {400, "InvalidVSwitchId.IpNotEnough", AS_CLOUD_OP_CAPACITY},
+        {403, "InvalidAccountStatus.NotEnoughBalance", AS_CLOUD_OP_CAPACITY},
+        {404, "InvalidAccessKeyId.NotFound", AS_CLOUD_OP_UNAUTHORIZED},
+        {400, "SignatureDoesNotMatch", AS_CLOUD_OP_UNAUTHORIZED},
+        {400, "InvalidSecurityToken.Expired", AS_CLOUD_OP_UNAUTHORIZED},
+        {403, "Forbidden.RAM", AS_CLOUD_OP_PERMISSION},
+        {403, "NoPermission", AS_CLOUD_OP_PERMISSION},
+        {404, "InvalidScalingGroupId.NotFound", AS_CLOUD_OP_GONE},
+        {400, "IncorrectCapacity.MaxSize", AS_CLOUD_OP_CONFIGURATION},
+        {400, "IncorrectCapacity.MinSize", AS_CLOUD_OP_CONFIGURATION},
+        {404, "InvalidParameter", AS_CLOUD_OP_CONFIGURATION},
+        {400, "MissingParameter", AS_CLOUD_OP_CONFIGURATION},
+        {400, "InvalidTimeStamp.Expired", AS_CLOUD_OP_CONFIGURATION},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         char message[128];
         begin(AS_GROUP_READ);
-        talker_answer(talk, rows[i].status,
+        driver_answer(op, rows[i].status,
                       print("{\"RequestId\":\"req-9\",\"HostId\":\"ess.aliyuncs.com\",\"Code\":"
                             "\"%s\",\"Message\":\"No.\"}",
                             rows[i].code));
         snprintf(message, sizeof(message), "describe_scaling_groups: %s: No.", rows[i].code);
-        talker_expect_end(talk, rows[i].fault, message);
-        cr_assert_str_eq(talk->request_id, "req-9");
-        cr_assert_not(talk->is_ambiguous);
+        driver_expect_end(op, rows[i].fault, message);
+        cr_assert_str_eq(op->request_id, "req-9");
+        cr_assert_not(op->is_ambiguous);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
 Test(alibaba, errors_without_words)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 502, "<html>");
-    talker_expect_end(talk, AS_TALK_RETRY, "describe_scaling_groups: HTTP 502");
-    talker_end(&given);
+    driver_answer(op, 502, "<html>");
+    driver_expect_end(op, AS_CLOUD_OP_RETRY, "describe_scaling_groups: HTTP 502");
+    driver_end(&given);
     begin(AS_GROUP_READ);
-    talker_break(talk, AS_HTTP_UNREACHABLE, "connection refused");
-    talker_expect_end(talk, AS_TALK_RETRY, "describe_scaling_groups: connection refused");
+    driver_break(op, AS_HTTP_UNREACHABLE, "connection refused");
+    driver_expect_end(op, AS_CLOUD_OP_RETRY, "describe_scaling_groups: connection refused");
 }
 
 Test(alibaba, throttling_says_how_long)
@@ -510,14 +511,13 @@ Test(alibaba, throttling_says_how_long)
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_READ);
-        talker_hear(talk, (struct as_http_response){.status = 400,
-                                                    .fields = rows[i].fields,
-                                                    .body = "{\"Code\":\"Throttling.User\"}"});
-        cr_assert_eq(talk->fault, AS_TALK_THROTTLED);
-        cr_assert_eq(talk->retry_after_us, rows[i].us, "%zu: %lld", i,
-                     (long long)talk->retry_after_us);
+        driver_hear(op, (struct as_http_response){.status = 400,
+                                                  .fields = rows[i].fields,
+                                                  .body = "{\"Code\":\"Throttling.User\"}"});
+        cr_assert_eq(op->fault, AS_CLOUD_OP_THROTTLED);
+        cr_assert_eq(op->retry_after_us, rows[i].us, "%zu: %lld", i, (long long)op->retry_after_us);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -537,31 +537,31 @@ static void begin_growth(int size)
 Test(alibaba, grows_to_an_absolute_total)
 {
     begin_growth(2);
-    talker_expect(talk, "POST", SCALE("4", "ccbb0fc4f3bbe7c93ea7dd904dfedb38"), "");
-    talker_expect_headers(talk, ACTION("ScaleWithAdjustment"));
-    cr_assert(talk->request.is_change);
-    talker_answer(talk, 200, "{\"RequestId\":\"req-3\",\"ScalingActivityId\":\"asa-1\"}");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_str_eq(given.talk.started, "asa-1");
-    cr_assert_str_eq(talk->request_id, "req-3");
+    driver_expect(op, "POST", SCALE("4", "ccbb0fc4f3bbe7c93ea7dd904dfedb38"), "");
+    driver_expect_headers(op, ACTION("ScaleWithAdjustment"));
+    cr_assert(op->request.is_change);
+    driver_answer(op, 200, "{\"RequestId\":\"req-3\",\"ScalingActivityId\":\"asa-1\"}");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_str_eq(given.op.started, "asa-1");
+    cr_assert_str_eq(op->request_id, "req-3");
 }
 
 Test(alibaba, a_change_of_the_desired_capacity_alone_has_no_activity)
 {
     begin_growth(2);
-    talker_answer(talk, 200, "{\"ActivityType\":\"CapacityChange\"}");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_null(given.talk.started);
+    driver_answer(op, 200, "{\"ActivityType\":\"CapacityChange\"}");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_null(given.op.started);
 }
 
 Test(alibaba, a_size_that_somebody_else_changed_is_left_alone)
 {
     begin_growth(3);
-    talker_expect_end(talk, AS_TALK_BUSY,
+    driver_expect_end(op, AS_CLOUD_OP_BUSY,
                       "the scaling group has changed since it was looked at: its size is 3");
-    talker_end(&given);
+    driver_end(&given);
     begin_growth(4); /* by a request whose answer was lost */
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(alibaba, a_total_that_would_be_cut_is_refused)
@@ -569,58 +569,58 @@ Test(alibaba, a_total_that_would_be_cut_is_refused)
     begin_change(AS_GROUP_GROW, 2, 10);
     answer_group(DESIRED(2));
     answer_instances(2, PAIR);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                       "10 is above the group's own MaxSize, 9: it would be cut to that");
 }
 
 Test(alibaba, a_change_without_an_answer_may_have_been_made)
 {
     begin_growth(2);
-    talker_break(talk, AS_HTTP_TIMEOUT, "no answer within 10 s");
-    talker_expect_end(talk, AS_TALK_TIMEOUT, "scale_with_adjustment: no answer within 10 s");
-    cr_assert(talk->is_ambiguous);
+    driver_break(op, AS_HTTP_TIMEOUT, "no answer within 10 s");
+    driver_expect_end(op, AS_CLOUD_OP_TIMEOUT, "scale_with_adjustment: no answer within 10 s");
+    cr_assert(op->is_ambiguous);
 }
 
 /* ---- operations ---- */
 
 static void poll(const char *activity)
 {
-    given.talk.operation = "asa-1";
+    given.op.operation = "asa-1";
     begin(AS_GROUP_POLL);
-    talker_expect(talk, "POST", ACTIVITY("asa-1"), "");
-    talker_expect_headers(talk, ACTION("DescribeScalingActivities"));
-    talker_answer(talk, 200, print("{\"ScalingActivities\":[%s]}", activity));
+    driver_expect(op, "POST", ACTIVITY("asa-1"), "");
+    driver_expect_headers(op, ACTION("DescribeScalingActivities"));
+    driver_answer(op, 200, print("{\"ScalingActivities\":[%s]}", activity));
 }
 
 Test(alibaba, activities_are_followed_to_their_end)
 {
     static const struct {
         const char *activity;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
         bool is_done;
         const char *message;
     } rows[] = {
-        {"{\"StatusCode\":\"InProgress\"}", AS_TALK_OK, false, ""},
-        {"{\"StatusCode\":\"Successful\"}", AS_TALK_OK, true, ""},
+        {"{\"StatusCode\":\"InProgress\"}", AS_CLOUD_OP_OK, false, ""},
+        {"{\"StatusCode\":\"Successful\"}", AS_CLOUD_OP_OK, true, ""},
         {"{\"StatusCode\":\"Warning\",\"ErrorCode\":\"OperationDenied.NoStock\",\"ErrorMessage\":"
          "\"Sold out.\"}",
-         AS_TALK_CAPACITY, true,
+         AS_CLOUD_OP_CAPACITY, true,
          "the scaling activity ended as Warning: OperationDenied.NoStock: Sold out."},
         {"{\"StatusCode\":\"Failed\",\"ErrorMessages\":[{\"Code\":\"QuotaExceed.X\",\"Message\":"
          "\"Full.\"}]}",
-         AS_TALK_CAPACITY, true, "the scaling activity ended as Failed: QuotaExceed.X: Full."},
-        {"{\"StatusCode\":\"Rejected\",\"StatusMessage\":\"Cooldown.\"}", AS_TALK_RETRY, true,
+         AS_CLOUD_OP_CAPACITY, true, "the scaling activity ended as Failed: QuotaExceed.X: Full."},
+        {"{\"StatusCode\":\"Rejected\",\"StatusMessage\":\"Cooldown.\"}", AS_CLOUD_OP_RETRY, true,
          "the scaling activity ended as Rejected: Cooldown."},
-        {"", AS_TALK_RETRY, false,
+        {"", AS_CLOUD_OP_RETRY, false,
          "describe_scaling_activity: the answer has no ScalingActivities.StatusCode"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         poll(rows[i].activity);
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
-        cr_assert_eq(given.talk.is_done, rows[i].is_done, "%zu", i);
-        given.talk.is_done = false;
+        driver_expect_end(op, rows[i].fault, rows[i].message);
+        cr_assert_eq(given.op.is_done, rows[i].is_done, "%zu", i);
+        given.op.is_done = false;
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -634,42 +634,42 @@ Test(alibaba, activities_are_followed_to_their_end)
 Test(alibaba, instances_leave_by_name)
 {
     static const char *const ids[] = {"i-1", "i-gone", "i-3", "i-2"};
-    given.talk.instances = ids;
-    given.talk.instance_count = 4;
+    given.op.instances = ids;
+    given.op.instance_count = 4;
     begin_change(AS_GROUP_REMOVE, 3, 1);
     answer_group(DESIRED(3));
     answer_instances(3, PAIR "," INSTANCE("i-3", "Removing"));
-    talker_expect(
-        talk, "POST",
+    driver_expect(
+        op, "POST",
         REMOVE("&InstanceIds.1=i-1&InstanceIds.2=i-2", "2b98db7e9734456ae2cba0bb85c91c50"), "");
-    talker_expect_headers(talk, ACTION("RemoveInstances"));
-    cr_assert(talk->request.is_change);
-    talker_answer(talk, 200, "{\"ScalingActivityId\":\"asa-1\"}");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_str_eq(given.talk.started, "asa-1");
+    driver_expect_headers(op, ACTION("RemoveInstances"));
+    cr_assert(op->request.is_change);
+    driver_answer(op, 200, "{\"ScalingActivityId\":\"asa-1\"}");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_str_eq(given.op.started, "asa-1");
 }
 
 Test(alibaba, instances_that_are_gone_already_are_what_was_wanted)
 {
     static const char *const ids[] = {"i-8", "i-9"};
-    given.talk.instances = ids;
-    given.talk.instance_count = 2;
+    given.op.instances = ids;
+    given.op.instance_count = 2;
     begin_change(AS_GROUP_REMOVE, 4, 2);
     answer_group(DESIRED(2));
     answer_instances(2, PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 /* The token of the removal of one instance by the same decision, as a new text. */
 static char *find_token(const char *id, int32_t from, int32_t to)
 {
-    given.talk.instances = &id;
-    given.talk.instance_count = 1;
+    given.op.instances = &id;
+    given.op.instance_count = 1;
     begin_change(AS_GROUP_REMOVE, from, to);
     answer_group(print("\"EnableDesiredCapacity\":true,\"DesiredCapacity\":%d", from));
     answer_instances(2, PAIR);
-    char *token = strdup(strstr(talk->request.url, "&ClientToken="));
-    talker_end(&given);
+    char *token = strdup(strstr(op->request.url, "&ClientToken="));
+    driver_end(&given);
     return token;
 }
 
@@ -693,15 +693,15 @@ Test(alibaba, a_size_that_has_changed_lets_nobody_leave)
 {
     static const char *const ids[] = {"i-1"};
     for (int from = 1; from <= 3; from += 2) {
-        given.talk.instances = ids;
-        given.talk.instance_count = 1;
+        given.op.instances = ids;
+        given.op.instance_count = 1;
         begin_change(AS_GROUP_REMOVE, from, from - 1);
         answer_group(DESIRED(2));
         answer_instances(2, PAIR);
-        talker_expect_end(talk, AS_TALK_BUSY,
+        driver_expect_end(op, AS_CLOUD_OP_BUSY,
                           "the group has changed since it was looked at: its size is 2");
         if (from == 1)
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -718,8 +718,8 @@ static void begin_large_removal(void)
                  "%s{\"InstanceId\":\"i-%zu\",\"LifecycleState\":\"InService\"}", i ? "," : "", i);
         ids[i] = names[i];
     }
-    given.talk.instances = ids;
-    given.talk.instance_count = 21;
+    given.op.instances = ids;
+    given.op.instance_count = 21;
     begin_change(AS_GROUP_REMOVE, 21, 0);
     answer_group(DESIRED(21));
     answer_instances(21, list);
@@ -729,80 +729,80 @@ static void begin_large_removal(void)
 Test(alibaba, many_instances_leave_one_activity_after_the_other)
 {
     begin_large_removal();
-    cr_assert_not_null(strstr(talk->request.url, "&InstanceIds.20=i-19&DecreaseDesired"));
-    talker_answer(talk, 200, "{\"ScalingActivityId\":\"asa-1\"}");
+    cr_assert_not_null(strstr(op->request.url, "&InstanceIds.20=i-19&DecreaseDesired"));
+    driver_answer(op, 200, "{\"ScalingActivityId\":\"asa-1\"}");
     for (int i = 0; i < 2; i++) {
-        cr_assert_eq(talk->want, AS_TALK_WAIT);
-        cr_assert_eq(talk->wait_us, 5 * AS_US_PER_S);
-        as_talk_hear_time(talk, TALKER_NOW);
-        talker_expect(talk, "POST", ACTIVITY("asa-1"), "");
-        talker_answer(talk, 200,
+        cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
+        cr_assert_eq(op->wait_us, 5 * AS_US_PER_S);
+        as_cloud_op_hear_time(op, DRIVER_NOW);
+        driver_expect(op, "POST", ACTIVITY("asa-1"), "");
+        driver_answer(op, 200,
                       i == 0 ? "{\"ScalingActivities\":[{\"StatusCode\":\"InProgress\"}]}"
                              : "{\"ScalingActivities\":[{\"StatusCode\":\"Successful\"}]}");
     }
-    talker_expect(talk, "POST", REMOVE("&InstanceIds.1=i-20", "2f9c5d424eb2a20b07d15be283f66d93"),
+    driver_expect(op, "POST", REMOVE("&InstanceIds.1=i-20", "2f9c5d424eb2a20b07d15be283f66d93"),
                   "");
-    talker_answer(talk, 200, "{\"ScalingActivityId\":\"asa-2\"}");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_str_eq(given.talk.started, "asa-2");
+    driver_answer(op, 200, "{\"ScalingActivityId\":\"asa-2\"}");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_str_eq(given.op.started, "asa-2");
 }
 
 Test(alibaba, retry_after_holds_between_looks_at_a_removal)
 {
     begin_large_removal();
-    talker_hear(talk, (struct as_http_response){.status = 200,
-                                                .retry_after = "60",
-                                                .body = "{\"ScalingActivityId\":\"asa-1\"}"});
-    cr_assert_eq(talk->want, AS_TALK_WAIT);
-    cr_assert_eq(talk->wait_us, 60 * AS_US_PER_S);
-    as_talk_hear_time(talk, TALKER_NOW);
-    talker_expect(talk, "POST", ACTIVITY("asa-1"), "");
-    talker_hear(talk, (struct as_http_response){
-                          .status = 200,
-                          .retry_after = "7",
-                          .body = "{\"ScalingActivities\":[{\"StatusCode\":\"InProgress\"}]}"});
-    cr_assert_eq(talk->want, AS_TALK_WAIT);
-    cr_assert_eq(talk->wait_us, 7 * AS_US_PER_S);
+    driver_hear(op, (struct as_http_response){.status = 200,
+                                              .retry_after = "60",
+                                              .body = "{\"ScalingActivityId\":\"asa-1\"}"});
+    cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
+    cr_assert_eq(op->wait_us, 60 * AS_US_PER_S);
+    as_cloud_op_hear_time(op, DRIVER_NOW);
+    driver_expect(op, "POST", ACTIVITY("asa-1"), "");
+    driver_hear(op, (struct as_http_response){
+                        .status = 200,
+                        .retry_after = "7",
+                        .body = "{\"ScalingActivities\":[{\"StatusCode\":\"InProgress\"}]}"});
+    cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
+    cr_assert_eq(op->wait_us, 7 * AS_US_PER_S);
 }
 
 Test(alibaba, a_removal_that_ends_badly)
 {
     static const struct {
         const char *activity;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
         const char *message;
     } rows[] = {
-        {"{\"StatusCode\":\"Warning\"}", AS_TALK_OK, NULL}, /* some were gone already */
-        {"{\"StatusCode\":\"Failed\",\"ErrorCode\":\"X\",\"ErrorMessage\":\"y\"}", AS_TALK_RETRY,
-         "the scaling activity ended as Failed: X: y"},
-        {"{}", AS_TALK_RETRY,
+        {"{\"StatusCode\":\"Warning\"}", AS_CLOUD_OP_OK, NULL}, /* some were gone already */
+        {"{\"StatusCode\":\"Failed\",\"ErrorCode\":\"X\",\"ErrorMessage\":\"y\"}",
+         AS_CLOUD_OP_RETRY, "the scaling activity ended as Failed: X: y"},
+        {"{}", AS_CLOUD_OP_RETRY,
          "describe_scaling_activity: the answer has no ScalingActivities.StatusCode"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin_large_removal();
-        talker_answer(talk, 200, "{\"ScalingActivityId\":\"asa-1\"}");
-        as_talk_hear_time(talk, TALKER_NOW);
-        talker_answer(talk, 200, print("{\"ScalingActivities\":[%s]}", rows[i].activity));
-        if (rows[i].fault == AS_TALK_OK)
-            talker_expect(talk, "POST",
+        driver_answer(op, 200, "{\"ScalingActivityId\":\"asa-1\"}");
+        as_cloud_op_hear_time(op, DRIVER_NOW);
+        driver_answer(op, 200, print("{\"ScalingActivities\":[%s]}", rows[i].activity));
+        if (rows[i].fault == AS_CLOUD_OP_OK)
+            driver_expect(op, "POST",
                           REMOVE("&InstanceIds.1=i-20", "2f9c5d424eb2a20b07d15be283f66d93"), "");
         else
-            talker_expect_end(talk, rows[i].fault, rows[i].message);
+            driver_expect_end(op, rows[i].fault, rows[i].message);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
 Test(alibaba, a_removal_below_the_groups_minimum_is_refused_by_it)
 {
     static const char *const ids[] = {"i-1"};
-    given.talk.instances = ids;
-    given.talk.instance_count = 1;
+    given.op.instances = ids;
+    given.op.instance_count = 1;
     begin_change(AS_GROUP_REMOVE, 2, 1);
     answer_group(DESIRED(2));
     answer_instances(2, PAIR);
-    talker_answer(talk, 400, "{\"Code\":\"IncorrectCapacity.MinSize\",\"Message\":\"No.\"}");
-    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+    driver_answer(op, 400, "{\"Code\":\"IncorrectCapacity.MinSize\",\"Message\":\"No.\"}");
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                       "remove_instances: IncorrectCapacity.MinSize: No.");
 }
 
@@ -813,9 +813,9 @@ Test(alibaba, what_never_came_is_taken_back)
     begin_change(AS_GROUP_TAKE_BACK, 4, 2);
     answer_group(DESIRED(4));
     answer_instances(2, PAIR);
-    talker_expect(talk, "POST", SCALE("2", "1d0b2f3acb614d8a2dfca8c4c55bd813"), "");
-    talker_answer(talk, 200, "{\"ActivityType\":\"CapacityChange\"}");
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect(op, "POST", SCALE("2", "1d0b2f3acb614d8a2dfca8c4c55bd813"), "");
+    driver_answer(op, 200, "{\"ActivityType\":\"CapacityChange\"}");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(alibaba, instances_that_came_are_kept)
@@ -823,12 +823,12 @@ Test(alibaba, instances_that_came_are_kept)
     begin_change(AS_GROUP_TAKE_BACK, 4, 2);
     answer_group(DESIRED(4));
     answer_instances(3, PAIR "," INSTANCE("i-3", "Pending"));
-    talker_expect_end(talk, AS_TALK_BUSY,
+    driver_expect_end(op, AS_CLOUD_OP_BUSY,
                       "the scaling group has 3 instances by now: Auto Scaling would choose which "
                       "leave, for a size of 2");
-    talker_end(&given);
+    driver_end(&given);
     begin_change(AS_GROUP_TAKE_BACK, 4, 2);
     answer_group(DESIRED(2));
     answer_instances(2, PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }

@@ -3,25 +3,25 @@
  */
 #include "cloud/provider_answer.h"
 
-#include "talker.h"
+#include "op_driver.h"
 
-static struct as_talk talk;
+static struct as_cloud_op op;
 
 static void init(void)
 {
-    as_talk_init(&talk, talker_get_variable);
-    as_talk_ask(&talk, "GET", "http://h/");
-    talk.request.operation = "op";
+    as_cloud_op_init(&op, driver_get_variable);
+    as_cloud_op_ask(&op, "GET", "http://h/");
+    op.request.operation = "op";
 }
 
 static void deinit(void)
 {
-    as_talk_deinit(&talk);
+    as_cloud_op_deinit(&op);
 }
 
 TestSuite(answer, .init = init, .fini = deinit);
 
-typedef const json_t *answer_fn(struct as_talk *);
+typedef const json_t *answer_fn(struct as_cloud_op *);
 
 /* The document as JSON in canonical order; NULL where it is not one. Freed by the next call. */
 static const char *read_sized(answer_fn *read, const char *body, size_t size)
@@ -30,10 +30,10 @@ static const char *read_sized(answer_fn *read, const char *body, size_t size)
     const struct as_http_response answer = {.status = 200, .body = body, .body_size = size};
     free(text);
     text = NULL;
-    talk.message[0] = '\0';
-    talk.answer = &answer;
-    const json_t *document = read(&talk);
-    talk.answer = NULL;
+    op.message[0] = '\0';
+    op.answer = &answer;
+    const json_t *document = read(&op);
+    op.answer = NULL;
     if (document)
         text = json_dumps(document, JSON_COMPACT | JSON_SORT_KEYS);
     return text;
@@ -101,25 +101,25 @@ Test(answer, xml_that_is_none)
         char message[256];
         cr_expect_null(read_text(answer_xml, rows[i].xml), "%s", rows[i].xml);
         snprintf(message, sizeof(message), "op: the answer is not XML: %s", rows[i].problem);
-        talker_expect_end(&talk, AS_TALK_RETRY, message);
+        driver_expect_end(&op, AS_CLOUD_OP_RETRY, message);
         cr_expect_null(read_text(answer_peek_xml, rows[i].xml));
-        cr_expect_str_eq(talk.message, "", "a look at an error fails nothing");
+        cr_expect_str_eq(op.message, "", "a look at an error fails nothing");
     }
-    cr_assert_not(talk.is_ambiguous);
+    cr_assert_not(op.is_ambiguous);
 }
 
 Test(answer, what_a_change_was_answered_but_cannot_be_read_leaves_it_open)
 {
-    talk.request.is_change = true;
+    op.request.is_change = true;
     cr_assert_null(read_text(answer_xml, "<a"));
-    cr_assert(talk.is_ambiguous);
-    talk.is_ambiguous = false;
+    cr_assert(op.is_ambiguous);
+    op.is_ambiguous = false;
     cr_assert_null(read_text(answer_json, "{"));
-    cr_assert(talk.is_ambiguous);
-    talk.is_ambiguous = false;
-    (void)answer_misses(&talk, "a.b");
-    talker_expect_end(&talk, AS_TALK_RETRY, "op: the answer has no a.b");
-    cr_assert(talk.is_ambiguous);
+    cr_assert(op.is_ambiguous);
+    op.is_ambiguous = false;
+    (void)answer_misses(&op, "a.b");
+    driver_expect_end(&op, AS_CLOUD_OP_RETRY, "op: the answer has no a.b");
+    cr_assert(op.is_ambiguous);
 }
 
 /* `times` times `text` */
@@ -153,7 +153,7 @@ Test(answer, xml_has_limits)
         repeat(&buf, "</d>", rows[i].depth);
         const char *text = read_sized(answer_xml, buf.data, buf.size);
         cr_expect_eq(text == NULL, rows[i].problem != NULL, "%zu", i);
-        cr_expect_str_eq(talk.message, rows[i].problem ? rows[i].problem : "");
+        cr_expect_str_eq(op.message, rows[i].problem ? rows[i].problem : "");
     }
     as_buf_deinit(&buf);
     free_text();
@@ -190,11 +190,10 @@ Test(answer, json_that_is_none)
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         cr_expect_null(read_text(answer_json, rows[i]), "%s", rows[i]);
-        cr_expect_eq(talk.fault, AS_TALK_RETRY);
-        cr_expect(as_str_starts_with(talk.message, "op: the answer is not JSON: "), "%s",
-                  talk.message);
+        cr_expect_eq(op.fault, AS_CLOUD_OP_RETRY);
+        cr_expect(as_str_starts_with(op.message, "op: the answer is not JSON: "), "%s", op.message);
         cr_expect_null(read_text(answer_peek_json, rows[i]));
-        cr_expect_str_eq(talk.message, "");
+        cr_expect_str_eq(op.message, "");
     }
 }
 
@@ -214,8 +213,8 @@ Test(answer, members)
         "\"at\":\"2024-05-17T10:20:30Z\",\"bad\":\"17 May\",\"list\":[\"p\",\"q\"],\"e\":\"\","
         "\"none\":[]}}";
     const struct as_http_response answer = {.status = 200, .body = json, .body_size = strlen(json)};
-    talk.answer = &answer;
-    const json_t *document = answer_json(&talk);
+    op.answer = &answer;
+    const json_t *document = answer_json(&op);
     cr_assert_not_null(document);
     cr_expect_eq(answer_find(document, ""), document);
     cr_expect_not_null(answer_find(document, "a.b"));
@@ -239,14 +238,14 @@ Test(answer, members)
         int32_t size = 5;
         char message[64];
         cr_expect_eq(answer_size(document, no_sizes[i], -7), -7, "%s", no_sizes[i]);
-        cr_expect_not(answer_take_size(&talk, document, no_sizes[i], &size));
+        cr_expect_not(answer_take_size(&op, document, no_sizes[i], &size));
         snprintf(message, sizeof(message), "op: the answer has no %s", no_sizes[i]);
-        talker_expect_end(&talk, AS_TALK_RETRY, message);
+        driver_expect_end(&op, AS_CLOUD_OP_RETRY, message);
     }
     int32_t size;
-    cr_expect(answer_take_size(&talk, document, "a.s", &size));
+    cr_expect(answer_take_size(&op, document, "a.s", &size));
     cr_expect_eq(size, 8);
-    cr_expect_eq(answer_time(document, "a.at").at.us, TALKER_NOW.us);
+    cr_expect_eq(answer_time(document, "a.at").at.us, DRIVER_NOW.us);
     cr_expect_not(answer_time(document, "a.bad").set || answer_time(document, "a.q").set);
     cr_expect_eq(answer_count(document, "a.list"), 2);
     cr_expect_str_eq(json_string_value(answer_at(document, "a.list", 1)), "q");

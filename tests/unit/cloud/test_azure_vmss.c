@@ -11,31 +11,31 @@
 #define AUTOSCALE SCOPE "/providers/Microsoft.Insights/autoscalesettings?api-version=2022-10-01"
 #define NONE      "{\"value\":[]}"
 
-static void answer_set(struct as_talk *talk, int size, const char *state)
+static void answer_set(struct as_cloud_op *op, int size, const char *state)
 {
     char body[1024];
     snprintf(body, sizeof(body), UNIFORM, size, state);
-    talker_answer(talk, 200, body);
+    driver_answer(op, 200, body);
 }
 
-static struct as_talk *begin_reading(struct talker_group *given)
+static struct as_cloud_op *begin_reading(struct driver_group *given)
 {
     name_set(given);
-    talker_begin(given, "azure", AS_GROUP_READ);
-    return &given->talk.talk;
+    driver_begin(given, "azure", AS_GROUP_READ);
+    return &given->op.op;
 }
 
 /* ---- reading ---- */
 
 Test(azure_vmss, uniform_set_is_read)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
-    expect_question(talk, SET_URL);
-    answer_set(talk, 5, "Succeeded");
-    expect_question(talk, MACHINES);
-    talker_answer(
-        talk, 200,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
+    expect_question(op, SET_URL);
+    answer_set(op, 5, "Succeeded");
+    expect_question(op, MACHINES);
+    driver_answer(
+        op, 200,
         "{\"value\":["
         "{\"instanceId\":\"0\",\"name\":\"web_0\",\"id\":\"" SET_ID "/virtualMachines/0\","
         "\"zones\":[\"1\"],\"properties\":{\"provisioningState\":\"Succeeded\","
@@ -58,70 +58,70 @@ Test(azure_vmss, uniform_set_is_read)
         "{\"provisioningState\":\"Succeeded\",\"instanceView\":"
         "{\"statuses\":[{\"code\":\"PowerState/deallocated\"}]}}}"
         "]}");
-    expect_question(talk, AUTOSCALE);
-    talker_answer(talk, 200, NONE);
-    talker_expect_end(talk, AS_TALK_OK, "");
+    expect_question(op, AUTOSCALE);
+    driver_answer(op, 200, NONE);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 
-    const struct as_group_view *view = &given.talk.view;
+    const struct as_group_view *view = &given.op.view;
     cr_expect_eq(view->size, 5);
     cr_expect_eq(view->min, -1);
     cr_expect_eq(view->max, -1);
     cr_expect_not(view->in_progress);
     cr_expect_str_eq(view->version, "\"7\"");
-    talker_expect_backing(&given, "azure/subscriptions/sub-1/resourcegroups/rg-1/providers/"
+    driver_expect_backing(&given, "azure/subscriptions/sub-1/resourcegroups/rg-1/providers/"
                                   "microsoft.compute/virtualmachinescalesets/web ");
     cr_expect_null(view->controller);
     cr_expect_null(view->shortage);
     cr_assert_eq(view->instance_count, 6);
-    talker_expect_instance(&given, 0, "0 " SET_ID "/virtualMachines/0 1 running");
+    driver_expect_instance(&given, 0, "0 " SET_ID "/virtualMachines/0 1 running");
     cr_expect_eq(view->instances[0].created.at.us, INT64_C(1714557600500000));
-    talker_expect_instance(&given, 1, "1 " SET_ID "/virtualMachines/1 - pending");
-    talker_expect_instance(&given, 2, "3 " SET_ID "/virtualMachines/3 - leaving");
-    talker_expect_instance(&given, 3, "4 " SET_ID "/virtualMachines/4 - running protected");
-    talker_expect_instance(&given, 4,
+    driver_expect_instance(&given, 1, "1 " SET_ID "/virtualMachines/1 - pending");
+    driver_expect_instance(&given, 2, "3 " SET_ID "/virtualMachines/3 - leaving");
+    driver_expect_instance(&given, 3, "4 " SET_ID "/virtualMachines/4 - running protected");
+    driver_expect_instance(&given, 4,
                            "5 " SET_ID "/virtualMachines/5 - running unhealthy protected");
-    talker_expect_instance(&given, 5, "6 " SET_ID "/virtualMachines/6 - running unhealthy");
-    talker_end(&given);
+    driver_expect_instance(&given, 5, "6 " SET_ID "/virtualMachines/6 - running unhealthy");
+    driver_end(&given);
 }
 
 /* Its machines are virtual machines of the resource group, and their names are their ids. */
 Test(azure_vmss, flexible_set_is_read)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
-    talker_answer(talk, 200,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
+    driver_answer(op, 200,
                   "{\"id\":\"" SET_ID "\",\"sku\":{\"capacity\":1},\"properties\":"
                   "{\"provisioningState\":\"Updating\",\"orchestrationMode\":\"flexible\"}}");
     expect_question(
-        talk, SCOPE
+        op, SCOPE
         "/providers/Microsoft.Compute/virtualMachines?$filter=%27virtualMachineScaleSet%2Fid%27%20"
         "eq%20%27%2Fsubscriptions%2Fsub-1%2FresourceGroups%2Frg-1%2Fproviders%2FMicrosoft.Compute%"
         "2FvirtualMachineScaleSets%2Fweb%27&$expand=instanceView&api-version=2024-11-01");
-    talker_answer(talk, 200,
+    driver_answer(op, 200,
                   "{\"value\":[{\"name\":\"web_ab12\",\"id\":\"/subscriptions/sub-1/resourceGroups/"
                   "RG-1/providers/Microsoft.Compute/virtualMachines/web_ab12\",\"zones\":[\"2\"],"
                   "\"properties\":{\"provisioningState\":\"Succeeded\"}}]}");
-    expect_question(talk, AUTOSCALE);
-    talker_answer(talk, 200, NONE);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect(given.talk.view.in_progress);
-    cr_expect_str_eq(given.talk.view.version, "");
-    talker_expect_instance(&given, 0,
+    expect_question(op, AUTOSCALE);
+    driver_answer(op, 200, NONE);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect(given.op.view.in_progress);
+    cr_expect_str_eq(given.op.view.version, "");
+    driver_expect_instance(&given, 0,
                            "web_ab12 /subscriptions/sub-1/resourceGroups/RG-1/providers/"
                            "Microsoft.Compute/virtualMachines/web_ab12 2 running");
-    talker_end(&given);
+    driver_end(&given);
 }
 
 Test(azure_vmss, etag_may_be_a_header)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
-    talker_hear(talk, (struct as_http_response){.status = 200,
-                                                .etag = "W/\"9\"",
-                                                .body = "{\"id\":\"" SET_ID
-                                                        "\",\"sku\":{\"capacity\":0}}"});
-    cr_expect_str_eq(given.talk.view.version, "W/\"9\"");
-    talker_end(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
+    driver_hear(
+        op, (struct as_http_response){.status = 200,
+                                      .etag = "W/\"9\"",
+                                      .body = "{\"id\":\"" SET_ID "\",\"sku\":{\"capacity\":0}}"});
+    cr_expect_str_eq(given.op.view.version, "W/\"9\"");
+    driver_end(&given);
 }
 
 Test(azure_vmss, unusable_etag_is_an_error)
@@ -130,14 +130,14 @@ Test(azure_vmss, unusable_etag_is_an_error)
     memset(etags[1], 'a', AS_VERSION_SIZE);
     for (size_t i = 0; i < AS_ARRAY_SIZE(etags); i++) {
         char body[1024];
-        struct talker_group given = {0};
-        struct as_talk *talk = begin_reading(&given);
+        struct driver_group given = {0};
+        struct as_cloud_op *op = begin_reading(&given);
         snprintf(body, sizeof(body),
                  "{\"id\":\"" SET_ID "\",\"etag\":\"%s\",\"sku\":{\"capacity\":0}}", etags[i]);
-        talker_answer(talk, 200, body);
-        talker_expect_end(talk, AS_TALK_CONFIGURATION,
+        driver_answer(op, 200, body);
+        driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                           "get_scale_set: the answer's etag cannot be used");
-        talker_end(&given);
+        driver_end(&given);
     }
 }
 
@@ -145,11 +145,11 @@ Test(azure_vmss, unusable_etag_is_an_error)
  * although its provisioning failed (an extension) counts as running. */
 Test(azure_vmss, failed_machines_tell_of_a_shortage)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
-    answer_set(talk, 3, "Failed");
-    talker_answer(
-        talk, 200,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
+    answer_set(op, 3, "Failed");
+    driver_answer(
+        op, 200,
         "{\"value\":[{\"instanceId\":\"1\",\"properties\":{\"provisioningState\":\"Failed\","
         "\"instanceView\":{\"statuses\":[{\"code\":\"ProvisioningState/failed/VMExtension\","
         "\"message\":\"bad\"},{\"code\":\"PowerState/running\"}]}}},"
@@ -159,128 +159,129 @@ Test(azure_vmss, failed_machines_tell_of_a_shortage)
         "{\"instanceId\":\"3\",\"properties\":{\"provisioningState\":\"Failed\","
         "\"instanceView\":{\"statuses\":[{\"code\":\"ProvisioningState/failed/AllocationFailed\","
         "\"message\":\"no room in this zone\"}]}}}]}");
-    talker_answer(talk, 200, NONE);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect_not(given.talk.view.in_progress);
-    cr_expect_str_eq(given.talk.view.shortage, "AllocationFailed: no room in this zone");
-    talker_expect_instance(&given, 0, "1 1 - running unhealthy");
-    talker_expect_instance(&given, 1, "2 2 - failed unhealthy");
-    talker_expect_instance(&given, 2, "3 3 - failed unhealthy");
-    talker_end(&given);
+    driver_answer(op, 200, NONE);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect_not(given.op.view.in_progress);
+    cr_expect_str_eq(given.op.view.shortage, "AllocationFailed: no room in this zone");
+    driver_expect_instance(&given, 0, "1 1 - running unhealthy");
+    driver_expect_instance(&given, 1, "2 2 - failed unhealthy");
+    driver_expect_instance(&given, 2, "3 3 - failed unhealthy");
+    driver_end(&given);
 }
 
 Test(azure_vmss, autoscale_of_the_set_is_another_controller)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
-    answer_set(talk, 0, "Succeeded");
-    talker_answer(talk, 200, NONE);
-    talker_answer(talk, 200,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
+    answer_set(op, 0, "Succeeded");
+    driver_answer(op, 200, NONE);
+    driver_answer(op, 200,
                   "{\"value\":[{\"name\":\"other\",\"properties\":{\"enabled\":true,"
                   "\"targetResourceUri\":\"" SET_ID "2\"}},"
                   "{\"name\":\"off\",\"properties\":{\"enabled\":false,\"targetResourceUri\":"
                   "\"" SET_ID "\"}}],\"nextLink\":\"" AUTOSCALE "&$skiptoken=x\"}");
-    expect_question(talk, AUTOSCALE "&$skiptoken=x");
-    talker_answer(talk, 200,
+    expect_question(op, AUTOSCALE "&$skiptoken=x");
+    driver_answer(op, 200,
                   "{\"value\":[{\"name\":\"night\",\"properties\":{\"enabled\":true,"
                   "\"targetResourceUri\":\"/subscriptions/SUB-1/resourcegroups/RG-1/providers/"
                   "microsoft.compute/virtualmachinescalesets/WEB\"}}]}");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect_str_eq(given.talk.view.controller, "Azure Monitor's autoscale setting night");
-    talker_end(&given);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect_str_eq(given.op.view.controller, "Azure Monitor's autoscale setting night");
+    driver_end(&given);
 }
 
 /* Where its provider was never registered there are no settings. */
 Test(azure_vmss, autoscale_may_never_have_been_used)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
-    answer_set(talk, 0, "Succeeded");
-    talker_answer(talk, 200, NONE);
-    talker_answer(talk, 409,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
+    answer_set(op, 0, "Succeeded");
+    driver_answer(op, 200, NONE);
+    driver_answer(op, 409,
                   "{\"error\":{\"code\":\"MissingSubscriptionRegistration\",\"message\":\"m\"}}");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect_null(given.talk.view.controller);
-    talker_end(&given);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect_null(given.op.view.controller);
+    driver_end(&given);
 }
 
 Test(azure_vmss, autoscale_that_may_not_be_read_is_an_error)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
-    answer_set(talk, 0, "Succeeded");
-    talker_answer(talk, 200, NONE);
-    talker_answer(talk, 403, "{\"error\":{\"code\":\"AuthorizationFailed\",\"message\":\"no\"}}");
-    talker_expect_end(talk, AS_TALK_PERMISSION, "list_autoscale_settings: AuthorizationFailed: no");
-    talker_end(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
+    answer_set(op, 0, "Succeeded");
+    driver_answer(op, 200, NONE);
+    driver_answer(op, 403, "{\"error\":{\"code\":\"AuthorizationFailed\",\"message\":\"no\"}}");
+    driver_expect_end(op, AS_CLOUD_OP_PERMISSION,
+                      "list_autoscale_settings: AuthorizationFailed: no");
+    driver_end(&given);
 }
 
 /* AKS sets its size, and does not support that others do. */
 Test(azure_vmss, set_of_an_agent_pool_is_refused)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
-    talker_answer(talk, 200,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
+    driver_answer(op, 200,
                   "{\"id\":\"" SET_ID "\",\"tags\":{\"aks-managed-poolName\":\"np1\"},"
                   "\"sku\":{\"capacity\":0}}");
-    talker_answer(talk, 200, NONE);
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_answer(op, 200, NONE);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
     cr_expect_str_eq(
-        given.talk.view.controller,
+        given.op.view.controller,
         "AKS, whose agent pool \"np1\" it is (give `cluster`, and the pool as `name`)");
-    talker_end(&given);
+    driver_end(&given);
 }
 
 Test(azure_vmss, set_that_goes_is_gone)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
-    answer_set(talk, 2, "Deleting");
-    talker_expect_end(talk, AS_TALK_GONE, "the scale set is being deleted");
-    talker_end(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
+    answer_set(op, 2, "Deleting");
+    driver_expect_end(op, AS_CLOUD_OP_GONE, "the scale set is being deleted");
+    driver_end(&given);
 }
 
 Test(azure_vmss, pages_are_followed)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
-    answer_set(talk, 2, "Succeeded");
-    talker_answer(talk, 200,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
+    answer_set(op, 2, "Succeeded");
+    driver_answer(op, 200,
                   "{\"value\":[{\"instanceId\":\"0\"}],"
                   "\"nextLink\":\"https://MANAGEMENT.azure.com:443/next?%24skiptoken=a%20b\"}");
-    expect_question(talk, "https://MANAGEMENT.azure.com:443/next?%24skiptoken=a%20b");
-    talker_answer(talk, 200, "{\"value\":[{\"instanceId\":\"1\"}],\"nextLink\":\"\"}");
-    expect_question(talk, AUTOSCALE);
-    cr_expect_eq(given.talk.view.instance_count, 2);
-    talker_end(&given);
+    expect_question(op, "https://MANAGEMENT.azure.com:443/next?%24skiptoken=a%20b");
+    driver_answer(op, 200, "{\"value\":[{\"instanceId\":\"1\"}],\"nextLink\":\"\"}");
+    expect_question(op, AUTOSCALE);
+    cr_expect_eq(given.op.view.instance_count, 2);
+    driver_end(&given);
 }
 
 Test(azure_vmss, pages_that_never_end_are_an_error)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
-    answer_set(talk, 2, "Succeeded");
-    while (talk->want == AS_TALK_SEND)
-        talker_answer(talk, 200, "{\"value\":[],\"nextLink\":\"" MACHINES "\"}");
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 2 pages: it never ends");
-    talker_end(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
+    answer_set(op, 2, "Succeeded");
+    while (op->want == AS_CLOUD_OP_SEND)
+        driver_answer(op, 200, "{\"value\":[],\"nextLink\":\"" MACHINES "\"}");
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, "given up after 2 pages: it never ends");
+    driver_end(&given);
 }
 
 Test(azure_vmss, too_many_machines_are_an_error)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_reading(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_reading(&given);
     const size_t size = 64 * (AS_GROUP_INSTANCES_MAX + 10);
     char *body = malloc(size);
     size_t at = (size_t)snprintf(body, size, "{\"value\":[");
     for (int i = 0; i <= AS_GROUP_INSTANCES_MAX; i++)
         at += (size_t)snprintf(body + at, size - at, "%s{\"instanceId\":\"%d\"}", i ? "," : "", i);
     snprintf(body + at, size - at, "]}");
-    answer_set(talk, 2, "Succeeded");
-    talker_answer(talk, 200, body);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "the group has more than 20000 instances");
+    answer_set(op, 2, "Succeeded");
+    driver_answer(op, 200, body);
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, "the group has more than 20000 instances");
     free(body);
-    talker_end(&given);
+    driver_end(&given);
 }
 
 /* ---- answers that are not as they should be ---- */
@@ -305,12 +306,12 @@ Test(azure_vmss, broken_answers_are_errors)
         {"{\"id\":\"a' or 'b\",\"sku\":{\"capacity\":1}}", "get_scale_set: the answer has no id"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
-        struct talker_group given = {0};
-        struct as_talk *talk = begin_reading(&given);
-        talker_answer(talk, 200, cases[i].body);
-        talker_expect_end(talk, AS_TALK_RETRY, cases[i].message);
-        cr_expect_not(talk->is_ambiguous);
-        talker_end(&given);
+        struct driver_group given = {0};
+        struct as_cloud_op *op = begin_reading(&given);
+        driver_answer(op, 200, cases[i].body);
+        driver_expect_end(op, AS_CLOUD_OP_RETRY, cases[i].message);
+        cr_expect_not(op->is_ambiguous);
+        driver_end(&given);
     }
 }
 
@@ -325,115 +326,115 @@ Test(azure_vmss, broken_lists_are_errors)
         {"{\"value\":\"x\"}", "list_instances: the answer has no value.name"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
-        struct talker_group given = {0};
-        struct as_talk *talk = begin_reading(&given);
-        answer_set(talk, 1, "Succeeded");
-        talker_answer(talk, 200, cases[i].body);
-        talker_expect_end(talk, AS_TALK_RETRY, cases[i].message);
-        talker_end(&given);
+        struct driver_group given = {0};
+        struct as_cloud_op *op = begin_reading(&given);
+        answer_set(op, 1, "Succeeded");
+        driver_answer(op, 200, cases[i].body);
+        driver_expect_end(op, AS_CLOUD_OP_RETRY, cases[i].message);
+        driver_end(&given);
     }
 }
 
 /* ---- the size ---- */
 
-static struct as_talk *begin_growing(struct talker_group *given, const char *version)
+static struct as_cloud_op *begin_growing(struct driver_group *given, const char *version)
 {
-    given->talk.from = 3;
-    given->talk.to = 5;
-    given->talk.version = version;
+    given->op.from = 3;
+    given->op.to = 5;
+    given->op.version = version;
     name_set(given);
-    talker_begin(given, "azure", AS_GROUP_GROW);
-    return &given->talk.talk;
+    driver_begin(given, "azure", AS_GROUP_GROW);
+    return &given->op.op;
 }
 
 Test(azure_vmss, size_is_set_where_nothing_changed)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_growing(&given, "\"7\"");
-    talker_expect(talk, "PATCH", SET_URL, "{\"sku\":{\"capacity\":5}}");
-    talker_expect_headers(talk, "Content-Type: application/json\nIf-Match: \"7\"\n");
-    cr_expect(talk->request.is_change);
-    cr_expect_str_eq(talk->request.operation, "set_capacity");
-    answer_fields(talk, 202,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_growing(&given, "\"7\"");
+    driver_expect(op, "PATCH", SET_URL, "{\"sku\":{\"capacity\":5}}");
+    driver_expect_headers(op, "Content-Type: application/json\nIf-Match: \"7\"\n");
+    cr_expect(op->request.is_change);
+    cr_expect_str_eq(op->request.operation, "set_capacity");
+    answer_fields(op, 202,
                   "x-ms-request-id\0req-1\0azure-asyncoperation\0" OPERATION "\0Location\0" BASE
                   "/elsewhere\0",
                   "");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect_str_eq(given.talk.started, "operation " OPERATION);
-    cr_expect_str_eq(talk->request_id, "req-1");
-    talker_end(&given);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect_str_eq(given.op.started, "operation " OPERATION);
+    cr_expect_str_eq(op->request_id, "req-1");
+    driver_end(&given);
 }
 
 Test(azure_vmss, without_a_version_there_is_no_condition)
 {
     static const char *const versions[] = {"", NULL};
     for (size_t i = 0; i < AS_ARRAY_SIZE(versions); i++) {
-        struct talker_group given = {0};
-        struct as_talk *talk = begin_growing(&given, versions[i]);
-        talker_expect_headers(talk, "Content-Type: application/json\n");
-        talker_end(&given);
+        struct driver_group given = {0};
+        struct as_cloud_op *op = begin_growing(&given, versions[i]);
+        driver_expect_headers(op, "Content-Type: application/json\n");
+        driver_end(&given);
     }
 }
 
 /* 412, but it has the size already: by a request whose answer was lost. */
 Test(azure_vmss, changed_set_may_have_the_size)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_growing(&given, "\"7\"");
-    talker_answer(talk, 412, "{\"error\":{\"code\":\"PreconditionFailed\",\"message\":\"etag\"}}");
-    expect_question(talk, SET_URL);
-    answer_set(talk, 5, "Updating");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect_str_eq(given.talk.started, "resource");
-    talker_end(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_growing(&given, "\"7\"");
+    driver_answer(op, 412, "{\"error\":{\"code\":\"PreconditionFailed\",\"message\":\"etag\"}}");
+    expect_question(op, SET_URL);
+    answer_set(op, 5, "Updating");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect_str_eq(given.op.started, "resource");
+    driver_end(&given);
 }
 
 Test(azure_vmss, changed_set_is_looked_at_again)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_growing(&given, "\"7\"");
-    talker_answer(talk, 412, "");
-    answer_set(talk, 4, "Succeeded");
-    talker_expect_end(talk, AS_TALK_BUSY,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_growing(&given, "\"7\"");
+    driver_answer(op, 412, "");
+    answer_set(op, 4, "Succeeded");
+    driver_expect_end(op, AS_CLOUD_OP_BUSY,
                       "the scale set has changed since it was looked at: its size is 4");
-    cr_expect_not(talk->is_ambiguous);
-    talker_end(&given);
+    cr_expect_not(op->is_ambiguous);
+    driver_end(&given);
 }
 
 Test(azure_vmss, lost_answer_leaves_it_open)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_growing(&given, "\"7\"");
-    talker_break(talk, AS_HTTP_TIMEOUT, "no answer in 10s");
-    talker_expect_end(talk, AS_TALK_TIMEOUT, "set_capacity: no answer in 10s");
-    cr_expect(talk->is_ambiguous);
-    talker_end(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_growing(&given, "\"7\"");
+    driver_break(op, AS_HTTP_TIMEOUT, "no answer in 10s");
+    driver_expect_end(op, AS_CLOUD_OP_TIMEOUT, "set_capacity: no answer in 10s");
+    cr_expect(op->is_ambiguous);
+    driver_end(&given);
 }
 
 /* ---- removing ---- */
 
 /* The set is read once more. */
-static struct as_talk *begin_removing_of(struct talker_group *given, const char *force,
-                                         int32_t size)
+static struct as_cloud_op *begin_removing_of(struct driver_group *given, const char *force,
+                                             int32_t size)
 {
     static const char *const ids[] = {"0", "7"};
-    given->talk.from = 3;
-    given->talk.to = 1;
-    given->talk.instances = ids;
-    given->talk.instance_count = 2;
+    given->op.from = 3;
+    given->op.to = 1;
+    given->op.instances = ids;
+    given->op.instance_count = 2;
     name_set(given);
     if (force)
-        talker_field(given, "force_deletion", force);
-    talker_begin(given, "azure", AS_GROUP_REMOVE);
-    answer_set(&given->talk.talk, size, "Succeeded");
-    talker_answer(
-        &given->talk.talk, 200,
+        driver_field(given, "force_deletion", force);
+    driver_begin(given, "azure", AS_GROUP_REMOVE);
+    answer_set(&given->op.op, size, "Succeeded");
+    driver_answer(
+        &given->op.op, 200,
         "{\"value\":[{\"instanceId\":\"0\"},{\"instanceId\":\"1\"},{\"instanceId\":\"7\"}]}");
-    talker_answer(&given->talk.talk, 200, NONE);
-    return &given->talk.talk;
+    driver_answer(&given->op.op, 200, NONE);
+    return &given->op.op;
 }
 
-static struct as_talk *begin_removing(struct talker_group *given, const char *force)
+static struct as_cloud_op *begin_removing(struct driver_group *given, const char *force)
 {
     return begin_removing_of(given, force, 3);
 }
@@ -447,39 +448,39 @@ Test(azure_vmss, size_that_has_changed_lets_nobody_leave)
     } rows[] = {{2, "the group has changed since it was looked at: its size is 2"},
                 {4, "the group has changed since it was looked at: its size is 4"}};
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_group given = {0};
-        struct as_talk *talk = begin_removing_of(&given, NULL, rows[i].size);
-        talker_expect_end(talk, AS_TALK_BUSY, rows[i].message);
-        talker_end(&given);
+        struct driver_group given = {0};
+        struct as_cloud_op *op = begin_removing_of(&given, NULL, rows[i].size);
+        driver_expect_end(op, AS_CLOUD_OP_BUSY, rows[i].message);
+        driver_end(&given);
     }
 }
 
 Test(azure_vmss, instances_leave_by_name)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_removing(&given, NULL);
-    talker_expect(talk, "POST", SET "/delete?api-version=2024-11-01",
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_removing(&given, NULL);
+    driver_expect(op, "POST", SET "/delete?api-version=2024-11-01",
                   "{\"instanceIds\":[\"0\",\"7\"]}");
-    talker_expect_headers(talk, "Content-Type: application/json\n");
-    cr_expect(talk->request.is_change);
-    answer_fields(talk, 202, "Location\0" OPERATION "\0", "");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect_str_eq(given.talk.started, "location " OPERATION);
-    talker_end(&given);
+    driver_expect_headers(op, "Content-Type: application/json\n");
+    cr_expect(op->request.is_change);
+    answer_fields(op, 202, "Location\0" OPERATION "\0", "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect_str_eq(given.op.started, "location " OPERATION);
+    driver_end(&given);
 }
 
 Test(azure_vmss, force_is_left_out_where_it_is_refused)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_removing(&given, "true");
-    talker_expect(talk, "POST", SET "/delete?api-version=2024-11-01&forceDeletion=true",
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_removing(&given, "true");
+    driver_expect(op, "POST", SET "/delete?api-version=2024-11-01&forceDeletion=true",
                   "{\"instanceIds\":[\"0\",\"7\"]}");
-    talker_answer(talk, 409, "{\"error\":{\"code\":\"OperationNotAllowed\",\"message\":\"m\"}}");
-    talker_expect(talk, "POST", SET "/delete?api-version=2024-11-01",
+    driver_answer(op, 409, "{\"error\":{\"code\":\"OperationNotAllowed\",\"message\":\"m\"}}");
+    driver_expect(op, "POST", SET "/delete?api-version=2024-11-01",
                   "{\"instanceIds\":[\"0\",\"7\"]}");
-    talker_answer(talk, 409, "{\"error\":{\"code\":\"OperationNotAllowed\",\"message\":\"m\"}}");
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "delete_instances: OperationNotAllowed: m");
-    talker_end(&given);
+    driver_answer(op, 409, "{\"error\":{\"code\":\"OperationNotAllowed\",\"message\":\"m\"}}");
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, "delete_instances: OperationNotAllowed: m");
+    driver_end(&given);
 }
 
 #define NOT_ACTIVE                                                                                 \
@@ -489,123 +490,123 @@ Test(azure_vmss, force_is_left_out_where_it_is_refused)
 /* One that is gone fails the call for all: the others are asked for again. */
 Test(azure_vmss, instance_already_gone_is_left_out)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_removing(&given, NULL);
-    talker_answer(talk, 400, NOT_ACTIVE);
-    answer_set(talk, 2, "Succeeded");
-    talker_answer(talk, 200,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_removing(&given, NULL);
+    driver_answer(op, 400, NOT_ACTIVE);
+    answer_set(op, 2, "Succeeded");
+    driver_answer(op, 200,
                   "{\"value\":[{\"instanceId\":\"0\"},{\"instanceId\":\"1\"},"
                   "{\"instanceId\":\"7\",\"properties\":{\"provisioningState\":\"Deleting\"}}]}");
-    talker_answer(talk, 200, NONE);
-    talker_expect(talk, "POST", SET "/delete?api-version=2024-11-01", "{\"instanceIds\":[\"0\"]}");
-    talker_answer(talk, 200, "");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect_null(given.talk.started);
-    talker_end(&given);
+    driver_answer(op, 200, NONE);
+    driver_expect(op, "POST", SET "/delete?api-version=2024-11-01", "{\"instanceIds\":[\"0\"]}");
+    driver_answer(op, 200, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect_null(given.op.started);
+    driver_end(&given);
 }
 
 Test(azure_vmss, instances_all_gone_are_what_was_asked_for)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_removing(&given, NULL);
-    talker_answer(talk, 404, "{\"error\":{\"code\":\"ResourceNotFound\",\"message\":\"m\"}}");
-    answer_set(talk, 1, "Succeeded");
-    talker_answer(talk, 200, "{\"value\":[{\"instanceId\":\"1\"}]}");
-    talker_answer(talk, 200, NONE);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect_null(given.talk.started);
-    talker_end(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_removing(&given, NULL);
+    driver_answer(op, 404, "{\"error\":{\"code\":\"ResourceNotFound\",\"message\":\"m\"}}");
+    answer_set(op, 1, "Succeeded");
+    driver_answer(op, 200, "{\"value\":[{\"instanceId\":\"1\"}]}");
+    driver_answer(op, 200, NONE);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect_null(given.op.started);
+    driver_end(&given);
 }
 
 Test(azure_vmss, set_that_vanished_is_gone)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_removing(&given, NULL);
-    talker_answer(talk, 404, "{\"error\":{\"code\":\"ResourceNotFound\",\"message\":\"m\"}}");
-    talker_answer(talk, 404, "{\"error\":{\"code\":\"ResourceNotFound\",\"message\":\"m\"}}");
-    talker_expect_end(talk, AS_TALK_GONE, "get_scale_set: ResourceNotFound: m");
-    talker_end(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_removing(&given, NULL);
+    driver_answer(op, 404, "{\"error\":{\"code\":\"ResourceNotFound\",\"message\":\"m\"}}");
+    driver_answer(op, 404, "{\"error\":{\"code\":\"ResourceNotFound\",\"message\":\"m\"}}");
+    driver_expect_end(op, AS_CLOUD_OP_GONE, "get_scale_set: ResourceNotFound: m");
+    driver_end(&given);
 }
 
 /* The parameter is another one: it is not tried for ever. */
 Test(azure_vmss, refused_removal_is_tried_again_once)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_removing(&given, NULL);
-    talker_answer(talk, 400, NOT_ACTIVE);
-    answer_set(talk, 3, "Succeeded");
-    talker_answer(talk, 200, "{\"value\":[{\"instanceId\":\"0\"},{\"instanceId\":\"7\"}]}");
-    talker_answer(talk, 200, NONE);
-    talker_answer(talk, 400, "{\"error\":{\"code\":\"InvalidParameter\",\"message\":\"m\"}}");
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "delete_instances: InvalidParameter: m");
-    talker_end(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_removing(&given, NULL);
+    driver_answer(op, 400, NOT_ACTIVE);
+    answer_set(op, 3, "Succeeded");
+    driver_answer(op, 200, "{\"value\":[{\"instanceId\":\"0\"},{\"instanceId\":\"7\"}]}");
+    driver_answer(op, 200, NONE);
+    driver_answer(op, 400, "{\"error\":{\"code\":\"InvalidParameter\",\"message\":\"m\"}}");
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, "delete_instances: InvalidParameter: m");
+    driver_end(&given);
 }
 
 /* ---- taking back ---- */
 
-static struct as_talk *begin_taking_back(struct talker_group *given, int32_t to)
+static struct as_cloud_op *begin_taking_back(struct driver_group *given, int32_t to)
 {
-    given->talk.from = 5;
-    given->talk.to = to;
+    given->op.from = 5;
+    given->op.to = to;
     name_set(given);
-    talker_begin(given, "azure", AS_GROUP_TAKE_BACK);
-    answer_set(&given->talk.talk, 5, "Succeeded");
-    return &given->talk.talk;
+    driver_begin(given, "azure", AS_GROUP_TAKE_BACK);
+    answer_set(&given->op.op, 5, "Succeeded");
+    return &given->op.op;
 }
 
 Test(azure_vmss, capacity_that_never_came_is_taken_back)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_taking_back(&given, 3);
-    talker_answer(talk, 200,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_taking_back(&given, 3);
+    driver_answer(op, 200,
                   "{\"value\":[{\"instanceId\":\"0\"},{\"instanceId\":\"1\"},"
                   "{\"instanceId\":\"2\",\"properties\":{\"provisioningState\":\"Creating\"}}]}");
-    talker_answer(talk, 200, NONE);
-    talker_expect(talk, "PATCH", SET_URL, "{\"sku\":{\"capacity\":3}}");
-    talker_expect_headers(talk, "Content-Type: application/json\nIf-Match: \"7\"\n");
-    talker_answer(talk, 200, "");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    talker_end(&given);
+    driver_answer(op, 200, NONE);
+    driver_expect(op, "PATCH", SET_URL, "{\"sku\":{\"capacity\":3}}");
+    driver_expect_headers(op, "Content-Type: application/json\nIf-Match: \"7\"\n");
+    driver_answer(op, 200, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    driver_end(&given);
 }
 
 /* With the size lowered, Azure might take those that run. */
 Test(azure_vmss, failed_instances_leave_by_name)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_taking_back(&given, 3);
-    talker_answer(
-        talk, 200,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_taking_back(&given, 3);
+    driver_answer(
+        op, 200,
         "{\"value\":[{\"instanceId\":\"0\"},{\"instanceId\":\"1\"},{\"instanceId\":\"2\"},"
         "{\"instanceId\":\"3\",\"properties\":{\"provisioningState\":\"Failed\"}},"
         "{\"instanceId\":\"4\",\"properties\":{\"provisioningState\":\"Failed\"}},"
         "{\"instanceId\":\"5\",\"properties\":{\"provisioningState\":\"Failed\"}}]}");
-    talker_answer(talk, 200, NONE);
-    talker_expect(talk, "POST", SET "/delete?api-version=2024-11-01",
+    driver_answer(op, 200, NONE);
+    driver_expect(op, "POST", SET "/delete?api-version=2024-11-01",
                   "{\"instanceIds\":[\"3\",\"4\"]}");
-    talker_end(&given);
+    driver_end(&given);
 }
 
 Test(azure_vmss, instances_that_came_are_not_taken_back)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_taking_back(&given, 1);
-    talker_answer(talk, 200, "{\"value\":[{\"instanceId\":\"0\"},{\"instanceId\":\"1\"}]}");
-    talker_answer(talk, 200, NONE);
-    talker_expect_end(talk, AS_TALK_BUSY,
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_taking_back(&given, 1);
+    driver_answer(op, 200, "{\"value\":[{\"instanceId\":\"0\"},{\"instanceId\":\"1\"}]}");
+    driver_answer(op, 200, NONE);
+    driver_expect_end(op, AS_CLOUD_OP_BUSY,
                       "the scale set has 2 instances by now: Azure would choose which leave, for a "
                       "size of 1");
-    talker_end(&given);
+    driver_end(&given);
 }
 
 Test(azure_vmss, nothing_is_taken_back_of_a_smaller_set)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin_taking_back(&given, 5);
-    talker_answer(talk, 200, NONE);
-    talker_answer(talk, 200, NONE);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect_null(given.talk.started);
-    talker_end(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin_taking_back(&given, 5);
+    driver_answer(op, 200, NONE);
+    driver_answer(op, 200, NONE);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect_null(given.op.started);
+    driver_end(&given);
 }
 
 /* ---- which set ---- */
@@ -615,32 +616,32 @@ Test(azure_vmss, names_stay_in_their_place)
     static const char *const names[] = {"..", ".", "", "a/b", "a'b", "a%2Fb", "a?b", "a\"b"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
         char message[128];
-        struct talker_group given = {0};
-        talker_option(&given, "subscription", "sub-1");
-        talker_field(&given, "resource_group", "rg-1");
-        talker_field(&given, "name", names[i]);
-        talker_begin(&given, "azure", AS_GROUP_READ);
+        struct driver_group given = {0};
+        driver_option(&given, "subscription", "sub-1");
+        driver_field(&given, "resource_group", "rg-1");
+        driver_field(&given, "name", names[i]);
+        driver_begin(&given, "azure", AS_GROUP_READ);
         snprintf(message, sizeof(message), "`name` is \"%s\", which Azure allows for no name",
                  names[i]);
-        talker_expect_end(&given.talk.talk, AS_TALK_CONFIGURATION, message);
-        talker_end(&given);
+        driver_expect_end(&given.op.op, AS_CLOUD_OP_CONFIGURATION, message);
+        driver_end(&given);
     }
 }
 
 Test(azure_vmss, endpoint_and_version_are_options)
 {
-    struct talker_group given = {0};
-    talker_option(&given, "endpoint", "http://127.0.0.1:8080/");
-    talker_option(&given, "compute_api_version", "2026-03-01");
-    talker_option(&given, "subscription", "sub-1");
-    talker_field(&given, "resource_group", "r (1)");
-    talker_field(&given, "name", "web");
-    talker_begin(&given, "azure", AS_GROUP_READ);
-    expect_question(&given.talk.talk,
+    struct driver_group given = {0};
+    driver_option(&given, "endpoint", "http://127.0.0.1:8080/");
+    driver_option(&given, "compute_api_version", "2026-03-01");
+    driver_option(&given, "subscription", "sub-1");
+    driver_field(&given, "resource_group", "r (1)");
+    driver_field(&given, "name", "web");
+    driver_begin(&given, "azure", AS_GROUP_READ);
+    expect_question(&given.op.op,
                     "http://127.0.0.1:8080/subscriptions/sub-1/resourceGroups/r%20%281%29/"
                     "providers/Microsoft.Compute/virtualMachineScaleSets/web?"
                     "api-version=2026-03-01");
-    talker_end(&given);
+    driver_end(&given);
 }
 
 Test(azure_vmss, clouds_have_endpoints)
@@ -661,15 +662,15 @@ Test(azure_vmss, clouds_have_endpoints)
          "only to this machine)"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
-        struct talker_group given = {0};
-        struct as_talk *talk = &given.talk.talk;
-        talker_option(&given, cases[i].key, cases[i].value);
+        struct driver_group given = {0};
+        struct as_cloud_op *op = &given.op.op;
+        driver_option(&given, cases[i].key, cases[i].value);
         name_set(&given);
-        talker_begin(&given, "azure", AS_GROUP_READ);
+        driver_begin(&given, "azure", AS_GROUP_READ);
         if (cases[i].url)
-            cr_expect(as_str_starts_with(talk->request.url, cases[i].url), "%s", talk->request.url);
+            cr_expect(as_str_starts_with(op->request.url, cases[i].url), "%s", op->request.url);
         else
-            talker_expect_end(talk, AS_TALK_CONFIGURATION, cases[i].message);
-        talker_end(&given);
+            driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, cases[i].message);
+        driver_end(&given);
     }
 }

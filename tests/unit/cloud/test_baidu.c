@@ -3,7 +3,7 @@
  */
 #include <errno.h>
 
-#include "talker.h"
+#include "op_driver.h"
 
 #define API         "https://cce.bj.baidubce.com/api/cce/service/v2"
 #define GROUP       API "/cluster/cce-1/instancegroup/cce-ig-1"
@@ -18,38 +18,38 @@
     "{\"moveOut\":false,\"deleteResource\":true,\"deleteCDSSnapshot\":false,\"drainNode\":false}}"
 #define TASK "{\"taskID\":\"task-1\",\"requestID\":\"r-9\"}"
 
-static struct talker_group given;
-static struct as_talk *talk;
+static struct driver_group given;
+static struct as_cloud_op *op;
 
 static void begin(enum as_group_verb verb)
 {
-    given.talk.view = (struct as_group_view){.min = -1, .max = -1};
+    given.op.view = (struct as_group_view){.min = -1, .max = -1};
     given.field_count = 0;
-    talker_field(&given, "cluster", "cce-1");
-    talker_field(&given, "name", "cce-ig-1");
-    talk = &given.talk.talk;
-    talker_begin(&given, "baidu", verb);
+    driver_field(&given, "cluster", "cce-1");
+    driver_field(&given, "name", "cce-ig-1");
+    op = &given.op.op;
+    driver_begin(&given, "baidu", verb);
 }
 
 static void begin_change(enum as_group_verb verb, int32_t from, int32_t to)
 {
-    given.talk.from = from;
-    given.talk.to = to;
+    given.op.from = from;
+    given.op.to = to;
     begin(verb);
 }
 
 static void begin_removal(const char *const *ids, size_t count)
 {
-    given.talk.instances = ids;
-    given.talk.instance_count = count;
+    given.op.instances = ids;
+    given.op.instance_count = count;
     begin_change(AS_GROUP_REMOVE, 3, 3 - (int32_t)count);
-    talker_expect(talk, "GET", GROUP, "");
+    driver_expect(op, "GET", GROUP, "");
 }
 
 static void end(void)
 {
-    talker_end(&given);
-    talker_variable_count = 0;
+    driver_end(&given);
+    driver_variable_count = 0;
 }
 
 TestSuite(baidu, .fini = end);
@@ -61,7 +61,7 @@ static void answer_group(int replicas, int ready, const char *spec, const char *
              "{\"instanceGroup\":{\"spec\":{\"instanceGroupName\":\"web\",\"replicas\":%d%s},"
              "\"status\":{\"readyReplicas\":%d%s}},\"requestID\":\"r-1\"}",
              replicas, spec, ready, status);
-    talker_answer(talk, 200, body);
+    driver_answer(op, 200, body);
 }
 
 static void answer_nodes(int total, const char *nodes)
@@ -71,7 +71,7 @@ static void answer_nodes(int total, const char *nodes)
              "{\"page\":{\"pageNo\":1,\"pageSize\":100,\"totalCount\":%d,\"list\":[%s]},"
              "\"requestID\":\"r-2\"}",
              total, nodes);
-    talker_answer(talk, 200, body);
+    driver_answer(op, 200, body);
 }
 
 /* ---- reading ---- */
@@ -79,24 +79,24 @@ static void answer_nodes(int total, const char *nodes)
 Test(baidu, reads_a_group)
 {
     begin(AS_GROUP_READ);
-    talker_expect(talk, "GET", GROUP, "");
-    talker_expect_headers(talk, "");
+    driver_expect(op, "GET", GROUP, "");
+    driver_expect_headers(op, "");
     answer_group(2, 2, "", "");
-    talker_expect(talk, "GET", NODES("1"), "");
+    driver_expect(op, "GET", NODES("1"), "");
     answer_nodes(2, PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    talker_expect_backing(&given, "baidu/cce-1/cce-ig-1 ");
-    cr_assert_eq(given.talk.view.size, 2);
-    cr_assert_eq(given.talk.view.min, -1);
-    cr_assert_eq(given.talk.view.max, -1);
-    cr_assert_not(given.talk.view.in_progress);
-    cr_assert_null(given.talk.view.controller);
-    cr_assert_null(given.talk.view.shortage);
-    cr_assert_null(given.talk.view.no_growth);
-    cr_assert_eq(given.talk.view.instance_count, 2);
-    talker_expect_instance(&given, 0, "n-1 cce://i-1 zoneA running");
-    cr_assert(given.talk.view.instances[0].created.set);
-    cr_assert_str_eq(talk->request_id, "r-2");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    driver_expect_backing(&given, "baidu/cce-1/cce-ig-1 ");
+    cr_assert_eq(given.op.view.size, 2);
+    cr_assert_eq(given.op.view.min, -1);
+    cr_assert_eq(given.op.view.max, -1);
+    cr_assert_not(given.op.view.in_progress);
+    cr_assert_null(given.op.view.controller);
+    cr_assert_null(given.op.view.shortage);
+    cr_assert_null(given.op.view.no_growth);
+    cr_assert_eq(given.op.view.instance_count, 2);
+    driver_expect_instance(&given, 0, "n-1 cce://i-1 zoneA running");
+    cr_assert(given.op.view.instances[0].created.set);
+    cr_assert_str_eq(op->request_id, "r-2");
 }
 
 Test(baidu, reads_page_after_page)
@@ -106,13 +106,13 @@ Test(baidu, reads_page_after_page)
     for (int page = 1; page <= 3; page++) {
         char url[256];
         snprintf(url, sizeof(url), GROUP "/instances?pageNo=%d&pageSize=100", page);
-        talker_expect(talk, "GET", url, "");
+        driver_expect(op, "GET", url, "");
         answer_nodes(3, page == 1   ? NODE("n-1", "i", "running", "")
                         : page == 2 ? NODE("n-2", "i", "running", "")
                                     : NODE("n-3", "i", "running", ""));
     }
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_eq(given.talk.view.instance_count, 3);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_eq(given.op.view.instance_count, 3);
 }
 
 /* The count may be wrong for ever. */
@@ -121,16 +121,16 @@ Test(baidu, an_empty_page_is_the_last)
     begin(AS_GROUP_READ);
     answer_group(2, 2, "", "");
     answer_nodes(1000000, "");
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(baidu, gives_up_pages_that_never_end)
 {
     begin(AS_GROUP_READ);
     answer_group(2, 2, "", "");
-    while (talk->want == AS_TALK_SEND)
+    while (op->want == AS_CLOUD_OP_SEND)
         answer_nodes(2000000000, NODE("n", "i", "running", ""));
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 2 pages: it never ends");
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, "given up after 2 pages: it never ends");
 }
 
 Test(baidu, knows_what_becomes_of_a_node)
@@ -151,10 +151,10 @@ Test(baidu, knows_what_becomes_of_a_node)
     begin(AS_GROUP_READ);
     answer_group(4, 1, "", "");
     answer_nodes(9, nodes);
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         snprintf(want, sizeof(want), "n cce://i zoneA %s", rows[i].want);
-        talker_expect_instance(&given, i, want);
+        driver_expect_instance(&given, i, want);
     }
 }
 
@@ -171,14 +171,14 @@ Test(baidu, work_is_under_way_while_nodes_come_or_go)
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         char nodes[1024];
         snprintf(nodes, sizeof(nodes), PAIR "," NODE("n-3", "i-3", "%s", ""), rows[i].phase);
-        given = (struct talker_group){0};
+        given = (struct driver_group){0};
         begin(AS_GROUP_READ);
         answer_group(4, 1, "", "");
         answer_nodes(3, nodes);
-        talker_expect_end(talk, AS_TALK_OK, "");
-        cr_expect_eq(given.talk.view.in_progress, rows[i].in_progress, "%s", rows[i].phase);
+        driver_expect_end(op, AS_CLOUD_OP_OK, "");
+        cr_expect_eq(given.op.view.in_progress, rows[i].in_progress, "%s", rows[i].phase);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -188,8 +188,8 @@ Test(baidu, reads_protection_and_nodes_without_machine)
     answer_group(2, 1, "", "");
     answer_nodes(2, NODE("n-1", "i-1", "running",
                          ",\"scaleDownDisabled\":true") "," NODE("n-2", "", "pending", ""));
-    talker_expect_instance(&given, 0, "n-1 cce://i-1 zoneA running protected");
-    talker_expect_instance(&given, 1, "n-2 n-2 zoneA pending");
+    driver_expect_instance(&given, 0, "n-1 cce://i-1 zoneA running protected");
+    driver_expect_instance(&given, 1, "n-2 n-2 zoneA pending");
 }
 
 Test(baidu, tells_why_machines_do_not_come)
@@ -197,17 +197,17 @@ Test(baidu, tells_why_machines_do_not_come)
     begin(AS_GROUP_READ);
     answer_group(3, 2, "",
                  ",\"undeliveredMachines\":{\"failedMachines\":[\"no stock of bcc.g5.c2m8\"]}");
-    cr_assert_str_eq(given.talk.view.shortage, "no stock of bcc.g5.c2m8");
+    cr_assert_str_eq(given.op.view.shortage, "no stock of bcc.g5.c2m8");
     answer_nodes(2, PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(baidu, a_paused_group_is_not_changed)
 {
     begin(AS_GROUP_READ);
     answer_group(2, 2, "", ",\"pause\":{\"paused\":true,\"reason\":\"arrears\"}");
-    cr_assert_str_eq(given.talk.view.no_growth, "the node group is paused: arrears");
-    cr_assert_str_eq(given.talk.view.no_removal, "the node group is paused: arrears");
+    cr_assert_str_eq(given.op.view.no_growth, "the node group is paused: arrears");
+    cr_assert_str_eq(given.op.view.no_removal, "the node group is paused: arrears");
 }
 
 Test(baidu, does_not_work_against_an_autoscaler)
@@ -215,14 +215,14 @@ Test(baidu, does_not_work_against_an_autoscaler)
     static const char spec[] = ",\"clusterAutoscalerSpec\":{\"enabled\":true,\"minReplicas\":1}";
     begin(AS_GROUP_READ);
     answer_group(2, 2, spec, "");
-    cr_assert_str_eq(given.talk.view.controller, "CCE's own autoscaler (clusterAutoscalerSpec)");
+    cr_assert_str_eq(given.op.view.controller, "CCE's own autoscaler (clusterAutoscalerSpec)");
     answer_nodes(2, PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    talker_end(&given);
-    given = (struct talker_group){0};
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    driver_end(&given);
+    given = (struct driver_group){0};
     begin_change(AS_GROUP_GROW, 2, 4);
     answer_group(2, 2, spec, "");
-    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                       "CCE's own autoscaler (clusterAutoscalerSpec) sets the size of this group: "
                       "two would undo each other's work; switch one off");
 }
@@ -232,22 +232,22 @@ Test(baidu, does_not_work_against_an_autoscaler)
 Test(baidu, grows_to_a_size)
 {
     begin_change(AS_GROUP_GROW, 2, 4);
-    talker_expect(talk, "GET", GROUP, "");
+    driver_expect(op, "GET", GROUP, "");
     answer_group(2, 2, "", "");
-    talker_expect(talk, "PUT", GROUP "/scaleup?upToReplicas=4", "");
-    talker_expect_headers(talk, "");
-    cr_assert(talk->request.is_change);
-    talker_answer(talk, 200, TASK);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_str_eq(given.talk.started, "task-1");
-    cr_assert_str_eq(talk->request_id, "r-9");
+    driver_expect(op, "PUT", GROUP "/scaleup?upToReplicas=4", "");
+    driver_expect_headers(op, "");
+    cr_assert(op->request.is_change);
+    driver_answer(op, 200, TASK);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_str_eq(given.op.started, "task-1");
+    cr_assert_str_eq(op->request_id, "r-9");
 }
 
 Test(baidu, does_not_set_a_size_that_has_changed)
 {
     begin_change(AS_GROUP_GROW, 2, 4);
     answer_group(3, 3, "", "");
-    talker_expect_end(talk, AS_TALK_BUSY,
+    driver_expect_end(op, AS_CLOUD_OP_BUSY,
                       "the node group has changed since it was looked at: its size is 3");
 }
 
@@ -255,24 +255,24 @@ Test(baidu, what_is_done_is_not_done_again)
 {
     begin_change(AS_GROUP_GROW, 2, 4);
     answer_group(4, 2, "", "");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_null(given.talk.started);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_null(given.op.started);
 }
 
 Test(baidu, an_answer_that_was_lost_leaves_it_open)
 {
     begin_change(AS_GROUP_GROW, 2, 4);
     answer_group(2, 2, "", "");
-    talker_break(talk, AS_HTTP_BROKEN, "closed");
-    talker_expect_end(talk, AS_TALK_RETRY, "scale_up: closed");
-    cr_assert(talk->is_ambiguous);
-    talker_end(&given);
-    given = (struct talker_group){0};
+    driver_break(op, AS_HTTP_BROKEN, "closed");
+    driver_expect_end(op, AS_CLOUD_OP_RETRY, "scale_up: closed");
+    cr_assert(op->is_ambiguous);
+    driver_end(&given);
+    given = (struct driver_group){0};
     begin_change(AS_GROUP_GROW, 2, 4);
     answer_group(2, 2, "", "");
-    talker_answer(talk, 200, "{}");
-    talker_expect_end(talk, AS_TALK_RETRY, "scale_up: the answer has no taskID");
-    cr_assert(talk->is_ambiguous);
+    driver_answer(op, 200, "{}");
+    driver_expect_end(op, AS_CLOUD_OP_RETRY, "scale_up: the answer has no taskID");
+    cr_assert(op->is_ambiguous);
 }
 
 Test(baidu, removes_nodes_by_name)
@@ -280,13 +280,13 @@ Test(baidu, removes_nodes_by_name)
     static const char *const ids[] = {"n-2", "n-9", "n-3"};
     begin_removal(ids, 3);
     answer_group(3, 3, "", "");
-    talker_expect(talk, "GET", NODES("1"), "");
+    driver_expect(op, "GET", NODES("1"), "");
     answer_nodes(3, PAIR "," NODE("n-3", "i-3", "deleting", ""));
-    talker_expect(talk, "PUT", GROUP "/scaledown", REMOVAL("\"n-2\""));
-    talker_expect_headers(talk, "Content-Type: application/json\n");
-    talker_answer(talk, 200, TASK);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_str_eq(given.talk.started, "task-1");
+    driver_expect(op, "PUT", GROUP "/scaledown", REMOVAL("\"n-2\""));
+    driver_expect_headers(op, "Content-Type: application/json\n");
+    driver_answer(op, 200, TASK);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_str_eq(given.op.started, "task-1");
 }
 
 Test(baidu, what_is_gone_is_not_removed_twice)
@@ -295,8 +295,8 @@ Test(baidu, what_is_gone_is_not_removed_twice)
     begin_removal(ids, 1);
     answer_group(2, 2, "", "");
     answer_nodes(2, PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_null(given.talk.started);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_null(given.op.started);
 }
 
 /* Draining takes its time. */
@@ -306,16 +306,16 @@ Test(baidu, a_size_that_has_changed_lets_nobody_leave)
     static const int sizes[] = {2, 4};
     for (size_t i = 0; i < AS_ARRAY_SIZE(sizes); i++) {
         char want[80];
-        given = (struct talker_group){0};
+        given = (struct driver_group){0};
         snprintf(want, sizeof(want), "the group has changed since it was looked at: its size is %d",
                  sizes[i]);
         begin_removal(ids, 1);
         answer_group(sizes[i], sizes[i], "", "");
         answer_nodes(2, PAIR);
-        talker_expect_end(talk, AS_TALK_BUSY, want);
-        cr_assert_not(talk->is_ambiguous);
+        driver_expect_end(op, AS_CLOUD_OP_BUSY, want);
+        cr_assert_not(op->is_ambiguous);
         if (i == 0)
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -325,11 +325,11 @@ Test(baidu, takes_back_by_name_then_by_size)
     answer_group(6, 2, "", "");
     answer_nodes(5, PAIR "," NODE("n-3", "", "pending", "") "," NODE(
                         "n-4", "", "create_failed", "") "," NODE("n-5", "", "deleting", ""));
-    talker_expect(talk, "PUT", GROUP "/scaledown", REMOVAL("\"n-4\",\"n-3\""));
-    talker_answer(talk, 200, TASK);
-    talker_expect(talk, "PUT", GROUP "/replicas", "{\"replicas\":2}");
-    talker_answer(talk, 200, TASK);
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect(op, "PUT", GROUP "/scaledown", REMOVAL("\"n-4\",\"n-3\""));
+    driver_answer(op, 200, TASK);
+    driver_expect(op, "PUT", GROUP "/replicas", "{\"replicas\":2}");
+    driver_answer(op, 200, TASK);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(baidu, takes_back_what_has_no_node_yet)
@@ -337,9 +337,9 @@ Test(baidu, takes_back_what_has_no_node_yet)
     begin_change(AS_GROUP_TAKE_BACK, 4, 2);
     answer_group(4, 2, "", "");
     answer_nodes(2, PAIR);
-    talker_expect(talk, "PUT", GROUP "/replicas", "{\"replicas\":2}");
-    talker_answer(talk, 200, TASK);
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect(op, "PUT", GROUP "/replicas", "{\"replicas\":2}");
+    driver_answer(op, 200, TASK);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(baidu, takes_nothing_back_that_has_come)
@@ -347,7 +347,7 @@ Test(baidu, takes_nothing_back_that_has_come)
     begin_change(AS_GROUP_TAKE_BACK, 4, 1);
     answer_group(4, 2, "", "");
     answer_nodes(3, PAIR "," NODE("n-3", "", "pending", ""));
-    talker_expect_end(talk, AS_TALK_BUSY, "2 nodes are there: what had not come has by now");
+    driver_expect_end(op, AS_CLOUD_OP_BUSY, "2 nodes are there: what had not come has by now");
 }
 
 Test(baidu, nothing_is_taken_back_twice)
@@ -355,14 +355,14 @@ Test(baidu, nothing_is_taken_back_twice)
     begin_change(AS_GROUP_TAKE_BACK, 4, 2);
     answer_group(2, 2, "", "");
     answer_nodes(2, PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    talker_end(&given);
-    given = (struct talker_group){0};
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    driver_end(&given);
+    given = (struct driver_group){0};
     begin_change(AS_GROUP_TAKE_BACK, 3, 2);
     answer_group(3, 2, "", "");
     answer_nodes(3, PAIR "," NODE("n-3", "", "pending", ""));
-    talker_answer(talk, 403, "{\"code\":\"AccessDenied\",\"message\":\"no\"}");
-    talker_expect_end(talk, AS_TALK_PERMISSION, "scale_down: HTTP 403 AccessDenied: no");
+    driver_answer(op, 403, "{\"code\":\"AccessDenied\",\"message\":\"no\"}");
+    driver_expect_end(op, AS_CLOUD_OP_PERMISSION, "scale_down: HTTP 403 AccessDenied: no");
 }
 
 /* ---- tasks ---- */
@@ -371,41 +371,41 @@ Test(baidu, asks_after_a_task)
 {
     static const struct {
         const char *body, *message;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
         bool is_done;
     } rows[] = {
-        {"{\"task\":{\"id\":\"t/1\",\"phase\":\"Pending\"}}", "", AS_TALK_OK, false},
-        {"{\"task\":{\"phase\":\"Processing\"}}", "", AS_TALK_OK, false},
-        {"{\"task\":{\"phase\":\"Done\"}}", "", AS_TALK_OK, true},
+        {"{\"task\":{\"id\":\"t/1\",\"phase\":\"Pending\"}}", "", AS_CLOUD_OP_OK, false},
+        {"{\"task\":{\"phase\":\"Processing\"}}", "", AS_CLOUD_OP_OK, false},
+        {"{\"task\":{\"phase\":\"Done\"}}", "", AS_CLOUD_OP_OK, true},
         {"{\"task\":{\"phase\":\"Aborted\",\"errMessage\":\"BCC quota exceeded\"}}",
-         "task t/1 was aborted: BCC quota exceeded", AS_TALK_CAPACITY, true},
+         "task t/1 was aborted: BCC quota exceeded", AS_CLOUD_OP_CAPACITY, true},
         {"{\"task\":{\"phase\":\"Aborted\",\"errMessage\":\"Insufficient stock\"}}",
-         "task t/1 was aborted: Insufficient stock", AS_TALK_CAPACITY, true},
+         "task t/1 was aborted: Insufficient stock", AS_CLOUD_OP_CAPACITY, true},
         {"{\"task\":{\"phase\":\"Aborted\",\"errMessage\":\"the subnet is gone\"}}",
-         "task t/1 was aborted: the subnet is gone", AS_TALK_CONFIGURATION, true},
-        {"{\"task\":7}", "get_task: the answer has no task.phase", AS_TALK_RETRY, false},
+         "task t/1 was aborted: the subnet is gone", AS_CLOUD_OP_CONFIGURATION, true},
+        {"{\"task\":7}", "get_task: the answer has no task.phase", AS_CLOUD_OP_RETRY, false},
         {"{", "get_task: the answer is not JSON: string or '}' expected near end of file",
-         AS_TALK_RETRY, false},
+         AS_CLOUD_OP_RETRY, false},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        given = (struct talker_group){.talk.operation = "t/1"};
+        given = (struct driver_group){.op.operation = "t/1"};
         begin(AS_GROUP_POLL);
-        talker_expect(talk, "GET", API "/task/InstanceGroupReplicas/t%2F1", "");
-        talker_answer(talk, 200, rows[i].body);
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
-        cr_expect_eq(given.talk.is_done, rows[i].is_done, "%s", rows[i].body);
+        driver_expect(op, "GET", API "/task/InstanceGroupReplicas/t%2F1", "");
+        driver_answer(op, 200, rows[i].body);
+        driver_expect_end(op, rows[i].fault, rows[i].message);
+        cr_expect_eq(given.op.is_done, rows[i].is_done, "%s", rows[i].body);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
 Test(baidu, a_task_that_is_forgotten_is_over)
 {
-    given.talk.operation = "t";
+    given.op.operation = "t";
     begin(AS_GROUP_POLL);
-    talker_answer(talk, 404, "{\"code\":\"cce.warning.NoSuchObject\",\"message\":\"none\"}");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert(given.talk.is_done);
+    driver_answer(op, 404, "{\"code\":\"cce.warning.NoSuchObject\",\"message\":\"none\"}");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert(given.op.is_done);
 }
 
 /* ---- errors ---- */
@@ -415,68 +415,68 @@ Test(baidu, knows_errors_by_their_codes)
     static const struct {
         int status;
         const char *code;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
     } rows[] = {
-        {403, "AccessDenied", AS_TALK_PERMISSION},
-        {403, "cce.warning.AccessDenied", AS_TALK_PERMISSION},
-        {403, "InvalidAccessKeyId", AS_TALK_UNAUTHORIZED},
-        {403, "SignatureDoesNotMatch", AS_TALK_UNAUTHORIZED},
-        {400, "InvalidSessionToken", AS_TALK_UNAUTHORIZED},
-        {400, "ExpiredSecurityToken", AS_TALK_UNAUTHORIZED},
-        {400, "RequestExpired", AS_TALK_RETRY},
-        {403, "RequestTimeTooSkewed", AS_TALK_RETRY},
-        {400, "Http400", AS_TALK_RETRY},
-        {500, "cce.error.InternalError", AS_TALK_RETRY},
-        {503, "ServiceUnavailable", AS_TALK_RETRY},
-        {429, "TooManyRequests", AS_TALK_THROTTLED},
-        {400, "BceRateLimitExceeded", AS_TALK_THROTTLED},
-        {400, "cce.warning.Throttling", AS_TALK_THROTTLED},
-        {400, "cce.warning.QuotaExceeded", AS_TALK_CAPACITY},
-        {400, "Instance.InsufficientStock", AS_TALK_CAPACITY},
-        {400, "ResourceNotEnough", AS_TALK_CAPACITY},
-        {400, "FlavorSoldOut", AS_TALK_CAPACITY},
-        {404, "cce.warning.NoSuchObject", AS_TALK_GONE},
-        {400, "cce.warning.ClusterNotFound", AS_TALK_GONE},
-        {409, "Anything", AS_TALK_BUSY},
-        {400, "cce.warning.ClusterBusy", AS_TALK_BUSY},
-        {400, "StatusConflict", AS_TALK_BUSY},
-        {400, "cce.warning.InstanceGroupProcessing", AS_TALK_BUSY},
-        {400, "TaskInProgress", AS_TALK_BUSY},
-        {400, "cce.warning.InvalidParam", AS_TALK_CONFIGURATION},
-        {400, "cce.warning.MalformedJSON", AS_TALK_CONFIGURATION},
+        {403, "AccessDenied", AS_CLOUD_OP_PERMISSION},
+        {403, "cce.warning.AccessDenied", AS_CLOUD_OP_PERMISSION},
+        {403, "InvalidAccessKeyId", AS_CLOUD_OP_UNAUTHORIZED},
+        {403, "SignatureDoesNotMatch", AS_CLOUD_OP_UNAUTHORIZED},
+        {400, "InvalidSessionToken", AS_CLOUD_OP_UNAUTHORIZED},
+        {400, "ExpiredSecurityToken", AS_CLOUD_OP_UNAUTHORIZED},
+        {400, "RequestExpired", AS_CLOUD_OP_RETRY},
+        {403, "RequestTimeTooSkewed", AS_CLOUD_OP_RETRY},
+        {400, "Http400", AS_CLOUD_OP_RETRY},
+        {500, "cce.error.InternalError", AS_CLOUD_OP_RETRY},
+        {503, "ServiceUnavailable", AS_CLOUD_OP_RETRY},
+        {429, "TooManyRequests", AS_CLOUD_OP_THROTTLED},
+        {400, "BceRateLimitExceeded", AS_CLOUD_OP_THROTTLED},
+        {400, "cce.warning.Throttling", AS_CLOUD_OP_THROTTLED},
+        {400, "cce.warning.QuotaExceeded", AS_CLOUD_OP_CAPACITY},
+        {400, "Instance.InsufficientStock", AS_CLOUD_OP_CAPACITY},
+        {400, "ResourceNotEnough", AS_CLOUD_OP_CAPACITY},
+        {400, "FlavorSoldOut", AS_CLOUD_OP_CAPACITY},
+        {404, "cce.warning.NoSuchObject", AS_CLOUD_OP_GONE},
+        {400, "cce.warning.ClusterNotFound", AS_CLOUD_OP_GONE},
+        {409, "Anything", AS_CLOUD_OP_BUSY},
+        {400, "cce.warning.ClusterBusy", AS_CLOUD_OP_BUSY},
+        {400, "StatusConflict", AS_CLOUD_OP_BUSY},
+        {400, "cce.warning.InstanceGroupProcessing", AS_CLOUD_OP_BUSY},
+        {400, "TaskInProgress", AS_CLOUD_OP_BUSY},
+        {400, "cce.warning.InvalidParam", AS_CLOUD_OP_CONFIGURATION},
+        {400, "cce.warning.MalformedJSON", AS_CLOUD_OP_CONFIGURATION},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         char body[256], want[256];
-        given = (struct talker_group){0};
+        given = (struct driver_group){0};
         begin(AS_GROUP_READ);
         snprintf(body, sizeof(body),
                  "{\"code\":\"%s\",\"message\":\"words\",\"requestId\":\"r-7\"}", rows[i].code);
         snprintf(want, sizeof(want), "get_instance_group: HTTP %d %s: words", rows[i].status,
                  rows[i].code);
-        talker_answer(talk, rows[i].status, body);
-        talker_expect_end(talk, rows[i].fault, want);
-        cr_expect_str_eq(talk->request_id, "r-7");
+        driver_answer(op, rows[i].status, body);
+        driver_expect_end(op, rows[i].fault, want);
+        cr_expect_str_eq(op->request_id, "r-7");
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
 Test(baidu, an_error_without_words_is_known_by_its_status)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 502, "<html/>");
-    talker_expect_end(talk, AS_TALK_RETRY, "get_instance_group: HTTP 502");
-    talker_end(&given);
-    given = (struct talker_group){0};
+    driver_answer(op, 502, "<html/>");
+    driver_expect_end(op, AS_CLOUD_OP_RETRY, "get_instance_group: HTTP 502");
+    driver_end(&given);
+    given = (struct driver_group){0};
     begin(AS_GROUP_READ);
-    talker_hear(talk, (struct as_http_response){.status = 429, .retry_after = "7"});
-    talker_expect_end(talk, AS_TALK_THROTTLED, "get_instance_group: HTTP 429");
-    cr_assert_eq(talk->retry_after_us, 7 * AS_US_PER_S);
-    talker_end(&given);
-    given = (struct talker_group){0};
+    driver_hear(op, (struct as_http_response){.status = 429, .retry_after = "7"});
+    driver_expect_end(op, AS_CLOUD_OP_THROTTLED, "get_instance_group: HTTP 429");
+    cr_assert_eq(op->retry_after_us, 7 * AS_US_PER_S);
+    driver_end(&given);
+    given = (struct driver_group){0};
     begin(AS_GROUP_READ);
-    talker_break(talk, AS_HTTP_TIMEOUT, "no answer within 30 s");
-    talker_expect_end(talk, AS_TALK_TIMEOUT, "get_instance_group: no answer within 30 s");
+    driver_break(op, AS_HTTP_TIMEOUT, "no answer within 30 s");
+    driver_expect_end(op, AS_CLOUD_OP_TIMEOUT, "get_instance_group: no answer within 30 s");
 }
 
 Test(baidu, refuses_answers_of_another_shape)
@@ -498,14 +498,14 @@ Test(baidu, refuses_answers_of_another_shape)
          "{\"page\":", "list_instances: the answer is not JSON: unexpected token near end of file"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        given = (struct talker_group){0};
+        given = (struct driver_group){0};
         begin(AS_GROUP_READ);
-        talker_answer(talk, 200, rows[i].group);
+        driver_answer(op, 200, rows[i].group);
         if (rows[i].nodes)
-            talker_answer(talk, 200, rows[i].nodes);
-        talker_expect_end(talk, AS_TALK_RETRY, rows[i].message);
+            driver_answer(op, 200, rows[i].nodes);
+        driver_expect_end(op, AS_CLOUD_OP_RETRY, rows[i].message);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -522,43 +522,43 @@ Test(baidu, finds_the_region)
         {"gz", NULL, "http://127.0.0.1:1//", "http://127.0.0.1:1"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        given = (struct talker_group){0};
-        talker_variable_count = 0;
+        given = (struct driver_group){0};
+        driver_variable_count = 0;
         if (rows[i].option)
-            talker_option(&given, "region", rows[i].option);
+            driver_option(&given, "region", rows[i].option);
         if (rows[i].variable)
-            talker_set("BAIDUCLOUD_REGION", rows[i].variable);
+            driver_set("BAIDUCLOUD_REGION", rows[i].variable);
         if (rows[i].endpoint)
-            talker_option(&given, "endpoint", rows[i].endpoint);
+            driver_option(&given, "endpoint", rows[i].endpoint);
         begin(AS_GROUP_READ);
-        cr_expect(as_str_starts_with(talk->request.url, rows[i].want), "%s", talk->request.url);
+        cr_expect(as_str_starts_with(op->request.url, rows[i].want), "%s", op->request.url);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
 /* It becomes part of a host's name. */
 Test(baidu, a_region_that_is_none_is_not_asked)
 {
-    talker_option(&given, "region", "a/b");
+    driver_option(&given, "region", "a/b");
     begin(AS_GROUP_READ);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                       "the region \"a/b\" is none: a region is small letters, digits and hyphens");
 }
 
 /* ---- who it is ---- */
 
-static struct talker_source source;
+static struct driver_source source;
 
 static void begin_source(const char *name)
 {
-    talker_begin_source(&source, as_group_provider_find("baidu")->credentials, name);
+    driver_begin_source(&source, as_group_provider_find("baidu")->credentials, name);
 }
 
 static void end_source(void)
 {
-    talker_end_source(&source);
-    talker_variable_count = 0;
+    driver_end_source(&source);
+    driver_variable_count = 0;
 }
 
 TestSuite(baidu_credentials, .fini = end_source);
@@ -566,49 +566,49 @@ TestSuite(baidu_credentials, .fini = end_source);
 Test(baidu_credentials, nothing_is_set_up)
 {
     begin_source("credentials_file");
-    cr_assert(source.talk.is_not_here);
-    talker_end_source(&source);
+    cr_assert(source.op.is_not_here);
+    driver_end_source(&source);
     begin_source("environment");
-    cr_assert(source.talk.is_not_here);
+    cr_assert(source.op.is_not_here);
 }
 
 Test(baidu_credentials, of_the_environment)
 {
-    talker_set("BAIDUCLOUD_ACCESS_KEY", "ak");
-    talker_set("BAIDUCLOUD_SECRET_KEY", "sk");
+    driver_set("BAIDUCLOUD_ACCESS_KEY", "ak");
+    driver_set("BAIDUCLOUD_SECRET_KEY", "sk");
     begin_source("environment");
-    talker_expect_found(&source, "ak", "sk", NULL, NULL);
-    talker_end_source(&source);
-    source = (struct talker_source){0};
-    talker_set("BAIDUCLOUD_SESSION_TOKEN", "st");
+    driver_expect_found(&source, "ak", "sk", NULL, NULL);
+    driver_end_source(&source);
+    source = (struct driver_source){0};
+    driver_set("BAIDUCLOUD_SESSION_TOKEN", "st");
     begin_source("environment");
-    talker_expect_found(&source, "ak", "sk", "st", NULL);
+    driver_expect_found(&source, "ak", "sk", "st", NULL);
 }
 
 Test(baidu_credentials, half_a_key_is_an_error)
 {
-    talker_set("BAIDUCLOUD_ACCESS_KEY", "ak");
+    driver_set("BAIDUCLOUD_ACCESS_KEY", "ak");
     begin_source("environment");
-    talker_expect_end(&source.talk.talk, AS_TALK_CONFIGURATION, "BAIDUCLOUD_SECRET_KEY is not set");
-    talker_end_source(&source);
-    source = (struct talker_source){0};
-    talker_variable_count = 0;
-    talker_set("BAIDUCLOUD_SECRET_KEY", "sk");
+    driver_expect_end(&source.op.op, AS_CLOUD_OP_CONFIGURATION, "BAIDUCLOUD_SECRET_KEY is not set");
+    driver_end_source(&source);
+    source = (struct driver_source){0};
+    driver_variable_count = 0;
+    driver_set("BAIDUCLOUD_SECRET_KEY", "sk");
     begin_source("environment");
-    talker_expect_end(&source.talk.talk, AS_TALK_CONFIGURATION, "BAIDUCLOUD_ACCESS_KEY is not set");
+    driver_expect_end(&source.op.op, AS_CLOUD_OP_CONFIGURATION, "BAIDUCLOUD_ACCESS_KEY is not set");
 }
 
 Test(baidu_credentials, of_a_file)
 {
-    talker_source_option(&source, "credentials_file", "/s/baidu");
+    driver_source_option(&source, "credentials_file", "/s/baidu");
     begin_source("credentials_file");
-    talker_expect_file(&source.talk.talk, "/s/baidu");
-    talker_content(&source.talk.talk,
+    driver_expect_file(&source.op.op, "/s/baidu");
+    driver_content(&source.op.op,
                    "{\"accessKeyId\":\"ak\",\"secretAccessKey\":\"sk\",\"sessionToken\":\"st\","
                    "\"expiration\":\"2024-05-17T11:00:00Z\",\"userId\":\"u\"}\n",
                    0);
-    talker_expect_found(&source, "ak", "sk", "st", NULL);
-    cr_assert(source.talk.found.expires.set);
+    driver_expect_found(&source, "ak", "sk", "st", NULL);
+    cr_assert(source.op.found.expires.set);
 }
 
 Test(baidu_credentials, of_a_file_that_is_none)
@@ -624,12 +624,12 @@ Test(baidu_credentials, of_a_file_that_is_none)
         {"[]", "/s/baidu: not a JSON document with `accessKeyId` and `secretAccessKey`"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        source = (struct talker_source){0};
-        talker_source_option(&source, "credentials_file", "/s/baidu");
+        source = (struct driver_source){0};
+        driver_source_option(&source, "credentials_file", "/s/baidu");
         begin_source("credentials_file");
-        talker_content(&source.talk.talk, rows[i].content, rows[i].content ? 0 : EACCES);
-        talker_expect_end(&source.talk.talk, AS_TALK_CONFIGURATION, rows[i].message);
+        driver_content(&source.op.op, rows[i].content, rows[i].content ? 0 : EACCES);
+        driver_expect_end(&source.op.op, AS_CLOUD_OP_CONFIGURATION, rows[i].message);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end_source(&source);
+            driver_end_source(&source);
     }
 }

@@ -9,8 +9,8 @@
 #include <openssl/pem.h>
 
 #include "cloud/providers.h"
+#include "op_driver.h"
 #include "source_root.h"
-#include "talker.h"
 
 #define FILE_PATH "/etc/google.json"
 #define TOKEN     "{\"access_token\":\"ya29.token\",\"expires_in\":3599,\"token_type\":\"Bearer\"}"
@@ -18,8 +18,8 @@
 #define DEFAULT   METADATA "instance/service-accounts/default/token"
 #define FLAVOR    "metadata-flavor\0Google\0"
 
-static struct talker_source given;
-static struct as_talk *const talk = &given.talk.talk;
+static struct driver_source given;
+static struct as_cloud_op *const op = &given.op.op;
 static json_t *vectors;
 
 static void init(void)
@@ -30,7 +30,7 @@ static void init(void)
 
 static void deinit(void)
 {
-    talker_end_source(&given);
+    driver_end_source(&given);
     json_decref(vectors);
 }
 
@@ -38,19 +38,19 @@ TestSuite(credentials_google, .init = init, .fini = deinit);
 
 static void begin(const char *source)
 {
-    if (given.talk.account)
-        talker_end_source(&given);
-    given = (struct talker_source){0};
-    talker_begin_source(&given, google_credentials, source);
+    if (given.op.account)
+        driver_end_source(&given);
+    given = (struct driver_source){0};
+    driver_begin_source(&given, google_credentials, source);
 }
 
 /* A file, and what is wrong with it or what comes of it. */
 static void begin_text(const char *text)
 {
-    talker_set("GOOGLE_APPLICATION_CREDENTIALS", FILE_PATH);
+    driver_set("GOOGLE_APPLICATION_CREDENTIALS", FILE_PATH);
     begin("GOOGLE_APPLICATION_CREDENTIALS");
-    talker_expect_file(talk, FILE_PATH);
-    talker_content(talk, text, text ? 0 : EACCES);
+    driver_expect_file(op, FILE_PATH);
+    driver_content(op, text, text ? 0 : EACCES);
 }
 
 static void begin_json(const json_t *file)
@@ -62,24 +62,24 @@ static void begin_json(const json_t *file)
 
 static void expect_found(const char *token, const char *project, int64_t seconds)
 {
-    talker_expect_found(&given, NULL, NULL, token, NULL);
-    cr_assert(as_str_equal(given.talk.found.project, project), "%s", given.talk.found.project);
-    cr_assert_eq(given.talk.found.expires.set, seconds >= 0);
+    driver_expect_found(&given, NULL, NULL, token, NULL);
+    cr_assert(as_str_equal(given.op.found.project, project), "%s", given.op.found.project);
+    cr_assert_eq(given.op.found.expires.set, seconds >= 0);
     if (seconds >= 0)
-        cr_assert_eq(given.talk.found.expires.at.us, TALKER_NOW.us + seconds * AS_US_PER_S);
+        cr_assert_eq(given.op.found.expires.at.us, DRIVER_NOW.us + seconds * AS_US_PER_S);
 }
 
 static void expect_refusal(const char *text, const char *message)
 {
     begin_text(text);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, message);
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, message);
 }
 
 static void expect_not_here(const char *source)
 {
     begin(source);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert(given.talk.is_not_here);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert(given.op.is_not_here);
 }
 
 static const json_t *find_row(const char *name)
@@ -153,18 +153,18 @@ static void expect_form(const json_t *form)
     const char *name;
     const json_t *value;
     size_t size = 0;
-    const char *body = talk->request.body.data;
+    const char *body = op->request.body.data;
     json_object_foreach((json_t *)form, name, value)
     {
         AS_CLEANUP(as_buf_deinit) struct as_buf pair = AS_BUF_INIT(8192);
-        as_buf_printf(&pair, "%s=%s", name, as_talk_escaped(talk, json_string_value(value)));
+        as_buf_printf(&pair, "%s=%s", name, as_cloud_op_escaped(op, json_string_value(value)));
         const char *found = strstr(body, pair.data);
         cr_assert(found && (found == body || found[-1] == '&') &&
                       (!found[pair.size] || found[pair.size] == '&'),
                   "%s in %s", pair.data, body);
         size += pair.size + 1;
     }
-    cr_assert_eq(talk->request.body.size + 1, size, "%s", body);
+    cr_assert_eq(op->request.body.size + 1, size, "%s", body);
 }
 
 static void expect_request(const json_t *want)
@@ -173,13 +173,13 @@ static void expect_request(const json_t *want)
     const char *authorization = text_of(json_object_get(want, "headers"), "authorization");
     const char *subject = text_of(json_object_get(want, "headers"), "x-subject");
     bool has_authorization = false, has_subject = false;
-    cr_assert_eq(talk->want, AS_TALK_SEND, "%s", talk->message);
-    cr_assert(talk->request.is_plain);
-    cr_assert_not(talk->request.is_change);
-    cr_assert_str_eq(talk->request.method, text_of(want, "method"));
-    cr_assert_str_eq(talk->request.url, text_of(want, "url"));
-    for (size_t i = 0; i < talk->request.header_count; i++) {
-        const char *line = talk->request.headers[i];
+    cr_assert_eq(op->want, AS_CLOUD_OP_SEND, "%s", op->message);
+    cr_assert(op->request.is_plain);
+    cr_assert_not(op->request.is_change);
+    cr_assert_str_eq(op->request.method, text_of(want, "method"));
+    cr_assert_str_eq(op->request.url, text_of(want, "url"));
+    for (size_t i = 0; i < op->request.header_count; i++) {
+        const char *line = op->request.headers[i];
         if (as_str_starts_with(line, "Authorization: ")) {
             cr_assert_str_eq(line + strlen("Authorization: "), authorization);
             has_authorization = true;
@@ -189,8 +189,8 @@ static void expect_request(const json_t *want)
     cr_assert_eq(has_authorization, authorization != NULL);
     cr_assert_eq(has_subject, subject != NULL);
     if (json_object_get(body, "lifetime")) {
-        json_t *sent = json_loads(talk->request.body.data, 0, NULL);
-        cr_assert(json_equal(sent, body), "%s", talk->request.body.data);
+        json_t *sent = json_loads(op->request.body.data, 0, NULL);
+        cr_assert(json_equal(sent, body), "%s", op->request.body.data);
         json_decref(sent);
     } else if (json_is_object(body)) {
         expect_form(body);
@@ -201,7 +201,7 @@ static void answer(const json_t *given_answer)
 {
     char *text = json_is_string(given_answer) ? strdup(json_string_value(given_answer))
                                               : json_dumps(given_answer, 0);
-    talker_answer(talk, 200, text);
+    driver_answer(op, 200, text);
     free(text);
 }
 
@@ -216,19 +216,19 @@ Test(credentials_google, asks_as_googles_library_does)
         if (strcmp(name, "service_account") == 0) /* below: its token has a key's id here */
             continue;
         begin_json(json_object_get(row, "file"));
-        if (talk->want == AS_TALK_READ) {
-            talker_expect_file(talk, "/var/run/token");
-            talker_content(talk, text_of(row, "subject"), 0);
+        if (op->want == AS_CLOUD_OP_READ) {
+            driver_expect_file(op, "/var/run/token");
+            driver_content(op, text_of(row, "subject"), 0);
         }
         json_array_foreach(json_object_get(row, "requests"), k, want)
         {
             expect_request(want);
             answer(json_array_get(answers, k));
         }
-        cr_assert_eq(talk->want, AS_TALK_END, "%s", name);
-        cr_assert_str_eq(given.talk.found.token, text_of(row, "token"));
-        cr_assert_eq(given.talk.found.expires.at.us,
-                     TALKER_NOW.us + (strstr(name, "acting") ? 3600 : 3599) * AS_US_PER_S);
+        cr_assert_eq(op->want, AS_CLOUD_OP_END, "%s", name);
+        cr_assert_str_eq(given.op.found.token, text_of(row, "token"));
+        cr_assert_eq(given.op.found.expires.at.us,
+                     DRIVER_NOW.us + (strstr(name, "acting") ? 3600 : 3599) * AS_US_PER_S);
     }
 }
 
@@ -284,12 +284,12 @@ Test(credentials_google, a_service_account_signs_the_claims_of_googles_library)
     const json_t *row = find_row("service_account");
     const json_t *want = json_array_get(json_object_get(row, "requests"), 0);
     begin_json(json_object_get(row, "file"));
-    cr_assert_str_eq(talk->request.method, "POST");
-    cr_assert_str_eq(talk->request.url, text_of(want, "url"));
-    talker_expect_headers(talk, "Content-Type: application/x-www-form-urlencoded\n");
-    cr_assert(talk->request.is_plain && talk->request.is_timed);
-    cr_assert(as_str_starts_with(talk->request.body.data, start));
-    const char *token = talk->request.body.data + strlen(start);
+    cr_assert_str_eq(op->request.method, "POST");
+    cr_assert_str_eq(op->request.url, text_of(want, "url"));
+    driver_expect_headers(op, "Content-Type: application/x-www-form-urlencoded\n");
+    cr_assert(op->request.is_plain && op->request.is_timed);
+    cr_assert(as_str_starts_with(op->request.body.data, start));
+    const char *token = op->request.body.data + strlen(start);
     json_t *claims = decode_claims(token);
     json_t *wanted = decode_claims(text_of(json_object_get(want, "body"), "assertion"));
     cr_assert(json_equal(claims, wanted));
@@ -301,7 +301,7 @@ Test(credentials_google, a_service_account_signs_the_claims_of_googles_library)
     head[size] = '\0';
     cr_assert_str_eq((char *)head, "{\"alg\":\"RS256\",\"typ\":\"JWT\",\"kid\":\"key-1\"}");
     expect_signature(token);
-    talker_answer(talk, 200, TOKEN);
+    driver_answer(op, 200, TOKEN);
     expect_found("ya29.token", "shop", 3599);
 }
 
@@ -317,55 +317,55 @@ Test(credentials_google, looks_where_googles_tools_look)
     expect_not_here("GOOGLE_APPLICATION_CREDENTIALS");
     expect_not_here("well-known file");
 
-    talker_set("HOME", "/h");
+    driver_set("HOME", "/h");
     begin("well-known file");
-    talker_expect_file(talk, "/h/.config/gcloud/application_default_credentials.json");
-    talker_content(talk, NULL, ENOENT);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert(given.talk.is_not_here);
-    talker_set("CLOUDSDK_CONFIG", "/c");
+    driver_expect_file(op, "/h/.config/gcloud/application_default_credentials.json");
+    driver_content(op, NULL, ENOENT);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert(given.op.is_not_here);
+    driver_set("CLOUDSDK_CONFIG", "/c");
     begin("well-known file");
-    talker_expect_file(talk, "/c/application_default_credentials.json");
+    driver_expect_file(op, "/c/application_default_credentials.json");
 }
 
 /* What is set up is not passed over. */
 Test(credentials_google, a_file_that_was_named_has_to_be_there)
 {
-    talker_set("GOOGLE_APPLICATION_CREDENTIALS", FILE_PATH);
+    driver_set("GOOGLE_APPLICATION_CREDENTIALS", FILE_PATH);
     begin("GOOGLE_APPLICATION_CREDENTIALS");
-    talker_content(talk, NULL, ENOENT);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, FILE_PATH ": No such file or directory");
-    cr_assert_not(given.talk.is_not_here);
+    driver_content(op, NULL, ENOENT);
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, FILE_PATH ": No such file or directory");
+    cr_assert_not(given.op.is_not_here);
 
     begin("GOOGLE_APPLICATION_CREDENTIALS");
-    talker_content(talk, NULL, EACCES);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, FILE_PATH ": Permission denied");
+    driver_content(op, NULL, EACCES);
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, FILE_PATH ": Permission denied");
 }
 
 /* In a container the home may be root's, or no folder at all: Google's libraries pass it over. */
 Test(credentials_google, a_home_that_cannot_be_read_has_no_file)
 {
     static const int numbers[] = {ENOENT, ENOTDIR, EACCES};
-    talker_set("HOME", "/h");
+    driver_set("HOME", "/h");
     for (size_t i = 0; i < AS_ARRAY_SIZE(numbers); i++) {
         begin("well-known file");
-        talker_content(talk, NULL, numbers[i]);
-        talker_expect_end(talk, AS_TALK_OK, "");
-        cr_expect(given.talk.is_not_here);
+        driver_content(op, NULL, numbers[i]);
+        driver_expect_end(op, AS_CLOUD_OP_OK, "");
+        cr_expect(given.op.is_not_here);
     }
     begin("well-known file");
-    talker_content(talk, NULL, EIO);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+    driver_content(op, NULL, EIO);
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                       "/h/.config/gcloud/application_default_credentials.json: Input/output error");
 }
 
 Test(credentials_google, the_accounts_own_file_comes_first)
 {
-    talker_end_source(&given);
-    given = (struct talker_source){0};
-    talker_source_option(&given, "credentials_file", "/etc/key.json");
-    talker_begin_source(&given, google_credentials, "credentials_file");
-    talker_expect_file(talk, "/etc/key.json");
+    driver_end_source(&given);
+    given = (struct driver_source){0};
+    driver_source_option(&given, "credentials_file", "/etc/key.json");
+    driver_begin_source(&given, google_credentials, "credentials_file");
+    driver_expect_file(op, "/etc/key.json");
 }
 
 /* ---- files with something wrong ---- */
@@ -446,9 +446,9 @@ Test(credentials_google, sends_secrets_over_tls_only)
                  rows[i].url);
         begin_text(text);
         if (rows[i].is_safe)
-            cr_expect_eq(talk->want, AS_TALK_SEND, "%s", rows[i].url);
+            cr_expect_eq(op->want, AS_CLOUD_OP_SEND, "%s", rows[i].url);
         else
-            talker_expect_end(talk, AS_TALK_CONFIGURATION,
+            driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                               FILE_PATH ": `token_uri` is not an https address");
     }
     expect_refusal(EXTERNAL "\"token_url\":\"http://example.com/\"}",
@@ -468,7 +468,7 @@ Test(credentials_google, asks_for_a_subjects_token_near_by_or_over_tls)
     for (size_t i = 0; i < AS_ARRAY_SIZE(good); i++) {
         snprintf(text, sizeof(text), EXTERNAL "\"credential_source\":{\"url\":\"%s\"}}", good[i]);
         begin_text(text);
-        talker_expect(talk, "GET", good[i], "");
+        driver_expect(op, "GET", good[i], "");
     }
     for (size_t i = 0; i < AS_ARRAY_SIZE(bad); i++) {
         snprintf(text, sizeof(text), EXTERNAL "\"credential_source\":{\"url\":\"%s\"}}", bad[i]);
@@ -508,9 +508,9 @@ Test(credentials_google, says_what_is_wrong_with_a_subjects_token)
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin_text(rows[i].file);
-        talker_expect_file(talk, "/t");
-        talker_content(talk, rows[i].content, EACCES);
-        talker_expect_end(talk, AS_TALK_CONFIGURATION, rows[i].message);
+        driver_expect_file(op, "/t");
+        driver_content(op, rows[i].content, EACCES);
+        driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, rows[i].message);
     }
 }
 
@@ -518,9 +518,9 @@ Test(credentials_google, says_what_is_wrong_with_a_subjects_token)
 Test(credentials_google, white_space_behind_a_token_is_left_out)
 {
     begin_text(FROM_FILE);
-    talker_content(talk, "eyJ.x\r\n", 0);
-    cr_assert(strstr(talk->request.body.data, "&subject_token=eyJ.x&"));
-    cr_assert_str_eq(talk->request.url, "https://sts.googleapis.com/v1/token");
+    driver_content(op, "eyJ.x\r\n", 0);
+    cr_assert(strstr(op->request.body.data, "&subject_token=eyJ.x&"));
+    cr_assert_str_eq(op->request.url, "https://sts.googleapis.com/v1/token");
 }
 
 static void note_name(void *context, const char *path, bool is_program)
@@ -554,11 +554,11 @@ Test(credentials_google, what_a_file_names_is_known)
 Test(credentials_google, a_token_behind_a_url_is_asked_for_without_a_proxy)
 {
     begin_text(EXTERNAL "\"credential_source\":{\"url\":\"http://169.254.169.254/t\"}}");
-    cr_assert(talk->request.without_proxy);
-    talker_answer(talk, 404, "no");
-    talker_expect_end(talk, AS_TALK_GONE, "subject_token: HTTP 404");
+    cr_assert(op->request.without_proxy);
+    driver_answer(op, 404, "no");
+    driver_expect_end(op, AS_CLOUD_OP_GONE, "subject_token: HTTP 404");
     begin_text(EXTERNAL "\"credential_source\":{\"url\":\"https://example.com/t\"}}");
-    cr_assert_not(talk->request.without_proxy);
+    cr_assert_not(op->request.without_proxy);
 }
 
 /* ---- another one is acted as ---- */
@@ -574,19 +574,18 @@ Test(credentials_google, acts_as_a_service_account)
     char text[1024];
     snprintf(text, sizeof(text), ACTING, "authorized_user");
     begin_text(text);
-    talker_expect(talk, "POST", "https://oauth2.googleapis.com/token",
+    driver_expect(op, "POST", "https://oauth2.googleapis.com/token",
                   "grant_type=refresh_token&client_id=i&client_secret=s&refresh_token=r");
-    talker_answer(talk, 200, TOKEN);
-    talker_expect(talk, "POST", "https://iam.example/x:generateAccessToken",
+    driver_answer(op, 200, TOKEN);
+    driver_expect(op, "POST", "https://iam.example/x:generateAccessToken",
                   "{\"scope\":[\"https://www.googleapis.com/auth/cloud-platform\"],"
                   "\"lifetime\":\"3600s\",\"delegates\":[\"d\"]}");
-    talker_expect_headers(talk,
-                          "Content-Type: application/json\nAuthorization: Bearer ya29.token\n");
-    talker_answer(talk, 403,
+    driver_expect_headers(op, "Content-Type: application/json\nAuthorization: Bearer ya29.token\n");
+    driver_answer(op, 403,
                   "{\"error\":{\"code\":403,\"message\":\"Permission "
                   "'iam.serviceAccounts.getAccessToken' denied\",\"status\":"
                   "\"PERMISSION_DENIED\"}}");
-    talker_expect_end(talk, AS_TALK_PERMISSION,
+    driver_expect_end(op, AS_CLOUD_OP_PERMISSION,
                       "impersonate: HTTP 403 PERMISSION_DENIED: Permission "
                       "'iam.serviceAccounts.getAccessToken' denied");
 }
@@ -604,9 +603,9 @@ Test(credentials_google, an_answer_without_a_token_is_none)
     char text[1024];
     snprintf(text, sizeof(text), ACTING, "authorized_user");
     begin_text(text);
-    talker_answer(talk, 200, TOKEN);
-    talker_answer(talk, 200, "{\"expireTime\":\"2024-05-17T11:20:30Z\"}");
-    talker_expect_end(talk, AS_TALK_RETRY, "impersonate: the answer has no accessToken");
+    driver_answer(op, 200, TOKEN);
+    driver_answer(op, 200, "{\"expireTime\":\"2024-05-17T11:20:30Z\"}");
+    driver_expect_end(op, AS_CLOUD_OP_RETRY, "impersonate: the answer has no accessToken");
 }
 
 /* ---- answers to requests for tokens ---- */
@@ -620,43 +619,43 @@ Test(credentials_google, knows_what_refuses_a_token)
     static const struct {
         int status;
         const char *body;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
         const char *message;
     } rows[] = {
         {400, "{\"error\":\"invalid_grant\",\"error_description\":\"Invalid JWT Signature.\"}",
-         AS_TALK_UNAUTHORIZED, "token: invalid_grant: Invalid JWT Signature."},
-        {401, "{\"error\":\"invalid_client\"}", AS_TALK_UNAUTHORIZED, "token: invalid_client"},
-        {400, "{\"error\":\"invalid_scope\"}", AS_TALK_CONFIGURATION, "token: invalid_scope"},
-        {400, "<html>", AS_TALK_CONFIGURATION, "token: HTTP 400"},
-        {429, "", AS_TALK_THROTTLED, "token: HTTP 429"},
-        {408, "", AS_TALK_TIMEOUT, "token: HTTP 408"},
-        {500, "", AS_TALK_RETRY, "token: HTTP 500"},
-        {503, "{\"error\":\"temporarily_unavailable\"}", AS_TALK_RETRY,
+         AS_CLOUD_OP_UNAUTHORIZED, "token: invalid_grant: Invalid JWT Signature."},
+        {401, "{\"error\":\"invalid_client\"}", AS_CLOUD_OP_UNAUTHORIZED, "token: invalid_client"},
+        {400, "{\"error\":\"invalid_scope\"}", AS_CLOUD_OP_CONFIGURATION, "token: invalid_scope"},
+        {400, "<html>", AS_CLOUD_OP_CONFIGURATION, "token: HTTP 400"},
+        {429, "", AS_CLOUD_OP_THROTTLED, "token: HTTP 429"},
+        {408, "", AS_CLOUD_OP_TIMEOUT, "token: HTTP 408"},
+        {500, "", AS_CLOUD_OP_RETRY, "token: HTTP 500"},
+        {503, "{\"error\":\"temporarily_unavailable\"}", AS_CLOUD_OP_RETRY,
          "token: temporarily_unavailable"},
-        {200, "{}", AS_TALK_RETRY, "token: the answer has no access_token"},
-        {200, "{\"access_token\":7}", AS_TALK_RETRY, "token: the answer has no access_token"},
-        {200, "[]", AS_TALK_RETRY, "token: the answer has no access_token"},
+        {200, "{}", AS_CLOUD_OP_RETRY, "token: the answer has no access_token"},
+        {200, "{\"access_token\":7}", AS_CLOUD_OP_RETRY, "token: the answer has no access_token"},
+        {200, "[]", AS_CLOUD_OP_RETRY, "token: the answer has no access_token"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin_text(USER);
-        talker_answer(talk, rows[i].status, rows[i].body);
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
-        cr_assert_null(given.talk.found.token);
-        cr_assert_not(talk->is_ambiguous);
+        driver_answer(op, rows[i].status, rows[i].body);
+        driver_expect_end(op, rows[i].fault, rows[i].message);
+        cr_assert_null(given.op.found.token);
+        cr_assert_not(op->is_ambiguous);
     }
 }
 
 Test(credentials_google, an_error_of_before_is_not_told_for_a_broken_connection)
 {
     begin_text(USER);
-    talker_break(talk, AS_HTTP_UNREACHABLE, "no route");
-    talker_expect_end(talk, AS_TALK_RETRY, "token: no route");
+    driver_break(op, AS_HTTP_UNREACHABLE, "no route");
+    driver_expect_end(op, AS_CLOUD_OP_RETRY, "token: no route");
 }
 
 Test(credentials_google, a_token_may_have_no_end)
 {
     begin_text(USER);
-    talker_answer(talk, 200, "{\"access_token\":\"t\"}");
+    driver_answer(op, 200, "{\"access_token\":\"t\"}");
     expect_found("t", "billed", -1);
 }
 
@@ -664,35 +663,35 @@ Test(credentials_google, a_token_may_have_no_end)
 
 static void answer_metadata(int status, const char *fields, const char *body)
 {
-    talker_hear(talk, (struct as_http_response){.status = status, .body = body, .fields = fields});
+    driver_hear(op, (struct as_http_response){.status = status, .body = body, .fields = fields});
 }
 
 Test(credentials_google, asks_the_metadata_service)
 {
     begin("metadata service");
-    talker_expect(talk, "GET", DEFAULT, "");
-    talker_expect_headers(talk, "Metadata-Flavor: Google\n");
-    cr_assert(talk->request.is_plain);
-    cr_assert(talk->request.without_proxy);
-    cr_assert_eq(talk->request.timeout_us, 3 * AS_US_PER_S);
+    driver_expect(op, "GET", DEFAULT, "");
+    driver_expect_headers(op, "Metadata-Flavor: Google\n");
+    cr_assert(op->request.is_plain);
+    cr_assert(op->request.without_proxy);
+    cr_assert_eq(op->request.timeout_us, 3 * AS_US_PER_S);
     answer_metadata(200, FLAVOR, TOKEN);
-    talker_expect(talk, "GET", METADATA "project/project-id", "");
+    driver_expect(op, "GET", METADATA "project/project-id", "");
     answer_metadata(200, FLAVOR, "shop");
     expect_found("ya29.token", "shop", 3599);
 }
 
 Test(credentials_google, the_project_is_asked_for_only_where_it_is_not_said)
 {
-    talker_end_source(&given);
-    given = (struct talker_source){0};
-    talker_source_option(&given, "project", "said");
-    talker_begin_source(&given, google_credentials, "metadata service");
+    driver_end_source(&given);
+    given = (struct driver_source){0};
+    driver_source_option(&given, "project", "said");
+    driver_begin_source(&given, google_credentials, "metadata service");
     answer_metadata(200, FLAVOR, TOKEN);
     expect_found("ya29.token", NULL, 3599);
 
-    talker_end_source(&given);
-    given = (struct talker_source){0};
-    talker_set("GOOGLE_CLOUD_PROJECT", "said");
+    driver_end_source(&given);
+    given = (struct driver_source){0};
+    driver_set("GOOGLE_CLOUD_PROJECT", "said");
     begin("metadata service");
     answer_metadata(200, FLAVOR, TOKEN);
     expect_found("ya29.token", NULL, 3599);
@@ -713,23 +712,23 @@ Test(credentials_google, a_token_is_kept_where_the_project_is_not_told)
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin("metadata service");
         answer_metadata(200, FLAVOR, TOKEN);
-        talker_hear(talk, (struct as_http_response){.outcome = rows[i].outcome,
-                                                    .status = rows[i].status,
-                                                    .fields = rows[i].fields,
-                                                    .body = rows[i].body});
+        driver_hear(op, (struct as_http_response){.outcome = rows[i].outcome,
+                                                  .status = rows[i].status,
+                                                  .fields = rows[i].fields,
+                                                  .body = rows[i].body});
         expect_found("ya29.token", NULL, 300);
     }
 }
 
 Test(credentials_google, the_metadata_service_may_be_elsewhere)
 {
-    talker_set("GCE_METADATA_IP", "10.0.0.2");
+    driver_set("GCE_METADATA_IP", "10.0.0.2");
     begin("metadata service");
-    talker_expect(talk, "GET",
+    driver_expect(op, "GET",
                   "http://10.0.0.2/computeMetadata/v1/instance/service-accounts/default/token", "");
-    talker_set("GCE_METADATA_HOST", "127.0.0.1:8080");
+    driver_set("GCE_METADATA_HOST", "127.0.0.1:8080");
     begin("metadata service");
-    cr_assert(as_str_starts_with(talk->request.url, "http://127.0.0.1:8080/computeMetadata/v1/"));
+    cr_assert(as_str_starts_with(op->request.url, "http://127.0.0.1:8080/computeMetadata/v1/"));
 }
 
 Test(credentials_google, another_servers_answer_is_no_token)
@@ -738,28 +737,28 @@ Test(credentials_google, another_servers_answer_is_no_token)
     for (size_t i = 0; i < AS_ARRAY_SIZE(fields); i++) {
         begin("metadata service");
         answer_metadata(200, fields[i], TOKEN);
-        talker_expect_end(talk, AS_TALK_CONFIGURATION,
+        driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                           DEFAULT ": this is not Google's metadata service: no `Metadata-Flavor: "
                                   "Google`");
-        cr_assert_null(given.talk.found.token);
+        cr_assert_null(given.op.found.token);
     }
 }
 
 Test(credentials_google, says_what_is_wrong_with_the_metadata_service)
 {
     begin("metadata service");
-    talker_break(talk, AS_HTTP_UNREACHABLE, "no such host");
-    talker_expect_end(talk, AS_TALK_RETRY,
+    driver_break(op, AS_HTTP_UNREACHABLE, "no such host");
+    driver_expect_end(op, AS_CLOUD_OP_RETRY,
                       "no other credentials are set up, and the metadata service cannot be "
                       "reached: no such host");
     begin("metadata service");
-    talker_break(talk, AS_HTTP_TIMEOUT, "timed out");
-    talker_expect_end(talk, AS_TALK_TIMEOUT, "metadata_token: timed out");
+    driver_break(op, AS_HTTP_TIMEOUT, "timed out");
+    driver_expect_end(op, AS_CLOUD_OP_TIMEOUT, "metadata_token: timed out");
     begin("metadata service");
     answer_metadata(404, FLAVOR, "");
-    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                       "the metadata service has no service account for this machine or pod");
     begin("metadata service");
     answer_metadata(503, FLAVOR, "");
-    talker_expect_end(talk, AS_TALK_RETRY, "metadata_token: HTTP 503");
+    driver_expect_end(op, AS_CLOUD_OP_RETRY, "metadata_token: HTTP 503");
 }

@@ -2,7 +2,7 @@
  * Credentials of OpenStack: every request to Keystone byte by byte, and the results of its answers
  * (as Keystone 22 gives them).
  */
-#include "talker.h"
+#include "op_driver.h"
 
 #include "cloud/providers.h"
 
@@ -24,12 +24,12 @@
 
 static void set_user(void)
 {
-    talker_set("OS_AUTH_URL", "https://keystone:5000/v3");
-    talker_set("OS_USERNAME", "scaler");
-    talker_set("OS_USER_DOMAIN_NAME", "Default");
-    talker_set("OS_PASSWORD", "p\"\\w");
-    talker_set("OS_PROJECT_NAME", "prod");
-    talker_set("OS_PROJECT_DOMAIN_ID", "default");
+    driver_set("OS_AUTH_URL", "https://keystone:5000/v3");
+    driver_set("OS_USERNAME", "scaler");
+    driver_set("OS_USER_DOMAIN_NAME", "Default");
+    driver_set("OS_PASSWORD", "p\"\\w");
+    driver_set("OS_PROJECT_NAME", "prod");
+    driver_set("OS_PROJECT_DOMAIN_ID", "default");
 }
 
 #define USER "{\"name\":\"scaler\",\"domain\":{\"name\":\"Default\"}"
@@ -38,34 +38,34 @@ static void set_user(void)
     "\"scope\":" scope "}}"
 #define PROD "{\"project\":{\"name\":\"prod\",\"domain\":{\"id\":\"default\"}}}"
 
-static struct as_talk *begin(struct talker_source *given, const char *name)
+static struct as_cloud_op *begin(struct driver_source *given, const char *name)
 {
-    talker_begin_source(given, openstack_credentials, name);
-    return &given->talk.talk;
+    driver_begin_source(given, openstack_credentials, name);
+    return &given->op.op;
 }
 
-static void answer_token(struct as_talk *talk, const char *body)
+static void answer_token(struct as_cloud_op *op, const char *body)
 {
-    talker_hear(talk, (struct as_http_response){
-                          .status = 201, .body = body, .fields = "X-Subject-Token\0gAAA-_b\0"});
+    driver_hear(op, (struct as_http_response){
+                        .status = 201, .body = body, .fields = "X-Subject-Token\0gAAA-_b\0"});
 }
 
 Test(credentials_openstack, password)
 {
-    struct talker_source given = {0};
+    struct driver_source given = {0};
     set_user();
-    struct as_talk *talk = begin(&given, "password");
-    talker_expect(talk, "POST", URL, BY_PASSWORD(USER ",\"password\":\"p\\\"\\\\w\"}", PROD));
-    talker_expect_headers(talk, "Content-Type: application/json\n");
-    cr_expect(talk->request.is_plain);
-    cr_expect_not(talk->request.is_change);
-    talker_set("OS_REGION_NAME", "RegionOne");
-    answer_token(talk, TOKEN(MAGNUM));
-    talker_expect_found(&given, NULL, NULL, "gAAA-_b", NULL);
-    cr_expect_str_eq(given.talk.found.endpoint, "https://one/v1");
-    cr_expect(given.talk.found.expires.set);
-    cr_expect_eq(given.talk.found.expires.at.us, TALKER_NOW.us + 3600 * AS_US_PER_S);
-    talker_end_source(&given);
+    struct as_cloud_op *op = begin(&given, "password");
+    driver_expect(op, "POST", URL, BY_PASSWORD(USER ",\"password\":\"p\\\"\\\\w\"}", PROD));
+    driver_expect_headers(op, "Content-Type: application/json\n");
+    cr_expect(op->request.is_plain);
+    cr_expect_not(op->request.is_change);
+    driver_set("OS_REGION_NAME", "RegionOne");
+    answer_token(op, TOKEN(MAGNUM));
+    driver_expect_found(&given, NULL, NULL, "gAAA-_b", NULL);
+    cr_expect_str_eq(given.op.found.endpoint, "https://one/v1");
+    cr_expect(given.op.found.expires.set);
+    cr_expect_eq(given.op.found.expires.at.us, DRIVER_NOW.us + 3600 * AS_US_PER_S);
+    driver_end_source(&given);
 }
 
 Test(credentials_openstack, ways_to_name_user_and_scope)
@@ -89,14 +89,14 @@ Test(credentials_openstack, ways_to_name_user_and_scope)
                      "{\"OS-TRUST:trust\":{\"id\":\"t-1\"}}")},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_source given = {0};
-        talker_variable_count = 0;
+        struct driver_source given = {0};
+        driver_variable_count = 0;
         set_user();
         for (size_t v = 0; rows[i].variables[v]; v += 2)
-            talker_set(rows[i].variables[v], rows[i].variables[v + 1]);
-        struct as_talk *talk = begin(&given, "password");
-        talker_expect(talk, "POST", URL, rows[i].body);
-        talker_end_source(&given);
+            driver_set(rows[i].variables[v], rows[i].variables[v + 1]);
+        struct as_cloud_op *op = begin(&given, "password");
+        driver_expect(op, "POST", URL, rows[i].body);
+        driver_end_source(&given);
     }
 }
 
@@ -112,35 +112,35 @@ Test(credentials_openstack, addresses_of_keystone)
         {"http://127.0.0.1:5000/v2.0/", "http://127.0.0.1:5000/v3/auth/tokens"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_source given = {0};
+        struct driver_source given = {0};
         set_user();
-        talker_variables[0].value = rows[i].given;
-        talker_expect(begin(&given, "password"), "POST", rows[i].url,
+        driver_variables[0].value = rows[i].given;
+        driver_expect(begin(&given, "password"), "POST", rows[i].url,
                       BY_PASSWORD(USER ",\"password\":\"p\\\"\\\\w\"}", PROD));
-        talker_end_source(&given);
-        talker_variable_count = 0;
+        driver_end_source(&given);
+        driver_variable_count = 0;
     }
 }
 
 /* Options come before the environment; the file is read each time. */
 Test(credentials_openstack, password_of_a_file)
 {
-    struct talker_source given = {0};
+    struct driver_source given = {0};
     set_user();
-    talker_set("OS_AUTH_TYPE", "v3oidcpassword");
-    talker_set("OS_CLOUD", "prod");
-    talker_source_option(&given, "auth_url", "https://other");
-    talker_source_option(&given, "username", "bot");
-    talker_source_option(&given, "project_id", "p-2");
-    talker_source_option(&given, "password_file", "/etc/password");
-    struct as_talk *talk = begin(&given, "password");
-    talker_expect_file(talk, "/etc/password");
-    talker_content(talk, "secret\n", 0);
-    talker_expect(talk, "POST", "https://other/v3/auth/tokens",
+    driver_set("OS_AUTH_TYPE", "v3oidcpassword");
+    driver_set("OS_CLOUD", "prod");
+    driver_source_option(&given, "auth_url", "https://other");
+    driver_source_option(&given, "username", "bot");
+    driver_source_option(&given, "project_id", "p-2");
+    driver_source_option(&given, "password_file", "/etc/password");
+    struct as_cloud_op *op = begin(&given, "password");
+    driver_expect_file(op, "/etc/password");
+    driver_content(op, "secret\n", 0);
+    driver_expect(op, "POST", "https://other/v3/auth/tokens",
                   BY_PASSWORD("{\"name\":\"bot\",\"domain\":{\"name\":\"Default\"},"
                               "\"password\":\"secret\"}",
                               "{\"project\":{\"id\":\"p-2\"}}"));
-    talker_end_source(&given);
+    driver_end_source(&given);
 }
 
 Test(credentials_openstack, application_credential)
@@ -154,38 +154,38 @@ Test(credentials_openstack, application_credential)
          "{\"name\":\"Default\"}}}"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_source given = {0};
+        struct driver_source given = {0};
         char body[512];
-        talker_variable_count = 0;
-        talker_set("OS_AUTH_URL", "https://keystone:5000");
-        talker_set("OS_APPLICATION_CREDENTIAL_ID", rows[i].id);
-        talker_set("OS_APPLICATION_CREDENTIAL_NAME", rows[i].name);
-        talker_set("OS_APPLICATION_CREDENTIAL_SECRET", "s");
-        talker_set("OS_USERNAME", rows[i].user);
-        talker_set("OS_USER_DOMAIN_NAME", "Default");
-        talker_set("OS_PROJECT_ID", "it has one of its own");
+        driver_variable_count = 0;
+        driver_set("OS_AUTH_URL", "https://keystone:5000");
+        driver_set("OS_APPLICATION_CREDENTIAL_ID", rows[i].id);
+        driver_set("OS_APPLICATION_CREDENTIAL_NAME", rows[i].name);
+        driver_set("OS_APPLICATION_CREDENTIAL_SECRET", "s");
+        driver_set("OS_USERNAME", rows[i].user);
+        driver_set("OS_USER_DOMAIN_NAME", "Default");
+        driver_set("OS_PROJECT_ID", "it has one of its own");
         snprintf(body, sizeof(body),
                  "{\"auth\":{\"identity\":{\"methods\":[\"application_credential\"],"
                  "\"application_credential\":%s}}}",
                  rows[i].proof);
-        struct as_talk *talk = begin(&given, "application credential");
-        talker_expect(talk, "POST", URL, body);
-        talker_end_source(&given);
+        struct as_cloud_op *op = begin(&given, "application credential");
+        driver_expect(op, "POST", URL, body);
+        driver_end_source(&given);
     }
 }
 
 Test(credentials_openstack, application_credential_of_a_file)
 {
-    struct talker_source given = {0};
+    struct driver_source given = {0};
     set_user();
-    talker_source_option(&given, "application_credential_id", "a-2");
-    talker_source_option(&given, "application_credential_secret_file", "/etc/secret");
-    struct as_talk *talk = begin(&given, "application credential");
-    talker_expect_file(talk, "/etc/secret");
-    talker_content(talk, NULL, 13);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "cannot read /etc/secret: Permission denied");
-    cr_expect_not(given.talk.is_not_here);
-    talker_end_source(&given);
+    driver_source_option(&given, "application_credential_id", "a-2");
+    driver_source_option(&given, "application_credential_secret_file", "/etc/secret");
+    struct as_cloud_op *op = begin(&given, "application credential");
+    driver_expect_file(op, "/etc/secret");
+    driver_content(op, NULL, 13);
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, "cannot read /etc/secret: Permission denied");
+    cr_expect_not(given.op.is_not_here);
+    driver_end_source(&given);
 }
 
 /* Which way it is: each is "not here" for the other. */
@@ -207,21 +207,21 @@ Test(credentials_openstack, order_of_ways)
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         for (int way = 0; way < 2; way++) {
-            struct talker_source given = {0};
-            talker_variable_count = 0;
-            talker_set("OS_AUTH_URL", "https://k");
-            talker_set("OS_AUTH_TYPE", rows[i].type);
-            talker_set("OS_APPLICATION_CREDENTIAL_SECRET", rows[i].secret);
-            talker_set("OS_PASSWORD", rows[i].password);
+            struct driver_source given = {0};
+            driver_variable_count = 0;
+            driver_set("OS_AUTH_URL", "https://k");
+            driver_set("OS_AUTH_TYPE", rows[i].type);
+            driver_set("OS_APPLICATION_CREDENTIAL_SECRET", rows[i].secret);
+            driver_set("OS_PASSWORD", rows[i].password);
             if (rows[i].secret_file)
-                talker_source_option(&given, "application_credential_secret_file", "/f");
+                driver_source_option(&given, "application_credential_secret_file", "/f");
             if (rows[i].password_file)
-                talker_source_option(&given, "password_file", "/f");
+                driver_source_option(&given, "password_file", "/f");
             (void)begin(&given, way == 0 ? "application credential" : "password");
-            cr_expect_eq(given.talk.is_not_here,
+            cr_expect_eq(given.op.is_not_here,
                          !(way == 0 ? rows[i].is_application : rows[i].is_password),
                          "row %zu, way %d", i, way);
-            talker_end_source(&given);
+            driver_end_source(&given);
         }
     }
 }
@@ -240,51 +240,51 @@ Test(credentials_openstack, what_is_missing_is_named)
                                  "`project_domain_name` (or OS_PROJECT_DOMAIN_NAME)"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_source given = {0};
-        talker_variable_count = 0;
+        struct driver_source given = {0};
+        driver_variable_count = 0;
         set_user();
-        talker_set(rows[i].variable, "");
-        talker_expect_end(begin(&given, "password"), AS_TALK_CONFIGURATION, rows[i].message);
-        cr_expect_not(given.talk.is_not_here);
-        talker_end_source(&given);
+        driver_set(rows[i].variable, "");
+        driver_expect_end(begin(&given, "password"), AS_CLOUD_OP_CONFIGURATION, rows[i].message);
+        cr_expect_not(given.op.is_not_here);
+        driver_end_source(&given);
     }
 }
 
 Test(credentials_openstack, secret_that_is_missing)
 {
-    struct talker_source given = {0};
-    talker_set("OS_AUTH_TYPE", "v3applicationcredential");
-    talker_expect_end(begin(&given, "application credential"), AS_TALK_CONFIGURATION,
+    struct driver_source given = {0};
+    driver_set("OS_AUTH_TYPE", "v3applicationcredential");
+    driver_expect_end(begin(&given, "application credential"), AS_CLOUD_OP_CONFIGURATION,
                       "the secret is not known: set `application_credential_secret_file` (or "
                       "OS_APPLICATION_CREDENTIAL_SECRET)");
-    talker_end_source(&given);
+    driver_end_source(&given);
 
-    struct talker_source other = {0};
-    talker_set("OS_APPLICATION_CREDENTIAL_SECRET", "s");
-    talker_expect_end(begin(&other, "application credential"), AS_TALK_CONFIGURATION,
+    struct driver_source other = {0};
+    driver_set("OS_APPLICATION_CREDENTIAL_SECRET", "s");
+    driver_expect_end(begin(&other, "application credential"), AS_CLOUD_OP_CONFIGURATION,
                       "the application credential is not known: set `application_credential_id` "
                       "(or OS_APPLICATION_CREDENTIAL_ID)");
-    talker_end_source(&other);
+    driver_end_source(&other);
 }
 
 /* What the environment asks for and is not done here is not passed over. */
 Test(credentials_openstack, environments_that_are_not_supported)
 {
-    struct talker_source given = {0};
+    struct driver_source given = {0};
     set_user();
-    talker_set("OS_AUTH_TYPE", "v3oidcpassword");
-    talker_expect_end(begin(&given, "application credential"), AS_TALK_CONFIGURATION,
+    driver_set("OS_AUTH_TYPE", "v3oidcpassword");
+    driver_expect_end(begin(&given, "application credential"), AS_CLOUD_OP_CONFIGURATION,
                       "OS_AUTH_TYPE is v3oidcpassword: only v3applicationcredential and v3password "
                       "are supported");
-    talker_end_source(&given);
+    driver_end_source(&given);
 
-    struct talker_source other = {0};
-    talker_set("OS_AUTH_TYPE", "");
-    talker_set("OS_CLOUD", "prod");
-    talker_expect_end(begin(&other, "password"), AS_TALK_CONFIGURATION,
+    struct driver_source other = {0};
+    driver_set("OS_AUTH_TYPE", "");
+    driver_set("OS_CLOUD", "prod");
+    driver_expect_end(begin(&other, "password"), AS_CLOUD_OP_CONFIGURATION,
                       "OS_CLOUD is set, but clouds.yaml is not read: set the provider's own keys, "
                       "or OS_AUTH_URL and its like");
-    talker_end_source(&other);
+    driver_end_source(&other);
 }
 
 /* ---- the catalogue ---- */
@@ -313,48 +313,48 @@ Test(credentials_openstack, endpoints_of_a_catalogue)
         {NULL, NULL, "7", NULL},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_source given = {0};
+        struct driver_source given = {0};
         char body[4096];
-        talker_variable_count = 0;
+        driver_variable_count = 0;
         set_user();
-        talker_set("OS_REGION_NAME", rows[i].region);
-        talker_set("OS_INTERFACE", rows[i].interface);
-        struct as_talk *talk = begin(&given, "password");
+        driver_set("OS_REGION_NAME", rows[i].region);
+        driver_set("OS_INTERFACE", rows[i].interface);
+        struct as_cloud_op *op = begin(&given, "password");
         snprintf(body, sizeof(body), TOKEN("%s"), rows[i].services);
-        answer_token(talk, body);
+        answer_token(op, body);
         if (rows[i].endpoint)
-            talker_expect_found(&given, NULL, NULL, "gAAA-_b", NULL);
+            driver_expect_found(&given, NULL, NULL, "gAAA-_b", NULL);
         else
-            cr_expect_eq(talk->fault, AS_TALK_CONFIGURATION, "row %zu", i);
-        cr_expect(as_str_equal(given.talk.found.endpoint, rows[i].endpoint), "row %zu: %s", i,
-                  given.talk.found.endpoint);
-        talker_end_source(&given);
+            cr_expect_eq(op->fault, AS_CLOUD_OP_CONFIGURATION, "row %zu", i);
+        cr_expect(as_str_equal(given.op.found.endpoint, rows[i].endpoint), "row %zu: %s", i,
+                  given.op.found.endpoint);
+        driver_end_source(&given);
     }
 }
 
 Test(credentials_openstack, endpoint_that_is_not_in_the_catalogue)
 {
-    struct talker_source given = {0};
+    struct driver_source given = {0};
     set_user();
-    talker_set("OS_REGION_NAME", "RegionThree");
+    driver_set("OS_REGION_NAME", "RegionThree");
     answer_token(begin(&given, "password"), TOKEN(MAGNUM));
-    talker_expect_end(&given.talk.talk, AS_TALK_CONFIGURATION,
+    driver_expect_end(&given.op.op, AS_CLOUD_OP_CONFIGURATION,
                       "Keystone's catalogue has no service container-infra with a public endpoint "
                       "in region RegionThree: see `region` and `interface`, or set `endpoint`");
-    cr_expect_null(given.talk.found.token);
-    talker_end_source(&given);
+    cr_expect_null(given.op.found.token);
+    driver_end_source(&given);
 }
 
 Test(credentials_openstack, endpoint_of_the_account_needs_no_catalogue)
 {
-    struct talker_source given = {0};
+    struct driver_source given = {0};
     set_user();
-    talker_source_option(&given, "endpoint", "https://magnum");
+    driver_source_option(&given, "endpoint", "https://magnum");
     answer_token(begin(&given, "password"), "{\"token\":{}}");
-    talker_expect_found(&given, NULL, NULL, "gAAA-_b", NULL);
-    cr_expect_null(given.talk.found.endpoint);
-    cr_expect_not(given.talk.found.expires.set);
-    talker_end_source(&given);
+    driver_expect_found(&given, NULL, NULL, "gAAA-_b", NULL);
+    cr_expect_null(given.op.found.endpoint);
+    cr_expect_not(given.op.found.expires.set);
+    driver_end_source(&given);
 }
 
 /* ---- what JSON cannot say ---- */
@@ -364,28 +364,28 @@ Test(credentials_openstack, texts_that_are_not_utf8_are_named)
     static const char *const names[] = {"OS_PASSWORD", "OS_USERNAME", "OS_PROJECT_NAME",
                                         "OS_USER_DOMAIN_NAME"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
-        struct talker_source given = {0};
+        struct driver_source given = {0};
         char message[64];
-        talker_variable_count = 0;
+        driver_variable_count = 0;
         set_user();
-        talker_set(names[i], "caf\xe9");
+        driver_set(names[i], "caf\xe9");
         snprintf(message, sizeof(message), "%s is not UTF-8", names[i]);
-        talker_expect_end(begin(&given, "password"), AS_TALK_CONFIGURATION, message);
-        talker_end_source(&given);
+        driver_expect_end(begin(&given, "password"), AS_CLOUD_OP_CONFIGURATION, message);
+        driver_end_source(&given);
     }
     static const char *const files[][2] = {
         {"password_file", "password"},
         {"application_credential_secret_file", "application credential"}};
     for (size_t i = 0; i < AS_ARRAY_SIZE(files); i++) {
-        struct talker_source given = {0};
-        talker_variable_count = 0;
+        struct driver_source given = {0};
+        driver_variable_count = 0;
         set_user();
-        talker_source_option(&given, files[i][0], "/etc/secret");
-        talker_source_option(&given, "application_credential_id", "a");
-        struct as_talk *talk = begin(&given, files[i][1]);
-        talker_content(talk, "caf\xe9", 0);
-        talker_expect_end(talk, AS_TALK_CONFIGURATION, "/etc/secret is not UTF-8");
-        talker_end_source(&given);
+        driver_source_option(&given, files[i][0], "/etc/secret");
+        driver_source_option(&given, "application_credential_id", "a");
+        struct as_cloud_op *op = begin(&given, files[i][1]);
+        driver_content(op, "caf\xe9", 0);
+        driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, "/etc/secret is not UTF-8");
+        driver_end_source(&given);
     }
 }
 
@@ -412,18 +412,18 @@ Test(credentials_openstack, secrets_go_in_clear_only_where_the_account_says_so)
          "OS_AUTH_URL is not a URL like https://host:5000/v3, without credentials in it"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_source given = {0};
-        talker_variable_count = 0;
+        struct driver_source given = {0};
+        driver_variable_count = 0;
         set_user();
-        talker_set("OS_AUTH_URL", rows[i].variable);
+        driver_set("OS_AUTH_URL", rows[i].variable);
         if (rows[i].option)
-            talker_source_option(&given, "auth_url", rows[i].option);
-        struct as_talk *talk = begin(&given, "password");
+            driver_source_option(&given, "auth_url", rows[i].option);
+        struct as_cloud_op *op = begin(&given, "password");
         if (*rows[i].message)
-            talker_expect_end(talk, AS_TALK_CONFIGURATION, rows[i].message);
+            driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, rows[i].message);
         else
-            cr_expect_eq(talk->want, AS_TALK_SEND, "row %zu: %s", i, talk->message);
-        talker_end_source(&given);
+            cr_expect_eq(op->want, AS_CLOUD_OP_SEND, "row %zu: %s", i, op->message);
+        driver_end_source(&given);
     }
 }
 
@@ -445,14 +445,15 @@ Test(credentials_openstack, a_token_goes_in_clear_only_where_the_secret_did)
          "`endpoint`"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_source given = {0};
-        talker_variable_count = 0;
+        struct driver_source given = {0};
+        driver_variable_count = 0;
         set_user();
-        talker_source_option(&given, "auth_url", rows[i].auth_url);
+        driver_source_option(&given, "auth_url", rows[i].auth_url);
         answer_token(begin(&given, "password"), rows[i].body);
-        talker_expect_end(&given.talk.talk, *rows[i].message ? AS_TALK_CONFIGURATION : AS_TALK_OK,
+        driver_expect_end(&given.op.op,
+                          *rows[i].message ? AS_CLOUD_OP_CONFIGURATION : AS_CLOUD_OP_OK,
                           rows[i].message);
-        talker_end_source(&given);
+        driver_end_source(&given);
     }
 }
 
@@ -463,49 +464,50 @@ Test(credentials_openstack, errors_of_keystone)
     static const struct {
         int status;
         const char *body, *fields;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
         const char *message;
     } rows[] = {
         {401,
          "{\"error\":{\"code\":401,\"message\":\"The request you have made requires "
          "authentication.\",\"title\":\"Unauthorized\"}}",
-         "", AS_TALK_UNAUTHORIZED,
+         "", AS_CLOUD_OP_UNAUTHORIZED,
          "get_keystone_token: HTTP 401: The request you have made requires authentication."},
         {400, "{\"error\":{\"message\":\"Expecting to find domain in user.\"}}", "",
-         AS_TALK_CONFIGURATION, "get_keystone_token: HTTP 400: Expecting to find domain in user."},
+         AS_CLOUD_OP_CONFIGURATION,
+         "get_keystone_token: HTTP 400: Expecting to find domain in user."},
         {404, "{\"error\":{\"message\":\"(http://x/v3/v3/auth/tokens): not found.\"}}", "",
-         AS_TALK_CONFIGURATION,
+         AS_CLOUD_OP_CONFIGURATION,
          "get_keystone_token: HTTP 404: (http://x/v3/v3/auth/tokens): not found."},
-        {403, "<html/>", "", AS_TALK_PERMISSION, "get_keystone_token: HTTP 403"},
-        {429, "", "", AS_TALK_THROTTLED, "get_keystone_token: HTTP 429"},
-        {503, "", "", AS_TALK_RETRY, "get_keystone_token: HTTP 503"},
-        {300, "{\"versions\":{}}", "", AS_TALK_CONFIGURATION, "get_keystone_token: HTTP 300"},
-        {201, "{\"token\":{}}", "", AS_TALK_RETRY,
+        {403, "<html/>", "", AS_CLOUD_OP_PERMISSION, "get_keystone_token: HTTP 403"},
+        {429, "", "", AS_CLOUD_OP_THROTTLED, "get_keystone_token: HTTP 429"},
+        {503, "", "", AS_CLOUD_OP_RETRY, "get_keystone_token: HTTP 503"},
+        {300, "{\"versions\":{}}", "", AS_CLOUD_OP_CONFIGURATION, "get_keystone_token: HTTP 300"},
+        {201, "{\"token\":{}}", "", AS_CLOUD_OP_RETRY,
          "get_keystone_token: the answer has no X-Subject-Token"},
-        {201, "{\"tok", "X-Subject-Token\0t\0", AS_TALK_RETRY,
+        {201, "{\"tok", "X-Subject-Token\0t\0", AS_CLOUD_OP_RETRY,
          "get_keystone_token: the answer is not JSON: premature end of input near '\"tok'"},
-        {201, "{}", "X-Subject-Token\0t\0", AS_TALK_RETRY,
+        {201, "{}", "X-Subject-Token\0t\0", AS_CLOUD_OP_RETRY,
          "get_keystone_token: the answer has no token"},
     };
     set_user();
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_source given = {0};
-        struct as_talk *talk = begin(&given, "password");
-        talker_hear(talk, (struct as_http_response){.status = rows[i].status,
-                                                    .body = rows[i].body,
-                                                    .fields = rows[i].fields});
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
-        cr_expect_null(given.talk.found.token);
-        talker_end_source(&given);
+        struct driver_source given = {0};
+        struct as_cloud_op *op = begin(&given, "password");
+        driver_hear(op, (struct as_http_response){.status = rows[i].status,
+                                                  .body = rows[i].body,
+                                                  .fields = rows[i].fields});
+        driver_expect_end(op, rows[i].fault, rows[i].message);
+        cr_expect_null(given.op.found.token);
+        driver_end_source(&given);
     }
 }
 
 Test(credentials_openstack, keystone_that_does_not_answer)
 {
-    struct talker_source given = {0};
+    struct driver_source given = {0};
     set_user();
-    struct as_talk *talk = begin(&given, "password");
-    talker_break(talk, AS_HTTP_UNREACHABLE, "connection refused");
-    talker_expect_end(talk, AS_TALK_RETRY, "get_keystone_token: connection refused");
-    talker_end_source(&given);
+    struct as_cloud_op *op = begin(&given, "password");
+    driver_break(op, AS_HTTP_UNREACHABLE, "connection refused");
+    driver_expect_end(op, AS_CLOUD_OP_RETRY, "get_keystone_token: connection refused");
+    driver_end_source(&given);
 }

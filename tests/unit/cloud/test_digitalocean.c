@@ -3,7 +3,7 @@
  */
 #include <errno.h>
 
-#include "talker.h"
+#include "op_driver.h"
 
 #define POOLS "https://api.digitalocean.com/v2/kubernetes/clusters/c-1/node_pools"
 #define PAGE  POOLS "?page=1&per_page=200"
@@ -13,22 +13,22 @@
     "\"},\"droplet_id\":\"" droplet "\",\"created_at\":\"2024-05-17T09:00:00Z\"}"
 #define PAIR NODE("n-1", "11", "running") "," NODE("n-2", "12", "running")
 
-static struct talker_group given;
-static struct as_talk *talk;
+static struct driver_group given;
+static struct as_cloud_op *op;
 
 static void begin(enum as_group_verb verb)
 {
     given.field_count = 0;
-    given.talk.view = (struct as_group_view){.min = -1, .max = -1};
-    talker_field(&given, "cluster", "c-1");
-    talker_field(&given, "name", "web");
-    talk = &given.talk.talk;
-    talker_begin(&given, "digitalocean", verb);
+    given.op.view = (struct as_group_view){.min = -1, .max = -1};
+    driver_field(&given, "cluster", "c-1");
+    driver_field(&given, "name", "web");
+    op = &given.op.op;
+    driver_begin(&given, "digitalocean", verb);
 }
 
 static void end(void)
 {
-    talker_end(&given);
+    driver_end(&given);
 }
 
 TestSuite(digitalocean, .fini = end);
@@ -42,13 +42,13 @@ static void answer_pool(int count, const char *rest, const char *nodes)
              "{\"id\":\"p-2\",\"name\":\"web\",\"size\":\"s-1vcpu-2gb\",\"count\":%d,%s"
              "\"nodes\":[%s]}],\"links\":{\"pages\":{}},\"meta\":{\"total\":2}}",
              count, rest, nodes);
-    talker_answer(talk, 200, body);
+    driver_answer(op, 200, body);
 }
 
 static void begin_change(enum as_group_verb verb, int32_t from, int32_t to)
 {
-    given.talk.from = from;
-    given.talk.to = to;
+    given.op.from = from;
+    given.op.to = to;
     begin(verb);
 }
 
@@ -57,20 +57,20 @@ static void begin_change(enum as_group_verb verb, int32_t from, int32_t to)
 Test(digitalocean, reads_a_pool)
 {
     begin(AS_GROUP_READ);
-    talker_expect(talk, "GET", PAGE, "");
-    talker_expect_headers(talk, "");
-    cr_assert_not(talk->request.is_change || talk->request.is_plain);
+    driver_expect(op, "GET", PAGE, "");
+    driver_expect_headers(op, "");
+    cr_assert_not(op->request.is_change || op->request.is_plain);
     answer_pool(4, "\"auto_scale\":false,\"min_nodes\":0,\"max_nodes\":0,",
                 PAIR "," NODE("n-3", "", "provisioning") "," NODE("n-4", "14", "draining") "," NODE(
                     "n-5", "15", "deleting"));
-    talker_expect_end(talk, AS_TALK_OK, "");
-    const struct as_group_view *view = &given.talk.view;
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    const struct as_group_view *view = &given.op.view;
     cr_assert_eq(view->size, 4);
     cr_assert_eq(view->instance_count, 5);
-    talker_expect_instance(&given, 0, "n-1 digitalocean://11 - running");
-    talker_expect_instance(&given, 2, "n-3 n-3 - pending");
-    talker_expect_instance(&given, 3, "n-4 digitalocean://14 - leaving");
-    talker_expect_instance(&given, 4, "n-5 digitalocean://15 - leaving");
+    driver_expect_instance(&given, 0, "n-1 digitalocean://11 - running");
+    driver_expect_instance(&given, 2, "n-3 n-3 - pending");
+    driver_expect_instance(&given, 3, "n-4 digitalocean://14 - leaving");
+    driver_expect_instance(&given, 4, "n-5 digitalocean://15 - leaving");
     cr_assert(view->instances[0].created.set);
     cr_assert_eq(view->instances[0].created.at.us, INT64_C(1715936400) * AS_US_PER_S);
     cr_assert_null(view->controller);
@@ -82,15 +82,15 @@ Test(digitalocean, a_pool_has_one_resource_by_its_name_and_by_its_id)
     static const char *const names[] = {"web", "p-2"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
         given.field_count = 0;
-        talker_field(&given, "name", names[i]);
-        talker_field(&given, "cluster", "c-1");
-        talk = &given.talk.talk;
-        talker_begin(&given, "digitalocean", AS_GROUP_READ);
+        driver_field(&given, "name", names[i]);
+        driver_field(&given, "cluster", "c-1");
+        op = &given.op.op;
+        driver_begin(&given, "digitalocean", AS_GROUP_READ);
         answer_pool(2, "", PAIR);
-        talker_expect_end(talk, AS_TALK_OK, "");
-        talker_expect_backing(&given, "digitalocean/p-2 ");
-        talker_end(&given);
-        given.talk.view = (struct as_group_view){.min = -1, .max = -1};
+        driver_expect_end(op, AS_CLOUD_OP_OK, "");
+        driver_expect_backing(&given, "digitalocean/p-2 ");
+        driver_end(&given);
+        given.op.view = (struct as_group_view){.min = -1, .max = -1};
     }
 }
 
@@ -98,32 +98,32 @@ Test(digitalocean, a_pool_at_rest_is_not_in_progress)
 {
     begin(AS_GROUP_READ);
     answer_pool(2, "", PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_not(given.talk.view.in_progress);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_not(given.op.view.in_progress);
 }
 
 Test(digitalocean, a_pool_may_be_named_by_its_id)
 {
-    talker_field(&given, "name", "p-1");
-    talker_field(&given, "cluster", "a/b c");
-    talker_option(&given, "endpoint", "http://127.0.0.1:5000/");
-    talk = &given.talk.talk;
-    talker_begin(&given, "digitalocean", AS_GROUP_READ);
-    talker_expect(
-        talk, "GET",
+    driver_field(&given, "name", "p-1");
+    driver_field(&given, "cluster", "a/b c");
+    driver_option(&given, "endpoint", "http://127.0.0.1:5000/");
+    op = &given.op.op;
+    driver_begin(&given, "digitalocean", AS_GROUP_READ);
+    driver_expect(
+        op, "GET",
         "http://127.0.0.1:5000/v2/kubernetes/clusters/a%2Fb%20c/node_pools?page=1&per_page=200",
         "");
     answer_pool(2, "", PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_eq(given.talk.view.size, 9);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_eq(given.op.view.size, 9);
 }
 
 Test(digitalocean, names_the_pools_own_autoscaler)
 {
     begin(AS_GROUP_READ);
     answer_pool(2, "\"auto_scale\":true,\"min_nodes\":1,\"max_nodes\":5,", PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_str_eq(given.talk.view.controller, "the node pool's own autoscaler (auto_scale)");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_str_eq(given.op.view.controller, "the node pool's own autoscaler (auto_scale)");
 }
 
 #define NEXT                                                                                       \
@@ -133,51 +133,51 @@ Test(digitalocean, names_the_pools_own_autoscaler)
 Test(digitalocean, pages_are_counted_and_their_addresses_not_followed)
 {
     begin(AS_GROUP_READ);
-    talker_answer(talk, 200, NEXT);
-    talker_expect(talk, "GET", POOLS "?page=2&per_page=200", "");
+    driver_answer(op, 200, NEXT);
+    driver_expect(op, "GET", POOLS "?page=2&per_page=200", "");
     answer_pool(2, "", PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(digitalocean, pages_that_never_end_do)
 {
     begin(AS_GROUP_READ);
-    while (talk->want == AS_TALK_SEND)
-        talker_answer(talk, 200, NEXT);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "given up after 2 pages: it never ends");
+    while (op->want == AS_CLOUD_OP_SEND)
+        driver_answer(op, 200, NEXT);
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, "given up after 2 pages: it never ends");
 }
 
 Test(digitalocean, answers_that_make_no_sense)
 {
     static const struct {
         const char *body, *message;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
     } rows[] = {
         {"{\"node_pools\":[{\"id\":\"p-2\",\"na",
          "list_node_pools: the answer is not JSON: premature end of input near '\"na'",
-         AS_TALK_RETRY},
+         AS_CLOUD_OP_RETRY},
         {"<html>", "list_node_pools: the answer is not JSON: '[' or '{' expected near '<'",
-         AS_TALK_RETRY},
-        {"{}", "list_node_pools: the answer has no node_pools", AS_TALK_RETRY},
-        {"{\"node_pools\":[]}", "the cluster has no node pool web", AS_TALK_GONE},
-        {"{\"node_pools\":7}", "the cluster has no node pool web", AS_TALK_GONE},
+         AS_CLOUD_OP_RETRY},
+        {"{}", "list_node_pools: the answer has no node_pools", AS_CLOUD_OP_RETRY},
+        {"{\"node_pools\":[]}", "the cluster has no node pool web", AS_CLOUD_OP_GONE},
+        {"{\"node_pools\":7}", "the cluster has no node pool web", AS_CLOUD_OP_GONE},
         {"{\"node_pools\":[{\"name\":7,\"id\":[]}]}", "the cluster has no node pool web",
-         AS_TALK_GONE},
+         AS_CLOUD_OP_GONE},
         {"{\"node_pools\":[{\"name\":\"web\",\"count\":1}]}",
-         "list_node_pools: the answer has no node_pools.id", AS_TALK_RETRY},
+         "list_node_pools: the answer has no node_pools.id", AS_CLOUD_OP_RETRY},
         {"{\"node_pools\":[{\"name\":\"web\",\"id\":\"p\",\"count\":\"x\"}]}",
-         "list_node_pools: the answer has no count", AS_TALK_RETRY},
+         "list_node_pools: the answer has no count", AS_CLOUD_OP_RETRY},
         {"{\"node_pools\":[{\"name\":\"web\",\"id\":\"p\",\"count\":-1}]}",
-         "list_node_pools: the answer has no count", AS_TALK_RETRY},
+         "list_node_pools: the answer has no count", AS_CLOUD_OP_RETRY},
         {"{\"node_pools\":[{\"name\":\"web\",\"id\":\"p\",\"count\":1,\"nodes\":[{\"id\":3}]}]}",
-         "list_node_pools: the answer has no node_pools.nodes.id", AS_TALK_RETRY},
+         "list_node_pools: the answer has no node_pools.nodes.id", AS_CLOUD_OP_RETRY},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_READ);
-        talker_answer(talk, 200, rows[i].body);
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
+        driver_answer(op, 200, rows[i].body);
+        driver_expect_end(op, rows[i].fault, rows[i].message);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -188,68 +188,67 @@ Test(digitalocean, errors_have_classes)
     static const struct {
         int status;
         const char *body, *message;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
     } rows[] = {
         {401, "{\"id\":\"Unauthorized\",\"message\":\"Unable to authenticate you\"}",
          "list_node_pools: HTTP 401 Unauthorized: Unable to authenticate you",
-         AS_TALK_UNAUTHORIZED},
+         AS_CLOUD_OP_UNAUTHORIZED},
         {403, "{\"id\":\"Forbidden\",\"message\":\"You are not authorized\"}",
-         "list_node_pools: HTTP 403 Forbidden: You are not authorized", AS_TALK_PERMISSION},
+         "list_node_pools: HTTP 403 Forbidden: You are not authorized", AS_CLOUD_OP_PERMISSION},
         {404, "{\"id\":\"not_found\",\"message\":\"cluster not found\"}",
-         "list_node_pools: HTTP 404 not_found: cluster not found", AS_TALK_GONE},
+         "list_node_pools: HTTP 404 not_found: cluster not found", AS_CLOUD_OP_GONE},
         {409, "{\"id\":\"conflict\",\"message\":\"upgrade in progress\"}",
-         "list_node_pools: HTTP 409 conflict: upgrade in progress", AS_TALK_BUSY},
+         "list_node_pools: HTTP 409 conflict: upgrade in progress", AS_CLOUD_OP_BUSY},
         {422, "{\"id\":\"unprocessable_entity\",\"message\":\"invalid pool\"}",
-         "list_node_pools: HTTP 422 unprocessable_entity: invalid pool", AS_TALK_CONFIGURATION},
+         "list_node_pools: HTTP 422 unprocessable_entity: invalid pool", AS_CLOUD_OP_CONFIGURATION},
         {422,
          "{\"id\":\"unprocessable_entity\",\"message\":\"validation error: 3 additional nodes but "
          "not enough available Droplet limit\"}",
          "list_node_pools: HTTP 422 unprocessable_entity: validation error: 3 additional nodes but "
          "not enough available Droplet limit",
-         AS_TALK_CAPACITY},
+         AS_CLOUD_OP_CAPACITY},
         {422, "{\"id\":\"unprocessable_entity\",\"message\":\"Size is not available here\"}",
          "list_node_pools: HTTP 422 unprocessable_entity: Size is not available here",
-         AS_TALK_CAPACITY},
+         AS_CLOUD_OP_CAPACITY},
         {429, "{\"id\":\"too_many_requests\",\"message\":\"API Rate limit exceeded.\"}",
          "list_node_pools: HTTP 429 too_many_requests: API Rate limit exceeded.",
-         AS_TALK_THROTTLED},
+         AS_CLOUD_OP_THROTTLED},
         {500, "{\"id\":\"server_error\",\"message\":\"Unexpected server-side error\"}",
-         "list_node_pools: HTTP 500 server_error: Unexpected server-side error", AS_TALK_RETRY},
-        {503, "<html>", "list_node_pools: HTTP 503", AS_TALK_RETRY},
-        {429, "{\"message\":7}", "list_node_pools: HTTP 429", AS_TALK_THROTTLED},
+         "list_node_pools: HTTP 500 server_error: Unexpected server-side error", AS_CLOUD_OP_RETRY},
+        {503, "<html>", "list_node_pools: HTTP 503", AS_CLOUD_OP_RETRY},
+        {429, "{\"message\":7}", "list_node_pools: HTTP 429", AS_CLOUD_OP_THROTTLED},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_READ);
-        talker_hear(talk, (struct as_http_response){
-                              .status = rows[i].status, .body = rows[i].body, .retry_after = "7"});
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
-        cr_assert_eq(talk->retry_after_us, 7 * AS_US_PER_S);
-        cr_assert_not(talk->is_ambiguous);
+        driver_hear(op, (struct as_http_response){
+                            .status = rows[i].status, .body = rows[i].body, .retry_after = "7"});
+        driver_expect_end(op, rows[i].fault, rows[i].message);
+        cr_assert_eq(op->retry_after_us, 7 * AS_US_PER_S);
+        cr_assert_not(op->is_ambiguous);
         if (i + 1 < AS_ARRAY_SIZE(rows))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
 Test(digitalocean, names_the_request)
 {
     begin(AS_GROUP_READ);
-    talker_hear(talk,
-                (struct as_http_response){.status = 404,
-                                          .fields = "X-Request-Id\0req-1\0",
-                                          .body = "{\"id\":\"not_found\",\"message\":\"no\"}"});
-    cr_assert_str_eq(talk->request_id, "req-1");
-    talker_end(&given);
+    driver_hear(op, (struct as_http_response){.status = 404,
+                                              .fields = "X-Request-Id\0req-1\0",
+                                              .body = "{\"id\":\"not_found\",\"message\":\"no\"}"});
+    cr_assert_str_eq(op->request_id, "req-1");
+    driver_end(&given);
     begin(AS_GROUP_READ);
-    talker_answer(talk, 404, "{\"id\":\"not_found\",\"message\":\"no\",\"request_id\":\"req-2\"}");
-    cr_assert_str_eq(talk->request_id, "req-2");
+    driver_answer(op, 404, "{\"id\":\"not_found\",\"message\":\"no\",\"request_id\":\"req-2\"}");
+    cr_assert_str_eq(op->request_id, "req-2");
 }
 
 Test(digitalocean, no_answer)
 {
     begin(AS_GROUP_READ);
-    talker_break(talk, AS_HTTP_TIMEOUT, "no answer within 10 s");
-    talker_expect_end(talk, AS_TALK_TIMEOUT, "list_node_pools: no answer within 10 s");
-    cr_assert_not(talk->is_ambiguous);
+    driver_break(op, AS_HTTP_TIMEOUT, "no answer within 10 s");
+    driver_expect_end(op, AS_CLOUD_OP_TIMEOUT, "list_node_pools: no answer within 10 s");
+    cr_assert_not(op->is_ambiguous);
 }
 
 /* ---- growing ---- */
@@ -257,26 +256,26 @@ Test(digitalocean, no_answer)
 Test(digitalocean, grows_to_an_absolute_count)
 {
     begin_change(AS_GROUP_GROW, 2, 5);
-    talker_expect(talk, "GET", PAGE, "");
+    driver_expect(op, "GET", PAGE, "");
     answer_pool(2, "", PAIR);
-    talker_expect(talk, "PUT", POOL, "{\"name\":\"web\",\"count\":5}");
-    talker_expect_headers(talk, "Content-Type: application/json\n");
-    cr_assert(talk->request.is_change);
-    talker_answer(talk, 202, "{\"node_pool\":{\"id\":\"p-2\",\"count\":5}}");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_null(given.talk.started);
+    driver_expect(op, "PUT", POOL, "{\"name\":\"web\",\"count\":5}");
+    driver_expect_headers(op, "Content-Type: application/json\n");
+    cr_assert(op->request.is_change);
+    driver_answer(op, 202, "{\"node_pool\":{\"id\":\"p-2\",\"count\":5}}");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_null(given.op.started);
 }
 
 Test(digitalocean, a_count_that_somebody_else_changed_is_left_alone)
 {
     begin_change(AS_GROUP_GROW, 2, 5);
     answer_pool(3, "", PAIR);
-    talker_expect_end(talk, AS_TALK_BUSY,
+    driver_expect_end(op, AS_CLOUD_OP_BUSY,
                       "the node pool has changed since it was looked at: its count is 3");
-    talker_end(&given);
+    driver_end(&given);
     begin_change(AS_GROUP_GROW, 2, 5);
     answer_pool(5, "", PAIR); /* by a request whose answer was lost */
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(digitalocean, a_change_without_an_answer_may_have_been_made)
@@ -286,11 +285,11 @@ Test(digitalocean, a_change_without_an_answer_may_have_been_made)
     for (size_t i = 0; i < AS_ARRAY_SIZE(outcomes); i++) {
         begin_change(AS_GROUP_GROW, 2, 5);
         answer_pool(2, "", PAIR);
-        talker_hear(talk, (struct as_http_response){.outcome = outcomes[i], .status = 502});
-        cr_assert_eq(talk->want, AS_TALK_END);
-        cr_assert(talk->is_ambiguous, "%zu", i);
+        driver_hear(op, (struct as_http_response){.outcome = outcomes[i], .status = 502});
+        cr_assert_eq(op->want, AS_CLOUD_OP_END);
+        cr_assert(op->is_ambiguous, "%zu", i);
         if (i + 1 < AS_ARRAY_SIZE(outcomes))
-            talker_end(&given);
+            driver_end(&given);
     }
 }
 
@@ -299,8 +298,8 @@ Test(digitalocean, a_change_without_an_answer_may_have_been_made)
 static void begin_removal_of(int count, const char *nodes)
 {
     static const char *const ids[] = {"n-1", "n-2", "n-3"};
-    given.talk.instances = ids;
-    given.talk.instance_count = 3;
+    given.op.instances = ids;
+    given.op.instance_count = 3;
     begin_change(AS_GROUP_REMOVE, 4, 1);
     answer_pool(count, "", nodes);
 }
@@ -315,20 +314,20 @@ static void begin_removal(const char *nodes)
 Test(digitalocean, nodes_leave_by_name)
 {
     begin_removal(PAIR "," NODE("n-3", "13", "running") "," NODE("n-4", "14", "running"));
-    talker_expect(talk, "DELETE", DELETE("n-1"), "");
-    talker_expect_headers(talk, "");
-    talker_answer(talk, 202, "");
-    talker_expect(talk, "DELETE", DELETE("n-2"), "");
-    talker_answer(talk, 404, "{\"id\":\"not_found\",\"message\":\"node not found\"}");
-    talker_expect(talk, "DELETE", DELETE("n-3"), "");
-    talker_answer(talk, 202, "");
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect(op, "DELETE", DELETE("n-1"), "");
+    driver_expect_headers(op, "");
+    driver_answer(op, 202, "");
+    driver_expect(op, "DELETE", DELETE("n-2"), "");
+    driver_answer(op, 404, "{\"id\":\"not_found\",\"message\":\"node not found\"}");
+    driver_expect(op, "DELETE", DELETE("n-3"), "");
+    driver_answer(op, 202, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(digitalocean, nodes_that_are_leaving_are_not_deleted_twice)
 {
     begin_removal(NODE("n-1", "11", "deleting") "," NODE("n-3", "13", "draining"));
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 /* Draining takes its time: of three to leave one has gone. */
@@ -340,21 +339,21 @@ Test(digitalocean, a_count_that_has_changed_lets_nobody_leave)
         snprintf(want, sizeof(want), "the group has changed since it was looked at: its size is %d",
                  counts[i]);
         begin_removal_of(counts[i], PAIR);
-        talker_expect_end(talk, AS_TALK_BUSY, want);
-        cr_assert_not(talk->is_ambiguous);
-        talker_end(&given);
+        driver_expect_end(op, AS_CLOUD_OP_BUSY, want);
+        cr_assert_not(op->is_ambiguous);
+        driver_end(&given);
     }
     begin_removal_of(3, PAIR);
-    talker_expect(talk, "DELETE", DELETE("n-1"), "");
+    driver_expect(op, "DELETE", DELETE("n-1"), "");
 }
 
 Test(digitalocean, a_removal_that_fails_says_so)
 {
     begin_removal(PAIR);
-    talker_answer(talk, 202, "");
-    talker_answer(talk, 500, "{\"id\":\"server_error\",\"message\":\"no\"}");
-    talker_expect_end(talk, AS_TALK_RETRY, "delete_node: HTTP 500 server_error: no");
-    cr_assert(talk->is_ambiguous);
+    driver_answer(op, 202, "");
+    driver_answer(op, 500, "{\"id\":\"server_error\",\"message\":\"no\"}");
+    driver_expect_end(op, AS_CLOUD_OP_RETRY, "delete_node: HTTP 500 server_error: no");
+    cr_assert(op->is_ambiguous);
 }
 
 /* ---- taking back ---- */
@@ -363,9 +362,9 @@ Test(digitalocean, what_never_came_is_taken_back)
 {
     begin_change(AS_GROUP_TAKE_BACK, 5, 3);
     answer_pool(5, "", PAIR "," NODE("n-3", "", "provisioning"));
-    talker_expect(talk, "PUT", POOL, "{\"name\":\"web\",\"count\":3}");
-    talker_answer(talk, 202, "{}");
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect(op, "PUT", POOL, "{\"name\":\"web\",\"count\":3}");
+    driver_answer(op, 202, "{}");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 /* DigitalOcean would choose which. */
@@ -373,74 +372,74 @@ Test(digitalocean, nodes_that_are_there_are_not_taken_back)
 {
     begin_change(AS_GROUP_TAKE_BACK, 3, 2);
     answer_pool(3, "", PAIR "," NODE("n-3", "", "provisioning"));
-    talker_expect_end(talk, AS_TALK_BUSY, "the node pool has 3 nodes by now, for a count of 2");
+    driver_expect_end(op, AS_CLOUD_OP_BUSY, "the node pool has 3 nodes by now, for a count of 2");
 }
 
 Test(digitalocean, nothing_to_take_back)
 {
     begin_change(AS_GROUP_TAKE_BACK, 3, 2);
     answer_pool(2, "", PAIR);
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(digitalocean, there_is_no_operation_to_poll)
 {
-    given.talk.operation = "x";
+    given.op.operation = "x";
     begin(AS_GROUP_POLL);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert(given.talk.is_done);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert(given.op.is_done);
 }
 
 /* ---- credentials ---- */
 
-static struct talker_source source;
+static struct driver_source source;
 
 static void begin_source(const char *name)
 {
-    talker_begin_source(&source, as_group_provider_find("digitalocean")->credentials, name);
+    driver_begin_source(&source, as_group_provider_find("digitalocean")->credentials, name);
 }
 
 static void end_source(void)
 {
-    talker_end_source(&source);
+    driver_end_source(&source);
 }
 
 TestSuite(digitalocean_token, .fini = end_source);
 
 Test(digitalocean_token, of_a_file)
 {
-    talker_source_option(&source, "token_file", "/run/token");
+    driver_source_option(&source, "token_file", "/run/token");
     begin_source("token file");
-    talker_expect_file(&source.talk.talk, "/run/token");
-    talker_content(&source.talk.talk, "dop_v1_x\n", 0);
-    talker_expect_found(&source, NULL, NULL, "dop_v1_x", NULL);
+    driver_expect_file(&source.op.op, "/run/token");
+    driver_content(&source.op.op, "dop_v1_x\n", 0);
+    driver_expect_found(&source, NULL, NULL, "dop_v1_x", NULL);
 }
 
 Test(digitalocean_token, of_a_file_that_cannot_be_read)
 {
-    talker_source_option(&source, "token_file", "/run/token");
+    driver_source_option(&source, "token_file", "/run/token");
     begin_source("token file");
-    talker_content(&source.talk.talk, NULL, EACCES);
-    talker_expect_end(&source.talk.talk, AS_TALK_CONFIGURATION,
+    driver_content(&source.op.op, NULL, EACCES);
+    driver_expect_end(&source.op.op, AS_CLOUD_OP_CONFIGURATION,
                       "cannot read /run/token: Permission denied");
-    cr_assert_not(source.talk.is_not_here);
+    cr_assert_not(source.op.is_not_here);
 }
 
 Test(digitalocean_token, of_the_environment)
 {
-    talker_set("DIGITALOCEAN_ACCESS_TOKEN", "dop_v1_y");
+    driver_set("DIGITALOCEAN_ACCESS_TOKEN", "dop_v1_y");
     begin_source("environment");
-    talker_expect_found(&source, NULL, NULL, "dop_v1_y", NULL);
+    driver_expect_found(&source, NULL, NULL, "dop_v1_y", NULL);
 }
 
 Test(digitalocean_token, may_be_nowhere)
 {
     static const char *const names[] = {"token file", "environment"};
-    talker_set("DIGITALOCEAN_ACCESS_TOKEN", "");
+    driver_set("DIGITALOCEAN_ACCESS_TOKEN", "");
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
         begin_source(names[i]);
-        cr_assert(source.talk.is_not_here);
+        cr_assert(source.op.is_not_here);
         if (i == 0)
-            talker_end_source(&source);
+            driver_end_source(&source);
     }
 }

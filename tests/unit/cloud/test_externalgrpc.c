@@ -2,7 +2,7 @@
  * externalgrpc.c: every call byte by byte, every answer and every status; answers that
  * are cut off, of other types, or not gRPC at all.
  */
-#include "talker.h"
+#include "op_driver.h"
 
 #define SERVICE        "https://driver:8086/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/"
 #define HEADERS        "Content-Type: application/grpc\nTE: trailers\ngrpc-timeout: 10000m\n"
@@ -15,16 +15,16 @@
 #define SIZE_3 "\0\0\0\0\x02\x08\x03"
 #define EMPTY  "\0\0\0\0\0"
 
-static struct talker_group given;
-static struct as_talk *talk;
+static struct driver_group given;
+static struct as_cloud_op *op;
 
 static void begin_at(const char *endpoint, enum as_group_verb verb)
 {
-    talker_option(&given, "endpoint", endpoint);
-    talker_field(&given, "name", "ng1");
+    driver_option(&given, "endpoint", endpoint);
+    driver_field(&given, "name", "ng1");
     given.account.timeout_us = 10 * AS_US_PER_S;
-    talk = &given.talk.talk;
-    talker_begin(&given, "externalgrpc", verb);
+    op = &given.op.op;
+    driver_begin(&given, "externalgrpc", verb);
 }
 
 static void begin(enum as_group_verb verb)
@@ -34,8 +34,8 @@ static void begin(enum as_group_verb verb)
 
 static void end(void)
 {
-    talker_end(&given);
-    given = (struct talker_group){0};
+    driver_end(&given);
+    given = (struct driver_group){0};
 }
 
 TestSuite(externalgrpc, .fini = end);
@@ -44,23 +44,23 @@ static void expect(const char *method, const char *body, size_t size)
 {
     char url[256];
     snprintf(url, sizeof(url), SERVICE "%s", method);
-    cr_assert_eq(talk->want, AS_TALK_SEND, "it has ended: %s", talk->message);
-    cr_assert_str_eq(talk->request.url, url);
-    cr_assert_str_eq(talk->request.method, "POST");
-    cr_assert(talk->request.is_http2);
-    talker_expect_headers(talk, HEADERS);
-    cr_assert_eq(talk->request.body.size, size, "%zu", talk->request.body.size);
-    cr_assert_arr_eq(talk->request.body.data, body, size);
+    cr_assert_eq(op->want, AS_CLOUD_OP_SEND, "it has ended: %s", op->message);
+    cr_assert_str_eq(op->request.url, url);
+    cr_assert_str_eq(op->request.method, "POST");
+    cr_assert(op->request.is_http2);
+    driver_expect_headers(op, HEADERS);
+    cr_assert_eq(op->request.body.size, size, "%zu", op->request.body.size);
+    cr_assert_arr_eq(op->request.body.data, body, size);
 }
 
 /* `fields` as "name\0value\0...". */
 static void answer_with(const char *fields, const char *body, size_t size)
 {
-    talker_hear(talk, (struct as_http_response){.status = 200,
-                                                .body = body,
-                                                .body_size = size,
-                                                .content_type = "application/grpc",
-                                                .fields = fields});
+    driver_hear(op, (struct as_http_response){.status = 200,
+                                              .body = body,
+                                              .body_size = size,
+                                              .content_type = "application/grpc",
+                                              .fields = fields});
 }
 
 static void answer(const char *body, size_t size)
@@ -82,16 +82,16 @@ Test(externalgrpc, reads_a_group)
 {
     begin(AS_GROUP_READ);
     expect("Refresh", BYTES(EMPTY));
-    cr_assert_not(talk->request.is_change);
+    cr_assert_not(op->request.is_change);
     answer(BYTES(EMPTY));
     expect("NodeGroups", BYTES(EMPTY));
-    cr_assert_not(talk->request.is_change);
+    cr_assert_not(op->request.is_change);
     answer(BYTES(GROUPS));
     expect("NodeGroupTargetSize", BYTES("\0\0\0\0\x05\x0a\x03ng1"));
-    cr_assert_not(talk->request.is_change);
+    cr_assert_not(op->request.is_change);
     answer(BYTES(SIZE_3));
     expect("NodeGroupNodes", BYTES("\0\0\0\0\x05\x0a\x03ng1"));
-    cr_assert_not(talk->request.is_change);
+    cr_assert_not(op->request.is_change);
     answer(BYTES("\0\0\0\0\x45"
                  "\x0a\x08\x0a\x02p0\x12\x02\x12\x00" /* unspecified */
                  "\x0a\x08\x0a\x02p1\x12\x02\x08\x01" /* running */
@@ -99,19 +99,19 @@ Test(externalgrpc, reads_a_group)
                  "\x0a\x08\x0a\x02p3\x12\x02\x08\x03" /* deleting */
                  "\x0a\x15\x0a\x02p4\x12\x0f\x08\x02\x12\x0b\x0a\x02SO\x12\x03out\x18\x01"
                  "\x0a\x04\x0a\x02p5"));
-    talker_expect_end(talk, AS_TALK_OK, "");
-    const struct as_group_view *view = &given.talk.view;
-    talker_expect_backing(&given, "externalgrpc/https://driver:8086/ng1 ");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    const struct as_group_view *view = &given.op.view;
+    driver_expect_backing(&given, "externalgrpc/https://driver:8086/ng1 ");
     cr_assert_eq(view->size, 3);
     cr_assert_eq(view->min, 1);
     cr_assert_eq(view->max, 10);
     cr_assert_eq(view->instance_count, 6);
-    talker_expect_instance(&given, 0, "p0 p0 - running");
-    talker_expect_instance(&given, 1, "p1 p1 - running");
-    talker_expect_instance(&given, 2, "p2 p2 - pending");
-    talker_expect_instance(&given, 3, "p3 p3 - leaving");
-    talker_expect_instance(&given, 4, "p4 p4 - failed");
-    talker_expect_instance(&given, 5, "p5 p5 - running");
+    driver_expect_instance(&given, 0, "p0 p0 - running");
+    driver_expect_instance(&given, 1, "p1 p1 - running");
+    driver_expect_instance(&given, 2, "p2 p2 - pending");
+    driver_expect_instance(&given, 3, "p3 p3 - leaving");
+    driver_expect_instance(&given, 4, "p4 p4 - failed");
+    driver_expect_instance(&given, 5, "p5 p5 - running");
     cr_assert_str_eq(view->shortage, "SO: out");
 }
 
@@ -119,19 +119,19 @@ Test(externalgrpc, an_instance_that_leaves_with_an_error_leaves)
 {
     read_up_to_nodes();
     answer(BYTES("\0\0\0\0\x0e\x0a\x0c\x0a\x02p3\x12\x06\x08\x03\x12\x02\x0a\x00"));
-    talker_expect_end(talk, AS_TALK_OK, "");
-    talker_expect_instance(&given, 0, "p3 p3 - leaving");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    driver_expect_instance(&given, 0, "p3 p3 - leaving");
     end();
     read_up_to_nodes();
     answer(BYTES("\0\0\0\0\x0f\x0a\x0d\x0a\x02p3\x12\x07\x08\x03\x12\x03\x0a\x01x"));
-    talker_expect_end(talk, AS_TALK_OK, "");
-    talker_expect_instance(&given, 0, "p3 p3 - leaving");
-    cr_assert_null(given.talk.view.shortage);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    driver_expect_instance(&given, 0, "p3 p3 - leaving");
+    cr_assert_null(given.op.view.shortage);
     end();
     read_up_to_nodes();
     answer(BYTES("\0\0\0\0\x0a\x0a\x08\x0a\x02p9\x12\x02\x08\x09"));
-    talker_expect_end(talk, AS_TALK_OK, "");
-    talker_expect_instance(&given, 0, "p9 p9 - pending");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    driver_expect_instance(&given, 0, "p9 p9 - pending");
 }
 
 Test(externalgrpc, a_group_that_is_not_there_is_gone)
@@ -139,36 +139,36 @@ Test(externalgrpc, a_group_that_is_not_there_is_gone)
     begin(AS_GROUP_READ);
     answer(BYTES(EMPTY));
     answer(BYTES("\0\0\0\0\x09\x0a\x07\x0a\x05other"));
-    talker_expect_end(talk, AS_TALK_GONE, "the driver has no node group ng1");
+    driver_expect_end(op, AS_CLOUD_OP_GONE, "the driver has no node group ng1");
     end();
     begin(AS_GROUP_READ);
     answer(BYTES(EMPTY));
     answer(BYTES(EMPTY));
-    talker_expect_end(talk, AS_TALK_GONE, "the driver has no node group ng1");
+    driver_expect_end(op, AS_CLOUD_OP_GONE, "the driver has no node group ng1");
 }
 
 Test(externalgrpc, grows_by_the_difference)
 {
-    given.talk.from = 3;
-    given.talk.to = 205;
+    given.op.from = 3;
+    given.op.to = 205;
     begin(AS_GROUP_GROW);
     expect("NodeGroupIncreaseSize", BYTES("\0\0\0\0\x08\x08\xca\x01\x12\x03ng1"));
-    cr_assert(talk->request.is_change);
+    cr_assert(op->request.is_change);
     answer(BYTES(EMPTY));
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert_null(given.talk.started);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert_null(given.op.started);
 }
 
 Test(externalgrpc, takes_back_by_a_negative_difference)
 {
-    given.talk.from = 5;
-    given.talk.to = 3;
+    given.op.from = 5;
+    given.op.to = 3;
     begin(AS_GROUP_TAKE_BACK);
     expect("NodeGroupDecreaseTargetSize",
            BYTES("\0\0\0\0\x10\x08\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x12\x03ng1"));
-    cr_assert(talk->request.is_change);
+    cr_assert(op->request.is_change);
     answer(BYTES(EMPTY));
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 #define BOTH                                                                                       \
@@ -191,23 +191,23 @@ static void begin_removal(const char *size, size_t size_size, const char *nodes,
 Test(externalgrpc, removes_by_provider_id_and_name)
 {
     static const char *const ids[] = {"x://1", "x://2"}, *const nodes[] = {"one", NULL};
-    given.talk.instances = ids;
-    given.talk.instance_count = 2;
-    given.talk.nodes = nodes;
-    given.talk.from = 3;
-    given.talk.to = 1;
+    given.op.instances = ids;
+    given.op.instance_count = 2;
+    given.op.nodes = nodes;
+    given.op.from = 3;
+    given.op.to = 1;
     begin_removal(BYTES(SIZE_3), BYTES(BOTH));
     expect("NodeGroupDeleteNodes", BYTES("\0\0\0\0\x1c"
                                          "\x0a\x0c\x0a\x05x://1\x12\x03one"
                                          "\x0a\x07\x0a\x05x://2\x12\x03ng1"));
-    cr_assert(talk->request.is_change);
+    cr_assert(op->request.is_change);
     answer(BYTES(EMPTY));
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
     end();
-    given.talk.instances = ids + 1;
-    given.talk.instance_count = 1;
-    given.talk.from = 3;
-    given.talk.to = 2;
+    given.op.instances = ids + 1;
+    given.op.instance_count = 1;
+    given.op.from = 3;
+    given.op.to = 2;
     begin_removal(BYTES(SIZE_3), BYTES(BOTH));
     expect("NodeGroupDeleteNodes", BYTES("\0\0\0\0\x0e\x0a\x07\x0a\x05x://2\x12\x03ng1"));
 }
@@ -217,21 +217,21 @@ Test(externalgrpc, a_size_that_has_changed_lets_nobody_leave)
 {
     static const char *const ids[] = {"x://1"};
     for (int from = 2; from <= 4; from += 2) {
-        given.talk.instances = ids;
-        given.talk.instance_count = 1;
-        given.talk.from = from;
-        given.talk.to = from - 1;
+        given.op.instances = ids;
+        given.op.instance_count = 1;
+        given.op.from = from;
+        given.op.to = from - 1;
         begin_removal(BYTES(SIZE_3), BYTES(BOTH));
-        talker_expect_end(talk, AS_TALK_BUSY,
+        driver_expect_end(op, AS_CLOUD_OP_BUSY,
                           "the group has changed since it was looked at: its size is 3");
         end();
     }
-    given.talk.instances = ids; /* gone already */
-    given.talk.instance_count = 1;
-    given.talk.from = 4;
-    given.talk.to = 3;
+    given.op.instances = ids; /* gone already */
+    given.op.instance_count = 1;
+    given.op.from = 4;
+    given.op.to = 3;
     begin_removal(BYTES(SIZE_3), BYTES(EMPTY));
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(externalgrpc, a_removal_that_does_not_fit_is_not_sent)
@@ -242,24 +242,24 @@ Test(externalgrpc, a_removal_that_does_not_fit_is_not_sent)
     memset(id, 'x', sizeof(id) - 1);
     for (size_t i = 0; i < COUNT; i++)
         ids[i] = id;
-    given.talk.instances = ids;
-    given.talk.instance_count = COUNT;
-    given.talk.from = COUNT;
+    given.op.instances = ids;
+    given.op.instance_count = COUNT;
+    given.op.from = COUNT;
     struct as_buf list = AS_BUF_INIT(2048);
     as_buf_append(&list, BYTES("\0\0\0\x04\x09\x0a\x86\x08\x0a\xff\x07"));
     as_buf_append_str(&list, id);
     as_buf_append(&list, BYTES("\x12\x02\x08\x01"));
     begin_removal(BYTES("\0\0\0\0\x03\x08\xac\x02"), list.data, list.size);
     as_buf_deinit(&list);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                       "node_group_delete_nodes: the request is larger than 262144 bytes");
 }
 
 Test(externalgrpc, has_no_operations)
 {
     begin(AS_GROUP_POLL);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_assert(given.talk.is_done);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_assert(given.op.is_done);
 }
 
 /* ---- statuses ---- */
@@ -268,47 +268,47 @@ Test(externalgrpc, judges_statuses)
 {
     static const struct {
         const char *fields, *words;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
         bool is_ambiguous;
     } rows[] = {
-        {"grpc-status\0001\0", "CANCELLED", AS_TALK_RETRY, true},
+        {"grpc-status\0001\0", "CANCELLED", AS_CLOUD_OP_RETRY, true},
         {"grpc-status\0002\0grpc-message\0NodeGroup \"a\", not found\0",
-         "UNKNOWN: NodeGroup \"a\", not found", AS_TALK_RETRY, true},
+         "UNKNOWN: NodeGroup \"a\", not found", AS_CLOUD_OP_RETRY, true},
         {"grpc-status\0003\0grpc-message\0no%20delta\0", "INVALID_ARGUMENT: no delta",
-         AS_TALK_CONFIGURATION, false},
-        {"grpc-status\0004\0", "DEADLINE_EXCEEDED", AS_TALK_TIMEOUT, true},
-        {"grpc-status\0005\0", "NOT_FOUND", AS_TALK_GONE, false},
-        {"grpc-status\0006\0", "ALREADY_EXISTS", AS_TALK_BUSY, false},
-        {"grpc-status\0007\0", "PERMISSION_DENIED", AS_TALK_PERMISSION, false},
-        {"grpc-status\0008\0grpc-message\0quota\0", "RESOURCE_EXHAUSTED: quota", AS_TALK_CAPACITY,
-         false},
-        {"grpc-status\0009\0", "FAILED_PRECONDITION", AS_TALK_CONFIGURATION, false},
-        {"grpc-status\00010\0", "ABORTED", AS_TALK_BUSY, false},
-        {"grpc-status\00011\0", "OUT_OF_RANGE", AS_TALK_CONFIGURATION, false},
-        {"grpc-status\00012\0", "UNIMPLEMENTED", AS_TALK_CONFIGURATION, false},
-        {"grpc-status\00013\0", "INTERNAL", AS_TALK_RETRY, true},
-        {"grpc-status\00014\0", "UNAVAILABLE", AS_TALK_RETRY, true},
-        {"grpc-status\00015\0", "DATA_LOSS", AS_TALK_RETRY, true},
-        {"grpc-status\00016\0", "UNAUTHENTICATED", AS_TALK_UNAUTHORIZED, false},
-        {"grpc-status\00017\0", "UNKNOWN", AS_TALK_RETRY, true},
-        {"grpc-status\000-1\0", "UNKNOWN", AS_TALK_RETRY, true},
-        {"grpc-status\0000x\0", "UNKNOWN", AS_TALK_RETRY, true},
-        {"grpc-status\000184467440737095516160\0", "UNKNOWN", AS_TALK_RETRY, true},
+         AS_CLOUD_OP_CONFIGURATION, false},
+        {"grpc-status\0004\0", "DEADLINE_EXCEEDED", AS_CLOUD_OP_TIMEOUT, true},
+        {"grpc-status\0005\0", "NOT_FOUND", AS_CLOUD_OP_GONE, false},
+        {"grpc-status\0006\0", "ALREADY_EXISTS", AS_CLOUD_OP_BUSY, false},
+        {"grpc-status\0007\0", "PERMISSION_DENIED", AS_CLOUD_OP_PERMISSION, false},
+        {"grpc-status\0008\0grpc-message\0quota\0", "RESOURCE_EXHAUSTED: quota",
+         AS_CLOUD_OP_CAPACITY, false},
+        {"grpc-status\0009\0", "FAILED_PRECONDITION", AS_CLOUD_OP_CONFIGURATION, false},
+        {"grpc-status\00010\0", "ABORTED", AS_CLOUD_OP_BUSY, false},
+        {"grpc-status\00011\0", "OUT_OF_RANGE", AS_CLOUD_OP_CONFIGURATION, false},
+        {"grpc-status\00012\0", "UNIMPLEMENTED", AS_CLOUD_OP_CONFIGURATION, false},
+        {"grpc-status\00013\0", "INTERNAL", AS_CLOUD_OP_RETRY, true},
+        {"grpc-status\00014\0", "UNAVAILABLE", AS_CLOUD_OP_RETRY, true},
+        {"grpc-status\00015\0", "DATA_LOSS", AS_CLOUD_OP_RETRY, true},
+        {"grpc-status\00016\0", "UNAUTHENTICATED", AS_CLOUD_OP_UNAUTHORIZED, false},
+        {"grpc-status\00017\0", "UNKNOWN", AS_CLOUD_OP_RETRY, true},
+        {"grpc-status\000-1\0", "UNKNOWN", AS_CLOUD_OP_RETRY, true},
+        {"grpc-status\0000x\0", "UNKNOWN", AS_CLOUD_OP_RETRY, true},
+        {"grpc-status\000184467440737095516160\0", "UNKNOWN", AS_CLOUD_OP_RETRY, true},
     };
-    char message[AS_TALK_MESSAGE_SIZE];
+    char message[AS_CLOUD_OP_MESSAGE_SIZE];
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        given.talk.to = 1;
+        given.op.to = 1;
         begin(AS_GROUP_GROW);
         answer_with(rows[i].fields, "", 0);
         snprintf(message, sizeof(message), "node_group_increase_size: %s", rows[i].words);
-        talker_expect_end(talk, rows[i].fault, message);
-        cr_assert_eq(talk->is_ambiguous, rows[i].is_ambiguous, "%s", rows[i].words);
+        driver_expect_end(op, rows[i].fault, message);
+        cr_assert_eq(op->is_ambiguous, rows[i].is_ambiguous, "%s", rows[i].words);
         end();
         begin(AS_GROUP_READ);
         answer_with(rows[i].fields, "", 0);
-        cr_assert_eq(talk->fault,
-                     rows[i].fault == AS_TALK_CAPACITY ? AS_TALK_THROTTLED : rows[i].fault);
-        cr_assert_not(talk->is_ambiguous, "a question changes nothing");
+        cr_assert_eq(op->fault,
+                     rows[i].fault == AS_CLOUD_OP_CAPACITY ? AS_CLOUD_OP_THROTTLED : rows[i].fault);
+        cr_assert_not(op->is_ambiguous, "a question changes nothing");
         end();
     }
     begin(AS_GROUP_POLL); /* for the end */
@@ -326,19 +326,19 @@ Test(externalgrpc, decodes_messages)
         {"grpc-status\0003\0grpc-message\0a%00b\0", "a%00b"},
         {"grpc-status\0003\0grpc-message\0%ff\0", "?"},
     };
-    char message[AS_TALK_MESSAGE_SIZE];
+    char message[AS_CLOUD_OP_MESSAGE_SIZE];
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_READ);
         answer_with(rows[i].fields, "", 0);
         snprintf(message, sizeof(message), "refresh: INVALID_ARGUMENT: %s", rows[i].words);
-        talker_expect_end(talk, AS_TALK_CONFIGURATION, message);
+        driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, message);
         end();
     }
     static char fields[2048] = "grpc-status\0003\0grpc-message";
     memset(fields + 27, '%', 1024);
     begin(AS_GROUP_READ);
     answer_with(fields, "", 0);
-    cr_assert_eq(strlen(talk->message), AS_TALK_MESSAGE_SIZE - 1);
+    cr_assert_eq(strlen(op->message), AS_CLOUD_OP_MESSAGE_SIZE - 1);
 }
 
 /* ---- what is no answer of gRPC ---- */
@@ -348,36 +348,42 @@ Test(externalgrpc, judges_what_is_not_grpc)
     static const struct {
         struct as_http_response answer;
         const char *words;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
         bool is_ambiguous;
     } rows[] = {
-        {{.status = 404}, "HTTP 404: gRPC is not spoken at this address", AS_TALK_CONFIGURATION, 0},
-        {{.status = 405}, "HTTP 405: gRPC is not spoken at this address", AS_TALK_CONFIGURATION, 0},
-        {{.status = 401}, "HTTP 401", AS_TALK_UNAUTHORIZED, false},
-        {{.status = 403}, "HTTP 403", AS_TALK_PERMISSION, false},
-        {{.status = 429}, "HTTP 429", AS_TALK_THROTTLED, false},
-        {{.status = 503}, "HTTP 503", AS_TALK_RETRY, true},
+        {{.status = 404},
+         "HTTP 404: gRPC is not spoken at this address",
+         AS_CLOUD_OP_CONFIGURATION,
+         0},
+        {{.status = 405},
+         "HTTP 405: gRPC is not spoken at this address",
+         AS_CLOUD_OP_CONFIGURATION,
+         0},
+        {{.status = 401}, "HTTP 401", AS_CLOUD_OP_UNAUTHORIZED, false},
+        {{.status = 403}, "HTTP 403", AS_CLOUD_OP_PERMISSION, false},
+        {{.status = 429}, "HTTP 429", AS_CLOUD_OP_THROTTLED, false},
+        {{.status = 503}, "HTTP 503", AS_CLOUD_OP_RETRY, true},
         {{.status = 200, .content_type = "text/html", .fields = "grpc-status\0000\0"},
          "this is not gRPC, but of the type text/html",
-         AS_TALK_CONFIGURATION,
+         AS_CLOUD_OP_CONFIGURATION,
          true},
-        {{.status = 200}, "this is not gRPC, but of the type (none)", AS_TALK_CONFIGURATION, 1},
+        {{.status = 200}, "this is not gRPC, but of the type (none)", AS_CLOUD_OP_CONFIGURATION, 1},
         {{.status = 200, .content_type = "application/grpc+proto", .fields = "a\0b\0"},
          "the answer was cut off: it has no grpc-status",
-         AS_TALK_RETRY,
+         AS_CLOUD_OP_RETRY,
          true},
-        {{.outcome = AS_HTTP_UNREACHABLE, .error = "nobody"}, "nobody", AS_TALK_RETRY, false},
-        {{.outcome = AS_HTTP_BROKEN, .error = "reset"}, "reset", AS_TALK_RETRY, true},
-        {{.outcome = AS_HTTP_TIMEOUT, .error = "late"}, "late", AS_TALK_TIMEOUT, true},
-        {{.outcome = AS_HTTP_TOO_LARGE, .error = "huge"}, "huge", AS_TALK_CONFIGURATION, true},
+        {{.outcome = AS_HTTP_UNREACHABLE, .error = "nobody"}, "nobody", AS_CLOUD_OP_RETRY, false},
+        {{.outcome = AS_HTTP_BROKEN, .error = "reset"}, "reset", AS_CLOUD_OP_RETRY, true},
+        {{.outcome = AS_HTTP_TIMEOUT, .error = "late"}, "late", AS_CLOUD_OP_TIMEOUT, true},
+        {{.outcome = AS_HTTP_TOO_LARGE, .error = "huge"}, "huge", AS_CLOUD_OP_CONFIGURATION, true},
     };
-    char message[AS_TALK_MESSAGE_SIZE];
+    char message[AS_CLOUD_OP_MESSAGE_SIZE];
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_GROW);
-        talker_hear(talk, rows[i].answer);
+        driver_hear(op, rows[i].answer);
         snprintf(message, sizeof(message), "node_group_increase_size: %s", rows[i].words);
-        talker_expect_end(talk, rows[i].fault, message);
-        cr_assert_eq(talk->is_ambiguous, rows[i].is_ambiguous, "%s", rows[i].words);
+        driver_expect_end(op, rows[i].fault, message);
+        cr_assert_eq(op->is_ambiguous, rows[i].is_ambiguous, "%s", rows[i].words);
         end();
     }
     begin(AS_GROUP_POLL);
@@ -396,18 +402,18 @@ Test(externalgrpc, judges_frames)
         {BYTES("\0\xff\xff\xff\xff\0"), "the answer is not one message"},
         {BYTES("\1\0\0\0\0"), "the answer is compressed, which was not asked for"},
     };
-    char message[AS_TALK_MESSAGE_SIZE];
+    char message[AS_CLOUD_OP_MESSAGE_SIZE];
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_GROW);
         answer(rows[i].body, rows[i].size);
         snprintf(message, sizeof(message), "node_group_increase_size: %s", rows[i].words);
-        talker_expect_end(talk, AS_TALK_CONFIGURATION, message);
-        cr_assert(talk->is_ambiguous, "the driver has said that it is done");
+        driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, message);
+        cr_assert(op->is_ambiguous, "the driver has said that it is done");
         end();
     }
     begin(AS_GROUP_GROW);
     answer_with("grpc-status\0000\0", "", 0);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                       "node_group_increase_size: the answer is not one message");
 }
 
@@ -451,7 +457,7 @@ Test(externalgrpc, judges_messages)
         for (unsigned at = 0; at < rows[i].answers; at++)
             answer(good[at].body, good[at].size);
         answer(rows[i].body, rows[i].size);
-        talker_expect_end(talk, AS_TALK_CONFIGURATION, rows[i].message);
+        driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, rows[i].message);
         end();
     }
     begin(AS_GROUP_POLL);
@@ -468,7 +474,7 @@ Test(externalgrpc, too_many_instances_are_told)
         as_buf_append(&body, "\x0a\x03\x0a\x01p", 5);
     read_up_to_nodes();
     answer(body.data, body.size);
-    talker_expect_end(talk, AS_TALK_CONFIGURATION, "the group has more than 20000 instances");
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION, "the group has more than 20000 instances");
 }
 
 Test(externalgrpc, an_address_says_whether_tls_is_spoken)
@@ -476,11 +482,11 @@ Test(externalgrpc, an_address_says_whether_tls_is_spoken)
     static const char *const bad[] = {"driver:8086", "dns:///driver:8086", "", "/"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(bad); i++) {
         begin_at(bad[i], AS_GROUP_READ);
-        talker_expect_end(talk, AS_TALK_CONFIGURATION,
+        driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                           "`endpoint` is not https://host:port, or http:// where TLS is not "
                           "spoken");
         end();
     }
     begin_at("http://127.0.0.1:1", AS_GROUP_READ);
-    cr_assert_eq(talk->want, AS_TALK_SEND);
+    cr_assert_eq(op->want, AS_CLOUD_OP_SEND);
 }

@@ -5,46 +5,46 @@
 #include <alertscaler/cloud/http_group.h>
 #include <alertscaler/kube/nodes.h>
 
-#include "talker.h"
+#include "op_driver.h"
 
 #define URL "http://pool:8080/groups/a?token=secret"
 
-static struct talker_group given;
-static struct as_talk *talk;
+static struct driver_group given;
+static struct as_cloud_op *op;
 
 static void begin(enum as_group_verb verb)
 {
     given.field_count = 0;
-    given.talk.view = (struct as_group_view){.min = -1, .max = -1};
-    given.talk.select = "life=spot,pool=build";
-    talker_field(&given, "provider", "mine");
-    talker_field(&given, "url", URL);
-    talk = &given.talk.talk;
-    talker_begin_with(&given, &as_http_nodes, "http", verb);
+    given.op.view = (struct as_group_view){.min = -1, .max = -1};
+    given.op.select = "life=spot,pool=build";
+    driver_field(&given, "provider", "mine");
+    driver_field(&given, "url", URL);
+    op = &given.op.op;
+    driver_begin_with(&given, &as_http_nodes, "http", verb);
 }
 
 static void end(void)
 {
-    talker_end(&given);
+    driver_end(&given);
 }
 
 TestSuite(http_nodes, .fini = end);
 
 static void answer(int status, const char *body, const char *etag)
 {
-    talker_hear(talk, (struct as_http_response){.status = status, .body = body, .etag = etag});
+    driver_hear(op, (struct as_http_response){.status = status, .body = body, .etag = etag});
 }
 
 Test(http_nodes, reads_a_group)
 {
     begin(AS_GROUP_READ);
-    talker_expect(talk, "GET", URL, "");
-    talker_expect_headers(talk, "Accept: application/json\n");
-    cr_expect_not(talk->request.is_change);
+    driver_expect(op, "GET", URL, "");
+    driver_expect_headers(op, "Accept: application/json\n");
+    cr_expect_not(op->request.is_change);
     answer(200, "{\"size\":4,\"min\":1,\"max\":9,\"in_progress\":true,\"removes_by_name\":true}",
            "\"v1\"");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    const struct as_group_view *view = &given.talk.view;
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    const struct as_group_view *view = &given.op.view;
     cr_expect(view->size == 4 && view->min == 1 && view->max == 9 && view->in_progress);
     cr_expect(view->knows_nodes);
     cr_expect_str_eq(view->node_label, "life=spot,pool=build");
@@ -57,69 +57,69 @@ Test(http_nodes, a_service_that_promises_nothing_chooses_itself)
 {
     begin(AS_GROUP_READ);
     answer(200, "{\"size\":4,\"etag\":\"b\"}", "\"h\"");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect_not_null(given.talk.view.chooses);
-    cr_expect_str_eq(given.talk.view.version, "b");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect_not_null(given.op.view.chooses);
+    cr_expect_str_eq(given.op.view.version, "b");
 }
 
 static void begin_change(enum as_group_verb verb, int32_t to)
 {
-    given.talk.from = 4;
-    given.talk.to = to;
-    given.talk.version = "\"v1\"";
+    given.op.from = 4;
+    given.op.to = to;
+    given.op.version = "\"v1\"";
     begin(verb);
 }
 
 Test(http_nodes, asks_for_more)
 {
     begin_change(AS_GROUP_GROW, 6);
-    talker_expect(talk, "PUT", URL, "{\"size\":6,\"observed\":4}");
-    talker_expect_headers(
-        talk, "Accept: application/json\nContent-Type: application/json\nIf-Match: \"v1\"\n");
-    cr_expect(talk->request.is_change);
+    driver_expect(op, "PUT", URL, "{\"size\":6,\"observed\":4}");
+    driver_expect_headers(
+        op, "Accept: application/json\nContent-Type: application/json\nIf-Match: \"v1\"\n");
+    cr_expect(op->request.is_change);
     answer(202, "", "");
-    talker_expect_end(talk, AS_TALK_OK, "");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
 }
 
 Test(http_nodes, names_the_nodes_that_leave)
 {
     static const char *const nodes[] = {"node-a", "node-\"b\""};
-    given.talk.instances = nodes;
-    given.talk.instance_count = 2;
+    given.op.instances = nodes;
+    given.op.instance_count = 2;
     begin_change(AS_GROUP_REMOVE, 2);
-    talker_expect(talk, "PUT", URL,
+    driver_expect(op, "PUT", URL,
                   "{\"size\":2,\"observed\":4,\"remove\":[\"node-a\",\"node-\\\"b\\\"\"]}");
     answer(412, "{\"error\":\"size is 5\"}", "");
-    talker_expect_end(talk, AS_TALK_BUSY, "set_size: HTTP 412: size is 5");
-    cr_expect_not(talk->is_ambiguous);
+    driver_expect_end(op, AS_CLOUD_OP_BUSY, "set_size: HTTP 412: size is 5");
+    cr_expect_not(op->is_ambiguous);
 }
 
 Test(http_nodes, what_has_not_come_is_no_node)
 {
     begin_change(AS_GROUP_TAKE_BACK, 3);
-    talker_expect(talk, "PUT", URL, "{\"size\":3,\"observed\":4,\"remove\":[]}");
+    driver_expect(op, "PUT", URL, "{\"size\":3,\"observed\":4,\"remove\":[]}");
     answer(500, "{\"error\":\"disk\"}", "");
-    talker_expect_end(talk, AS_TALK_RETRY, "set_size: HTTP 500: disk");
-    cr_expect(talk->is_ambiguous);
+    driver_expect_end(op, AS_CLOUD_OP_RETRY, "set_size: HTTP 500: disk");
+    cr_expect(op->is_ambiguous);
 }
 
 Test(http_nodes, nothing_is_left_to_follow)
 {
     begin(AS_GROUP_POLL);
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect(given.talk.is_done);
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect(given.op.is_done);
 }
 
 Test(http_nodes, other_documents_are_refused)
 {
     begin(AS_GROUP_READ);
     answer(200, "{\"size\":4,\"removes_by_name\":1}", "");
-    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                       "not a node group's document: removes_by_name: expected true or false");
     end();
     begin(AS_GROUP_READ);
     answer(200, "{\"size\":4}", "\x01");
-    talker_expect_end(talk, AS_TALK_CONFIGURATION,
+    driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                       "not a node group's document: ETag: too long, or not printable ASCII");
 }
 

@@ -2,7 +2,7 @@
  * Node groups of OpenStack Magnum: every request byte by byte, and the results of its answers (as
  * Magnum 15 gives them).
  */
-#include "talker.h"
+#include "op_driver.h"
 
 #define BASE    "https://magnum/v1/clusters/prod"
 #define GROUP   BASE "/nodegroups/default-worker"
@@ -20,39 +20,39 @@
     "{\"errors\":[{\"request_id\":\"\",\"code\":\"client\",\"status\":" status ",\"title\":\"t\"," \
     "\"detail\":\"" detail "\",\"links\":[]}]}"
 
-static struct as_talk *begin(struct talker_group *given, enum as_group_verb verb)
+static struct as_cloud_op *begin(struct driver_group *given, enum as_group_verb verb)
 {
     given->credentials.endpoint = (char *)"https://magnum/v1";
-    talker_field(given, "cluster", "prod");
-    talker_field(given, "name", "default-worker");
-    talker_begin(given, "magnum", verb);
-    return &given->talk.talk;
+    driver_field(given, "cluster", "prod");
+    driver_field(given, "name", "default-worker");
+    driver_begin(given, "magnum", verb);
+    return &given->op.op;
 }
 
-static void expect_question(const struct as_talk *talk, const char *url)
+static void expect_question(const struct as_cloud_op *op, const char *url)
 {
-    talker_expect(talk, "GET", url, "");
-    talker_expect_headers(talk, VERSION);
-    cr_assert_not(talk->request.is_change);
-    cr_assert_not(talk->request.is_plain);
+    driver_expect(op, "GET", url, "");
+    driver_expect_headers(op, VERSION);
+    cr_assert_not(op->request.is_change);
+    cr_assert_not(op->request.is_plain);
 }
 
 /* ---- reading ---- */
 
 Test(magnum, group_is_read)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin(&given, AS_GROUP_READ);
-    expect_question(talk, GROUP);
-    talker_hear(talk, (struct as_http_response){
-                          .status = 200,
-                          .fields = "x-openstack-request-id\0req-1\0",
-                          .body = NODE_GROUP("3", "UPDATE_COMPLETE",
-                                             ",\"min_node_count\":1,\"max_node_count\":6,"
-                                             "\"status_reason\":\"Stack UPDATE completed\","
-                                             "\"node_addresses\":[\"10.0.0.4\",\"10.0.0.5\"]")});
-    talker_expect_end(talk, AS_TALK_OK, "");
-    const struct as_group_view *view = &given.talk.view;
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin(&given, AS_GROUP_READ);
+    expect_question(op, GROUP);
+    driver_hear(op, (struct as_http_response){
+                        .status = 200,
+                        .fields = "x-openstack-request-id\0req-1\0",
+                        .body = NODE_GROUP("3", "UPDATE_COMPLETE",
+                                           ",\"min_node_count\":1,\"max_node_count\":6,"
+                                           "\"status_reason\":\"Stack UPDATE completed\","
+                                           "\"node_addresses\":[\"10.0.0.4\",\"10.0.0.5\"]")});
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    const struct as_group_view *view = &given.op.view;
     cr_expect_eq(view->size, 3);
     cr_expect_eq(view->min, 1);
     cr_expect_eq(view->max, 6);
@@ -60,12 +60,12 @@ Test(magnum, group_is_read)
     cr_expect_null(view->controller);
     cr_expect_null(view->shortage);
     cr_expect_str_eq(view->version, "");
-    talker_expect_backing(&given, "magnum/" UUID " "); /* also by its name */
+    driver_expect_backing(&given, "magnum/" UUID " "); /* also by its name */
     cr_expect_str_eq(view->node_label, "magnum.openstack.org/nodegroup=default-worker");
     cr_assert_eq(view->instance_count, 2);
-    talker_expect_instance(&given, 0, "10.0.0.4 10.0.0.4 - running");
-    cr_expect_str_eq(talk->request_id, "req-1");
-    talker_end(&given);
+    driver_expect_instance(&given, 0, "10.0.0.4 10.0.0.4 - running");
+    cr_expect_str_eq(op->request_id, "req-1");
+    driver_end(&given);
 }
 
 Test(magnum, states_of_a_group)
@@ -92,20 +92,20 @@ Test(magnum, states_of_a_group)
         {"UPDATE_COMPLETE", ",\"labels\":7,\"node_addresses\":[7,\"\"]", false, NULL, NULL, -1, -1},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_group given = {0};
+        struct driver_group given = {0};
         char body[1024];
-        struct as_talk *talk = begin(&given, AS_GROUP_READ);
+        struct as_cloud_op *op = begin(&given, AS_GROUP_READ);
         snprintf(body, sizeof(body), NODE_GROUP("3", "%s", "%s"), rows[i].status, rows[i].more);
-        talker_answer(talk, 200, body);
-        talker_expect_end(talk, AS_TALK_OK, "");
-        const struct as_group_view *view = &given.talk.view;
+        driver_answer(op, 200, body);
+        driver_expect_end(op, AS_CLOUD_OP_OK, "");
+        const struct as_group_view *view = &given.op.view;
         cr_expect_eq(view->in_progress, rows[i].in_progress, "row %zu", i);
         cr_expect(as_str_equal(view->shortage, rows[i].shortage), "row %zu", i);
         cr_expect(as_str_equal(view->controller, rows[i].controller), "row %zu", i);
         cr_expect_eq(view->min, rows[i].min, "row %zu", i);
         cr_expect_eq(view->max, rows[i].max, "row %zu", i);
         cr_expect_eq(view->instance_count, 0, "row %zu", i);
-        talker_end(&given);
+        driver_end(&given);
     }
 }
 
@@ -113,25 +113,25 @@ Test(magnum, groups_that_cannot_be_scaled)
 {
     static const struct {
         const char *body;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
         const char *message;
     } rows[] = {
-        {NODE_GROUP("3", "DELETE_IN_PROGRESS", ""), AS_TALK_GONE,
+        {NODE_GROUP("3", "DELETE_IN_PROGRESS", ""), AS_CLOUD_OP_GONE,
          "the node group is being deleted"},
-        {"{\"role\":\"master\",\"node_count\":3}", AS_TALK_CONFIGURATION,
+        {"{\"role\":\"master\",\"node_count\":3}", AS_CLOUD_OP_CONFIGURATION,
          "this is a group of master nodes, which Magnum does not resize"},
-        {NODE_GROUP("\"many\"", "UPDATE_COMPLETE", ""), AS_TALK_RETRY,
+        {NODE_GROUP("\"many\"", "UPDATE_COMPLETE", ""), AS_CLOUD_OP_RETRY,
          "get_nodegroup: the answer has no node_count"},
-        {"[]", AS_TALK_RETRY, "get_nodegroup: the answer has no node_count"},
-        {"{\"node_co", AS_TALK_RETRY,
+        {"[]", AS_CLOUD_OP_RETRY, "get_nodegroup: the answer has no node_count"},
+        {"{\"node_co", AS_CLOUD_OP_RETRY,
          "get_nodegroup: the answer is not JSON: premature end of input near '\"node_co'"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_group given = {0};
-        struct as_talk *talk = begin(&given, AS_GROUP_READ);
-        talker_answer(talk, 200, rows[i].body);
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
-        talker_end(&given);
+        struct driver_group given = {0};
+        struct as_cloud_op *op = begin(&given, AS_GROUP_READ);
+        driver_answer(op, 200, rows[i].body);
+        driver_expect_end(op, rows[i].fault, rows[i].message);
+        driver_end(&given);
     }
 }
 
@@ -146,15 +146,15 @@ Test(magnum, labels_of_nodes)
         {"pool=a", "pool=a"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_group given = {.credentials = {.endpoint = (char *)"https://magnum"}};
-        talker_field(&given, "cluster", "prod");
-        talker_field(&given, "name", UUID);
-        talker_field(&given, "node_label", rows[i].given);
-        talker_begin(&given, "magnum", AS_GROUP_READ);
-        expect_question(&given.talk.talk, BASE "/nodegroups/" UUID);
-        talker_answer(&given.talk.talk, 200, NODE_GROUP("3", "UPDATE_COMPLETE", ""));
-        cr_expect_str_eq(given.talk.view.node_label, rows[i].label);
-        talker_end(&given);
+        struct driver_group given = {.credentials = {.endpoint = (char *)"https://magnum"}};
+        driver_field(&given, "cluster", "prod");
+        driver_field(&given, "name", UUID);
+        driver_field(&given, "node_label", rows[i].given);
+        driver_begin(&given, "magnum", AS_GROUP_READ);
+        expect_question(&given.op.op, BASE "/nodegroups/" UUID);
+        driver_answer(&given.op.op, 200, NODE_GROUP("3", "UPDATE_COMPLETE", ""));
+        cr_expect_str_eq(given.op.view.node_label, rows[i].label);
+        driver_end(&given);
     }
 }
 
@@ -173,14 +173,14 @@ Test(magnum, addresses_of_magnum)
         {"https://mine", NULL, "https://mine/v1/clusters/a%2Fb/nodegroups/n%3F"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_group given = {.credentials = {.endpoint = (char *)rows[i].endpoint}};
+        struct driver_group given = {.credentials = {.endpoint = (char *)rows[i].endpoint}};
         if (rows[i].option)
-            talker_option(&given, "endpoint", rows[i].option);
-        talker_field(&given, "cluster", "a/b");
-        talker_field(&given, "name", "n?");
-        talker_begin(&given, "magnum", AS_GROUP_READ);
-        expect_question(&given.talk.talk, rows[i].url);
-        talker_end(&given);
+            driver_option(&given, "endpoint", rows[i].option);
+        driver_field(&given, "cluster", "a/b");
+        driver_field(&given, "name", "n?");
+        driver_begin(&given, "magnum", AS_GROUP_READ);
+        expect_question(&given.op.op, rows[i].url);
+        driver_end(&given);
     }
 }
 
@@ -192,72 +192,72 @@ Test(magnum, names_that_are_none)
         {"c", "", "`name` is \"\", which is no name"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(names); i++) {
-        struct talker_group given = {.credentials = {.endpoint = (char *)"https://magnum"}};
-        talker_field(&given, "cluster", names[i][0]);
-        talker_field(&given, "name", names[i][1]);
-        talker_begin(&given, "magnum", AS_GROUP_READ);
-        talker_expect_end(&given.talk.talk, AS_TALK_CONFIGURATION, names[i][2]);
-        talker_end(&given);
+        struct driver_group given = {.credentials = {.endpoint = (char *)"https://magnum"}};
+        driver_field(&given, "cluster", names[i][0]);
+        driver_field(&given, "name", names[i][1]);
+        driver_begin(&given, "magnum", AS_GROUP_READ);
+        driver_expect_end(&given.op.op, AS_CLOUD_OP_CONFIGURATION, names[i][2]);
+        driver_end(&given);
     }
 }
 
 /* ---- changing ---- */
 
 /* Up to the group's answer, which is `body`. */
-static struct as_talk *begin_change(struct talker_group *given, enum as_group_verb verb,
-                                    int32_t from, int32_t to, const char *body)
+static struct as_cloud_op *begin_change(struct driver_group *given, enum as_group_verb verb,
+                                        int32_t from, int32_t to, const char *body)
 {
-    given->talk.from = from;
-    given->talk.to = to;
-    struct as_talk *talk = begin(given, verb);
-    expect_question(talk, BASE);
-    talker_answer(talk, 200, CLUSTER("UPDATE_COMPLETE"));
-    expect_question(talk, GROUP);
-    talker_answer(talk, 200, body);
-    return talk;
+    given->op.from = from;
+    given->op.to = to;
+    struct as_cloud_op *op = begin(given, verb);
+    expect_question(op, BASE);
+    driver_answer(op, 200, CLUSTER("UPDATE_COMPLETE"));
+    expect_question(op, GROUP);
+    driver_answer(op, 200, body);
+    return op;
 }
 
-static void expect_resize(const struct as_talk *talk, const char *body)
+static void expect_resize(const struct as_cloud_op *op, const char *body)
 {
-    talker_expect(talk, "POST", RESIZE, body);
-    talker_expect_headers(talk, VERSION "Content-Type: application/json\n");
-    cr_assert(talk->request.is_change);
+    driver_expect(op, "POST", RESIZE, body);
+    driver_expect_headers(op, VERSION "Content-Type: application/json\n");
+    cr_assert(op->request.is_change);
 }
 
 Test(magnum, group_grows)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk =
+    struct driver_group given = {0};
+    struct as_cloud_op *op =
         begin_change(&given, AS_GROUP_GROW, 3, 5, NODE_GROUP("3", "CREATE_COMPLETE", ""));
-    expect_resize(talk, "{\"node_count\":5,\"nodegroup\":\"" UUID "\"}");
-    talker_answer(talk, 202, "{\"uuid\":\"c\"}");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    cr_expect_str_eq(given.talk.started, "5 2024-05-17T10:00:00+00:00");
-    talker_end(&given);
+    expect_resize(op, "{\"node_count\":5,\"nodegroup\":\"" UUID "\"}");
+    driver_answer(op, 202, "{\"uuid\":\"c\"}");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    cr_expect_str_eq(given.op.started, "5 2024-05-17T10:00:00+00:00");
+    driver_end(&given);
 }
 
 /* With the size that is left. */
 Test(magnum, servers_leave_by_name)
 {
-    struct talker_group given = {
-        .talk = {.instances = (const char *const[]){"6b7f", "8c9d"}, .instance_count = 2}};
-    struct as_talk *talk =
+    struct driver_group given = {
+        .op = {.instances = (const char *const[]){"6b7f", "8c9d"}, .instance_count = 2}};
+    struct as_cloud_op *op =
         begin_change(&given, AS_GROUP_REMOVE, 5, 3, NODE_GROUP("5", "UPDATE_FAILED", ""));
-    expect_resize(talk, "{\"node_count\":3,\"nodegroup\":\"" UUID
-                        "\",\"nodes_to_remove\":[\"6b7f\",\"8c9d\"]}");
-    talker_answer(talk, 202, "{\"uuid\":\"c\"}");
-    talker_expect_end(talk, AS_TALK_OK, "");
-    talker_end(&given);
+    expect_resize(op, "{\"node_count\":3,\"nodegroup\":\"" UUID
+                      "\",\"nodes_to_remove\":[\"6b7f\",\"8c9d\"]}");
+    driver_answer(op, 202, "{\"uuid\":\"c\"}");
+    driver_expect_end(op, AS_CLOUD_OP_OK, "");
+    driver_end(&given);
 }
 
 Test(magnum, capacity_that_never_came_is_taken_back)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk =
+    struct driver_group given = {0};
+    struct as_cloud_op *op =
         begin_change(&given, AS_GROUP_TAKE_BACK, 0, 2,
                      NODE_GROUP("5", "UPDATE_FAILED", ",\"node_addresses\":[\"a\",\"b\"]"));
-    expect_resize(talk, "{\"node_count\":2,\"nodegroup\":\"" UUID "\"}");
-    talker_end(&given);
+    expect_resize(op, "{\"node_count\":2,\"nodegroup\":\"" UUID "\"}");
+    driver_end(&given);
 }
 
 Test(magnum, what_has_changed_since_is_left_alone)
@@ -266,31 +266,32 @@ Test(magnum, what_has_changed_since_is_left_alone)
         enum as_group_verb verb;
         int32_t from, to;
         const char *body;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
         const char *message;
     } rows[] = {
-        {AS_GROUP_GROW, 3, 5, NODE_GROUP("4", "UPDATE_COMPLETE", ""), AS_TALK_BUSY,
+        {AS_GROUP_GROW, 3, 5, NODE_GROUP("4", "UPDATE_COMPLETE", ""), AS_CLOUD_OP_BUSY,
          "the node group has changed since it was looked at: its size is 4"},
-        {AS_GROUP_REMOVE, 3, 2, NODE_GROUP("4", "UPDATE_COMPLETE", ""), AS_TALK_BUSY,
+        {AS_GROUP_REMOVE, 3, 2, NODE_GROUP("4", "UPDATE_COMPLETE", ""), AS_CLOUD_OP_BUSY,
          "the node group has changed since it was looked at: its size is 4"},
-        {AS_GROUP_GROW, 3, 5, NODE_GROUP("3", "UPDATE_IN_PROGRESS", ""), AS_TALK_BUSY,
+        {AS_GROUP_GROW, 3, 5, NODE_GROUP("3", "UPDATE_IN_PROGRESS", ""), AS_CLOUD_OP_BUSY,
          "the node group is being changed"},
         {AS_GROUP_TAKE_BACK, 5, 2,
-         NODE_GROUP("5", "UPDATE_FAILED", ",\"node_addresses\":[\"a\",\"b\",\"c\"]"), AS_TALK_BUSY,
+         NODE_GROUP("5", "UPDATE_FAILED", ",\"node_addresses\":[\"a\",\"b\",\"c\"]"),
+         AS_CLOUD_OP_BUSY,
          "the node group has 3 servers by now: Magnum would choose which leave, for a size of 2"},
         /* done already, perhaps by a request whose answer was lost */
-        {AS_GROUP_GROW, 3, 5, NODE_GROUP("5", "UPDATE_COMPLETE", ""), AS_TALK_OK, ""},
-        {AS_GROUP_REMOVE, 3, 2, NODE_GROUP("2", "UPDATE_COMPLETE", ""), AS_TALK_OK, ""},
-        {AS_GROUP_TAKE_BACK, 5, 4, NODE_GROUP("3", "UPDATE_COMPLETE", ""), AS_TALK_OK, ""},
-        {AS_GROUP_GROW, 3, 5, "{\"node_count\":3}", AS_TALK_RETRY,
+        {AS_GROUP_GROW, 3, 5, NODE_GROUP("5", "UPDATE_COMPLETE", ""), AS_CLOUD_OP_OK, ""},
+        {AS_GROUP_REMOVE, 3, 2, NODE_GROUP("2", "UPDATE_COMPLETE", ""), AS_CLOUD_OP_OK, ""},
+        {AS_GROUP_TAKE_BACK, 5, 4, NODE_GROUP("3", "UPDATE_COMPLETE", ""), AS_CLOUD_OP_OK, ""},
+        {AS_GROUP_GROW, 3, 5, "{\"node_count\":3}", AS_CLOUD_OP_RETRY,
          "get_nodegroup: the answer has no uuid"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_group given = {0};
-        struct as_talk *talk =
+        struct driver_group given = {0};
+        struct as_cloud_op *op =
             begin_change(&given, rows[i].verb, rows[i].from, rows[i].to, rows[i].body);
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
-        talker_end(&given);
+        driver_expect_end(op, rows[i].fault, rows[i].message);
+        driver_end(&given);
     }
 }
 
@@ -299,27 +300,27 @@ Test(magnum, states_of_the_cluster)
 {
     static const struct {
         const char *body;
-        enum as_talk_fault fault; /* OK: it goes on */
+        enum as_cloud_op_fault fault; /* OK: it goes on */
         const char *message;
     } rows[] = {
-        {CLUSTER("CREATE_COMPLETE"), AS_TALK_OK, ""},
-        {CLUSTER("UPDATE_FAILED"), AS_TALK_OK, ""},
-        {CLUSTER("RESUME_COMPLETE"), AS_TALK_OK, ""},
-        {CLUSTER("UPDATE_IN_PROGRESS"), AS_TALK_BUSY, "the cluster is UPDATE_IN_PROGRESS: why"},
-        {CLUSTER("CREATE_FAILED"), AS_TALK_CONFIGURATION, "the cluster is CREATE_FAILED: why"},
-        {CLUSTER("DELETE_COMPLETE"), AS_TALK_GONE, "the cluster is DELETE_COMPLETE: why"},
-        {CLUSTER("DELETE_IN_PROGRESS"), AS_TALK_GONE, "the cluster is DELETE_IN_PROGRESS: why"},
-        {"{}", AS_TALK_CONFIGURATION, "the cluster is without a status: "},
+        {CLUSTER("CREATE_COMPLETE"), AS_CLOUD_OP_OK, ""},
+        {CLUSTER("UPDATE_FAILED"), AS_CLOUD_OP_OK, ""},
+        {CLUSTER("RESUME_COMPLETE"), AS_CLOUD_OP_OK, ""},
+        {CLUSTER("UPDATE_IN_PROGRESS"), AS_CLOUD_OP_BUSY, "the cluster is UPDATE_IN_PROGRESS: why"},
+        {CLUSTER("CREATE_FAILED"), AS_CLOUD_OP_CONFIGURATION, "the cluster is CREATE_FAILED: why"},
+        {CLUSTER("DELETE_COMPLETE"), AS_CLOUD_OP_GONE, "the cluster is DELETE_COMPLETE: why"},
+        {CLUSTER("DELETE_IN_PROGRESS"), AS_CLOUD_OP_GONE, "the cluster is DELETE_IN_PROGRESS: why"},
+        {"{}", AS_CLOUD_OP_CONFIGURATION, "the cluster is without a status: "},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_group given = {.talk = {.from = 3, .to = 5}};
-        struct as_talk *talk = begin(&given, AS_GROUP_GROW);
-        talker_answer(talk, 200, rows[i].body);
-        if (rows[i].fault == AS_TALK_OK)
-            expect_question(talk, GROUP);
+        struct driver_group given = {.op = {.from = 3, .to = 5}};
+        struct as_cloud_op *op = begin(&given, AS_GROUP_GROW);
+        driver_answer(op, 200, rows[i].body);
+        if (rows[i].fault == AS_CLOUD_OP_OK)
+            expect_question(op, GROUP);
         else
-            talker_expect_end(talk, rows[i].fault, rows[i].message);
-        talker_end(&given);
+            driver_expect_end(op, rows[i].fault, rows[i].message);
+        driver_end(&given);
     }
 }
 
@@ -330,86 +331,86 @@ Test(magnum, errors)
     static const struct {
         int status;
         const char *body;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
         const char *message;
     } rows[] = {
         {400,
          ERROR("400", "Resizing default-worker outside the allowed range: min_node_count = 1, "
                       "max_node_count = 6"),
-         AS_TALK_CONFIGURATION,
+         AS_CLOUD_OP_CONFIGURATION,
          "resize_cluster: HTTP 400: Resizing default-worker outside the allowed range: "
          "min_node_count = 1, max_node_count = 6"},
-        {400, ERROR("400", "Nodegroup ng already has an operation in progress."), AS_TALK_BUSY,
+        {400, ERROR("400", "Nodegroup ng already has an operation in progress."), AS_CLOUD_OP_BUSY,
          "resize_cluster: HTTP 400: Nodegroup ng already has an operation in progress."},
         {401,
          "{\"error\":{\"code\":401,\"title\":\"Unauthorized\",\"message\":\"The request you have "
          "made requires authentication.\"}}",
-         AS_TALK_UNAUTHORIZED,
+         AS_CLOUD_OP_UNAUTHORIZED,
          "resize_cluster: HTTP 401: The request you have made requires authentication."},
         {403, ERROR("403", "Policy doesn't allow cluster:resize to be performed."),
-         AS_TALK_PERMISSION,
+         AS_CLOUD_OP_PERMISSION,
          "resize_cluster: HTTP 403: Policy doesn't allow cluster:resize to be performed."},
-        {403, ERROR("403", "Resource quota exceeded: cores"), AS_TALK_CAPACITY,
+        {403, ERROR("403", "Resource quota exceeded: cores"), AS_CLOUD_OP_CAPACITY,
          "resize_cluster: HTTP 403: Resource quota exceeded: cores"},
-        {404, ERROR("404", "Cluster prod could not be found."), AS_TALK_GONE,
+        {404, ERROR("404", "Cluster prod could not be found."), AS_CLOUD_OP_GONE,
          "resize_cluster: HTTP 404: Cluster prod could not be found."},
-        {404, "404 page not found", AS_TALK_GONE, "resize_cluster: HTTP 404"},
+        {404, "404 page not found", AS_CLOUD_OP_GONE, "resize_cluster: HTTP 404"},
         {406,
          "{\"errors\":[{\"max_version\":\"1.8\",\"min_version\":\"1.1\",\"code\":"
          "\"magnum.microversion-unsupported\",\"title\":\"Requested microversion is unsupported\"}"
          "]}",
-         AS_TALK_CONFIGURATION,
+         AS_CLOUD_OP_CONFIGURATION,
          "this Magnum is too old: it speaks version 1.8 of its API, and 1.10 (of the release "
          "Train) is needed"},
-        {406, "", AS_TALK_CONFIGURATION,
+        {406, "", AS_CLOUD_OP_CONFIGURATION,
          "this Magnum is too old: it speaks version ? of its API, and 1.10 (of the release Train) "
          "is needed"},
-        {409, ERROR("409", "Conflict."), AS_TALK_BUSY, "resize_cluster: HTTP 409: Conflict."},
+        {409, ERROR("409", "Conflict."), AS_CLOUD_OP_BUSY, "resize_cluster: HTTP 409: Conflict."},
         {409,
          ERROR("409", "Multiple clusters exist with same name. Please use the cluster uuid "
                       "instead."),
-         AS_TALK_CONFIGURATION,
+         AS_CLOUD_OP_CONFIGURATION,
          "resize_cluster: HTTP 409: Multiple clusters exist with same name. Please use the cluster "
          "uuid instead."},
-        {413, "", AS_TALK_THROTTLED, "resize_cluster: HTTP 413"},
-        {429, ERROR("429", "slow"), AS_TALK_THROTTLED, "resize_cluster: HTTP 429: slow"},
-        {500, ERROR("500", "(pymysql) lost"), AS_TALK_RETRY,
+        {413, "", AS_CLOUD_OP_THROTTLED, "resize_cluster: HTTP 413"},
+        {429, ERROR("429", "slow"), AS_CLOUD_OP_THROTTLED, "resize_cluster: HTTP 429: slow"},
+        {500, ERROR("500", "(pymysql) lost"), AS_CLOUD_OP_RETRY,
          "resize_cluster: HTTP 500: (pymysql) lost"},
-        {503, "<html/>", AS_TALK_RETRY, "resize_cluster: HTTP 503"},
-        {200, "", AS_TALK_OK, ""},
+        {503, "<html/>", AS_CLOUD_OP_RETRY, "resize_cluster: HTTP 503"},
+        {200, "", AS_CLOUD_OP_OK, ""},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_group given = {0};
-        struct as_talk *talk =
+        struct driver_group given = {0};
+        struct as_cloud_op *op =
             begin_change(&given, AS_GROUP_GROW, 3, 5, NODE_GROUP("3", "CREATE_COMPLETE", ""));
-        talker_hear(talk, (struct as_http_response){
-                              .status = rows[i].status, .retry_after = "7", .body = rows[i].body});
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
-        cr_expect_eq(talk->is_ambiguous, rows[i].status >= 500);
-        cr_expect_eq(talk->retry_after_us, 7 * AS_US_PER_S);
-        talker_end(&given);
+        driver_hear(op, (struct as_http_response){
+                            .status = rows[i].status, .retry_after = "7", .body = rows[i].body});
+        driver_expect_end(op, rows[i].fault, rows[i].message);
+        cr_expect_eq(op->is_ambiguous, rows[i].status >= 500);
+        cr_expect_eq(op->retry_after_us, 7 * AS_US_PER_S);
+        driver_end(&given);
     }
 }
 
 Test(magnum, answer_that_does_not_come_leaves_it_open)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk =
+    struct driver_group given = {0};
+    struct as_cloud_op *op =
         begin_change(&given, AS_GROUP_GROW, 3, 5, NODE_GROUP("3", "CREATE_COMPLETE", ""));
-    talker_break(talk, AS_HTTP_TIMEOUT, "too slow");
-    talker_expect_end(talk, AS_TALK_TIMEOUT, "resize_cluster: too slow");
-    cr_expect(talk->is_ambiguous);
-    talker_end(&given);
+    driver_break(op, AS_HTTP_TIMEOUT, "too slow");
+    driver_expect_end(op, AS_CLOUD_OP_TIMEOUT, "resize_cluster: too slow");
+    cr_expect(op->is_ambiguous);
+    driver_end(&given);
 }
 
 /* An id in the body is the answer's own. */
 Test(magnum, request_ids)
 {
-    struct talker_group given = {0};
-    struct as_talk *talk = begin(&given, AS_GROUP_READ);
-    talker_answer(talk, 404, "{\"errors\":[{\"request_id\":\"req-7\",\"detail\":\"no\"}]}");
-    cr_expect_str_eq(talk->request_id, "req-7");
-    talker_end(&given);
+    struct driver_group given = {0};
+    struct as_cloud_op *op = begin(&given, AS_GROUP_READ);
+    driver_answer(op, 404, "{\"errors\":[{\"request_id\":\"req-7\",\"detail\":\"no\"}]}");
+    cr_expect_str_eq(op->request_id, "req-7");
+    driver_end(&given);
 }
 
 /* ---- operations ---- */
@@ -419,45 +420,45 @@ Test(magnum, operation_is_followed)
     static const struct {
         const char *operation, *body;
         bool is_done;
-        enum as_talk_fault fault;
+        enum as_cloud_op_fault fault;
         const char *message;
     } rows[] = {
         /* the conductor has not begun */
-        {"5 2024-05-17T10:00:00+00:00", NODE_GROUP("3", "UPDATE_COMPLETE", ""), false, AS_TALK_OK,
-         ""},
+        {"5 2024-05-17T10:00:00+00:00", NODE_GROUP("3", "UPDATE_COMPLETE", ""), false,
+         AS_CLOUD_OP_OK, ""},
         {"5 2024-05-17T09:00:00+00:00", NODE_GROUP("5", "UPDATE_IN_PROGRESS", ""), false,
-         AS_TALK_OK, ""},
-        {"5 2024-05-17T09:00:00+00:00", NODE_GROUP("5", "UPDATE_COMPLETE", ""), true, AS_TALK_OK,
-         ""},
+         AS_CLOUD_OP_OK, ""},
+        {"5 2024-05-17T09:00:00+00:00", NODE_GROUP("5", "UPDATE_COMPLETE", ""), true,
+         AS_CLOUD_OP_OK, ""},
         /* a failure of before */
         {"5 2024-05-17T10:00:00+00:00",
-         NODE_GROUP("3", "UPDATE_FAILED", ",\"status_reason\":\"old\""), false, AS_TALK_OK, ""},
+         NODE_GROUP("3", "UPDATE_FAILED", ",\"status_reason\":\"old\""), false, AS_CLOUD_OP_OK, ""},
         {"5 2024-05-17T09:00:00+00:00",
          NODE_GROUP("3", "UPDATE_FAILED", ",\"status_reason\":\"stack is gone\""), true,
-         AS_TALK_CONFIGURATION, "UPDATE_FAILED: stack is gone"},
+         AS_CLOUD_OP_CONFIGURATION, "UPDATE_FAILED: stack is gone"},
         {"5 -", NODE_GROUP("5", "UPDATE_FAILED", ",\"status_reason\":\"No valid host was found.\""),
-         true, AS_TALK_CAPACITY, "UPDATE_FAILED: No valid host was found."},
+         true, AS_CLOUD_OP_CAPACITY, "UPDATE_FAILED: No valid host was found."},
         {"5 -", NODE_GROUP("5", "UPDATE_FAILED", ",\"status_reason\":\"Quota exceeded for cores\""),
-         true, AS_TALK_CAPACITY, "UPDATE_FAILED: Quota exceeded for cores"},
+         true, AS_CLOUD_OP_CAPACITY, "UPDATE_FAILED: Quota exceeded for cores"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
-        struct talker_group given = {.talk = {.operation = rows[i].operation}};
-        struct as_talk *talk = begin(&given, AS_GROUP_POLL);
-        expect_question(talk, GROUP);
-        talker_answer(talk, 200, rows[i].body);
-        talker_expect_end(talk, rows[i].fault, rows[i].message);
-        cr_expect_eq(given.talk.is_done, rows[i].is_done, "row %zu", i);
-        talker_end(&given);
+        struct driver_group given = {.op = {.operation = rows[i].operation}};
+        struct as_cloud_op *op = begin(&given, AS_GROUP_POLL);
+        expect_question(op, GROUP);
+        driver_answer(op, 200, rows[i].body);
+        driver_expect_end(op, rows[i].fault, rows[i].message);
+        cr_expect_eq(given.op.is_done, rows[i].is_done, "row %zu", i);
+        driver_end(&given);
     }
 }
 
 Test(magnum, group_that_goes_while_it_is_followed)
 {
-    struct talker_group given = {.talk = {.operation = "5 -"}};
-    struct as_talk *talk = begin(&given, AS_GROUP_POLL);
-    talker_answer(talk, 404, ERROR("404", "Nodegroup default-worker could not be found."));
-    talker_expect_end(talk, AS_TALK_GONE,
+    struct driver_group given = {.op = {.operation = "5 -"}};
+    struct as_cloud_op *op = begin(&given, AS_GROUP_POLL);
+    driver_answer(op, 404, ERROR("404", "Nodegroup default-worker could not be found."));
+    driver_expect_end(op, AS_CLOUD_OP_GONE,
                       "get_nodegroup: HTTP 404: Nodegroup default-worker could not be found.");
-    cr_expect_not(given.talk.is_done);
-    talker_end(&given);
+    cr_expect_not(given.op.is_done);
+    driver_end(&given);
 }

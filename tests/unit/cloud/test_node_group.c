@@ -16,22 +16,22 @@ static struct cloud_answer operation; /* what polls of an operation are answered
 static unsigned polls, changes;
 
 /* A signature that needs no key. */
-static int sign(struct as_talk *talk, const struct as_provider_credentials *credentials,
+static int sign(struct as_cloud_op *op, const struct as_provider_credentials *credentials,
                 const struct as_sign_scope *scope, struct as_error *error)
 {
     (void)credentials;
     (void)scope;
     (void)error;
-    as_talk_header(talk, "Authorization: test");
+    as_cloud_op_header(op, "Authorization: test");
     return 0;
 }
 
-static void begin_credentials(struct as_credentials_talk *talk)
+static void begin_credentials(struct as_credentials_op *op)
 {
-    talk->found.token = strdup("t");
-    talk->found.endpoint = strdup("https://cloud");
-    talk->found.project = strdup("p");
-    as_talk_end(&talk->talk);
+    op->found.token = strdup("t");
+    op->found.endpoint = strdup("https://cloud");
+    op->found.project = strdup("p");
+    as_cloud_op_end(&op->op);
 }
 
 static const struct as_credentials_source sources[] = {{"test", begin_credentials}, {0}};
@@ -349,7 +349,7 @@ Test(node_group, pages_that_never_end_are_rejected_and_not_asked_for_again_at_on
     observe(port, group);
     cr_expect_eq(observation.outcome, AS_REASON_REJECTED);
     cr_expect_str_eq(observation.message, "given up after 2 pages: it never ends");
-    cr_expect_eq(observation.retry_after_us, AS_TALK_ENDLESS_US);
+    cr_expect_eq(observation.retry_after_us, AS_CLOUD_OP_ENDLESS_US);
     cr_expect_eq(world.request_count, 3, "the group, and two pages: %zu", world.request_count);
     stop();
 }

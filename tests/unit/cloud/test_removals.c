@@ -107,20 +107,20 @@ static struct world_answer serve(void *context, const struct world_request *requ
                                    : AWS_ACTIVITY("Successful"));
 }
 
-static int sign(struct as_talk *talk, const struct as_provider_credentials *credentials,
+static int sign(struct as_cloud_op *op, const struct as_provider_credentials *credentials,
                 const struct as_sign_scope *scope, struct as_error *error)
 {
     (void)credentials;
     (void)scope;
     (void)error;
-    as_talk_header(talk, "Authorization: test");
+    as_cloud_op_header(op, "Authorization: test");
     return 0;
 }
 
-static void begin_credentials(struct as_credentials_talk *talk)
+static void begin_credentials(struct as_credentials_op *op)
 {
-    talk->found.token = strdup("t");
-    as_talk_end(&talk->talk);
+    op->found.token = strdup("t");
+    as_cloud_op_end(&op->op);
 }
 
 static const struct as_credentials_source sources[] = {{"test", begin_credentials}, {0}};

@@ -4,24 +4,24 @@
  */
 #include "signing.h"
 
-static void add_header(struct as_talk *talk, const char *name, const char *value)
+static void add_header(struct as_cloud_op *op, const char *name, const char *value)
 {
     if (value)
-        as_talk_header(talk, "%s: %s", name, value);
+        as_cloud_op_header(op, "%s: %s", name, value);
 }
 
-static void add_headers(struct as_talk *talk, const json_t *row)
+static void add_headers(struct as_cloud_op *op, const json_t *row)
 {
-    add_header(talk, "x-acs-action", signing_get(row, "action"));
-    add_header(talk, "x-acs-version", signing_get(row, "version"));
-    add_header(talk, "Content-Type", signing_get(row, "content_type"));
-    add_header(talk, "X-Acs-Credentials-Provider", signing_get(row, "provider"));
-    add_header(talk, "Accept", "application/json"); /* is not signed */
+    add_header(op, "x-acs-action", signing_get(row, "action"));
+    add_header(op, "x-acs-version", signing_get(row, "version"));
+    add_header(op, "Content-Type", signing_get(row, "content_type"));
+    add_header(op, "X-Acs-Credentials-Provider", signing_get(row, "provider"));
+    add_header(op, "Accept", "application/json"); /* is not signed */
 }
 
-static void check(const struct as_talk *talk, const json_t *row)
+static void check(const struct as_cloud_op *op, const json_t *row)
 {
-    cr_expect_str_eq(signing_find_header(talk, "x-acs-date"), signing_get(row, "now"));
+    cr_expect_str_eq(signing_find_header(op, "x-acs-date"), signing_get(row, "now"));
 }
 
 Test(sign_acs, as_the_official_client_has_it)
@@ -38,31 +38,31 @@ Test(sign_acs, as_the_official_client_has_it)
 /* The example with fixed parameters, so that the vectors cannot be wrong together. */
 Test(sign_acs, as_documented)
 {
-    struct as_talk talk;
+    struct as_cloud_op op;
     struct as_provider_credentials credentials = {.key_id = (char *)"YourAccessKeyId",
                                                   .secret = (char *)"YourAccessKeySecret"};
     const struct as_sign_scope scope = {.now = {INT64_C(1698315752) * AS_US_PER_S},
                                         .nonce = "3156853299f313e23d1673dc12e1703d"};
     struct as_error error;
-    as_talk_init(&talk, talker_get_variable);
-    as_talk_ask(&talk, "POST",
-                "https://ecs.cn-shanghai.aliyuncs.com/?RegionId=cn-shanghai&ImageId="
-                "win2019_1809_x64_dtc_zh-cn_40G_alibase_20230811.vhd");
-    as_talk_header(&talk, "x-acs-action: RunInstances");
-    as_talk_header(&talk, "x-acs-version: 2014-05-26");
-    cr_assert_eq(as_sign_acs(&talk, &credentials, &scope, &error), 0);
-    talker_expect_headers(
-        &talk, "x-acs-action: RunInstances\n"
-               "x-acs-version: 2014-05-26\n"
-               "Host: ecs.cn-shanghai.aliyuncs.com\n"
-               "x-acs-date: 2023-10-26T10:22:32Z\n"
-               "x-acs-signature-nonce: 3156853299f313e23d1673dc12e1703d\n"
-               "x-acs-content-sha256: "
-               "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
-               "Authorization: ACS3-HMAC-SHA256 Credential=YourAccessKeyId,SignedHeaders=host;"
-               "x-acs-action;x-acs-content-sha256;x-acs-date;x-acs-signature-nonce;x-acs-version,"
-               "Signature=06563a9e1b43f5dfe96b81484da74bceab24a1d853912eee15083a6f0f3283c0\n");
-    as_talk_deinit(&talk);
+    as_cloud_op_init(&op, driver_get_variable);
+    as_cloud_op_ask(&op, "POST",
+                    "https://ecs.cn-shanghai.aliyuncs.com/?RegionId=cn-shanghai&ImageId="
+                    "win2019_1809_x64_dtc_zh-cn_40G_alibase_20230811.vhd");
+    as_cloud_op_header(&op, "x-acs-action: RunInstances");
+    as_cloud_op_header(&op, "x-acs-version: 2014-05-26");
+    cr_assert_eq(as_sign_acs(&op, &credentials, &scope, &error), 0);
+    driver_expect_headers(
+        &op, "x-acs-action: RunInstances\n"
+             "x-acs-version: 2014-05-26\n"
+             "Host: ecs.cn-shanghai.aliyuncs.com\n"
+             "x-acs-date: 2023-10-26T10:22:32Z\n"
+             "x-acs-signature-nonce: 3156853299f313e23d1673dc12e1703d\n"
+             "x-acs-content-sha256: "
+             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
+             "Authorization: ACS3-HMAC-SHA256 Credential=YourAccessKeyId,SignedHeaders=host;"
+             "x-acs-action;x-acs-content-sha256;x-acs-date;x-acs-signature-nonce;x-acs-version,"
+             "Signature=06563a9e1b43f5dfe96b81484da74bceab24a1d853912eee15083a6f0f3283c0\n");
+    as_cloud_op_deinit(&op);
 }
 
 Test(sign_acs, nothing_is_signed_without_a_key)

@@ -6,24 +6,24 @@
 
 #include "signing.h"
 
-static void add_headers(struct as_talk *talk, const json_t *row)
+static void add_headers(struct as_cloud_op *op, const json_t *row)
 {
     size_t i;
     json_t *line;
     json_array_foreach(json_object_get(row, "headers"), i, line)
     {
-        as_talk_header(talk, "%s", json_string_value(line));
+        as_cloud_op_header(op, "%s", json_string_value(line));
     }
 }
 
-static void check(const struct as_talk *talk, const json_t *row)
+static void check(const struct as_cloud_op *op, const json_t *row)
 {
     struct canonical_url parts;
-    const char *host = signing_find_header(talk, "Host");
+    const char *host = signing_find_header(op, "Host");
     canonical_split(signing_get(row, "url"), &parts);
     cr_expect_eq(strlen(host), parts.host_size);
     cr_expect_eq(strncmp(host, parts.host, parts.host_size), 0);
-    cr_expect_eq(strlen(signing_find_header(talk, "X-Amz-Date")), 16);
+    cr_expect_eq(strlen(signing_find_header(op, "X-Amz-Date")), 16);
 }
 
 Test(sign_aws, as_the_official_client_has_it)
@@ -40,18 +40,18 @@ Test(sign_aws, as_the_official_client_has_it)
 /* From the documentation of Signature Version 4, so that the vectors cannot be wrong together. */
 Test(sign_aws, as_documented)
 {
-    struct as_talk talk;
+    struct as_cloud_op op;
     struct as_provider_credentials credentials = {
         .key_id = (char *)"AKIDEXAMPLE",
         .secret = (char *)"wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"};
     const struct as_sign_scope scope = {
         .region = "us-east-1", .service = "iam", .now = {INT64_C(1440938160) * AS_US_PER_S}};
     struct as_error error;
-    as_talk_init(&talk, talker_get_variable);
-    as_talk_ask(&talk, "GET", "https://iam.amazonaws.com/?Action=ListUsers&Version=2010-05-08");
-    as_talk_header(&talk, "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
-    cr_assert_eq(as_sign_aws(&talk, &credentials, &scope, &error), 0);
-    talker_expect_headers(&talk,
+    as_cloud_op_init(&op, driver_get_variable);
+    as_cloud_op_ask(&op, "GET", "https://iam.amazonaws.com/?Action=ListUsers&Version=2010-05-08");
+    as_cloud_op_header(&op, "Content-Type: application/x-www-form-urlencoded; charset=utf-8");
+    cr_assert_eq(as_sign_aws(&op, &credentials, &scope, &error), 0);
+    driver_expect_headers(&op,
                           "Content-Type: application/x-www-form-urlencoded; charset=utf-8\n"
                           "Host: iam.amazonaws.com\n"
                           "X-Amz-Date: 20150830T123600Z\n"
@@ -59,7 +59,7 @@ Test(sign_aws, as_documented)
                           "Credential=AKIDEXAMPLE/20150830/us-east-1/iam/aws4_request, "
                           "SignedHeaders=content-type;host;x-amz-date, Signature="
                           "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7\n");
-    as_talk_deinit(&talk);
+    as_cloud_op_deinit(&op);
 }
 
 Test(sign_aws, nothing_is_signed_without_a_key)
@@ -93,23 +93,23 @@ Test(canonical, parts_of_a_url)
 
 Test(canonical, headers_are_sorted_joined_and_trimmed)
 {
-    struct as_talk talk;
-    struct canonical_header headers[AS_TALK_HEADERS_MAX];
-    as_talk_init(&talk, talker_get_variable);
-    as_talk_ask(&talk, "GET", "https://h/");
-    as_talk_header(&talk, "X-B:  two \t words  ");
-    as_talk_header(&talk, "Empty:");
-    as_talk_header(&talk, "x-a: 1");
-    as_talk_header(&talk, "X-b: 3");
-    as_talk_header(&talk, "X-A:2");
-    cr_assert_eq(canonical_headers(&talk, headers), 3);
+    struct as_cloud_op op;
+    struct canonical_header headers[AS_CLOUD_OP_HEADERS_MAX];
+    as_cloud_op_init(&op, driver_get_variable);
+    as_cloud_op_ask(&op, "GET", "https://h/");
+    as_cloud_op_header(&op, "X-B:  two \t words  ");
+    as_cloud_op_header(&op, "Empty:");
+    as_cloud_op_header(&op, "x-a: 1");
+    as_cloud_op_header(&op, "X-b: 3");
+    as_cloud_op_header(&op, "X-A:2");
+    cr_assert_eq(canonical_headers(&op, headers), 3);
     cr_assert_str_eq(headers[0].name, "empty");
     cr_assert_str_eq(headers[0].value, "");
     cr_assert_str_eq(headers[1].name, "x-a");
     cr_assert_str_eq(headers[1].value, "1,2");
     cr_assert_str_eq(headers[2].name, "x-b");
     cr_assert_str_eq(headers[2].value, "two words,3");
-    as_talk_deinit(&talk);
+    as_cloud_op_deinit(&op);
 }
 
 /* RFC 4231, test cases 2 and 6 (a key longer than a block); FIPS 180-2's "abc". */
