@@ -236,12 +236,13 @@ static void fail_activity(struct as_cloud_op *op, const json_t *activity)
         answer_text(activity, "StatusCode"), code, *code ? ": " : "", find_words(activity));
 }
 
-static void ask_for_activity(struct as_cloud_op *op, const char *id, as_cloud_op_hear_fn *hear)
+static void ask_for_activity(struct as_cloud_op *op, const char *id,
+                             as_cloud_op_response_fn *on_response)
 {
     alibaba_ask(op, "DescribeScalingActivities",
                 as_cloud_op_print(op, "RegionId=%s&ScalingActivityIds.1=%s",
                                   alibaba_get_state(op)->region, as_cloud_op_escaped(op, id)));
-    as_cloud_op_send_question(op, "describe_scaling_activity", hear);
+    as_cloud_op_send_question(op, "describe_scaling_activity", on_response);
 }
 
 static void alibaba_on_operation(struct as_cloud_op *op)

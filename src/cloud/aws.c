@@ -121,7 +121,7 @@ static bool add_instances(struct as_group_op *op, const json_t *group)
 }
 
 /* Activities come newest first: the newest that failed tells why instances do not come. */
-static void hear_activities(struct as_cloud_op *op)
+static void on_activities(struct as_cloud_op *op)
 {
     static const char path[] = "DescribeScalingActivitiesResult.Activities.member";
     struct as_group_view *view = &as_group_get(op)->view;
@@ -150,7 +150,7 @@ static void ask_why(struct as_cloud_op *op)
     aws_ask(op, "DescribeScalingActivities");
     as_cloud_op_add_parameter(op, "AutoScalingGroupName", aws_get_state(op)->name);
     as_cloud_op_add_parameter(op, "MaxRecords", "10");
-    as_cloud_op_send_question(op, "describe_scaling_activities", hear_activities);
+    as_cloud_op_send_question(op, "describe_scaling_activities", on_activities);
 }
 
 /* Whether a policy sets the size by itself. */
@@ -165,7 +165,7 @@ static bool is_policy_at_work(const struct state *state, const json_t *policy)
 }
 
 /* One page holds all policies of a group. Without the right to ask, goes on without them. */
-static void hear_policies(struct as_cloud_op *op)
+static void on_policies(struct as_cloud_op *op)
 {
     static const char path[] = "DescribePoliciesResult.ScalingPolicies.member";
     struct as_group_view *view = &as_group_get(op)->view;
@@ -209,7 +209,7 @@ static bool add_arn(struct as_cloud_op *op, const json_t *group)
 
 static void terminate_next(struct as_cloud_op *op);
 
-static void aws_hear_group(struct as_cloud_op *op)
+static void aws_on_group(struct as_cloud_op *op)
 {
     struct as_group_op *group = as_group_get(op);
     struct as_group_view *view = &group->view;
@@ -241,19 +241,19 @@ static void aws_hear_group(struct as_cloud_op *op)
     view->shortage = aws_get_state(op)->issue;
     aws_ask(op, "DescribePolicies");
     as_cloud_op_add_parameter(op, "AutoScalingGroupName", aws_get_state(op)->name);
-    as_cloud_op_send_question(op, "describe_policies", hear_policies);
+    as_cloud_op_send_question(op, "describe_policies", on_policies);
 }
 
 static void aws_read_group(struct as_cloud_op *op)
 {
     aws_ask(op, "DescribeAutoScalingGroups");
     as_cloud_op_add_parameter(op, "AutoScalingGroupNames.member.1", aws_get_state(op)->name);
-    as_cloud_op_send_question(op, "describe_auto_scaling_groups", aws_hear_group);
+    as_cloud_op_send_question(op, "describe_auto_scaling_groups", aws_on_group);
 }
 
 /* ---- changing ---- */
 
-static void hear_set(struct as_cloud_op *op)
+static void on_set(struct as_cloud_op *op)
 {
     if (take_response(op, "SetDesiredCapacityResponse"))
         as_cloud_op_end(op);
@@ -265,10 +265,10 @@ static void set_desired(struct as_cloud_op *op)
     aws_ask(op, "SetDesiredCapacity");
     as_cloud_op_add_parameter(op, "AutoScalingGroupName", aws_get_state(op)->name);
     as_buf_printf(&op->request.body, "&DesiredCapacity=%d&HonorCooldown=false", group->to);
-    as_cloud_op_send(op, "set_desired_capacity", hear_set);
+    as_cloud_op_send(op, "set_desired_capacity", on_set);
 }
 
-static void hear_terminated(struct as_cloud_op *op);
+static void on_terminated(struct as_cloud_op *op);
 
 static void terminate_next(struct as_cloud_op *op)
 {
@@ -281,11 +281,11 @@ static void terminate_next(struct as_cloud_op *op)
     aws_ask(op, "TerminateInstanceInAutoScalingGroup");
     as_cloud_op_add_parameter(op, "InstanceId", group->instances[state->removed]);
     as_cloud_op_add_parameter(op, "ShouldDecrementDesiredCapacity", "true");
-    as_cloud_op_send(op, "terminate_instance", hear_terminated);
+    as_cloud_op_send(op, "terminate_instance", on_terminated);
 }
 
 /* An instance that is already gone is what was asked for. */
-static void hear_terminated(struct as_cloud_op *op)
+static void on_terminated(struct as_cloud_op *op)
 {
     struct as_group_op *group = as_group_get(op);
     const json_t *root = take_response(op, "TerminateInstanceInAutoScalingGroupResponse");
@@ -312,7 +312,7 @@ static void hear_terminated(struct as_cloud_op *op)
 
 static void poll_next(struct as_cloud_op *op);
 
-static void hear_operation(struct as_cloud_op *op)
+static void on_operation(struct as_cloud_op *op)
 {
     static const char path[] = "DescribeScalingActivitiesResult.Activities.member";
     struct as_group_op *group = as_group_get(op);
@@ -354,7 +354,7 @@ static void poll_next(struct as_cloud_op *op)
         const char *id = strsep(&state->activities, " ");
         as_cloud_op_add_parameter(op, as_cloud_op_print(op, "ActivityIds.member.%u", ++number), id);
     }
-    as_cloud_op_send_question(op, "describe_scaling_activities", hear_operation);
+    as_cloud_op_send_question(op, "describe_scaling_activities", on_operation);
 }
 
 static void poll_operation(struct as_cloud_op *op)
@@ -400,7 +400,7 @@ static bool check_status(struct as_cloud_op *op, const json_t *node_group)
     return fault == AS_CLOUD_OP_OK;
 }
 
-static void hear_node_group(struct as_cloud_op *op)
+static void on_node_group(struct as_cloud_op *op)
 {
     static const char path[] = "nodegroup.resources.autoScalingGroups";
     if (!aws_is_good_json(op))
@@ -431,7 +431,7 @@ static void ask_for_node_group(struct as_cloud_op *op, const char *cluster)
     as_cloud_op_ask(op, "GET", "%s/clusters/%s/node-groups/%s", base,
                     as_cloud_op_escaped(op, cluster), as_cloud_op_escaped(op, state->name));
     op->request.service = "eks";
-    as_cloud_op_send(op, "describe_nodegroup", hear_node_group);
+    as_cloud_op_send(op, "describe_nodegroup", on_node_group);
 }
 
 static void aws_group_begin(struct as_group_op *group)

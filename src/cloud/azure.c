@@ -19,10 +19,12 @@
 #include "provider_answer.h"
 #include "providers.h"
 
-struct azure_kind {                                                  /* of a group */
-    const char *what;                                                /* in messages: "scale set" */
-    void (*read)(struct as_cloud_op *op, as_cloud_op_hear_fn *then); /* reads the resource only */
-    as_cloud_op_hear_fn *hear; /* its answer: fills the view, may ask more, then calls `then` */
+struct azure_kind {   /* of a group */
+    const char *what; /* in messages: "scale set" */
+    void (*read)(struct as_cloud_op *op,
+                 as_cloud_op_response_fn *then); /* reads the resource only */
+    as_cloud_op_response_fn
+        *on_response; /* its answer: fills the view, may ask more, then calls `then` */
     void (*grow)(struct as_cloud_op *op);
     void (*set_size)(struct as_cloud_op *op); /* sets `to`, for the view just read */
     void (*remove)(struct as_cloud_op *op);   /* the op's `instances`; then azure_on_removed */
@@ -35,8 +37,8 @@ struct azure_state { /* of an op; texts are its memory */
     const char *resource; /* URL of the group, without a query */
     const char *version;  /* of the API */
     /* the kinds' own */
-    const char *id;            /* as the resource itself says */
-    as_cloud_op_hear_fn *then; /* called when the view is complete */
+    const char *id;                /* as the resource itself says */
+    as_cloud_op_response_fn *then; /* called when the view is complete */
     bool is_forced, is_tried_again;
 };
 
@@ -235,12 +237,12 @@ static bool azure_add_backing(struct as_cloud_op *op, const char *id, size_t siz
     return as_group_add_backing(as_group_get(op), "azure%s", lower);
 }
 
-static void read_then(struct as_cloud_op *op, as_cloud_op_hear_fn *then)
+static void read_then(struct as_cloud_op *op, as_cloud_op_response_fn *then)
 {
     struct azure_state *state = azure_get_state(op);
     as_group_get(op)->view = (struct as_group_view){.min = -1, .max = -1};
     state->then = then;
-    state->kind->read(op, state->kind->hear);
+    state->kind->read(op, state->kind->on_response);
 }
 
 static void azure_read_group(struct as_cloud_op *op)
@@ -304,7 +306,7 @@ static bool azure_is_own_url(const struct azure_state *state, const char *url)
 /* Asks for the next page, named in `document`. False if there is no next page; true after asking or
  * after failing the op. */
 static bool azure_ask_next_page(struct as_cloud_op *op, const json_t *document,
-                                const char *operation, as_cloud_op_hear_fn *hear)
+                                const char *operation, as_cloud_op_response_fn *on_response)
 {
     const char *next = answer_text(document, "nextLink");
     if (!*next)
@@ -317,7 +319,7 @@ static bool azure_ask_next_page(struct as_cloud_op *op, const json_t *document,
     }
     if (as_cloud_op_turn_page(op, next)) {
         as_cloud_op_ask(op, "GET", "%s", next);
-        as_cloud_op_send_question(op, operation, hear);
+        as_cloud_op_send_question(op, operation, on_response);
     }
     return true;
 }
@@ -477,8 +479,9 @@ static void azure_remove_chosen(struct as_cloud_op *op)
     read_then(op, azure_remove_present);
 }
 
-/* Hears the answer to a removal. If instances were already gone, which fails the whole call, reads
- * the group and asks once more without them. If force is not allowed, asks again without force. */
+/* Receives the answer to a removal. If instances were already gone, which fails the whole call,
+ * reads the group and asks once more without them. If force is not allowed, asks again without
+ * force. */
 static void azure_on_removed(struct as_cloud_op *op)
 {
     struct azure_state *state = azure_get_state(op);
@@ -505,11 +508,11 @@ static void azure_on_removed(struct as_cloud_op *op)
 
 #define AUTOSCALE_VERSION "2022-10-01"
 
-static void ask_set(struct as_cloud_op *op, as_cloud_op_hear_fn *hear)
+static void ask_set(struct as_cloud_op *op, as_cloud_op_response_fn *on_response)
 {
     const struct azure_state *state = azure_get_state(op);
     as_cloud_op_ask(op, "GET", "%s?api-version=%s", state->resource, state->version);
-    as_cloud_op_send_question(op, "get_scale_set", hear);
+    as_cloud_op_send_question(op, "get_scale_set", on_response);
 }
 
 /* ---- instances ---- */
@@ -753,7 +756,7 @@ static void vmss_remove_named(struct as_cloud_op *op)
 static const struct azure_kind azure_scale_set = {
     .what = "scale set",
     .read = ask_set,
-    .hear = vmss_on_set,
+    .on_response = vmss_on_set,
     .grow = vmss_grow,
     .set_size = vmss_set_size,
     .remove = vmss_remove_named,
@@ -767,11 +770,11 @@ static const struct azure_kind azure_scale_set = {
 
 static const char manual[] = "properties.virtualMachinesProfile.scale.manual";
 
-static void ask_pool(struct as_cloud_op *op, as_cloud_op_hear_fn *hear)
+static void ask_pool(struct as_cloud_op *op, as_cloud_op_response_fn *on_response)
 {
     const struct azure_state *state = azure_get_state(op);
     as_cloud_op_ask(op, "GET", "%s?api-version=%s", state->resource, state->version);
-    as_cloud_op_send_question(op, "get_agent_pool", hear);
+    as_cloud_op_send_question(op, "get_agent_pool", on_response);
 }
 
 /* ---- a pool ---- */
@@ -961,7 +964,7 @@ static void remove_named(struct as_cloud_op *op)
 static const struct azure_kind azure_agent_pool = {
     .what = "agent pool",
     .read = ask_pool,
-    .hear = aks_on_pool,
+    .on_response = aks_on_pool,
     .grow = aks_set_size,
     .set_size = aks_set_size,
     .remove = remove_named,

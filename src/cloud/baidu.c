@@ -94,7 +94,7 @@ static const json_t *take_answer(struct as_cloud_op *op)
 
 /* ---- changes ---- */
 
-static void hear_task(struct as_cloud_op *op)
+static void on_task(struct as_cloud_op *op)
 {
     const json_t *document = take_answer(op);
     const char *task = answer_text(document, "taskID");
@@ -121,12 +121,12 @@ static void baidu_grow(struct as_cloud_op *op)
     } else {
         as_cloud_op_ask(op, "PUT", "%s/scaleup?upToReplicas=%d", baidu_get_state(op)->group,
                         (int)group->to);
-        as_cloud_op_send(op, "scale_up", hear_task);
+        as_cloud_op_send(op, "scale_up", on_task);
     }
 }
 
 /* Machines are given back; snapshots of their disks stay. Their pods have been evicted before. */
-static void baidu_remove_nodes(struct as_cloud_op *op, as_cloud_op_hear_fn *hear)
+static void baidu_remove_nodes(struct as_cloud_op *op, as_cloud_op_response_fn *on_response)
 {
     const struct as_group_op *group = as_group_get(op);
     json_t *names = json_array();
@@ -137,7 +137,7 @@ static void baidu_remove_nodes(struct as_cloud_op *op, as_cloud_op_hear_fn *hear
                            json_pack("{s:o, s:s, s:{s:b, s:b, s:b, s:b}}", "instancesToBeRemoved",
                                      names, "cleanPolicy", "Delete", "deleteOption", "moveOut", 0,
                                      "deleteResource", 1, "deleteCDSSnapshot", 0, "drainNode", 0));
-    as_cloud_op_send(op, "scale_down", hear);
+    as_cloud_op_send(op, "scale_down", on_response);
 }
 
 static void remove_chosen(struct as_cloud_op *op)
@@ -146,7 +146,7 @@ static void remove_chosen(struct as_cloud_op *op)
     if (!as_group_keep_present(group))
         return;
     if (group->instance_count > 0)
-        baidu_remove_nodes(op, hear_task);
+        baidu_remove_nodes(op, on_task);
     else
         as_cloud_op_end(op);
 }
@@ -156,13 +156,13 @@ static void set_replicas(struct as_cloud_op *op)
 {
     as_cloud_op_ask(op, "PUT", "%s/replicas", baidu_get_state(op)->group);
     as_cloud_op_write_json(op, json_pack("{s:i}", "replicas", (int)as_group_get(op)->to));
-    as_cloud_op_send(op, "set_replicas", hear_task);
+    as_cloud_op_send(op, "set_replicas", on_task);
 }
 
-static void hear_taken_back(struct as_cloud_op *op)
+static void on_taken_back(struct as_cloud_op *op)
 {
     const struct as_group_op *group = as_group_get(op);
-    hear_task(op);
+    on_task(op);
     if (op->fault == AS_CLOUD_OP_OK &&
         group->view.size - (int32_t)group->instance_count > group->to)
         set_replicas(op);
@@ -180,7 +180,7 @@ static void baidu_take_back(struct as_cloud_op *op)
         as_cloud_op_fail(op, AS_CLOUD_OP_BUSY, "%d nodes are there: what had not come has by now",
                          left);
     else if (group->instance_count > 0)
-        baidu_remove_nodes(op, hear_taken_back);
+        baidu_remove_nodes(op, on_taken_back);
     else if (view->size > group->to)
         set_replicas(op);
     else
@@ -232,7 +232,7 @@ static void baidu_go_on(struct as_cloud_op *op)
 
 static void ask_for_nodes(struct as_cloud_op *op);
 
-static void hear_nodes(struct as_cloud_op *op)
+static void on_nodes(struct as_cloud_op *op)
 {
     const json_t *document = take_answer(op);
     const json_t *page = answer_find(document, "page");
@@ -262,7 +262,7 @@ static void ask_for_nodes(struct as_cloud_op *op)
     struct state *state = baidu_get_state(op);
     as_cloud_op_ask(op, "GET", "%s/instances?pageNo=%d&pageSize=%d", state->group, ++state->page,
                     PAGE_SIZE);
-    as_cloud_op_send(op, "list_instances", hear_nodes);
+    as_cloud_op_send(op, "list_instances", on_nodes);
 }
 
 /* ---- the group ---- */
@@ -282,7 +282,7 @@ static void baidu_take_status(struct as_cloud_op *op, const json_t *status)
             json_string_value(failed) ? json_string_value(failed) : "machines were not delivered");
 }
 
-static void baidu_hear_group(struct as_cloud_op *op)
+static void baidu_on_group(struct as_cloud_op *op)
 {
     struct as_group_view *view = &as_group_get(op)->view;
     const json_t *document = take_answer(op);
@@ -311,12 +311,12 @@ static void baidu_hear_group(struct as_cloud_op *op)
 static void baidu_ask_for_group(struct as_cloud_op *op)
 {
     as_cloud_op_ask(op, "GET", "%s", baidu_get_state(op)->group);
-    as_cloud_op_send(op, "get_instance_group", baidu_hear_group);
+    as_cloud_op_send(op, "get_instance_group", baidu_on_group);
 }
 
 /* ---- tasks ---- */
 
-static void hear_progress(struct as_cloud_op *op)
+static void on_progress(struct as_cloud_op *op)
 {
     struct as_group_op *group = as_group_get(op);
     const json_t *document = take_answer(op);
@@ -344,7 +344,7 @@ static void ask_for_task(struct as_cloud_op *op)
 {
     as_cloud_op_ask(op, "GET", "%s/task/InstanceGroupReplicas/%s", baidu_get_state(op)->root,
                     as_cloud_op_escaped(op, as_group_get(op)->operation));
-    as_cloud_op_send(op, "get_task", hear_progress);
+    as_cloud_op_send(op, "get_task", on_progress);
 }
 
 static const char *find_region(struct as_cloud_op *op, const struct as_provider_settings *account)
@@ -380,7 +380,7 @@ static void baidu_begin(struct as_group_op *group)
 /* ---- credentials ---- */
 
 /* In the format of Baidu's token service: a job that fetches session tokens stores its answer. */
-static void hear_file(struct as_cloud_op *op)
+static void on_file(struct as_cloud_op *op)
 {
     const struct as_provider_credentials *found = &as_credentials_get(op)->found;
     const char *text = as_credentials_take_file(op);
@@ -405,7 +405,7 @@ static void begin_file(struct as_credentials_op *op)
 {
     const char *path = as_account_get(op->account, "credentials_file");
     if (path)
-        as_cloud_op_read(&op->op, path, hear_file);
+        as_cloud_op_read(&op->op, path, on_file);
     else
         as_credentials_not_here(op);
 }

@@ -75,10 +75,11 @@ void as_cloud_op_header(struct as_cloud_op *op, const char *format, ...)
     va_end(list);
 }
 
-static void want(struct as_cloud_op *op, enum as_cloud_op_want what, as_cloud_op_hear_fn *hear)
+static void want(struct as_cloud_op *op, enum as_cloud_op_want what,
+                 as_cloud_op_response_fn *on_response)
 {
     op->want = what;
-    op->hear = hear;
+    op->on_response = on_response;
 }
 
 static int op_append(const char *text, size_t size, void *buf)
@@ -106,7 +107,8 @@ void as_cloud_op_add_parameter(struct as_cloud_op *op, const char *name, const c
     as_encode_percent(body, value, strlen(value), ""); /* never in memory that is not wiped */
 }
 
-void as_cloud_op_send(struct as_cloud_op *op, const char *operation, as_cloud_op_hear_fn *hear)
+void as_cloud_op_send(struct as_cloud_op *op, const char *operation,
+                      as_cloud_op_response_fn *on_response)
 {
     op->request.operation = operation;
     if (as_buf_check(&op->request.body) != 0)
@@ -116,32 +118,34 @@ void as_cloud_op_send(struct as_cloud_op *op, const char *operation, as_cloud_op
         as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: a text in the request is not UTF-8",
                          operation);
     else
-        want(op, AS_CLOUD_OP_SEND, hear);
+        want(op, AS_CLOUD_OP_SEND, on_response);
 }
 
 void as_cloud_op_send_question(struct as_cloud_op *op, const char *operation,
-                               as_cloud_op_hear_fn *hear)
+                               as_cloud_op_response_fn *on_response)
 {
     op->request.is_change = false;
-    as_cloud_op_send(op, operation, hear);
+    as_cloud_op_send(op, operation, on_response);
 }
 
-void as_cloud_op_read(struct as_cloud_op *op, const char *path, as_cloud_op_hear_fn *hear)
+void as_cloud_op_read(struct as_cloud_op *op, const char *path,
+                      as_cloud_op_response_fn *on_response)
 {
     op->path = path;
-    want(op, AS_CLOUD_OP_READ, hear);
+    want(op, AS_CLOUD_OP_READ, on_response);
 }
 
-void as_cloud_op_run(struct as_cloud_op *op, const char **argv, as_cloud_op_hear_fn *hear)
+void as_cloud_op_run(struct as_cloud_op *op, const char **argv,
+                     as_cloud_op_response_fn *on_response)
 {
     op->argv = argv;
-    want(op, AS_CLOUD_OP_RUN, hear);
+    want(op, AS_CLOUD_OP_RUN, on_response);
 }
 
-void as_cloud_op_wait(struct as_cloud_op *op, int64_t us, as_cloud_op_hear_fn *hear)
+void as_cloud_op_wait(struct as_cloud_op *op, int64_t us, as_cloud_op_response_fn *on_response)
 {
     op->wait_us = us;
-    want(op, AS_CLOUD_OP_WAIT, hear);
+    want(op, AS_CLOUD_OP_WAIT, on_response);
 }
 
 void as_cloud_op_end(struct as_cloud_op *op)
@@ -193,14 +197,14 @@ bool as_cloud_op_turn_page(struct as_cloud_op *op, const char *mark)
     return true;
 }
 
-static void hear(struct as_cloud_op *op, as_wall_time now)
+static void cloud_op_respond(struct as_cloud_op *op, as_wall_time now)
 {
-    as_cloud_op_hear_fn *const hears = op->hear;
+    as_cloud_op_response_fn *const on_response = op->on_response;
     op->now = now;
     if (++op->turns > AS_CLOUD_OP_TURNS_MAX)
         fail_endless(op, "answers", AS_CLOUD_OP_TURNS_MAX);
     else
-        hears(op);
+        on_response(op);
     op->answer = NULL;
     op->content = NULL;
     op->content_size = 0;
@@ -216,28 +220,28 @@ static void take_request_id(struct as_cloud_op *op, const struct as_http_respons
         as_cloud_op_take_request_id(op, as_http_response_find(answer, names[i]));
 }
 
-void as_cloud_op_hear_answer(struct as_cloud_op *op, as_wall_time now,
+void as_cloud_op_on_response(struct as_cloud_op *op, as_wall_time now,
                              const struct as_http_response *answer)
 {
     op->answer = answer;
     op->http_status = answer->outcome == AS_HTTP_ANSWERED ? answer->status : 0;
     op->retry_after_us = as_retry_after_parse(answer->retry_after, now);
     take_request_id(op, answer);
-    hear(op, now);
+    cloud_op_respond(op, now);
 }
 
-void as_cloud_op_hear_content(struct as_cloud_op *op, as_wall_time now, const char *content,
-                              size_t size, int error_number)
+void as_cloud_op_on_content(struct as_cloud_op *op, as_wall_time now, const char *content,
+                            size_t size, int error_number)
 {
     op->content = content;
     op->content_size = size;
     op->error_number = error_number;
-    hear(op, now);
+    cloud_op_respond(op, now);
 }
 
-void as_cloud_op_hear_time(struct as_cloud_op *op, as_wall_time now)
+void as_cloud_op_on_time(struct as_cloud_op *op, as_wall_time now)
 {
-    hear(op, now);
+    cloud_op_respond(op, now);
 }
 
 /* ---- answers ---- */

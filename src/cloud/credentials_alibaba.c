@@ -94,7 +94,7 @@ static bool alibaba_auth_is_good(struct as_cloud_op *op)
     return false;
 }
 
-static void hear_role(struct as_cloud_op *op)
+static void on_role(struct as_cloud_op *op)
 {
     const json_t *document = alibaba_auth_is_good(op) ? answer_json(op) : NULL;
     if (document && find_in(op, answer_find(document, "Credentials")))
@@ -110,7 +110,7 @@ static const char *make_nonce(struct as_cloud_op *op, const char *token, const c
     return as_cloud_op_print(op, "%.32s", digest);
 }
 
-static void alibaba_auth_hear_token(struct as_cloud_op *op)
+static void alibaba_auth_on_token(struct as_cloud_op *op)
 {
     const char *token = as_credentials_take_file(op);
     if (!token)
@@ -139,7 +139,7 @@ static void alibaba_auth_hear_token(struct as_cloud_op *op)
     as_cloud_op_add_parameter(op, "DurationSeconds", "3600");
     op->request.is_plain = true;
     op->request.is_timed = true;
-    as_cloud_op_send_question(op, "assume_role_with_oidc", hear_role);
+    as_cloud_op_send_question(op, "assume_role_with_oidc", on_role);
 }
 
 static void begin_role(struct as_credentials_op *given)
@@ -159,7 +159,7 @@ static void begin_role(struct as_credentials_op *given)
             return;
         }
     }
-    as_cloud_op_read(op, path, alibaba_auth_hear_token);
+    as_cloud_op_read(op, path, alibaba_auth_on_token);
 }
 
 /* ---- the command line's configuration ---- */
@@ -204,7 +204,7 @@ static void take_profile(struct as_cloud_op *op, const json_t *profile, const ch
     as_cloud_op_end(op);
 }
 
-static void hear_config(struct as_cloud_op *op)
+static void on_config(struct as_cloud_op *op)
 {
     const char *wanted = as_variable_find(op, "ALIBABA_CLOUD_PROFILE");
     const int number = op->error_number;
@@ -241,7 +241,7 @@ static void begin_config(struct as_credentials_op *given)
         as_credentials_not_here(given);
     else
         as_cloud_op_read(&given->op, as_cloud_op_print(&given->op, "%s" CONFIG_PATH, home),
-                         hear_config);
+                         on_config);
 }
 
 /* ---- the machine's role ---- */
@@ -271,7 +271,7 @@ static const char *take_metadata_token(struct as_cloud_op *op)
 }
 
 /* A lost answer is asked for again; a missing region is no failure. */
-static void hear_region(struct as_cloud_op *op)
+static void on_region(struct as_cloud_op *op)
 {
     const bool is_answer = as_cloud_op_is_good(op);
     const char *region = is_answer ? as_credentials_take_word(op) : NULL;
@@ -285,7 +285,7 @@ static void hear_region(struct as_cloud_op *op)
     }
 }
 
-static void hear_credentials(struct as_cloud_op *op)
+static void on_credentials(struct as_cloud_op *op)
 {
     const json_t *document = as_cloud_op_is_good(op) ? answer_json(op) : NULL;
     if (!document)
@@ -301,7 +301,7 @@ static void hear_credentials(struct as_cloud_op *op)
             return;
         }
         alibaba_auth_ask_metadata(op, "GET", "latest/meta-data/region-id");
-        as_cloud_op_send(op, "get_instance_region", hear_region);
+        as_cloud_op_send(op, "get_instance_region", on_region);
     }
 }
 
@@ -309,10 +309,10 @@ static void ask_for_credentials(struct as_cloud_op *op, const char *role)
 {
     alibaba_auth_ask_metadata(
         op, "GET", as_cloud_op_print(op, ROLES_PATH "%s", as_cloud_op_escaped(op, role)));
-    as_cloud_op_send(op, "get_instance_credentials", hear_credentials);
+    as_cloud_op_send(op, "get_instance_credentials", on_credentials);
 }
 
-static void hear_role_name(struct as_cloud_op *op)
+static void on_role_name(struct as_cloud_op *op)
 {
     const char *role = as_cloud_op_is_good(op) ? as_credentials_take_word(op) : NULL;
     if (role && !strchr(role, '/'))
@@ -323,7 +323,7 @@ static void hear_role_name(struct as_cloud_op *op)
         as_credentials_fail_unreached(as_credentials_get(op));
 }
 
-static void hear_metadata_token(struct as_cloud_op *op)
+static void on_metadata_token(struct as_cloud_op *op)
 {
     struct state *state = as_credentials_get(op)->state;
     const char *role = as_variable_find(op, "ALIBABA_CLOUD_ECS_METADATA");
@@ -340,7 +340,7 @@ static void hear_metadata_token(struct as_cloud_op *op)
         ask_for_credentials(op, role);
     } else {
         alibaba_auth_ask_metadata(op, "GET", ROLES_PATH);
-        as_cloud_op_send(op, "get_instance_role", hear_role_name);
+        as_cloud_op_send(op, "get_instance_role", on_role_name);
     }
 }
 
@@ -354,7 +354,7 @@ static void begin_metadata(struct as_credentials_op *given)
     }
     alibaba_auth_ask_metadata(op, "PUT", "latest/api/token");
     as_cloud_op_header(op, "X-aliyun-ecs-metadata-token-ttl-seconds: 21600");
-    as_cloud_op_send_question(op, "get_metadata_token", hear_metadata_token);
+    as_cloud_op_send_question(op, "get_metadata_token", on_metadata_token);
 }
 
 const struct as_credentials_source alibaba_credentials[] = {

@@ -166,7 +166,7 @@ static bool azure_auth_is_good(struct as_cloud_op *op)
     return false;
 }
 
-static void azure_auth_hear_token(struct as_cloud_op *op)
+static void azure_auth_on_token(struct as_cloud_op *op)
 {
     if (azure_auth_is_good(op))
         azure_auth_take_token(op);
@@ -185,7 +185,7 @@ static void ask_entra(struct as_cloud_op *op, const char *proof_format, const ch
     as_buf_printf(body, "&scope=%s.default&%s%s", as_cloud_op_escaped(op, state->resource),
                   proof_format, as_cloud_op_escaped(op, proof));
     op->request.is_plain = true;
-    as_cloud_op_send_question(op, "get_entra_token", azure_auth_hear_token);
+    as_cloud_op_send_question(op, "get_entra_token", azure_auth_on_token);
 }
 
 /* Whether tenant and client are known, as Entra ID always needs. False after failing the op. */
@@ -207,7 +207,7 @@ static void use_secret(struct as_cloud_op *op, const char *secret)
     ask_entra(op, "client_secret=", secret);
 }
 
-static void hear_secret(struct as_cloud_op *op)
+static void on_secret(struct as_cloud_op *op)
 {
     const char *secret = as_credentials_take_file(op);
     if (secret)
@@ -245,7 +245,7 @@ static void begin_secret(struct as_credentials_op *credentials)
         !has_identity(op, file ? "`client_secret_file`" : "AZURE_CLIENT_SECRET"))
         return;
     if (file)
-        as_cloud_op_read(op, file, hear_secret);
+        as_cloud_op_read(op, file, on_secret);
     else
         use_secret(op, secret);
 }
@@ -253,7 +253,7 @@ static void begin_secret(struct as_credentials_op *credentials)
 /* ---- workload identity ---- */
 
 /* The projected token's file is read each time: it rotates. */
-static void hear_assertion(struct as_cloud_op *op)
+static void on_assertion(struct as_cloud_op *op)
 {
     const char *assertion = as_credentials_take_file(op);
     if (assertion)
@@ -272,7 +272,7 @@ static void begin_workload(struct as_credentials_op *credentials)
     else if (prepare(credentials) &&
              has_identity(&credentials->op,
                           "`federated_token_file` (or AZURE_FEDERATED_TOKEN_FILE)"))
-        as_cloud_op_read(&credentials->op, file, hear_assertion);
+        as_cloud_op_read(&credentials->op, file, on_assertion);
 }
 
 /* ---- managed identity ---- */
@@ -284,7 +284,7 @@ static bool is_worth_a_try(int status)
     return status == 404 || status == 408 || status == 429 || status >= 500;
 }
 
-static void hear_metadata(struct as_cloud_op *op)
+static void on_metadata(struct as_cloud_op *op)
 {
     struct state *state = azure_auth_get_state(op);
     if (op->answer->outcome == AS_HTTP_UNREACHABLE) {
@@ -313,7 +313,7 @@ static void azure_auth_ask_metadata(struct as_cloud_op *op)
     op->request.is_plain = true;
     op->request.without_proxy = true;
     op->request.timeout_us = METADATA_TIMEOUT_US;
-    as_cloud_op_send_question(op, "get_identity_token", hear_metadata);
+    as_cloud_op_send_question(op, "get_identity_token", on_metadata);
 }
 
 static void begin_managed(struct as_credentials_op *credentials)

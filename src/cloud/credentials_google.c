@@ -755,7 +755,7 @@ void google_read_names(const char *content, size_t size, as_provider_names_fn *t
 /* ---- the metadata service ---- */
 
 static void google_ask_metadata(struct as_cloud_op *op, const char *path, const char *operation,
-                                as_cloud_op_hear_fn *hear)
+                                as_cloud_op_response_fn *on_response)
 {
     const char *host = as_variable_find(op, "GCE_METADATA_HOST");
     if (!host)
@@ -768,7 +768,7 @@ static void google_ask_metadata(struct as_cloud_op *op, const char *path, const 
     op->request.is_plain = true;
     op->request.without_proxy = true;
     op->request.timeout_us = METADATA_US;
-    as_cloud_op_send(op, operation, hear);
+    as_cloud_op_send(op, operation, on_response);
 }
 
 /* Another server's answer is not a token. False after failing the op. */

@@ -181,7 +181,7 @@ static bool take_endpoint(struct as_credentials_op *credentials, const json_t *d
     return true;
 }
 
-static void openstack_auth_hear_token(struct as_cloud_op *op)
+static void openstack_auth_on_token(struct as_cloud_op *op)
 {
     struct as_credentials_op *credentials = as_credentials_get(op);
     if (!as_cloud_op_is_good(op)) {
@@ -281,7 +281,7 @@ static void openstack_auth_ask(struct as_credentials_op *credentials, json_t *au
         as_cloud_op_ask(op, "POST", "%s/auth/tokens", make_url(op, url));
         as_cloud_op_write_json(op, json_pack("{s:O}", "auth", auth));
         op->request.is_plain = true;
-        as_cloud_op_send_question(op, "get_keystone_token", openstack_auth_hear_token);
+        as_cloud_op_send_question(op, "get_keystone_token", openstack_auth_on_token);
     }
     answer_wipe(auth);
     json_decref(auth);
@@ -378,7 +378,7 @@ static bool check_environment(struct as_credentials_op *op)
 static void openstack_auth_begin(struct as_credentials_op *credentials, enum way way,
                                  const struct setting *secret,
                                  void (*use)(struct as_cloud_op *, const char *),
-                                 as_cloud_op_hear_fn *hear)
+                                 as_cloud_op_response_fn *on_response)
 {
     const char *file = as_account_get(credentials->account, secret->key);
     const char *value = find_variable(credentials, secret);
@@ -389,14 +389,14 @@ static void openstack_auth_begin(struct as_credentials_op *credentials, enum way
     else if (!check_texts(credentials))
         return;
     else if (file)
-        as_cloud_op_read(&credentials->op, file, hear);
+        as_cloud_op_read(&credentials->op, file, on_response);
     else if (value)
         use(&credentials->op, value);
     else
         fail_missing(&credentials->op, "the secret", secret);
 }
 
-static void hear_application_secret(struct as_cloud_op *op)
+static void on_application_secret(struct as_cloud_op *op)
 {
     const char *secret = as_credentials_take_file(op);
     if (secret && openstack_auth_check_text(op, secret, op->path))
@@ -406,10 +406,10 @@ static void hear_application_secret(struct as_cloud_op *op)
 static void begin_application(struct as_credentials_op *op)
 {
     openstack_auth_begin(op, WAY_APPLICATION, &application_secret, ask_by_application,
-                         hear_application_secret);
+                         on_application_secret);
 }
 
-static void hear_password(struct as_cloud_op *op)
+static void openstack_auth_on_password(struct as_cloud_op *op)
 {
     const char *secret = as_credentials_take_file(op);
     if (secret && openstack_auth_check_text(op, secret, op->path))
@@ -418,7 +418,7 @@ static void hear_password(struct as_cloud_op *op)
 
 static void begin_password(struct as_credentials_op *op)
 {
-    openstack_auth_begin(op, WAY_PASSWORD, &password, ask_by_password, hear_password);
+    openstack_auth_begin(op, WAY_PASSWORD, &password, ask_by_password, openstack_auth_on_password);
 }
 
 const struct as_credentials_source openstack_credentials[] = {

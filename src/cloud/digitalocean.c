@@ -50,7 +50,7 @@ static bool digitalocean_is_good(struct as_cloud_op *op)
 
 /* ---- the size ---- */
 
-static void hear_end(struct as_cloud_op *op)
+static void digitalocean_on_end(struct as_cloud_op *op)
 {
     if (digitalocean_is_good(op))
         as_cloud_op_end(op);
@@ -63,7 +63,7 @@ static void set_count(struct as_cloud_op *op)
     as_cloud_op_ask(op, "PUT", "%s/%s", state->pools, state->id);
     as_cloud_op_write_json(
         op, json_pack("{s:s, s:i}", "name", state->name, "count", (int)as_group_get(op)->to));
-    as_cloud_op_send(op, "update_node_pool", hear_end);
+    as_cloud_op_send(op, "update_node_pool", digitalocean_on_end);
 }
 
 static void digitalocean_grow(struct as_cloud_op *op)
@@ -95,7 +95,7 @@ static void digitalocean_take_back(struct as_cloud_op *op)
 
 /* ---- nodes ---- */
 
-static void digitalocean_hear_deleted(struct as_cloud_op *op);
+static void digitalocean_on_deleted(struct as_cloud_op *op);
 
 static void digitalocean_delete_next(struct as_cloud_op *op)
 {
@@ -104,13 +104,13 @@ static void digitalocean_delete_next(struct as_cloud_op *op)
     if (state->deleted < group->instance_count) {
         as_cloud_op_ask(op, "DELETE", "%s/%s/nodes/%s?skip_drain=1", state->pools, state->id,
                         as_cloud_op_escaped(op, group->instances[state->deleted]));
-        as_cloud_op_send(op, "delete_node", digitalocean_hear_deleted);
+        as_cloud_op_send(op, "delete_node", digitalocean_on_deleted);
     } else {
         as_cloud_op_end(op);
     }
 }
 
-static void digitalocean_hear_deleted(struct as_cloud_op *op)
+static void digitalocean_on_deleted(struct as_cloud_op *op)
 {
     const bool is_gone = !digitalocean_is_good(op);
     if (is_gone && op->http_status != 404)
@@ -178,7 +178,7 @@ static bool take_pool(struct as_cloud_op *op, const json_t *pool)
 
 static void ask_for_pools(struct as_cloud_op *op);
 
-static void hear_pools(struct as_cloud_op *op)
+static void on_pools(struct as_cloud_op *op)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_cloud_op *) = {
         [AS_GROUP_READ] = as_cloud_op_end,
@@ -213,7 +213,7 @@ static void ask_for_pools(struct as_cloud_op *op)
 {
     struct state *state = digitalocean_get_state(op);
     as_cloud_op_ask(op, "GET", "%s?page=%u&per_page=200", state->pools, ++state->page);
-    as_cloud_op_send(op, "list_node_pools", hear_pools);
+    as_cloud_op_send(op, "list_node_pools", on_pools);
 }
 
 static void digitalocean_begin(struct as_group_op *group)

@@ -93,7 +93,7 @@ static void equinix_look_again(struct as_cloud_op *op)
     ask_for_devices(op);
 }
 
-static void hear_made(struct as_cloud_op *op)
+static void on_made(struct as_cloud_op *op)
 {
     struct state *state = equinix_get_state(op);
     if (!equinix_is_good(op)) {
@@ -130,7 +130,7 @@ static void make_device(struct as_cloud_op *op)
     json_object_set_new(body, "tags", json_pack("[s, s]", state->cluster_tag, state->pool_tag));
     as_cloud_op_ask(op, "POST", "%s", state->devices);
     as_cloud_op_write_json(op, body);
-    as_cloud_op_send(op, "create_device", hear_made);
+    as_cloud_op_send(op, "create_device", on_made);
 }
 
 static void make_next(struct as_cloud_op *op)
@@ -145,7 +145,7 @@ static void make_next(struct as_cloud_op *op)
         as_cloud_op_end(op);
 }
 
-static void hear_userdata(struct as_cloud_op *op)
+static void on_userdata(struct as_cloud_op *op)
 {
     if (!op->content) {
         as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "cannot read %s: %s", op->path,
@@ -174,14 +174,14 @@ static void equinix_grow(struct as_cloud_op *op)
                          "the pool has changed since it was looked at: it has %d devices",
                          group->view.size);
     else if (userdata)
-        as_cloud_op_read(op, userdata, hear_userdata);
+        as_cloud_op_read(op, userdata, on_userdata);
     else
         make_next(op);
 }
 
 /* ---- deleting devices ---- */
 
-static void equinix_hear_deleted(struct as_cloud_op *op);
+static void equinix_on_deleted(struct as_cloud_op *op);
 
 static void equinix_delete_next(struct as_cloud_op *op)
 {
@@ -193,10 +193,10 @@ static void equinix_delete_next(struct as_cloud_op *op)
     }
     as_cloud_op_ask(op, "DELETE", "%s/devices/%s", state->base,
                     as_cloud_op_escaped(op, group->instances[state->deleted]));
-    as_cloud_op_send(op, "delete_device", equinix_hear_deleted);
+    as_cloud_op_send(op, "delete_device", equinix_on_deleted);
 }
 
-static void equinix_hear_deleted(struct as_cloud_op *op)
+static void equinix_on_deleted(struct as_cloud_op *op)
 {
     const bool is_gone = !equinix_is_good(op);
     if (is_gone && op->http_status != 404)
@@ -293,7 +293,7 @@ static bool add_device(struct as_cloud_op *op, const json_t *device)
     return true;
 }
 
-static void hear_devices(struct as_cloud_op *op)
+static void on_devices(struct as_cloud_op *op)
 {
     static void (*const verbs[AS_GROUP_VERB_COUNT])(struct as_cloud_op *) = {
         [AS_GROUP_READ] = as_cloud_op_end,
@@ -326,7 +326,7 @@ static void ask_for_devices(struct as_cloud_op *op)
 {
     struct state *state = equinix_get_state(op);
     as_cloud_op_ask(op, "GET", "%s?page=%u&per_page=%d", state->devices, ++state->page, PAGE_SIZE);
-    as_cloud_op_send(op, "list_devices", hear_devices);
+    as_cloud_op_send(op, "list_devices", on_devices);
 }
 
 /* In lower case, as host names are. */

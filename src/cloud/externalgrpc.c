@@ -280,12 +280,12 @@ static void externalgrpc_ask(struct as_cloud_op *op, const char *method,
 
 /* A question whose message is the group's name, or empty. */
 static void ask_about(struct as_cloud_op *op, const char *method, const char *id,
-                      const char *operation, as_cloud_op_hear_fn *hear)
+                      const char *operation, as_cloud_op_response_fn *on_response)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_CLOUD_OP_BODY_MAX);
     as_protobuf_write_text(&message, 1, id);
     externalgrpc_ask(op, method, &message);
-    as_cloud_op_send_question(op, operation, hear);
+    as_cloud_op_send_question(op, operation, on_response);
 }
 
 /* ---- reading ---- */
@@ -433,13 +433,13 @@ static void externalgrpc_on_grown(struct as_cloud_op *op)
 }
 
 static void change_size(struct as_cloud_op *op, const char *method, const char *operation,
-                        as_cloud_op_hear_fn *hear)
+                        as_cloud_op_response_fn *on_response)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf message = AS_BUF_INIT(AS_CLOUD_OP_BODY_MAX);
     as_protobuf_write_int32(&message, 1, as_group_get(op)->to - as_group_get(op)->from);
     as_protobuf_write_text(&message, 2, externalgrpc_get_state(op)->id);
     externalgrpc_ask(op, method, &message);
-    as_cloud_op_send(op, operation, hear);
+    as_cloud_op_send(op, operation, on_response);
 }
 
 static void externalgrpc_grow(struct as_cloud_op *op)

@@ -51,7 +51,7 @@ struct mig_work {         /* a group op's state */
     unsigned *rounds;    /* the round that removed each instance; 0: not yet */
     unsigned round;
     size_t remaining, asked;
-    as_cloud_op_hear_fn *then;
+    as_cloud_op_response_fn *then;
 };
 
 struct mig_instance_name { /* parts of an id, ZONE/GROUP/NAME; the name is NUL-terminated */
@@ -326,7 +326,7 @@ static void read_next(struct as_cloud_op *op)
     as_cloud_op_send(op, "get_instance_group_manager", mig_on_mig);
 }
 
-static void mig_read_all(struct as_cloud_op *op, bool with_instances, as_cloud_op_hear_fn *then)
+static void mig_read_all(struct as_cloud_op *op, bool with_instances, as_cloud_op_response_fn *then)
 {
     struct mig_work *work = get_work(op);
     work->with_instances = with_instances;
@@ -377,7 +377,7 @@ static bool take_operation(struct as_cloud_op *op, const char *place)
 }
 
 /* Whether the failed request of a change is repeated after a pause. */
-static bool mig_try_again(struct as_cloud_op *op, bool is_split, as_cloud_op_hear_fn *ask_again)
+static bool mig_try_again(struct as_cloud_op *op, bool is_split, as_cloud_op_response_fn *ask_again)
 {
     struct mig_work *work = get_work(op);
     const bool may_help = op->fault == AS_CLOUD_OP_RETRY || op->fault == AS_CLOUD_OP_TIMEOUT ||

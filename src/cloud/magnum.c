@@ -78,10 +78,10 @@ static void magnum_ask(struct as_cloud_op *op, const char *method, const char *p
     as_cloud_op_header(op, "OpenStack-API-Version: container-infra " MICROVERSION);
 }
 
-static void ask_group(struct as_cloud_op *op, as_cloud_op_hear_fn *hear)
+static void ask_group(struct as_cloud_op *op, as_cloud_op_response_fn *on_response)
 {
     magnum_ask(op, "GET", "/nodegroups/", magnum_get_state(op)->name);
-    as_cloud_op_send(op, "get_nodegroup", hear);
+    as_cloud_op_send(op, "get_nodegroup", on_response);
 }
 
 /* ---- the group ---- */
@@ -161,7 +161,7 @@ static const json_t *take_group(struct as_cloud_op *op)
     return group;
 }
 
-static void magnum_hear_group(struct as_cloud_op *op)
+static void magnum_on_group(struct as_cloud_op *op)
 {
     if (take_group(op))
         as_cloud_op_end(op);
@@ -169,7 +169,7 @@ static void magnum_hear_group(struct as_cloud_op *op)
 
 static void magnum_read_group(struct as_cloud_op *op)
 {
-    ask_group(op, magnum_hear_group);
+    ask_group(op, magnum_on_group);
 }
 
 /* ---- changing ---- */
@@ -180,7 +180,7 @@ static const char *get_change(const json_t *group)
     return *updated ? updated : "-";
 }
 
-static void hear_resized(struct as_cloud_op *op)
+static void on_resized(struct as_cloud_op *op)
 {
     if (magnum_is_good(op))
         as_cloud_op_end(op);
@@ -213,7 +213,7 @@ static bool magnum_is_unchanged(struct as_cloud_op *op)
 }
 
 /* node_count is always the new size, even when servers are removed by name. */
-static void hear_group_to_change(struct as_cloud_op *op)
+static void on_group_to_change(struct as_cloud_op *op)
 {
     struct as_group_op *group = as_group_get(op);
     const json_t *document = take_group(op);
@@ -230,11 +230,11 @@ static void hear_group_to_change(struct as_cloud_op *op)
     }
     magnum_ask(op, "POST", "/actions/resize", "");
     as_cloud_op_write_json(op, body);
-    as_cloud_op_send(op, "resize_cluster", hear_resized);
+    as_cloud_op_send(op, "resize_cluster", on_resized);
 }
 
 /* Magnum's conductor refuses a bad change only after the answer, without telling anybody. */
-static void hear_cluster(struct as_cloud_op *op)
+static void on_cluster(struct as_cloud_op *op)
 {
     static const struct answer_word statuses[] = {
         {"DELETE_*", AS_CLOUD_OP_GONE},
@@ -249,7 +249,7 @@ static void hear_cluster(struct as_cloud_op *op)
     const char *status = answer_text(cluster, "status");
     const enum as_cloud_op_fault fault = answer_judge(statuses, status, AS_CLOUD_OP_CONFIGURATION);
     if (fault == AS_CLOUD_OP_OK)
-        ask_group(op, hear_group_to_change);
+        ask_group(op, on_group_to_change);
     else
         as_cloud_op_fail(op, fault, "the cluster is %s: %s", *status ? status : "without a status",
                          answer_text(cluster, "status_reason"));
@@ -258,13 +258,13 @@ static void hear_cluster(struct as_cloud_op *op)
 static void change_group(struct as_cloud_op *op)
 {
     magnum_ask(op, "GET", "", "");
-    as_cloud_op_send(op, "get_cluster", hear_cluster);
+    as_cloud_op_send(op, "get_cluster", on_cluster);
 }
 
 /* ---- operations ---- */
 
 /* "SIZE TIME": the wanted size, and when the group had last changed before. */
-static void hear_group_to_poll(struct as_cloud_op *op)
+static void on_group_to_poll(struct as_cloud_op *op)
 {
     struct as_group_op *group = as_group_get(op);
     const struct as_group_view *view = &group->view;
@@ -287,7 +287,7 @@ static void hear_group_to_poll(struct as_cloud_op *op)
 
 static void poll_group(struct as_cloud_op *op)
 {
-    ask_group(op, hear_group_to_poll);
+    ask_group(op, on_group_to_poll);
 }
 
 /* ---- which group ---- */

@@ -67,8 +67,8 @@ void as_leave_add(struct as_leave *leave, const struct as_leave_group *group,
 
 /* Puts up to `wanted` ready nodes back into service: those of the last decision first, and of these
  * the newest. `done`
- * hears how many, in a later turn, unless cancelled: the nodes come back all the same. NULL: there
- * are none, and `done` is not called. */
+ * receives how many, in a later turn, unless cancelled: the nodes come back all the same. NULL:
+ * there are none, and `done` is not called. */
 typedef void as_leave_returned_fn(void *context, int32_t count);
 struct as_leave_return *as_leave_take_back(struct as_leave *leave, const struct as_target_ref *ref,
                                            int32_t wanted, as_leave_returned_fn *done,

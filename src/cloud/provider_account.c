@@ -35,7 +35,7 @@ struct op_call_callbacks {
     /* Adds what its sender must add (a signature). False: the op has been failed. */
     bool (*authorize)(void *context, struct as_cloud_op *op);
     /* The op has ended with AS_CLOUD_OP_UNAUTHORIZED at an answer. True: the owner will repeat the
-     * request with op_call_repeat, and the op hears the new answer in place of the old one. */
+     * request with op_call_repeat, and the op receives the new answer in place of the old one. */
     bool (*refused)(void *context, struct op_call *call);
     /* A request that is_timed was refused, and the other side's clock is known now: the owner
      * begins the op again. */
@@ -60,9 +60,9 @@ struct op_call { /* embedded in its owner; all private */
     struct as_http_call *transfer;
     struct as_timer *timer;
     struct as_process *process;
-    as_cloud_op_hear_fn *hear; /* of the last request */
-    size_t plain_headers;      /* of the last request, before it was authorized */
-    bool is_repeated;          /* at most once; then an op begun anew starts with it */
+    as_cloud_op_response_fn *on_response; /* of the last request */
+    size_t plain_headers;                 /* of the last request, before it was authorized */
+    bool is_repeated;                     /* at most once; then an op begun anew starts with it */
 };
 
 static void op_call_repeat(struct op_call *call);
@@ -122,7 +122,7 @@ static void call_answered(void *context, const struct as_http_response *response
             op_call_repeat(call);
         return;
     }
-    as_cloud_op_hear_answer(op, call_get_now(call), response);
+    as_cloud_op_on_response(op, call_get_now(call), response);
     if (op->want == AS_CLOUD_OP_END && op->fault == AS_CLOUD_OP_UNAUTHORIZED &&
         !call->is_repeated && call->callbacks.refused(call->callbacks.context, call)) {
         call->is_repeated = true;
@@ -186,7 +186,7 @@ static void call_send(struct op_call *call)
         ask_cluster(call);
         return;
     }
-    call->hear = op->hear;
+    call->on_response = op->on_response;
     call->plain_headers = wanted->header_count;
     if (!wanted->is_plain && !call->callbacks.authorize(call->callbacks.context, op)) {
         call_later(call, 0);
@@ -224,7 +224,7 @@ static void op_call_repeat(struct op_call *call)
     while (op->request.header_count > call->plain_headers)
         op->request.headers[--op->request.header_count] = NULL;
     op->want = AS_CLOUD_OP_SEND;
-    op->hear = call->hear;
+    op->on_response = call->on_response;
     call_later(call, 0);
 }
 
@@ -236,7 +236,7 @@ static void call_read_file(struct op_call *call)
     char *text = NULL;
     size_t size = 0;
     const int status = as_file_read(op->path, AS_CLOUD_OP_FILE_MAX, &text, &size);
-    as_cloud_op_hear_content(op, call_get_now(call), status == 0 ? text : NULL, size, -status);
+    as_cloud_op_on_content(op, call_get_now(call), status == 0 ? text : NULL, size, -status);
     if (text)
         explicit_bzero(text, size); /* it may be a secret */
     free(text);
@@ -253,8 +253,8 @@ static void call_ran(void *context, const struct as_process_result *result)
     };
     const bool is_good = result->outcome == AS_PROCESS_EXITED && result->status == 0;
     call->process = NULL;
-    as_cloud_op_hear_content(call->op, call_get_now(call), is_good ? result->output : NULL,
-                             result->output_size, is_good ? 0 : errors[result->outcome]);
+    as_cloud_op_on_content(call->op, call_get_now(call), is_good ? result->output : NULL,
+                           result->output_size, is_good ? 0 : errors[result->outcome]);
     call_later(call, 0);
 }
 
@@ -273,7 +273,7 @@ static void call_waited(void *context)
 {
     struct op_call *call = context;
     call->timer = NULL;
-    as_cloud_op_hear_time(call->op, call_get_now(call));
+    as_cloud_op_on_time(call->op, call_get_now(call));
     call_later(call, 0);
 }
 

@@ -68,7 +68,7 @@ static void find_token(struct as_credentials_op *op, const char *token)
     as_cloud_op_end(&op->op);
 }
 
-static void credentials_hear_token(struct as_cloud_op *op)
+static void credentials_on_token(struct as_cloud_op *op)
 {
     const char *token = as_credentials_take_file(op);
     if (token)
@@ -79,7 +79,7 @@ void as_credentials_begin_token_file(struct as_credentials_op *op)
 {
     const char *path = as_account_get(op->account, "token_file");
     if (path)
-        as_cloud_op_read(&op->op, path, credentials_hear_token);
+        as_cloud_op_read(&op->op, path, credentials_on_token);
     else
         as_credentials_not_here(op);
 }

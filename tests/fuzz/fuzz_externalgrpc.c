@@ -38,7 +38,7 @@ static void answer(struct as_cloud_op *op, const char *bytes, size_t size)
         .fields = "grpc-status\0000\0",
         .error = "",
     };
-    as_cloud_op_hear_answer(op, (as_wall_time){0}, &response);
+    as_cloud_op_on_response(op, (as_wall_time){0}, &response);
 }
 
 static void check_end(const struct as_group_op *group)

@@ -4,12 +4,12 @@
  * the result, until the op ends. So every provider and every source of credentials is data in, data
  * out.
  *
- *   begin (provider_group.h) -> [want is carried out -> as_cloud_op_hear_*]* -> AS_CLOUD_OP_END
+ *   begin (provider_group.h) -> [want is carried out -> as_cloud_op_on_*]* -> AS_CLOUD_OP_END
  *
- * The provider's side fills the request and names the function that hears the answer:
+ * The provider's side fills the request and names the function that receives the response:
  *
  *   as_cloud_op_ask(op, "GET", "%s/groups/%s", base, name);
- *   as_cloud_op_send(op, "get_group", hear_group);
+ *   as_cloud_op_send(op, "get_group", on_group);
  */
 #ifndef ALERTSCALER_CLOUD_CLOUD_OP_H
 #define ALERTSCALER_CLOUD_CLOUD_OP_H
@@ -57,14 +57,14 @@ enum as_cloud_op_fault {
 };
 
 enum as_cloud_op_want {
-    AS_CLOUD_OP_SEND, /* `request`; heard: `answer` */
-    AS_CLOUD_OP_READ, /* the file `path`; heard: `content`, or NULL and `error_number` */
-    AS_CLOUD_OP_RUN,  /* the program `argv`; heard: `content` (its output), or NULL */
-    AS_CLOUD_OP_WAIT, /* `wait_us`; heard: nothing */
+    AS_CLOUD_OP_SEND, /* `request`; received: `answer` */
+    AS_CLOUD_OP_READ, /* the file `path`; received: `content`, or NULL and `error_number` */
+    AS_CLOUD_OP_RUN,  /* the program `argv`; received: `content` (its output), or NULL */
+    AS_CLOUD_OP_WAIT, /* `wait_us`; received: nothing */
     AS_CLOUD_OP_END   /* `fault` says how it went */
 };
 
-typedef void as_cloud_op_hear_fn(struct as_cloud_op *op);
+typedef void as_cloud_op_response_fn(struct as_cloud_op *op);
 
 struct as_cloud_op_request {
     const char *method;
@@ -93,8 +93,8 @@ struct as_cloud_op {
     struct as_cloud_op_request request;
     const char *path, **argv;
     int64_t wait_us;
-    as_cloud_op_hear_fn *hear;
-    /* heard: */
+    as_cloud_op_response_fn *on_response;
+    /* received: */
     const struct as_http_response *answer;
     const char *content; /* NUL-terminated */
     size_t content_size;
@@ -120,11 +120,11 @@ void as_cloud_op_deinit(struct as_cloud_op *op); /* wipes request and bodies */
 
 /* One turn of the op; then `want` says what is next. An op that exceeds its limit of turns ends
  * with AS_CLOUD_OP_CONFIGURATION. */
-void as_cloud_op_hear_answer(struct as_cloud_op *op, as_wall_time now,
+void as_cloud_op_on_response(struct as_cloud_op *op, as_wall_time now,
                              const struct as_http_response *answer);
-void as_cloud_op_hear_content(struct as_cloud_op *op, as_wall_time now, const char *content,
-                              size_t size, int error_number);
-void as_cloud_op_hear_time(struct as_cloud_op *op, as_wall_time now);
+void as_cloud_op_on_content(struct as_cloud_op *op, as_wall_time now, const char *content,
+                            size_t size, int error_number);
+void as_cloud_op_on_time(struct as_cloud_op *op, as_wall_time now);
 
 /* ---- for the side that speaks ---- */
 
@@ -136,13 +136,16 @@ void as_cloud_op_header(struct as_cloud_op *op, const char *format, ...) AS_PRIN
 void as_cloud_op_add_parameter(struct as_cloud_op *op, const char *name, const char *value);
 /* Sets body and content type; frees the document. NULL (a text was not UTF-8): sending fails. */
 void as_cloud_op_write_json(struct as_cloud_op *op, struct json_t *document);
-void as_cloud_op_send(struct as_cloud_op *op, const char *operation, as_cloud_op_hear_fn *hear);
+void as_cloud_op_send(struct as_cloud_op *op, const char *operation,
+                      as_cloud_op_response_fn *on_response);
 /* As as_cloud_op_send, for a request that changes nothing, whatever its method. */
 void as_cloud_op_send_question(struct as_cloud_op *op, const char *operation,
-                               as_cloud_op_hear_fn *hear);
-void as_cloud_op_read(struct as_cloud_op *op, const char *path, as_cloud_op_hear_fn *hear);
-void as_cloud_op_run(struct as_cloud_op *op, const char **argv, as_cloud_op_hear_fn *hear);
-void as_cloud_op_wait(struct as_cloud_op *op, int64_t us, as_cloud_op_hear_fn *hear);
+                               as_cloud_op_response_fn *on_response);
+void as_cloud_op_read(struct as_cloud_op *op, const char *path,
+                      as_cloud_op_response_fn *on_response);
+void as_cloud_op_run(struct as_cloud_op *op, const char **argv,
+                     as_cloud_op_response_fn *on_response);
+void as_cloud_op_wait(struct as_cloud_op *op, int64_t us, as_cloud_op_response_fn *on_response);
 void as_cloud_op_end(struct as_cloud_op *op);
 void as_cloud_op_fail(struct as_cloud_op *op, enum as_cloud_op_fault fault, const char *format, ...)
     AS_PRINTF(3, 4);

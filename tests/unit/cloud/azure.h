@@ -38,7 +38,7 @@ static inline void name_pool(struct driver_group *given)
 static inline void answer_fields(struct as_cloud_op *op, int status, const char *fields,
                                  const char *body)
 {
-    driver_hear(op, (struct as_http_response){.status = status, .fields = fields, .body = body});
+    driver_respond(op, (struct as_http_response){.status = status, .fields = fields, .body = body});
 }
 
 static inline void expect_question(const struct as_cloud_op *op, const char *url)

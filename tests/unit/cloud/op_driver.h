@@ -47,7 +47,7 @@ static inline const char *driver_get_variable(const char *name)
     return NULL;
 }
 
-/* ---- what an op wants, and hears ---- */
+/* ---- what an op wants and receives ---- */
 
 /* A request; `body` is all of it ("" for none). */
 static inline void driver_expect(const struct as_cloud_op *op, const char *method, const char *url,
@@ -71,7 +71,7 @@ static inline void driver_expect_headers(const struct as_cloud_op *op, const cha
     cr_assert_null(op->request.headers[op->request.header_count]);
 }
 
-static inline void driver_hear(struct as_cloud_op *op, struct as_http_response answer)
+static inline void driver_respond(struct as_cloud_op *op, struct as_http_response answer)
 {
     const char **const texts[] = {&answer.body,         &answer.etag,     &answer.retry_after,
                                   &answer.content_type, &answer.location, &answer.error};
@@ -80,19 +80,19 @@ static inline void driver_hear(struct as_cloud_op *op, struct as_http_response a
         *texts[i] = *texts[i] ? *texts[i] : "";
     if (answer.body_size == 0)
         answer.body_size = strlen(answer.body);
-    as_cloud_op_hear_answer(op, DRIVER_NOW, &answer);
+    as_cloud_op_on_response(op, DRIVER_NOW, &answer);
 }
 
 static inline void driver_answer(struct as_cloud_op *op, int status, const char *body)
 {
-    driver_hear(op, (struct as_http_response){.status = status, .body = body});
+    driver_respond(op, (struct as_http_response){.status = status, .body = body});
 }
 
 /* No answer came. */
 static inline void driver_break(struct as_cloud_op *op, enum as_http_outcome outcome,
                                 const char *error)
 {
-    driver_hear(op, (struct as_http_response){.outcome = outcome, .error = error});
+    driver_respond(op, (struct as_http_response){.outcome = outcome, .error = error});
 }
 
 static inline void driver_expect_file(const struct as_cloud_op *op, const char *path)
@@ -117,7 +117,7 @@ static inline void driver_expect_program(const struct as_cloud_op *op, const cha
 static inline void driver_content(struct as_cloud_op *op, const char *content, int error_number)
 {
     cr_assert(op->want == AS_CLOUD_OP_READ || op->want == AS_CLOUD_OP_RUN, "%s", op->message);
-    as_cloud_op_hear_content(op, DRIVER_NOW, content, content ? strlen(content) : 0, error_number);
+    as_cloud_op_on_content(op, DRIVER_NOW, content, content ? strlen(content) : 0, error_number);
 }
 
 static inline void driver_expect_end(const struct as_cloud_op *op, enum as_cloud_op_fault fault,

@@ -16,7 +16,7 @@ static struct as_provider_settings settings = {.name = "mine", .timeout_us = AS_
 static struct as_account *account;
 
 /* A source that asks a service. */
-static void hear_token(struct as_cloud_op *op)
+static void on_token(struct as_cloud_op *op)
 {
     struct as_credentials_op *search = (struct as_credentials_op *)op;
     if (!as_cloud_op_is_good(op))
@@ -34,7 +34,7 @@ static void begin_service(struct as_credentials_op *search)
     search->op.request.is_plain = true;
     search->op.request.is_timed = is_timed;
     search->op.request.without_proxy = true;
-    as_cloud_op_send(&search->op, "get_token", hear_token);
+    as_cloud_op_send(&search->op, "get_token", on_token);
 }
 
 static void begin_other(struct as_credentials_op *search)
@@ -57,7 +57,7 @@ static const struct as_credentials_source sources[] = {
     {"file", begin_other}, {"service", begin_service_or_not}, {0}};
 
 /* A provider of one request. */
-static void hear(struct as_cloud_op *op)
+static void on_response(struct as_cloud_op *op)
 {
     if (as_cloud_op_is_good(op))
         as_cloud_op_end(op);
@@ -68,7 +68,7 @@ static bool is_changing;
 static void begin(struct as_group_op *op)
 {
     as_cloud_op_ask(&op->op, is_changing ? "PUT" : "GET", "https://cloud" URL);
-    as_cloud_op_send(&op->op, "get_group", hear);
+    as_cloud_op_send(&op->op, "get_group", on_response);
 }
 
 static as_wall_time signed_at;

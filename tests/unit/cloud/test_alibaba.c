@@ -511,9 +511,9 @@ Test(alibaba, throttling_says_how_long)
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_READ);
-        driver_hear(op, (struct as_http_response){.status = 400,
-                                                  .fields = rows[i].fields,
-                                                  .body = "{\"Code\":\"Throttling.User\"}"});
+        driver_respond(op, (struct as_http_response){.status = 400,
+                                                     .fields = rows[i].fields,
+                                                     .body = "{\"Code\":\"Throttling.User\"}"});
         cr_assert_eq(op->fault, AS_CLOUD_OP_THROTTLED);
         cr_assert_eq(op->retry_after_us, rows[i].us, "%zu: %lld", i, (long long)op->retry_after_us);
         if (i + 1 < AS_ARRAY_SIZE(rows))
@@ -734,7 +734,7 @@ Test(alibaba, many_instances_leave_one_activity_after_the_other)
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
         cr_assert_eq(op->wait_us, 5 * AS_US_PER_S);
-        as_cloud_op_hear_time(op, DRIVER_NOW);
+        as_cloud_op_on_time(op, DRIVER_NOW);
         driver_expect(op, "POST", ACTIVITY("asa-1"), "");
         driver_answer(op, 200,
                       i == 0 ? "{\"ScalingActivities\":[{\"StatusCode\":\"InProgress\"}]}"
@@ -750,17 +750,17 @@ Test(alibaba, many_instances_leave_one_activity_after_the_other)
 Test(alibaba, retry_after_holds_between_looks_at_a_removal)
 {
     begin_large_removal();
-    driver_hear(op, (struct as_http_response){.status = 200,
-                                              .retry_after = "60",
-                                              .body = "{\"ScalingActivityId\":\"asa-1\"}"});
+    driver_respond(op, (struct as_http_response){.status = 200,
+                                                 .retry_after = "60",
+                                                 .body = "{\"ScalingActivityId\":\"asa-1\"}"});
     cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
     cr_assert_eq(op->wait_us, 60 * AS_US_PER_S);
-    as_cloud_op_hear_time(op, DRIVER_NOW);
+    as_cloud_op_on_time(op, DRIVER_NOW);
     driver_expect(op, "POST", ACTIVITY("asa-1"), "");
-    driver_hear(op, (struct as_http_response){
-                        .status = 200,
-                        .retry_after = "7",
-                        .body = "{\"ScalingActivities\":[{\"StatusCode\":\"InProgress\"}]}"});
+    driver_respond(op, (struct as_http_response){
+                           .status = 200,
+                           .retry_after = "7",
+                           .body = "{\"ScalingActivities\":[{\"StatusCode\":\"InProgress\"}]}"});
     cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
     cr_assert_eq(op->wait_us, 7 * AS_US_PER_S);
 }
@@ -781,7 +781,7 @@ Test(alibaba, a_removal_that_ends_badly)
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin_large_removal();
         driver_answer(op, 200, "{\"ScalingActivityId\":\"asa-1\"}");
-        as_cloud_op_hear_time(op, DRIVER_NOW);
+        as_cloud_op_on_time(op, DRIVER_NOW);
         driver_answer(op, 200, print("{\"ScalingActivities\":[%s]}", rows[i].activity));
         if (rows[i].fault == AS_CLOUD_OP_OK)
             driver_expect(op, "POST",

@@ -880,9 +880,9 @@ Test(aws, errors_of_eks)
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin_eks(AS_GROUP_READ);
-        driver_hear(op, (struct as_http_response){.status = rows[i].status,
-                                                  .fields = rows[i].fields,
-                                                  .body = rows[i].body});
+        driver_respond(op, (struct as_http_response){.status = rows[i].status,
+                                                     .fields = rows[i].fields,
+                                                     .body = rows[i].body});
         driver_expect_end(op, rows[i].fault, rows[i].message);
         cr_expect_str_eq(op->request_id, i == 0 ? "e-1" : "");
     }

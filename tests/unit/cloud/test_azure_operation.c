@@ -154,8 +154,9 @@ Test(azure_operation, record_says_how_it_goes)
         struct driver_group given = {0};
         struct as_cloud_op *op = begin_polling(&given, "operation " OPERATION);
         expect_question(op, OPERATION);
-        driver_hear(op, (struct as_http_response){
-                            .status = cases[i].status, .retry_after = "17", .body = cases[i].body});
+        driver_respond(op, (struct as_http_response){.status = cases[i].status,
+                                                     .retry_after = "17",
+                                                     .body = cases[i].body});
         driver_expect_end(op, cases[i].fault, cases[i].message);
         cr_expect_eq(given.op.is_done, cases[i].is_done, "%zu", i);
         cr_expect_not(op->is_ambiguous);
@@ -337,15 +338,15 @@ Test(azure_operation, throttled_until_the_bucket_fills)
 {
     struct driver_group given = {0};
     struct as_cloud_op *op = begin_change(&given);
-    driver_hear(op, (struct as_http_response){
-                        .status = 429,
-                        .retry_after = "237",
-                        .fields = "x-ms-ratelimit-remaining-resource\0"
-                                  "Microsoft.Compute/PutVMScaleSet3Min;0\0"
-                                  "x-ms-request-id\0req-9\0",
-                        .body = "{\"error\":{\"code\":\"OperationNotAllowed\",\"message\":\"The "
-                                "server rejected the request because too many requests have "
-                                "been received for this subscription.\"}}"});
+    driver_respond(op, (struct as_http_response){
+                           .status = 429,
+                           .retry_after = "237",
+                           .fields = "x-ms-ratelimit-remaining-resource\0"
+                                     "Microsoft.Compute/PutVMScaleSet3Min;0\0"
+                                     "x-ms-request-id\0req-9\0",
+                           .body = "{\"error\":{\"code\":\"OperationNotAllowed\",\"message\":\"The "
+                                   "server rejected the request because too many requests have "
+                                   "been received for this subscription.\"}}"});
     driver_expect_end(
         op, AS_CLOUD_OP_THROTTLED,
         "set_capacity: too many requests (Microsoft.Compute/PutVMScaleSet3Min;0): "

@@ -116,7 +116,7 @@ Test(azure_vmss, etag_may_be_a_header)
 {
     struct driver_group given = {0};
     struct as_cloud_op *op = begin_reading(&given);
-    driver_hear(
+    driver_respond(
         op, (struct as_http_response){.status = 200,
                                       .etag = "W/\"9\"",
                                       .body = "{\"id\":\"" SET_ID "\",\"sku\":{\"capacity\":0}}"});

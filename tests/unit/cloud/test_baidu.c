@@ -469,7 +469,7 @@ Test(baidu, an_error_without_words_is_known_by_its_status)
     driver_end(&given);
     given = (struct driver_group){0};
     begin(AS_GROUP_READ);
-    driver_hear(op, (struct as_http_response){.status = 429, .retry_after = "7"});
+    driver_respond(op, (struct as_http_response){.status = 429, .retry_after = "7"});
     driver_expect_end(op, AS_CLOUD_OP_THROTTLED, "get_instance_group: HTTP 429");
     cr_assert_eq(op->retry_after_us, 7 * AS_US_PER_S);
     driver_end(&given);

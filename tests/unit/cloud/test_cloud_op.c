@@ -10,13 +10,13 @@
 #include "op_driver.h"
 
 static struct as_cloud_op op;
-static unsigned heard;
+static unsigned received;
 
-static void hear(struct as_cloud_op *heard_op)
+static void on_response(struct as_cloud_op *received_op)
 {
-    heard++;
-    if (as_cloud_op_is_good(heard_op))
-        as_cloud_op_end(heard_op);
+    received++;
+    if (as_cloud_op_is_good(received_op))
+        as_cloud_op_end(received_op);
 }
 
 static void init(void)
@@ -34,7 +34,7 @@ TestSuite(cloud_op, .init = init, .fini = deinit);
 static void ask(const char *method)
 {
     as_cloud_op_ask(&op, method, "http://127.0.0.1/%s", "a");
-    as_cloud_op_send(&op, "op", hear);
+    as_cloud_op_send(&op, "op", on_response);
 }
 
 Test(cloud_op, a_request_is_whole_and_the_next_one_begins_empty)
@@ -45,12 +45,12 @@ Test(cloud_op, a_request_is_whole_and_the_next_one_begins_empty)
     as_buf_append_str(&op.request.body, "x=1");
     op.request.timeout_us = 5;
     op.request.is_plain = op.request.without_proxy = true;
-    as_cloud_op_send(&op, "op", hear);
+    as_cloud_op_send(&op, "op", on_response);
     driver_expect(&op, "POST", "http://h/7", "x=1");
     driver_expect_headers(&op, "A: b\nC: d\n");
     cr_assert(op.request.is_change);
     as_cloud_op_ask(&op, "GET", "http://h/8");
-    as_cloud_op_send(&op, "op2", hear);
+    as_cloud_op_send(&op, "op2", on_response);
     driver_expect(&op, "GET", "http://h/8", "");
     driver_expect_headers(&op, "");
     cr_assert_not(op.request.is_change || op.request.is_plain || op.request.without_proxy);
@@ -62,7 +62,7 @@ Test(cloud_op, document_is_the_body)
 {
     as_cloud_op_ask(&op, "PUT", "http://h/7");
     as_cloud_op_write_json(&op, json_pack("{s:s, s:i, s:f}", "name", "a\"b", "n", 3, "p", 0.98765));
-    as_cloud_op_send(&op, "op", hear);
+    as_cloud_op_send(&op, "op", on_response);
     driver_expect(&op, "PUT", "http://h/7", "{\"name\":\"a\\\"b\",\"n\":3,\"p\":0.98765}");
     driver_expect_headers(&op, "Content-Type: application/json\n");
 }
@@ -72,17 +72,17 @@ Test(cloud_op, a_document_that_is_none_is_not_sent)
 {
     as_cloud_op_ask(&op, "PUT", "http://h/7");
     as_cloud_op_write_json(&op, json_pack("{s:s}", "name", "caf\xe9"));
-    as_cloud_op_send(&op, "op", hear);
+    as_cloud_op_send(&op, "op", on_response);
     driver_expect_end(&op, AS_CLOUD_OP_CONFIGURATION, "op: a text in the request is not UTF-8");
     as_cloud_op_ask(&op, "PUT", "http://h/7");
-    as_cloud_op_send(&op, "op", hear);
+    as_cloud_op_send(&op, "op", on_response);
     driver_expect(&op, "PUT", "http://h/7", "");
 }
 
 Test(cloud_op, a_question_changes_nothing_whatever_its_method)
 {
     as_cloud_op_ask(&op, "POST", "http://h/");
-    as_cloud_op_send_question(&op, "op", hear);
+    as_cloud_op_send_question(&op, "op", on_response);
     driver_answer(&op, 500, "");
     driver_expect_end(&op, AS_CLOUD_OP_RETRY, "op: HTTP 500");
     cr_assert_not(op.is_ambiguous);
@@ -164,7 +164,7 @@ Test(cloud_op, every_cloud_has_its_own_header_for_the_name_of_a_request)
     for (size_t i = 0; i < AS_ARRAY_SIZE(fields); i++) {
         op.request_id[0] = '\0';
         ask("GET");
-        driver_hear(&op, (struct as_http_response){.status = 200, .fields = fields[i]});
+        driver_respond(&op, (struct as_http_response){.status = 200, .fields = fields[i]});
         cr_expect_str_eq(op.request_id, "a-2", "%s", fields[i]);
     }
 }
@@ -172,8 +172,9 @@ Test(cloud_op, every_cloud_has_its_own_header_for_the_name_of_a_request)
 Test(cloud_op, knows_when_to_come_again_and_the_name_of_the_request)
 {
     ask("GET");
-    driver_hear(&op, (struct as_http_response){
-                         .status = 429, .retry_after = "7", .fields = "X-Amzn-RequestId\0a-1\0"});
+    driver_respond(&op, (struct as_http_response){.status = 429,
+                                                  .retry_after = "7",
+                                                  .fields = "X-Amzn-RequestId\0a-1\0"});
     driver_expect_end(&op, AS_CLOUD_OP_THROTTLED, "op: HTTP 429");
     cr_assert_eq(op.retry_after_us, 7 * AS_US_PER_S);
     cr_assert_str_eq(op.request_id, "a-1");
@@ -188,11 +189,11 @@ Test(cloud_op, knows_when_to_come_again_and_the_name_of_the_request)
     cr_assert_str_eq(op.request_id, "b 2");
 }
 
-static void ask_again(struct as_cloud_op *heard_op)
+static void ask_again(struct as_cloud_op *received_op)
 {
-    heard++;
-    as_cloud_op_ask(heard_op, "GET", "http://h/%u", heard);
-    as_cloud_op_send(heard_op, "page", ask_again);
+    received++;
+    as_cloud_op_ask(received_op, "GET", "http://h/%u", received);
+    as_cloud_op_send(received_op, "page", ask_again);
 }
 
 Test(cloud_op, what_never_ends_is_given_up)
@@ -205,13 +206,13 @@ Test(cloud_op, what_never_ends_is_given_up)
     driver_expect_end(&op, AS_CLOUD_OP_CONFIGURATION, "given up after 500 answers: it never ends");
 }
 
-static void ask_next_page(struct as_cloud_op *heard_op)
+static void ask_next_page(struct as_cloud_op *received_op)
 {
     char mark[16];
-    snprintf(mark, sizeof(mark), "p-%u", ++heard);
-    if (as_cloud_op_turn_page(heard_op, mark)) {
-        as_cloud_op_ask(heard_op, "GET", "http://h/%s", mark);
-        as_cloud_op_send(heard_op, "list", ask_next_page);
+    snprintf(mark, sizeof(mark), "p-%u", ++received);
+    if (as_cloud_op_turn_page(received_op, mark)) {
+        as_cloud_op_ask(received_op, "GET", "http://h/%s", mark);
+        as_cloud_op_send(received_op, "list", ask_next_page);
     }
 }
 
@@ -221,7 +222,7 @@ Test(cloud_op, a_list_has_only_so_many_pages)
     ask_next_page(&op);
     while (op.want == AS_CLOUD_OP_SEND)
         driver_answer(&op, 200, "");
-    cr_expect_eq(heard, AS_CLOUD_OP_PAGES_MAX);
+    cr_expect_eq(received, AS_CLOUD_OP_PAGES_MAX);
     driver_expect_end(&op, AS_CLOUD_OP_CONFIGURATION, "given up after 200 pages: it never ends");
     cr_expect_eq(op.retry_after_us, AS_CLOUD_OP_ENDLESS_US);
 }
@@ -242,7 +243,7 @@ Test(cloud_op, a_request_that_is_too_large_is_not_sent)
     as_cloud_op_ask(&op, "POST", "http://h/");
     for (size_t i = 0; i <= AS_CLOUD_OP_BODY_MAX / 1024; i++)
         as_buf_printf(&op.request.body, "%1024d", 0);
-    as_cloud_op_send(&op, "op", hear);
+    as_cloud_op_send(&op, "op", on_response);
     driver_expect_end(&op, AS_CLOUD_OP_CONFIGURATION,
                       "op: the request is larger than 262144 bytes");
     ask("GET"); /* the next one is not touched by it */
@@ -250,31 +251,31 @@ Test(cloud_op, a_request_that_is_too_large_is_not_sent)
     driver_expect_end(&op, AS_CLOUD_OP_OK, "");
 }
 
-static void hear_file(struct as_cloud_op *heard_op)
+static void on_file(struct as_cloud_op *received_op)
 {
-    if (heard_op->content)
-        as_cloud_op_fail(heard_op, AS_CLOUD_OP_GONE, "%s: %s, %zu bytes", heard_op->path,
-                         heard_op->content, heard_op->content_size);
+    if (received_op->content)
+        as_cloud_op_fail(received_op, AS_CLOUD_OP_GONE, "%s: %s, %zu bytes", received_op->path,
+                         received_op->content, received_op->content_size);
     else
-        as_cloud_op_fail(heard_op, AS_CLOUD_OP_GONE, "%s", strerror(heard_op->error_number));
+        as_cloud_op_fail(received_op, AS_CLOUD_OP_GONE, "%s", strerror(received_op->error_number));
 }
 
 Test(cloud_op, files_programs_and_time)
 {
     static const char *program[] = {"get", "it", NULL};
-    as_cloud_op_read(&op, "/etc/x", hear_file);
+    as_cloud_op_read(&op, "/etc/x", on_file);
     driver_expect_file(&op, "/etc/x");
     driver_content(&op, "abc", 0);
     driver_expect_end(&op, AS_CLOUD_OP_GONE, "/etc/x: abc, 3 bytes");
     cr_assert_null(op.content, "it is good during the turn only");
-    as_cloud_op_run(&op, program, hear_file);
+    as_cloud_op_run(&op, program, on_file);
     driver_expect_program(&op, "get it");
     driver_content(&op, NULL, ENOENT);
     driver_expect_end(&op, AS_CLOUD_OP_GONE, "No such file or directory");
     as_cloud_op_wait(&op, 5 * AS_US_PER_S, ask_again);
     cr_assert_eq(op.want, AS_CLOUD_OP_WAIT);
     cr_assert_eq(op.wait_us, 5 * AS_US_PER_S);
-    as_cloud_op_hear_time(&op, DRIVER_NOW);
+    as_cloud_op_on_time(&op, DRIVER_NOW);
     driver_expect(&op, "GET", "http://h/1", "");
     cr_assert_eq(op.now.us, DRIVER_NOW.us);
 }

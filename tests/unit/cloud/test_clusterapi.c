@@ -300,8 +300,8 @@ Test(clusterapi, grows_on_condition_of_the_size)
     begin_change(AS_GROUP_GROW, 3, 5);
     driver_answer(op, 200, GROUP(3));
     expect_scale(FROM_TO(3, 5));
-    driver_hear(op, (struct as_http_response){
-                        .status = 200, .body = SCALE(5), .fields = "Audit-Id\0a-1\0"});
+    driver_respond(op, (struct as_http_response){
+                           .status = 200, .body = SCALE(5), .fields = "Audit-Id\0a-1\0"});
     driver_expect_end(op, AS_CLOUD_OP_OK, "");
     cr_assert_str_eq(op->request_id, "a-1");
     end();
@@ -442,8 +442,8 @@ static void begin_both_marked(void)
 Test(clusterapi, marks_come_off_where_the_size_was_not_set)
 {
     begin_both_marked();
-    driver_hear(op, (struct as_http_response){
-                        .status = 429, .body = STATUS("slow down"), .retry_after = "7"});
+    driver_respond(op, (struct as_http_response){
+                           .status = 429, .body = STATUS("slow down"), .retry_after = "7"});
     expect_patch("m1", UNMARKED);
     driver_answer(op, 200, "{}");
     expect_patch("m3", UNMARKED);

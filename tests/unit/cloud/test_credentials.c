@@ -12,7 +12,7 @@
 
 static const char *taken;
 
-static void hear_file(struct as_cloud_op *op)
+static void on_file(struct as_cloud_op *op)
 {
     taken = as_credentials_take_file(op);
     if (taken)
@@ -22,7 +22,7 @@ static void hear_file(struct as_cloud_op *op)
 static void read_file(struct as_cloud_op *op, const char *content, int error_number)
 {
     as_cloud_op_init(op, driver_get_variable);
-    as_cloud_op_read(op, "/run/token", hear_file);
+    as_cloud_op_read(op, "/run/token", on_file);
     driver_expect_file(op, "/run/token");
     driver_content(op, content, error_number);
 }

@@ -367,10 +367,10 @@ Test(credentials_alibaba, region_of_the_machine)
         driver_answer(op, 200, "mt");
         driver_answer(op, 200, "workers");
         driver_answer(op, 200, KEYS);
-        driver_hear(op, (struct as_http_response){.outcome = rows[i].outcome,
-                                                  .status = rows[i].status,
-                                                  .body = rows[i].body,
-                                                  .error = "late"});
+        driver_respond(op, (struct as_http_response){.outcome = rows[i].outcome,
+                                                     .status = rows[i].status,
+                                                     .body = rows[i].body,
+                                                     .error = "late"});
         driver_expect_end(op, rows[i].fault, rows[i].message);
         driver_end_source(&given);
     }

@@ -619,10 +619,10 @@ Test(credentials_aws, container_is_asked_three_times)
     driver_answer(op, 500, "");
     cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
     cr_assert_eq(op->wait_us, AS_US_PER_S);
-    as_cloud_op_hear_time(op, DRIVER_NOW);
+    as_cloud_op_on_time(op, DRIVER_NOW);
     driver_answer(op, 200, "no JSON");
     cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
-    as_cloud_op_hear_time(op, DRIVER_NOW);
+    as_cloud_op_on_time(op, DRIVER_NOW);
     driver_break(op, AS_HTTP_TIMEOUT, "no answer within 2s");
     driver_expect_end(op, AS_CLOUD_OP_TIMEOUT, "get_container_credentials: no answer within 2s");
 }

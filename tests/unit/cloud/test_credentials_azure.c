@@ -436,7 +436,7 @@ static void expect_wait(struct as_cloud_op *op, int64_t us)
 {
     cr_assert_eq(op->want, AS_CLOUD_OP_WAIT, "%s", op->message);
     cr_expect_eq(op->wait_us, us);
-    as_cloud_op_hear_time(op, DRIVER_NOW);
+    as_cloud_op_on_time(op, DRIVER_NOW);
     driver_expect(op, "GET", IMDS, "");
     driver_expect_headers(op, "Metadata: true\n");
 }

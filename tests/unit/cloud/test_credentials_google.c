@@ -663,7 +663,7 @@ Test(credentials_google, a_token_may_have_no_end)
 
 static void answer_metadata(int status, const char *fields, const char *body)
 {
-    driver_hear(op, (struct as_http_response){.status = status, .body = body, .fields = fields});
+    driver_respond(op, (struct as_http_response){.status = status, .body = body, .fields = fields});
 }
 
 Test(credentials_google, asks_the_metadata_service)
@@ -712,10 +712,10 @@ Test(credentials_google, a_token_is_kept_where_the_project_is_not_told)
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin("metadata service");
         answer_metadata(200, FLAVOR, TOKEN);
-        driver_hear(op, (struct as_http_response){.outcome = rows[i].outcome,
-                                                  .status = rows[i].status,
-                                                  .fields = rows[i].fields,
-                                                  .body = rows[i].body});
+        driver_respond(op, (struct as_http_response){.outcome = rows[i].outcome,
+                                                     .status = rows[i].status,
+                                                     .fields = rows[i].fields,
+                                                     .body = rows[i].body});
         expect_found("ya29.token", NULL, 300);
     }
 }

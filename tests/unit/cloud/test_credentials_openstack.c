@@ -46,8 +46,8 @@ static struct as_cloud_op *begin(struct driver_source *given, const char *name)
 
 static void answer_token(struct as_cloud_op *op, const char *body)
 {
-    driver_hear(op, (struct as_http_response){
-                        .status = 201, .body = body, .fields = "X-Subject-Token\0gAAA-_b\0"});
+    driver_respond(op, (struct as_http_response){
+                           .status = 201, .body = body, .fields = "X-Subject-Token\0gAAA-_b\0"});
 }
 
 Test(credentials_openstack, password)
@@ -493,9 +493,9 @@ Test(credentials_openstack, errors_of_keystone)
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         struct driver_source given = {0};
         struct as_cloud_op *op = begin(&given, "password");
-        driver_hear(op, (struct as_http_response){.status = rows[i].status,
-                                                  .body = rows[i].body,
-                                                  .fields = rows[i].fields});
+        driver_respond(op, (struct as_http_response){.status = rows[i].status,
+                                                     .body = rows[i].body,
+                                                     .fields = rows[i].fields});
         driver_expect_end(op, rows[i].fault, rows[i].message);
         cr_expect_null(given.op.found.token);
         driver_end_source(&given);

@@ -220,8 +220,8 @@ Test(digitalocean, errors_have_classes)
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_READ);
-        driver_hear(op, (struct as_http_response){
-                            .status = rows[i].status, .body = rows[i].body, .retry_after = "7"});
+        driver_respond(op, (struct as_http_response){
+                               .status = rows[i].status, .body = rows[i].body, .retry_after = "7"});
         driver_expect_end(op, rows[i].fault, rows[i].message);
         cr_assert_eq(op->retry_after_us, 7 * AS_US_PER_S);
         cr_assert_not(op->is_ambiguous);
@@ -233,9 +233,10 @@ Test(digitalocean, errors_have_classes)
 Test(digitalocean, names_the_request)
 {
     begin(AS_GROUP_READ);
-    driver_hear(op, (struct as_http_response){.status = 404,
-                                              .fields = "X-Request-Id\0req-1\0",
-                                              .body = "{\"id\":\"not_found\",\"message\":\"no\"}"});
+    driver_respond(op,
+                   (struct as_http_response){.status = 404,
+                                             .fields = "X-Request-Id\0req-1\0",
+                                             .body = "{\"id\":\"not_found\",\"message\":\"no\"}"});
     cr_assert_str_eq(op->request_id, "req-1");
     driver_end(&given);
     begin(AS_GROUP_READ);
@@ -285,7 +286,7 @@ Test(digitalocean, a_change_without_an_answer_may_have_been_made)
     for (size_t i = 0; i < AS_ARRAY_SIZE(outcomes); i++) {
         begin_change(AS_GROUP_GROW, 2, 5);
         answer_pool(2, "", PAIR);
-        driver_hear(op, (struct as_http_response){.outcome = outcomes[i], .status = 502});
+        driver_respond(op, (struct as_http_response){.outcome = outcomes[i], .status = 502});
         cr_assert_eq(op->want, AS_CLOUD_OP_END);
         cr_assert(op->is_ambiguous, "%zu", i);
         if (i + 1 < AS_ARRAY_SIZE(outcomes))

@@ -182,7 +182,7 @@ Test(equinix, userdata_that_is_no_text)
         driver_option(&given, "userdata_file", "/etc/userdata");
         struct as_cloud_op *op = begin_growing(&given, 0, 1);
         driver_answer(op, 200, LIST("", "null"));
-        as_cloud_op_hear_content(op, DRIVER_NOW, contents[i], i == 2 ? 3 : strlen(contents[i]), 0);
+        as_cloud_op_on_content(op, DRIVER_NOW, contents[i], i == 2 ? 3 : strlen(contents[i]), 0);
         driver_expect_end(op, AS_CLOUD_OP_CONFIGURATION,
                           "/etc/userdata (`userdata_file`) is not UTF-8 text, which is all that "
                           "can be sent");
@@ -225,7 +225,7 @@ Test(equinix, device_whose_making_is_left_open_is_looked_for)
     driver_answer(op, 200, LIST(DEVICE("d-1", "active", ""), "null"));
     driver_break(op, AS_HTTP_TIMEOUT, "too slow");
     cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
-    as_cloud_op_hear_time(op, DRIVER_NOW);
+    as_cloud_op_on_time(op, DRIVER_NOW);
     expect_list(op, PAGE);
     driver_answer(op, 200,
                   LIST(DEVICE("d-1", "active", "") ",{\"id\":\"d-2\",\"hostname\":\"web-01hd-0\","
@@ -246,7 +246,7 @@ Test(equinix, device_that_never_comes_about_is_given_up)
     for (int i = 0; i < 3; i++) {
         driver_answer(op, 503, "");
         cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
-        as_cloud_op_hear_time(op, DRIVER_NOW);
+        as_cloud_op_on_time(op, DRIVER_NOW);
         driver_answer(op, 200, LIST(DEVICE("d-1", "active", ""), "null"));
     }
     driver_answer(op, 503, "");

@@ -56,11 +56,11 @@ static void expect(const char *method, const char *body, size_t size)
 /* `fields` as "name\0value\0...". */
 static void answer_with(const char *fields, const char *body, size_t size)
 {
-    driver_hear(op, (struct as_http_response){.status = 200,
-                                              .body = body,
-                                              .body_size = size,
-                                              .content_type = "application/grpc",
-                                              .fields = fields});
+    driver_respond(op, (struct as_http_response){.status = 200,
+                                                 .body = body,
+                                                 .body_size = size,
+                                                 .content_type = "application/grpc",
+                                                 .fields = fields});
 }
 
 static void answer(const char *body, size_t size)
@@ -68,7 +68,7 @@ static void answer(const char *body, size_t size)
     answer_with("grpc-status\0000\0", body, size);
 }
 
-/* Up to the question that hears the nodes. */
+/* Up to the question that receives the nodes. */
 static void read_up_to_nodes(void)
 {
     begin(AS_GROUP_READ);
@@ -380,7 +380,7 @@ Test(externalgrpc, judges_what_is_not_grpc)
     char message[AS_CLOUD_OP_MESSAGE_SIZE];
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         begin(AS_GROUP_GROW);
-        driver_hear(op, rows[i].answer);
+        driver_respond(op, rows[i].answer);
         snprintf(message, sizeof(message), "node_group_increase_size: %s", rows[i].words);
         driver_expect_end(op, rows[i].fault, message);
         cr_assert_eq(op->is_ambiguous, rows[i].is_ambiguous, "%s", rows[i].words);

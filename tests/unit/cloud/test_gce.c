@@ -537,7 +537,7 @@ Test(gce, an_error_without_words_is_known_by_its_status)
 Test(gce, a_throttled_request_says_when_to_come_back)
 {
     begin(AS_GROUP_READ);
-    driver_hear(op, (struct as_http_response){.status = 429, .body = "", .retry_after = "7"});
+    driver_respond(op, (struct as_http_response){.status = 429, .body = "", .retry_after = "7"});
     cr_assert_eq(op->fault, AS_CLOUD_OP_THROTTLED);
     cr_assert_eq(op->retry_after_us, 7 * AS_US_PER_S);
 }
@@ -612,7 +612,7 @@ Test(gce, what_was_removed_before_a_failure_leaves_it_open)
     for (size_t i = 0; i < 2; i++) {
         google_error(op, 403, "rateLimitExceeded", "Slow down");
         cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
-        as_cloud_op_hear_time(op, DRIVER_NOW);
+        as_cloud_op_on_time(op, DRIVER_NOW);
     }
     google_error(op, 403, "rateLimitExceeded", "Slow down");
     cr_assert_eq(op->fault, AS_CLOUD_OP_THROTTLED);

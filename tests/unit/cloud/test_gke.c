@@ -248,17 +248,17 @@ Test(gke, an_answer_that_is_lost_between_zones_is_asked_for_again)
     cr_assert_eq(op->want, AS_CLOUD_OP_WAIT);
     cr_assert_eq(op->wait_us, AS_US_PER_S);
     cr_assert_not(op->is_ambiguous);
-    as_cloud_op_hear_time(op, DRIVER_NOW);
+    as_cloud_op_on_time(op, DRIVER_NOW);
     cr_assert_str_eq(op->request.url, first, "with its id");
     free(first);
     google_error(op, 503, "backendError", "later");
     cr_assert_eq(op->wait_us, 2 * AS_US_PER_S);
-    as_cloud_op_hear_time(op, DRIVER_NOW);
+    as_cloud_op_on_time(op, DRIVER_NOW);
     driver_answer(op, 200, OPERATION("op-1"));
     cr_assert(as_str_starts_with(op->request.url, MIG("c", "grp-c") "/resize?size=2&requestId="));
-    driver_hear(op, (struct as_http_response){.status = 429, .retry_after = "5"});
+    driver_respond(op, (struct as_http_response){.status = 429, .retry_after = "5"});
     cr_assert_eq(op->wait_us, 5 * AS_US_PER_S, "as it was told");
-    as_cloud_op_hear_time(op, DRIVER_NOW);
+    as_cloud_op_on_time(op, DRIVER_NOW);
     driver_answer(op, 200, OPERATION("op-2"));
     driver_expect_end(op, AS_CLOUD_OP_OK, "");
     cr_assert_str_eq(given.op.started, "projects/shop/zones/b/operations/op-1 "
@@ -273,7 +273,7 @@ Test(gke, an_answer_that_never_comes_is_given_up)
         answer_size_of(1);
     for (size_t i = 0; i < 2; i++) {
         google_error(op, 503, "backendError", "later");
-        as_cloud_op_hear_time(op, DRIVER_NOW);
+        as_cloud_op_on_time(op, DRIVER_NOW);
     }
     google_error(op, 503, "backendError", "later");
     driver_expect_end(op, AS_CLOUD_OP_RETRY, "resize: HTTP 503 backendError: later");
@@ -286,7 +286,7 @@ Test(gke, what_is_throttled_for_long_is_not_waited_for)
     driver_answer(op, 200, THREE);
     for (size_t i = 0; i < 3; i++)
         answer_size_of(1);
-    driver_hear(op, (struct as_http_response){.status = 429, .retry_after = "11"});
+    driver_respond(op, (struct as_http_response){.status = 429, .retry_after = "11"});
     driver_expect_end(op, AS_CLOUD_OP_THROTTLED, "resize: HTTP 429");
 }
 
@@ -323,14 +323,14 @@ Test(gke, a_removal_between_groups_is_asked_for_again)
     begin_removal(ids);
     char *first = strdup(op->request.url), *body = strdup(op->request.body.data);
     driver_break(op, AS_HTTP_TIMEOUT, "late");
-    as_cloud_op_hear_time(op, DRIVER_NOW);
+    as_cloud_op_on_time(op, DRIVER_NOW);
     cr_assert_str_eq(op->request.url, first);
     cr_assert_str_eq(op->request.body.data, body);
     free(first);
     free(body);
     driver_answer(op, 200, OPERATION("op-1"));
     google_error(op, 500, "internalError", "oh");
-    as_cloud_op_hear_time(op, DRIVER_NOW);
+    as_cloud_op_on_time(op, DRIVER_NOW);
     cr_assert_str_eq(op->request.body.data, "{\"instances\":[\"zones/c/instances/n-2\"],"
                                             "\"skipInstancesOnValidationError\":true}");
     driver_answer(op, 200, OPERATION("op-2"));

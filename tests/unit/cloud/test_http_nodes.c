@@ -32,7 +32,7 @@ TestSuite(http_nodes, .fini = end);
 
 static void answer(int status, const char *body, const char *etag)
 {
-    driver_hear(op, (struct as_http_response){.status = status, .body = body, .etag = etag});
+    driver_respond(op, (struct as_http_response){.status = status, .body = body, .etag = etag});
 }
 
 Test(http_nodes, reads_a_group)

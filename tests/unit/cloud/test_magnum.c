@@ -44,13 +44,13 @@ Test(magnum, group_is_read)
     struct driver_group given = {0};
     struct as_cloud_op *op = begin(&given, AS_GROUP_READ);
     expect_question(op, GROUP);
-    driver_hear(op, (struct as_http_response){
-                        .status = 200,
-                        .fields = "x-openstack-request-id\0req-1\0",
-                        .body = NODE_GROUP("3", "UPDATE_COMPLETE",
-                                           ",\"min_node_count\":1,\"max_node_count\":6,"
-                                           "\"status_reason\":\"Stack UPDATE completed\","
-                                           "\"node_addresses\":[\"10.0.0.4\",\"10.0.0.5\"]")});
+    driver_respond(op, (struct as_http_response){
+                           .status = 200,
+                           .fields = "x-openstack-request-id\0req-1\0",
+                           .body = NODE_GROUP("3", "UPDATE_COMPLETE",
+                                              ",\"min_node_count\":1,\"max_node_count\":6,"
+                                              "\"status_reason\":\"Stack UPDATE completed\","
+                                              "\"node_addresses\":[\"10.0.0.4\",\"10.0.0.5\"]")});
     driver_expect_end(op, AS_CLOUD_OP_OK, "");
     const struct as_group_view *view = &given.op.view;
     cr_expect_eq(view->size, 3);
@@ -383,8 +383,8 @@ Test(magnum, errors)
         struct driver_group given = {0};
         struct as_cloud_op *op =
             begin_change(&given, AS_GROUP_GROW, 3, 5, NODE_GROUP("3", "CREATE_COMPLETE", ""));
-        driver_hear(op, (struct as_http_response){
-                            .status = rows[i].status, .retry_after = "7", .body = rows[i].body});
+        driver_respond(op, (struct as_http_response){
+                               .status = rows[i].status, .retry_after = "7", .body = rows[i].body});
         driver_expect_end(op, rows[i].fault, rows[i].message);
         cr_expect_eq(op->is_ambiguous, rows[i].status >= 500);
         cr_expect_eq(op->retry_after_us, 7 * AS_US_PER_S);
