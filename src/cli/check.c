@@ -205,7 +205,7 @@ static void check_named_files(const struct as_config *config, struct as_diagnost
 
 /* Whether each can be read, and which other controller sizes it. */
 
-#define PATIENCE_US (60 * AS_US_PER_S)
+#define TIMEOUT_US (60 * AS_US_PER_S)
 
 struct asked { /* a target; its index is its ticket */
     struct as_target_ref *ref;
@@ -285,12 +285,12 @@ static void check_ask(struct inspection *inspection, struct as_target_port *port
                   check_on_observed, inspection);
 }
 
-/* A list that never comes is given up with the patience. */
+/* A list that never comes is given up after TIMEOUT_US. */
 static void check_await(const struct inspection *inspection, struct event_base *base)
 {
     const as_mono_time began = session_clock.get_mono(&session_clock);
     while (inspection->waiting > 0 &&
-           session_clock.get_mono(&session_clock).us - began.us < PATIENCE_US) {
+           session_clock.get_mono(&session_clock).us - began.us < TIMEOUT_US) {
         if (event_base_loop(base, EVLOOP_ONCE) != 0)
             break; /* nothing can come any more */
     }

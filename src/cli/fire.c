@@ -35,7 +35,7 @@ struct fire_after {
 /* Decisions are polled from the API: the daemon has no push. */
 
 #define LOOK_EVERY_US (200 * AS_US_PER_MS)
-#define PATIENCE_US   (30 * AS_US_PER_S)
+#define TIMEOUT_US    (30 * AS_US_PER_S)
 #define FAILURE_US    (3 * AS_US_PER_S) /* an earlier failure may be another alert's */
 
 static volatile sig_atomic_t is_interrupted;
@@ -338,7 +338,7 @@ static int fire_wait_for(struct fire_after *after, const char *id, int64_t begin
         const int64_t waited_us = get_mono_us() - begin_us;
         if (!target)
             return status;
-        if (is_interrupted || is_settled(after, target, waited_us) || waited_us >= PATIENCE_US) {
+        if (is_interrupted || is_settled(after, target, waited_us) || waited_us >= TIMEOUT_US) {
             fire_print_target(after, target);
             const bool is_well = !fire_has_failed(target) && fire_is_printed(after, id);
             json_decref(target);

@@ -195,7 +195,7 @@ static struct as_kube_access_config get_default_cluster(const struct as_settings
 }
 
 static int open_kubernetes(const struct as_settings *settings,
-                           const struct as_store_patience *patience, struct as_store **store_out,
+                           const struct as_store_deadline *deadline, struct as_store **store_out,
                            struct as_error *error)
 {
     AS_CLEANUP(as_free_p) char *namespace_ = NULL;
@@ -209,7 +209,7 @@ static int open_kubernetes(const struct as_settings *settings,
         .turn = turn_store,
         .closed = close_store_outside,
         .context = own,
-        .patience = patience,
+        .deadline = deadline,
     };
     (void)!getentropy(&config.seed, sizeof(config.seed));
     int status = as_kube_namespace_find(settings->state.namespace, config.env, &namespace_, error);
@@ -225,13 +225,13 @@ static int open_kubernetes(const struct as_settings *settings,
 }
 
 static int open_store(const struct as_settings *settings, bool may_create,
-                      const struct as_store_patience *patience, struct as_store **store_out,
+                      const struct as_store_deadline *deadline, struct as_store **store_out,
                       struct as_error *error)
 {
     switch (settings->state.store) {
     case AS_STORE_SQLITE:
         return as_store_sqlite_open(settings->state.path, may_create, store_out, error);
-    case AS_STORE_KUBERNETES: return open_kubernetes(settings, patience, store_out, error);
+    case AS_STORE_KUBERNETES: return open_kubernetes(settings, deadline, store_out, error);
     }
     abort(); /* no other values */
 }

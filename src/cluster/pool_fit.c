@@ -71,8 +71,8 @@ struct as_snapshot_pods *pool_sort_pods(const struct as_snapshot *snapshot,
  * again for AS_ASKED_FOR_US or until the group's template changes.
  */
 
-#define PATIENCE_US (2 * AS_US_PER_MIN) /* after the nodes came */
-#define NOTE_US     AS_US_PER_MIN       /* `at` is kept as current as this: each change is stored */
+#define TIMEOUT_US (2 * AS_US_PER_MIN) /* after the nodes came */
+#define NOTE_US    AS_US_PER_MIN       /* `at` is kept as current as this: each change is stored */
 
 static const struct as_snapshot_group *pool_fit_find_group(const struct as_snapshot *snapshot,
                                                            const char *name)
@@ -118,7 +118,7 @@ static bool review_open(const struct as_pool_work *work, const struct as_snapsho
     }
     if (group->closed == AS_REASON_COOLDOWN)
         return false;
-    if (get_age(work, asked->at) < NOTE_US + PATIENCE_US)
+    if (get_age(work, asked->at) < NOTE_US + TIMEOUT_US)
         return true;
     asked->is_in_vain = still_waits(work->snapshot, asked->pod_class);
     asked->at = work->request.terms.now;

@@ -36,7 +36,7 @@ struct state_opening { /* borrowed until `done` */
     const struct as_adapters *adapters;
     const struct as_settings *settings;
     bool may_create;
-    const struct as_store_patience *patience;
+    const struct as_store_deadline *deadline;
     struct as_storage_config storage; /* without store and log */
 };
 
@@ -69,7 +69,7 @@ static void state_opener_open(struct state_opener *opener)
     struct as_storage_config config = opening->storage;
     struct state_opened *opened = &opener->opened;
     opened->path = settings->state.path;
-    opened->code = adapters->open_store(settings, opening->may_create, opening->patience,
+    opened->code = adapters->open_store(settings, opening->may_create, opening->deadline,
                                         &config.store, &opened->error);
     if (opened->code != 0)
         return;
@@ -606,10 +606,10 @@ static void daemon_close_state(struct daemon *daemon)
 }
 
 /* From now on the state may wait this long at most. */
-static void daemon_limit_patience(struct daemon *daemon, int64_t us)
+static void daemon_limit_store(struct daemon *daemon, int64_t us)
 {
     const int64_t now = as_system_clock.get_mono(&as_system_clock).us;
-    atomic_store(&daemon->patience.until_us, now + us);
+    atomic_store(&daemon->store_deadline.until_us, now + us);
 }
 
 /* A leader that cannot write blocks all others. One that cannot reach the API server loses its
@@ -618,10 +618,10 @@ static void yield_in_time(struct daemon *daemon)
 {
     struct as_leader *leader = daemon->leader;
     const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
-    const int64_t patience = daemon->config->settings.state.lease.duration_us;
+    const int64_t timeout_us = daemon->config->settings.state.lease.duration_us;
     if (daemon->failing_since.us == INT64_MAX)
         daemon->failing_since = now;
-    if (now.us - daemon->failing_since.us < patience)
+    if (now.us - daemon->failing_since.us < timeout_us)
         return;
     leader->yield(leader);
     if (!leader->look(leader).is_leader)
@@ -643,7 +643,7 @@ static void daemon_end(struct daemon *daemon, int status)
     evtimer_del(daemon->recover);
     evtimer_del(daemon->stop_timer);
     if (daemon->opener) { /* called again when it ends */
-        daemon_limit_patience(daemon, 0);
+        daemon_limit_store(daemon, 0);
         return;
     }
     daemon_close_state(daemon); /* writes everything before another replica may start */
@@ -727,7 +727,7 @@ static void on_opened(void *context, const struct state_opened *opened)
     daemon->storage = opened->storage;
     if (daemon->opening_config != daemon->config)
         as_config_free((struct as_config *)(uintptr_t)daemon->opening_config);
-    const bool was_given_up = atomic_load(&daemon->patience.until_us) != INT64_MAX;
+    const bool was_given_up = atomic_load(&daemon->store_deadline.until_us) != INT64_MAX;
     if (!daemon->stopping && !was_given_up && daemon_is_leading(daemon)) {
         if (status == 0)
             status = open_rest(daemon, opened->store, &error);
@@ -739,7 +739,7 @@ static void on_opened(void *context, const struct state_opened *opened)
         note_not_opened(daemon, &error);
         return;
     }
-    daemon_limit_patience(daemon, 0);
+    daemon_limit_store(daemon, 0);
     daemon_close_state(daemon);
     if (daemon->ending)
         daemon_end(daemon, 0);
@@ -758,7 +758,7 @@ static void daemon_open_state(struct daemon *daemon)
         .adapters = daemon->options->adapters,
         .settings = &daemon->config->settings,
         .may_create = !daemon->has_led,
-        .patience = &daemon->patience,
+        .deadline = &daemon->store_deadline,
         .storage = as_storage_config_default,
     };
     opening.storage.clock = &as_system_clock;
@@ -771,7 +771,7 @@ static void daemon_open_state(struct daemon *daemon)
     };
     if (!daemon->failed)
         as_receiver_set_shell(daemon->receiver, NULL, NULL, "the state is being opened");
-    atomic_store(&daemon->patience.until_us, INT64_MAX);
+    atomic_store(&daemon->store_deadline.until_us, INT64_MAX);
     daemon->opening_config = daemon->config;
     daemon->opener = state_opener_start(&opening, daemon->base, on_opened, daemon);
 }
@@ -779,7 +779,7 @@ static void daemon_open_state(struct daemon *daemon)
 static void daemon_on_recover(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
-    daemon_limit_patience(daemon, 0); /* for the failed state */
+    daemon_limit_store(daemon, 0); /* for the failed state */
     daemon_close_state(daemon);
     if (daemon->stopping) {
         daemon_end(daemon, 1);
@@ -802,7 +802,7 @@ static void end_term(struct daemon *daemon)
     evtimer_del(daemon->recover);
     daemon->failed = false;
     daemon->failing_since = AS_MONO_NEVER;
-    daemon_limit_patience(daemon, 0);
+    daemon_limit_store(daemon, 0);
     daemon_close_state(daemon);
     as_trim_memory();
 }
@@ -918,7 +918,7 @@ static void daemon_finish(struct daemon *daemon)
     as_auth_conclude(daemon->auth);
     if (daemon->shell && !daemon->failed) {
         as_shell_record_stop(daemon->shell);
-        daemon_limit_patience(daemon, daemon->config->settings.state.lease.renew_deadline_us / 2);
+        daemon_limit_store(daemon, daemon->config->settings.state.lease.renew_deadline_us / 2);
         if (as_storage_drain(daemon->storage, &error) != 0) {
             as_log(AS_LOG_ERROR, "stop not recorded", AS_F("error", error.text));
             status = 1;

@@ -120,9 +120,9 @@ struct daemon {
     struct daemon_reload reload;
     struct as_digest named_files; /* as named_files_hash before they were loaded */
     struct daemon_messages messages;
-    struct state_opener *opener;            /* opening the state; there is no storage then */
-    const struct as_config *opening_config; /* its settings: ours unless reloaded since */
-    struct as_store_patience patience;      /* for the state that is open or being opened */
+    struct state_opener *opener;             /* opening the state; there is no storage then */
+    const struct as_config *opening_config;  /* its settings: ours unless reloaded since */
+    struct as_store_deadline store_deadline; /* for the state that is open or being opened */
     struct as_storage *storage;
     struct as_shell *shell;
     struct as_auth *auth;

@@ -322,9 +322,9 @@ static bool scaleup_is_over(const struct as_engine *engine, const struct target 
 static bool is_overdue(const struct as_engine *engine, const struct target *target)
 {
     const struct scaleup *scaleup = &target->scaleup;
-    const int64_t patience = target->names_instances ? target_get_nodes(target)->ready_timeout_us
-                                                     : scaleup_get_timeout(target);
-    return as_time_add(scaleup->since.mono.us, patience) <= engine->mono.us ||
+    const int64_t timeout_us = target->names_instances ? target_get_nodes(target)->ready_timeout_us
+                                                       : scaleup_get_timeout(target);
+    return as_time_add(scaleup->since.mono.us, timeout_us) <= engine->mono.us ||
            (scaleup->is_refused &&
             as_time_add(scaleup->failed.mono.us, SCALEUP_OBSERVE_US) <= engine->mono.us);
 }

@@ -42,7 +42,7 @@ struct kube_link {
     const struct as_access_env *env;
     void (*turn)(void *context);
     void *context;
-    const struct as_store_patience *patience; /* or NULL */
+    const struct as_store_deadline *deadline; /* or NULL */
     char *namespace_;
     struct as_kube_client client;
     struct as_random random;
@@ -119,7 +119,7 @@ static void kube_link_init(struct kube_link *link, const struct as_store_kuberne
         .env = config->env,
         .turn = config->turn,
         .context = config->context,
-        .patience = config->patience,
+        .deadline = config->deadline,
         .namespace_ = as_xstrdup(config->namespace_),
         .body = AS_BUF_INIT(BODY_MAX),
     };
@@ -203,7 +203,7 @@ static void link_answered(void *context, const struct as_http_response *response
 
 static bool is_given_up(const struct kube_link *link)
 {
-    return link->patience && link_get_now(link).us >= atomic_load(&link->patience->until_us);
+    return link->deadline && link_get_now(link).us >= atomic_load(&link->deadline->until_us);
 }
 
 /* Sends one request and waits for its answer. */

@@ -250,7 +250,7 @@ int kube_api_open(struct kube_api *api, const char *holder, struct as_store **st
         .env = &api->env,
         .turn = turn,
         .context = api,
-        .patience = api->patience,
+        .deadline = api->deadline,
         .seed = ++seed,
     };
     cr_assert_eq(as_kube_access_new(&where, &api->env, &config.access, error), 0, "%s",

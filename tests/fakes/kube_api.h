@@ -39,7 +39,7 @@ struct kube_api {
     enum kube_api_fault (*fault)(void *context, uint64_t number, const char *method,
                                  const char *name);
     void *fault_context;
-    const struct as_store_patience *patience; /* of the stores that are opened; or NULL */
+    const struct as_store_deadline *deadline; /* of the stores that are opened; or NULL */
     char kubeconfig[64];
 };
 

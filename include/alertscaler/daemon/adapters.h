@@ -36,10 +36,10 @@ typedef void as_file_visitor_fn(void *context, const char *path, bool is_program
 struct as_outside; /* HTTP client, timers, child processes: the ports' access to the world */
 
 struct as_adapters {
-    /* A missing state file is created if `may_create`. `patience` is borrowed until the store is
+    /* A missing state file is created if `may_create`. `deadline` is borrowed until the store is
      * closed; NULL: no time limit. Callable from any thread, as is open_audit. */
     int (*open_store)(const struct as_settings *settings, bool may_create,
-                      const struct as_store_patience *patience, struct as_store **store_out,
+                      const struct as_store_deadline *deadline, struct as_store **store_out,
                       struct as_error *error) AS_MUST_USE;
     int (*open_audit)(const struct as_action_log_settings *settings, struct as_audit **audit_out,
                       struct as_error *error) AS_MUST_USE;

@@ -35,11 +35,11 @@ struct as_store_kubernetes_config {
     const char *holder;              /* our name, shown to people; copied */
     const struct as_access_env *env; /* borrowed until `closed` is called */
     struct as_kube_access *access;   /* owned by the store, even if open fails */
-    /* Runs the loop until something has happened; with `patience` it also returns in between. */
+    /* Runs the loop until something has happened; with `deadline` it also returns in between. */
     void (*turn)(void *context);
     void (*closed)(void *context); /* called last, also when open fails; or NULL */
     void *context;
-    const struct as_store_patience *patience; /* borrowed until `closed`; NULL: no limit */
+    const struct as_store_deadline *deadline; /* borrowed until `closed`; NULL: no limit */
     uint64_t seed; /* for the names of writes; must differ between runs */
 };
 

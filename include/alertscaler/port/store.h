@@ -38,7 +38,7 @@ typedef int as_store_visit_fn(void *context, const void *key, size_t key_size, c
 
 /* How long a store may wait for another system: after `until_us` every call fails with -ECANCELED.
  * The owner may change it from any thread. */
-struct as_store_patience {
+struct as_store_deadline {
     _Atomic int64_t until_us; /* monotonic; INT64_MAX: no limit */
 };
 

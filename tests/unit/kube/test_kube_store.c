@@ -556,24 +556,24 @@ Test(kube_store, a_person_can_read_it)
     cr_expect_str_eq(kube_api_get(&api, "alertscaler-state", "epoch"), "1");
 }
 
-/* Whoever the store belongs to loses patience in the middle of an outage. */
-static struct as_store_patience patience;
+/* The deadline of the store passes in the middle of an outage. */
+static struct as_store_deadline deadline;
 static int64_t gives_up_at_us;
 
 static enum kube_api_fault lose_all(void *context, uint64_t number, const char *method,
                                     const char *name)
 {
     if (api.world.mono.us >= gives_up_at_us)
-        atomic_store(&patience.until_us, 0);
+        atomic_store(&deadline.until_us, 0);
     return KUBE_API_UNREACHABLE;
 }
 
-Test(kube_store, who_loses_patience_waits_no_longer)
+Test(kube_store, after_the_deadline_the_store_does_not_wait)
 {
     static const struct as_store_change change = {AS_STORE_META, "k", 1, "v", 1};
     struct as_error error = AS_ERROR_INIT;
-    atomic_store(&patience.until_us, INT64_MAX);
-    api.patience = &patience;
+    atomic_store(&deadline.until_us, INT64_MAX);
+    api.deadline = &deadline;
     struct as_store *store = must_open("pod-1");
     cr_assert_eq(store->commit(store, &change, 1, &error), 0, "%s", error.text);
     const int64_t begun = api.world.mono.us;
@@ -588,7 +588,7 @@ Test(kube_store, who_loses_patience_waits_no_longer)
     cr_expect_eq(kube_api_open(&api, "pod-1", &store, &error), -ECANCELED);
     cr_expect(strstr(error.text, "given up"), "%s", error.text);
     api.fault = NULL;
-    atomic_store(&patience.until_us, INT64_MAX);
+    atomic_store(&deadline.until_us, INT64_MAX);
     store = must_open("pod-1");
     store->close(store);
 }
