@@ -587,11 +587,12 @@ static bool are_pods_waiting(const struct as_cluster *facts)
     return false;
 }
 
+/* `facts`: NULL if they are not known. */
 static bool must_read(const struct look *look, const struct as_cluster *facts)
 {
     const int64_t now_us = pool_get_mono(look).us;
     if (look->is_lone || (look->request.with_take && look->request.unneeded_count > 0) ||
-        (look->request.with_fit && are_pods_waiting(facts)))
+        (look->request.with_fit && facts && are_pods_waiting(facts)))
         return true;
     for (size_t i = 0; i < look->request.member_count; i++) {
         const struct as_pool_reading *reading = find_reading(look, i);
@@ -601,6 +602,8 @@ static bool must_read(const struct look *look, const struct as_cluster *facts)
     return false;
 }
 
+/* Facts come after the readings. If they contradict the facts at the start of the look, the groups
+ * are read now, and facts are asked for again. */
 static void facts_known(void *context, const struct as_cluster *facts, const struct as_error *error)
 {
     struct look *look = context;
@@ -641,7 +644,10 @@ static void pool_observe(struct as_target_port *self, uint64_t ticket,
     look->cluster = cluster ? as_clusters_find(pool->clusters, cluster) : NULL;
     if (look->cluster && look->cluster->access) {
         as_nodes_seer_restore(look->cluster->seer, request->templates, request->template_count);
-        ask_facts(look);
+        if (must_read(look, as_cluster_watch_find(look->cluster->watch)))
+            pool_read_groups(look);
+        else
+            ask_facts(look);
         return;
     }
     look->snapshot.error = as_arena_strdup(

@@ -2,10 +2,12 @@
  * Pools: looks at several node groups of a cluster together. An observation of a pool, or of a node
  * group that is a pool of itself, has a snapshot and its plan.
  *
- *   facts -> the groups, at their providers -> facts -> snapshot -> plan
+ *   the groups, at their providers -> facts -> snapshot -> plan
  *
- * Providers are asked when pods wait or nodes are unneeded, else every AS_POOL_READ_US. Snapshots
- * and plans are made in slices, during which the facts are held (cluster_watch.h).
+ * Providers are asked when pods wait or nodes are unneeded, else every AS_POOL_READ_US. Whether
+ * pods wait is first read from the facts of the watch, without a question. If pods wait only in the
+ * facts that are asked for, the groups are read then, and facts are asked for again. Snapshots and
+ * plans are made in slices, during which the facts are held (cluster_watch.h).
  */
 #ifndef ALERTSCALER_SRC_CLOUD_POOL_TARGET_H
 #define ALERTSCALER_SRC_CLOUD_POOL_TARGET_H
