@@ -9,6 +9,7 @@ import pytest
 
 from harness import upgrade
 from harness.control_plane import ADMIN_TOKEN
+from harness.daemon import find_binary
 from harness.notification import alert
 from harness.wait import eventually
 
@@ -134,3 +135,17 @@ def test_the_log_goes_on(make, groups, version):
     assert run("log", "verify", daemon.log_file).startswith("records 1 to ")
     assert "b-both" in run("explain", "--target=b", daemon.log_file)
     assert run("replay", daemon.log_file).endswith(" 0 differ\n")
+
+
+def test_the_log_of_an_unreleased_version_is_still_read():
+    """Its state is refused, but decisions of `v: 1` stay."""
+    log = upgrade.GOLDEN / UNRELEASED / "actions.jsonl"
+
+    def run(*arguments):
+        done = subprocess.run([find_binary(), *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert run("log", "verify", log).startswith("records 1 to ")
+    assert "b-both" in run("explain", "--target=b", log)
+    assert run("replay", log).endswith(" 0 differ\n")

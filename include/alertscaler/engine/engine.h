@@ -168,9 +168,9 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
                                 const struct as_ruleset *ruleset) AS_MUST_USE;
 struct as_engine *as_engine_free(struct as_engine *engine);
 
-/* From the store, incidents first, before AS_EVENT_START; everything is copied. -EEXIST if the same
- * incident comes twice. Earlier versions could store one alert twice: then the open incident is
- * kept, else the older one, with the larger progress of both. */
+/* From the store, incidents first, before AS_EVENT_START; everything is copied. -EEXIST if two rows
+ * are about the same incident, target or intent; -EBADMSG if the key of a row is not that of its
+ * target. */
 int as_engine_restore_incident(struct as_engine *engine,
                                const struct as_incident_state *state) AS_MUST_USE;
 int as_engine_restore_target(struct as_engine *engine,
