@@ -578,7 +578,7 @@ static int open_shell(struct daemon *daemon, struct as_store *store, struct as_e
         .config_digest = daemon->config->digest,
         .engine = daemon_get_engine_config(daemon),
         .ruleset = daemon->config->ruleset,
-        .tell = daemon_messages_begin(daemon),
+        .notifier = daemon_messages_begin(daemon),
         .callbacks = {daemon_on_effect, on_next_deadline, daemon_may_act, daemon_on_fenced, daemon},
     };
     const int status = as_shell_new(&config, store, &daemon->shell, error);

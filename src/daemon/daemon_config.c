@@ -415,9 +415,9 @@ static void reload_shell(struct daemon *daemon, struct as_config *old,
     const struct as_engine_config engine = daemon_get_engine_config(daemon);
     as_receiver_set_limits(daemon->receiver, config->settings.receiver.repeat_cache,
                            config->settings.receiver.max_connections);
-    const struct as_tell_config tell = daemon_messages_begin(daemon);
+    const struct as_notifier_config notifier = daemon_messages_begin(daemon);
     as_shell_reload(daemon->shell, config->ruleset, &engine, config->digest, targets,
-                    daemon->source, &tell, credential);
+                    daemon->source, &notifier, credential);
     daemon_messages_end_former(daemon);
 }
 

@@ -15,18 +15,19 @@
 
 #include "daemon_private.h"
 
-static void on_counted(void *context, const char *receiver, enum as_tell_count what, uint64_t count)
+static void on_counted(void *context, const char *receiver, enum as_notifier_count what,
+                       uint64_t count)
 {
     as_metrics_on_notice(((struct daemon *)context)->metrics, receiver, what, count);
 }
 
-struct as_tell_config daemon_messages_begin(struct daemon *daemon)
+struct as_notifier_config daemon_messages_begin(struct daemon *daemon)
 {
     const struct as_settings *settings = &daemon->config->settings;
     daemon->messages.former = daemon->messages.messenger;
     daemon->messages.messenger =
         daemon->options->adapters->new_messenger(daemon->outside, settings);
-    return (struct as_tell_config){
+    return (struct as_notifier_config){
         .receivers = settings->notify,
         .receiver_count = settings->notify_count,
         .messenger = daemon->messages.messenger,

@@ -171,7 +171,7 @@ void daemon_forget_recoveries(struct daemon *daemon); /* frees them */
 
 /* By the present configuration, with a messenger of its own. Once the shell has it, end the former
  * messenger. */
-struct as_tell_config daemon_messages_begin(struct daemon *daemon);
+struct as_notifier_config daemon_messages_begin(struct daemon *daemon);
 void daemon_messages_end_former(struct daemon *daemon);
 void daemon_messages_close(struct daemon *daemon);
 

@@ -32,12 +32,12 @@
 
 /* State of the notifier: all parts below share the structs. */
 
-#define TELL_ENTRY_PREFIX "notice/" /* and the number, 16 hex digits */
+#define NOTIFIER_ENTRY_PREFIX "notice/" /* and the number, 16 hex digits */
 /* The kind's word, "/", the target's id. The id of a request, or the name of a rule that did not
  * help, and "/" come before the target's id. */
-#define TELL_STATE_PREFIX "notice_state/"
+#define NOTIFIER_STATE_PREFIX "notice_state/"
 
-#define TELL_NUMBER_MAX (UINT64_C(1) << 62) /* so that counting on never overflows */
+#define NOTIFIER_NUMBER_MAX (UINT64_C(1) << 62) /* so that counting on never overflows */
 
 struct noted { /* a document that the state has */
     STAILQ_ENTRY(noted) in_writing;
@@ -99,9 +99,9 @@ struct state {
     char key[];
 };
 
-struct tell {
-    struct as_tell_config config;
-    struct tell_callbacks callbacks;
+struct notifier {
+    struct as_notifier_config config;
+    struct notifier_callbacks callbacks;
     const struct as_clock *clock;
     struct as_storage *storage;
     struct destination **destinations;
@@ -117,22 +117,23 @@ struct tell {
     bool is_stopping;
 };
 
-static inline as_mono_time tell_now(const struct tell *tell)
+static inline as_mono_time notifier_now(const struct notifier *notifier)
 {
-    return tell->clock->get_mono(tell->clock);
+    return notifier->clock->get_mono(notifier->clock);
 }
 
-static void tell_forget_removed(
-    struct tell *tell); /* destinations without settings, as far as possible */
+static void notifier_forget_removed(
+    struct notifier *notifier); /* destinations without settings, as far as possible */
 
 /* A document for the state, written by the batch under the key; the batch's last record is what it
  * tells of. */
-static void noted_write(struct tell *tell, struct noted *noted, struct as_storage_batch *batch,
-                        const char *key, const struct as_notice *notice);
-static void noted_restore(struct tell *tell, struct noted *noted, uint64_t number, const char *text,
-                          size_t size);
+static void noted_write(struct notifier *notifier, struct noted *noted,
+                        struct as_storage_batch *batch, const char *key,
+                        const struct as_notice *notice);
+static void noted_restore(struct notifier *notifier, struct noted *noted, uint64_t number,
+                          const char *text, size_t size);
 
-#define QUEUE_KEY_SIZE (sizeof(TELL_ENTRY_PREFIX) + 16)
+#define QUEUE_KEY_SIZE (sizeof(NOTIFIER_ENTRY_PREFIX) + 16)
 
 /* Entries, in the state and in memory: their limit, and dropping. */
 
@@ -142,18 +143,18 @@ static void noted_restore(struct tell *tell, struct noted *noted, uint64_t numbe
 
 static void queue_print_key(uint64_t number, char key_out[QUEUE_KEY_SIZE])
 {
-    (void)snprintf(key_out, QUEUE_KEY_SIZE, TELL_ENTRY_PREFIX "%016" PRIx64, number);
+    (void)snprintf(key_out, QUEUE_KEY_SIZE, NOTIFIER_ENTRY_PREFIX "%016" PRIx64, number);
 }
 
 /* The number that the key of an entry has; 0: it is no such key. */
 static uint64_t queue_parse_key(const char *key, size_t size)
 {
-    const size_t prefix = strlen(TELL_ENTRY_PREFIX);
+    const size_t prefix = strlen(NOTIFIER_ENTRY_PREFIX);
     char own[QUEUE_KEY_SIZE];
     uint64_t number;
     if (size != QUEUE_KEY_SIZE - 1 ||
         as_number_parse_u64_hex(key + prefix, size - prefix, &number) != 0 ||
-        number >= TELL_NUMBER_MAX)
+        number >= NOTIFIER_NUMBER_MAX)
         return 0;
     queue_print_key(number, own);
     return memcmp(key, own, size) == 0 ? number : 0;
@@ -176,33 +177,33 @@ static struct lane *get_lane(struct destination *destination, const char *target
     return lane;
 }
 
-static struct entry *queue_insert(struct tell *tell, struct destination *destination,
+static struct entry *queue_insert(struct notifier *notifier, struct destination *destination,
                                   const struct as_notice *notice)
 {
     struct entry *entry = as_xcalloc(1, sizeof(*entry));
     entry->noted.entry = entry;
     entry->lane = get_lane(destination, notice->target);
-    entry->share = as_shares_take(&tell->shares, notice->credential, 1);
+    entry->share = as_shares_take(&notifier->shares, notice->credential, 1);
     destination->narrowed_count += entry->share != NULL;
     TAILQ_INSERT_TAIL(&entry->lane->entries, entry, in_lane);
     TAILQ_INSERT_TAIL(&destination->entries, entry, in_order);
     destination->count++;
-    tell->entry_count++;
-    if (tell->drop_due.us == AS_MONO_NEVER.us)
-        tell->drop_due.us = as_time_add(tell_now(tell).us, DROP_EVERY_US);
+    notifier->entry_count++;
+    if (notifier->drop_due.us == AS_MONO_NEVER.us)
+        notifier->drop_due.us = as_time_add(notifier_now(notifier).us, DROP_EVERY_US);
     return entry;
 }
 
-static void queue_remove(struct tell *tell, struct entry *entry)
+static void queue_remove(struct notifier *notifier, struct entry *entry)
 {
     struct lane *lane = entry->lane;
     struct destination *destination = lane->destination;
     destination->narrowed_count -= entry->share != NULL;
-    as_shares_give(&tell->shares, entry->share, 1);
+    as_shares_give(&notifier->shares, entry->share, 1);
     TAILQ_REMOVE(&lane->entries, entry, in_lane);
     TAILQ_REMOVE(&destination->entries, entry, in_order);
     destination->count--;
-    tell->entry_count--;
+    notifier->entry_count--;
     free(entry->noted.text);
     free(entry);
     if (TAILQ_EMPTY(&lane->entries)) {
@@ -213,32 +214,32 @@ static void queue_remove(struct tell *tell, struct entry *entry)
     }
 }
 
-static void queue_deinit(struct tell *tell, struct destination *destination)
+static void queue_deinit(struct notifier *notifier, struct destination *destination)
 {
     struct entry *entry;
     while ((entry = TAILQ_FIRST(&destination->entries)))
-        queue_remove(tell, entry);
+        queue_remove(notifier, entry);
 }
 
 /* With its record. */
-static void queue_lose(struct tell *tell, const struct destination *destination, size_t count,
-                       enum as_notice_loss cause, struct as_storage_batch *batch)
+static void queue_lose(struct notifier *notifier, const struct destination *destination,
+                       size_t count, enum as_notice_loss cause, struct as_storage_batch *batch)
 {
-    const struct as_tell_config *config = &tell->config;
+    const struct as_notifier_config *config = &notifier->config;
     const struct as_notify_record record = {
         .receiver = destination->name, .cause = cause, .count = count};
-    tell->callbacks.record(tell->callbacks.context, batch, &record);
-    as_storage_submit(tell->storage, batch);
+    notifier->callbacks.record(notifier->callbacks.context, batch, &record);
+    as_storage_submit(notifier->storage, batch);
     as_log(AS_LOG_WARN, "notices dropped: their receiver did not get them",
            AS_F("receiver", destination->name), AS_F("cause", as_notice_loss_get_word(cause)),
            AS_FI("count", count));
     if (config->counted)
-        config->counted(config->context, destination->name, AS_TELL_DROPPED, count);
+        config->counted(config->context, destination->name, AS_NOTIFIER_DROPPED, count);
 }
 
 /* Drops up to `most` of the oldest that are at least so old and not on their way, in a commit of
  * its own, with a record of it. With a share: only its entries. The number of them. */
-static size_t queue_drop(struct tell *tell, struct destination *destination,
+static size_t queue_drop(struct notifier *notifier, struct destination *destination,
                          const struct as_share *share, size_t most, int64_t older_us,
                          enum as_notice_loss cause)
 {
@@ -247,35 +248,35 @@ static size_t queue_drop(struct tell *tell, struct destination *destination,
     char key[QUEUE_KEY_SIZE];
     size_t count = 0;
     TAILQ_FOREACH_SAFE (entry, &destination->entries, in_order, next) {
-        if (count == most || tell_now(tell).us - entry->since.us < older_us)
+        if (count == most || notifier_now(notifier).us - entry->since.us < older_us)
             break;
         if (!entry->noted.is_durable || entry->phase != ENTRY_WAITING ||
             (share && entry->share != share))
             continue;
         queue_print_key(entry->noted.number, key);
         as_storage_batch_delete(batch, AS_STORE_META, key, strlen(key));
-        queue_remove(tell, entry);
+        queue_remove(notifier, entry);
         count++;
     }
     if (count > 0)
-        queue_lose(tell, destination, count, cause, batch);
+        queue_lose(notifier, destination, count, cause, batch);
     else
         as_storage_batch_free(batch);
     return count;
 }
 
-static void queue_drop_old(struct tell *tell)
+static void queue_drop_old(struct notifier *notifier)
 {
-    tell_forget_removed(tell);
-    for (size_t i = 0; i < tell->destination_count; i++) {
-        const struct as_notify_settings *settings = tell->destinations[i]->settings;
+    notifier_forget_removed(notifier);
+    for (size_t i = 0; i < notifier->destination_count; i++) {
+        const struct as_notify_settings *settings = notifier->destinations[i]->settings;
         if (settings)
-            (void)queue_drop(tell, tell->destinations[i], NULL, SIZE_MAX, settings->max_age_us,
-                             AS_NOTICE_TOO_OLD);
+            (void)queue_drop(notifier, notifier->destinations[i], NULL, SIZE_MAX,
+                             settings->max_age_us, AS_NOTICE_TOO_OLD);
     }
-    tell->drop_due = AS_MONO_NEVER;
-    if (tell->entry_count > 0)
-        tell->drop_due.us = as_time_add(tell_now(tell).us, DROP_EVERY_US);
+    notifier->drop_due = AS_MONO_NEVER;
+    if (notifier->entry_count > 0)
+        notifier->drop_due.us = as_time_add(notifier_now(notifier).us, DROP_EVERY_US);
 }
 
 static size_t count_entries(const struct destination *destination, const struct as_share *share)
@@ -289,77 +290,78 @@ static size_t count_entries(const struct destination *destination, const struct 
 
 /* The credential with the most entries pays, down to its equal part of the half or a little below,
  * at the URL where most of its entries wait. */
-static size_t drop_of_narrowed(struct tell *tell)
+static size_t drop_of_narrowed(struct notifier *notifier)
 {
-    const struct as_share *largest = as_shares_find_largest(&tell->shares);
+    const struct as_share *largest = as_shares_find_largest(&notifier->shares);
     struct destination *fullest = NULL;
     size_t count, most = 0;
-    for (size_t i = 0; i < tell->destination_count; i++) {
-        count = count_entries(tell->destinations[i], largest);
+    for (size_t i = 0; i < notifier->destination_count; i++) {
+        count = count_entries(notifier->destinations[i], largest);
         if (count > most)
-            fullest = tell->destinations[i];
+            fullest = notifier->destinations[i];
         most = count > most ? count : most;
     }
-    const size_t part = AS_TELL_ENTRIES_MAX / 2 / tell->shares.count;
+    const size_t part = AS_NOTIFIER_ENTRIES_MAX / 2 / notifier->shares.count;
     count = largest->held > part ? largest->held - part : part / PART_AT_ONCE + 1;
     count = count < DROP_AT_ONCE ? count : DROP_AT_ONCE;
-    return queue_drop(tell, fullest, largest, count, INT64_MIN, AS_NOTICE_OVERFLOW);
+    return queue_drop(notifier, fullest, largest, count, INT64_MIN, AS_NOTICE_OVERFLOW);
 }
 
 /* Narrowed credentials pay if they would have more than half of the places. Else the URL that is
  * furthest behind pays: the other URLs lose nothing. False: there is no room. */
-static bool queue_make_room(struct tell *tell, const struct as_notice *newest)
+static bool queue_make_room(struct notifier *notifier, const struct as_notice *newest)
 {
     struct destination *fullest = NULL;
-    const uint64_t narrowed = tell->shares.held + (newest->credential != NULL);
-    if (tell->entry_count < AS_TELL_ENTRIES_MAX)
+    const uint64_t narrowed = notifier->shares.held + (newest->credential != NULL);
+    if (notifier->entry_count < AS_NOTIFIER_ENTRIES_MAX)
         return true;
-    if (narrowed > AS_TELL_ENTRIES_MAX / 2 && drop_of_narrowed(tell) > 0)
+    if (narrowed > AS_NOTIFIER_ENTRIES_MAX / 2 && drop_of_narrowed(notifier) > 0)
         return true;
-    for (size_t i = 0; i < tell->destination_count; i++) {
-        if (!fullest || tell->destinations[i]->count > fullest->count)
-            fullest = tell->destinations[i];
+    for (size_t i = 0; i < notifier->destination_count; i++) {
+        if (!fullest || notifier->destinations[i]->count > fullest->count)
+            fullest = notifier->destinations[i];
     }
     return fullest &&
-           queue_drop(tell, fullest, NULL, DROP_AT_ONCE, INT64_MIN, AS_NOTICE_OVERFLOW) > 0;
+           queue_drop(notifier, fullest, NULL, DROP_AT_ONCE, INT64_MIN, AS_NOTICE_OVERFLOW) > 0;
 }
 
-static void queue_add(struct tell *tell, struct destination *destination,
+static void queue_add(struct notifier *notifier, struct destination *destination,
                       struct as_storage_batch *batch, const struct as_notice *notice)
 {
     char key[QUEUE_KEY_SIZE];
     struct as_notice addressed = *notice;
-    if (!queue_make_room(tell, notice)) {
-        queue_lose(tell, destination, 1, AS_NOTICE_OVERFLOW, as_storage_batch_new(0));
+    if (!queue_make_room(notifier, notice)) {
+        queue_lose(notifier, destination, 1, AS_NOTICE_OVERFLOW, as_storage_batch_new(0));
         return;
     }
     addressed.receiver = destination->name;
     addressed.url = (uint32_t)destination->url;
-    struct entry *entry = queue_insert(tell, destination, notice);
-    entry->since = tell_now(tell);
-    queue_print_key(tell->last_number + 1, key);
-    noted_write(tell, &entry->noted, batch, key, &addressed);
+    struct entry *entry = queue_insert(notifier, destination, notice);
+    entry->since = notifier_now(notifier);
+    queue_print_key(notifier->last_number + 1, key);
+    noted_write(notifier, &entry->noted, batch, key, &addressed);
 }
 
-static void queue_restore(struct tell *tell, struct destination *destination, uint64_t number,
-                          const struct as_notice *notice, const char *text, size_t size)
+static void queue_restore(struct notifier *notifier, struct destination *destination,
+                          uint64_t number, const struct as_notice *notice, const char *text,
+                          size_t size)
 {
     const as_wall_time since = notice->ended.set ? notice->ended.at : notice->at;
-    const int64_t age = tell->clock->get_wall(tell->clock).us - since.us;
-    struct entry *entry = queue_insert(tell, destination, notice);
-    noted_restore(tell, &entry->noted, number, text, size);
-    entry->since.us = as_time_add(tell_now(tell).us, age > 0 ? -age : 0);
+    const int64_t age = notifier->clock->get_wall(notifier->clock).us - since.us;
+    struct entry *entry = queue_insert(notifier, destination, notice);
+    noted_restore(notifier, &entry->noted, number, text, size);
+    entry->since.us = as_time_add(notifier_now(notifier).us, age > 0 ? -age : 0);
 }
 
-static void queue_begin_delete(struct tell *tell, struct entry *entry)
+static void queue_begin_delete(struct notifier *notifier, struct entry *entry)
 {
-    struct as_storage_batch *batch = as_storage_batch_new(TELL_TICKET);
+    struct as_storage_batch *batch = as_storage_batch_new(NOTIFIER_TICKET);
     char key[QUEUE_KEY_SIZE];
     queue_print_key(entry->noted.number, key);
     as_storage_batch_delete(batch, AS_STORE_META, key, strlen(key));
     entry->phase = ENTRY_DELETING;
-    STAILQ_INSERT_TAIL(&tell->deleting, entry, in_deleting);
-    as_storage_submit(tell->storage, batch);
+    STAILQ_INSERT_TAIL(&notifier->deleting, entry, in_deleting);
+    as_storage_submit(notifier->storage, batch);
 }
 
 /*
@@ -374,23 +376,23 @@ static bool wants_kind(const struct destination *destination, enum as_notice_kin
     return destination->settings && (destination->settings->on & 1U << kind);
 }
 
-static void notify_all(struct tell *tell, struct as_storage_batch *batch,
+static void notify_all(struct notifier *notifier, struct as_storage_batch *batch,
                        const struct as_notice *notice)
 {
-    for (size_t i = 0; i < tell->destination_count; i++) {
-        if (wants_kind(tell->destinations[i], notice->kind))
-            queue_add(tell, tell->destinations[i], batch, notice);
+    for (size_t i = 0; i < notifier->destination_count; i++) {
+        if (wants_kind(notifier->destinations[i], notice->kind))
+            queue_add(notifier, notifier->destinations[i], batch, notice);
     }
 }
 
-static const char *state_find_sender(const struct tell *tell, const char *target)
+static const char *state_find_sender(const struct notifier *notifier, const char *target)
 {
-    return tell->destination_count == 0
+    return notifier->destination_count == 0
                ? NULL
-               : tell->callbacks.find_sender(tell->callbacks.context, target);
+               : notifier->callbacks.find_sender(notifier->callbacks.context, target);
 }
 
-static void notify_action(struct tell *tell, struct as_storage_batch *batch,
+static void notify_action(struct notifier *notifier, struct as_storage_batch *batch,
                           const struct as_action_record *record)
 {
     /* The target of a conflict is looked at again at once, and the notice is about the next action.
@@ -399,7 +401,7 @@ static void notify_action(struct tell *tell, struct as_storage_batch *batch,
         record->outcome == AS_REASON_NO_PODS)
         return;
     notify_all(
-        tell, batch,
+        notifier, batch,
         &(struct as_notice){
             .kind = record->outcome == AS_REASON_APPLIED ? AS_NOTICE_SCALED : AS_NOTICE_FAILED,
             .phase = AS_NOTICE_EVENT,
@@ -410,21 +412,22 @@ static void notify_action(struct tell *tell, struct as_storage_batch *batch,
             .decision = record->decision,
             .command = record->command,
             .credential =
-                record->command ? record->sender : state_find_sender(tell, record->target),
+                record->command ? record->sender : state_find_sender(notifier, record->target),
             .message = record->message,
             .has_from = record->has_sizes && record->from >= 0,
             .has_to = record->has_sizes,
             .from = record->from,
             .to = record->to,
             .unit = as_str_is_empty(record->unit) ? NULL : record->unit,
-            .at = tell->clock->get_wall(tell->clock),
+            .at = notifier->clock->get_wall(notifier->clock),
         });
 }
 
 /* States */
 
 /* The key of a state ends with its target's id. */
-static struct state *state_new(struct tell *tell, const struct as_notice *notice, const char *key)
+static struct state *state_new(struct notifier *notifier, const struct as_notice *notice,
+                               const char *key)
 {
     const size_t size = strlen(key);
     struct state *state = as_xcalloc(1, sizeof(*state) + size + 1);
@@ -433,8 +436,8 @@ static struct state *state_new(struct tell *tell, const struct as_notice *notice
     state->target = state->key + size - strlen(notice->target);
     if (notice->kind == AS_NOTICE_INEFFECTIVE)
         state->rule = as_xstrdup(notice->rule);
-    TAILQ_INSERT_TAIL(&tell->states, state, in_order);
-    HASH_ADD(hh, tell->by_key, key, size, state);
+    TAILQ_INSERT_TAIL(&notifier->states, state, in_order);
+    HASH_ADD(hh, notifier->by_key, key, size, state);
     return state;
 }
 
@@ -449,14 +452,15 @@ static const char *get_part(const struct as_notice *notice)
 static char *state_make_key(const struct as_notice *notice)
 {
     const char *part = get_part(notice);
-    return as_xasprintf(TELL_STATE_PREFIX "%s/%s%s%s", as_notice_kind_get_row(notice->kind)->word,
-                        part ? part : "", part ? "/" : "", notice->target);
+    return as_xasprintf(NOTIFIER_STATE_PREFIX "%s/%s%s%s",
+                        as_notice_kind_get_row(notice->kind)->word, part ? part : "",
+                        part ? "/" : "", notice->target);
 }
 
-static struct state *find_state(const struct tell *tell, const char *key)
+static struct state *find_state(const struct notifier *notifier, const char *key)
 {
     struct state *state;
-    HASH_FIND(hh, tell->by_key, key, strlen(key), state);
+    HASH_FIND(hh, notifier->by_key, key, strlen(key), state);
     return state;
 }
 
@@ -469,73 +473,74 @@ static void states_free(struct noted *noted)
 }
 
 /* This state ends without a record. */
-static void plan_check(struct tell *tell)
+static void plan_check(struct notifier *notifier)
 {
-    tell->check_due.us = as_time_add(tell_now(tell).us, CHECK_EVERY_US);
+    notifier->check_due.us = as_time_add(notifier_now(notifier).us, CHECK_EVERY_US);
 }
 
-static void forget_state(struct tell *tell, struct state *state)
+static void forget_state(struct notifier *notifier, struct state *state)
 {
-    assert(tell->by_key); /* it is in there */
-    HASH_DEL(tell->by_key, state);
-    TAILQ_REMOVE(&tell->states, state, in_order);
+    assert(notifier->by_key); /* it is in there */
+    HASH_DEL(notifier->by_key, state);
+    TAILQ_REMOVE(&notifier->states, state, in_order);
     if (state->noted.is_durable)
         states_free(&state->noted);
     else
-        state->noted.is_gone = true; /* tell_on_hashed frees it */
+        state->noted.is_gone = true; /* notifier_on_hashed frees it */
 }
 
-static void states_deinit(struct tell *tell)
+static void states_deinit(struct notifier *notifier)
 {
     struct state *state, *next;
-    TAILQ_FOREACH_SAFE (state, &tell->states, in_order, next) {
-        HASH_DEL(tell->by_key, state);
+    TAILQ_FOREACH_SAFE (state, &notifier->states, in_order, next) {
+        HASH_DEL(notifier->by_key, state);
         states_free(&state->noted);
     }
 }
 
 /* False: the row is no state that alertscaler would have written under this key. */
-static bool states_restore(struct tell *tell, uint64_t number, const struct as_notice *notice,
-                           const char *key, size_t key_size, const char *text, size_t size)
+static bool states_restore(struct notifier *notifier, uint64_t number,
+                           const struct as_notice *notice, const char *key, size_t key_size,
+                           const char *text, size_t size)
 {
     AS_CLEANUP(as_free_p) char *own = state_make_key(notice);
     if (!as_notice_kind_get_row(notice->kind)->is_state || notice->phase != AS_NOTICE_BEGIN ||
         key_size != strlen(own) || memcmp(key, own, key_size) != 0)
         return false;
-    noted_restore(tell, &state_new(tell, notice, own)->noted, number, text, size);
+    noted_restore(notifier, &state_new(notifier, notice, own)->noted, number, text, size);
     return true;
 }
 
-static void begin_state(struct tell *tell, struct as_storage_batch *batch, const char *key,
+static void begin_state(struct notifier *notifier, struct as_storage_batch *batch, const char *key,
                         const struct as_notice *notice)
 {
-    struct state *state = state_new(tell, notice, key);
-    noted_write(tell, &state->noted, batch, key, notice);
-    notify_all(tell, batch, notice);
+    struct state *state = state_new(notifier, notice, key);
+    noted_write(notifier, &state->noted, batch, key, notice);
+    notify_all(notifier, batch, notice);
 }
 
 /* The alert that ends has the labels with which it began. The rest is that of `news`. */
-static void end_state(struct tell *tell, struct as_storage_batch *batch, struct state *state,
-                      const struct as_notice *news)
+static void end_state(struct notifier *notifier, struct as_storage_batch *batch,
+                      struct state *state, const struct as_notice *news)
 {
     struct as_arena arena = AS_ARENA_INIT;
     struct as_notice notice;
     if (as_notice_decode(state->noted.text, state->noted.size, &arena, &notice, NULL) != 0)
         abort(); /* we wrote it, or have read it already */
     notice.phase = AS_NOTICE_END;
-    notice.ended = (as_maybe_time){true, tell->clock->get_wall(tell->clock)};
+    notice.ended = (as_maybe_time){true, notifier->clock->get_wall(notifier->clock)};
     notice.hash = NULL;
     notice.decision = news->decision ? news->decision : notice.decision;
     notice.message = news->message ? news->message : notice.message;
     notice.has_from = news->has_from;
     notice.from = news->from;
-    notify_all(tell, batch, &notice);
+    notify_all(notifier, batch, &notice);
     as_storage_batch_delete(batch, AS_STORE_META, state->key, strlen(state->key));
     as_arena_deinit(&arena);
-    forget_state(tell, state);
+    forget_state(notifier, state);
 }
 
-static void notify_decision(struct tell *tell, const struct as_engine *engine,
+static void notify_decision(struct notifier *notifier, const struct as_engine *engine,
                             struct as_storage_batch *batch, const struct as_decision_record *record)
 {
     const struct as_decision *output = record->output;
@@ -552,20 +557,20 @@ static void notify_decision(struct tell *tell, const struct as_engine *engine,
         .has_from = true,
         .from = output->replicas,
         .unit = as_str_is_empty(record->unit) ? NULL : record->unit,
-        .at = tell->clock->get_wall(tell->clock),
+        .at = notifier->clock->get_wall(notifier->clock),
     };
     AS_CLEANUP(as_free_p) char *key = state_make_key(&notice);
-    struct state *state = find_state(tell, key);
+    struct state *state = find_state(notifier, key);
     if (holds && !state) {
-        notice.credential = state_find_sender(tell, record->target);
-        begin_state(tell, batch, key, &notice);
+        notice.credential = state_find_sender(notifier, record->target);
+        begin_state(notifier, batch, key, &notice);
     } else if (!holds && state) {
-        end_state(tell, batch, state, &notice);
+        end_state(notifier, batch, state, &notice);
     }
 }
 
 /* It ends with the hold: see still_holds. If an earlier end is not told yet, the state goes on. */
-static void notify_effect(struct tell *tell, struct as_storage_batch *batch,
+static void notify_effect(struct notifier *notifier, struct as_storage_batch *batch,
                           const struct as_follow_record *record)
 {
     char until[AS_RFC3339_SIZE], message[128];
@@ -583,23 +588,23 @@ static void notify_effect(struct tell *tell, struct as_storage_batch *batch,
         .rule = record->rule,
         .reason = as_reason_get_word(AS_REASON_INEFFECTIVE),
         .decision = record->decision,
-        .credential = state_find_sender(tell, record->target),
+        .credential = state_find_sender(notifier, record->target),
         .message = message,
         .has_from = true,
         .has_to = true,
         .from = record->from,
         .to = record->to,
-        .at = tell->clock->get_wall(tell->clock),
+        .at = notifier->clock->get_wall(notifier->clock),
     };
     AS_CLEANUP(as_free_p) char *key = state_make_key(&notice);
-    if (!find_state(tell, key)) {
-        begin_state(tell, batch, key, &notice);
-        plan_check(tell);
+    if (!find_state(notifier, key)) {
+        begin_state(notifier, batch, key, &notice);
+        plan_check(notifier);
     }
 }
 
 /* A contention begins and ends with records of its own. */
-static void notify_conflict(struct tell *tell, struct as_storage_batch *batch,
+static void notify_conflict(struct notifier *notifier, struct as_storage_batch *batch,
                             const struct as_others_record *record)
 {
     const struct as_set_back *last =
@@ -610,18 +615,18 @@ static void notify_conflict(struct tell *tell, struct as_storage_batch *batch,
         .target = record->target,
         .target_name = record->target_name,
         .reason = as_reason_get_word(AS_REASON_CONTENDED),
-        .credential = state_find_sender(tell, record->target),
+        .credential = state_find_sender(notifier, record->target),
         .message = last && *last->by ? last->by : NULL,
         .has_from = last != NULL,
         .from = last ? last->found : 0,
-        .at = tell->clock->get_wall(tell->clock),
+        .at = notifier->clock->get_wall(notifier->clock),
     };
     AS_CLEANUP(as_free_p) char *key = state_make_key(&notice);
-    struct state *state = find_state(tell, key);
+    struct state *state = find_state(notifier, key);
     if (record->event == AS_OTHERS_CONTENDED && !state)
-        begin_state(tell, batch, key, &notice);
+        begin_state(notifier, batch, key, &notice);
     else if (record->event == AS_OTHERS_OVER && state)
-        end_state(tell, batch, state, &notice);
+        end_state(notifier, batch, state, &notice);
 }
 
 /* "approved by ada: the sale" */
@@ -634,7 +639,7 @@ static char *describe_end(const struct as_approval_record *record)
 
 /* The request waits until any record but `asked` says what has become of it. One that comes back
  * does not wait. */
-static void notify_approval(struct tell *tell, struct as_storage_batch *batch,
+static void notify_approval(struct notifier *notifier, struct as_storage_batch *batch,
                             const struct as_approval_record *record)
 {
     const struct as_approval_state *request = record->request;
@@ -649,36 +654,36 @@ static void notify_approval(struct tell *tell, struct as_storage_batch *batch,
         .reason = as_reason_get_word(AS_REASON_NEEDS_APPROVAL),
         .message = message,
         .decision = request->decision,
-        .credential = state_find_sender(tell, record->target),
+        .credential = state_find_sender(notifier, record->target),
         .approval = request->id,
         .has_from = true,
         .has_to = true,
         .from = request->from,
         .to = request->to,
         .unit = as_str_is_empty(record->unit) ? NULL : record->unit,
-        .at = tell->clock->get_wall(tell->clock),
+        .at = notifier->clock->get_wall(notifier->clock),
     };
     AS_CLEANUP(as_free_p) char *key = state_make_key(&notice);
-    struct state *state = find_state(tell, key);
+    struct state *state = find_state(notifier, key);
     if (is_asked && !state)
-        begin_state(tell, batch, key, &notice);
+        begin_state(notifier, batch, key, &notice);
     else if (!is_asked && state)
-        end_state(tell, batch, state, &notice);
+        end_state(notifier, batch, state, &notice);
 }
 
-void tell_on_effect(struct tell *tell, const struct as_engine *engine,
-                    const struct as_effect *effect, struct as_storage_batch *batch)
+void notifier_on_effect(struct notifier *notifier, const struct as_engine *engine,
+                        const struct as_effect *effect, struct as_storage_batch *batch)
 {
     if (effect->kind == AS_EFFECT_RECORD_ACTION)
-        notify_action(tell, batch, effect->action);
+        notify_action(notifier, batch, effect->action);
     else if (effect->kind == AS_EFFECT_RECORD_FOLLOW)
-        notify_effect(tell, batch, effect->follow);
+        notify_effect(notifier, batch, effect->follow);
     else if (effect->kind == AS_EFFECT_RECORD_DECISION)
-        notify_decision(tell, engine, batch, effect->decision);
+        notify_decision(notifier, engine, batch, effect->decision);
     else if (effect->kind == AS_EFFECT_RECORD_OTHERS)
-        notify_conflict(tell, batch, effect->others);
+        notify_conflict(notifier, batch, effect->others);
     else if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
-        notify_approval(tell, batch, effect->approval);
+        notify_approval(notifier, batch, effect->approval);
 }
 
 static bool still_holds(const struct as_engine *engine, const struct state *state)
@@ -692,32 +697,32 @@ static bool still_holds(const struct as_engine *engine, const struct state *stat
     return as_engine_count_open(engine, state->target) > 0;
 }
 
-void tell_check_states(struct tell *tell, const struct as_engine *engine)
+void notifier_check_states(struct notifier *notifier, const struct as_engine *engine)
 {
     struct state *state, *next;
-    tell->check_due = AS_MONO_NEVER;
-    TAILQ_FOREACH_SAFE (state, &tell->states, in_order, next) {
+    notifier->check_due = AS_MONO_NEVER;
+    TAILQ_FOREACH_SAFE (state, &notifier->states, in_order, next) {
         if (still_holds(engine, state)) {
             if (state->kind == AS_NOTICE_INEFFECTIVE)
-                plan_check(tell);
+                plan_check(notifier);
             continue;
         }
         struct as_storage_batch *batch = as_storage_batch_new(0);
-        tell->callbacks.record(tell->callbacks.context, batch,
-                               &(struct as_notify_record){
-                                   .state = state->kind,
-                                   .target = state->target,
-                                   .target_name = as_engine_find_name(engine, state->target),
-                                   .rule = state->rule,
-                               });
-        end_state(tell, batch, state, &(struct as_notice){.kind = state->kind});
-        as_storage_submit(tell->storage, batch);
+        notifier->callbacks.record(notifier->callbacks.context, batch,
+                                   &(struct as_notify_record){
+                                       .state = state->kind,
+                                       .target = state->target,
+                                       .target_name = as_engine_find_name(engine, state->target),
+                                       .rule = state->rule,
+                                   });
+        end_state(notifier, batch, state, &(struct as_notice){.kind = state->kind});
+        as_storage_submit(notifier->storage, batch);
     }
 }
 
-bool tell_must_check_states(const struct tell *tell)
+bool notifier_must_check_states(const struct notifier *notifier)
 {
-    return tell->check_due.us <= tell_now(tell).us;
+    return notifier->check_due.us <= notifier_now(notifier).us;
 }
 
 /*
@@ -757,19 +762,19 @@ static bool send_is_ready(const struct lane *lane)
     return head->noted.is_durable && head->phase == ENTRY_WAITING;
 }
 
-static bool send_beats(const struct tell *tell, const struct destination *destination)
+static bool send_beats(const struct notifier *notifier, const struct destination *destination)
 {
     return destination->settings && !destination->settings->is_webhook &&
-           !TAILQ_EMPTY(&tell->states);
+           !TAILQ_EMPTY(&notifier->states);
 }
 
-static void send_find_due(const struct tell *tell, struct destination *destination)
+static void send_find_due(const struct notifier *notifier, struct destination *destination)
 {
     const struct lane *lane;
     destination->due = AS_MONO_NEVER;
     if (destination->ticket || !destination->settings)
         return;
-    if (send_beats(tell, destination))
+    if (send_beats(notifier, destination))
         destination->due = destination->beat_due;
     TAILQ_FOREACH (lane, &destination->lanes, in_turn) {
         if (send_is_ready(lane))
@@ -790,10 +795,10 @@ static void send_note_ready(struct lane *lane)
             destination->due, send_get_later(lane->not_before, destination->not_before));
 }
 
-static void send_reset(struct tell *tell, struct destination *destination)
+static void send_reset(struct notifier *notifier, struct destination *destination)
 {
     struct lane *lane;
-    const as_mono_time now = tell_now(tell);
+    const as_mono_time now = notifier_now(notifier);
     if (destination->sent)
         destination->sent->phase = ENTRY_WAITING;
     destination->sent = NULL;
@@ -803,19 +808,20 @@ static void send_reset(struct tell *tell, struct destination *destination)
     destination->beat_after = 0;
     TAILQ_FOREACH (lane, &destination->lanes, in_turn)
         lane->not_before = now;
-    send_find_due(tell, destination);
+    send_find_due(notifier, destination);
 }
 
 static void send_on_done(void *context, uint64_t ticket, const char *error);
 
-static void send_body(struct tell *tell, struct destination *destination, const struct as_buf *body)
+static void send_body(struct notifier *notifier, struct destination *destination,
+                      const struct as_buf *body)
 {
-    struct as_messenger *messenger = tell->config.messenger;
+    struct as_messenger *messenger = notifier->config.messenger;
     const struct as_message message = {destination->receiver, destination->url, body->data,
                                        body->size};
-    destination->ticket = ++tell->last_ticket;
+    destination->ticket = ++notifier->last_ticket;
     destination->due = AS_MONO_NEVER;
-    messenger->send(messenger, destination->ticket, &message, send_on_done, tell);
+    messenger->send(messenger, destination->ticket, &message, send_on_done, notifier);
 }
 
 static void send_decode(const struct noted *noted, struct as_arena *arena,
@@ -825,9 +831,11 @@ static void send_decode(const struct noted *noted, struct as_arena *arena,
         abort(); /* we wrote it, or have read it already */
 }
 
-static void send_entry(struct tell *tell, struct destination *destination, struct entry *entry)
+static void send_entry(struct notifier *notifier, struct destination *destination,
+                       struct entry *entry)
 {
-    const struct as_notice_sender sender = {tell->config.instance, tell->config.external_url};
+    const struct as_notice_sender sender = {notifier->config.instance,
+                                            notifier->config.external_url};
     struct as_arena arena = AS_ARENA_INIT;
     struct as_buf body = AS_BUF_INIT_OPEN(MESSAGE_MAX);
     struct as_notice notice;
@@ -835,27 +843,29 @@ static void send_entry(struct tell *tell, struct destination *destination, struc
     if (destination->settings->is_webhook)
         as_notice_encode_event(&notice, &sender, &body);
     else
-        as_notice_encode_alerts(&notice, 1, &sender, tell->clock->get_wall(tell->clock), &body);
+        as_notice_encode_alerts(&notice, 1, &sender, notifier->clock->get_wall(notifier->clock),
+                                &body);
     entry->phase = ENTRY_SENDING;
     destination->sent = entry;
     destination->serves_narrowed = !entry->share;
     if (entry->share)
-        entry->share->served = ++tell->served;
-    send_body(tell, destination, &body);
+        entry->share->served = ++notifier->served;
+    send_body(notifier, destination, &body);
     as_buf_deinit(&body);
     as_arena_deinit(&arena);
 }
 
 /* States with higher numbers than those of the last message; false: there are no more. */
-static bool send_states(struct tell *tell, struct destination *destination)
+static bool send_states(struct notifier *notifier, struct destination *destination)
 {
-    const struct as_notice_sender sender = {tell->config.instance, tell->config.external_url};
+    const struct as_notice_sender sender = {notifier->config.instance,
+                                            notifier->config.external_url};
     struct as_arena arena = AS_ARENA_INIT;
     struct as_buf body = AS_BUF_INIT_OPEN(MESSAGE_MAX);
     struct as_notice notices[BEAT_STATES];
     const struct state *state;
     size_t count = 0, bytes = 0;
-    TAILQ_FOREACH (state, &tell->states, in_order) {
+    TAILQ_FOREACH (state, &notifier->states, in_order) {
         const bool is_wanted = destination->settings->on & 1U << state->kind;
         if (count == BEAT_STATES || bytes > BEAT_BYTES)
             break;
@@ -867,19 +877,20 @@ static bool send_states(struct tell *tell, struct destination *destination)
         destination->beat_last = state->noted.number;
     }
     if (count > 0) {
-        as_notice_encode_alerts(notices, count, &sender, tell->clock->get_wall(tell->clock), &body);
+        as_notice_encode_alerts(notices, count, &sender, notifier->clock->get_wall(notifier->clock),
+                                &body);
         destination->sent = NULL;
-        send_body(tell, destination, &body);
+        send_body(notifier, destination, &body);
     }
     as_buf_deinit(&body);
     as_arena_deinit(&arena);
     return count > 0;
 }
 
-static void end_beat(struct tell *tell, struct destination *destination)
+static void end_beat(struct notifier *notifier, struct destination *destination)
 {
     destination->beat_after = 0;
-    destination->beat_due.us = as_time_add(tell_now(tell).us, BEAT_US);
+    destination->beat_due.us = as_time_add(notifier_now(notifier).us, BEAT_US);
 }
 
 static const struct as_share *send_get_share(const struct lane *lane)
@@ -911,62 +922,62 @@ static struct lane *find_lane(const struct destination *destination, as_mono_tim
     return found;
 }
 
-static void send_next(struct tell *tell, struct destination *destination, as_mono_time now)
+static void send_next(struct notifier *notifier, struct destination *destination, as_mono_time now)
 {
-    if (send_beats(tell, destination) && destination->beat_due.us <= now.us) {
-        if (send_states(tell, destination))
+    if (send_beats(notifier, destination) && destination->beat_due.us <= now.us) {
+        if (send_states(notifier, destination))
             return;
-        end_beat(tell, destination);
+        end_beat(notifier, destination);
     }
     struct lane *lane = find_lane(destination, now);
     if (lane)
-        send_entry(tell, destination, TAILQ_FIRST(&lane->entries));
+        send_entry(notifier, destination, TAILQ_FIRST(&lane->entries));
     else
-        send_find_due(tell, destination);
+        send_find_due(notifier, destination);
 }
 
-void tell_work(struct tell *tell)
+void notifier_work(struct notifier *notifier)
 {
-    const as_mono_time now = tell_now(tell);
-    if (tell->is_stopping)
+    const as_mono_time now = notifier_now(notifier);
+    if (notifier->is_stopping)
         return;
-    if (tell->drop_due.us <= now.us)
-        queue_drop_old(tell);
-    for (size_t i = 0; tell->config.messenger && i < tell->destination_count; i++) {
-        struct destination *destination = tell->destinations[i];
+    if (notifier->drop_due.us <= now.us)
+        queue_drop_old(notifier);
+    for (size_t i = 0; notifier->config.messenger && i < notifier->destination_count; i++) {
+        struct destination *destination = notifier->destinations[i];
         if (destination->due.us > now.us)
             continue;
-        if (tell->callbacks.may_send(tell->callbacks.context))
-            send_next(tell, destination, now);
+        if (notifier->callbacks.may_send(notifier->callbacks.context))
+            send_next(notifier, destination, now);
         else
             destination->due.us = as_time_add(now.us, NOT_LEAD_US);
     }
 }
 
-as_mono_time tell_get_deadline(const struct tell *tell)
+as_mono_time notifier_get_deadline(const struct notifier *notifier)
 {
-    as_mono_time deadline = send_get_earlier(tell->drop_due, tell->check_due);
-    if (tell->is_stopping)
+    as_mono_time deadline = send_get_earlier(notifier->drop_due, notifier->check_due);
+    if (notifier->is_stopping)
         return AS_MONO_NEVER;
-    for (size_t i = 0; tell->config.messenger && i < tell->destination_count; i++)
-        deadline = send_get_earlier(deadline, tell->destinations[i]->due);
+    for (size_t i = 0; notifier->config.messenger && i < notifier->destination_count; i++)
+        deadline = send_get_earlier(deadline, notifier->destinations[i]->due);
     return deadline;
 }
 
-void tell_stop(struct tell *tell)
+void notifier_stop(struct notifier *notifier)
 {
-    tell->is_stopping = true;
+    notifier->is_stopping = true;
 }
 
-static void send_count(struct tell *tell, const struct destination *destination,
-                       enum as_tell_count what)
+static void send_count(struct notifier *notifier, const struct destination *destination,
+                       enum as_notifier_count what)
 {
-    const struct as_tell_config *config = &tell->config;
+    const struct as_notifier_config *config = &notifier->config;
     if (config->counted)
         config->counted(config->context, destination->name, what, 1);
 }
 
-static void send_note_accepted(struct tell *tell, struct destination *destination)
+static void send_note_accepted(struct notifier *notifier, struct destination *destination)
 {
     if (destination->is_failing)
         as_log(AS_LOG_INFO, "the receiver takes notices again",
@@ -975,25 +986,26 @@ static void send_note_accepted(struct tell *tell, struct destination *destinatio
     destination->failures = 0;
     destination->not_before.us = INT64_MIN;
     if (destination->sent) {
-        send_count(tell, destination, AS_TELL_SENT);
+        send_count(notifier, destination, AS_NOTIFIER_SENT);
         destination->sent->lane->failures = 0;
-        queue_begin_delete(tell, destination->sent);
+        queue_begin_delete(notifier, destination->sent);
     } else {
         destination->beat_after = destination->beat_last;
     }
 }
 
-static void send_note_refused(struct tell *tell, struct destination *destination, const char *error)
+static void send_note_refused(struct notifier *notifier, struct destination *destination,
+                              const char *error)
 {
-    const as_mono_time now = tell_now(tell);
+    const as_mono_time now = notifier_now(notifier);
     if (!destination->is_failing)
         as_log(AS_LOG_WARN, "a notice was not taken: trying again", AS_F("error", error));
     destination->is_failing = true;
     destination->failures++;
     destination->not_before.us = as_time_add(now.us, get_rest(destination->failures));
-    send_count(tell, destination, AS_TELL_FAILED);
+    send_count(notifier, destination, AS_NOTIFIER_FAILED);
     if (!destination->sent) {
-        end_beat(tell, destination);
+        end_beat(notifier, destination);
         return;
     }
     struct lane *lane = destination->sent->lane;
@@ -1004,11 +1016,11 @@ static void send_note_refused(struct tell *tell, struct destination *destination
 
 static void send_on_done(void *context, uint64_t ticket, const char *error)
 {
-    struct tell *tell = context;
+    struct notifier *notifier = context;
     struct destination *destination = NULL;
-    for (size_t i = 0; i < tell->destination_count; i++) {
-        if (tell->destinations[i]->ticket == ticket)
-            destination = tell->destinations[i];
+    for (size_t i = 0; i < notifier->destination_count; i++) {
+        if (notifier->destinations[i]->ticket == ticket)
+            destination = notifier->destinations[i];
     }
     if (!destination)
         return; /* of an earlier configuration */
@@ -1019,23 +1031,23 @@ static void send_on_done(void *context, uint64_t ticket, const char *error)
         TAILQ_INSERT_TAIL(&destination->lanes, lane, in_turn);
     }
     if (error)
-        send_note_refused(tell, destination, error);
+        send_note_refused(notifier, destination, error);
     else
-        send_note_accepted(tell, destination);
+        send_note_accepted(notifier, destination);
     destination->sent = NULL;
-    send_find_due(tell, destination);
-    tell_work(tell);
-    tell->callbacks.moved(tell->callbacks.context);
+    send_find_due(notifier, destination);
+    notifier_work(notifier);
+    notifier->callbacks.moved(notifier->callbacks.context);
 }
 
-void tell_on_deleted(struct tell *tell)
+void notifier_on_deleted(struct notifier *notifier)
 {
-    struct entry *entry = STAILQ_FIRST(&tell->deleting);
+    struct entry *entry = STAILQ_FIRST(&notifier->deleting);
     assert(entry); /* they are deleted in order */
-    STAILQ_REMOVE_HEAD(&tell->deleting, in_deleting);
+    STAILQ_REMOVE_HEAD(&notifier->deleting, in_deleting);
     struct lane *lane = entry->lane;
     const bool is_last = TAILQ_NEXT(entry, in_lane) == NULL;
-    queue_remove(tell, entry);
+    queue_remove(notifier, entry);
     if (!is_last)
         send_note_ready(lane);
 }
@@ -1048,102 +1060,105 @@ void tell_on_deleted(struct tell *tell)
 #define NOTICE_WRITTEN_MAX (8 * NOTICE_MAX)
 #define KEY_SHOWN          256 /* bytes of the key of a row that cannot be read */
 
-struct tell *tell_new(const struct tell_callbacks *callbacks, const struct as_clock *clock,
-                      struct as_storage *storage)
+struct notifier *notifier_new(const struct notifier_callbacks *callbacks,
+                              const struct as_clock *clock, struct as_storage *storage)
 {
-    struct tell *tell = as_xcalloc(1, sizeof(*tell));
-    tell->callbacks = *callbacks;
-    tell->clock = clock;
-    tell->storage = storage;
-    tell->drop_due = tell->check_due = AS_MONO_NEVER;
-    TAILQ_INIT(&tell->states);
-    as_shares_init(&tell->shares);
-    STAILQ_INIT(&tell->writing);
-    STAILQ_INIT(&tell->deleting);
-    return tell;
+    struct notifier *notifier = as_xcalloc(1, sizeof(*notifier));
+    notifier->callbacks = *callbacks;
+    notifier->clock = clock;
+    notifier->storage = storage;
+    notifier->drop_due = notifier->check_due = AS_MONO_NEVER;
+    TAILQ_INIT(&notifier->states);
+    as_shares_init(&notifier->shares);
+    STAILQ_INIT(&notifier->writing);
+    STAILQ_INIT(&notifier->deleting);
+    return notifier;
 }
 
-static void free_destination(struct tell *tell, struct destination *destination)
+static void free_destination(struct notifier *notifier, struct destination *destination)
 {
-    queue_deinit(tell, destination);
+    queue_deinit(notifier, destination);
     free(destination->name);
     free(destination);
 }
 
-struct tell *tell_free(struct tell *tell)
+struct notifier *notifier_free(struct notifier *notifier)
 {
     struct noted *noted, *next;
-    if (!tell)
+    if (!notifier)
         return NULL;
-    STAILQ_FOREACH_SAFE(noted, &tell->writing, in_writing, next)
+    STAILQ_FOREACH_SAFE(noted, &notifier->writing, in_writing, next)
     {
         if (noted->is_gone)
             states_free(noted);
     }
-    for (size_t i = 0; i < tell->destination_count; i++)
-        free_destination(tell, tell->destinations[i]);
-    free(tell->destinations);
-    as_shares_deinit(&tell->shares);
-    states_deinit(tell);
-    free(tell);
+    for (size_t i = 0; i < notifier->destination_count; i++)
+        free_destination(notifier, notifier->destinations[i]);
+    free(notifier->destinations);
+    as_shares_deinit(&notifier->shares);
+    states_deinit(notifier);
+    free(notifier);
     return NULL;
 }
 
-static struct destination *tell_find_destination(const struct tell *tell, const char *name,
-                                                 size_t url)
+static struct destination *notifier_find_destination(const struct notifier *notifier,
+                                                     const char *name, size_t url)
 {
-    for (size_t i = 0; i < tell->destination_count; i++) {
-        struct destination *destination = tell->destinations[i];
+    for (size_t i = 0; i < notifier->destination_count; i++) {
+        struct destination *destination = notifier->destinations[i];
         if (destination->url == url && strcmp(destination->name, name) == 0)
             return destination;
     }
     return NULL;
 }
 
-static struct destination *tell_add_destination(struct tell *tell, const char *name, size_t url)
+static struct destination *notifier_add_destination(struct notifier *notifier, const char *name,
+                                                    size_t url)
 {
     struct destination *destination = as_xcalloc(1, sizeof(*destination));
     destination->name = as_xstrdup(name);
     destination->url = url;
     TAILQ_INIT(&destination->lanes);
     TAILQ_INIT(&destination->entries);
-    tell->destinations = as_xgrow(tell->destinations, tell->destination_count,
-                                  &tell->destination_capacity, sizeof(*tell->destinations));
-    tell->destinations[tell->destination_count++] = destination;
+    notifier->destinations =
+        as_xgrow(notifier->destinations, notifier->destination_count,
+                 &notifier->destination_capacity, sizeof(*notifier->destinations));
+    notifier->destinations[notifier->destination_count++] = destination;
     return destination;
 }
 
 /* Documents */
 
-static void noted_write(struct tell *tell, struct noted *noted, struct as_storage_batch *batch,
-                        const char *key, const struct as_notice *notice)
+static void noted_write(struct notifier *notifier, struct noted *noted,
+                        struct as_storage_batch *batch, const char *key,
+                        const struct as_notice *notice)
 {
     struct as_buf text = AS_BUF_INIT_OPEN(NOTICE_WRITTEN_MAX);
     as_notice_encode(notice, &text, &noted->at_hash);
     assert(as_buf_check(&text) == 0);
-    noted->number = ++tell->last_number;
+    noted->number = ++notifier->last_number;
     noted->text = as_buf_take(&text, &noted->size);
     as_storage_batch_put_hashed(batch, AS_STORE_META, key, strlen(key), noted->text, noted->size,
                                 noted->at_hash, noted->number);
-    STAILQ_INSERT_TAIL(&tell->writing, noted, in_writing);
+    STAILQ_INSERT_TAIL(&notifier->writing, noted, in_writing);
 }
 
-static void noted_restore(struct tell *tell, struct noted *noted, uint64_t number, const char *text,
-                          size_t size)
+static void noted_restore(struct notifier *notifier, struct noted *noted, uint64_t number,
+                          const char *text, size_t size)
 {
     noted->number = number;
     noted->is_durable = true;
     noted->text = as_xstrndup(text, size);
     noted->size = size;
-    if (number > tell->last_number)
-        tell->last_number = number;
+    if (number > notifier->last_number)
+        notifier->last_number = number;
 }
 
-void tell_on_hashed(struct tell *tell, uint64_t number, const char *hash)
+void notifier_on_hashed(struct notifier *notifier, uint64_t number, const char *hash)
 {
-    struct noted *noted = STAILQ_FIRST(&tell->writing);
+    struct noted *noted = STAILQ_FIRST(&notifier->writing);
     assert(noted && noted->number == number); /* they become durable in order */
-    STAILQ_REMOVE_HEAD(&tell->writing, in_writing);
+    STAILQ_REMOVE_HEAD(&notifier->writing, in_writing);
     memcpy(noted->text + noted->at_hash, hash, AS_NOTICE_HASH_SIZE - 1);
     noted->is_durable = true;
     if (noted->is_gone)
@@ -1155,7 +1170,7 @@ void tell_on_hashed(struct tell *tell, uint64_t number, const char *hash)
 /* Restoring */
 
 struct restoring {
-    struct tell *tell;
+    struct notifier *notifier;
     struct as_arena arena;
     struct as_storage_batch *unreadable; /* deletes them; NULL: there are none */
     size_t unreadable_count;
@@ -1178,23 +1193,23 @@ static void note_unreadable(struct restoring *restoring, const char *key, size_t
     restoring->unreadable_count++;
 }
 
-static void restore_entry(struct tell *tell, uint64_t number, const struct as_notice *notice,
-                          const char *text, size_t size)
+static void restore_entry(struct notifier *notifier, uint64_t number,
+                          const struct as_notice *notice, const char *text, size_t size)
 {
     const char *receiver = notice->receiver ? notice->receiver : "";
-    struct destination *destination = tell_find_destination(tell, receiver, notice->url);
+    struct destination *destination = notifier_find_destination(notifier, receiver, notice->url);
     if (!destination)
-        destination = tell_add_destination(tell, receiver, notice->url);
-    queue_restore(tell, destination, number, notice, text, size);
+        destination = notifier_add_destination(notifier, receiver, notice->url);
+    queue_restore(notifier, destination, number, notice, text, size);
 }
 
 /* NULL: restored; else what is wrong with the row. */
 static const char *restore_row(struct restoring *restoring, const char *key, size_t key_size,
                                const char *text, size_t size, struct as_error *error)
 {
-    struct tell *tell = restoring->tell;
-    const bool is_entry = has_prefix(key, key_size, TELL_ENTRY_PREFIX);
-    const uint64_t number = is_entry ? queue_parse_key(key, key_size) : tell->last_number + 1;
+    struct notifier *notifier = restoring->notifier;
+    const bool is_entry = has_prefix(key, key_size, NOTIFIER_ENTRY_PREFIX);
+    const uint64_t number = is_entry ? queue_parse_key(key, key_size) : notifier->last_number + 1;
     struct as_notice notice;
     as_arena_reset(&restoring->arena);
     if (number == 0)
@@ -1204,8 +1219,8 @@ static const char *restore_row(struct restoring *restoring, const char *key, siz
     if (as_notice_decode(text, size, &restoring->arena, &notice, error) != 0)
         return error->text;
     if (is_entry)
-        restore_entry(tell, number, &notice, text, size);
-    else if (!states_restore(tell, number, &notice, key, key_size, text, size))
+        restore_entry(notifier, number, &notice, text, size);
+    else if (!states_restore(notifier, number, &notice, key, key_size, text, size))
         return "its key is not the one of its content";
     return NULL;
 }
@@ -1214,8 +1229,8 @@ static int notifier_restore_pair(void *context, const void *key, size_t key_size
                                  size_t value_size)
 {
     struct as_error error = AS_ERROR_INIT;
-    if (!has_prefix(key, key_size, TELL_ENTRY_PREFIX) &&
-        !has_prefix(key, key_size, TELL_STATE_PREFIX))
+    if (!has_prefix(key, key_size, NOTIFIER_ENTRY_PREFIX) &&
+        !has_prefix(key, key_size, NOTIFIER_STATE_PREFIX))
         return 0;
     const char *problem = restore_row(context, key, key_size, value, value_size, &error);
     if (problem)
@@ -1223,76 +1238,77 @@ static int notifier_restore_pair(void *context, const void *key, size_t key_size
     return 0;
 }
 
-int tell_restore(struct tell *tell, struct as_store *store, struct as_error *error)
+int notifier_restore(struct notifier *notifier, struct as_store *store, struct as_error *error)
 {
-    struct restoring restoring = {.tell = tell, .arena = AS_ARENA_INIT};
+    struct restoring restoring = {.notifier = notifier, .arena = AS_ARENA_INIT};
     const int status = store->visit(store, AS_STORE_META, notifier_restore_pair, &restoring, error);
     as_arena_deinit(&restoring.arena);
     if (restoring.unreadable) {
-        tell->callbacks.record(tell->callbacks.context, restoring.unreadable,
-                               &(struct as_notify_record){.receiver = "",
-                                                          .cause = AS_NOTICE_UNREADABLE,
-                                                          .count = restoring.unreadable_count});
-        as_storage_submit(tell->storage, restoring.unreadable);
+        notifier->callbacks.record(notifier->callbacks.context, restoring.unreadable,
+                                   &(struct as_notify_record){.receiver = "",
+                                                              .cause = AS_NOTICE_UNREADABLE,
+                                                              .count = restoring.unreadable_count});
+        as_storage_submit(notifier->storage, restoring.unreadable);
     }
     return status;
 }
 
 /* Receivers */
 
-static void use_receiver(struct tell *tell, size_t receiver)
+static void use_receiver(struct notifier *notifier, size_t receiver)
 {
-    const struct as_notify_settings *settings = &tell->config.receivers[receiver];
-    for (int what = 0; tell->config.counted && what < AS_TELL_COUNT_COUNT; what++)
-        tell->config.counted(tell->config.context, settings->name, (enum as_tell_count)what, 0);
+    const struct as_notify_settings *settings = &notifier->config.receivers[receiver];
+    for (int what = 0; notifier->config.counted && what < AS_NOTIFIER_COUNT_COUNT; what++)
+        notifier->config.counted(notifier->config.context, settings->name,
+                                 (enum as_notifier_count)what, 0);
     for (size_t i = 0; i < settings->url_count; i++) {
-        struct destination *destination = tell_find_destination(tell, settings->name, i);
+        struct destination *destination = notifier_find_destination(notifier, settings->name, i);
         if (!destination)
-            destination = tell_add_destination(tell, settings->name, i);
+            destination = notifier_add_destination(notifier, settings->name, i);
         destination->settings = settings;
         destination->receiver = receiver;
     }
 }
 
-static void tell_forget_removed(struct tell *tell)
+static void notifier_forget_removed(struct notifier *notifier)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < tell->destination_count; i++) {
-        struct destination *destination = tell->destinations[i];
+    for (size_t i = 0; i < notifier->destination_count; i++) {
+        struct destination *destination = notifier->destinations[i];
         if (!destination->settings)
-            (void)queue_drop(tell, destination, NULL, SIZE_MAX, INT64_MIN, AS_NOTICE_REMOVED);
+            (void)queue_drop(notifier, destination, NULL, SIZE_MAX, INT64_MIN, AS_NOTICE_REMOVED);
         if (destination->settings || destination->count > 0)
-            tell->destinations[kept++] = destination;
+            notifier->destinations[kept++] = destination;
         else
-            free_destination(tell, destination);
+            free_destination(notifier, destination);
     }
-    tell->destination_count = kept;
+    notifier->destination_count = kept;
 }
 
-void tell_reload(struct tell *tell, const struct as_tell_config *config)
+void notifier_reload(struct notifier *notifier, const struct as_notifier_config *config)
 {
-    tell->config = *config;
-    for (size_t i = 0; i < tell->destination_count; i++) {
-        tell->destinations[i]->settings = NULL;
-        send_reset(tell, tell->destinations[i]);
+    notifier->config = *config;
+    for (size_t i = 0; i < notifier->destination_count; i++) {
+        notifier->destinations[i]->settings = NULL;
+        send_reset(notifier, notifier->destinations[i]);
     }
     for (size_t i = 0; i < config->receiver_count; i++)
-        use_receiver(tell, i);
-    tell_forget_removed(tell);
-    for (size_t i = 0; i < tell->destination_count; i++)
-        send_reset(tell, tell->destinations[i]);
+        use_receiver(notifier, i);
+    notifier_forget_removed(notifier);
+    for (size_t i = 0; i < notifier->destination_count; i++)
+        send_reset(notifier, notifier->destinations[i]);
 }
 
-void tell_visit(const struct tell *tell, as_tell_visit_fn *visit, void *context)
+void notifier_visit(const struct notifier *notifier, as_notifier_visit_fn *visit, void *context)
 {
-    for (size_t i = 0; i < tell->config.receiver_count; i++) {
-        struct as_tell_view view = {.receiver = tell->config.receivers[i].name};
-        for (size_t k = 0; k < tell->destination_count; k++) {
-            const struct destination *destination = tell->destinations[k];
+    for (size_t i = 0; i < notifier->config.receiver_count; i++) {
+        struct as_notifier_view view = {.receiver = notifier->config.receivers[i].name};
+        for (size_t k = 0; k < notifier->destination_count; k++) {
+            const struct destination *destination = notifier->destinations[k];
             const struct entry *oldest = TAILQ_FIRST(&destination->entries);
             if (strcmp(destination->name, view.receiver) != 0 || !oldest)
                 continue;
-            const int64_t age = tell_now(tell).us - oldest->since.us;
+            const int64_t age = notifier_now(notifier).us - oldest->since.us;
             view.entries += destination->count;
             view.oldest_us = age > view.oldest_us ? age : view.oldest_us;
         }

@@ -772,13 +772,13 @@ void as_metrics_on_source(struct as_metrics *metrics, const char *source, const 
     metrics_observe(metrics, METRIC_SOURCE_DURATION, VALUES(source), duration_us);
 }
 
-void as_metrics_on_notice(struct as_metrics *metrics, const char *receiver, enum as_tell_count what,
-                          uint64_t count)
+void as_metrics_on_notice(struct as_metrics *metrics, const char *receiver,
+                          enum as_notifier_count what, uint64_t count)
 {
-    static const enum metric families[AS_TELL_COUNT_COUNT] = {
-        [AS_TELL_SENT] = METRIC_NOTIFY_SENT,
-        [AS_TELL_FAILED] = METRIC_NOTIFY_FAILED,
-        [AS_TELL_DROPPED] = METRIC_NOTIFY_DROPPED,
+    static const enum metric families[AS_NOTIFIER_COUNT_COUNT] = {
+        [AS_NOTIFIER_SENT] = METRIC_NOTIFY_SENT,
+        [AS_NOTIFIER_FAILED] = METRIC_NOTIFY_FAILED,
+        [AS_NOTIFIER_DROPPED] = METRIC_NOTIFY_DROPPED,
     };
     metrics_add(metrics, families[what], VALUES(receiver), (double)count);
 }
@@ -1193,7 +1193,7 @@ static void metrics_print_facts(struct printing *p)
         p->view->visit_facts(p->view->targets, print_facts_of, p);
 }
 
-static void print_receiver(void *context, const struct as_tell_view *receiver)
+static void print_receiver(void *context, const struct as_notifier_view *receiver)
 {
     struct printing *p = context;
     const double value = p->metric == METRIC_NOTIFY_ENTRIES

@@ -51,7 +51,7 @@ struct as_shell {
     char *instance, *boot, *version, *config_digest;
     struct as_engine *engine;
     struct port_calls_list calls; /* the present ports first; former ports while they have calls */
-    struct tell *tell;
+    struct notifier *notifier;
     const struct as_ruleset *ruleset;
     struct as_storage_batch *batch; /* effects so far, or NULL */
     struct as_buf scratch, key;
@@ -703,7 +703,7 @@ static void shell_carry_out(struct as_shell *shell, const struct as_effects *eff
         return;
     }
     shell_append(shell, &places);
-    tell_on_effect(shell->tell, shell->engine, effect, shell->batch);
+    notifier_on_effect(shell->notifier, shell->engine, effect, shell->batch);
 }
 
 static void report_deadline(void *context)
@@ -711,13 +711,13 @@ static void report_deadline(void *context)
     struct as_shell *shell = context;
     const struct as_shell_callbacks *callbacks = &shell->config.callbacks;
     const as_mono_time engine = as_engine_get_next_deadline(shell->engine);
-    const as_mono_time tell = tell_get_deadline(shell->tell);
-    callbacks->deadline(callbacks->context, tell.us < engine.us ? tell : engine);
+    const as_mono_time notifier = notifier_get_deadline(shell->notifier);
+    callbacks->deadline(callbacks->context, notifier.us < engine.us ? notifier : engine);
 }
 
 static void notify_people(struct as_shell *shell)
 {
-    tell_work(shell->tell);
+    notifier_work(shell->notifier);
     report_deadline(shell);
 }
 
@@ -749,8 +749,8 @@ static void shell_run(struct as_shell *shell, struct as_event *event)
         callbacks->effect(callbacks->context, &effects.items[i]);
         shell_carry_out(shell, &effects, i);
     }
-    if (may_end_states(event, &effects) || tell_must_check_states(shell->tell))
-        tell_check_states(shell->tell, shell->engine);
+    if (may_end_states(event, &effects) || notifier_must_check_states(shell->notifier))
+        notifier_check_states(shell->notifier, shell->engine);
     notify_people(shell);
 }
 
@@ -819,9 +819,9 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->key = AS_BUF_INIT_OPEN(RECORD_SIZE_MAX);
     repeat_log_init(&shell->log, config->engine.seed);
     shell->engine = as_engine_new(&config->engine, config->ruleset);
-    shell->tell = tell_new(&(struct tell_callbacks){record_notify, shell_find_sender, may_send,
-                                                    report_deadline, shell},
-                           config->clock, config->storage);
+    shell->notifier = notifier_new(&(struct notifier_callbacks){record_notify, shell_find_sender,
+                                                                may_send, report_deadline, shell},
+                                   config->clock, config->storage);
 
     shell_stamp(shell);
     const struct as_state_clock clock = {shell->boot, shell->mono, shell->wall};
@@ -835,12 +835,12 @@ int as_shell_new(const struct as_shell_config *config, struct as_store *store,
     shell->has_marks = restored.has_marks;
     shell->may_marks_be_new = restored.is_any_group;
     shell_record_start_or_stop(shell, AS_RECORD_START, restored.intents);
-    status = tell_restore(shell->tell, store, error);
+    status = notifier_restore(shell->notifier, store, error);
     if (status != 0) {
         as_shell_free(shell);
         return status;
     }
-    tell_reload(shell->tell, &config->tell);
+    notifier_reload(shell->notifier, &config->notifier);
     shell_run(shell, &(struct as_event){.kind = AS_EVENT_START});
     log_open_incidents(shell, "started with open incidents");
     store_dry_run(shell, config->engine.dry_run);
@@ -854,7 +854,7 @@ struct as_shell *as_shell_free(struct as_shell *shell)
         return NULL;
     shell_calls_deinit(shell);
     as_storage_batch_free(shell->batch);
-    tell_free(shell->tell);
+    notifier_free(shell->notifier);
     as_engine_free(shell->engine);
     as_buf_deinit(&shell->scratch);
     as_buf_deinit(&shell->key);
@@ -889,8 +889,8 @@ void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)
 {
     if (ticket == START_TICKET)
         shell->ready = true;
-    else if (ticket == TELL_TICKET && !shell->is_fenced) {
-        tell_on_deleted(shell->tell);
+    else if (ticket == NOTIFIER_TICKET && !shell->is_fenced) {
+        notifier_on_deleted(shell->notifier);
         notify_people(shell);
     } else if (ticket != 0)
         shell_run(shell, &(struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
@@ -898,13 +898,14 @@ void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)
 
 void as_shell_on_hashed(struct as_shell *shell, uint64_t number, const char *hash)
 {
-    tell_on_hashed(shell->tell, number, hash);
+    notifier_on_hashed(shell->notifier, number, hash);
     notify_people(shell);
 }
 
-void as_shell_visit_receivers(const struct as_shell *shell, as_tell_visit_fn *visit, void *context)
+void as_shell_visit_receivers(const struct as_shell *shell, as_notifier_visit_fn *visit,
+                              void *context)
 {
-    tell_visit(shell->tell, visit, context);
+    notifier_visit(shell->notifier, visit, context);
 }
 
 void as_shell_wake(struct as_shell *shell)
@@ -915,7 +916,7 @@ void as_shell_wake(struct as_shell *shell)
 void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
                      const struct as_engine_config *engine, const char *config_digest,
                      struct as_target_port *targets, struct as_source_port *source,
-                     const struct as_tell_config *tell, const char *credential)
+                     const struct as_notifier_config *notifier, const char *credential)
 {
     const struct as_reload_record record = {
         .credential = credential,
@@ -935,8 +936,8 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
     shell->ruleset = ruleset;
     repeat_log_begin_epoch(&shell->log);
     shell_calls_use(shell, targets, source);
-    if (tell)
-        tell_reload(shell->tell, tell);
+    if (notifier)
+        notifier_reload(shell->notifier, notifier);
     shell_run(shell,
               &(struct as_event){.kind = AS_EVENT_RULES, .ruleset = ruleset, .config = *engine});
     if (shell->dry_since.set && !engine->dry_run)
@@ -946,7 +947,7 @@ void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
 
 void as_shell_stop(struct as_shell *shell)
 {
-    tell_stop(shell->tell);
+    notifier_stop(shell->notifier);
     shell_run(shell, &(struct as_event){.kind = AS_EVENT_STOP});
 }
 

@@ -501,8 +501,8 @@ static bool start(void)
         .config_digest = "c0ffee",
         .engine = world.engine,
         .ruleset = world.config->ruleset,
-        .tell = {receivers, AS_ARRAY_SIZE(receivers), &messenger, "here", "http://here", NULL,
-                 NULL},
+        .notifier = {receivers, AS_ARRAY_SIZE(receivers), &messenger, "here", "http://here", NULL,
+                     NULL},
         .callbacks = {on_effect, on_deadline, NULL, NULL, NULL},
     };
     status = as_shell_new(&shell_config, store, &world.shell, &error);

@@ -349,7 +349,7 @@ void daemon_open(struct world *world)
         .config_digest = "",
         .engine = daemon->config,
         .ruleset = daemon->ruleset,
-        .tell = people_get_config(world),
+        .notifier = people_get_config(world),
         .callbacks = {on_effect, on_deadline, .context = world},
     };
     if (as_shell_new(&shell, store, &daemon->shell, &error) != 0) {
@@ -375,9 +375,9 @@ void daemon_set_rules(struct world *world, const struct spec *spec)
     trace(world, "daemon: new rules%s", daemon->config.dry_run ? ", all dry" : "");
     struct as_messenger *former = daemon->messenger;
     daemon->messenger = people_open_messenger(world);
-    const struct as_tell_config tell = people_get_config(world);
+    const struct as_notifier_config notifier = people_get_config(world);
     as_shell_reload(daemon->shell, daemon->ruleset, &daemon->config, "", daemon->port,
-                    daemon->source, &tell, "");
+                    daemon->source, &notifier, "");
     former->close(former);
     as_ruleset_free(old);
 }

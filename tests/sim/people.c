@@ -209,9 +209,9 @@ struct as_messenger *people_open_messenger(struct world *world)
     return &messenger->port;
 }
 
-struct as_tell_config people_get_config(const struct world *world)
+struct as_notifier_config people_get_config(const struct world *world)
 {
-    return (struct as_tell_config){
+    return (struct as_notifier_config){
         .receivers = world->people->receivers,
         .receiver_count = SIM_RECEIVERS,
         .messenger = world->daemon.messenger,

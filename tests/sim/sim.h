@@ -484,7 +484,7 @@ struct people;
 void people_start(struct world *world);
 void people_stop(struct world *world);                           /* with the events still there */
 struct as_messenger *people_open_messenger(struct world *world); /* of the present daemon */
-struct as_tell_config people_get_config(const struct world *world);
+struct as_notifier_config people_get_config(const struct world *world);
 bool people_wait(struct world *world); /* a message to them is stored */
 void people_check_end(struct world *world);
 

@@ -1,5 +1,5 @@
 /*
- * What alertscaler tells: alerts are posted to Alertmanager's API v2, events to webhooks. An answer
+ * What alertscaler sends: alerts are posted to Alertmanager's API v2, events to webhooks. An answer
  * 2xx is enough; what else it says is not read.
  */
 #ifndef ALERTSCALER_NOTIFY_MESSENGER_H

@@ -23,30 +23,36 @@
 #include <alertscaler/port/messenger.h>
 #include <alertscaler/rules/settings.h>
 
-#define AS_TELL_ENTRIES_MAX 10000 /* that wait, for all receivers together */
+#define AS_NOTIFIER_ENTRIES_MAX 10000 /* that wait, for all receivers together */
 
-enum as_tell_count { AS_TELL_SENT, AS_TELL_FAILED, AS_TELL_DROPPED, AS_TELL_COUNT_COUNT };
+enum as_notifier_count {
+    AS_NOTIFIER_SENT,
+    AS_NOTIFIER_FAILED,
+    AS_NOTIFIER_DROPPED,
+    AS_NOTIFIER_COUNT_COUNT
+};
 
-struct as_tell_config { /* borrowed until the next one, or until the shell is freed */
+struct as_notifier_config { /* borrowed until the next one, or until the shell is freed */
     const struct as_notify_settings *receivers;
     size_t receiver_count;
     struct as_messenger *messenger; /* NULL: nothing is sent */
     const char *instance, *external_url;
     /* For metrics: so many notices more. May be NULL. */
-    void (*counted)(void *context, const char *receiver, enum as_tell_count what, uint64_t count);
+    void (*counted)(void *context, const char *receiver, enum as_notifier_count what,
+                    uint64_t count);
     void *context;
 };
 
-struct as_tell_view { /* of a receiver */
+struct as_notifier_view { /* of a receiver */
     const char *receiver;
     size_t entries;    /* that wait, or are being sent */
     int64_t oldest_us; /* age of the oldest; 0: none */
 };
-typedef void as_tell_visit_fn(void *context, const struct as_tell_view *view);
+typedef void as_notifier_visit_fn(void *context, const struct as_notifier_view *view);
 
-struct tell;
+struct notifier;
 
-struct tell_callbacks { /* of the shell */
+struct notifier_callbacks { /* of the shell */
     /* Appends the record to the batch. */
     void (*record)(void *context, struct as_storage_batch *batch,
                    const struct as_notify_record *record);
@@ -57,37 +63,40 @@ struct tell_callbacks { /* of the shell */
     void *context;
 };
 
-/* Batches go to `storage`, with a ticket that has TELL_TICKET set if their end matters. */
-#define TELL_TICKET (UINT64_C(1) << 62)
+/* Batches go to `storage`, with a ticket that has NOTIFIER_TICKET set if their end matters. */
+#define NOTIFIER_TICKET (UINT64_C(1) << 62)
 
-/* Borrows clock and storage. First tell_restore, then tell_reload. */
-struct tell *tell_new(const struct tell_callbacks *callbacks, const struct as_clock *clock,
-                      struct as_storage *storage) AS_MUST_USE;
-struct tell *tell_free(struct tell *tell);
+/* Borrows clock and storage. First notifier_restore, then notifier_reload. */
+struct notifier *notifier_new(const struct notifier_callbacks *callbacks,
+                              const struct as_clock *clock, struct as_storage *storage) AS_MUST_USE;
+struct notifier *notifier_free(struct notifier *notifier);
 
 /* What waits, and which states hold. Unreadable entries are dropped. 0; or the store's error. */
-int tell_restore(struct tell *tell, struct as_store *store, struct as_error *error) AS_MUST_USE;
+int notifier_restore(struct notifier *notifier, struct as_store *store,
+                     struct as_error *error) AS_MUST_USE;
 
 /* The receivers and their messenger from now on. What was being sent is sent again. */
-void tell_reload(struct tell *tell, const struct as_tell_config *config);
+void notifier_reload(struct notifier *notifier, const struct as_notifier_config *config);
 
 /* After the record of the effect was appended to the batch. */
-void tell_on_effect(struct tell *tell, const struct as_engine *engine,
-                    const struct as_effect *effect, struct as_storage_batch *batch);
+void notifier_on_effect(struct notifier *notifier, const struct as_engine *engine,
+                        const struct as_effect *effect, struct as_storage_batch *batch);
 /* After incidents, rules or holds have changed: states whose cause is gone without a decision are
  * over. */
-void tell_check_states(struct tell *tell, const struct as_engine *engine);
+void notifier_check_states(struct notifier *notifier, const struct as_engine *engine);
 /* Some states end with their time. */
-bool tell_must_check_states(const struct tell *tell);
+bool notifier_must_check_states(const struct notifier *notifier);
 
-void tell_on_hashed(struct tell *tell, uint64_t number, const char *hash); /* from the storage */
-void tell_on_deleted(struct tell *tell); /* a ticket with TELL_TICKET is durable */
+void notifier_on_hashed(struct notifier *notifier, uint64_t number,
+                        const char *hash);           /* from the storage */
+void notifier_on_deleted(struct notifier *notifier); /* a ticket with NOTIFIER_TICKET is durable */
 
 /* Sends what is due, drops what is too old. */
-void tell_work(struct tell *tell);
-as_mono_time tell_get_deadline(const struct tell *tell); /* of the next call; NEVER: none */
-void tell_stop(struct tell *tell);                       /* nothing more is sent */
+void notifier_work(struct notifier *notifier);
+as_mono_time notifier_get_deadline(
+    const struct notifier *notifier);          /* of the next call; NEVER: none */
+void notifier_stop(struct notifier *notifier); /* nothing more is sent */
 
-void tell_visit(const struct tell *tell, as_tell_visit_fn *visit, void *context);
+void notifier_visit(const struct notifier *notifier, as_notifier_visit_fn *visit, void *context);
 
 #endif

@@ -50,8 +50,8 @@ void as_metrics_on_source(struct as_metrics *metrics, const char *source, const 
 void as_metrics_on_commit(struct as_metrics *metrics, int64_t duration_us, size_t batches,
                           size_t records, size_t log_bytes, as_wall_time now);
 /* So many notices more; 0 makes the series. */
-void as_metrics_on_notice(struct as_metrics *metrics, const char *receiver, enum as_tell_count what,
-                          uint64_t count);
+void as_metrics_on_notice(struct as_metrics *metrics, const char *receiver,
+                          enum as_notifier_count what, uint64_t count);
 /* After loading the configuration, at start too. */
 void as_metrics_on_reload(struct as_metrics *metrics, bool ok, as_wall_time now);
 

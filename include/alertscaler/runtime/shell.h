@@ -62,7 +62,7 @@ struct as_shell_config {
     const char *version, *config_digest; /* copied */
     struct as_engine_config engine;
     const struct as_ruleset *ruleset; /* borrowed until as_shell_reload */
-    struct as_tell_config tell;
+    struct as_notifier_config notifier;
     struct as_shell_callbacks callbacks;
 };
 
@@ -92,13 +92,14 @@ void as_shell_on_hashed(struct as_shell *shell, uint64_t number, const char *has
 void as_shell_wake(struct as_shell *shell);
 
 /* The receivers of `notify`, and how far behind they are. */
-void as_shell_visit_receivers(const struct as_shell *shell, as_tell_visit_fn *visit, void *context);
+void as_shell_visit_receivers(const struct as_shell *shell, as_notifier_visit_fn *visit,
+                              void *context);
 
-/* New rules and settings; the old rule set may be freed afterwards. `tell` NULL: as before. */
+/* New rules and settings; the old rule set may be freed afterwards. `notifier` NULL: as before. */
 void as_shell_reload(struct as_shell *shell, const struct as_ruleset *ruleset,
                      const struct as_engine_config *engine, const char *config_digest,
                      struct as_target_port *targets, struct as_source_port *source,
-                     const struct as_tell_config *tell, const char *credential);
+                     const struct as_notifier_config *notifier, const char *credential);
 /* Whether these targets, or the source that was in use with them, still have to answer. */
 bool as_shell_has_calls(const struct as_shell *shell, const struct as_target_port *targets);
 void as_shell_record_failed_reload(struct as_shell *shell, const char *credential,

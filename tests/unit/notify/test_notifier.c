@@ -85,18 +85,18 @@ static struct as_store_memory *state;
 static struct as_audit_memory *log_;
 static struct as_store *store;
 static struct as_storage *storage;
-static struct tell *tell;
+static struct notifier *notifier;
 
 static void on_durable(void *context, uint64_t ticket, int status, const char *error)
 {
     cr_assert_eq(status, 0, "%s", error);
-    if (ticket == TELL_TICKET)
-        tell_on_deleted(tell);
+    if (ticket == NOTIFIER_TICKET)
+        notifier_on_deleted(notifier);
 }
 
 static void on_hashed(void *context, uint64_t number, const char *hash)
 {
-    tell_on_hashed(tell, number, hash);
+    notifier_on_hashed(notifier, number, hash);
 }
 
 static void on_failed(void *context, int status, const char *error)
@@ -131,14 +131,16 @@ static void moved(void *context)
 {
 }
 
-static void counted(void *context, const char *receiver, enum as_tell_count what, uint64_t count)
+static void counted(void *context, const char *receiver, enum as_notifier_count what,
+                    uint64_t count)
 {
-    uint64_t *const counts[] = {
-        [AS_TELL_SENT] = &sent, [AS_TELL_FAILED] = &failed, [AS_TELL_DROPPED] = &dropped};
+    uint64_t *const counts[] = {[AS_NOTIFIER_SENT] = &sent,
+                                [AS_NOTIFIER_FAILED] = &failed,
+                                [AS_NOTIFIER_DROPPED] = &dropped};
     *counts[what] += count;
 }
 
-static const struct as_tell_config config = {
+static const struct as_notifier_config config = {
     .receivers = receivers,
     .receiver_count = AS_ARRAY_SIZE(receivers),
     .messenger = &messenger,
@@ -157,15 +159,15 @@ static void start(void)
     storage_config.callbacks = (struct as_storage_callbacks){
         .durable = on_durable, .hashed = on_hashed, .failed = on_failed};
     cr_assert_eq(as_storage_new(&storage_config, &storage, &error), 0, "%s", error.text);
-    tell = tell_new(&(struct tell_callbacks){record, find_sender, may_send, moved, NULL}, &clock_,
-                    storage);
-    cr_assert_eq(tell_restore(tell, store, &error), 0, "%s", error.text);
-    tell_reload(tell, &config);
+    notifier = notifier_new(
+        &(struct notifier_callbacks){record, find_sender, may_send, moved, NULL}, &clock_, storage);
+    cr_assert_eq(notifier_restore(notifier, store, &error), 0, "%s", error.text);
+    notifier_reload(notifier, &config);
 }
 
 static void stop(void)
 {
-    tell = tell_free(tell);
+    notifier = notifier_free(notifier);
     storage = as_storage_free(storage);
     forget_sendings();
 }
@@ -195,7 +197,7 @@ static void settle(void)
 static void work(void)
 {
     settle();
-    tell_work(tell);
+    notifier_work(notifier);
 }
 
 static void pass(int64_t us)
@@ -234,7 +236,7 @@ static void act_with(const char *target, int32_t to, enum as_reason outcome)
                             &places);
     as_storage_batch_append(batch, &(struct as_audit_record){text.data, text.size, places.at_hash,
                                                              places.at_prev, places.at_seq});
-    tell_on_effect(tell, NULL, &effect, batch);
+    notifier_on_effect(notifier, NULL, &effect, batch);
     as_storage_submit(storage, batch);
 }
 
@@ -269,7 +271,7 @@ struct waiting {
     int64_t oldest_us;
 };
 
-static void note_waiting(void *context, const struct as_tell_view *view)
+static void note_waiting(void *context, const struct as_notifier_view *view)
 {
     struct waiting *waiting = context;
     waiting->entries += view->entries;
@@ -280,7 +282,7 @@ static void note_waiting(void *context, const struct as_tell_view *view)
 static struct waiting look(void)
 {
     struct waiting waiting = {0};
-    tell_visit(tell, note_waiting, &waiting);
+    notifier_visit(notifier, note_waiting, &waiting);
     return waiting;
 }
 
@@ -291,12 +293,12 @@ static bool log_has(const char *text)
     return memmem(lines, size, text, strlen(text)) != NULL;
 }
 
-TestSuite(tell, .init = setup, .fini = teardown);
+TestSuite(notifier, .init = setup, .fini = teardown);
 
-Test(tell, nothing_is_sent_before_it_is_durable)
+Test(notifier, nothing_is_sent_before_it_is_durable)
 {
     act("a", 2);
-    tell_work(tell);
+    notifier_work(notifier);
     cr_assert_eq(sending_count, 0);
     work();
     expect_sending("a", 2);
@@ -308,7 +310,7 @@ Test(tell, nothing_is_sent_before_it_is_durable)
     cr_assert_eq(as_store_memory_get_count(state, AS_STORE_META), 2, "head and time of the state");
 }
 
-Test(tell, what_had_nothing_to_do_is_not_told)
+Test(notifier, what_had_nothing_to_do_is_not_told)
 {
     act_with("a", 2, AS_REASON_NO_PODS);
     act_with("a", 2, AS_REASON_CONFLICT);
@@ -319,7 +321,7 @@ Test(tell, what_had_nothing_to_do_is_not_told)
     expect_sending("a", 2);
 }
 
-Test(tell, an_event_has_the_hash_of_its_record)
+Test(notifier, an_event_has_the_hash_of_its_record)
 {
     char id[128];
     act("a", 2);
@@ -334,20 +336,20 @@ Test(tell, an_event_has_the_hash_of_its_record)
     cr_assert(strstr(sendings[0].body, at ? id + 8 : "?"), "the same after a restart");
 }
 
-Test(tell, the_next_about_a_target_waits_for_the_deletion_of_the_one_before)
+Test(notifier, the_next_about_a_target_waits_for_the_deletion_of_the_one_before)
 {
     act("a", 2);
     act("a", 3);
     work();
     expect_sending("a", 2);
     answer(NULL);
-    tell_work(tell);
+    notifier_work(notifier);
     cr_assert_eq(sending_count, 0);
     work();
     expect_sending("a", 3);
 }
 
-Test(tell, one_that_is_refused_holds_up_its_target_and_no_other)
+Test(notifier, one_that_is_refused_holds_up_its_target_and_no_other)
 {
     act("a", 2);
     act("a", 3);
@@ -372,7 +374,7 @@ Test(tell, one_that_is_refused_holds_up_its_target_and_no_other)
     expect_sending("a", 3);
 }
 
-Test(tell, rests_get_longer_up_to_a_minute)
+Test(notifier, rests_get_longer_up_to_a_minute)
 {
     act("a", 2);
     work();
@@ -380,7 +382,7 @@ Test(tell, rests_get_longer_up_to_a_minute)
         const int64_t before = now.us;
         expect_sending("a", 2);
         answer("refused");
-        const as_mono_time due = tell_get_deadline(tell);
+        const as_mono_time due = notifier_get_deadline(notifier);
         const int64_t rest = i < 6 ? AS_US_PER_S << i : AS_US_PER_MIN;
         cr_assert_leq(due.us - before, rest);
         pass(rest - 1);
@@ -390,7 +392,7 @@ Test(tell, rests_get_longer_up_to_a_minute)
     expect_sending("a", 2);
 }
 
-Test(tell, what_waits_survives_a_restart_in_order)
+Test(notifier, what_waits_survives_a_restart_in_order)
 {
     act("a", 2);
     act("a", 3);
@@ -412,7 +414,7 @@ Test(tell, what_waits_survives_a_restart_in_order)
     expect_sending("a", 4);
 }
 
-Test(tell, who_does_not_lead_sends_nothing)
+Test(notifier, who_does_not_lead_sends_nothing)
 {
     leads = false;
     act("a", 2);
@@ -424,16 +426,16 @@ Test(tell, who_does_not_lead_sends_nothing)
     expect_sending("a", 2);
 }
 
-Test(tell, after_the_stop_nothing_is_sent)
+Test(notifier, after_the_stop_nothing_is_sent)
 {
-    tell_stop(tell);
+    notifier_stop(notifier);
     act("a", 2);
     work();
     cr_assert_eq(sending_count, 0);
-    cr_assert_eq(tell_get_deadline(tell).us, AS_MONO_NEVER.us);
+    cr_assert_eq(notifier_get_deadline(notifier).us, AS_MONO_NEVER.us);
 }
 
-Test(tell, what_is_older_than_max_age_is_dropped_and_nothing_younger)
+Test(notifier, what_is_older_than_max_age_is_dropped_and_nothing_younger)
 {
     act("a", 2);
     act("b", 2);
@@ -452,24 +454,24 @@ Test(tell, what_is_older_than_max_age_is_dropped_and_nothing_younger)
     cr_assert(log_has("\"cause\":\"too_old\",\"count\":2,\"event\":\"dropped\""));
 }
 
-Test(tell, ten_thousand_and_one)
+Test(notifier, ten_thousand_and_one)
 {
     char target[16];
-    for (int i = 0; i < AS_TELL_ENTRIES_MAX + 1; i++) {
+    for (int i = 0; i < AS_NOTIFIER_ENTRIES_MAX + 1; i++) {
         snprintf(target, sizeof(target), "t%d", i);
         act(target, 2);
         if (i % 1000 == 0)
             settle();
     }
     settle();
-    cr_assert_eq(look().entries, AS_TELL_ENTRIES_MAX - 99, "a hundred went for one");
+    cr_assert_eq(look().entries, AS_NOTIFIER_ENTRIES_MAX - 99, "a hundred went for one");
     cr_assert_eq(dropped, 100);
     cr_assert(log_has("\"cause\":\"overflow\",\"count\":100,\"event\":\"dropped\""));
     work();
     expect_sending("t100", 2); /* the oldest went */
     stop();
     start();
-    cr_assert_eq(look().entries, AS_TELL_ENTRIES_MAX - 99, "no more in the state");
+    cr_assert_eq(look().entries, AS_NOTIFIER_ENTRIES_MAX - 99, "no more in the state");
 }
 
 /* About targets of its own, `count` of them. */
@@ -505,11 +507,11 @@ static size_t count_in_state(const char *text)
     return counting.count;
 }
 
-Test(tell, a_narrowed_credential_displaces_only_its_own_notices)
+Test(notifier, a_narrowed_credential_displaces_only_its_own_notices)
 {
     act_many(NULL, 2000);
     act_many("flood", 8000);
-    cr_assert_eq(look().entries, AS_TELL_ENTRIES_MAX, "nothing is dropped before it is full");
+    cr_assert_eq(look().entries, AS_NOTIFIER_ENTRIES_MAX, "nothing is dropped before it is full");
     cr_assert_eq(dropped, 0);
     act_many("flood", 2000);
     act_many(NULL, 1000);
@@ -521,7 +523,7 @@ Test(tell, a_narrowed_credential_displaces_only_its_own_notices)
     cr_assert_eq(count_in_state("\"target\":\"flood-"), 5000, "the half that it may have");
 }
 
-Test(tell, the_notice_of_an_order_is_of_its_narrowed_credential)
+Test(notifier, the_notice_of_an_order_is_of_its_narrowed_credential)
 {
     ordered_by = "flood";
     act("one", 2);
@@ -533,7 +535,7 @@ Test(tell, the_notice_of_an_order_is_of_its_narrowed_credential)
     cr_assert_eq(look().entries, 1, "it is restored");
 }
 
-Test(tell, a_narrowed_credential_at_its_half_displaces_only_its_own_notices)
+Test(notifier, a_narrowed_credential_at_its_half_displaces_only_its_own_notices)
 {
     act_many(NULL, 5000);
     act_many("flood", 5001);
@@ -546,7 +548,7 @@ Test(tell, a_narrowed_credential_at_its_half_displaces_only_its_own_notices)
     cr_assert_leq(count_in_state("\"credential\":"), 5000, "the half that they may have");
 }
 
-Test(tell, narrowed_credentials_share_the_half_equally)
+Test(notifier, narrowed_credentials_share_the_half_equally)
 {
     act_many("quiet", 1000);
     act_many("a", 4500);
@@ -560,7 +562,7 @@ Test(tell, narrowed_credentials_share_the_half_equally)
                  4000);
 }
 
-Test(tell, a_restart_knows_whose_notices_wait)
+Test(notifier, a_restart_knows_whose_notices_wait)
 {
     act_many(NULL, 100);
     act_many("flood", 9900);
@@ -571,7 +573,7 @@ Test(tell, a_restart_knows_whose_notices_wait)
     cr_assert_eq(dropped, 100);
 }
 
-Test(tell, notices_of_narrowed_credentials_take_turns_with_others)
+Test(notifier, notices_of_narrowed_credentials_take_turns_with_others)
 {
     static const char *const order[] = {"other-0", "flood-0", "other-1", "quiet-0", "flood-1"};
     act_many("flood", 50);
@@ -584,25 +586,25 @@ Test(tell, notices_of_narrowed_credentials_take_turns_with_others)
     }
 }
 
-Test(tell, a_receiver_that_is_gone_loses_what_waits_for_it)
+Test(notifier, a_receiver_that_is_gone_loses_what_waits_for_it)
 {
-    const struct as_tell_config other = {.receivers = receivers + 1,
-                                         .receiver_count = 1,
-                                         .messenger = &messenger,
-                                         .instance = "here",
-                                         .counted = counted};
+    const struct as_notifier_config other = {.receivers = receivers + 1,
+                                             .receiver_count = 1,
+                                             .messenger = &messenger,
+                                             .instance = "here",
+                                             .counted = counted};
     act("a", 2);
     act("b", 2);
     work();
     answer("down");
-    tell_reload(tell, &other);
+    notifier_reload(notifier, &other);
     settle();
     cr_assert_eq(look().entries, 0);
     cr_assert_eq(dropped, 2);
     cr_assert(log_has("\"cause\":\"removed\",\"count\":2"));
 }
 
-Test(tell, a_receiver_that_is_gone_at_a_restart_too)
+Test(notifier, a_receiver_that_is_gone_at_a_restart_too)
 {
     act("a", 2);
     settle();
@@ -615,7 +617,7 @@ Test(tell, a_receiver_that_is_gone_at_a_restart_too)
     cr_assert_eq(as_store_memory_get_count(state, AS_STORE_META), 2);
 }
 
-Test(tell, a_reload_sends_again_what_was_on_its_way)
+Test(notifier, a_reload_sends_again_what_was_on_its_way)
 {
     act("a", 2);
     work();
@@ -624,8 +626,8 @@ Test(tell, a_reload_sends_again_what_was_on_its_way)
     as_message_done_fn *done = sendings[0].done;
     void *context = sendings[0].context;
     forget_sendings();
-    tell_reload(tell, &config);
-    tell_work(tell);
+    notifier_reload(notifier, &config);
+    notifier_work(notifier);
     expect_sending("a", 2);
     done(context, ticket, NULL); /* of the former messenger: it means nothing any more */
     cr_assert_eq(sent, 0);
@@ -633,7 +635,7 @@ Test(tell, a_reload_sends_again_what_was_on_its_way)
     cr_assert_eq(sent, 1);
 }
 
-Test(tell, what_cannot_be_read_is_dropped_and_stops_nothing)
+Test(notifier, what_cannot_be_read_is_dropped_and_stops_nothing)
 {
     static const char *const keys[] = {"notice/0000000000000001", "notice/x",
                                        "notice_state/at_max/t"};
@@ -673,7 +675,7 @@ static void plant(const char *key, size_t key_size, const char *text)
 /* Rows that alertscaler never writes: a key that is too short for its kind, of another kind, of
  * another target, with a NUL, with another number; content without what its kind names; times that
  * no clock has. */
-Test(tell, rows_that_nobody_writes_are_dropped_and_named)
+Test(notifier, rows_that_nobody_writes_are_dropped_and_named)
 {
     static const struct {
         const char *key, *text;
@@ -714,7 +716,7 @@ Test(tell, rows_that_nobody_writes_are_dropped_and_named)
     expect_sending("a", 2);
 }
 
-Test(tell, a_row_that_is_too_long_is_dropped)
+Test(notifier, a_row_that_is_too_long_is_dropped)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf text = AS_BUF_INIT_OPEN((size_t)1 << 20);
     as_buf_append_str(&text, "{\"target\":\"");
@@ -749,7 +751,7 @@ static void plant_state(const char *target)
     settle();
 }
 
-Test(tell, a_state_is_told_again_every_minute)
+Test(notifier, a_state_is_told_again_every_minute)
 {
     char ends[128], wall[AS_RFC3339_SIZE];
     plant_state("web");
@@ -769,7 +771,7 @@ Test(tell, a_state_is_told_again_every_minute)
     }
 }
 
-Test(tell, many_states_are_told_in_parts)
+Test(notifier, many_states_are_told_in_parts)
 {
     char target[16];
     size_t alerts = 0, messages = 0;
