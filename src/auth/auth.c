@@ -218,7 +218,7 @@ static bool auth_keeps_session(void *context, const struct as_session_owner *own
 static void auth_end_sessions(struct as_auth *auth)
 {
     if (auth->credentials)
-        as_sessions_look(auth->sessions, auth_now(auth), auth_keeps_session, auth);
+        as_sessions_expire(auth->sessions, auth_now(auth), auth_keeps_session, auth);
 }
 
 /* Answers the login. */
@@ -340,13 +340,13 @@ static void auth_deny(const struct admission *admission, int status, const char 
     as_auth_note_refusal(admission->auth, admission->exchange, admission->handler, status, problem);
 }
 
-void as_auth_look(struct as_auth *auth)
+void as_auth_poll(struct as_auth *auth)
 {
-    as_throttle_look(&auth->denied_log, auth_now(auth));
-    as_throttle_look(&auth->denied_record, auth_now(auth));
+    as_throttle_refill(&auth->denied_log, auth_now(auth));
+    as_throttle_refill(&auth->denied_record, auth_now(auth));
     auth_end_sessions(auth);
     if (auth->reviewer)
-        as_reviewer_look(auth->reviewer);
+        as_reviewer_poll(auth->reviewer);
 }
 
 void as_auth_conclude(struct as_auth *auth)

@@ -158,7 +158,7 @@ static void keep(struct as_passwords *passwords, const unsigned char key[KEY_SIZ
         passwords->remembered_count++;
 }
 
-static void tell(struct as_passwords *passwords, struct job *job)
+static void passwords_report(struct as_passwords *passwords, struct job *job)
 {
     struct as_password_wait *wait;
     while ((wait = LIST_FIRST(&job->waits))) {
@@ -185,7 +185,7 @@ static void on_ended(evutil_socket_t fd, short what, void *context)
             return;
         if (job->is_right)
             keep(passwords, job->key);
-        tell(passwords, job);
+        passwords_report(passwords, job);
         job_free(passwords, job);
     }
 }

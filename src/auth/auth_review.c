@@ -119,7 +119,7 @@ int as_reviewer_new(const struct as_token_review_settings *settings,
     return 0;
 }
 
-static void tell(struct asking *asking, const struct as_reviewed *reviewed)
+static void review_report(struct asking *asking, const struct as_reviewed *reviewed)
 {
     struct as_review_wait *wait;
     while ((wait = LIST_FIRST(&asking->waits))) {
@@ -151,7 +151,7 @@ static void give_up(struct asking *asking)
 {
     as_kube_request_cancel(asking->request);
     detach(asking);
-    tell(asking, NULL);
+    review_report(asking, NULL);
     asking_free(asking);
 }
 
@@ -226,9 +226,9 @@ static void add_failure(struct as_reviewer *reviewer, const char *text)
     as_throttle_add(&reviewer->failures, "", text, get_now(reviewer));
 }
 
-void as_reviewer_look(struct as_reviewer *reviewer)
+void as_reviewer_poll(struct as_reviewer *reviewer)
 {
-    as_throttle_look(&reviewer->failures, get_now(reviewer));
+    as_throttle_refill(&reviewer->failures, get_now(reviewer));
 }
 
 struct result { /* an answer and its review */
@@ -241,7 +241,7 @@ static void on_reviewed(void *context, const struct as_reviewed *reviewed)
     const struct result *result = context;
     if (reviewed->authenticated && measure(reviewed) <= AS_REVIEW_REMEMBER_MAX)
         remember(result->reviewer, result->asking, reviewed);
-    tell(result->asking, reviewed);
+    review_report(result->asking, reviewed);
 }
 
 static void on_response(void *context, const struct as_http_response *response, unsigned attempts)
@@ -264,7 +264,7 @@ static void on_response(void *context, const struct as_http_response *response, 
                                         reviewer->audience_count, on_reviewed, &result, &error);
     if (status != 0) { /* no callback was called: the reviewer still exists */
         add_failure(reviewer, error.text);
-        tell(asking, NULL);
+        review_report(asking, NULL);
     }
     asking_free(asking);
 }

@@ -339,7 +339,7 @@ bool as_credentials_has_permission(const struct as_credentials *credentials,
 }
 
 /* An unusable file is tried at each look: the cause may end without a change of the file. */
-static void look_at_files(struct as_credentials *credentials, as_mono_time now)
+static void credentials_poll_files(struct as_credentials *credentials, as_mono_time now)
 {
     if (now.us - credentials->looked.us < LOOK_EVERY_US)
         return;
@@ -364,7 +364,7 @@ static void look_at_files(struct as_credentials *credentials, as_mono_time now)
 const struct as_credential *as_credentials_find_token(struct as_credentials *credentials,
                                                       const char *given, as_mono_time now)
 {
-    look_at_files(credentials, now);
+    credentials_poll_files(credentials, now);
     unsigned char digest[SHA256_DIGEST_LENGTH];
     SHA256((const unsigned char *)given, strlen(given), digest);
     const struct as_credential *found = NULL;
@@ -390,7 +390,7 @@ const struct as_credential_user *as_credentials_find_user(const struct as_creden
 const struct as_credential *as_credentials_find_name(struct as_credentials *credentials,
                                                      const char *name, as_mono_time now)
 {
-    look_at_files(credentials, now);
+    credentials_poll_files(credentials, now);
     for (size_t i = 0; i < credentials->token_count; i++) {
         if (strcmp(credentials->tokens[i].name, name) == 0)
             return &credentials->tokens[i].credential;

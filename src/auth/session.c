@@ -103,7 +103,7 @@ void as_sessions_begin(struct as_sessions *sessions, const struct as_session_own
 {
     unsigned char bytes[ID_BYTES];
     struct as_buf id = AS_BUF_INIT(AS_SESSION_ID_SIZE);
-    as_sessions_look(sessions, now, NULL, NULL);
+    as_sessions_expire(sessions, now, NULL, NULL);
     if (sessions->count == AS_SESSIONS_MAX)
         end(sessions, choose(sessions, owner->credential));
     if (RAND_bytes(bytes, sizeof(bytes)) != 1)
@@ -157,9 +157,9 @@ void as_sessions_end(struct as_sessions *sessions, const struct as_digest *diges
         end(sessions, place);
 }
 
-void as_sessions_look(struct as_sessions *sessions, as_mono_time now,
-                      bool (*keeps)(void *context, const struct as_session_owner *owner),
-                      void *context)
+void as_sessions_expire(struct as_sessions *sessions, as_mono_time now,
+                        bool (*keeps)(void *context, const struct as_session_owner *owner),
+                        void *context)
 {
     for (size_t i = sessions->count; i > 0; i--) { /* the last one moves to an ended one's place */
         struct place *place = &sessions->places[i - 1];

@@ -54,9 +54,9 @@ const struct as_session *as_sessions_find(struct as_sessions *sessions, const ch
 void as_sessions_end(struct as_sessions *sessions, const struct as_digest *digest);
 
 /* Ends those that are over, and those of which `keeps` says no. */
-void as_sessions_look(struct as_sessions *sessions, as_mono_time now,
-                      bool (*keeps)(void *context, const struct as_session_owner *owner),
-                      void *context);
+void as_sessions_expire(struct as_sessions *sessions, as_mono_time now,
+                        bool (*keeps)(void *context, const struct as_session_owner *owner),
+                        void *context);
 
 size_t as_sessions_count(const struct as_sessions *sessions);
 

@@ -233,15 +233,15 @@ static void check_warn(struct inspection *inspection, const char *format, ...)
                                                .message = text.text});
 }
 
-static void check_on_observed(void *context, uint64_t ticket, const struct as_observation *result)
+static void check_on_observed(void *context, uint64_t call_id, const struct as_observation *result)
 {
     struct inspection *inspection = context;
-    struct asked *asked = &inspection->asked[ticket];
+    struct asked *asked = &inspection->asked[call_id];
     inspection->waiting--;
     if (result->outcome == AS_REASON_APPLIED)
         return;
     check_warn(inspection, "target `%s` cannot be read: %s: %s",
-               inspection->config->ruleset->targets[ticket].name,
+               inspection->config->ruleset->targets[call_id].name,
                as_reason_get_word(result->outcome), result->message);
     inspection->waiting -= asked->awaits_others;
     asked->awaits_others = false;

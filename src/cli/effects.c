@@ -102,13 +102,13 @@ static void add_time(struct times *times, const json_t *seconds)
 }
 
 /* A word of a later version counts as unknown. */
-static enum as_follow_end find_end(const char *word)
+static enum as_effect_end find_end(const char *word)
 {
     int end = 0;
     while (end < AS_FOLLOW_UNKNOWN &&
-           strcmp(as_follow_end_get_word((enum as_follow_end)end), word) != 0)
+           strcmp(as_effect_end_get_word((enum as_effect_end)end), word) != 0)
         end++;
-    return (enum as_follow_end)end;
+    return (enum as_effect_end)end;
 }
 
 static int compare_times(const void *a, const void *b)

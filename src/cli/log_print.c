@@ -450,11 +450,11 @@ static void print_notify(const struct print *print, json_t *record)
     put_text_after(print, ": ", as_record_get_text(record, "cause"));
 }
 
-static void put_set_backs(const struct print *print, const json_t *set_backs)
+static void put_reverted_changes(const struct print *print, const json_t *reverted_changes)
 {
     const json_t *each;
     size_t i;
-    json_array_foreach(set_backs, i, each)
+    json_array_foreach(reverted_changes, i, each)
     {
         fprintf(print->out, "%s%lld set back to %lld", i ? "; " : ": ", get_number(each, "to"),
                 get_number(each, "found"));
@@ -484,7 +484,7 @@ static void log_print_others(const struct print *print, json_t *record)
     if (found && json_array_size(found) == 0)
         fputs(" nobody any more", print->out);
     put_text_after(print, " until ", as_record_get_text(record, "until"));
-    put_set_backs(print, json_object_get(record, "set_backs"));
+    put_reverted_changes(print, json_object_get(record, "set_backs"));
     put_text_after(print, ": ", as_record_get_text(record, "message"));
 }
 

@@ -103,12 +103,12 @@ static int new_targets(struct as_outside *outside, const struct as_settings *set
 }
 
 static void set_permit(struct as_outside *outside, as_permit_fn *get_permit,
-                       as_leave_permit_fn *get_leave_permit, as_rival_fn *find_rival,
+                       as_terminate_permit_fn *get_terminate_permit, as_rival_fn *find_rival,
                        as_nodes_record_fn *record_nodes, as_others_found_fn *others_found,
                        as_nodes_recovered_fn *nodes_recovered, void *context)
 {
     outside->env.get_permit = get_permit;
-    outside->env.get_leave_permit = get_leave_permit;
+    outside->env.get_terminate_permit = get_terminate_permit;
     outside->env.find_rival = find_rival;
     outside->env.record_nodes = record_nodes;
     outside->env.others_found = others_found;

@@ -25,7 +25,7 @@ struct test {
     size_t waiting, refused;
 };
 
-static void on_done(void *context, uint64_t ticket, const char *error)
+static void on_done(void *context, uint64_t call_id, const char *error)
 {
     struct test *test = context;
     test->waiting--;
@@ -36,7 +36,7 @@ static void on_done(void *context, uint64_t ticket, const char *error)
     } else {
         printf("receiver %s took the sample", test->receiver->name);
         if (test->receiver->url_count > 1)
-            printf(" (URL %zu of %zu)", (size_t)ticket + 1, test->receiver->url_count);
+            printf(" (URL %zu of %zu)", (size_t)call_id + 1, test->receiver->url_count);
         putchar('\n');
     }
 }

@@ -60,10 +60,10 @@ static char *make_path_below(const char *what, const char *name, const char *wor
     return path;
 }
 
-static char *operator_make_path(enum as_order_kind kind, const char *target)
+static char *operator_make_path(enum as_operator_command_kind kind, const char *target)
 {
-    const char *word = as_order_kind_get_word(kind);
-    if (as_order_kind_is_answer(kind))
+    const char *word = as_operator_command_kind_get_word(kind);
+    if (as_operator_command_kind_is_answer(kind))
         return make_path_below("approvals", target, word);
     if (!target)
         return as_xasprintf("/api/v1/%s", word);
@@ -77,7 +77,7 @@ static const char *operator_get_text(const json_t *data, const char *key)
 }
 
 /* One line in the past tense. */
-static void print_words(enum as_order_kind kind, const json_t *data)
+static void print_words(enum as_operator_command_kind kind, const json_t *data)
 {
     const char *target = operator_get_text(data, "target"),
                *until = operator_get_text(data, "until");
@@ -109,7 +109,7 @@ static void print_words(enum as_order_kind kind, const json_t *data)
     putchar('\n');
 }
 
-static int operator_print_answer(const struct as_args *args, enum as_order_kind kind,
+static int operator_print_answer(const struct as_args *args, enum as_operator_command_kind kind,
                                  const struct http_answer *answer)
 {
     json_t *json = http_answer_load(args, answer);
@@ -141,12 +141,12 @@ static struct as_buf print_body(json_t *document)
 /* The command's table must have AS_OPTION_REASON, AS_OPTION_URL, AS_OPTION_TOKEN_FILE and
  * AS_OPTION_OUTPUT. `target`: of approve and deny the id of the request; NULL: all. Takes over
  * `body` and adds the reason, which approve and deny do not need. Returns the exit status. */
-static int operator_send(const struct as_args *args, enum as_order_kind kind, const char *target,
-                         json_t *body)
+static int operator_send(const struct as_args *args, enum as_operator_command_kind kind,
+                         const char *target, json_t *body)
 {
     const char *reason = as_args_get(args, "reason");
     struct as_error error = AS_ERROR_INIT;
-    const bool is_left_out = !reason && as_order_kind_is_answer(kind);
+    const bool is_left_out = !reason && as_operator_command_kind_is_answer(kind);
     if (!is_left_out && (as_str_is_empty(reason) || !as_str_is_utf8(reason, strlen(reason)))) {
         json_decref(body);
         return as_cli_fail(args, "--reason=TEXT is needed: why, for the action log");

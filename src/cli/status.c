@@ -159,8 +159,8 @@ static char *describe_locks(const json_t *target, int64_t now_us)
 /* Left alone, as others set its size back: "58m: contended by kube-controller-manager" */
 static char *describe_contended(const json_t *contended, int64_t now_us)
 {
-    const json_t *set_backs = json_object_get(contended, "set_backs");
-    const json_t *last = json_array_get(set_backs, json_array_size(set_backs) - 1);
+    const json_t *reverted_changes = json_object_get(contended, "set_backs");
+    const json_t *last = json_array_get(reverted_changes, json_array_size(reverted_changes) - 1);
     const char *by = status_get_text(last, "by");
     char left[64] = "?";
     (void)describe_span(contended, "until", false, now_us, left, sizeof(left));

@@ -330,7 +330,7 @@ static int64_t get_pause(const struct as_cloud_op *op)
     return op->retry_after_us > LOOK_EVERY_US ? op->retry_after_us : LOOK_EVERY_US;
 }
 
-static void look_at_removal(struct as_cloud_op *op)
+static void alibaba_poll_removal(struct as_cloud_op *op)
 {
     ask_for_activity(op, as_group_get(op)->started, alibaba_on_removal);
 }
@@ -341,7 +341,7 @@ static void alibaba_on_removal(struct as_cloud_op *op)
     if (!activity)
         return;
     if (has_status(activity, "InProgress"))
-        as_cloud_op_wait(op, get_pause(op), look_at_removal);
+        as_cloud_op_wait(op, get_pause(op), alibaba_poll_removal);
     else if (alibaba_has_failed(activity) && !has_status(activity, "Warning"))
         fail_activity(op, activity);
     else
@@ -359,7 +359,7 @@ static void alibaba_on_removed(struct as_cloud_op *op)
     if (alibaba_get_state(op)->left == 0 || !as_group_get(op)->started)
         remove_next(op);
     else
-        as_cloud_op_wait(op, get_pause(op), look_at_removal);
+        as_cloud_op_wait(op, get_pause(op), alibaba_poll_removal);
 }
 
 static void remove_next(struct as_cloud_op *op)
@@ -484,14 +484,15 @@ static void ask_for_instances(struct as_cloud_op *op)
 static void alibaba_add_suspended(struct as_group_view *view, const json_t *group)
 {
     if (strcmp(answer_text(group, "LifecycleState"), "Inactive") == 0)
-        view->no_growth = view->no_removal = "the scaling group is disabled (Inactive)";
+        view->no_increase = view->no_removal = "the scaling group is disabled (Inactive)";
     if (answer_is_true(group, "SystemSuspended"))
-        view->no_growth = "Auto Scaling has suspended the group, after it failed for days: see to "
-                          "the cause, then resume it";
+        view->no_increase =
+            "Auto Scaling has suspended the group, after it failed for days: see to "
+            "the cause, then resume it";
     for (size_t i = 0; i < answer_count(group, "SuspendedProcesses"); i++) {
         const char *name = json_string_value(answer_at(group, "SuspendedProcesses", i));
         if (as_str_equal(name, "ScaleOut"))
-            view->no_growth = "the group's process ScaleOut is suspended";
+            view->no_increase = "the group's process ScaleOut is suspended";
         else if (as_str_equal(name, "ScaleIn"))
             view->no_removal = "the group's process ScaleIn is suspended";
     }

@@ -190,7 +190,7 @@ static void add_suspended(struct as_cloud_op *op, const json_t *group)
     for (size_t i = 0; i < answer_count(group, path); i++) {
         const char *name = answer_text(answer_at(group, path, i), "ProcessName");
         if (strcmp(name, "Launch") == 0)
-            view->no_growth = "the group's process Launch is suspended";
+            view->no_increase = "the group's process Launch is suspended";
         else if (strcmp(name, "Terminate") == 0)
             view->no_removal = "the group's process Terminate is suspended";
         else if (strcmp(name, "AlarmNotification") == 0)

@@ -272,9 +272,9 @@ static void baidu_take_status(struct as_cloud_op *op, const json_t *status)
     struct as_group_view *view = &as_group_get(op)->view;
     const json_t *failed = answer_at(status, "undeliveredMachines.failedMachines", 0);
     if (answer_is_true(status, "pause.paused")) {
-        view->no_growth = as_cloud_op_print(op, "the node group is paused: %s",
-                                            answer_text(status, "pause.reason"));
-        view->no_removal = view->no_growth;
+        view->no_increase = as_cloud_op_print(op, "the node group is paused: %s",
+                                              answer_text(status, "pause.reason"));
+        view->no_removal = view->no_increase;
     }
     if (failed)
         view->shortage = as_cloud_op_print(

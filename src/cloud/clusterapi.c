@@ -127,7 +127,7 @@ static void unmark_next(struct as_cloud_op *op)
 
 /* Reads whether the size was set, if the answer did not tell. Marks stay while this is not known:
  * without them, other Machines might leave. */
-static void clusterapi_on_looked(struct as_cloud_op *op)
+static void clusterapi_on_reread(struct as_cloud_op *op)
 {
     struct clusterapi_state *state = clusterapi_get_state(op);
     const struct as_group_op *group = as_group_get(op);
@@ -147,11 +147,11 @@ static void clusterapi_on_looked(struct as_cloud_op *op)
     unmark_next(op);
 }
 
-static void clusterapi_look_again(struct as_cloud_op *op)
+static void clusterapi_reread(struct as_cloud_op *op)
 {
     keep_failure(op);
     as_cloud_op_ask(op, "GET", "%s", clusterapi_get_state(op)->object);
-    as_cloud_op_send(op, "get_group", clusterapi_on_looked);
+    as_cloud_op_send(op, "get_group", clusterapi_on_reread);
 }
 
 #define UNPROCESSABLE 422 /* the condition failed, or the size is not allowed */
@@ -161,14 +161,14 @@ static void clusterapi_on_scaled(struct as_cloud_op *op)
     const struct as_group_op *group = as_group_get(op);
     if (!clusterapi_is_good(op)) {
         if (op->is_ambiguous || op->http_status == UNPROCESSABLE)
-            clusterapi_look_again(op);
+            clusterapi_reread(op);
         else
             clusterapi_give_up(op);
         return;
     }
     const json_t *scale = answer_json(op);
     if (!scale) {
-        clusterapi_look_again(op);
+        clusterapi_reread(op);
     } else if (answer_size(scale, "spec.replicas", 0) != group->to) { /* a size of 0 is left out */
         as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION,
                          "asked for size %d, but the cluster made it %d (an admission webhook?)",
@@ -540,7 +540,7 @@ static bool clusterapi_take_group(struct as_cloud_op *op, const json_t *object)
         as_arena_strdup(&op->arena, answer_text(object, "metadata.resourceVersion"));
     if (answer_is_true(object, "spec.paused") ||
         find_annotation(object, CLUSTERAPI_GROUP "/paused"))
-        view->no_growth = view->no_removal = "it is paused: no controller works at it";
+        view->no_increase = view->no_removal = "it is paused: no controller works at it";
     take_provider_ids(op, object);
     return clusterapi_take_selector(op, object);
 }

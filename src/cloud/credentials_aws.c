@@ -173,7 +173,7 @@ static char *take_value(const char *line, size_t size, const char *key)
 }
 
 /* Keys (secrets) are not copied: it reads line by line, and only certain keys. */
-static void aws_profiles_read_line(const char *line, size_t size, as_provider_names_fn *tell,
+static void aws_profiles_read_line(const char *line, size_t size, as_provider_names_fn *on_name,
                                    void *context)
 {
     AS_CLEANUP(as_free_p) char *path = take_value(line, size, "web_identity_token_file");
@@ -181,18 +181,18 @@ static void aws_profiles_read_line(const char *line, size_t size, as_provider_na
     AS_CLEANUP(as_arena_deinit) struct as_arena arena = AS_ARENA_INIT;
     const char **words = command ? aws_split_command(&arena, command) : NULL;
     if (!as_str_is_empty(path))
-        tell(context, path, false);
+        on_name(context, path, false);
     if (words)
-        tell(context, words[0], true);
+        on_name(context, words[0], true);
 }
 
-void aws_profiles_read_names(const char *content, size_t size, as_provider_names_fn *tell,
+void aws_profiles_read_names(const char *content, size_t size, as_provider_names_fn *on_name,
                              void *context)
 {
     while (size > 0) {
         const char *end = memchr(content, '\n', size);
         const size_t line_size = end ? (size_t)(end - content) : size;
-        aws_profiles_read_line(content, line_size, tell, context);
+        aws_profiles_read_line(content, line_size, on_name, context);
         content += line_size + (end != NULL);
         size -= line_size + (end != NULL);
     }

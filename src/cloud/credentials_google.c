@@ -742,12 +742,13 @@ const char *const google_files[] = {
 };
 
 /* The file of an external account names the file with its own token. */
-void google_read_names(const char *content, size_t size, as_provider_names_fn *tell, void *context)
+void google_read_names(const char *content, size_t size, as_provider_names_fn *on_name,
+                       void *context)
 {
     json_t *document = json_loadb(content, size, JSON_REJECT_DUPLICATES, NULL);
     const char *path = answer_text(document, "credential_source.file");
     if (*path)
-        tell(context, path, false);
+        on_name(context, path, false);
     answer_wipe(document);
     json_decref(document);
 }

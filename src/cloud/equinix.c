@@ -80,7 +80,7 @@ static void make_next(struct as_cloud_op *op);
 
 static void ask_for_devices(struct as_cloud_op *op);
 
-static void equinix_look_again(struct as_cloud_op *op)
+static void equinix_reread(struct as_cloud_op *op)
 {
     struct state *state = equinix_get_state(op);
     as_group_get(op)->view = (struct as_group_view){.min = -1, .max = -1};
@@ -100,7 +100,7 @@ static void on_made(struct as_cloud_op *op)
         const bool may_come = op->fault == AS_CLOUD_OP_RETRY || op->fault == AS_CLOUD_OP_TIMEOUT;
         op->is_ambiguous = op->is_ambiguous || state->made_count > 0;
         if (may_come && state->tries++ < TRIES)
-            as_cloud_op_wait(op, WAIT_US, equinix_look_again);
+            as_cloud_op_wait(op, WAIT_US, equinix_reread);
         return;
     }
     as_group_get(op)->has_begun = true;

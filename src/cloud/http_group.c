@@ -134,7 +134,7 @@ struct http_group {
 struct call {
     LIST_ENTRY(call) entry;
     struct http_group *owner;
-    uint64_t ticket;
+    uint64_t call_id;
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled;
     void *context;
@@ -157,7 +157,7 @@ static void http_group_free_call(struct call *call)
     free(call);
 }
 
-static void http_group_tell_observed(const struct call *call)
+static void http_group_report_observed(const struct call *call)
 {
     struct as_observation observation = {
         .replicas = call->group.size,
@@ -168,15 +168,15 @@ static void http_group_tell_observed(const struct call *call)
     };
     as_outcome_fill_observation(&call->outcome, &observation);
     memcpy(observation.version, call->group.etag, sizeof(observation.version));
-    call->observed(call->context, call->ticket, &observation);
+    call->observed(call->context, call->call_id, &observation);
 }
 
-static void http_group_tell_scaled(const struct call *call)
+static void http_group_report_scaled(const struct call *call)
 {
     struct as_scale_result result = {.attempts = call->attempts, .method = "PUT"};
     as_outcome_fill_result(&call->outcome, &result);
     memcpy(result.path, call->path, sizeof(result.path));
-    call->scaled(call->context, call->ticket, &result);
+    call->scaled(call->context, call->call_id, &result);
 }
 
 static void http_group_finish(void *context)
@@ -184,9 +184,9 @@ static void http_group_finish(void *context)
     struct call *call = context;
     call->timer = NULL;
     if (call->scaled)
-        http_group_tell_scaled(call);
+        http_group_report_scaled(call);
     else
-        http_group_tell_observed(call);
+        http_group_report_observed(call);
     http_group_free_call(call);
 }
 
@@ -270,34 +270,35 @@ static void http_group_start(struct call *call, const struct as_target_ref *ref,
     }
 }
 
-static struct call *http_group_new_call(struct as_target_port *port, uint64_t ticket, void *context)
+static struct call *http_group_new_call(struct as_target_port *port, uint64_t call_id,
+                                        void *context)
 {
     struct http_group *group = (struct http_group *)port;
     struct call *call = as_xcalloc(1, sizeof(*call));
     call->owner = group;
-    call->ticket = ticket;
+    call->call_id = call_id;
     call->context = context;
     call->group.min = call->group.max = -1;
     LIST_INSERT_HEAD(&group->calls, call, entry);
     return call;
 }
 
-static void http_group_observe(struct as_target_port *self, uint64_t ticket,
+static void http_group_observe(struct as_target_port *self, uint64_t call_id,
                                const struct as_target_ref *ref,
                                const struct as_observe_request *request,
                                as_target_observed_fn *done, void *context)
 {
-    struct call *call = http_group_new_call(self, ticket, context);
+    struct call *call = http_group_new_call(self, call_id, context);
     call->observed = done;
     http_group_start(call, ref, request->credential, NULL);
 }
 
-static void http_group_scale(struct as_target_port *self, uint64_t ticket,
+static void http_group_scale(struct as_target_port *self, uint64_t call_id,
                              const struct as_target_ref *ref,
                              const struct as_scale_request *request, as_target_scaled_fn *done,
                              void *context)
 {
-    struct call *call = http_group_new_call(self, ticket, context);
+    struct call *call = http_group_new_call(self, call_id, context);
     call->scaled = done;
     http_group_start(call, ref, request->credential, request);
 }

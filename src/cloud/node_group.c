@@ -3,7 +3,7 @@
  * most clouds have no conditional change; a change since the decision is a conflict.
  *
  * Not here: the providers (provider_group.h), their accounts (provider_account.h), the termination
- * of marked nodes (node_leave.h), removals (node_leave.h).
+ * of marked nodes (node_terminate.h), removals (node_terminate.h).
  *
  * Long because the course of one call is read as one.
  */
@@ -30,7 +30,7 @@
 #include <alertscaler/kube/nodes.h>
 #include <alertscaler/kube/target_outcome.h>
 
-#include "node_leave.h"
+#include "node_terminate.h"
 #include "provider_account.h"
 #include "provider_answer.h"
 
@@ -187,9 +187,9 @@ static bool unregistered_has(const struct unregistered *unregistered, const char
 }
 
 /* Scaling a node group down: chooses instances. If they are nodes of a cluster, these are marked,
- * and leave in the background (node_leave.h); else the provider deletes the instances together with
- * the size, and is waited for. If a node cannot be marked, its instance stays, and the size with
- * it.
+ * and leave in the background (node_terminate.h); else the provider deletes the instances together
+ * with the size, and is waited for. If a node cannot be marked, its instance stays, and the size
+ * with it.
  *
  *   choose -> mark each node
  *          -> delete the instances, where none of them is a node */
@@ -199,8 +199,8 @@ struct scale_down;
 struct scale_down_request { /* borrowed until done or cancelled */
     const struct as_access_env *env;
     struct as_account *account;
-    struct as_leave *leave;
-    const struct as_leave_group *group; /* without drains: the instances are not nodes */
+    struct as_terminator *terminator;
+    const struct as_terminator_group *group; /* without drains: the instances are not nodes */
     const struct as_scale_request *wanted;
     const struct as_group_view *view; /* just read; without what leaves, its size is wanted->from */
     const struct as_instance_node *nodes; /* one for each instance; borrowed for the call */
@@ -228,7 +228,7 @@ struct scale_down {
     scale_down_done_fn *done;
     void *context;
     struct as_arena arena; /* memory of what was chosen */
-    struct as_leaving *chosen;
+    struct as_terminating *chosen;
     size_t chosen_count;
     struct marking *markings;
     bool *is_kept;               /* by `chosen`: its node could not be marked */
@@ -315,8 +315,8 @@ static void all_marked(struct scale_down *shrink)
             shrink->chosen[count++] = shrink->chosen[i];
     shrink->result.outcome = shrink->failure;
     if (count > 0) {
-        as_leave_add(request->leave, request->group, shrink->chosen, count,
-                     request->wanted->decision_id);
+        as_terminator_add(request->terminator, request->group, shrink->chosen, count,
+                          request->wanted->decision_id);
         shrink->result.outcome = (struct as_outcome){.reason = AS_REASON_APPLIED};
         as_outcome_set_message(&shrink->result.outcome, shrink->words);
     }
@@ -342,9 +342,9 @@ static void scale_down_marked(void *context, const struct as_drain_result *resul
 
 static void mark_chosen(struct scale_down *shrink)
 {
-    const struct as_leave_group *group = shrink->request.group;
+    const struct as_terminator_group *group = shrink->request.group;
     for (size_t i = 0; i < shrink->chosen_count; i++) {
-        const struct as_leaving *chosen = &shrink->chosen[i];
+        const struct as_terminating *chosen = &shrink->chosen[i];
         if (!chosen->node)
             continue;
         const struct as_drain_request request = {
@@ -382,9 +382,9 @@ static bool scale_down_is_named(const struct as_scale_request *wanted,
 static bool is_leaving(const struct scale_down *shrink, const struct as_instance *instance,
                        const struct as_instance_node *node)
 {
-    const struct as_leave_group *group = shrink->request.group;
+    const struct as_terminator_group *group = shrink->request.group;
     return instance->state == AS_INSTANCE_LEAVING ||
-           as_leave_has(shrink->request.leave, group->ref, instance->id) ||
+           as_terminator_has(shrink->request.terminator, group->ref, instance->id) ||
            (node && node->mark &&
             strcmp(node->mark->owner, as_drains_get_owner(group->drains)) != 0);
 }
@@ -435,7 +435,7 @@ static void take_chosen(struct scale_down *shrink, const struct as_choice *choic
     for (size_t i = 0; i < count; i++) {
         const struct as_instance *instance = get_instance(shrink, choice->chosen[i]);
         const struct as_candidate_node *node = candidates[choice->chosen[i]].node;
-        shrink->chosen[i] = (struct as_leaving){
+        shrink->chosen[i] = (struct as_terminating){
             .id = as_arena_strdup(&shrink->arena, instance->id),
             .provider_id = as_arena_strdup(&shrink->arena, instance->provider_id),
             .node = node ? as_arena_strdup(&shrink->arena, node->name) : NULL,
@@ -552,7 +552,7 @@ struct node_group {
     const struct as_access_env *env;
     const struct as_group_provider *provider;
     struct as_account *account;
-    struct as_leave *leave;
+    struct as_terminator *terminator;
     struct unregistered *unregistered;
     const struct as_clusters *clusters;
     LIST_HEAD(, call) calls;
@@ -563,7 +563,7 @@ struct call {
     LIST_ENTRY(call) entry;
     struct node_group *owner;
     struct as_target_ref *ref;
-    uint64_t ticket;
+    uint64_t call_id;
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled;
     void *context;
@@ -573,12 +573,12 @@ struct call {
     struct as_account_call *transfer;
     struct as_nodes_reading *reading;
     struct scale_down *shrink;
-    struct as_leave_return *returning;
+    struct as_terminator_return *returning;
     struct as_cluster_link *cluster; /* whose nodes the instances are; NULL: none */
-    struct as_leave_group leaves;
-    struct as_leave_sight sight; /* the group without what leaves */
-    int32_t size;                /* the provider's */
-    int32_t returned;            /* nodes that were to leave, and are back in service */
+    struct as_terminator_group leaves;
+    struct as_terminator_view sight; /* the group without what leaves */
+    int32_t size;                    /* the provider's */
+    int32_t returned;                /* nodes that were to leave, and are back in service */
     struct as_cluster_ask *ask;
     struct as_arena texts; /* of `names` and `seen` */
     const char **names;    /* of the group's nodes */
@@ -606,7 +606,7 @@ static void node_group_free_call(struct call *call)
     if (call->shrink)
         scale_down_cancel(call->shrink);
     if (call->returning)
-        as_leave_return_cancel(call->returning);
+        as_terminator_return_cancel(call->returning);
     if (call->ask)
         as_cluster_watch_cancel(call->ask);
     as_arena_deinit(&call->texts);
@@ -631,7 +631,7 @@ static void node_group_refuse(struct call *call, enum as_reason reason, const ch
     as_outcome_init_local(&call->outcome, reason, message);
 }
 
-static void node_group_tell_observed(const struct call *call)
+static void node_group_report_observed(const struct call *call)
 {
     const struct as_group_view *view = &call->op.view;
     struct as_observation observation = {.min = -1, .max = -1};
@@ -645,7 +645,7 @@ static void node_group_tell_observed(const struct call *call)
         /* What the provider works on does not keep nodes from coming back. */
         observation.in_progress = view->in_progress && call->sight.returnable == 0;
         observation.lacks_capacity = view->shortage && as_group_count_present(view) < view->size;
-        observation.lacking_since = view->shortage_since;
+        observation.gap_since = view->shortage_since;
         observation.drain_failed = call->sight.failed;
         observation.names_instances = !view->chooses;
         observation.is_relative = call->owner->provider->is_relative;
@@ -655,10 +655,10 @@ static void node_group_tell_observed(const struct call *call)
         observation.nodes = call->with_nodes ? &call->seen : NULL;
         observation.members = call->with_members ? &call->members : NULL;
     }
-    call->observed(call->context, call->ticket, &observation);
+    call->observed(call->context, call->call_id, &observation);
 }
 
-static void node_group_tell_scaled(const struct call *call)
+static void node_group_report_scaled(const struct call *call)
 {
     const bool is_step = call->outcome.reason == AS_REASON_APPLIED || call->outcome.is_accepted;
     struct as_scale_result result = {
@@ -672,15 +672,15 @@ static void node_group_tell_scaled(const struct call *call)
         memcpy(result.message, call->shortage, sizeof(result.message));
     memcpy(result.method, call->request.method, sizeof(result.method));
     memcpy(result.path, call->request.path, sizeof(result.path));
-    call->scaled(call->context, call->ticket, &result);
+    call->scaled(call->context, call->call_id, &result);
 }
 
 static void node_group_finish(struct call *call)
 {
     if (call->scaled)
-        node_group_tell_scaled(call);
+        node_group_report_scaled(call);
     else
-        node_group_tell_observed(call);
+        node_group_report_observed(call);
     node_group_free_call(call);
 }
 
@@ -782,7 +782,7 @@ static void node_group_changed(void *context)
         }
     }
     if (call->outcome.reason == AS_REASON_APPLIED && is_up)
-        as_leave_note_growth(call->owner->leave, call->ref, call->to - call->size);
+        as_terminator_note_increase(call->owner->terminator, call->ref, call->to - call->size);
     if (call->outcome.reason != AS_REASON_APPLIED || !call->op.started) {
         node_group_finish(call);
         return;
@@ -827,7 +827,7 @@ static bool has_other_backing(const struct call *call)
 
 static bool is_beyond_bounds(const struct call *call)
 {
-    const struct as_leave_sight *sight = &call->sight;
+    const struct as_terminator_view *sight = &call->sight;
     const int32_t to = call->wanted.to, min = call->op.view.min;
     return (sight->max >= 0 && to > sight->max && to > sight->size) ||
            (min >= 0 && to < min && to < sight->size);
@@ -839,7 +839,7 @@ static const char *node_group_find_closed(const struct call *call)
     const struct as_group_view *view = &call->op.view;
     const struct as_scale_request *wanted = &call->wanted;
     if (wanted->to > wanted->from)
-        return wanted->to - wanted->from > call->sight.returnable ? view->no_growth : NULL;
+        return wanted->to - wanted->from > call->sight.returnable ? view->no_increase : NULL;
     return wanted->is_take_back && as_group_count_present(view) < view->size ? NULL
                                                                              : view->no_removal;
 }
@@ -927,8 +927,8 @@ static void node_group_returned(void *context, int32_t count)
 static void node_group_grow(struct call *call)
 {
     const int32_t more = call->wanted.to - call->wanted.from;
-    call->returning =
-        as_leave_take_back(call->owner->leave, call->ref, more, node_group_returned, call);
+    call->returning = as_terminator_take_back(call->owner->terminator, call->ref, more,
+                                              node_group_returned, call);
     if (!call->returning)
         ask_for_rest(call);
 }
@@ -947,21 +947,21 @@ static void node_group_shrunk(void *context, const struct scale_down_result *res
 }
 
 /* Whether it was seen to be no node for ready_timeout. */
-static bool is_nodeless(const struct call *call, const struct as_instance *instance)
+static bool has_no_node(const struct call *call, const struct as_instance *instance)
 {
     return unregistered_has(call->owner->unregistered, call->ref->key, instance->id,
                             call->wanted.nodes->ready_timeout_us);
 }
 
 /* Of an instance that is no node. Not every provider says when it was made. */
-static bool node_group_is_overdue(const struct call *call, const struct as_instance *instance)
+static bool node_group_has_unregistered(const struct call *call, const struct as_instance *instance)
 {
     const struct as_clock *clock = call->owner->env->clock;
     if (instance->state == AS_INSTANCE_FAILED)
         return true;
     return instance->created.set ? clock->get_wall(clock).us - instance->created.at.us >=
                                        call->wanted.nodes->ready_timeout_us
-                                 : is_nodeless(call, instance);
+                                 : has_no_node(call, instance);
 }
 
 /* Beyond doubt: neither what we are about to remove, nor what somebody protects. */
@@ -969,8 +969,8 @@ static bool is_removable(const struct call *call, const struct as_instance_node 
 {
     const struct as_instance *instance = node->instance;
     return !node->is_found && instance->state != AS_INSTANCE_LEAVING && !instance->is_protected &&
-           node_group_is_overdue(call, instance) && is_nodeless(call, instance) &&
-           !as_leave_has(call->owner->leave, call->ref, instance->id);
+           node_group_has_unregistered(call, instance) && has_no_node(call, instance) &&
+           !as_terminator_has(call->owner->terminator, call->ref, instance->id);
 }
 
 /* `nodes`: NULL: the instances are not nodes. */
@@ -985,7 +985,7 @@ static void node_group_shrink(struct call *call, const struct as_instance_node *
     const struct scale_down_request request = {
         .env = call->owner->env,
         .account = call->owner->account,
-        .leave = call->owner->leave,
+        .terminator = call->owner->terminator,
         .group = &call->leaves,
         .wanted = &call->wanted,
         .view = &call->op.view,
@@ -1003,17 +1003,18 @@ static void node_group_take_back(struct call *call, const struct as_instance_nod
                                  size_t count)
 {
     const struct as_group_view *view = &call->op.view;
-    const int32_t present = as_group_count_present(view), leaving = call->size - call->sight.size;
+    const int32_t present = as_group_count_present(view),
+                  terminating = call->size - call->sight.size;
     if (view->shortage)
         as_str_copy_line(view->shortage, call->shortage, sizeof(call->shortage));
     if (present >= view->size) {
         node_group_shrink(call, nodes, count);
         return;
     }
-    call->to = call->wanted.to + leaving;
+    call->to = call->wanted.to + terminating;
     if (call->to < present)
         call->to = present;
-    call->reached = call->to - leaving;
+    call->reached = call->to - terminating;
     node_group_op(call, AS_GROUP_TAKE_BACK, node_group_changed);
 }
 
@@ -1061,7 +1062,7 @@ static void node_group_count_members(struct call *call, const struct as_instance
         missing -= nodes[i].instance->state != AS_INSTANCE_LEAVING;
         if (nodes[i].is_found || nodes[i].instance->state == AS_INSTANCE_LEAVING)
             continue;
-        if (node_group_is_overdue(call, nodes[i].instance))
+        if (node_group_has_unregistered(call, nodes[i].instance))
             call->members.overdue++;
         else
             call->members.young++;
@@ -1082,14 +1083,15 @@ static void count_ready(struct call *call, const struct as_instance_node *nodes,
         const struct as_instance *instance = nodes[i].instance;
         call->ready += instance->state == AS_INSTANCE_RUNNING && nodes[i].is_found &&
                        nodes[i].node.is_ready &&
-                       !as_leave_has(call->owner->leave, call->ref, instance->id);
+                       !as_terminator_has(call->owner->terminator, call->ref, instance->id);
         if (nodes[i].is_found && !nodes[i].is_ambiguous)
             call->names[call->name_count++] = as_arena_strdup(&call->texts, nodes[i].node.name);
     }
     node_group_count_members(call, nodes, count);
 }
 
-static void see_nodeless(struct call *call, const struct as_instance_node *nodes, size_t count)
+static void node_group_count_unregistered(struct call *call, const struct as_instance_node *nodes,
+                                          size_t count)
 {
     unregistered_on_read(call->owner->unregistered, call->ref->key, call->wanted.nodes->cluster,
                          nodes, count, node_group_get_mono(call));
@@ -1105,8 +1107,9 @@ static void nodes_listed(void *context, const struct as_outcome *outcome,
         node_group_finish(call);
         return;
     }
-    see_nodeless(call, nodes, count);
-    as_leave_see(call->owner->leave, &call->leaves, &call->op.view, nodes, count, &call->sight);
+    node_group_count_unregistered(call, nodes, count);
+    as_terminator_observe(call->owner->terminator, &call->leaves, &call->op.view, nodes, count,
+                          &call->sight);
     if (call->scaled) {
         node_group_change(call, nodes, count);
         return;
@@ -1142,7 +1145,7 @@ static bool has_leaving(const struct call *call, const struct as_instance_nodes 
 {
     for (size_t i = 0; i < of->count; i++) {
         if (of->found[i].mark ||
-            as_leave_has(call->owner->leave, call->ref, of->found[i].instance->id))
+            as_terminator_has(call->owner->terminator, call->ref, of->found[i].instance->id))
             return true;
     }
     return false;
@@ -1153,7 +1156,7 @@ static void use_facts(struct call *call, const struct as_cluster *cluster)
     AS_CLEANUP(as_instance_nodes_deinit) struct as_instance_nodes of;
     as_instance_nodes_init(&of, &call->op.view);
     as_instance_nodes_match_facts(&of, cluster);
-    see_nodeless(call, of.found, of.count);
+    node_group_count_unregistered(call, of.found, of.count);
     count_ready(call, of.found, of.count);
     if (call->with_nodes)
         node_group_see_nodes(call, cluster);
@@ -1161,8 +1164,8 @@ static void use_facts(struct call *call, const struct as_cluster *cluster)
         list_nodes(call);
         return;
     }
-    as_leave_see(call->owner->leave, &call->leaves, &call->op.view, of.found, of.count,
-                 &call->sight);
+    as_terminator_observe(call->owner->terminator, &call->leaves, &call->op.view, of.found,
+                          of.count, &call->sight);
     node_group_finish(call);
 }
 
@@ -1202,7 +1205,7 @@ static void node_group_was_read(void *context)
     call->transfer = NULL;
     take_outcome(call);
     call->size = view->size;
-    call->sight = (struct as_leave_sight){.size = view->size, .max = view->max};
+    call->sight = (struct as_terminator_view){.size = view->size, .max = view->max};
     call->ready = as_group_count_running(view);
     call->seen.error = "the instances of the group are no nodes of a cluster";
     if (call->outcome.reason != AS_REASON_APPLIED || is_controlled(call) || !find_cluster(call))
@@ -1217,13 +1220,13 @@ static void node_group_was_read(void *context)
 
 /* ---- port ---- */
 
-static struct call *node_group_new_call(struct as_target_port *port, uint64_t ticket,
+static struct call *node_group_new_call(struct as_target_port *port, uint64_t call_id,
                                         const struct as_target_ref *ref, void *context)
 {
     struct node_group *group = (struct node_group *)port;
     struct call *call = as_xcalloc(1, sizeof(*call));
     call->owner = group;
-    call->ticket = ticket;
+    call->call_id = call_id;
     call->ref = as_target_ref_copy(ref);
     call->leaves.ref = call->ref;
     call->context = context;
@@ -1241,12 +1244,12 @@ static void restore_templates(const struct node_group *group,
         as_nodes_seer_restore(cluster->seer, request->templates, request->template_count);
 }
 
-static void node_group_observe(struct as_target_port *self, uint64_t ticket,
+static void node_group_observe(struct as_target_port *self, uint64_t call_id,
                                const struct as_target_ref *ref,
                                const struct as_observe_request *request,
                                as_target_observed_fn *done, void *context)
 {
-    struct call *call = node_group_new_call(self, ticket, ref, context);
+    struct call *call = node_group_new_call(self, call_id, ref, context);
     call->observed = done;
     call->with_nodes = request->with_nodes;
     call->with_members = request->with_members;
@@ -1258,12 +1261,12 @@ static void node_group_observe(struct as_target_port *self, uint64_t ticket,
     node_group_op(call, AS_GROUP_READ, node_group_was_read);
 }
 
-static void node_group_scale(struct as_target_port *self, uint64_t ticket,
+static void node_group_scale(struct as_target_port *self, uint64_t call_id,
                              const struct as_target_ref *ref,
                              const struct as_scale_request *request, as_target_scaled_fn *done,
                              void *context)
 {
-    struct call *call = node_group_new_call(self, ticket, ref, context);
+    struct call *call = node_group_new_call(self, call_id, ref, context);
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
     call->leaves.config = call->wanted.nodes;
@@ -1274,7 +1277,7 @@ static void node_group_scale(struct as_target_port *self, uint64_t ticket,
 static bool node_group_is_idle(const struct as_target_port *self)
 {
     const struct node_group *group = (const struct node_group *)self;
-    return LIST_EMPTY(&group->calls) && as_leave_is_idle(group->leave);
+    return LIST_EMPTY(&group->calls) && as_terminator_is_idle(group->terminator);
 }
 
 static void node_group_close_port(struct as_target_port *self)
@@ -1283,7 +1286,7 @@ static void node_group_close_port(struct as_target_port *self)
     struct call *call;
     while ((call = LIST_FIRST(&group->calls)))
         node_group_free_call(call);
-    as_leave_free(group->leave);
+    as_terminator_free(group->terminator);
     unregistered_free(group->unregistered);
     as_account_free(group->account);
     free(group);
@@ -1291,7 +1294,7 @@ static void node_group_close_port(struct as_target_port *self)
 
 void as_node_group_retire(struct as_target_port *port)
 {
-    as_leave_retire(((struct node_group *)port)->leave);
+    as_terminator_retire(((struct node_group *)port)->terminator);
 }
 
 struct as_target_port *as_node_group_new(const struct as_group_provider *provider,
@@ -1307,7 +1310,7 @@ struct as_target_port *as_node_group_new(const struct as_group_provider *provide
     group->provider = provider;
     group->clusters = clusters;
     group->account = as_account_new(provider, settings, env, cluster ? &cluster->client : NULL);
-    group->leave = as_leave_new(env, group->account);
+    group->terminator = as_terminator_new(env, group->account);
     group->unregistered = unregistered_new();
     LIST_INIT(&group->calls);
     return &group->port;

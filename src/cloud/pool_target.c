@@ -178,13 +178,13 @@ static void pool_groups_keep(struct as_pool_groups *groups, const char *key,
     group->reading.members.nodes = names;
 }
 
-static void was_read(void *context, uint64_t ticket, const struct as_observation *result)
+static void was_read(void *context, uint64_t call_id, const struct as_observation *result)
 {
     struct call *call = context;
-    const struct call told = *call;
+    const struct call finished = *call;
     pool_groups_keep(call->owner, call->ref->key, result);
     pool_groups_free_call(call);
-    told.done(told.context);
+    finished.done(finished.context);
 }
 
 /* Reads one group. */
@@ -212,13 +212,13 @@ struct pool {
     const struct as_clusters *clusters;
     const struct as_access_env *env;
     struct as_pool_groups *groups;
-    LIST_HEAD(, look) looks;
+    LIST_HEAD(, poll) polls;
 };
 
-struct look {
-    LIST_ENTRY(look) entry;
+struct poll {
+    LIST_ENTRY(poll) entry;
     struct pool *owner;
-    uint64_t ticket;
+    uint64_t call_id;
     as_target_observed_fn *observed;
     void *context;
     bool is_lone; /* a node group that is a pool of itself */
@@ -239,29 +239,29 @@ struct look {
     bool has_plan;
 };
 
-static void free_look(struct look *look)
+static void free_poll(struct poll *poll)
 {
-    struct as_loop *loop = look->owner->env->loop;
-    if (look->ask)
-        as_cluster_watch_cancel(look->ask);
-    if (look->is_holding)
-        as_cluster_watch_release(look->cluster->watch);
-    loop->cancel_timer(loop, look->timer);
-    as_pool_request_deinit(&look->request);
-    as_arena_deinit(&look->arena);
-    LIST_REMOVE(look, entry);
-    free(look);
+    struct as_loop *loop = poll->owner->env->loop;
+    if (poll->ask)
+        as_cluster_watch_cancel(poll->ask);
+    if (poll->is_holding)
+        as_cluster_watch_release(poll->cluster->watch);
+    loop->cancel_timer(loop, poll->timer);
+    as_pool_request_deinit(&poll->request);
+    as_arena_deinit(&poll->arena);
+    LIST_REMOVE(poll, entry);
+    free(poll);
 }
 
-static as_mono_time pool_get_mono(const struct look *look)
+static as_mono_time pool_get_mono(const struct poll *poll)
 {
-    const struct as_clock *clock = look->owner->env->clock;
+    const struct as_clock *clock = poll->owner->env->clock;
     return clock->get_mono(clock);
 }
 
-static const struct as_pool_reading *find_reading(const struct look *look, size_t member)
+static const struct as_pool_reading *find_reading(const struct poll *poll, size_t member)
 {
-    return pool_groups_find_reading(look->owner->groups, look->request.members[member].ref);
+    return pool_groups_find_reading(poll->owner->groups, poll->request.members[member].ref);
 }
 
 /* ---- the answer ---- */
@@ -272,12 +272,12 @@ static int32_t limit_size(int64_t size)
 }
 
 /* Of the groups of the pool that could be read. */
-static void add_sizes(const struct look *look, struct as_observation *sum)
+static void add_sizes(const struct poll *poll, struct as_observation *sum)
 {
     int64_t size = 0, ready = 0, marked = 0;
-    for (size_t i = 0; i < look->request.member_count; i++) {
-        const struct as_pool_reading *reading = find_reading(look, i);
-        if (!look->request.members[i].is_member || !reading ||
+    for (size_t i = 0; i < poll->request.member_count; i++) {
+        const struct as_pool_reading *reading = find_reading(poll, i);
+        if (!poll->request.members[i].is_member || !reading ||
             reading->observation.outcome != AS_REASON_APPLIED)
             continue;
         size += reading->observation.replicas;
@@ -291,112 +291,112 @@ static void add_sizes(const struct look *look, struct as_observation *sum)
 
 /* What is seen of nodes is remembered, and told. A template is stored with all its labels: pods
  * that come later may select by any of them. */
-static void tell_templates(struct look *look, struct as_observation *observation)
+static void report_templates(struct poll *poll, struct as_observation *observation)
 {
     struct as_group_template *templates =
-        as_arena_alloc(&look->arena, look->snapshot.group_count, sizeof(*templates));
+        as_arena_alloc(&poll->arena, poll->snapshot.group_count, sizeof(*templates));
     size_t count = 0;
-    for (size_t i = 0; i < look->snapshot.group_count; i++) {
-        const struct as_node_template *template = as_snapshot_get_template(look->snapshot_work, i);
-        const char *group = look->request.members[i].ref->key;
+    for (size_t i = 0; i < poll->snapshot.group_count; i++) {
+        const struct as_node_template *template = as_snapshot_get_template(poll->snapshot_work, i);
+        const char *group = poll->request.members[i].ref->key;
         if (template->source != AS_NODE_TEMPLATE_NODE)
             continue;
-        const char *text = as_nodes_seer_remember(look->cluster->seer, group, template,
-                                                  &look->snapshot_request.cluster->resources);
-        templates[count++] = (struct as_group_template){group, as_arena_strdup(&look->arena, text)};
+        const char *text = as_nodes_seer_remember(poll->cluster->seer, group, template,
+                                                  &poll->snapshot_request.cluster->resources);
+        templates[count++] = (struct as_group_template){group, as_arena_strdup(&poll->arena, text)};
     }
     observation->templates = templates;
     observation->template_count = count;
 }
 
-static void pool_finish(struct look *look)
+static void pool_finish(struct poll *poll)
 {
     struct as_observation observation = {.outcome = AS_REASON_APPLIED, .min = -1, .max = -1};
-    if (look->is_lone) /* it is always read */
-        observation = find_reading(look, 0)->observation;
+    if (poll->is_lone) /* it is always read */
+        observation = find_reading(poll, 0)->observation;
     else
-        add_sizes(look, &observation);
-    observation.snapshot = &look->snapshot;
-    if (look->with_nodes && !look->seen.error)
-        look->seen.error = look->snapshot.error;
-    observation.nodes = look->with_nodes ? &look->seen : NULL;
-    if (look->has_plan) {
-        if (!look->is_lone) /* also what is known of groups that cannot be read */
-            observation.replicas = look->plan.size;
-        observation.plan = &look->plan;
-        tell_templates(look, &observation);
+        add_sizes(poll, &observation);
+    observation.snapshot = &poll->snapshot;
+    if (poll->with_nodes && !poll->seen.error)
+        poll->seen.error = poll->snapshot.error;
+    observation.nodes = poll->with_nodes ? &poll->seen : NULL;
+    if (poll->has_plan) {
+        if (!poll->is_lone) /* also what is known of groups that cannot be read */
+            observation.replicas = poll->plan.size;
+        observation.plan = &poll->plan;
+        report_templates(poll, &observation);
     }
-    look->observed(look->context, look->ticket, &observation);
-    free_look(look);
+    poll->observed(poll->context, poll->call_id, &observation);
+    free_poll(poll);
 }
 
 /* ---- snapshot and plan ---- */
 
 static void work(void *context);
 
-static bool work_once(struct look *look)
+static bool work_once(struct poll *poll)
 {
-    if (!look->plan_work) {
-        if (!as_snapshot_step(look->snapshot_work, SLICE_FITS, &look->snapshot))
+    if (!poll->plan_work) {
+        if (!as_snapshot_step(poll->snapshot_work, SLICE_FITS, &poll->snapshot))
             return false;
-        const struct as_clock *clock = look->owner->env->clock;
+        const struct as_clock *clock = poll->owner->env->clock;
         const struct as_pool_plan_request request = {
             .version = AS_DECIDE_VERSION,
-            .snapshot = &look->snapshot,
-            .config = look->request.config,
+            .snapshot = &poll->snapshot,
+            .config = poll->request.config,
             .terms = {.now = clock->get_wall(clock),
-                      .min = look->request.min,
-                      .max = look->request.max,
-                      .with_fit = look->request.with_fit,
-                      .with_take = look->request.with_take},
+                      .min = poll->request.min,
+                      .max = poll->request.max,
+                      .with_fit = poll->request.with_fit,
+                      .with_take = poll->request.with_take},
         };
-        look->plan_work = as_pool_begin(&request, &look->arena);
+        poll->plan_work = as_pool_begin(&request, &poll->arena);
         return false;
     }
-    look->has_plan = as_pool_step(look->plan_work, SLICE_FITS, &look->plan);
-    return look->has_plan;
+    poll->has_plan = as_pool_step(poll->plan_work, SLICE_FITS, &poll->plan);
+    return poll->has_plan;
 }
 
 static void work(void *context)
 {
-    struct look *look = context;
-    struct as_loop *loop = look->owner->env->loop;
-    const as_mono_time until = {pool_get_mono(look).us + SLICE_US};
-    look->timer = NULL;
+    struct poll *poll = context;
+    struct as_loop *loop = poll->owner->env->loop;
+    const as_mono_time until = {pool_get_mono(poll).us + SLICE_US};
+    poll->timer = NULL;
     do {
-        if (work_once(look)) {
-            pool_finish(look);
+        if (work_once(poll)) {
+            pool_finish(poll);
             return;
         }
-    } while (pool_get_mono(look).us < until.us);
-    look->timer = loop->start_timer(loop, 0, work, look);
+    } while (pool_get_mono(poll).us < until.us);
+    poll->timer = loop->start_timer(loop, 0, work, poll);
 }
 
 /* Nodes that another controller has requested: after ready_timeout they are not waited for. */
-static int32_t get_unregistered(const struct look *look, const struct as_pool_reading *reading,
+static int32_t get_unregistered(const struct poll *poll, const struct as_pool_reading *reading,
                                 const struct as_nodes_config *nodes)
 {
-    return pool_get_mono(look).us >= as_time_add(reading->missing_since.us, nodes->ready_timeout_us)
+    return pool_get_mono(poll).us >= as_time_add(reading->missing_since.us, nodes->ready_timeout_us)
                ? reading->missing
                : 0;
 }
 
 /* What is remembered of groups may change before the snapshot is done. */
-static void pool_target_pool_fill_member(struct look *look, size_t index,
+static void pool_target_pool_fill_member(struct poll *poll, size_t index,
                                          const struct as_cluster *facts,
                                          struct as_snapshot_member *member_out)
 {
-    const struct as_pool_member *member = &look->request.members[index];
-    const struct as_pool_reading *reading = find_reading(look, index);
+    const struct as_pool_member *member = &poll->request.members[index];
+    const struct as_pool_reading *reading = find_reading(poll, index);
     const struct as_observation *seen = &reading->observation;
     const struct as_nodes_config *nodes = member->nodes;
-    struct as_node_template *last = as_arena_alloc(&look->arena, 1, sizeof(*last));
-    const bool has_last = as_nodes_seer_get_last(look->cluster->seer, member->ref->key,
-                                                 &facts->resources, &look->arena, last);
+    struct as_node_template *last = as_arena_alloc(&poll->arena, 1, sizeof(*last));
+    const bool has_last = as_nodes_seer_get_last(poll->cluster->seer, member->ref->key,
+                                                 &facts->resources, &poll->arena, last);
     const bool is_read = seen->outcome == AS_REASON_APPLIED;
-    const char **names = as_arena_alloc(&look->arena, reading->members.node_count, sizeof(*names));
+    const char **names = as_arena_alloc(&poll->arena, reading->members.node_count, sizeof(*names));
     for (size_t i = 0; i < reading->members.node_count; i++)
-        names[i] = as_arena_strdup(&look->arena, reading->members.nodes[i]);
+        names[i] = as_arena_strdup(&poll->arena, reading->members.nodes[i]);
     *member_out = (struct as_snapshot_member){
         .name = member->name,
         .id = member->ref->id,
@@ -404,7 +404,7 @@ static void pool_target_pool_fill_member(struct look *look, size_t index,
         .size = is_read ? seen->replicas : -1,
         .min = seen->min > member->min ? seen->min : member->min,
         .max = seen->max >= 0 && seen->max < member->max ? seen->max : member->max,
-        .message = is_read ? NULL : as_arena_strdup(&look->arena, seen->message),
+        .message = is_read ? NULL : as_arena_strdup(&poll->arena, seen->message),
         .closed = member->closed,
         .is_kept = member->is_kept,
         .chooses_itself = is_read && !seen->names_instances,
@@ -413,7 +413,7 @@ static void pool_target_pool_fill_member(struct look *look, size_t index,
         .has_pending_scaleup = member->has_pending_scaleup,
         .refused = member->refused,
         .in_doubt = member->in_doubt,
-        .unregistered = member->has_pending_scaleup ? 0 : get_unregistered(look, reading, nodes),
+        .unregistered = member->has_pending_scaleup ? 0 : get_unregistered(poll, reading, nodes),
         .backed_off = member->unregistered,
         .surplus = member->surplus,
         .surplus_since = member->surplus_since,
@@ -442,9 +442,9 @@ static void facts_known(void *context, const struct as_cluster *facts,
 
 static void ask_facts(void *context)
 {
-    struct look *look = context;
-    look->timer = NULL;
-    look->ask = as_cluster_watch_ask(look->cluster->watch, facts_known, look);
+    struct poll *poll = context;
+    poll->timer = NULL;
+    poll->ask = as_cluster_watch_ask(poll->cluster->watch, facts_known, poll);
 }
 
 static int pool_compare_name(const void *name, const void *node)
@@ -452,9 +452,9 @@ static int pool_compare_name(const void *name, const void *node)
     return strcmp(name, ((const struct as_node_fact *)node)->name);
 }
 
-static bool is_group_unwell(const struct look *look, size_t index, struct as_error *error)
+static bool is_group_unwell(const struct poll *poll, size_t index, struct as_error *error)
 {
-    const struct as_snapshot_request *snapshot = &look->snapshot_request;
+    const struct as_snapshot_request *snapshot = &poll->snapshot_request;
     const struct as_snapshot_member *member = &snapshot->members[index];
     const struct as_cluster *facts = snapshot->cluster;
     struct as_arena arena = AS_ARENA_INIT;
@@ -467,7 +467,7 @@ static bool is_group_unwell(const struct look *look, size_t index, struct as_err
             nodes[count++] = (uint32_t)(node - facts->nodes);
     }
     const bool pool_is_unwell = as_group_is_unwell(
-        facts, nodes, count, &look->request.members[index].nodes->health, snapshot->now, error);
+        facts, nodes, count, &poll->request.members[index].nodes->health, snapshot->now, error);
     as_arena_deinit(&arena);
     if (pool_is_unwell)
         as_error_wrap(error, "%s", member->name);
@@ -475,14 +475,14 @@ static bool is_group_unwell(const struct look *look, size_t index, struct as_err
 }
 
 /* A partition is no reason to buy or to delete. Starting is what any of the groups calls so. */
-static bool pool_is_unwell(struct look *look, struct as_error *error)
+static bool pool_is_unwell(struct poll *poll, struct as_error *error)
 {
-    const struct as_snapshot_request *snapshot = &look->snapshot_request;
+    const struct as_snapshot_request *snapshot = &poll->snapshot_request;
     struct as_node_starting starting = {0};
     size_t count = 0;
     for (size_t i = 0; i < snapshot->member_count; i++)
         count += snapshot->members[i].startup_taint_count;
-    const char **taints = as_arena_alloc(&look->arena, count, sizeof(*taints));
+    const char **taints = as_arena_alloc(&poll->arena, count, sizeof(*taints));
     for (size_t i = 0; i < snapshot->member_count; i++) {
         const struct as_snapshot_member *member = &snapshot->members[i];
         if (member->ready_timeout_us > starting.ready_timeout_us)
@@ -494,46 +494,46 @@ static bool pool_is_unwell(struct look *look, struct as_error *error)
     if (as_cluster_is_unwell(snapshot->cluster, &starting, snapshot->now, error))
         return true;
     for (size_t i = 0; i < snapshot->member_count; i++) {
-        if (snapshot->members[i].is_member && is_group_unwell(look, i, error))
+        if (snapshot->members[i].is_member && is_group_unwell(poll, i, error))
             return true;
     }
     return false;
 }
 
 /* Facts are held, so texts of the cluster last. The template comes with those of the snapshot. */
-static void see_nodes(struct look *look)
+static void see_nodes(struct poll *poll)
 {
-    const struct as_snapshot_request *snapshot = &look->snapshot_request;
-    const struct as_pool_member *group = &look->request.members[0];
+    const struct as_snapshot_request *snapshot = &poll->snapshot_request;
+    const struct as_pool_member *group = &poll->request.members[0];
     const struct as_nodes_see_request request = {.cluster = snapshot->cluster,
                                                  .group = group->ref->key,
                                                  .names = snapshot->members[0].nodes,
                                                  .name_count = snapshot->members[0].node_count,
-                                                 .coming = find_reading(look, 0)->members.coming,
+                                                 .coming = find_reading(poll, 0)->members.coming,
                                                  .config = group->nodes,
                                                  .now = snapshot->now,
-                                                 .texts = &look->arena};
-    as_nodes_see(look->cluster->seer, &request, &look->seen);
-    look->seen.template_ = NULL;
+                                                 .texts = &poll->arena};
+    as_nodes_see(poll->cluster->seer, &request, &poll->seen);
+    poll->seen.template_ = NULL;
 }
 
-static void begin_snapshot(struct look *look, const struct as_cluster *facts)
+static void begin_snapshot(struct poll *poll, const struct as_cluster *facts)
 {
-    const struct as_pool_request *request = &look->request;
-    const struct as_clock *clock = look->owner->env->clock;
+    const struct as_pool_request *request = &poll->request;
+    const struct as_clock *clock = poll->owner->env->clock;
     struct as_snapshot_member *members =
-        as_arena_alloc(&look->arena, request->member_count, sizeof(*members));
+        as_arena_alloc(&poll->arena, request->member_count, sizeof(*members));
     for (size_t i = 0; i < request->member_count; i++) {
         const struct as_node_template_config *config = request->members[i].nodes->template_;
-        pool_target_pool_fill_member(look, i, facts, &members[i]);
+        pool_target_pool_fill_member(poll, i, facts, &members[i]);
         if (config) {
             struct as_node_template *configured =
-                as_arena_alloc(&look->arena, 1, sizeof(*configured));
-            as_node_template_init_configured(configured, config, &facts->resources, &look->arena);
+                as_arena_alloc(&poll->arena, 1, sizeof(*configured));
+            as_node_template_init_configured(configured, config, &facts->resources, &poll->arena);
             members[i].configured = configured;
         }
     }
-    look->snapshot_request = (struct as_snapshot_request){
+    poll->snapshot_request = (struct as_snapshot_request){
         .cluster = facts,
         .members = members,
         .member_count = request->member_count,
@@ -546,36 +546,36 @@ static void begin_snapshot(struct look *look, const struct as_cluster *facts)
         .now = clock->get_wall(clock),
     };
     struct as_error error = AS_ERROR_INIT;
-    if (look->with_nodes)
-        see_nodes(look);
-    if (pool_is_unwell(look, &error)) {
-        look->snapshot.error = as_arena_strdup(&look->arena, error.text);
-        pool_finish(look);
+    if (poll->with_nodes)
+        see_nodes(poll);
+    if (pool_is_unwell(poll, &error)) {
+        poll->snapshot.error = as_arena_strdup(&poll->arena, error.text);
+        pool_finish(poll);
         return;
     }
-    look->snapshot_work = as_snapshot_begin(&look->snapshot_request, &look->arena);
-    work(look);
+    poll->snapshot_work = as_snapshot_begin(&poll->snapshot_request, &poll->arena);
+    work(poll);
 }
 
 /* ---- reading ---- */
 
 static void group_read(void *context)
 {
-    struct look *look = context;
-    if (--look->reading > 0)
+    struct poll *poll = context;
+    if (--poll->reading > 0)
         return;
-    if (look->cluster)
-        ask_facts(look);
+    if (poll->cluster)
+        ask_facts(poll);
     else
-        pool_finish(look);
+        pool_finish(poll);
 }
 
-static void pool_read_groups(struct look *look)
+static void pool_read_groups(struct poll *poll)
 {
-    look->has_read = true;
-    look->reading = look->request.member_count;
-    for (size_t i = 0; i < look->request.member_count; i++)
-        pool_groups_read(look->owner->groups, &look->request.members[i], group_read, look);
+    poll->has_read = true;
+    poll->reading = poll->request.member_count;
+    for (size_t i = 0; i < poll->request.member_count; i++)
+        pool_groups_read(poll->owner->groups, &poll->request.members[i], group_read, poll);
 }
 
 static bool are_pods_waiting(const struct as_cluster *facts)
@@ -588,14 +588,14 @@ static bool are_pods_waiting(const struct as_cluster *facts)
 }
 
 /* `facts`: NULL if they are not known. */
-static bool must_read(const struct look *look, const struct as_cluster *facts)
+static bool must_read(const struct poll *poll, const struct as_cluster *facts)
 {
-    const int64_t now_us = pool_get_mono(look).us;
-    if (look->is_lone || (look->request.with_take && look->request.unneeded_count > 0) ||
-        (look->request.with_fit && facts && are_pods_waiting(facts)))
+    const int64_t now_us = pool_get_mono(poll).us;
+    if (poll->is_lone || (poll->request.with_take && poll->request.unneeded_count > 0) ||
+        (poll->request.with_fit && facts && are_pods_waiting(facts)))
         return true;
-    for (size_t i = 0; i < look->request.member_count; i++) {
-        const struct as_pool_reading *reading = find_reading(look, i);
+    for (size_t i = 0; i < poll->request.member_count; i++) {
+        const struct as_pool_reading *reading = find_reading(poll, i);
         if (!reading || now_us - reading->at.us >= AS_POOL_READ_US)
             return true;
     }
@@ -606,58 +606,58 @@ static bool must_read(const struct look *look, const struct as_cluster *facts)
  * are read now, and facts are asked for again. */
 static void facts_known(void *context, const struct as_cluster *facts, const struct as_error *error)
 {
-    struct look *look = context;
-    struct as_loop *loop = look->owner->env->loop;
-    look->ask = NULL;
+    struct poll *poll = context;
+    struct as_loop *loop = poll->owner->env->loop;
+    poll->ask = NULL;
     if (!facts) {
-        look->snapshot.error = as_arena_strdup(&look->arena, error->text);
-        look->cluster = NULL;
+        poll->snapshot.error = as_arena_strdup(&poll->arena, error->text);
+        poll->cluster = NULL;
     }
-    if (!look->has_read && (!facts || must_read(look, facts)))
-        pool_read_groups(look);
+    if (!poll->has_read && (!facts || must_read(poll, facts)))
+        pool_read_groups(poll);
     else if (!facts)
-        pool_finish(look);
-    else if ((look->is_holding = as_cluster_watch_hold(look->cluster->watch)))
-        begin_snapshot(look, facts);
+        pool_finish(poll);
+    else if ((poll->is_holding = as_cluster_watch_hold(poll->cluster->watch)))
+        begin_snapshot(poll, facts);
     else
-        look->timer = loop->start_timer(loop, HOLD_RETRY_US, ask_facts, look);
+        poll->timer = loop->start_timer(loop, HOLD_RETRY_US, ask_facts, poll);
 }
 
 /* ---- port ---- */
 
-static void pool_observe(struct as_target_port *self, uint64_t ticket,
+static void pool_observe(struct as_target_port *self, uint64_t call_id,
                          const struct as_target_ref *ref, const struct as_observe_request *request,
                          as_target_observed_fn *done, void *context)
 {
     struct pool *pool = (struct pool *)self;
-    struct look *look = as_xcalloc(1, sizeof(*look));
+    struct poll *poll = as_xcalloc(1, sizeof(*poll));
     const char *cluster = request->pool->members[0].nodes->cluster;
-    look->owner = pool;
-    look->ticket = ticket;
-    look->observed = done;
-    look->context = context;
-    look->is_lone = ref->kind->has_nodes;
-    look->with_nodes = look->is_lone && request->with_nodes;
-    look->arena = AS_ARENA_INIT;
-    as_pool_request_copy(request->pool, &look->arena, &look->request);
-    LIST_INSERT_HEAD(&pool->looks, look, entry);
-    look->cluster = cluster ? as_clusters_find(pool->clusters, cluster) : NULL;
-    if (look->cluster && look->cluster->access) {
-        as_nodes_seer_restore(look->cluster->seer, request->templates, request->template_count);
-        if (must_read(look, as_cluster_watch_find(look->cluster->watch)))
-            pool_read_groups(look);
+    poll->owner = pool;
+    poll->call_id = call_id;
+    poll->observed = done;
+    poll->context = context;
+    poll->is_lone = ref->kind->has_nodes;
+    poll->with_nodes = poll->is_lone && request->with_nodes;
+    poll->arena = AS_ARENA_INIT;
+    as_pool_request_copy(request->pool, &poll->arena, &poll->request);
+    LIST_INSERT_HEAD(&pool->polls, poll, entry);
+    poll->cluster = cluster ? as_clusters_find(pool->clusters, cluster) : NULL;
+    if (poll->cluster && poll->cluster->access) {
+        as_nodes_seer_restore(poll->cluster->seer, request->templates, request->template_count);
+        if (must_read(poll, as_cluster_watch_find(poll->cluster->watch)))
+            pool_read_groups(poll);
         else
-            ask_facts(look);
+            ask_facts(poll);
         return;
     }
-    look->snapshot.error = as_arena_strdup(
-        &look->arena, look->cluster ? look->cluster->missing.text : "there is no such cluster");
-    look->cluster = NULL;
-    pool_read_groups(look);
+    poll->snapshot.error = as_arena_strdup(
+        &poll->arena, poll->cluster ? poll->cluster->missing.text : "there is no such cluster");
+    poll->cluster = NULL;
+    pool_read_groups(poll);
 }
 
 /* Sizes are set by the groups. */
-static void pool_scale(struct as_target_port *self, uint64_t ticket,
+static void pool_scale(struct as_target_port *self, uint64_t call_id,
                        const struct as_target_ref *ref, const struct as_scale_request *request,
                        as_target_scaled_fn *done, void *context)
 {
@@ -666,15 +666,15 @@ static void pool_scale(struct as_target_port *self, uint64_t ticket,
 
 static bool pool_is_idle(const struct as_target_port *self)
 {
-    return LIST_EMPTY(&((const struct pool *)self)->looks);
+    return LIST_EMPTY(&((const struct pool *)self)->polls);
 }
 
 static void pool_close_port(struct as_target_port *self)
 {
     struct pool *pool = (struct pool *)self;
-    struct look *look;
-    while ((look = LIST_FIRST(&pool->looks)))
-        free_look(look);
+    struct poll *poll;
+    while ((poll = LIST_FIRST(&pool->polls)))
+        free_poll(poll);
     pool_groups_free(pool->groups);
     free(pool);
 }
@@ -689,6 +689,6 @@ struct as_target_port *as_pool_new(struct as_target_port *groups,
     pool->clusters = clusters;
     pool->env = env;
     pool->groups = pool_groups_new(groups, env);
-    LIST_INIT(&pool->looks);
+    LIST_INIT(&pool->polls);
     return &pool->port;
 }

@@ -93,7 +93,7 @@ const char *aws_profiles_find_in(const struct aws_profiles *profiles, enum aws_p
 
 /* Reports the files that a profile file refers to, for all profiles: tokens of web identities, and
  * programs that print keys. Content of any other kind refers to no files. */
-void aws_profiles_read_names(const char *content, size_t size, as_provider_names_fn *tell,
+void aws_profiles_read_names(const char *content, size_t size, as_provider_names_fn *on_name,
                              void *context);
 
 /* The words of a command, split as by a shell (quotes, backslashes; no substitution), with NULL at
@@ -122,7 +122,8 @@ extern const struct as_credentials_source google_credentials[];
 
 /* For the rows of the table: the files that are read, and the files that these name. */
 extern const char *const google_files[];
-void google_read_names(const char *content, size_t size, as_provider_names_fn *tell, void *context);
+void google_read_names(const char *content, size_t size, as_provider_names_fn *on_name,
+                       void *context);
 
 /* ---- what the APIs have in common: errors, projects, request ids ---- */
 

@@ -48,7 +48,7 @@ struct refusal {
     LIST_ENTRY(refusal) entry;
     struct registry *owner;
     struct as_timer *timer;
-    uint64_t ticket;
+    uint64_t call_id;
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled;
     void *context;
@@ -67,7 +67,7 @@ struct seeing {
     bool with_pods;
     bool has_own_size;
     int32_t own_size;
-    uint64_t ticket;
+    uint64_t call_id;
     as_target_observed_fn *observed;
     void *context;
     struct as_arena texts;
@@ -94,7 +94,7 @@ static struct as_target_port *registry_find_port(const struct row *row,
     return row->nodes && nodes && nodes->select ? row->nodes : row->port;
 }
 
-static void registry_tell(void *context)
+static void registry_report(void *context)
 {
     struct refusal refusal = *(struct refusal *)context;
     LIST_REMOVE((struct refusal *)context, entry);
@@ -102,11 +102,11 @@ static void registry_tell(void *context)
     if (refusal.scaled) {
         struct as_scale_result result = {.method = ""};
         as_outcome_fill_result(&refusal.outcome, &result);
-        refusal.scaled(refusal.context, refusal.ticket, &result);
+        refusal.scaled(refusal.context, refusal.call_id, &result);
     } else {
         struct as_observation observation = {.min = -1, .max = -1};
         as_outcome_fill_observation(&refusal.outcome, &observation);
-        refusal.observed(refusal.context, refusal.ticket, &observation);
+        refusal.observed(refusal.context, refusal.call_id, &observation);
     }
 }
 
@@ -119,7 +119,7 @@ static void registry_refuse(struct registry *registry, const struct row *row, st
                           row ? row->missing.text : "no such cluster or provider is configured");
     LIST_INSERT_HEAD(&registry->refusals, refusal, entry);
     refusal->timer =
-        registry->env->loop->start_timer(registry->env->loop, 0, registry_tell, refusal);
+        registry->env->loop->start_timer(registry->env->loop, 0, registry_report, refusal);
 }
 
 static void free_seeing(struct seeing *seeing)
@@ -133,12 +133,12 @@ static void free_seeing(struct seeing *seeing)
     free(seeing);
 }
 
-static void size_read(void *context, uint64_t ticket, const struct as_observation *result)
+static void size_read(void *context, uint64_t call_id, const struct as_observation *result)
 {
     struct seeing *seeing = context;
     struct as_observation observation = *result;
     observation.nodes = &seeing->seen;
-    seeing->observed(seeing->context, ticket, &observation);
+    seeing->observed(seeing->context, call_id, &observation);
     free_seeing(seeing);
 }
 
@@ -164,7 +164,7 @@ static void nodes_known(void *context, const struct as_cluster *cluster,
     seeing->seen.error = as_arena_strdup(&seeing->texts, seeing->seen.error);
     for (size_t i = 0; i < AS_RESOURCE_COUNT; i++)
         seeing->seen.lacking[i] = as_arena_strdup(&seeing->texts, seeing->seen.lacking[i]);
-    seeing->port->observe(seeing->port, seeing->ticket, seeing->ref, &request, size_read, seeing);
+    seeing->port->observe(seeing->port, seeing->call_id, seeing->ref, &request, size_read, seeing);
 }
 
 static void registry_see(struct registry *registry, struct as_cluster_link *cluster,
@@ -179,7 +179,7 @@ static void registry_see(struct registry *registry, struct as_cluster_link *clus
     seeing->ask = as_cluster_watch_ask(cluster->watch, nodes_known, seeing);
 }
 
-static void registry_observe(struct as_target_port *self, uint64_t ticket,
+static void registry_observe(struct as_target_port *self, uint64_t call_id,
                              const struct as_target_ref *ref,
                              const struct as_observe_request *request, as_target_observed_fn *done,
                              void *context)
@@ -191,7 +191,7 @@ static void registry_observe(struct as_target_port *self, uint64_t ticket,
                                           ? as_clusters_find(&registry->clusters, row->name)
                                           : NULL;
     if (request->pool)
-        registry->pools->observe(registry->pools, ticket, ref, request, done, context);
+        registry->pools->observe(registry->pools, call_id, ref, request, done, context);
     else if (port && cluster && cluster->access)
         registry_see(registry, cluster,
                      (struct seeing){
@@ -201,17 +201,17 @@ static void registry_observe(struct as_target_port *self, uint64_t ticket,
                          .with_pods = request->with_pods,
                          .has_own_size = request->has_own_size,
                          .own_size = request->own_size,
-                         .ticket = ticket,
+                         .call_id = call_id,
                          .observed = done,
                          .context = context});
     else if (port)
-        port->observe(port, ticket, ref, request, done, context);
+        port->observe(port, call_id, ref, request, done, context);
     else
         registry_refuse(registry, row,
-                        (struct refusal){.ticket = ticket, .observed = done, .context = context});
+                        (struct refusal){.call_id = call_id, .observed = done, .context = context});
 }
 
-static void registry_scale(struct as_target_port *self, uint64_t ticket,
+static void registry_scale(struct as_target_port *self, uint64_t call_id,
                            const struct as_target_ref *ref, const struct as_scale_request *request,
                            as_target_scaled_fn *done, void *context)
 {
@@ -219,10 +219,10 @@ static void registry_scale(struct as_target_port *self, uint64_t ticket,
     const struct row *row = find_row(registry, ref);
     struct as_target_port *port = registry_find_port(row, request->nodes);
     if (port)
-        port->scale(port, ticket, ref, request, done, context);
+        port->scale(port, call_id, ref, request, done, context);
     else
         registry_refuse(registry, row,
-                        (struct refusal){.ticket = ticket, .scaled = done, .context = context});
+                        (struct refusal){.call_id = call_id, .scaled = done, .context = context});
 }
 
 static void registry_warn(struct as_target_port *self, const struct as_target_ref *ref,
@@ -427,7 +427,7 @@ void as_target_registry_visit_facts(const struct as_target_port *port, as_facts_
     struct as_facts_view view;
     for (size_t i = 0; i < registry->clusters.count; i++) {
         const struct as_cluster_link *cluster = &registry->clusters.items[i];
-        if (!cluster->watch || !as_cluster_watch_look(cluster->watch, &view))
+        if (!cluster->watch || !as_cluster_watch_read(cluster->watch, &view))
             continue;
         view.cluster = cluster->name;
         visit(context, &view);

@@ -232,7 +232,7 @@ static bool may_ask(const struct as_pool_work *work, size_t entry, size_t group)
 
 /* Nodes that a group has requested, or may have requested, and that are not there; below 0: those
  * that leave. A group that cannot be read may have what it had. */
-static int64_t count_lacking(const struct as_snapshot_group *group)
+static int64_t count_missing_nodes(const struct as_snapshot_group *group)
 {
     if (group->size >= 0)
         return (int64_t)group->size + group->in_doubt - group->nodes;
@@ -243,13 +243,13 @@ static int64_t count_lacking(const struct as_snapshot_group *group)
  * leave are like the average. */
 static int64_t get_total(const struct as_snapshot_group *group, int64_t all, enum as_res resource)
 {
-    const int64_t lacking = count_lacking(group);
+    const int64_t missing_nodes = count_missing_nodes(group);
     const int64_t average = pool_get_average(all, group->nodes);
-    const int64_t each = lacking > 0 && pool_fit_is_known(group)
+    const int64_t each = missing_nodes > 0 && pool_fit_is_known(group)
                              ? group->template_.capacity.amount[resource]
                              : average;
-    return as_amount_add(all, lacking > 0 ? each : -each,
-                         (uint64_t)(lacking > 0 ? lacking : -lacking));
+    return as_amount_add(all, missing_nodes > 0 ? each : -each,
+                         (uint64_t)(missing_nodes > 0 ? missing_nodes : -missing_nodes));
 }
 
 static int64_t get_left(int64_t max, int64_t total)
@@ -265,7 +265,7 @@ static void init_caps(struct as_pool_work *work)
         const struct as_snapshot_group *group = pool_fit_get_group(work, i);
         if (!group->is_member)
             continue;
-        unknown += group->size < 0 ? count_lacking(group) : group->in_doubt;
+        unknown += group->size < 0 ? count_missing_nodes(group) : group->in_doubt;
         cpu = as_amount_add(cpu, get_total(group, group->cpu, AS_RES_CPU), 1);
         memory = as_amount_add(memory, get_total(group, group->memory, AS_RES_MEMORY), 1);
     }
@@ -452,7 +452,7 @@ static void pool_fit_list_pod_classes(struct as_pool_work *work)
                                             .is_in_vain = fit->in_vain[pair]};
 }
 
-bool pool_fit_look(struct as_pool_work *work)
+bool pool_fit_observe(struct as_pool_work *work)
 {
     struct pool_fit *fit = &work->fit;
     const size_t groups = work->snapshot->group_count;

@@ -665,7 +665,7 @@ static bool may_touch(const struct as_snapshot_group *group)
 }
 
 /* Sets plan.overdue, once the sizes are known */
-static void pool_overdue_find(struct as_pool_work *work)
+static void pool_unregistered_find(struct as_pool_work *work)
 {
     struct as_pool_plan *plan = &work->plan;
     int64_t room = (int64_t)plan->size - work->request.terms.min;
@@ -687,7 +687,7 @@ static const struct {
     pool_phase_fn *run;
     bool is_take; /* else fit */
 } phases[] = {
-    {pool_fit_begin, false},    {pool_fit_place, false},    {pool_fit_look, false},
+    {pool_fit_begin, false},    {pool_fit_place, false},    {pool_fit_observe, false},
     {pool_fit_estimate, false}, {pool_fit_choose, false},   {pool_take_begin, true},
     {pool_take_class, true},    {pool_take_simulate, true}, {pool_leave, true},
 };
@@ -726,7 +726,7 @@ static void init_plan(struct as_pool_work *work)
     for (size_t i = 0; i < snapshot->unneeded_count; i++)
         plan->unneeded[i] = snapshot->unneeded[i];
     pool_asked_review(work);
-    pool_overdue_find(work);
+    pool_unregistered_find(work);
 }
 
 struct as_pool_work *as_pool_begin(const struct as_pool_plan_request *request,

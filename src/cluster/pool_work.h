@@ -80,7 +80,7 @@ struct as_pool_work {
 /* Each does a part of a phase while there are fits to spend. True: the phase is over. */
 typedef bool pool_phase_fn(struct as_pool_work *work);
 
-pool_phase_fn pool_fit_begin, pool_fit_place, pool_fit_look, pool_fit_estimate, pool_fit_choose;
+pool_phase_fn pool_fit_begin, pool_fit_place, pool_fit_observe, pool_fit_estimate, pool_fit_choose;
 
 static inline void pool_spend(struct as_pool_work *work, uint64_t fits)
 {

@@ -92,7 +92,8 @@ static void add_load(struct snapshot_node *node, uint32_t index,
 }
 
 /* AS_STAY_COUNT: all pods may be evicted. Then the node's load is set. */
-static enum as_stay look_at_pods(struct as_snapshot_work *work, uint32_t index, unsigned keep)
+static enum as_stay snapshot_check_pods(struct as_snapshot_work *work, uint32_t index,
+                                        unsigned keep)
 {
     const struct as_node_fact *fact = &work->cluster->nodes[index];
     struct snapshot_node *node = &work->nodes[index];
@@ -183,7 +184,7 @@ static enum as_stay cut_find_stay(struct as_snapshot_work *work, uint32_t index)
     find_placed(work, index, &placed);
     if (is_utilized(work, index, config, &placed, &node->utilization))
         return AS_STAY_UTILIZED;
-    const enum as_stay stay = look_at_pods(work, index, config->keep);
+    const enum as_stay stay = snapshot_check_pods(work, index, config->keep);
     return stay == AS_STAY_COUNT && placed.amount[AS_RES_PODS] > 0 ? AS_STAY_RECEIVES : stay;
 }
 

@@ -168,17 +168,17 @@ static void log_action(const struct as_action_record *action)
                AS_F_IF("error", action->message));
 }
 
-static void log_order(const struct as_order_record *record)
+static void log_order(const struct as_operator_command_record *record)
 {
-    const struct as_order *order = record->order;
+    const struct as_operator_command *order = record->order;
     const char *target = record->target ? record->target : order->target;
-    as_log(AS_LOG_INFO, "command", AS_F("command", as_order_kind_get_word(order->kind)),
+    as_log(AS_LOG_INFO, "command", AS_F("command", as_operator_command_kind_get_word(order->kind)),
            AS_F_IF("target", target           ? target
                              : order->request ? NULL
                                               : "all"),
            AS_F_IF("request", order->request), AS_F("who", order->who),
            AS_F("reason", order->reason),
-           AS_F("outcome", as_order_outcome_get_word(record->outcome)),
+           AS_F("outcome", as_operator_command_outcome_get_word(record->outcome)),
            AS_F_IF("error", record->outcome == AS_ORDER_DONE ? NULL : record->message));
 }
 
@@ -207,8 +207,10 @@ static void log_decision(const struct as_decision_record *record)
 
 static void log_others(const struct as_others_record *record)
 {
-    const struct as_set_back *last =
-        record->set_back_count > 0 ? &record->set_backs[record->set_back_count - 1] : NULL;
+    const struct as_reverted_change *last =
+        record->reverted_change_count > 0
+            ? &record->reverted_changes[record->reverted_change_count - 1]
+            : NULL;
     if (last)
         as_log(AS_LOG_WARN, "others set the size back: the target is left alone for an hour",
                AS_F("target", record->target), AS_FI("to", last->to), AS_FI("found", last->found),
@@ -224,9 +226,9 @@ static void daemon_on_effect(void *context, const struct as_effect *effect)
     as_metrics_on_effect(daemon->metrics, effect);
     as_api_on_effect(daemon->api, effect, as_system_clock.get_wall(&as_system_clock));
     if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION) {
-        as_receiver_on_outcome(daemon->receiver, effect->ticket, effect->notification);
+        as_receiver_on_outcome(daemon->receiver, effect->call_id, effect->notification);
     } else if (effect->kind == AS_EFFECT_RECORD_COMMAND) {
-        as_operators_on_outcome(daemon->operators, effect->ticket, effect->order);
+        as_operators_on_outcome(daemon->operators, effect->call_id, effect->order);
         log_order(effect->order);
     } else if (effect->kind == AS_EFFECT_RECORD_ACTION) {
         log_action(effect->action);
@@ -237,7 +239,7 @@ static void daemon_on_effect(void *context, const struct as_effect *effect)
     } else if (effect->kind == AS_EFFECT_RECORD_APPROVAL) {
         log_approval(effect->approval);
     } else if (effect->kind == AS_EFFECT_ANSWER) {
-        as_waiting_end(daemon->waiting, effect->ticket);
+        as_waiting_end(daemon->waiting, effect->call_id);
     }
 }
 
@@ -375,7 +377,7 @@ static bool daemon_on_denied(void *context, const struct as_denied_record *recor
 static void daemon_on_poll_timer(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *daemon = context;
-    as_auth_look(daemon->auth);
+    as_auth_poll(daemon->auth);
     as_receiver_poll(daemon->receiver);
     daemon_arm(daemon->poll_timer, CREDENTIALS_POLL_US);
 }
@@ -477,14 +479,14 @@ static void daemon_on_deadline(evutil_socket_t fd, short what, void *context)
         as_shell_wake(daemon->shell);
 }
 
-static void on_durable(void *context, uint64_t ticket, int status, const char *error)
+static void on_durable(void *context, uint64_t call_id, int status, const char *error)
 {
     struct daemon *daemon = context;
     if (status != 0 || daemon->failed || !daemon->shell)
         return;
     const bool was_ready = as_shell_is_ready(daemon->shell);
     daemon_poll_kill_switch(daemon); /* the engine may set sizes now */
-    as_shell_on_durable(daemon->shell, ticket);
+    as_shell_on_durable(daemon->shell, call_id);
     if (!was_ready && as_shell_is_ready(daemon->shell)) {
         as_log(AS_LOG_INFO, "ready to receive notifications");
         notify_send(daemon->notify, "READY=1");
@@ -849,18 +851,18 @@ static enum as_permit daemon_get_permit(void *context)
     return daemon->stopping ? AS_PERMIT_FINISH : AS_PERMIT_ALL;
 }
 
-static enum as_leave_permit daemon_get_leave_permit(void *context, const char *target,
-                                                    const char **why_out)
+static enum as_terminate_permit daemon_get_terminate_permit(void *context, const char *target,
+                                                            const char **why_out)
 {
     const struct daemon *daemon = context;
     *why_out = "the state cannot be written";
     if (!daemon->shell || daemon->failed)
-        return AS_LEAVE_HOLD;
+        return AS_TERMINATE_HOLD;
     const as_mono_time now = as_system_clock.get_mono(&as_system_clock);
     const char *why =
-        as_engine_find_leave_obstacle(as_shell_get_engine(daemon->shell), target, now);
+        as_engine_find_terminate_obstacle(as_shell_get_engine(daemon->shell), target, now);
     *why_out = why ? why : "";
-    return !why ? AS_LEAVE_GO : *why ? AS_LEAVE_HOLD : AS_LEAVE_GONE;
+    return !why ? AS_TERMINATE_GO : *why ? AS_TERMINATE_HOLD : AS_TERMINATE_GONE;
 }
 
 static const char *daemon_find_rival(void *context, const char *target)
@@ -1111,7 +1113,7 @@ int as_daemon_run(const struct as_daemon_options *options)
         &(struct as_api_config){daemon.instance, daemon.metrics, daemon_fill_view, &daemon});
     daemon.outside =
         options->adapters->new_outside(daemon.base, &as_system_clock, daemon_on_transfer, &daemon);
-    options->adapters->set_permit(daemon.outside, daemon_get_permit, daemon_get_leave_permit,
+    options->adapters->set_permit(daemon.outside, daemon_get_permit, daemon_get_terminate_permit,
                                   daemon_find_rival, daemon_record_nodes, daemon_on_others_found,
                                   daemon_on_nodes_recovered, &daemon);
     daemon.auth =

@@ -177,7 +177,7 @@ static void log_trace(void *context, const struct as_trace_line *line)
 {
     as_log(AS_LOG_TRACE, line->kind, AS_F("name", line->name), AS_F_IF("target", line->target),
            AS_F_IF("detail", line->detail),
-           line->ticket ? AS_FI("ticket", line->ticket) : AS_F_IF("ticket", NULL));
+           line->call_id ? AS_FI("ticket", line->call_id) : AS_F_IF("ticket", NULL));
 }
 
 struct as_engine_config daemon_get_engine_config(const struct daemon *daemon)

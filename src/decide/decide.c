@@ -358,11 +358,11 @@ static struct as_proposal_result propose_size(__int128 size)
     return (struct as_proposal_result){.has_size = true, .desired = as_decide_saturate(size)};
 }
 
-static struct as_proposal_result propose_nothing(bool no_opinion)
+static struct as_proposal_result propose_nothing(bool has_no_effect)
 {
     return (struct as_proposal_result){
-        .no_opinion = no_opinion,
-        .reason = no_opinion ? AS_REASON_NO_CHANGE : AS_REASON_METRIC_UNAVAILABLE,
+        .has_no_effect = has_no_effect,
+        .reason = has_no_effect ? AS_REASON_NO_CHANGE : AS_REASON_METRIC_UNAVAILABLE,
     };
 }
 
@@ -467,7 +467,7 @@ static struct as_proposal_result propose_fit(const struct as_decide_input *input
         return propose_nothing(false);
     if (plan->fit_size > plan->size)
         return propose_size(plan->fit_size);
-    return (struct as_proposal_result){.no_opinion = true, .reason = plan->fit_reason};
+    return (struct as_proposal_result){.has_no_effect = true, .reason = plan->fit_reason};
 }
 
 /* Never more than there is, whatever the plan says of the size. */
@@ -525,7 +525,7 @@ static struct as_proposal_result propose_action(const struct as_decide_input *in
                                           : propose_nothing(false);
     case AS_ACTION_HOLD:
         return (struct as_proposal_result){
-            .no_opinion = true, .is_hold = true, .reason = AS_REASON_NO_CHANGE};
+            .has_no_effect = true, .is_hold = true, .reason = AS_REASON_NO_CHANGE};
     case AS_ACTION_KIND_COUNT: break;
     }
     return propose_nothing(false);
@@ -594,7 +594,7 @@ static struct as_proposal_result as_decide_propose(const struct as_decide_input 
 {
     struct as_proposal_result result = propose_valued(input, proposal);
 
-    result.is_missing = !result.has_size && !result.no_opinion;
+    result.is_missing = !result.has_size && !result.has_no_effect;
     if (result.is_missing && falls_back(input, proposal)) {
         result.has_size = true;
         result.desired = proposal->fallback.at_least;
@@ -1126,7 +1126,7 @@ static struct tally count_proposals(const struct run *run)
 /* The size stays where the combined one's direction is forbidden, or where the winner is a rule
  * that may not go its way. As after a veto, the recommendation is to stay: a stabilization window
  * begins when the direction is free again. */
-static void heed_forbidden(struct run *run)
+static void apply_forbidden(struct run *run)
 {
     const int32_t replicas = run->input->replicas;
 
@@ -1163,7 +1163,7 @@ static void gate_combine(struct run *run)
         if (run->size == input->replicas && tally.wants_down)
             decide_hold(run, AS_REASON_VETOED);
     }
-    heed_forbidden(run);
+    apply_forbidden(run);
     enum as_direction direction = decide_get_direction(run, run->size);
     run->move.direction = direction;
     run->move.wanted = get_distance(run);
@@ -1214,7 +1214,7 @@ static void gate_bounds(struct run *run)
 static enum as_reason decide_find_obstacle(struct run *run)
 {
     for (size_t i = 0; i < run->input->proposal_count; i++) {
-        if (!run->results[i].no_opinion || run->results[i].reason == AS_REASON_NO_CHANGE)
+        if (!run->results[i].has_no_effect || run->results[i].reason == AS_REASON_NO_CHANGE)
             continue;
         if (run->input->version >= 3)
             run->decision->rule = run->input->proposals[i].rule;
@@ -1310,7 +1310,7 @@ static bool gate_holds(struct run *run)
     return true;
 }
 
-static void find_wish(struct run *run)
+static void find_desired(struct run *run)
 {
     gate_combine(run);
     gate_stabilize(run);
@@ -1320,7 +1320,7 @@ static void find_wish(struct run *run)
 
 /* What is left without the proposals that are set aside. Its direction is the same, or none: so the
  * lock has been asked. */
-static struct run find_other_wish(const struct run *run, struct as_decision *scratch)
+static struct run find_other_desired(const struct run *run, struct as_decision *scratch)
 {
     enum as_reason why;
     struct run other = {.input = run->input,
@@ -1330,7 +1330,7 @@ static struct run find_other_wish(const struct run *run, struct as_decision *scr
                         .answered_at = INT64_MAX};
 
     *scratch = (struct as_decision){0};
-    find_wish(&other);
+    find_desired(&other);
     if (find_hold(&other, &why))
         other.size = run->input->replicas;
     return other;
@@ -1374,7 +1374,7 @@ static bool gate_approval(struct run *run)
             break;
         is_aside = true;
         is_open = is_open || use != AS_APPROVAL_REFUSED;
-        other = find_other_wish(run, &scratch);
+        other = find_other_desired(run, &scratch);
     }
     if (is_aside && other.size == replicas) {
         hold_back(run, AS_GATE_APPROVAL,
@@ -1404,7 +1404,7 @@ static void pass_gates(struct run *run)
     if (gate_switched_off(run))
         return;
     if (!gate_out_of_bounds(run)) {
-        find_wish(run);
+        find_desired(run);
         if (gate_no_change(run) || gate_cooldown(run))
             return;
         run->decision->reason = AS_REASON_SCALED;
@@ -1430,8 +1430,8 @@ static void find_next_evaluation(struct run *run)
 }
 
 /* Beside the size: only where nothing else is done, and nobody says that nothing may be done. */
-static int32_t count_overdue(const struct as_decide_input *input,
-                             const struct as_decision *decision)
+static int32_t decision_count_unregistered(const struct as_decide_input *input,
+                                           const struct as_decision *decision)
 {
     bool is_asked = false;
     for (size_t i = 0; i < input->proposal_count; i++)
@@ -1460,5 +1460,5 @@ void as_decide(const struct as_decide_input *input, struct as_proposal_result *r
     decision_out->direction =
         decide_get_direction(&run, decision_out->has_would ? decision_out->would : run.size);
     find_next_evaluation(&run);
-    decision_out->overdue = count_overdue(input, decision_out);
+    decision_out->overdue = decision_count_unregistered(input, decision_out);
 }

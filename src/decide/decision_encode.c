@@ -100,8 +100,8 @@ static void write_options(struct as_json_writer *json, const struct as_decide_in
     as_json_end_array(json);
 }
 
-static void write_overdue(struct as_json_writer *json, const struct as_decide_input *input,
-                          const struct as_decision *decision)
+static void write_unregistered(struct as_json_writer *json, const struct as_decide_input *input,
+                               const struct as_decision *decision)
 {
     if (decision->overdue == 0)
         return;
@@ -118,12 +118,12 @@ static void write_overdue(struct as_json_writer *json, const struct as_decide_in
     as_json_end_array(json);
 }
 
-static void decision_write_options_to_overdue(struct as_json_writer *json,
-                                              const struct as_decide_input *input,
-                                              const struct as_decision *decision)
+static void decision_write_pool_input(struct as_json_writer *json,
+                                      const struct as_decide_input *input,
+                                      const struct as_decision *decision)
 {
     write_options(json, input);
-    write_overdue(json, input, decision);
+    write_unregistered(json, input, decision);
 }
 
 static void decision_write_skipped(struct as_json_writer *json, const struct as_decide_input *input)
@@ -722,7 +722,7 @@ void as_decision_encode_output(const struct as_decide_input *input,
     write_limits(&json, decision->limited_by);
     encode_write_time(&json, "next_evaluation", decision->next_evaluation);
     if (plan)
-        decision_write_options_to_overdue(&json, input, decision);
+        decision_write_pool_input(&json, input, decision);
     as_json_write_key(&json, "proposals");
     write_results(&json, input, results);
     as_json_write_member(&json, "reason", as_reason_get_word(decision->reason));

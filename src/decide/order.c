@@ -16,7 +16,7 @@ static bool is_blank(const char *text)
 }
 
 static void take_reason(struct as_reader *reader, bool is_optional,
-                        struct as_order_document *document)
+                        struct as_operator_command_document *document)
 {
     const char *text = is_optional ? "no reason was given" : "";
     as_read_text(reader, "reason", &text);
@@ -31,7 +31,7 @@ static void take_reason(struct as_reader *reader, bool is_optional,
         document->reason[i] = text[i] != '\0' && (unsigned char)text[i] < ' ' ? ' ' : text[i];
 }
 
-static void take_for(struct as_reader *reader, struct as_order *order)
+static void take_for(struct as_reader *reader, struct as_operator_command *order)
 {
     const char *text = NULL;
     struct as_error error = AS_ERROR_INIT;
@@ -44,7 +44,7 @@ static void take_for(struct as_reader *reader, struct as_order *order)
         as_read_fail(reader, "for", "expected more than 0s and at most 366d");
 }
 
-static void take_direction(struct as_reader *reader, struct as_order *order)
+static void take_direction(struct as_reader *reader, struct as_operator_command *order)
 {
 #define WAYS_WORD(enumerator, word) {word, enumerator},
     static const struct as_read_word words[] = {AS_WAYS_WORDS(WAYS_WORD){0}};
@@ -53,7 +53,7 @@ static void take_direction(struct as_reader *reader, struct as_order *order)
 }
 
 /* A size with an end, or the end of one. */
-static void take_floor(struct as_reader *reader, struct as_order *order)
+static void take_floor(struct as_reader *reader, struct as_operator_command *order)
 {
     as_read_bool(reader, "end", &order->is_end);
     if (order->is_end)
@@ -64,12 +64,12 @@ static void take_floor(struct as_reader *reader, struct as_order *order)
     take_for(reader, order);
 }
 
-static int order_decode(const struct tree_value *root, enum as_order_kind kind,
-                        struct as_order_document *document, struct as_error *error)
+static int order_decode(const struct tree_value *root, enum as_operator_command_kind kind,
+                        struct as_operator_command_document *document, struct as_error *error)
 {
     struct as_reader reader;
     as_read_document(&reader, root, error);
-    take_reason(&reader, as_order_kind_is_answer(kind), document);
+    take_reason(&reader, as_operator_command_kind_is_answer(kind), document);
     if (kind == AS_ORDER_PAUSE) {
         take_for(&reader, &document->order);
         take_direction(&reader, &document->order);
@@ -85,8 +85,9 @@ static int order_decode(const struct tree_value *root, enum as_order_kind kind,
     return as_read_result(&reader);
 }
 
-int as_order_decode(const char *json, size_t size, enum as_order_kind kind,
-                    struct as_order_document *document_out, struct as_error *error)
+int as_operator_command_decode(const char *json, size_t size, enum as_operator_command_kind kind,
+                               struct as_operator_command_document *document_out,
+                               struct as_error *error)
 {
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
 
@@ -95,7 +96,7 @@ int as_order_decode(const char *json, size_t size, enum as_order_kind kind,
                      AS_ORDER_BODY_MAX);
         return -EBADMSG;
     }
-    *document_out = (struct as_order_document){.order = {.kind = kind}};
+    *document_out = (struct as_operator_command_document){.order = {.kind = kind}};
     const int status = order_decode(tree.root, kind, document_out, error);
     document_out->order.reason = document_out->reason;
     return status;

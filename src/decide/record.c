@@ -117,7 +117,7 @@ const char *as_notice_loss_get_word(enum as_notice_loss loss)
     return words[loss];
 }
 
-const char *as_order_kind_get_word(enum as_order_kind kind)
+const char *as_operator_command_kind_get_word(enum as_operator_command_kind kind)
 {
     static const char *const words[AS_ORDER_KIND_COUNT] = {
         [AS_ORDER_PAUSE] = "pause", [AS_ORDER_RESUME] = "resume", [AS_ORDER_SCALE] = "scale",
@@ -127,7 +127,7 @@ const char *as_order_kind_get_word(enum as_order_kind kind)
     return words[kind];
 }
 
-const char *as_order_outcome_get_word(enum as_order_outcome outcome)
+const char *as_operator_command_outcome_get_word(enum as_operator_command_outcome outcome)
 {
     static const char *const words[AS_ORDER_OUTCOME_COUNT] = {
         [AS_ORDER_DONE] = "done",
@@ -150,7 +150,7 @@ const char *as_incident_event_get_word(enum as_incident_event event)
     return words[event];
 }
 
-const char *as_follow_end_get_word(enum as_follow_end end)
+const char *as_effect_end_get_word(enum as_effect_end end)
 {
     static const char *const words[] = {
         [AS_FOLLOW_RESOLVED] = "resolved",

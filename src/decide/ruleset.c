@@ -31,51 +31,52 @@ static int64_t find_utc_us(const struct as_schedule *schedule, int64_t day, int3
 
 /* Extends or begins a stretch by one day's. True: later days do not matter any more. */
 static bool take_day(const struct as_schedule *schedule, int64_t day, int64_t now,
-                     struct as_schedule_look *look)
+                     struct as_schedule_state *state)
 {
     const bool is_overnight = schedule->to_s <= schedule->from_s;
     const int64_t begin = find_utc_us(schedule, day, schedule->from_s, AS_ZONE_FIRST);
     const int64_t end = find_utc_us(schedule, day + is_overnight, schedule->to_s, AS_ZONE_LAST);
     if (begin >= end || end <= now)
         return false;
-    if (look->is_in_force && begin > look->change.at.us)
+    if (state->is_in_force && begin > state->change.at.us)
         return true;
-    if (!look->is_in_force && begin > now) {
-        look->change = (as_maybe_time){true, {begin}};
+    if (!state->is_in_force && begin > now) {
+        state->change = (as_maybe_time){true, {begin}};
         return true;
     }
-    look->is_in_force = true;
-    if (!look->change.set || end > look->change.at.us)
-        look->change = (as_maybe_time){true, {end}};
+    state->is_in_force = true;
+    if (!state->change.set || end > state->change.at.us)
+        state->change = (as_maybe_time){true, {end}};
     return false;
 }
 
-static struct as_schedule_look look_at_moments(const struct as_schedule *schedule, int64_t now)
+static struct as_schedule_state schedule_evaluate_moments(const struct as_schedule *schedule,
+                                                          int64_t now)
 {
-    struct as_schedule_look look = {.is_in_force =
-                                        schedule->begin.us <= now && now < schedule->end.us};
+    struct as_schedule_state state = {.is_in_force =
+                                          schedule->begin.us <= now && now < schedule->end.us};
     if (now < schedule->begin.us)
-        look.change = (as_maybe_time){true, schedule->begin};
-    else if (look.is_in_force)
-        look.change = (as_maybe_time){true, schedule->end};
-    return look;
+        state.change = (as_maybe_time){true, schedule->begin};
+    else if (state.is_in_force)
+        state.change = (as_maybe_time){true, schedule->end};
+    return state;
 }
 
-struct as_schedule_look as_schedule_look(const struct as_schedule *schedule, as_wall_time now)
+struct as_schedule_state as_schedule_state(const struct as_schedule *schedule, as_wall_time now)
 {
-    struct as_schedule_look look = {0};
+    struct as_schedule_state state = {0};
     if (!schedule->zone)
-        return look_at_moments(schedule, now.us);
+        return schedule_evaluate_moments(schedule, now.us);
     const int64_t utc = now.us / AS_US_PER_S - (now.us % AS_US_PER_S < 0);
     const int64_t today = as_calendar_find_day(utc + as_zone_get_offset(schedule->zone, utc));
     for (int64_t day = today - DAYS_BACK; day < today + DAYS_AHEAD; day++) {
         if ((schedule->days >> as_calendar_get_weekday(day) & 1) &&
-            take_day(schedule, day, now.us, &look))
-            return look;
+            take_day(schedule, day, now.us, &state))
+            return state;
     }
-    if (look.is_in_force && look.change.at.us > now.us + (DAYS_AHEAD - 2) * AS_US_PER_DAY)
-        look.change.set = false; /* one day follows the other, for ever */
-    return look;
+    if (state.is_in_force && state.change.at.us > now.us + (DAYS_AHEAD - 2) * AS_US_PER_DAY)
+        state.change.set = false; /* one day follows the other, for ever */
+    return state;
 }
 
 static void ruleset_note_change(struct as_schedule_bounds *bounds, as_maybe_time change)
@@ -93,9 +94,9 @@ static struct as_schedule_bounds combine(const struct as_schedule *schedules, si
     assert(count <= AS_SCHEDULES_MAX);
     for (size_t i = 0; i < count; i++) {
         const struct as_schedule *schedule = &schedules[i];
-        const struct as_schedule_look look = as_schedule_look(schedule, now);
-        ruleset_note_change(&bounds, look.change);
-        if (!look.is_in_force)
+        const struct as_schedule_state state = as_schedule_state(schedule, now);
+        ruleset_note_change(&bounds, state.change);
+        if (!state.is_in_force)
             continue;
         bounds.in_force |= UINT32_C(1) << i;
         if (schedule->has_min && (!bounds.has_min || schedule->min > bounds.min))

@@ -75,7 +75,7 @@ static AS_RARE enum json_token fail(struct json_scan *scan, const char *error)
 }
 
 /* The token stands in a container of the present depth. */
-static enum json_token tell(const struct json_scan *scan, enum json_token token)
+static enum json_token yield_token(const struct json_scan *scan, enum json_token token)
 {
     return scan->depth <= scan->told_depth ? token : JSON_TOKEN_NONE;
 }
@@ -83,7 +83,7 @@ static enum json_token tell(const struct json_scan *scan, enum json_token token)
 static enum json_token end_value(struct json_scan *scan, enum json_token token)
 {
     scan->state = scan->depth > 0 ? AT_NEXT : AT_TOP;
-    return tell(scan, token);
+    return yield_token(scan, token);
 }
 
 /* ---- strings ---- */
@@ -143,7 +143,7 @@ static enum json_token end_string(struct json_scan *scan)
     if (scan->state == IN_STRING)
         return end_value(scan, JSON_TOKEN_STRING);
     scan->state = AT_COLON;
-    return tell(scan, JSON_TOKEN_NAME);
+    return yield_token(scan, JSON_TOKEN_NAME);
 }
 
 static bool is_hex(char byte)
@@ -244,7 +244,7 @@ static enum json_token read_literal(struct json_scan *scan)
 
 static enum json_token open_container(struct json_scan *scan, bool is_array)
 {
-    enum json_token token = tell(scan, is_array ? JSON_TOKEN_ARRAY : JSON_TOKEN_OBJECT);
+    enum json_token token = yield_token(scan, is_array ? JSON_TOKEN_ARRAY : JSON_TOKEN_OBJECT);
     if (scan->depth == JSON_SCAN_DEPTH_MAX)
         return fail(scan, "no deeper nesting");
     scan->arrays = scan->arrays << 1 | is_array;

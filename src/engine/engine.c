@@ -149,8 +149,8 @@ static bool needs_proof(const struct as_engine *engine, const struct target *tar
     return false;
 }
 
-const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const char *id,
-                                          as_mono_time now)
+const char *as_engine_find_terminate_obstacle(const struct as_engine *engine, const char *id,
+                                              as_mono_time now)
 {
     const struct target *target = target_find_id(engine, id);
     const struct as_nodes_config *nodes = target ? target_get_nodes(target) : NULL;
@@ -235,7 +235,7 @@ struct as_engine *as_engine_new(const struct as_engine_config *config,
     as_shares_init(&engine->incident_shares);
     RB_INIT(&engine->targets);
     RB_INIT(&engine->deadlines);
-    RB_INIT(&engine->tickets);
+    RB_INIT(&engine->call_ids);
     TAILQ_INIT(&engine->gone);
     TAILQ_INIT(&engine->ready);
     STAILQ_INIT(&engine->waiters);
@@ -321,15 +321,15 @@ struct as_engine *as_engine_free(struct as_engine *engine)
     return NULL;
 }
 
-static void on_committed(struct as_engine *engine, uint64_t ticket)
+static void on_committed(struct as_engine *engine, uint64_t call_id)
 {
     struct waiter *waiter = STAILQ_FIRST(&engine->waiters);
-    if (!waiter || waiter->ticket != ticket)
+    if (!waiter || waiter->call_id != call_id)
         return;
     STAILQ_REMOVE_HEAD(&engine->waiters, next);
 
     if (waiter->has_request)
-        effect_add(engine, AS_EFFECT_ANSWER)->ticket = waiter->request;
+        effect_add(engine, AS_EFFECT_ANSWER)->call_id = waiter->request;
     if (waiter->target) {
         struct target *target = waiter->target;
         target->pins--;
@@ -346,10 +346,10 @@ static void on_committed(struct as_engine *engine, uint64_t ticket)
     waiter_free(waiter);
 }
 
-static struct target *find_by_ticket(struct as_engine *engine, uint64_t ticket, enum phase phase)
+static struct target *find_by_call_id(struct as_engine *engine, uint64_t call_id, enum phase phase)
 {
-    struct target key = {.ticket = ticket};
-    struct target *target = RB_FIND(ticket_tree, &engine->tickets, &key);
+    struct target key = {.call_id = call_id};
+    struct target *target = RB_FIND(call_id_tree, &engine->call_ids, &key);
     return target && target->phase == phase ? target : NULL;
 }
 
@@ -396,7 +396,8 @@ static void engine_on_start(struct as_engine *engine)
     alerts_resume(engine);
 }
 
-static void on_order(struct as_engine *engine, const struct as_order *order, uint64_t request)
+static void on_order(struct as_engine *engine, const struct as_operator_command *order,
+                     uint64_t request)
 {
     struct target *target = commands_handle(engine, order, request);
     if (target && target->phase == PHASE_IDLE)
@@ -426,21 +427,23 @@ void as_engine_step(struct as_engine *engine, const struct as_event *event,
     struct target *target;
     switch (event->kind) {
     case AS_EVENT_START: engine_on_start(engine); break;
-    case AS_EVENT_NOTIFICATION: incidents_handle(engine, event->notification, event->ticket); break;
-    case AS_EVENT_COMMITTED: on_committed(engine, event->ticket); break;
+    case AS_EVENT_NOTIFICATION:
+        incidents_handle(engine, event->notification, event->call_id);
+        break;
+    case AS_EVENT_COMMITTED: on_committed(engine, event->call_id); break;
     case AS_EVENT_OBSERVED:
-        if ((target = find_by_ticket(engine, event->ticket, PHASE_OBSERVING)))
+        if ((target = find_by_call_id(engine, event->call_id, PHASE_OBSERVING)))
             target_on_observed(engine, target, event->observation);
         break;
     case AS_EVENT_SCALED:
-        if ((target = find_by_ticket(engine, event->ticket, PHASE_SCALING)))
+        if ((target = find_by_call_id(engine, event->call_id, PHASE_SCALING)))
             actions_on_scaled(engine, target, event->result);
         break;
-    case AS_EVENT_QUERIED: target_on_queried(engine, event->ticket, event->answer); break;
-    case AS_EVENT_LISTED: alerts_on_listed(engine, event->ticket, event->list); break;
+    case AS_EVENT_QUERIED: target_on_queried(engine, event->call_id, event->answer); break;
+    case AS_EVENT_LISTED: alerts_on_listed(engine, event->call_id, event->list); break;
     case AS_EVENT_DEADLINE: on_deadline(engine); break;
     case AS_EVENT_RULES: on_rules(engine, event); break;
-    case AS_EVENT_ORDER: on_order(engine, event->order, event->ticket); break;
+    case AS_EVENT_ORDER: on_order(engine, event->order, event->call_id); break;
     case AS_EVENT_HALT: on_halt(engine, event->halt); break;
     case AS_EVENT_STOP:
         engine->stopping = true;

@@ -178,13 +178,14 @@ static void action_send(struct as_engine *engine, struct target *target)
     };
     memcpy(request->version, intent->version, strlen(intent->version) + 1);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_SCALE);
-    effect->ticket = target->ticket;
+    effect->call_id = target->call_id;
     effect->call.ref = target->ref;
     effect->call.request = request;
 }
 
 /* After a scale: the end of the lock, else when a rule is due again. */
-static as_mono_time get_next_look(const struct as_engine *engine, struct target *target, bool is_up)
+static as_mono_time get_next_observation(const struct as_engine *engine, struct target *target,
+                                         bool is_up)
 {
     as_mono_time next = {as_time_add(engine->mono.us, REEVALUATE_US)};
     if (!target->config)
@@ -211,9 +212,9 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
         action_note_change(engine, target, intent, result->returned);
         contention_note_own(engine, target, intent, result->outcome);
     }
-    const char *told = resize_on_applied(engine, target, intent);
-    if (told && record)
-        record->message = told;
+    const char *note = resize_on_applied(engine, target, intent);
+    if (note && record)
+        record->message = note;
     history_add_event(engine, target, intent->to - intent->from);
     if (!intent->is_ordered) /* an order ends give-backs: the size is someone else's */
         endings_on_applied(engine, target, intent->rule, intent->from, intent->to);
@@ -234,7 +235,7 @@ static void apply(struct as_engine *engine, struct target *target, const struct 
     effect_delete_intent(engine, target);
     target_set_deadline(
         engine, target,
-        target_limit_observation(engine, target, get_next_look(engine, target, is_up)));
+        target_limit_observation(engine, target, get_next_observation(engine, target, is_up)));
     target->dirty = target->dirty || target->ordered.is_set;
 }
 
@@ -324,12 +325,12 @@ static void on_step(struct as_engine *engine, struct target *target, struct inte
         intent->to = record->to = result->reached;
     const bool is_asked =
         intent->to <= intent->from || intent->to - intent->from > result->returned;
-    const char *told =
+    const char *note =
         is_asked ? scaleup_on_applied(engine, target, intent, record->message) : NULL;
-    if (told)
-        record->message = told;
+    if (note)
+        record->message = note;
     else if (intent->is_clean_up && !*record->message)
-        record->message = overdue_explain(engine, intent);
+        record->message = unregistered_explain(engine, intent);
     if (result->is_shortage && intent->to > intent->from)
         scaleup_refuse(engine, target);
     else if (has_failed_to_fit(target, intent, result) || is_up_in_vain(intent, result))
@@ -475,9 +476,9 @@ bool actions_settle_in_doubt(struct as_engine *engine, struct target *target,
         if (in_doubt->to > in_doubt->from && target_find_pool(engine, target) &&
             in_doubt->rule[0] && !in_doubt->is_ordered)
             scaleup_note_surplus(engine, target, in_doubt);
-        const char *told = scaleup_on_applied(engine, target, in_doubt, "");
-        if (told)
-            record->message = told;
+        const char *note = scaleup_on_applied(engine, target, in_doubt, "");
+        if (note)
+            record->message = note;
         apply(engine, target, in_doubt, &(struct as_scale_result){.outcome = AS_REASON_APPLIED},
               record);
         intent_free(in_doubt);
@@ -522,7 +523,7 @@ void actions_record_failure(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation)
 {
     struct asked *asked = &target->asked;
-    if (target->failure == observation->outcome && asked->total == asked->told) {
+    if (target->failure == observation->outcome && asked->total == asked->recorded) {
         target->failure_repeats++;
         return;
     }
@@ -549,7 +550,7 @@ void actions_record_failure(struct as_engine *engine, struct target *target,
     };
     effect_add(engine, AS_EFFECT_RECORD_ACTION)->action = record;
     effect_commit(engine);
-    asked->told = asked->total;
+    asked->recorded = asked->total;
     target->failure = observation->outcome;
     target->failure_repeats = 0;
 }

@@ -243,9 +243,9 @@ bool approvals_apply(struct as_engine *engine, struct target *target,
 /* Questions and answers */
 
 void approvals_ask(struct as_engine *engine, struct target *target,
-                   const struct desired_approval *wish)
+                   const struct desired_approval *desired)
 {
-    struct request *old = request_find(target, wish->rule->name), *other, *next;
+    struct request *old = request_find(target, desired->rule->name), *other, *next;
     char id[AS_ULID_SIZE];
     if (old)
         approval_end(engine, target, old, "it is asked anew");
@@ -257,15 +257,15 @@ void approvals_ask(struct as_engine *engine, struct target *target,
     as_ulid_print(engine->wall, &engine->random, id);
     struct request *request = request_new(&(struct as_approval_state){
         .id = id,
-        .decision = wish->decision,
-        .rule = wish->rule->name,
-        .incident = wish->incident,
+        .decision = desired->decision,
+        .rule = desired->rule->name,
+        .incident = desired->incident,
         .uid = target->uid,
-        .digest = wish->rule->digest,
-        .is_up = wish->to > wish->from,
-        .from = wish->from,
-        .to = wish->to,
-        .for_us = wish->rule->approval.for_us,
+        .digest = desired->rule->digest,
+        .is_up = desired->to > desired->from,
+        .from = desired->from,
+        .to = desired->to,
+        .for_us = desired->rule->approval.for_us,
         .answer = AS_APPROVAL_WAITING,
         .asked = moment_now(engine),
         .answered = AS_MOMENT_NEVER,
@@ -309,7 +309,8 @@ struct target *approvals_find(const struct as_engine *engine, const char *id)
 
 /* NULL: it may be answered so. */
 static const char *approval_find_obstacle(const struct as_engine *engine,
-                                          const struct request *request, enum as_order_kind kind)
+                                          const struct request *request,
+                                          enum as_operator_command_kind kind)
 {
     if (!request)
         return "it was approved, and the change is under way";
@@ -327,7 +328,7 @@ static const char *approval_find_obstacle(const struct as_engine *engine,
 }
 
 const char *approvals_answer(struct as_engine *engine, struct target *target,
-                             const struct as_order *order, const char *command)
+                             const struct as_operator_command *order, const char *command)
 {
     struct request *request = find_by_id(target, order->request);
     const bool is_yes = order->kind == AS_ORDER_APPROVE;

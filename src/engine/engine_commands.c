@@ -72,16 +72,17 @@ static struct as_target_ref *find_coming(const struct as_engine *engine, const c
 }
 
 struct deed { /* an order being carried out */
-    struct as_order_record *record;
+    struct as_operator_command_record *record;
     struct target *target;
     struct waiter *waiter; /* evaluates targets after the commit; made when needed */
     bool wakes, wakes_all;
 };
 
 static void command_refuse(struct as_engine *engine, struct deed *deed,
-                           enum as_order_outcome outcome, const char *format, ...) AS_PRINTF(4, 5);
+                           enum as_operator_command_outcome outcome, const char *format, ...)
+    AS_PRINTF(4, 5);
 static void command_refuse(struct as_engine *engine, struct deed *deed,
-                           enum as_order_outcome outcome, const char *format, ...)
+                           enum as_operator_command_outcome outcome, const char *format, ...)
 {
     char text[MESSAGE_MAX];
     va_list list;
@@ -122,7 +123,7 @@ static bool may_pause(struct as_engine *engine, struct deed *deed)
 
 static void pause(struct as_engine *engine, struct deed *deed)
 {
-    const struct as_order *order = deed->record->order;
+    const struct as_operator_command *order = deed->record->order;
     if (!may_pause(engine, deed))
         return;
     pause_set(engine, deed->target, order);
@@ -295,7 +296,7 @@ static void note_sender(const struct as_engine *engine, struct target *target, c
 static void command_scale(struct as_engine *engine, struct deed *deed)
 {
     struct target *target = deed->target;
-    const struct as_order *order = deed->record->order;
+    const struct as_operator_command *order = deed->record->order;
     if (!target->config || target->ref->field_count == 0) {
         command_refuse(
             engine, deed, AS_ORDER_UNKNOWN_TARGET,
@@ -338,7 +339,7 @@ static void command_scale(struct as_engine *engine, struct deed *deed)
 static void set_floor(struct as_engine *engine, struct deed *deed)
 {
     struct target *target = deed->target;
-    const struct as_order *order = deed->record->order;
+    const struct as_operator_command *order = deed->record->order;
     if (order->is_end && target->floor.size == 0) {
         command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "the target has no floor");
         return;
@@ -379,8 +380,8 @@ bool commands_end_floor(struct as_engine *engine, struct target *target)
 {
     if (floor_get_end(target).us > engine->mono.us)
         return false;
-    struct as_order *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
-    *order = (struct as_order){
+    struct as_operator_command *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
+    *order = (struct as_operator_command){
         .kind = AS_ORDER_FLOOR,
         .is_end = true,
         .target = target->ref->id,
@@ -396,7 +397,7 @@ bool commands_end_floor(struct as_engine *engine, struct target *target)
 /* Approve, deny. */
 static void answer(struct as_engine *engine, struct deed *deed)
 {
-    const struct as_order *order = deed->record->order;
+    const struct as_operator_command *order = deed->record->order;
     const char *obstacle = approvals_answer(engine, deed->target, order, deed->record->id);
     if (obstacle) {
         command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "%s", obstacle);
@@ -426,8 +427,8 @@ static void refuse_name(struct as_engine *engine, struct deed *deed, size_t coun
 }
 
 /* NULL: none, or several of this name. A target that does not exist yet can be paused. */
-static struct target *command_find(struct as_engine *engine, const struct as_order *order,
-                                   size_t *count_out)
+static struct target *command_find(struct as_engine *engine,
+                                   const struct as_operator_command *order, size_t *count_out)
 {
     struct target *target = target_find_id(engine, order->target), *group = NULL;
     if (!target || !target->config)
@@ -444,7 +445,7 @@ static struct target *command_find(struct as_engine *engine, const struct as_ord
 
 /* The kill switch refuses each order that can lead to a change, now or after its removal, and each
  * answer to a request. A pause, its end and the end of a floor order no change. */
-static bool is_stopped_by_halt(const struct as_order *order)
+static bool is_stopped_by_halt(const struct as_operator_command *order)
 {
     switch (order->kind) {
     case AS_ORDER_SCALE:
@@ -459,7 +460,7 @@ static bool is_stopped_by_halt(const struct as_order *order)
     return false;
 }
 
-struct target *commands_handle(struct as_engine *engine, const struct as_order *order,
+struct target *commands_handle(struct as_engine *engine, const struct as_operator_command *order,
                                uint64_t request)
 {
     static void (*const carry_out[AS_ORDER_KIND_COUNT])(struct as_engine *, struct deed *) = {
@@ -555,17 +556,17 @@ bool commands_begin(struct as_engine *engine, struct target *target,
 }
 
 bool commands_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
-                         bool is_told)
+                         bool is_recorded)
 {
     const bool is_final = outcome == AS_REASON_FORBIDDEN || outcome == AS_REASON_REJECTED ||
                           outcome == AS_REASON_TARGET_NOT_FOUND || outcome == AS_REASON_NO_PODS ||
                           outcome == AS_REASON_TARGET_NOT_ALLOWED ||
                           outcome == AS_REASON_DID_NOT_COME;
-    const bool is_stopped = target->ordered.is_stopped && !is_on_its_way(target) && !is_told;
+    const bool is_stopped = target->ordered.is_stopped && !is_on_its_way(target) && !is_recorded;
     if (!target->ordered.is_set ||
         !(is_final || is_stopped || is_too_old(engine, &target->ordered)))
         return false;
-    if (is_told)
+    if (is_recorded)
         command_drop(target);
     else if (is_stopped)
         command_give_up(engine, target, AS_REASON_SUPERSEDED, stopped);

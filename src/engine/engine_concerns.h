@@ -114,7 +114,8 @@ as_mono_time schedules_get_due(const struct as_engine *engine, const struct targ
  */
 
 /* Replaces an earlier one. The target is to be stored. */
-void floor_set(struct as_engine *engine, struct target *target, const struct as_order *order);
+void floor_set(struct as_engine *engine, struct target *target,
+               const struct as_operator_command *order);
 
 /* Whether the intent is a rule's decrease that ends below the floor. */
 bool floor_forbids(const struct as_engine *engine, const struct target *target,
@@ -125,7 +126,8 @@ as_mono_time floor_get_end(const struct target *target); /* NEVER: it has none *
  * Pauses and the kill switch.
  */
 
-void pause_set(struct as_engine *engine, struct target *target, const struct as_order *order);
+void pause_set(struct as_engine *engine, struct target *target,
+               const struct as_operator_command *order);
 void pause_clear(struct as_engine *engine, struct target *target); /* NULL: the pause of all */
 /* The pause that holds the target now, in both directions; NULL: none. */
 const struct pause *pauses_find(const struct as_engine *engine, const struct target *target);
@@ -201,7 +203,7 @@ struct desired_approval { /* what to ask */
     int32_t from, to;
 };
 void approvals_ask(struct as_engine *engine, struct target *target,
-                   const struct desired_approval *wish);
+                   const struct desired_approval *desired);
 
 /* The approval with this id goes to the intent (NULL: of a pool, which has none). The target must
  * be stored in the intent's commit. */
@@ -217,7 +219,7 @@ void approvals_note_step(struct as_engine *engine, struct target *target, const 
 struct target *approvals_find(const struct as_engine *engine, const char *id);
 /* Answers a request. NULL: done, and the target must be stored; else why not. */
 const char *approvals_answer(struct as_engine *engine, struct target *target,
-                             const struct as_order *order, const char *command);
+                             const struct as_operator_command *order, const char *command);
 
 /*
  * Sizes of ours that others set back, and the target that is left alone because of them.
@@ -351,15 +353,15 @@ bool commands_is_of(const struct target *target, const struct intent *intent); /
 /* The kill switch was set. To be committed. */
 void commands_on_halt(struct as_engine *engine);
 /* Returns the target to settle if it is idle; or NULL. */
-struct target *commands_handle(struct as_engine *engine, const struct as_order *order,
+struct target *commands_handle(struct as_engine *engine, const struct as_operator_command *order,
                                uint64_t request);
 /* The target was observed. True: begin the ordered change; false: nothing to do now. */
 bool commands_begin(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation);
-/* The observation failed, or a request (`is_told`: recorded already). True: given up, and the
+/* The observation failed, or a request (`is_recorded`: recorded already). True: given up, and the
  * target is to be stored. */
 bool commands_on_failure(struct as_engine *engine, struct target *target, enum as_reason outcome,
-                         bool is_told);
+                         bool is_recorded);
 bool commands_remake(struct as_engine *engine, struct target *target); /* true: to be stored */
 void commands_supersede(struct as_engine *engine, struct target *target, const char *why);
 void commands_on_applied(struct target *target, const struct intent *intent);

@@ -92,9 +92,9 @@ static void engine_contention_add(const struct as_engine *engine, struct content
                                   int32_t found, const char *by)
 {
     while (contention->count > 0 &&
-           !contention_is_within(engine, contention->set_backs[0].at, AS_CONTENDED_US))
+           !contention_is_within(engine, contention->reverted_changes[0].at, AS_CONTENDED_US))
         contention_drop_oldest(contention);
-    contention_add(contention, &(struct as_set_back){
+    contention_add(contention, &(struct as_reverted_change){
                                    .at = moment_now(engine),
                                    .from = contention->own.from,
                                    .to = contention->own.to,
@@ -129,8 +129,8 @@ const struct as_contended_note *contention_note(struct as_engine *engine,
         return NULL;
     struct as_contended_note *note = as_arena_alloc(&engine->arena, 1, sizeof(*note));
     *note = (struct as_contended_note){
-        .set_backs = contention_copy(engine, &target->contention),
-        .set_back_count = target->contention.count,
+        .reverted_changes = contention_copy(engine, &target->contention),
+        .reverted_change_count = target->contention.count,
         .until = get_end_wall(engine, target),
     };
     return note;
@@ -153,8 +153,8 @@ static void contention_begin(struct as_engine *engine, struct target *target)
 {
     target->contention.since = moment_now(engine);
     struct as_others_record *record = add_record(engine, target, AS_OTHERS_CONTENDED);
-    record->set_backs = contention_copy(engine, &target->contention);
-    record->set_back_count = target->contention.count;
+    record->reverted_changes = contention_copy(engine, &target->contention);
+    record->reverted_change_count = target->contention.count;
     record->until = get_end_wall(engine, target);
 }
 
@@ -168,12 +168,12 @@ void contention_see(struct as_engine *engine, struct target *target,
     if (!contention->has_own || found == own->to ||
         (version_is_set(own->version) && !version_is_newer(observation->version, own->version)))
         return;
-    const bool is_set_back = contention_is_within(engine, own->at, AS_SET_BACK_WITHIN_US) &&
+    const bool is_reverted = contention_is_within(engine, own->at, AS_SET_BACK_WITHIN_US) &&
                              is_towards(own, found) && is_comparable(own, observation) &&
                              !contention_holds(engine, target);
-    if (is_set_back)
+    if (is_reverted)
         engine_contention_add(engine, contention, found, observation->changed_by);
-    if (is_set_back && contention->count == AS_SET_BACKS_MAX)
+    if (is_reverted && contention->count == AS_SET_BACKS_MAX)
         contention_begin(engine, target);
     contention_forget_own(contention); /* the size is somebody else's now */
     effect_put_target(engine, target);
@@ -204,6 +204,6 @@ as_mono_time contention_get_forget_time(const struct target *target)
         return contention_get_end(target);
     if (contention->count == 0)
         return (as_mono_time){INT64_MIN};
-    const struct as_moment last = contention->set_backs[contention->count - 1].at;
+    const struct as_moment last = contention->reverted_changes[contention->count - 1].at;
     return (as_mono_time){as_time_add(last.mono.us, AS_CONTENDED_US)};
 }

@@ -338,7 +338,7 @@ static const char *proposals_find_approval(const struct proposals *proposals,
 }
 
 /* Whether a decision to scale down lacks the proof that its rule requires. */
-static bool proposals_lack_proof(struct as_engine *engine, const struct target *target,
+static bool proposals_need_proof(struct as_engine *engine, const struct target *target,
                                  const struct proposals *proposals,
                                  const struct as_proposal_result *results,
                                  const struct as_decision *decision)
@@ -359,8 +359,8 @@ static bool proposals_lack_proof(struct as_engine *engine, const struct target *
 }
 
 /* Notes which rules wanted up: the action answers them too. */
-static void proposals_note_wishes(const struct proposals *proposals,
-                                  const struct as_proposal_result *results, int32_t replicas)
+static void proposals_note_desired(const struct proposals *proposals,
+                                   const struct as_proposal_result *results, int32_t replicas)
 {
     for (size_t i = 0; i < proposals->count; i++) {
         if (proposals->origins[i].group)
@@ -618,9 +618,9 @@ static const char *record_decision(struct as_engine *engine, struct target *targ
                              : NULL,
         .waits_for = waits_for ? waits_for->config->name : NULL,
         .former_uid =
-            target->is_untold ? as_arena_strdup(&engine->arena, target->former_uid) : NULL,
+            target->is_unreported ? as_arena_strdup(&engine->arena, target->former_uid) : NULL,
     };
-    target->is_untold = false;
+    target->is_unreported = false;
     describe_cause(engine, target, record);
     effect_add(engine, AS_EFFECT_RECORD_DECISION)->decision = record;
     memcpy(target->last_decision, id, AS_ULID_SIZE);
@@ -647,7 +647,7 @@ static void decision_decide(struct as_engine *engine, struct target *target,
     as_decide(input, results, decision);
     if (contradicts_in_doubt(target, decision))
         input->flags.in_progress = true;
-    if (proposals_lack_proof(engine, target, proposals, results, decision))
+    if (proposals_need_proof(engine, target, proposals, results, decision))
         input->flags.guarded = true;
     if (input->flags.in_progress || input->flags.guarded)
         as_decide(input, results, decision);
@@ -702,7 +702,7 @@ static bool decide_one(struct as_engine *engine, struct target *target,
     const bool is_live = verdict == &target->verdict;
     proposals_note_values(proposals, results, observation->status_replicas);
     if (is_live)
-        proposals_note_wishes(proposals, results, observation->replicas);
+        proposals_note_desired(proposals, results, observation->replicas);
     bool is_changed = is_live && decision->has_recommendation &&
                       history_add_recommendation(engine, target, decision->recommendation);
     if (metric_gaps_note(engine, target, proposals, results))
@@ -718,7 +718,7 @@ static bool decide_one(struct as_engine *engine, struct target *target,
         outcome->is_recorded = true;
     }
     outcome->id = verdict->id;
-    if (target->asked.total == 0 && !target->is_untold && verdict_is_equal(verdict, decision) &&
+    if (target->asked.total == 0 && !target->is_unreported && verdict_is_equal(verdict, decision) &&
         are_nodes_current(engine, target, verdict, input->plan) &&
         !(decision->is_asking && is_live && !dry_run)) {
         verdict->repeats++;

@@ -27,9 +27,9 @@ struct as_effect *effect_add(struct as_engine *engine, enum as_effect_kind kind)
 struct waiter *effect_commit_awaited(struct as_engine *engine)
 {
     struct waiter *waiter = as_xcalloc(1, sizeof(*waiter));
-    waiter->ticket = ++engine->next_ticket;
+    waiter->call_id = ++engine->next_call_id;
     STAILQ_INSERT_TAIL(&engine->waiters, waiter, next);
-    effect_add(engine, AS_EFFECT_COMMIT)->ticket = waiter->ticket;
+    effect_add(engine, AS_EFFECT_COMMIT)->call_id = waiter->call_id;
     return waiter;
 }
 
@@ -114,11 +114,13 @@ struct as_incident_record *effect_incident_record(struct as_engine *engine,
     return record;
 }
 
-struct as_order_record *effect_order_record(struct as_engine *engine, const struct as_order *order,
-                                            const struct target *target, uint64_t request)
+struct as_operator_command_record *effect_order_record(struct as_engine *engine,
+                                                       const struct as_operator_command *order,
+                                                       const struct target *target,
+                                                       uint64_t request)
 {
-    struct as_order_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
-    *record = (struct as_order_record){.order = order, .message = ""};
+    struct as_operator_command_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    *record = (struct as_operator_command_record){.order = order, .message = ""};
     as_ulid_print(engine->wall, &engine->random, record->id);
     if (target) {
         record->target = as_arena_strdup(&engine->arena, target->ref->id);
@@ -131,7 +133,7 @@ struct as_order_record *effect_order_record(struct as_engine *engine, const stru
         record->max = bounds.max;
     }
     struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_COMMAND);
-    effect->ticket = request;
+    effect->call_id = request;
     effect->order = record;
     return record;
 }

@@ -24,8 +24,10 @@ struct as_incident_record *effect_incident_record(struct as_engine *engine,
                                                   const struct incident *incident,
                                                   enum as_incident_event event,
                                                   const char *notification);
-struct as_order_record *effect_order_record(struct as_engine *engine, const struct as_order *order,
-                                            const struct target *target, uint64_t request);
+struct as_operator_command_record *effect_order_record(struct as_engine *engine,
+                                                       const struct as_operator_command *order,
+                                                       const struct target *target,
+                                                       uint64_t request);
 
 /*
  * Targets that are evaluated once a step is committed.

@@ -63,7 +63,7 @@ bool evaluation_is_of_alert(struct as_engine *engine, struct target *target,
 /* Counts an action whose effect is known. An action that helped ends the hold: no more have all of
  * the last ones been in vain. */
 static void evaluation_count_open(struct as_engine *engine, struct target *target,
-                                  struct as_follow_record *record)
+                                  struct as_effect_record *record)
 {
     const struct as_rule *rule = as_ruleset_find_rule(engine->ruleset, record->rule);
     struct target *owner = evaluation_find_owner(engine, target, record->rule);
@@ -125,12 +125,12 @@ bool evaluation_release(struct as_engine *engine, struct target *target)
 
 /* The target is to be stored. */
 static void evaluation_finish(struct as_engine *engine, struct evaluation *evaluation,
-                              enum as_follow_end end)
+                              enum as_effect_end end)
 {
     const struct as_evaluation_state *state = &evaluation->state;
     struct target *target = evaluation->target;
-    struct as_follow_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
-    *record = (struct as_follow_record){
+    struct as_effect_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
+    *record = (struct as_effect_record){
         .action = as_arena_strdup(&engine->arena, state->action_id),
         .decision = as_arena_strdup(&engine->arena, state->decision_id),
         .target = target->ref->id,

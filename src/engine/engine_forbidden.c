@@ -40,8 +40,8 @@ static void add_pauses(struct as_engine *engine, const struct target *target, st
 }
 
 /* No step up: the last increase did not come. */
-static void add_growth(const struct as_engine *engine, const struct target *target,
-                       struct list *list)
+static void forbidden_add_scaleup(const struct as_engine *engine, const struct target *target,
+                                  struct list *list)
 {
     if (target_did_not_come(target, engine->mono))
         forbidden_add(list,
@@ -172,7 +172,7 @@ void forbidden_fill(struct as_engine *engine, const struct target *target,
 
     list.rows = as_arena_alloc(&engine->arena, list.capacity, sizeof(*list.rows));
     add_pauses(engine, target, &list);
-    add_growth(engine, target, &list);
+    forbidden_add_scaleup(engine, target, &list);
     add_ineffective(engine, target, &list);
     add_schedules(engine, target, &list);
     add_pool(engine, target, &list);

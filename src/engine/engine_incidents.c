@@ -322,7 +322,7 @@ static bool add_receivers(struct incident *incident, const struct as_listed_aler
 static void set_seen(const struct as_engine *engine, struct incident *incident)
 {
     incident->seen = moment_now(engine);
-    incident->seen_ticket = engine->next_ticket;
+    incident->seen_call_id = engine->next_call_id;
     incident->missed = 0;
 }
 
@@ -694,7 +694,7 @@ void incidents_handle(struct as_engine *engine, const struct as_notification *no
     struct as_notification_record *record = as_arena_alloc(&engine->arena, 1, sizeof(*record));
     *record = (struct as_notification_record){.notification = notification, .outcomes = outcomes};
     struct as_effect *effect = effect_add(engine, AS_EFFECT_RECORD_NOTIFICATION);
-    effect->ticket = request;
+    effect->call_id = request;
     effect->notification = record;
     const size_t effects = engine->effect_count;
 
@@ -772,15 +772,15 @@ static void request_list(struct as_engine *engine)
     engine->list_due = AS_MONO_NEVER;
     if (engine->stopping || engine->config.resync_us == 0)
         return;
-    engine->list_ticket = ++engine->next_ticket;
+    engine->list_call_id = ++engine->next_call_id;
     engine->list_asked = engine->mono;
-    effect_add(engine, AS_EFFECT_LIST_ALERTS)->ticket = engine->list_ticket;
+    effect_add(engine, AS_EFFECT_LIST_ALERTS)->call_id = engine->list_call_id;
 }
 
 /* At start, and when the configuration may have changed. */
 void alerts_resume(struct as_engine *engine)
 {
-    if (engine->list_ticket) /* its answer continues */
+    if (engine->list_call_id) /* its answer continues */
         return;
     const int64_t due = as_time_add(engine->mono.us, engine->config.resync_us);
     if (engine->list_due.us == AS_MONO_NEVER.us || engine->config.resync_us == 0)
@@ -811,12 +811,12 @@ static void set_due(struct as_engine *engine, bool has_failed)
 }
 
 /* The incident of all credentials that may trigger every rule of the alert. */
-static void handle_shared(struct as_engine *engine, struct cause *cause, uint64_t ticket,
+static void handle_shared(struct as_engine *engine, struct cause *cause, uint64_t call_id,
                           const struct as_listed_alert *alert)
 {
     struct incident *shared = incident_find(engine, &alert->digest, "");
     const bool is_open = shared && shared->is_open;
-    const bool is_older = shared && shared->seen_ticket >= ticket;
+    const bool is_older = shared && shared->seen_call_id >= call_id;
     struct as_listed_alert seen = *alert;
     const enum muting muting =
         muting_judge(engine, alert, shared, &seen.receivers, &seen.receiver_count);
@@ -841,27 +841,27 @@ static void handle_owned(struct as_engine *engine, struct cause *cause,
     incident_see_listed(engine, cause, incident, is_held);
 }
 
-static void handle_listed(struct as_engine *engine, struct cause *cause, uint64_t ticket,
+static void handle_listed(struct as_engine *engine, struct cause *cause, uint64_t call_id,
                           const struct as_listed_alert *alert)
 {
-    handle_shared(engine, cause, ticket, alert);
+    handle_shared(engine, cause, call_id, alert);
     struct incident *incident = incident_find_first(engine, &alert->digest);
     for (; incident; incident = incident_find_next(incident)) {
         if (!incident->is_open)
             continue;
-        if (incident->key.owner[0] != '\0' && incident->seen_ticket < ticket)
+        if (incident->key.owner[0] != '\0' && incident->seen_call_id < call_id)
             handle_owned(engine, cause, alert, incident);
         news_note_listed(engine, cause, incident, alert);
     }
 }
 
-/* No listed incident has a `seen_ticket` below the list's, nor has one with a notification
+/* No listed incident has a `seen_call_id` below the list's, nor has one with a notification
  * since. */
-static void close_unnamed(struct as_engine *engine, struct cause *cause, uint64_t ticket)
+static void close_unnamed(struct as_engine *engine, struct cause *cause, uint64_t call_id)
 {
     struct incident *incident;
     RB_FOREACH (incident, incident_tree, &engine->incidents) {
-        if (incident->is_open && incident->seen_ticket < ticket &&
+        if (incident->is_open && incident->seen_call_id < call_id &&
             ++incident->missed >= LISTS_MISSED)
             incident_close(engine, cause, incident, incident->starts_at);
     }
@@ -869,11 +869,11 @@ static void close_unnamed(struct as_engine *engine, struct cause *cause, uint64_
 
 /* With a watchdog configured, a list without it is incomplete, as is a list with unreadable alerts:
  * then absence does not prove that an alert ended. */
-void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as_alert_list *list)
+void alerts_on_listed(struct as_engine *engine, uint64_t call_id, const struct as_alert_list *list)
 {
-    if (ticket == 0 || ticket != engine->list_ticket)
+    if (call_id == 0 || call_id != engine->list_call_id)
         return;
-    engine->list_ticket = 0;
+    engine->list_call_id = 0;
     if (engine->stopping || engine->config.resync_us == 0)
         return;
     set_due(engine, list->error != NULL);
@@ -892,10 +892,10 @@ void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as
         lives_on = lives_on || lives;
         if (lives && !alert->is_suppressed)
             engine->watchdog_seen = engine->mono;
-        handle_listed(engine, &cause, ticket, alert);
+        handle_listed(engine, &cause, call_id, alert);
     }
     if (lives_on && list->unread == 0)
-        close_unnamed(engine, &cause, ticket);
+        close_unnamed(engine, &cause, call_id);
     if (engine->effect_count > effects || cause.touched_count > 0)
         cause_commit(engine, &cause);
 }

@@ -33,7 +33,7 @@ void muting_deinit(struct as_engine *engine);
 void alerts_resume(struct as_engine *engine);
 void alerts_on_deadline(struct as_engine *engine);
 as_mono_time alerts_get_deadline(const struct as_engine *engine);
-void alerts_on_listed(struct as_engine *engine, uint64_t ticket, const struct as_alert_list *list);
+void alerts_on_listed(struct as_engine *engine, uint64_t call_id, const struct as_alert_list *list);
 
 /*
  * Queries, and values from labels and annotations.
@@ -49,7 +49,7 @@ bool sources_is_same_for_all(const struct as_rule *rule);
 const char *sources_get_guard(struct as_engine *engine, const struct as_rule *rule,
                               const struct incident *incident);
 void sources_ask(struct as_engine *engine, struct target *target);
-struct target *sources_answer(struct as_engine *engine, uint64_t ticket,
+struct target *sources_answer(struct as_engine *engine, uint64_t call_id,
                               const struct as_query_result *result);
 bool sources_is_guard_met(const struct target *target, const char *text);
 void sources_read(struct as_engine *engine, const struct target *target, const struct as_rule *rule,

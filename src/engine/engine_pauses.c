@@ -69,7 +69,8 @@ static void set(struct as_engine *engine, struct target *target, const struct as
     note_end(engine, pause);
 }
 
-void pause_set(struct as_engine *engine, struct target *target, const struct as_order *order)
+void pause_set(struct as_engine *engine, struct target *target,
+               const struct as_operator_command *order)
 {
     set(engine, target,
         &(struct as_pause_state){.since = moment_now(engine),
@@ -151,11 +152,11 @@ void pauses_touch_all(struct as_engine *engine, struct waiter *waiter)
 }
 
 /* A record without an operator's order: an end by time, the kill switch. */
-static void pause_record(struct as_engine *engine, enum as_order_kind kind,
+static void pause_record(struct as_engine *engine, enum as_operator_command_kind kind,
                          const struct target *target, const char *who, const char *reason)
 {
-    struct as_order *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
-    *order = (struct as_order){
+    struct as_operator_command *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
+    *order = (struct as_operator_command){
         .kind = kind,
         .target = target ? target->ref->id : NULL,
         .who = as_arena_strdup(&engine->arena, who),

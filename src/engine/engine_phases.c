@@ -188,7 +188,7 @@ static void forget_former(struct as_engine *engine, struct target *target)
 {
     target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
     target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
-    target->is_untold = true;
+    target->is_unreported = true;
     phase_forget_sizes(engine, target, is_other_object);
 }
 
@@ -320,7 +320,7 @@ static void phase_observe(struct as_engine *engine, struct target *target)
         templates_fill(engine, request->nodes->cluster, request);
     target->with_snapshot = request->pool != NULL;
     struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
-    effect->ticket = target->ticket;
+    effect->call_id = target->call_id;
     effect->call.ref = target->ref;
     effect->call.observe = request;
 }
@@ -333,7 +333,7 @@ static void observe_backing(struct as_engine *engine, struct target *target)
     target->backing.asked = engine->mono;
     target_set_phase(engine, target, PHASE_OBSERVING);
     struct as_effect *effect = effect_add(engine, AS_EFFECT_OBSERVE);
-    effect->ticket = target->ticket;
+    effect->call_id = target->call_id;
     effect->call.ref = target->ref;
     effect->call.observe = as_arena_alloc(&engine->arena, 1, sizeof(struct as_observe_request));
 }
@@ -443,7 +443,7 @@ static void set_usual_deadline(struct as_engine *engine, struct target *target)
 }
 
 /* Both ends of a schedule are events. One that fails is tried again, which looks at them too. */
-static void look_at_schedules(struct as_engine *engine, struct target *target)
+static void target_evaluate_schedules(struct as_engine *engine, struct target *target)
 {
     as_mono_time due = schedules_get_due(engine, target);
     if (due.us < engine->mono.us + LOOK_AGAIN_MIN_US)
@@ -476,14 +476,14 @@ void target_settle_down(struct as_engine *engine, struct target *target)
     targets_evaluate_ready(engine); /* before `target` is settled or forgotten */
     if (target->assignment.pool && target->deadline.us > engine->mono.us + ASSIGNMENT_OBSERVE_US)
         target_set_deadline_in(engine, target, ASSIGNMENT_OBSERVE_US);
-    const int64_t look_us = scaleup_get_observe_us(engine, target);
-    if (target->scaleup.is_open && target->deadline.us > engine->mono.us + look_us)
-        target_set_deadline_in(engine, target, look_us);
+    const int64_t observe_us = scaleup_get_observe_us(engine, target);
+    if (target->scaleup.is_open && target->deadline.us > engine->mono.us + observe_us)
+        target_set_deadline_in(engine, target, observe_us);
     if (target->resize.is_open && target->deadline.us > engine->mono.us + SCALEUP_OBSERVE_US)
         target_set_deadline_in(engine, target, SCALEUP_OBSERVE_US);
     if (target->deadline.us == AS_MONO_NEVER.us)
         set_usual_deadline(engine, target);
-    look_at_schedules(engine, target);
+    target_evaluate_schedules(engine, target);
     const as_mono_time answered = approvals_get_next_end(target);
     if (target->deadline.us > answered.us)
         target_set_deadline(engine, target, answered);
@@ -501,8 +501,8 @@ void target_on_deadline(struct as_engine *engine, struct target *target)
 }
 
 /* No proposal is due before `due`; the decision itself would change at `next_evaluation`. */
-static void set_next_look(struct as_engine *engine, struct target *target,
-                          const struct outcome *outcome)
+static void set_next_observation(struct as_engine *engine, struct target *target,
+                                 const struct outcome *outcome)
 {
     const struct as_decision *decision = &outcome->decision;
     int64_t next = as_time_add(engine->mono.us, REEVALUATE_US);
@@ -590,10 +590,10 @@ static void phase_decide(struct as_engine *engine, struct target *target,
         target->pool.is_short = false;
     if (outcome.is_recorded)
         effect_commit(engine);
-    overdue_tell(engine, target, observation, &outcome);
+    unregistered_report(engine, target, observation, &outcome);
     if (outcome.is_decided || target->open_bindings > 0 || target->in_doubt ||
         target->ending_count > 0)
-        set_next_look(engine, target, &outcome);
+        set_next_observation(engine, target, &outcome);
     target_settle_down(engine, target);
 }
 
@@ -720,7 +720,7 @@ void target_on_observed(struct as_engine *engine, struct target *target,
     }
     const bool is_ordered = keep < 0 && commands_begin(engine, target, observation);
     const int32_t clean =
-        keep < 0 && !is_ordered ? overdue_review(engine, target, observation) : -1;
+        keep < 0 && !is_ordered ? unregistered_review(engine, target, observation) : -1;
     if (keep < 0 && !is_ordered && clean < 0) {
         phase_go_on(engine, target, observation);
         return;
@@ -734,10 +734,10 @@ void target_on_observed(struct as_engine *engine, struct target *target,
         actions_begin_clean_up(engine, target, observation, clean);
 }
 
-void target_on_queried(struct as_engine *engine, uint64_t ticket,
+void target_on_queried(struct as_engine *engine, uint64_t call_id,
                        const struct as_query_result *result)
 {
-    struct target *target = sources_answer(engine, ticket, result);
+    struct target *target = sources_answer(engine, call_id, result);
     if (!target || target->phase != PHASE_SAMPLING || target->asks_open > 0)
         return;
     struct held *held = target->held;

@@ -15,7 +15,7 @@ void target_settle_down(struct as_engine *engine, struct target *target);
 void target_on_deadline(struct as_engine *engine, struct target *target);
 void target_on_observed(struct as_engine *engine, struct target *target,
                         const struct as_observation *observation);
-void target_on_queried(struct as_engine *engine, uint64_t ticket,
+void target_on_queried(struct as_engine *engine, uint64_t call_id,
                        const struct as_query_result *result);
 void targets_stop_sampling(struct as_engine *engine); /* at a stop */
 /* After new rules: observations go on if they are of use. */

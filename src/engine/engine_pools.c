@@ -737,8 +737,8 @@ void pool_assign(struct as_engine *engine, struct target *target,
         share_down(engine, target, observation, outcome);
 }
 
-void overdue_tell(struct as_engine *engine, struct target *target,
-                  const struct as_observation *observation, const struct outcome *outcome)
+void unregistered_report(struct as_engine *engine, struct target *target,
+                         const struct as_observation *observation, const struct outcome *outcome)
 {
     const struct as_snapshot *snapshot = observation->snapshot;
     if (!outcome->is_decided || outcome->decision.overdue == 0)
@@ -771,8 +771,8 @@ static bool is_hindered(const struct as_engine *engine, const struct target *tar
            target->assignment.pool;
 }
 
-int32_t overdue_review(struct as_engine *engine, struct target *target,
-                       const struct as_observation *observation)
+int32_t unregistered_review(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation)
 {
     struct overdue *overdue = &target->overdue;
     if (overdue->count == 0)
@@ -795,7 +795,7 @@ int32_t overdue_review(struct as_engine *engine, struct target *target,
     return to;
 }
 
-const char *overdue_explain(struct as_engine *engine, const struct intent *intent)
+const char *unregistered_explain(struct as_engine *engine, const struct intent *intent)
 {
     char text[AS_MESSAGE_SIZE];
     const int32_t count = intent->from - intent->to;

@@ -51,13 +51,13 @@ void pool_assign(struct as_engine *engine, struct target *target,
 #define OVERDUE_US (30 * AS_US_PER_S) /* then the pool decides anew */
 
 /* The target has decided: tells its groups, which are looked at next. */
-void overdue_tell(struct as_engine *engine, struct target *target,
-                  const struct as_observation *observation, const struct outcome *outcome);
+void unregistered_report(struct as_engine *engine, struct target *target,
+                         const struct as_observation *observation, const struct outcome *outcome);
 /* The group was observed. Returns the size without what leaves now; -1: nothing does. */
-int32_t overdue_review(struct as_engine *engine, struct target *target,
-                       const struct as_observation *observation);
+int32_t unregistered_review(struct as_engine *engine, struct target *target,
+                            const struct as_observation *observation);
 /* Of the action that was applied. Memory of the step. */
-const char *overdue_explain(struct as_engine *engine, const struct intent *intent);
+const char *unregistered_explain(struct as_engine *engine, const struct intent *intent);
 
 /*
  * Assignments: what a pool has decided for one of its groups. The group decides and acts by itself,

@@ -155,8 +155,7 @@ bool scaleup_on_shortage(struct as_engine *engine, struct target *target,
     const struct scaleup *scaleup = &target->scaleup;
     const as_maybe_time began = moment_get_wall(engine, scaleup->since);
     if (!scaleup->is_open || scaleup->is_refused || !observation->lacks_capacity || !began.set ||
-        (observation->lacking_since.set &&
-         observation->lacking_since.at.us < began.at.us - AS_US_PER_MIN))
+        (observation->gap_since.set && observation->gap_since.at.us < began.at.us - AS_US_PER_MIN))
         return false;
     scaleup_refuse(engine, target);
     return true;
@@ -227,8 +226,8 @@ bool scaleup_note_unregistered(struct as_engine *engine, struct target *target, 
 int32_t scaleup_get_refused(const struct target *target)
 {
     const struct scaleup *scaleup = &target->scaleup;
-    const int32_t lacking = target->replicas - target->status_replicas - scaleup->missing;
-    return scaleup->is_open && scaleup->is_refused && lacking > 0 ? lacking : 0;
+    const int32_t short_of = target->replicas - target->status_replicas - scaleup->missing;
+    return scaleup->is_open && scaleup->is_refused && short_of > 0 ? short_of : 0;
 }
 
 void scaleup_give_up(struct as_engine *engine, struct target *target)
@@ -277,7 +276,7 @@ const char *scaleup_on_applied(struct as_engine *engine, struct target *target,
     return explain_taking_back(engine, scaleup, intent->from - intent->to, why);
 }
 
-static void close_growth(struct as_engine *engine, struct target *target)
+static void scaleup_close(struct as_engine *engine, struct target *target)
 {
     target->scaleup.is_open = false;
     effect_put_target(engine, target);
@@ -319,7 +318,7 @@ static bool scaleup_is_over(const struct as_engine *engine, const struct target 
 }
 
 /* After a failure for lack of capacity, the provider's lists get time to catch up. */
-static bool is_overdue(const struct as_engine *engine, const struct target *target)
+static bool is_past_deadline(const struct as_engine *engine, const struct target *target)
 {
     const struct scaleup *scaleup = &target->scaleup;
     const int64_t timeout_us = target->names_instances ? target_get_nodes(target)->ready_timeout_us
@@ -371,16 +370,16 @@ int32_t scaleup_review(struct as_engine *engine, struct target *target,
     if (scaleup_is_over(engine, target, observation)) {
         if (observation->replicas >= scaleup->to && !has_failed_since(scaleup, scaleup->since))
             scaleup->failed = AS_MOMENT_NEVER;
-        close_growth(engine, target);
+        scaleup_close(engine, target);
         return -1;
     }
     if (is_workload(target)) {
-        if (!scaleup->did_not_come && is_overdue(engine, target))
+        if (!scaleup->did_not_come && is_past_deadline(engine, target))
             give_up_waiting(engine, target, observation);
         return -1;
     }
     const int32_t keep = get_size_to_keep(scaleup, observation);
-    if (keep >= observation->replicas || !is_overdue(engine, target) || target->in_doubt ||
+    if (keep >= observation->replicas || !is_past_deadline(engine, target) || target->in_doubt ||
         forbidden_is_with_pool(engine, target, AS_WAYS_DOWN) || engine->config.dry_run ||
         target->config->dry_run)
         return -1;

@@ -14,7 +14,8 @@
  * is part of the bounds in force (target_get_bounds), which every look enforces.
  */
 
-void floor_set(struct as_engine *engine, struct target *target, const struct as_order *order)
+void floor_set(struct as_engine *engine, struct target *target,
+               const struct as_operator_command *order)
 {
     floor_assign(&target->floor, &(struct as_floor_state){
                                      .size = order->replicas,

@@ -87,7 +87,7 @@ static void ask_for(struct as_engine *engine, struct target *target, const struc
     ask = as_xcalloc(1, sizeof(*ask));
     ask->target = target;
     ask->rule = rule;
-    ask->ticket = ++engine->next_ticket;
+    ask->call_id = ++engine->next_call_id;
     ask->query = (struct as_query){
         .text = as_arena_strdup(&ask->arena, query->text),
         .form = query->form,
@@ -100,7 +100,7 @@ static void ask_for(struct as_engine *engine, struct target *target, const struc
     target->ask_count++;
     target->asks_open++;
     struct as_effect *effect = effect_add(engine, AS_EFFECT_QUERY);
-    effect->ticket = ask->ticket;
+    effect->call_id = ask->call_id;
     effect->query = &ask->query;
 }
 
@@ -211,10 +211,10 @@ static void copy_samples(struct ask *ask, const struct as_query_result *result)
 }
 
 /* The target of the answered query; NULL: nobody waits for it any more. */
-struct target *sources_answer(struct as_engine *engine, uint64_t ticket,
+struct target *sources_answer(struct as_engine *engine, uint64_t call_id,
                               const struct as_query_result *result)
 {
-    struct ask key = {.ticket = ticket};
+    struct ask key = {.call_id = call_id};
     struct ask *ask = RB_FIND(ask_tree, &engine->asks, &key);
     if (!ask)
         return NULL;

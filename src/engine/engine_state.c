@@ -29,9 +29,9 @@ void contention_forget_own(struct contention *contention)
 
 void contention_drop_oldest(struct contention *contention)
 {
-    free((char *)(uintptr_t)contention->set_backs[0].by);
-    memmove(contention->set_backs, contention->set_backs + 1,
-            --contention->count * sizeof(*contention->set_backs));
+    free((char *)(uintptr_t)contention->reverted_changes[0].by);
+    memmove(contention->reverted_changes, contention->reverted_changes + 1,
+            --contention->count * sizeof(*contention->reverted_changes));
 }
 
 void contention_clear(struct contention *contention)
@@ -42,21 +42,22 @@ void contention_clear(struct contention *contention)
     contention->since = AS_MOMENT_NEVER;
 }
 
-void contention_add(struct contention *contention, const struct as_set_back *set_back)
+void contention_add(struct contention *contention, const struct as_reverted_change *reverted_change)
 {
     if (contention->count == AS_SET_BACKS_MAX)
         contention_drop_oldest(contention);
-    struct as_set_back *copy = &contention->set_backs[contention->count++];
-    *copy = *set_back;
-    copy->by = as_xstrdup(set_back->by);
+    struct as_reverted_change *copy = &contention->reverted_changes[contention->count++];
+    *copy = *reverted_change;
+    copy->by = as_xstrdup(reverted_change->by);
 }
 
-const struct as_set_back *contention_copy(struct as_engine *engine,
-                                          const struct contention *contention)
+const struct as_reverted_change *contention_copy(struct as_engine *engine,
+                                                 const struct contention *contention)
 {
-    struct as_set_back *copies = as_arena_alloc(&engine->arena, contention->count, sizeof(*copies));
+    struct as_reverted_change *copies =
+        as_arena_alloc(&engine->arena, contention->count, sizeof(*copies));
     for (size_t i = 0; i < contention->count; i++) {
-        copies[i] = contention->set_backs[i];
+        copies[i] = contention->reverted_changes[i];
         copies[i].by = as_arena_strdup(&engine->arena, copies[i].by);
     }
     return copies;
@@ -73,8 +74,8 @@ static void contention_fill_state(struct as_engine *engine, const struct content
         state->own_size = own;
     }
     if (contention->count > 0)
-        state->set_backs = contention_copy(engine, contention);
-    state->set_back_count = contention->count;
+        state->reverted_changes = contention_copy(engine, contention);
+    state->reverted_change_count = contention->count;
     state->contended = contention->since;
 }
 
@@ -87,9 +88,9 @@ static void contention_take_state(struct contention *contention,
         contention->own = *own;
         contention->own.version = as_xstrdup(own->version);
     }
-    if (state->set_back_count > 0) {
-        for (size_t i = 0; i < state->set_back_count; i++)
-            contention_add(contention, &state->set_backs[i]);
+    if (state->reverted_change_count > 0) {
+        for (size_t i = 0; i < state->reverted_change_count; i++)
+            contention_add(contention, &state->reverted_changes[i]);
         contention->since = state->contended;
     }
 }
@@ -299,9 +300,9 @@ static int deadline_compare(const struct target *a, const struct target *b)
     return target_compare(a, b);
 }
 
-static int ticket_compare(const struct target *a, const struct target *b)
+static int call_id_compare(const struct target *a, const struct target *b)
 {
-    return (a->ticket > b->ticket) - (a->ticket < b->ticket);
+    return (a->call_id > b->call_id) - (a->call_id < b->call_id);
 }
 
 static int group_compare(const struct group *a, const struct group *b)
@@ -312,15 +313,15 @@ static int group_compare(const struct group *a, const struct group *b)
 
 static int ask_compare(const struct ask *a, const struct ask *b)
 {
-    return (a->ticket > b->ticket) - (a->ticket < b->ticket);
+    return (a->call_id > b->call_id) - (a->call_id < b->call_id);
 }
 
 RB_GENERATE(incident_tree, incident, by_digest, incident_compare)
 RB_GENERATE(target_tree, target, by_id, target_compare)
 RB_GENERATE(deadline_tree, target, by_deadline, deadline_compare)
-RB_GENERATE(ticket_tree, target, by_ticket, ticket_compare)
+RB_GENERATE(call_id_tree, target, by_call_id, call_id_compare)
 RB_GENERATE(group_tree, group, in_target, group_compare)
-RB_GENERATE(ask_tree, ask, by_ticket, ask_compare)
+RB_GENERATE(ask_tree, ask, by_call_id, ask_compare)
 
 struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_time now,
                               as_wall_time wall)

@@ -73,7 +73,7 @@ struct incident {
     as_wall_time updated_at;   /* by Alertmanager's clock, the latest */
     struct as_moment silenced; /* held since then; unset: not held */
     as_mono_time late_until;   /* until then a firing notification may be older than the silence */
-    uint64_t seen_ticket;      /* lists with later tickets were requested after it was last seen */
+    uint64_t seen_call_id;     /* lists with later tickets were requested after it was last seen */
     unsigned missed;           /* later lists in a row that did not name it */
     struct as_labels *labels, *annotations;
     struct binding *bindings;
@@ -85,11 +85,11 @@ RB_HEAD(incident_tree, incident);
 TAILQ_HEAD(incident_list, incident);
 
 struct ask { /* a query for one target's next decision */
-    RB_ENTRY(ask) by_ticket;
+    RB_ENTRY(ask) by_call_id;
     TAILQ_ENTRY(ask) in_target;
     struct target *target;
     const struct as_rule *rule; /* that asked first; NULL: not of the present rules */
-    uint64_t ticket;
+    uint64_t call_id;
     struct as_query query;
     bool is_answered;
     struct as_query_result result;
@@ -164,8 +164,9 @@ struct ordered { /* a size ordered by an operator and not set yet */
 /* Sizes of ours that others set back (engine_contention.c). */
 struct contention {
     bool has_own;
-    struct as_own_size own;                         /* owns its version */
-    struct as_set_back set_backs[AS_SET_BACKS_MAX]; /* ascending by time; own their texts */
+    struct as_own_size own; /* owns its version */
+    struct as_reverted_change
+        reverted_changes[AS_SET_BACKS_MAX]; /* ascending by time; own their texts */
     size_t count;
     struct as_moment since; /* the target is left alone since then; unset: it is not */
 };
@@ -294,7 +295,7 @@ struct intent {
 struct asked { /* what the next decision answers: notifications since the last one */
     char (*ids)[AS_ULID_SIZE];
     size_t count, capacity;
-    uint64_t total, told; /* told: those already in a record of a failed observation */
+    uint64_t total, recorded; /* told: those already in a record of a failed observation */
     char last[AS_ULID_SIZE];
     as_mono_time first;    /* arrival of the oldest */
     as_wall_time youngest; /* the latest startsAt */
@@ -351,10 +352,10 @@ struct turn_after { /* of a target with `after`, or in another's (engine_after.c
 };
 
 struct target {
-    RB_ENTRY(target) by_id, by_deadline, by_ticket;
+    RB_ENTRY(target) by_id, by_deadline, by_call_id;
     TAILQ_ENTRY(target) in_gone, in_ready;
     as_mono_time deadline;
-    uint64_t ticket;
+    uint64_t call_id;
     enum phase phase;
     struct as_target_ref *ref;
     const struct as_target_config *config; /* NULL: no rule uses it */
@@ -377,7 +378,7 @@ struct target {
     char uid[AS_UID_SIZE];        /* of the present object; "": unknown */
     char former_uid[AS_UID_SIZE]; /* of its predecessor, which does not come back */
     struct as_moment born;        /* when it was first seen in place of another */
-    bool is_untold;               /* no decision record says so yet */
+    bool is_unreported;           /* no decision record says so yet */
     struct as_past_event *events; /* our changes, ascending by time */
     size_t event_count, event_capacity;
     struct as_past_recommendation *recommendations; /* ascending by time; without irrelevant ones */
@@ -435,7 +436,7 @@ RB_HEAD(target_tree, target);
 TAILQ_HEAD(target_list, target);
 LIST_HEAD(member_list, target);
 RB_HEAD(deadline_tree, target);
-RB_HEAD(ticket_tree, target);
+RB_HEAD(call_id_tree, target);
 
 struct budget {                                 /* over all targets */
     struct window begun;                        /* actions */
@@ -447,7 +448,7 @@ struct budget {                                 /* over all targets */
 
 struct waiter { /* for a commit */
     STAILQ_ENTRY(waiter) next;
-    uint64_t ticket;
+    uint64_t call_id;
     bool has_request;
     uint64_t request;
     struct target *target; /* of the intent or outcome; or NULL */
@@ -483,7 +484,7 @@ struct as_engine {
 
     struct target_tree targets;
     struct deadline_tree deadlines;
-    struct ticket_tree tickets;
+    struct call_id_tree call_ids;
     struct target_list gone;            /* freed at the next step */
     struct target_list ready;           /* evaluated at the end of this step */
     struct as_target_ref **former_refs; /* freed at the next step: of targets with a new spelling */
@@ -509,7 +510,7 @@ struct as_engine {
     struct ask_tree asks;     /* not answered yet */
     struct ask_list answered; /* of the last decisions; freed at the next step */
 
-    uint64_t list_ticket;              /* of the list under way; 0: none */
+    uint64_t list_call_id;             /* of the list under way; 0: none */
     as_mono_time list_due, list_asked; /* asked: time of the last request */
     unsigned list_failures;            /* in a row */
     char **notifiers;                  /* receivers that have notified us (engine_incidents.c) */
@@ -518,7 +519,7 @@ struct as_engine {
     size_t unmuted_count;
     as_mono_time watchdog_seen;
 
-    uint64_t next_ticket;
+    uint64_t next_call_id;
     struct waiter_list waiters;
 
     struct as_arena arena; /* of this step's effects */
@@ -588,9 +589,9 @@ static inline bool starts_later(as_wall_time start, as_wall_time than)
 RB_PROTOTYPE(incident_tree, incident, by_digest, incident_compare)
 RB_PROTOTYPE(target_tree, target, by_id, target_compare)
 RB_PROTOTYPE(deadline_tree, target, by_deadline, deadline_compare)
-RB_PROTOTYPE(ticket_tree, target, by_ticket, ticket_compare)
+RB_PROTOTYPE(call_id_tree, target, by_call_id, call_id_compare)
 RB_PROTOTYPE(group_tree, group, in_target, group_compare)
-RB_PROTOTYPE(ask_tree, ask, by_ticket, ask_compare)
+RB_PROTOTYPE(ask_tree, ask, by_call_id, ask_compare)
 
 struct as_moment lock_get_end(struct as_moment since, int64_t lock_us, as_mono_time now,
                               as_wall_time wall);
@@ -654,11 +655,12 @@ int32_t free_steps_sum(const struct target *target, as_mono_time now, const char
 void contention_clear(struct contention *contention); /* frees what it owns: nothing is known */
 void contention_forget_own(struct contention *contention);
 /* Copies its texts; the oldest makes room. */
-void contention_add(struct contention *contention, const struct as_set_back *set_back);
+void contention_add(struct contention *contention,
+                    const struct as_reverted_change *reverted_change);
 void contention_drop_oldest(struct contention *contention);
 /* In the step's memory. */
-const struct as_set_back *contention_copy(struct as_engine *engine,
-                                          const struct contention *contention);
+const struct as_reverted_change *contention_copy(struct as_engine *engine,
+                                                 const struct contention *contention);
 
 /* Of two spellings of a target the later contention counts. */
 

@@ -225,13 +225,13 @@ void target_set_phase(struct as_engine *engine, struct target *target, enum phas
 {
     trace_phase(engine, target, phase);
     if (target->phase == PHASE_OBSERVING || target->phase == PHASE_SCALING)
-        RB_REMOVE(ticket_tree, &engine->tickets, target);
+        RB_REMOVE(call_id_tree, &engine->call_ids, target);
     engine->busy_count -= target->phase != PHASE_IDLE;
     target->phase = phase;
     engine->busy_count += phase != PHASE_IDLE;
     if (phase == PHASE_OBSERVING || phase == PHASE_SCALING) {
-        target->ticket = ++engine->next_ticket;
-        RB_INSERT(ticket_tree, &engine->tickets, target);
+        target->call_id = ++engine->next_call_id;
+        RB_INSERT(call_id_tree, &engine->call_ids, target);
     }
 }
 

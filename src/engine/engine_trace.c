@@ -58,10 +58,10 @@ static void trace_write(const struct as_engine *engine, const struct as_trace_li
 }
 
 /* The target that waits for the ticket; NULL: none. */
-static const char *trace_find_target(struct as_engine *engine, uint64_t ticket)
+static const char *trace_find_target(struct as_engine *engine, uint64_t call_id)
 {
-    struct target key = {.ticket = ticket};
-    const struct target *target = RB_FIND(ticket_tree, &engine->tickets, &key);
+    struct target key = {.call_id = call_id};
+    const struct target *target = RB_FIND(call_id_tree, &engine->call_ids, &key);
     return target ? target->ref->id : NULL;
 }
 
@@ -71,11 +71,11 @@ void trace_event(struct as_engine *engine, const struct as_event *event)
     struct as_trace_line line = {.kind = "event",
                                  .name = event_words[event->kind],
                                  .detail = detail,
-                                 .ticket = event->ticket};
+                                 .call_id = event->call_id};
     if (!engine->config.trace)
         return;
     if (event->kind == AS_EVENT_OBSERVED || event->kind == AS_EVENT_SCALED)
-        line.target = trace_find_target(engine, event->ticket);
+        line.target = trace_find_target(engine, event->call_id);
     if (event->kind == AS_EVENT_NOTIFICATION)
         (void)snprintf(detail, sizeof(detail), "%zu alerts", event->notification->alert_count);
     else if (event->kind == AS_EVENT_OBSERVED)
@@ -85,7 +85,7 @@ void trace_event(struct as_engine *engine, const struct as_event *event)
     else if (event->kind == AS_EVENT_SCALED)
         line.detail = as_reason_get_word(event->result->outcome);
     else if (event->kind == AS_EVENT_ORDER)
-        line.detail = as_order_kind_get_word(event->order->kind);
+        line.detail = as_operator_command_kind_get_word(event->order->kind);
     trace_write(engine, &line);
 }
 
@@ -128,7 +128,7 @@ static void trace_describe(const struct as_effect *effect, char detail[DETAIL_SI
         return;
     case AS_EFFECT_RECORD_COMMAND:
         line->target = effect->order->target;
-        line->detail = as_order_kind_get_word(effect->order->order->kind);
+        line->detail = as_operator_command_kind_get_word(effect->order->order->kind);
         return;
     case AS_EFFECT_PUT_INCIDENT:
     case AS_EFFECT_DELETE_INCIDENT:
@@ -154,7 +154,7 @@ void trace_effects(struct as_engine *engine)
         struct as_trace_line line = {.kind = "effect",
                                      .name = effect_words[effect->kind],
                                      .detail = detail,
-                                     .ticket = effect->ticket};
+                                     .call_id = effect->call_id};
         trace_describe(effect, detail, &line);
         trace_write(engine, &line);
     }

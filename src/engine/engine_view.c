@@ -29,7 +29,7 @@ static void visit_schedules(const struct target *target, as_mono_time now, as_wa
         const struct as_hold_view view = {.ways = schedule->hold,
                                           .by = AS_HOLDER_SCHEDULE,
                                           .name = schedule->name,
-                                          .until = as_schedule_look(schedule, wall).change};
+                                          .until = as_schedule_state(schedule, wall).change};
         if ((in_force >> i & 1) && schedule->hold != AS_WAYS_NONE)
             visit(context, &view);
     }
@@ -158,8 +158,8 @@ static struct as_target_view make_view(const struct target *target, as_mono_time
         .waits_for = after_get_blocker(target),
         .did_not_come = target_did_not_come(target, now),
         .ready = scaleup_get_timeout(target) > 0 && target->has_size ? target->ready : -1,
-        .set_backs = target->contention.set_backs,
-        .set_back_count = target->contention.count,
+        .reverted_changes = target->contention.reverted_changes,
+        .reverted_change_count = target->contention.count,
     };
     if (target->config)
         view.bounds = target_get_bounds_at(target, now, wall);

@@ -589,12 +589,12 @@ static const struct state_row own_size_rows[] = {
     {.name = NULL},
 };
 
-static const struct state_row set_back_rows[] = {
-    {STATE_ROW("at", MOMENT, as_set_back, at), .is_needed = true},
-    {STATE_ROW("by", TEXT, as_set_back, by), .size = AS_MANAGER_SIZE},
-    {STATE_ROW("found", I32, as_set_back, found)},
-    {STATE_ROW("from", I32, as_set_back, from)},
-    {STATE_ROW("to", I32, as_set_back, to)},
+static const struct state_row reverted_change_rows[] = {
+    {STATE_ROW("at", MOMENT, as_reverted_change, at), .is_needed = true},
+    {STATE_ROW("by", TEXT, as_reverted_change, by), .size = AS_MANAGER_SIZE},
+    {STATE_ROW("found", I32, as_reverted_change, found)},
+    {STATE_ROW("from", I32, as_reverted_change, from)},
+    {STATE_ROW("to", I32, as_reverted_change, to)},
     {.name = NULL},
 };
 
@@ -673,8 +673,8 @@ static const struct state_row target_rows[] = {
                       recommendation_rows),
      .count_at = offsetof(struct document, target.recommendation_count)},
     {STATE_ROW_OBJECT("resize", OBJECT, document, target.resize, resize_rows), .is_optional = true},
-    {STATE_ROW_OBJECT("set_backs", LIST, document, target.set_backs, set_back_rows),
-     .is_optional = true, .count_at = offsetof(struct document, target.set_back_count)},
+    {STATE_ROW_OBJECT("set_backs", LIST, document, target.reverted_changes, reverted_change_rows),
+     .is_optional = true, .count_at = offsetof(struct document, target.reverted_change_count)},
     {STATE_ROW("template", TEXT, document, target.template_), .size = AS_NODE_TEMPLATE_TEXT_MAX + 1,
      .is_optional = true},
     {STATE_ROW_OBJECT("trials", LIST, document, target.rule_effects, rule_effect_rows),

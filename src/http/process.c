@@ -92,7 +92,7 @@ static void free_process(struct as_process *process)
     free(process);
 }
 
-static void tell(struct as_process *process, enum as_process_outcome outcome, int status)
+static void report(struct as_process *process, enum as_process_outcome outcome, int status)
 {
     struct as_process_result result = {
         .outcome = outcome,
@@ -122,7 +122,7 @@ static void kill_group(struct as_process *process)
 static void give_up(struct as_process *process, enum as_process_outcome outcome)
 {
     kill_group(process);
-    tell(process, outcome, 0);
+    report(process, outcome, 0);
 }
 
 static void reap(evutil_socket_t fd, short what, void *context)
@@ -130,7 +130,7 @@ static void reap(evutil_socket_t fd, short what, void *context)
     struct as_process *process = context;
     int status = 0;
     if (process->spawn_error) {
-        tell(process, AS_PROCESS_NOT_STARTED, process->spawn_error);
+        report(process, AS_PROCESS_NOT_STARTED, process->spawn_error);
         free_process(process);
         return;
     }
@@ -141,9 +141,9 @@ static void reap(evutil_socket_t fd, short what, void *context)
     }
     process->pid = 0;
     if (got > 0 && WIFEXITED(status))
-        tell(process, AS_PROCESS_EXITED, WEXITSTATUS(status));
+        report(process, AS_PROCESS_EXITED, WEXITSTATUS(status));
     else
-        tell(process, AS_PROCESS_KILLED, got > 0 ? WTERMSIG(status) : 0);
+        report(process, AS_PROCESS_KILLED, got > 0 ? WTERMSIG(status) : 0);
     free_process(process);
 }
 

@@ -169,7 +169,7 @@ static void on_losses(evutil_socket_t fd, short what, void *context)
 {
     struct as_http_server *server = context;
     for (size_t i = 0; i < AS_ARRAY_SIZE(server->losses); i++)
-        as_throttle_look(&server->losses[i], server_get_now());
+        as_throttle_refill(&server->losses[i], server_get_now());
     watch_losses(server);
 }
 

@@ -199,7 +199,7 @@ struct as_tls_server {
     struct as_tls_server_config config; /* owns its texts */
     struct as_tls_context *context;
     struct as_file_stamp stamps[FILES];
-    int64_t looked_us;
+    int64_t checked_us;
     bool failing; /* the present files cannot be used, and this was logged */
 };
 
@@ -482,8 +482,8 @@ static void look(struct as_tls_server *tls)
 
 struct as_tls_context *as_tls_server_take_context(struct as_tls_server *tls, int64_t now_us)
 {
-    if (now_us - tls->looked_us >= LOOK_EVERY) {
-        tls->looked_us = now_us;
+    if (now_us - tls->checked_us >= LOOK_EVERY) {
+        tls->checked_us = now_us;
         look(tls);
     }
     tls->context->references++;

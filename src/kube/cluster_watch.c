@@ -315,7 +315,7 @@ const struct as_cluster *as_cluster_watch_find(struct as_cluster_watch *watch)
     return is_watching(watch) ? get_facts(watch, NULL) : NULL;
 }
 
-bool as_cluster_watch_look(struct as_cluster_watch *watch, struct as_facts_view *view_out)
+bool as_cluster_watch_read(struct as_cluster_watch *watch, struct as_facts_view *view_out)
 {
     const struct as_cluster *cluster =
         is_watching(watch) ? as_cluster_facts_view(watch->facts, NULL) : NULL;
@@ -353,9 +353,9 @@ static void cluster_watch_settle(void *context)
             plan(watch, ask->deadline.us - now.us);
             return;
         }
-        const struct as_cluster_ask told = *ask;
+        const struct as_cluster_ask ask_copy = *ask;
         as_cluster_watch_cancel(ask);
-        told.done(told.context, cluster, &error);
+        ask_copy.done(ask_copy.context, cluster, &error);
     }
     if (watch->is_held)
         return; /* it looks again when they are released */

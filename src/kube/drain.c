@@ -457,10 +457,10 @@ static bool drain_may_go_on(struct as_drain *drain)
     }
     if (drain->task == AS_DRAIN_MARK)
         return true; /* the action has asked */
-    switch (as_access_get_leave_permit(env, drain->target, &why)) {
-    case AS_LEAVE_GO: return true;
-    case AS_LEAVE_HOLD: wait_for_permit(drain, why); break;
-    case AS_LEAVE_GONE:
+    switch (as_access_get_terminate_permit(env, drain->target, &why)) {
+    case AS_TERMINATE_GO: return true;
+    case AS_TERMINATE_HOLD: wait_for_permit(drain, why); break;
+    case AS_TERMINATE_GONE:
         drain_fail(drain, AS_REASON_SUPERSEDED, "no rule leads to its group");
         break;
     }
@@ -990,7 +990,7 @@ static bool is_nobodys(const struct as_drains *drains, const struct as_kube_node
     if (as_drain_is_unwanted(drains, node->name))
         return true;
     if (*mark->target)
-        return as_access_get_leave_permit(env, mark->target, &why) == AS_LEAVE_GONE;
+        return as_access_get_terminate_permit(env, mark->target, &why) == AS_TERMINATE_GONE;
     return env->clock->get_mono(env->clock).us >= as_time_add(drains->since.us, AS_LEAVE_ORPHAN_US);
 }
 

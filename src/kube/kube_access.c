@@ -110,10 +110,10 @@ static void exec_accept_output(struct as_kube_exec *exec, const struct as_proces
 
 static void exec_notify(struct as_kube_exec *exec)
 {
-    struct as_kube_waiters told = LIST_HEAD_INITIALIZER(told);
+    struct as_kube_waiters due = LIST_HEAD_INITIALIZER(due);
     struct as_kube_waiter *waiter;
-    LIST_SWAP(&told, &exec->waiters, as_kube_waiter, entry);
-    while ((waiter = LIST_FIRST(&told)) != NULL) {
+    LIST_SWAP(&due, &exec->waiters, as_kube_waiter, entry);
+    while ((waiter = LIST_FIRST(&due)) != NULL) {
         as_kube_waiter_cancel(waiter);
         waiter->ready(waiter->context);
     }

@@ -68,12 +68,12 @@ static struct entry *find_entry(struct as_kube_discovery *discovery, const char 
     return entry;
 }
 
-static void discovery_tell(struct entry *entry, const struct as_outcome *failure)
+static void discovery_report(struct entry *entry, const struct as_outcome *failure)
 {
-    struct as_kube_discovery_waiters told = LIST_HEAD_INITIALIZER(told);
+    struct as_kube_discovery_waiters due = LIST_HEAD_INITIALIZER(due);
     struct as_kube_discovery_waiter *waiter;
-    LIST_SWAP(&told, &entry->waiters, as_kube_discovery_waiter, entry);
-    while ((waiter = LIST_FIRST(&told)) != NULL) {
+    LIST_SWAP(&due, &entry->waiters, as_kube_discovery_waiter, entry);
+    while ((waiter = LIST_FIRST(&due)) != NULL) {
         as_kube_discovery_waiter_cancel(waiter);
         waiter->ready(waiter->context, failure);
     }
@@ -115,7 +115,7 @@ static void discovery_answered(void *context, const struct as_http_response *res
     entry->request = NULL;
     entry->asked_at = env->clock->get_mono(env->clock);
     int status = take_list(entry, response, &failure);
-    discovery_tell(entry, status ? &failure : NULL);
+    discovery_report(entry, status ? &failure : NULL);
 }
 
 /* NULL if the table is full or `api_version` is not an apiVersion. */

@@ -290,7 +290,7 @@ static int link_see(void *context, const struct as_kube_config_map *map, struct 
 }
 
 /* Returns DONE, MISSING, LATER or REFUSED. */
-static enum outcome link_look(struct call *call, const char *name, struct seen *seen_out)
+static enum outcome link_read(struct call *call, const char *name, struct seen *seen_out)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(PATH_MAX_SIZE);
     AS_CLEANUP(as_buf_deinit) struct as_buf answer = AS_BUF_INIT(AS_STORE_KUBE_RESPONSE_MAX);
@@ -358,7 +358,7 @@ static enum outcome check_head(struct call *call, struct as_error *error)
 {
     struct kube_link *link = call->link;
     struct seen seen;
-    enum outcome outcome = link_look(call, AS_STORE_KUBERNETES_HEAD, &seen);
+    enum outcome outcome = link_read(call, AS_STORE_KUBERNETES_HEAD, &seen);
     if (outcome == CALL_DONE && strcmp(seen.write, link->head_write) != 0) {
         call->code = refuse_stale(seen.holder, error);
         call->error = *error;
@@ -380,7 +380,7 @@ static enum outcome find_out(struct call *call, const struct kube_write *write,
     struct kube_link *link = call->link;
     struct as_error error = AS_ERROR_INIT;
     struct seen seen;
-    enum outcome outcome = link_look(call, write->name, &seen);
+    enum outcome outcome = link_read(call, write->name, &seen);
     if (outcome == CALL_MISSING) {
         if (as_str_is_empty(version))
             return CALL_LATER;

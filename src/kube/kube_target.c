@@ -49,7 +49,7 @@ struct kubernetes {
 struct call {
     LIST_ENTRY(call) entry;
     struct kubernetes *owner;
-    uint64_t ticket;
+    uint64_t call_id;
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled;
     void *context;
@@ -103,7 +103,7 @@ static void kube_target_free_call(struct call *call)
     free(call);
 }
 
-static void tell_observed(struct call *call)
+static void report_observed(struct call *call)
 {
     struct as_observation observation = {
         .replicas = call->scale.replicas,
@@ -122,7 +122,7 @@ static void tell_observed(struct call *call)
         observation.pods = call->pods->items;
         observation.pod_count = call->pods->count;
     }
-    call->observed(call->context, call->ticket, &observation);
+    call->observed(call->context, call->call_id, &observation);
 }
 
 static const char *get_namespace(const struct call *call)
@@ -130,13 +130,13 @@ static const char *get_namespace(const struct call *call)
     return call->is_cluster_wide ? "" : as_target_ref_get(call->ref, "namespace");
 }
 
-static void tell_scaled(struct call *call)
+static void report_scaled(struct call *call)
 {
     struct as_scale_result result = {.attempts = call->attempts};
     as_outcome_fill_result(&call->outcome, &result);
     snprintf(result.method, sizeof(result.method), "%s", call->sizing->set_method);
     snprintf(result.path, sizeof(result.path), "%s", call->path.data ? call->path.data : "");
-    call->scaled(call->context, call->ticket, &result);
+    call->scaled(call->context, call->call_id, &result);
     as_kube_events_post(call->owner->events, call->ref, get_namespace(call), &call->wanted,
                         &result);
 }
@@ -151,9 +151,9 @@ static void kube_target_finish(void *context)
         call->sizing->what == AS_SIZED_SCALE)
         as_kube_others_note(call->owner->others, call->ref, call->flow.credential);
     if (call->scaled)
-        tell_scaled(call);
+        report_scaled(call);
     else
-        tell_observed(call);
+        report_observed(call);
     kube_target_free_call(call);
 }
 
@@ -454,13 +454,13 @@ static void proceed(struct call *call)
     }
 }
 
-static struct call *new_call(struct as_target_port *port, uint64_t ticket,
+static struct call *new_call(struct as_target_port *port, uint64_t call_id,
                              const struct as_target_ref *ref, const char *credential, void *context)
 {
     struct kubernetes *kubernetes = (struct kubernetes *)port;
     struct call *call = as_xcalloc(1, sizeof(*call));
     call->owner = kubernetes;
-    call->ticket = ticket;
+    call->call_id = call_id;
     call->context = context;
     call->ref = as_target_ref_copy(ref);
     call->flow = as_flow_copy(&(struct as_flow){ref->id, credential});
@@ -479,17 +479,17 @@ static bool kube_target_is_resource(const struct as_target_ref *ref)
     return sized.what == AS_SIZED_RESOURCE;
 }
 
-static void kube_target_observe(struct as_target_port *self, uint64_t ticket,
+static void kube_target_observe(struct as_target_port *self, uint64_t call_id,
                                 const struct as_target_ref *ref,
                                 const struct as_observe_request *request,
                                 as_target_observed_fn *done, void *context)
 {
     if (kube_target_is_resource(ref)) {
-        as_kube_vertical_observe(((struct kubernetes *)self)->vertical, ticket, ref, request, done,
+        as_kube_vertical_observe(((struct kubernetes *)self)->vertical, call_id, ref, request, done,
                                  context);
         return;
     }
-    struct call *call = new_call(self, ticket, ref, request->credential, context);
+    struct call *call = new_call(self, call_id, ref, request->credential, context);
     call->observed = done;
     call->with_pods = request->with_pods;
     call->has_own_size = request->has_own_size;
@@ -497,17 +497,17 @@ static void kube_target_observe(struct as_target_port *self, uint64_t ticket,
     proceed(call);
 }
 
-static void kube_target_scale(struct as_target_port *self, uint64_t ticket,
+static void kube_target_scale(struct as_target_port *self, uint64_t call_id,
                               const struct as_target_ref *ref,
                               const struct as_scale_request *request, as_target_scaled_fn *done,
                               void *context)
 {
     if (kube_target_is_resource(ref)) {
-        as_kube_vertical_scale(((struct kubernetes *)self)->vertical, ticket, ref, request, done,
+        as_kube_vertical_scale(((struct kubernetes *)self)->vertical, call_id, ref, request, done,
                                context);
         return;
     }
-    struct call *call = new_call(self, ticket, ref, request->credential, context);
+    struct call *call = new_call(self, call_id, ref, request->credential, context);
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
     proceed(call);

@@ -210,10 +210,10 @@ static bool resize_may_go_on(const struct as_kube_resize_run *run, const char **
     *why_out = as_permit_explain(permit);
     if (permit != AS_PERMIT_ALL)
         return false;
-    switch (as_access_get_leave_permit(env, run->spec.flow.target, why_out)) {
-    case AS_LEAVE_GO: return true;
-    case AS_LEAVE_HOLD: return false;
-    case AS_LEAVE_GONE: break;
+    switch (as_access_get_terminate_permit(env, run->spec.flow.target, why_out)) {
+    case AS_TERMINATE_GO: return true;
+    case AS_TERMINATE_HOLD: return false;
+    case AS_TERMINATE_GONE: break;
     }
     *why_out = "no rule leads to the target any more";
     return false;
@@ -274,10 +274,10 @@ static void put_back_done(void *context, const struct as_http_response *response
     struct as_kube_resize_run *run = context;
     struct as_outcome outcome;
     struct as_kube_status status;
-    char message[2 * AS_MESSAGE_SIZE], told[AS_MESSAGE_SIZE];
-    snprintf(told, sizeof(told), "%.180s", run->pod.message);
+    char message[2 * AS_MESSAGE_SIZE], earlier[AS_MESSAGE_SIZE];
+    snprintf(earlier, sizeof(earlier), "%.180s", run->pod.message);
     const bool is_back = resize_accept_response(run, response, attempts, true, &outcome, &status);
-    snprintf(message, sizeof(message), "%s; %s%.100s", told,
+    snprintf(message, sizeof(message), "%s; %s%.100s", earlier,
              is_back ? "put back to " : "it could not be put back: ",
              is_back ? run->former.request : outcome.message);
     run->changed--;
@@ -419,7 +419,7 @@ struct as_kube_vertical {
 struct call {
     LIST_ENTRY(call) entry;
     struct as_kube_vertical *owner;
-    uint64_t ticket;
+    uint64_t call_id;
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled; /* NULL: an observe */
     void *context;
@@ -552,7 +552,7 @@ static void fill_sizes(struct call *call, struct as_observation *observation)
     observation->status_replicas = observation->replicas;
 }
 
-static void vertical_tell_observed(struct call *call)
+static void vertical_report_observed(struct call *call)
 {
     struct as_observation observation = {.min = -1, .max = -1};
     if (call->outcome.reason == AS_REASON_APPLIED)
@@ -564,15 +564,15 @@ static void vertical_tell_observed(struct call *call)
         memcpy(observation.version, call->workload.version, sizeof(observation.version));
     as_sized_append_unit(call->ref, observation.version, sizeof(observation.version));
     as_sized_append_unit(call->ref, observation.uid, sizeof(observation.uid));
-    call->observed(call->context, call->ticket, &observation);
+    call->observed(call->context, call->call_id, &observation);
 }
 
-static void vertical_tell_scaled(struct call *call)
+static void vertical_report_scaled(struct call *call)
 {
     struct as_scale_result result = {.attempts = call->attempts, .method = "PATCH"};
     as_outcome_fill_result(&call->outcome, &result);
     memcpy(result.path, call->path, sizeof(result.path));
-    call->scaled(call->context, call->ticket, &result);
+    call->scaled(call->context, call->call_id, &result);
     as_kube_events_post(call->owner->events, call->ref, as_target_ref_get(call->ref, "namespace"),
                         &call->wanted, &result);
 }
@@ -584,9 +584,9 @@ static void vertical_finish(void *context)
     if (call->workload.uid[0])
         as_kube_events_remember(call->owner->events, call->ref->id, call->workload.uid);
     if (call->scaled)
-        vertical_tell_scaled(call);
+        vertical_report_scaled(call);
     else
-        vertical_tell_observed(call);
+        vertical_report_observed(call);
     vertical_free_call(call);
 }
 
@@ -651,10 +651,10 @@ static void template_patched(void *context, const struct as_http_response *respo
                              unsigned attempts)
 {
     struct call *call = context;
-    char wanted[AS_SIZE_TEXT_SIZE], message[2 * AS_MESSAGE_SIZE], told[AS_MESSAGE_SIZE];
+    char wanted[AS_SIZE_TEXT_SIZE], message[2 * AS_MESSAGE_SIZE], earlier[AS_MESSAGE_SIZE];
     struct as_error error = AS_ERROR_INIT;
     int32_t size, max;
-    memcpy(told, call->outcome.message, sizeof(told)); /* of the pods before it */
+    memcpy(earlier, call->outcome.message, sizeof(earlier)); /* of the pods before it */
     if (!vertical_take_answer(call, response, attempts, true)) {
         call->outcome.is_accepted = call->sized.by_pods;
     } else if (!vertical_accept_workload(call, response)) {
@@ -669,7 +669,7 @@ static void template_patched(void *context, const struct as_http_response *respo
         call->outcome.is_ambiguous = true;
         as_outcome_set_message(&call->outcome, message);
     } else if (call->sized.by_pods) {
-        snprintf(message, sizeof(message), "%s; the template too", told);
+        snprintf(message, sizeof(message), "%s; the template too", earlier);
         as_outcome_set_message(&call->outcome, message);
     }
     vertical_finish(call);
@@ -877,13 +877,13 @@ static int vertical_write_path(struct call *call)
     return status;
 }
 
-static struct call *vertical_new_call(struct as_kube_vertical *vertical, uint64_t ticket,
+static struct call *vertical_new_call(struct as_kube_vertical *vertical, uint64_t call_id,
                                       const struct as_target_ref *ref, const char *credential,
                                       void *context)
 {
     struct call *call = as_xcalloc(1, sizeof(*call));
     call->owner = vertical;
-    call->ticket = ticket;
+    call->call_id = call_id;
     call->context = context;
     call->ref = as_target_ref_copy(ref);
     call->flow = as_flow_copy(&(struct as_flow){ref->id, credential});
@@ -909,23 +909,23 @@ static void vertical_begin(struct call *call)
     call->timer = env->loop->start_timer(env->loop, 0, vertical_finish, call);
 }
 
-void as_kube_vertical_observe(struct as_kube_vertical *vertical, uint64_t ticket,
+void as_kube_vertical_observe(struct as_kube_vertical *vertical, uint64_t call_id,
                               const struct as_target_ref *ref,
                               const struct as_observe_request *request, as_target_observed_fn *done,
                               void *context)
 {
-    struct call *call = vertical_new_call(vertical, ticket, ref, request->credential, context);
+    struct call *call = vertical_new_call(vertical, call_id, ref, request->credential, context);
     call->observed = done;
     call->has_own_size = request->has_own_size;
     call->own_size = request->own_size;
     vertical_begin(call);
 }
 
-void as_kube_vertical_scale(struct as_kube_vertical *vertical, uint64_t ticket,
+void as_kube_vertical_scale(struct as_kube_vertical *vertical, uint64_t call_id,
                             const struct as_target_ref *ref, const struct as_scale_request *request,
                             as_target_scaled_fn *done, void *context)
 {
-    struct call *call = vertical_new_call(vertical, ticket, ref, request->credential, context);
+    struct call *call = vertical_new_call(vertical, call_id, ref, request->credential, context);
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
     vertical_begin(call);

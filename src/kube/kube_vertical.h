@@ -21,11 +21,11 @@ struct as_kube_vertical *as_kube_vertical_new(struct as_kube_client *client,
                                               struct as_kube_events *events) AS_MUST_USE;
 struct as_kube_vertical *as_kube_vertical_free(struct as_kube_vertical *vertical);
 
-void as_kube_vertical_observe(struct as_kube_vertical *vertical, uint64_t ticket,
+void as_kube_vertical_observe(struct as_kube_vertical *vertical, uint64_t call_id,
                               const struct as_target_ref *ref,
                               const struct as_observe_request *request, as_target_observed_fn *done,
                               void *context);
-void as_kube_vertical_scale(struct as_kube_vertical *vertical, uint64_t ticket,
+void as_kube_vertical_scale(struct as_kube_vertical *vertical, uint64_t call_id,
                             const struct as_target_ref *ref, const struct as_scale_request *request,
                             as_target_scaled_fn *done, void *context);
 bool as_kube_vertical_is_idle(const struct as_kube_vertical *vertical);

@@ -60,7 +60,7 @@ struct as_kube_watch {
     bool is_refused;
     struct as_kube_status status; /* of an ERROR event */
     bool is_over;                 /* there was one */
-    bool has_told;                /* an event of this watch */
+    bool has_event;               /* an event of this watch */
 };
 
 static as_mono_time kube_watch_get_now(const struct as_kube_watch *watch)
@@ -145,7 +145,7 @@ static void kube_watch_ask(void *context)
     watch->asked_at = kube_watch_get_now(watch);
     if (is_list && !watch->next)
         watch->listed_at = watch->asked_at;
-    watch->is_refused = watch->is_over = watch->has_told = false;
+    watch->is_refused = watch->is_over = watch->has_event = false;
     watch->request = as_kube_request_start(watch->client, &spec, kube_watch_answered, watch);
 }
 
@@ -185,7 +185,7 @@ static int kube_watch_take_event(struct as_kube_watch *watch,
         return status;
     snprintf(watch->version, sizeof(watch->version), "%s", event->resource_version);
     watch->fresh_at = kube_watch_get_now(watch);
-    watch->has_told = true;
+    watch->has_event = true;
     recover(watch);
     return 0;
 }
@@ -362,7 +362,7 @@ static void end_page(struct as_kube_watch *watch, const struct as_kube_stream *p
 static void end_watch(struct as_kube_watch *watch)
 {
     const int64_t lasted_us = kube_watch_get_now(watch).us - watch->asked_at.us;
-    if (lasted_us < AS_KUBE_WATCH_RETRY_US && !watch->has_told) {
+    if (lasted_us < AS_KUBE_WATCH_RETRY_US && !watch->has_event) {
         kube_watch_fail(watch, false, 0, "the server ends the watch at once");
         return;
     }

@@ -401,7 +401,7 @@ static bool is_of_scaled_object(const struct as_kube_other *other, const struct 
     return false;
 }
 
-static void others_tell(const struct space *space, const struct as_target_ref *ref)
+static void contention_report(const struct space *space, const struct as_target_ref *ref)
 {
     const struct as_access_env *env = space->owner->client->env;
     struct as_other found[AS_OTHERS_MAX];
@@ -429,7 +429,7 @@ static void others_conclude(struct space *space)
     noted_forget(&space->targets, (as_mono_time){present.us - AS_KUBE_OTHERS_KEEP_US});
     space->owner->target_count += space->targets.count;
     while ((target = noted_next(&space->targets, target)))
-        others_tell(space, noted_get(target));
+        contention_report(space, noted_get(target));
 }
 
 /* Once, until all namespaces can be listed: the cause is mostly the same for all of them. */
@@ -573,7 +573,7 @@ void as_kube_others_note(struct as_kube_others_watch *watch, const struct as_tar
         space->credential = credential ? as_xstrdup(credential) : NULL;
         list(space);
     } else if (is_new) {
-        others_tell(space, ref);
+        contention_report(space, ref);
     }
 }
 

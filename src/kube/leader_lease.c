@@ -64,7 +64,7 @@ static enum lease_order wait_for(struct lease_state *state, struct lease_now now
 }
 
 /* Waits while another holds the lease: half a retry period, or until it expires. */
-static enum lease_order wait_as_follower(struct lease_state *state, struct lease_now now)
+static enum lease_order wait_as_standby(struct lease_state *state, struct lease_now now)
 {
     int64_t poll = as_time_add(now.mono.us, jitter(state, state->times.retry_us / 2));
     int64_t expiry = get_expiry(state).us;
@@ -132,13 +132,13 @@ static enum lease_order leader_proceed(struct lease_state *state, struct lease_n
         return is_mine ? write_released(state, now) : leader_end(state);
     if (now.mono.us < state->yields_until.us) {
         state->leads = false;
-        return is_mine ? write_released(state, now) : wait_as_follower(state, now);
+        return is_mine ? write_released(state, now) : wait_as_standby(state, now);
     }
     if (is_mine)
         return write_ours(state, now);
     state->leads = false;
     if (get_expiry(state).us > now.mono.us && !leader_is_ours(state))
-        return wait_as_follower(state, now);
+        return wait_as_standby(state, now);
     return write_ours(state, now);
 }
 
@@ -194,7 +194,7 @@ enum lease_order lease_state_on_written(struct lease_state *state, struct lease_
         return leader_end(state);
     if (!leader_is_ours(state)) { /* given back, or a webhook changed the holder */
         state->leads = false;
-        return wait_as_follower(state, now);
+        return wait_as_standby(state, now);
     }
     if (state->has_doubt) { /* it was sent before the doubt arose */
         state->has_doubt = false;
@@ -264,7 +264,7 @@ as_mono_time lease_state_get_wake(const struct lease_state *state)
 #define RELEASE_LIMIT_US (5 * AS_US_PER_S)
 #define LOG_EVERY_US     (60 * AS_US_PER_S) /* while the problem lasts */
 
-struct told { /* what the last callback reported */
+struct report { /* what the last callback reported */
     bool leads, is_paused;
     char holder[AS_LEASE_HOLDER_SIZE], paused[AS_MESSAGE_SIZE], problem[AS_ERROR_SIZE];
 };
@@ -284,7 +284,7 @@ struct lease {
     char paused[AS_MESSAGE_SIZE];
     struct as_error problem; /* "": no problem */
     as_mono_time log_problem_at;
-    struct told told;
+    struct report report;
     struct as_timer *timer, *release_timer;
     void (*done)(void *context); /* of the release; NULL: not asked for, or already called */
     void *done_context;
@@ -292,7 +292,7 @@ struct lease {
 
 static void obey(struct lease *lease, enum lease_order order);
 
-static struct lease_now look_at_clocks(const struct lease *lease)
+static struct lease_now lease_read_clocks(const struct lease *lease)
 {
     const struct as_clock *clock = lease->env->clock;
     return (struct lease_now){clock->get_mono(clock), clock->get_wall(clock)};
@@ -302,7 +302,7 @@ static void leader_on_timer(void *context)
 {
     struct lease *lease = context;
     lease->timer = NULL;
-    obey(lease, lease_state_wake(&lease->state, look_at_clocks(lease)));
+    obey(lease, lease_state_wake(&lease->state, lease_read_clocks(lease)));
 }
 
 static void leader_arm(struct lease *lease)
@@ -313,22 +313,22 @@ static void leader_arm(struct lease *lease)
     lease->timer = NULL;
     if (wake.us == INT64_MAX)
         return;
-    const int64_t delay = wake.us - look_at_clocks(lease).mono.us;
+    const int64_t delay = wake.us - lease_read_clocks(lease).mono.us;
     lease->timer = loop->start_timer(loop, delay > 0 ? delay : 0, leader_on_timer, lease);
 }
 
-static void tell_if_changed(struct lease *lease)
+static void report_if_changed(struct lease *lease)
 {
-    struct told now = {.leads = lease->state.leads, .is_paused = lease->is_paused};
+    struct report now = {.leads = lease->state.leads, .is_paused = lease->is_paused};
     snprintf(now.holder, sizeof(now.holder), "%s", lease->state.seen.holder);
     snprintf(now.paused, sizeof(now.paused), "%s", lease->paused);
     snprintf(now.problem, sizeof(now.problem), "%s", lease->problem.text);
-    const struct told *old = &lease->told;
+    const struct report *old = &lease->report;
     if (now.leads == old->leads && now.is_paused == old->is_paused &&
         strcmp(now.holder, old->holder) == 0 && strcmp(now.paused, old->paused) == 0 &&
         strcmp(now.problem, old->problem) == 0)
         return;
-    lease->told = now;
+    lease->report = now;
     lease->callbacks.changed(lease->callbacks.context);
 }
 
@@ -365,7 +365,7 @@ static void on_release_limit(void *context)
 
 static void note_problem(struct lease *lease, const struct as_error *problem)
 {
-    const as_mono_time now = look_at_clocks(lease).mono;
+    const as_mono_time now = lease_read_clocks(lease).mono;
     const bool is_new = !*lease->problem.text;
     lease->problem = *problem;
     if (!is_new && now.us < lease->log_problem_at.us)
@@ -421,7 +421,7 @@ static void on_read(void *context, const struct as_http_response *response, unsi
     struct lease *lease = context;
     struct as_lease record;
     lease->request = NULL;
-    const struct lease_now now = look_at_clocks(lease);
+    const struct lease_now now = lease_read_clocks(lease);
     if (is_answered(response, 404)) {
         lease->is_paused = false;
         obey(lease, lease_state_on_read(&lease->state, now, NULL));
@@ -439,7 +439,7 @@ static void on_written(void *context, const struct as_http_response *response, u
     struct lease *lease = context;
     struct as_lease record;
     lease->request = NULL;
-    const struct lease_now now = look_at_clocks(lease);
+    const struct lease_now now = lease_read_clocks(lease);
     const bool is_done = is_answered(response, 200) || is_answered(response, 201);
     if (is_done && leader_take_object(lease, response, &record)) {
         obey(lease, lease_state_on_written(&lease->state, now, &record));
@@ -480,7 +480,7 @@ static void leader_start_request(struct lease *lease, enum lease_order order)
     if (status != 0) {
         as_error_wrap(&error, "lease %s/%s cannot be written", lease->namespace_, lease->name);
         note_problem(lease, &error);
-        if (lease_state_on_failed(&lease->state, look_at_clocks(lease)) != LEASE_WAIT)
+        if (lease_state_on_failed(&lease->state, lease_read_clocks(lease)) != LEASE_WAIT)
             abort(); /* see the header */
         return;
     }
@@ -501,7 +501,7 @@ static void obey(struct lease *lease, enum lease_order order)
     }
     leader_arm(lease);
     if (!lease->state.releasing)
-        tell_if_changed(lease);
+        report_if_changed(lease);
 }
 
 static void leader_start(struct as_leader *self, const struct as_leader_callbacks *callbacks)
@@ -511,7 +511,7 @@ static void leader_start(struct as_leader *self, const struct as_leader_callback
     leader_arm(lease); /* reported in a separate turn */
 }
 
-static struct as_leader_view leader_look(const struct as_leader *self)
+static struct as_leader_view leader_view(const struct as_leader *self)
 {
     const struct lease *lease = (const struct lease *)self;
     return (struct as_leader_view){
@@ -526,20 +526,20 @@ static struct as_leader_view leader_look(const struct as_leader *self)
 static bool may_act(const struct as_leader *self)
 {
     const struct lease *lease = (const struct lease *)self;
-    return lease_state_may_act(&lease->state, look_at_clocks(lease));
+    return lease_state_may_act(&lease->state, lease_read_clocks(lease));
 }
 
 static void doubt(struct as_leader *self)
 {
     struct lease *lease = (struct lease *)self;
-    lease_state_doubt(&lease->state, look_at_clocks(lease));
+    lease_state_doubt(&lease->state, lease_read_clocks(lease));
     leader_arm(lease); /* reported in the timer's turn */
 }
 
 static void yield(struct as_leader *self)
 {
     struct lease *lease = (struct lease *)self;
-    lease_state_yield(&lease->state, look_at_clocks(lease));
+    lease_state_yield(&lease->state, lease_read_clocks(lease));
     leader_arm(lease); /* reported in the timer's turn */
 }
 
@@ -552,7 +552,7 @@ static void leader_release(struct as_leader *self, void (*done)(void *context), 
     if (lease->request)
         as_kube_request_cancel(lease->request);
     lease->request = NULL;
-    const enum lease_order order = lease_state_release(&lease->state, look_at_clocks(lease));
+    const enum lease_order order = lease_state_release(&lease->state, lease_read_clocks(lease));
     if (order == LEASE_DONE) {
         loop->cancel_timer(loop, lease->timer);
         lease->timer = NULL;
@@ -599,7 +599,7 @@ struct as_leader *as_lease_leader_new(const struct as_lease_leader_config *confi
     struct lease *lease = as_xcalloc(1, sizeof(*lease));
     const struct lease_times times = {config->duration_us, config->renew_deadline_us,
                                       config->retry_us};
-    lease->port = (struct as_leader){leader_start, leader_look,    may_act,     doubt,
+    lease->port = (struct as_leader){leader_start, leader_view,    may_act,     doubt,
                                      yield,        leader_release, close_leader};
     lease->env = env;
     lease->access = access;
@@ -608,7 +608,8 @@ struct as_leader *as_lease_leader_new(const struct as_lease_leader_config *confi
     lease->object = AS_BUF_INIT(OBJECT_MAX);
     make_paths(lease);
     as_kube_client_init(&lease->client, env, access);
-    lease_state_init(&lease->state, config->identity, &times, config->seed, look_at_clocks(lease));
+    lease_state_init(&lease->state, config->identity, &times, config->seed,
+                     lease_read_clocks(lease));
     return &lease->port;
 }
 
@@ -647,7 +648,7 @@ static void leader_always_start(struct as_leader *self, const struct as_leader_c
     always->timer = always->loop->start_timer(always->loop, 0, leader_on_start, always);
 }
 
-static struct as_leader_view leader_always_look(const struct as_leader *self)
+static struct as_leader_view leader_always_view(const struct as_leader *self)
 {
     const struct always *always = (const struct always *)self;
     return (struct as_leader_view){
@@ -693,7 +694,7 @@ struct as_leader *as_always_leader_new(const char *identity, struct as_loop *loo
 {
     struct always *always = as_xcalloc(1, sizeof(*always));
     always->port = (struct as_leader){
-        leader_always_start, leader_always_look,    leader_always_may_act,     leader_always_doubt,
+        leader_always_start, leader_always_view,    leader_always_may_act,     leader_always_doubt,
         leader_always_yield, leader_always_release, leader_always_close_leader};
     always->loop = loop;
     always->identity = as_xstrdup(identity);

@@ -87,7 +87,7 @@ static unsigned char *begin_with_done_rows(struct journal *journal)
 }
 
 /* Writes the hash of the record that was sealed last into the changes that tell of it. */
-static void tell_hash(const struct as_storage_batch *batch, size_t record, const char *hash)
+static void report_hash(const struct as_storage_batch *batch, size_t record, const char *hash)
 {
     for (size_t i = 0; i < batch->change_count; i++) {
         if (batch->changes[i].of_record == record + 1)
@@ -118,7 +118,7 @@ static int seal(struct journal *journal, const struct as_storage_batches *batche
         for (size_t i = 0; i < batch->record_count; i++) {
             struct as_audit_record record = as_storage_batch_get_record(batch, i);
             as_chain_seal(journal->chain, &record, head, &journal->lines);
-            tell_hash(batch, i, head->hash);
+            report_hash(batch, i, head->hash);
             journal->line_count++;
         }
     }

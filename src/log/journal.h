@@ -36,7 +36,7 @@ struct batch_record {
 
 struct as_storage_batch {
     STAILQ_ENTRY(as_storage_batch) link;
-    uint64_t ticket;
+    uint64_t call_id;
     bool may_lag;
     struct as_buf bytes; /* failed: too large, so the commit will fail too */
     struct batch_change *changes;

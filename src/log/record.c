@@ -128,23 +128,24 @@ static void write_size(struct as_json_writer *json, const char *name, int32_t si
         as_json_write_null(json);
 }
 
-static void record_write_set_backs(struct as_json_writer *json, const struct as_set_back *set_backs,
-                                   size_t count)
+static void record_write_reverted_changes(struct as_json_writer *json,
+                                          const struct as_reverted_change *reverted_changes,
+                                          size_t count)
 {
     char at[AS_RFC3339_SIZE];
     as_json_begin_array(json);
     for (size_t i = 0; i < count; i++) {
         as_json_begin_object(json);
-        as_wall_time_print(set_backs[i].at.wall, at);
+        as_wall_time_print(reverted_changes[i].at.wall, at);
         as_json_write_member(json, "at", at);
         as_json_write_key(json, "by");
-        if (*set_backs[i].by)
-            as_json_write_string(json, set_backs[i].by);
+        if (*reverted_changes[i].by)
+            as_json_write_string(json, reverted_changes[i].by);
         else
             as_json_write_null(json);
-        write_size(json, "found", set_backs[i].found);
-        write_size(json, "from", set_backs[i].from);
-        write_size(json, "to", set_backs[i].to);
+        write_size(json, "found", reverted_changes[i].found);
+        write_size(json, "from", reverted_changes[i].from);
+        write_size(json, "to", reverted_changes[i].to);
         as_json_end_object(json);
     }
     as_json_end_array(json);
@@ -172,7 +173,7 @@ static void record_write_contended(struct as_json_writer *json,
     char until[AS_RFC3339_SIZE];
     as_json_begin_object(json);
     as_json_write_key(json, "set_backs");
-    record_write_set_backs(json, note->set_backs, note->set_back_count);
+    record_write_reverted_changes(json, note->reverted_changes, note->reverted_change_count);
     as_wall_time_print(note->until, until);
     as_json_write_member(json, "until", until);
     as_json_end_object(json);
@@ -297,7 +298,8 @@ void as_record_encode_others(const struct as_record_header *header,
         record_member(&writer, "message", record->message);
     if (record->event == AS_OTHERS_CONTENDED) {
         record_key(&writer, "set_backs");
-        record_write_set_backs(&writer.json, record->set_backs, record->set_back_count);
+        record_write_reverted_changes(&writer.json, record->reverted_changes,
+                                      record->reverted_change_count);
     }
     record_member(&writer, "target", record->target);
     record_member(&writer, "target_name", record->target_name);
@@ -576,14 +578,14 @@ void as_record_encode_action(const struct as_record_header *header,
 }
 
 void as_record_encode_follow(const struct as_record_header *header,
-                             const struct as_follow_record *record, struct as_buf *out,
+                             const struct as_effect_record *record, struct as_buf *out,
                              struct as_record_places *places_out)
 {
     struct record_writer writer;
     record_begin(&writer, out, places_out);
     record_member(&writer, "action", record->action);
     record_member(&writer, "decision", record->decision);
-    record_member(&writer, "ended", as_follow_end_get_word(record->end));
+    record_member(&writer, "ended", as_effect_end_get_word(record->end));
     record_member_i64(&writer, "from", record->from);
     if (record->is_held)
         record_member_moment(&writer, "held_until", true, record->until);
@@ -646,13 +648,13 @@ void as_record_encode_incident(const struct as_record_header *header,
 }
 
 void as_record_encode_command(const struct as_record_header *header,
-                              const struct as_order_record *record, struct as_buf *out,
+                              const struct as_operator_command_record *record, struct as_buf *out,
                               struct as_record_places *places_out)
 {
-    const struct as_order *order = record->order;
+    const struct as_operator_command *order = record->order;
     struct record_writer writer;
     record_begin(&writer, out, places_out);
-    record_member(&writer, "command", as_order_kind_get_word(order->kind));
+    record_member(&writer, "command", as_operator_command_kind_get_word(order->kind));
     record_key(&writer, "force");
     as_json_write_bool(&writer.json, order->force);
     record_member(&writer, "id", record->id);
@@ -661,7 +663,7 @@ void as_record_encode_command(const struct as_record_header *header,
     record_member_size(&writer, "max", record->has_bounds, record->max);
     record_member(&writer, "message", record->message);
     record_member_size(&writer, "min", record->has_bounds, record->min);
-    record_member(&writer, "outcome", as_order_outcome_get_word(record->outcome));
+    record_member(&writer, "outcome", as_operator_command_outcome_get_word(record->outcome));
     record_member(&writer, "reason", order->reason);
     record_member(&writer, "remote", order->remote);
     record_member_size(&writer, "replicas",

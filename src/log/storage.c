@@ -33,11 +33,11 @@
 
 #define BATCH_MAX (UINT64_C(256) << 20)
 
-struct as_storage_batch *as_storage_batch_new(uint64_t ticket)
+struct as_storage_batch *as_storage_batch_new(uint64_t call_id)
 {
     struct as_storage_batch *batch = as_xcalloc(1, sizeof(*batch));
 
-    batch->ticket = ticket;
+    batch->call_id = call_id;
     batch->bytes = AS_BUF_INIT_OPEN(BATCH_MAX);
     as_buf_append(&batch->bytes, "", 0); /* data is never NULL */
     return batch;
@@ -272,7 +272,7 @@ static void complete_hashes(struct as_storage *storage, const struct as_storage_
     for (size_t i = 0; i < batch->change_count; i++) {
         if (!batch->changes[i].of_record)
             continue;
-        struct completion done = {.kind = COMPLETION_HASHED, .ticket = batch->changes[i].number};
+        struct completion done = {.kind = COMPLETION_HASHED, .call_id = batch->changes[i].number};
         memcpy(done.hash, as_storage_batch_get_hash(batch, i), sizeof(done.hash) - 1);
         storage_complete(storage, &done);
     }
@@ -289,7 +289,7 @@ static void complete_batches(struct as_storage *storage, struct as_storage_batch
         if (!status)
             complete_hashes(storage, batch);
         storage_complete(storage, &(struct completion){.kind = COMPLETION_BATCH,
-                                                       .ticket = batch->ticket,
+                                                       .call_id = batch->call_id,
                                                        .status = status});
         as_storage_batch_free(batch);
     }
@@ -557,10 +557,10 @@ static void storage_deliver_one(struct as_storage *storage, const struct complet
 
     switch (completion->kind) {
     case COMPLETION_HASHED:
-        callbacks->hashed(callbacks->context, completion->ticket, completion->hash);
+        callbacks->hashed(callbacks->context, completion->call_id, completion->hash);
         break;
     case COMPLETION_BATCH:
-        callbacks->durable(callbacks->context, completion->ticket, completion->status,
+        callbacks->durable(callbacks->context, completion->call_id, completion->status,
                            completion->status ? storage->failure.text : "");
         break;
     case COMPLETION_FAILED:
@@ -592,7 +592,7 @@ void as_storage_submit(struct as_storage *storage, struct as_storage_batch *batc
     bool failed = storage->failed, was_empty = STAILQ_EMPTY(&storage->waiting);
     if (failed) {
         storage_complete(storage, &(struct completion){.kind = COMPLETION_BATCH,
-                                                       .ticket = batch->ticket,
+                                                       .call_id = batch->call_id,
                                                        .status = storage->failed});
     } else {
         STAILQ_INSERT_TAIL(&storage->waiting, batch, link);

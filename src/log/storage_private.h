@@ -12,7 +12,7 @@
 
 struct completion {
     enum { COMPLETION_HASHED, COMPLETION_BATCH, COMPLETION_FAILED, COMPLETION_COMMIT } kind;
-    uint64_t ticket; /* hashed: its number */
+    uint64_t call_id; /* hashed: its number */
     char hash[AS_AUDIT_HASH_SIZE];
     int status;
     int64_t duration_us;

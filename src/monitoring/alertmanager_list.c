@@ -298,14 +298,14 @@ struct as_alertmanager_alerts *as_alertmanager_alerts_free(struct as_alertmanage
     return NULL;
 }
 
-struct told { /* an alert, and its position in all lists together */
+struct listed_alert { /* an alert, and its position in all lists together */
     const struct as_alertmanager_alert *alert;
     size_t order;
 };
 
-static int compare_told(const void *a, const void *b)
+static int compare_listed_alerts(const void *a, const void *b)
 {
-    const struct told *x = a, *y = b;
+    const struct listed_alert *x = a, *y = b;
     const int order = as_digest_compare(&x->alert->listed.digest, &y->alert->listed.digest);
     if (order != 0)
         return order;
@@ -318,17 +318,17 @@ static int compare_routes(const void *a, const void *b)
     return strcmp(x->receiver, y->receiver);
 }
 
-static void unite_routes(const struct told *told, size_t count, struct as_arena *arena,
-                         struct as_listed_alert *alert)
+static void unite_routes(const struct listed_alert *listed_alert, size_t count,
+                         struct as_arena *arena, struct as_listed_alert *alert)
 {
     size_t total = 0, kept = 0;
     for (size_t i = 0; i < count; i++)
-        total += told[i].alert->listed.route_count;
+        total += listed_alert[i].alert->listed.route_count;
     struct as_listed_route *routes = as_arena_alloc(arena, total, sizeof(*routes));
     total = 0;
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < told[i].alert->listed.route_count; k++)
-            routes[total++] = told[i].alert->listed.routes[k];
+        for (size_t k = 0; k < listed_alert[i].alert->listed.route_count; k++)
+            routes[total++] = listed_alert[i].alert->listed.routes[k];
     if (total > 0)
         qsort(routes, total, sizeof(*routes), compare_routes);
     for (size_t i = 0; i < total; i++) {
@@ -346,12 +346,13 @@ static void unite_routes(const struct told *told, size_t count, struct as_arena 
 }
 
 /* Merges `count` entries of the same alert. */
-static struct as_listed_alert unite(const struct told *told, size_t count, struct as_arena *arena)
+static struct as_listed_alert unite(const struct listed_alert *listed_alert, size_t count,
+                                    struct as_arena *arena)
 {
-    const struct as_alertmanager_alert *newest = told[0].alert;
+    const struct as_alertmanager_alert *newest = listed_alert[0].alert;
     struct as_listed_alert alert = newest->listed;
     for (size_t i = 1; i < count; i++) {
-        const struct as_alertmanager_alert *other = told[i].alert;
+        const struct as_alertmanager_alert *other = listed_alert[i].alert;
         alert.is_suppressed = alert.is_suppressed && other->listed.is_suppressed;
         alert.is_inhibited = alert.is_inhibited || other->listed.is_inhibited;
         if (other->listed.starts_at.us < alert.starts_at.us)
@@ -361,7 +362,7 @@ static struct as_listed_alert unite(const struct told *told, size_t count, struc
     }
     alert.annotations = newest->listed.annotations;
     alert.updated_at = newest->listed.updated_at;
-    unite_routes(told, count, arena, &alert);
+    unite_routes(listed_alert, count, arena, &alert);
     return alert;
 }
 
@@ -371,21 +372,21 @@ void as_alertmanager_merge(struct as_alertmanager_alerts *const *lists, size_t l
     size_t total = 0, count = 0, same;
     for (size_t i = 0; i < list_count; i++)
         total += lists[i]->count;
-    struct told *told = as_arena_alloc(arena, total, sizeof(*told));
+    struct listed_alert *listed_alert = as_arena_alloc(arena, total, sizeof(*listed_alert));
     total = 0;
     for (size_t i = 0; i < list_count; i++)
         for (size_t k = 0; k < lists[i]->count; k++, total++)
-            told[total] = (struct told){&lists[i]->items[k], total};
+            listed_alert[total] = (struct listed_alert){&lists[i]->items[k], total};
     if (total > 0)
-        qsort(told, total, sizeof(*told), compare_told);
+        qsort(listed_alert, total, sizeof(*listed_alert), compare_listed_alerts);
 
     struct as_listed_alert *alerts = as_arena_alloc(arena, total, sizeof(*alerts));
     for (size_t i = 0; i < total; i += same) {
-        const struct as_digest *digest = &told[i].alert->listed.digest;
+        const struct as_digest *digest = &listed_alert[i].alert->listed.digest;
         for (same = 1; i + same < total; same++)
-            if (as_digest_compare(&told[i + same].alert->listed.digest, digest) != 0)
+            if (as_digest_compare(&listed_alert[i + same].alert->listed.digest, digest) != 0)
                 break;
-        alerts[count++] = unite(&told[i], same, arena);
+        alerts[count++] = unite(&listed_alert[i], same, arena);
     }
     *merged_out = (struct as_alert_list){.alerts = alerts, .count = count};
     for (size_t i = 0; i < list_count; i++) {

@@ -31,7 +31,7 @@ struct as_prometheus_source {
 struct call {
     LIST_ENTRY(call) entry;
     struct as_prometheus_source *owner;
-    uint64_t ticket;
+    uint64_t call_id;
     enum as_query_form form;
     char *pod_label;
     as_source_queried_fn *done;
@@ -107,13 +107,13 @@ static void on_fetched(void *context, const char *body, size_t size)
         result.error = error;
     }
     as_fetch_count(&call->fetch, outcome);
-    call->done(call->context, call->ticket, &result);
+    call->done(call->context, call->call_id, &result);
     as_arena_deinit(&arena);
     prometheus_free_call(call);
 }
 
 /* As as_source_port.query. */
-static void prometheus_query(struct as_prometheus_source *source, uint64_t ticket,
+static void prometheus_query(struct as_prometheus_source *source, uint64_t call_id,
                              const struct as_query *query, as_source_queried_fn *done,
                              void *context)
 {
@@ -121,7 +121,7 @@ static void prometheus_query(struct as_prometheus_source *source, uint64_t ticke
     struct call *call = as_xcalloc(1, sizeof(*call));
     *call = (struct call){
         .owner = source,
-        .ticket = ticket,
+        .call_id = call_id,
         .form = query->form,
         .pod_label = query->pod_label ? as_xstrdup(query->pod_label) : NULL,
         .done = done,
@@ -176,7 +176,7 @@ struct member { /* the answers of one Alertmanager */
 struct listing {
     LIST_ENTRY(listing) entry;
     struct as_alertmanager_source *owner;
-    uint64_t ticket;
+    uint64_t call_id;
     as_source_listed_fn *done;
     void *context;
     size_t waiting;
@@ -372,7 +372,7 @@ static void alertmanager_finish(struct listing *listing)
         list.error = error;
     else
         merge(listing, &arena, &list);
-    listing->done(listing->context, listing->ticket, &list);
+    listing->done(listing->context, listing->call_id, &list);
     as_arena_deinit(&arena);
     free_listing(listing);
 }
@@ -443,13 +443,13 @@ static void on_groups(void *context, const char *body, size_t size)
 }
 
 /* As as_source_port.list_alerts. */
-static void alertmanager_list(struct as_alertmanager_source *source, uint64_t ticket,
+static void alertmanager_list(struct as_alertmanager_source *source, uint64_t call_id,
                               as_source_listed_fn *done, void *context)
 {
     struct listing *listing = as_xcalloc(1, sizeof(*listing));
     *listing = (struct listing){
         .owner = source,
-        .ticket = ticket,
+        .call_id = call_id,
         .done = done,
         .context = context,
         .waiting = source->peer_count,
@@ -473,16 +473,16 @@ struct monitoring {
     struct as_alertmanager_source *alertmanager;
 };
 
-static void run_query(struct as_source_port *self, uint64_t ticket, const struct as_query *query,
+static void run_query(struct as_source_port *self, uint64_t call_id, const struct as_query *query,
                       as_source_queried_fn *done, void *context)
 {
-    prometheus_query(((struct monitoring *)self)->prometheus, ticket, query, done, context);
+    prometheus_query(((struct monitoring *)self)->prometheus, call_id, query, done, context);
 }
 
-static void list_alerts(struct as_source_port *self, uint64_t ticket, as_source_listed_fn *done,
+static void list_alerts(struct as_source_port *self, uint64_t call_id, as_source_listed_fn *done,
                         void *context)
 {
-    alertmanager_list(((struct monitoring *)self)->alertmanager, ticket, done, context);
+    alertmanager_list(((struct monitoring *)self)->alertmanager, call_id, done, context);
 }
 
 static void monitoring_close_port(struct as_source_port *self)

@@ -36,7 +36,7 @@ struct receivers {
 struct sending {
     LIST_ENTRY(sending) entry;
     struct as_fetch fetch;
-    uint64_t ticket;
+    uint64_t call_id;
     as_message_done_fn *done;
     void *context;
 };
@@ -53,18 +53,18 @@ static void on_answer(void *context, const char *body, size_t size)
     struct sending *sending = context;
     char line[AS_QUERY_ERROR_MAX];
     as_str_copy_line(sending->fetch.error.text, line, sizeof(line));
-    sending->done(sending->context, sending->ticket, body ? NULL : line);
+    sending->done(sending->context, sending->call_id, body ? NULL : line);
     free_sending(sending);
 }
 
-static void send_message(struct as_messenger *port, uint64_t ticket,
+static void send_message(struct as_messenger *port, uint64_t call_id,
                          const struct as_message *message, as_message_done_fn *done, void *context)
 {
     struct receivers *receivers = (struct receivers *)port;
     const struct receiver *receiver = &receivers->items[message->receiver];
     const struct as_fetch_body body = {receiver->content_type, message->body, message->size};
     struct sending *sending = as_xcalloc(1, sizeof(*sending));
-    sending->ticket = ticket;
+    sending->call_id = call_id;
     sending->done = done;
     sending->context = context;
     LIST_INSERT_HEAD(&receivers->sendings, sending, entry);

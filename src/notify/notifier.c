@@ -80,7 +80,7 @@ struct destination { /* one URL of a receiver */
     struct entries entries;       /* of all lanes, ascending */
     size_t count, narrowed_count; /* narrowed: with a share */
     bool serves_narrowed;         /* the next entry is one with a share, if any is ready */
-    uint64_t ticket;              /* of the message on its way; 0: none */
+    uint64_t call_id;             /* of the message on its way; 0: none */
     struct entry *sent;           /* what it tells; NULL: states, up to `beat_last` */
     unsigned failures;            /* in a row */
     bool is_failing;              /* the log says so */
@@ -112,7 +112,7 @@ struct notifier {
     TAILQ_HEAD(, state) states; /* ascending */
     STAILQ_HEAD(, noted) writing;
     STAILQ_HEAD(, entry) deleting;
-    uint64_t last_number, last_ticket;
+    uint64_t last_number, last_call_id;
     as_mono_time drop_due, check_due;
     bool is_stopping;
 };
@@ -571,7 +571,7 @@ static void notify_decision(struct notifier *notifier, const struct as_engine *e
 
 /* It ends with the hold: see still_holds. If an earlier end is not told yet, the state goes on. */
 static void notify_effect(struct notifier *notifier, struct as_storage_batch *batch,
-                          const struct as_follow_record *record)
+                          const struct as_effect_record *record)
 {
     char until[AS_RFC3339_SIZE], message[128];
     if (!record->is_held)
@@ -607,8 +607,10 @@ static void notify_effect(struct notifier *notifier, struct as_storage_batch *ba
 static void notify_conflict(struct notifier *notifier, struct as_storage_batch *batch,
                             const struct as_others_record *record)
 {
-    const struct as_set_back *last =
-        record->set_back_count > 0 ? &record->set_backs[record->set_back_count - 1] : NULL;
+    const struct as_reverted_change *last =
+        record->reverted_change_count > 0
+            ? &record->reverted_changes[record->reverted_change_count - 1]
+            : NULL;
     const struct as_notice notice = {
         .kind = AS_NOTICE_CONTENDED,
         .phase = AS_NOTICE_BEGIN,
@@ -772,7 +774,7 @@ static void send_find_due(const struct notifier *notifier, struct destination *d
 {
     const struct lane *lane;
     destination->due = AS_MONO_NEVER;
-    if (destination->ticket || !destination->settings)
+    if (destination->call_id || !destination->settings)
         return;
     if (send_beats(notifier, destination))
         destination->due = destination->beat_due;
@@ -790,7 +792,7 @@ static void send_find_due(const struct notifier *notifier, struct destination *d
 static void send_note_ready(struct lane *lane)
 {
     struct destination *destination = lane->destination;
-    if (!destination->ticket && destination->settings && send_is_ready(lane))
+    if (!destination->call_id && destination->settings && send_is_ready(lane))
         destination->due = send_get_earlier(
             destination->due, send_get_later(lane->not_before, destination->not_before));
 }
@@ -802,7 +804,7 @@ static void send_reset(struct notifier *notifier, struct destination *destinatio
     if (destination->sent)
         destination->sent->phase = ENTRY_WAITING;
     destination->sent = NULL;
-    destination->ticket = 0;
+    destination->call_id = 0;
     destination->failures = 0;
     destination->not_before = destination->beat_due = now;
     destination->beat_after = 0;
@@ -811,7 +813,7 @@ static void send_reset(struct notifier *notifier, struct destination *destinatio
     send_find_due(notifier, destination);
 }
 
-static void send_on_done(void *context, uint64_t ticket, const char *error);
+static void send_on_done(void *context, uint64_t call_id, const char *error);
 
 static void send_body(struct notifier *notifier, struct destination *destination,
                       const struct as_buf *body)
@@ -819,9 +821,9 @@ static void send_body(struct notifier *notifier, struct destination *destination
     struct as_messenger *messenger = notifier->config.messenger;
     const struct as_message message = {destination->receiver, destination->url, body->data,
                                        body->size};
-    destination->ticket = ++notifier->last_ticket;
+    destination->call_id = ++notifier->last_call_id;
     destination->due = AS_MONO_NEVER;
-    messenger->send(messenger, destination->ticket, &message, send_on_done, notifier);
+    messenger->send(messenger, destination->call_id, &message, send_on_done, notifier);
 }
 
 static void send_decode(const struct noted *noted, struct as_arena *arena,
@@ -1014,17 +1016,17 @@ static void send_note_refused(struct notifier *notifier, struct destination *des
     lane->not_before.us = as_time_add(now.us, get_rest(lane->failures));
 }
 
-static void send_on_done(void *context, uint64_t ticket, const char *error)
+static void send_on_done(void *context, uint64_t call_id, const char *error)
 {
     struct notifier *notifier = context;
     struct destination *destination = NULL;
     for (size_t i = 0; i < notifier->destination_count; i++) {
-        if (notifier->destinations[i]->ticket == ticket)
+        if (notifier->destinations[i]->call_id == call_id)
             destination = notifier->destinations[i];
     }
     if (!destination)
         return; /* of an earlier configuration */
-    destination->ticket = 0;
+    destination->call_id = 0;
     struct lane *lane = destination->sent ? destination->sent->lane : NULL;
     if (lane) { /* others come first now */
         TAILQ_REMOVE(&destination->lanes, lane, in_turn);

@@ -203,8 +203,8 @@ static void refuse_keys(struct resolver *resolver, const struct raw_target *raw,
 }
 
 /* Why the target has no nodes in a cluster; NULL: it has. */
-static const char *find_lack_of_nodes(const struct resolver *resolver,
-                                      const struct raw_target *target)
+static const char *find_nodes_requirement(const struct resolver *resolver,
+                                          const struct raw_target *target)
 {
     if (!target->kind || !target->kind->has_nodes)
         return NULL; /* its nodes are those of its cluster */
@@ -227,7 +227,7 @@ static const char *resolve_find_obstacle(const struct resolver *resolver,
 {
     if (!group->kind || !group->kind->has_nodes)
         return "is not a node group";
-    if (find_lack_of_nodes(resolver, group))
+    if (find_nodes_requirement(resolver, group))
         return "has no nodes in a cluster";
     return config->is_templated ? "has a template in its address" : NULL;
 }
@@ -449,11 +449,11 @@ static void check_track(struct resolver *resolver, const struct raw_rule *raw,
                         struct raw_target *target)
 {
     const struct as_track *track = &raw->action.track;
-    const char *lack = find_lack_of_pods(target);
-    if (raw->source.per_pod && lack)
+    const char *requirement = find_pods_requirement(target);
+    if (raw->source.per_pod && requirement)
         loader_report(&resolver->loader,
                       schema_find_key(as_yaml_find(raw->node, "track"), "per_pod"),
-                      "target `%s` is %s, which has no pods", target->name, lack);
+                      "target `%s` is %s, which has no pods", target->name, requirement);
     if (!raw->resource || !raw->enabled)
         return;
     const struct raw_rule *other = target->measured[track->resource];
@@ -470,10 +470,10 @@ static void check_track(struct resolver *resolver, const struct raw_rule *raw,
 static void check_nodes(struct resolver *resolver, const struct raw_rule *raw,
                         const struct raw_target *target)
 {
-    const char *lack = raw->source.nodes ? find_lack_of_nodes(resolver, target) : NULL;
-    if (lack)
+    const char *requirement = raw->source.nodes ? find_nodes_requirement(resolver, target) : NULL;
+    if (requirement)
         loader_report(&resolver->loader, as_yaml_find(raw->node, "target"),
-                      "target `%s` has no nodes in a cluster: %s", target->name, lack);
+                      "target `%s` has no nodes in a cluster: %s", target->name, requirement);
 }
 
 static void resolve_target_name(struct resolver *resolver, const struct raw_rule *raw,

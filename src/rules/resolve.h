@@ -41,7 +41,7 @@ void check_allow(struct resolver *resolver, const struct raw_target *raw,
 bool is_template(const struct as_yaml_node *node); /* NULL: no */
 
 /* Why values per pod cannot be asked for: what the target is; NULL: it has pods. */
-const char *find_lack_of_pods(const struct raw_target *target);
+const char *find_pods_requirement(const struct raw_target *target);
 
 /* Reports a rule that could make a target smaller that only grows. */
 void check_only_up(struct resolver *resolver, const struct raw_rule *raw,

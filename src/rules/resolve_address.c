@@ -550,7 +550,7 @@ static bool resolve_sized(struct resolver *resolver, const struct raw_target *ra
 
 /* --- what rules may want --- */
 
-const char *find_lack_of_pods(const struct raw_target *target)
+const char *find_pods_requirement(const struct raw_target *target)
 {
     if (target->kind && !target->kind->has_pods)
         return target->kind->title;

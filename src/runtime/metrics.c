@@ -694,9 +694,9 @@ static void count_action(struct as_metrics *metrics, const struct as_action_reco
 }
 
 static void count_effect_evaluation(struct as_metrics *metrics,
-                                    const struct as_follow_record *record)
+                                    const struct as_effect_record *record)
 {
-    const char *const *values = VALUES(record->rule, as_follow_end_get_word(record->end));
+    const char *const *values = VALUES(record->rule, as_effect_end_get_word(record->end));
     metrics_add(metrics, METRIC_EFFECTS, values, 1);
     if (record->ready_us >= 0)
         metrics_observe(metrics, METRIC_TIME_TO_READY, values, record->ready_us);

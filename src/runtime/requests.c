@@ -257,7 +257,7 @@ struct as_receiver *as_receiver_free(struct as_receiver *receiver)
 void as_receiver_poll(struct as_receiver *receiver)
 {
     for (size_t i = 0; i < COMPLAINT_COUNT; i++)
-        as_throttle_look(&receiver->complaints[i], receiver_get_now(receiver));
+        as_throttle_refill(&receiver->complaints[i], receiver_get_now(receiver));
 }
 
 void as_receiver_set_shell(struct as_receiver *receiver, struct as_shell *shell,
@@ -490,15 +490,16 @@ void as_operators_handle(struct as_operators *operators, const struct as_operato
         operators_refuse(operators, request, 503, error.text);
         return;
     }
-    const bool is_answer = as_order_kind_is_answer(request->kind);
+    const bool is_answer = as_operator_command_kind_is_answer(request->kind);
     if (request->encoded_what && !(what = decode_text(request->encoded_what))) {
         operators_refuse(operators, request, 400,
                          is_answer ? "expected the id of a request before the command"
                                    : "expected a target's name or id before the command");
         return;
     }
-    struct as_order_document document;
-    if (as_order_decode(request->body, request->body_size, request->kind, &document, &error) != 0) {
+    struct as_operator_command_document document;
+    if (as_operator_command_decode(request->body, request->body_size, request->kind, &document,
+                                   &error) != 0) {
         operators_refuse(operators, request, request->body_size > AS_ORDER_BODY_MAX ? 413 : 400,
                          error.text);
         return;
@@ -531,7 +532,7 @@ static void operators_write_time(struct as_json_writer *json, const char *key, b
         as_json_write_null(json);
 }
 
-static void write_answer(struct as_buf *body, const struct as_order_record *record)
+static void write_answer(struct as_buf *body, const struct as_operator_command_record *record)
 {
     struct as_json_writer json;
     as_json_init(&json, body, AS_JSON_ANY_ORDER);
@@ -540,7 +541,7 @@ static void write_answer(struct as_buf *body, const struct as_order_record *reco
     as_json_write_key(&json, "data");
     as_json_begin_object(&json);
     as_json_write_member(&json, "id", record->id);
-    as_json_write_member(&json, "command", as_order_kind_get_word(record->order->kind));
+    as_json_write_member(&json, "command", as_operator_command_kind_get_word(record->order->kind));
     as_json_write_key(&json, "target");
     if (record->target)
         as_json_write_string(&json, record->target);
@@ -558,7 +559,7 @@ static void write_answer(struct as_buf *body, const struct as_order_record *reco
 }
 
 /* One sentence for the page. */
-static void write_sentence(struct as_buf *body, const struct as_order_record *record)
+static void write_sentence(struct as_buf *body, const struct as_operator_command_record *record)
 {
     const char *what = !record->target        ? "All targets"
                        : *record->target_name ? record->target_name
@@ -592,7 +593,7 @@ static void write_sentence(struct as_buf *body, const struct as_order_record *re
 }
 
 void as_operators_on_outcome(struct as_operators *operators, uint64_t request,
-                             const struct as_order_record *record)
+                             const struct as_operator_command_record *record)
 {
     static const int statuses[AS_ORDER_OUTCOME_COUNT] = {
         [AS_ORDER_DONE] = 200,          [AS_ORDER_UNKNOWN_TARGET] = 404,

@@ -354,10 +354,10 @@ static void shell_submit(struct as_shell *shell)
 }
 
 /* Appends the record in `scratch`, one of the shell's own, as a batch. */
-static void shell_append_own(struct as_shell *shell, uint64_t ticket,
+static void shell_append_own(struct as_shell *shell, uint64_t call_id,
                              const struct as_record_places *places)
 {
-    shell->batch = as_storage_batch_new(ticket);
+    shell->batch = as_storage_batch_new(call_id);
     shell_append_to(shell, shell->batch, places);
     shell_submit(shell);
 }
@@ -462,22 +462,23 @@ static void shell_answer(struct port_calls *calls, struct as_event *event)
     shell_run(shell_calls_end(calls), event);
 }
 
-static void shell_on_observed(void *context, uint64_t ticket, const struct as_observation *result)
+static void shell_on_observed(void *context, uint64_t call_id, const struct as_observation *result)
+{
+    shell_answer(
+        context,
+        &(struct as_event){.kind = AS_EVENT_OBSERVED, .call_id = call_id, .observation = result});
+}
+
+static void on_scaled(void *context, uint64_t call_id, const struct as_scale_result *result)
+{
+    shell_answer(context,
+                 &(struct as_event){.kind = AS_EVENT_SCALED, .call_id = call_id, .result = result});
+}
+
+static void on_queried(void *context, uint64_t call_id, const struct as_query_result *result)
 {
     shell_answer(context, &(struct as_event){
-                              .kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = result});
-}
-
-static void on_scaled(void *context, uint64_t ticket, const struct as_scale_result *result)
-{
-    shell_answer(context,
-                 &(struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = result});
-}
-
-static void on_queried(void *context, uint64_t ticket, const struct as_query_result *result)
-{
-    shell_answer(context,
-                 &(struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = result});
+                              .kind = AS_EVENT_QUERIED, .call_id = call_id, .answer = result});
 }
 
 /* Each note once: it comes with every list. */
@@ -490,7 +491,7 @@ static void log_list_note(struct as_shell *shell, const char *note)
     as_log(AS_LOG_WARN, "lists open fewer incidents", AS_F("reason", note));
 }
 
-static void on_listed(void *context, uint64_t ticket, const struct as_alert_list *list)
+static void on_listed(void *context, uint64_t call_id, const struct as_alert_list *list)
 {
     const struct port_calls *calls = context;
     log_list_note(calls->shell, list->note);
@@ -500,14 +501,14 @@ static void on_listed(void *context, uint64_t ticket, const struct as_alert_list
         as_log(AS_LOG_WARN, "alerts of the list not read", AS_F("error", list->problem),
                AS_FI("count", list->unread));
     shell_answer(context,
-                 &(struct as_event){.kind = AS_EVENT_LISTED, .ticket = ticket, .list = list});
+                 &(struct as_event){.kind = AS_EVENT_LISTED, .call_id = call_id, .list = list});
 }
 
-static uint64_t find_commit_ticket(const struct as_effects *effects, size_t from)
+static uint64_t find_commit_call_id(const struct as_effects *effects, size_t from)
 {
     for (size_t i = from; i < effects->count; i++) {
         if (effects->items[i].kind == AS_EFFECT_COMMIT)
-            return effects->items[i].ticket;
+            return effects->items[i].call_id;
     }
     return 0;
 }
@@ -636,7 +637,7 @@ static void shell_carry_out(struct as_shell *shell, const struct as_effects *eff
     struct as_buf *scratch = shell_scratch_clear(shell);
     struct as_record_places places;
     if (!shell->batch && effect->kind <= AS_EFFECT_COMMIT)
-        shell->batch = as_storage_batch_new(find_commit_ticket(effects, at));
+        shell->batch = as_storage_batch_new(find_commit_call_id(effects, at));
     switch (effect->kind) {
     case AS_EFFECT_PUT_INCIDENT: put_incident(shell, effect->incident); return;
     case AS_EFFECT_DELETE_INCIDENT: delete_incident(shell, &effect->incident_key); return;
@@ -684,17 +685,17 @@ static void shell_carry_out(struct as_shell *shell, const struct as_effects *eff
     case AS_EFFECT_COMMIT: commit(shell, effect); return;
     case AS_EFFECT_ANSWER: return; /* done by the callback `effect` */
     case AS_EFFECT_OBSERVE:
-        targets->observe(targets, effect->ticket, effect->call.ref, effect->call.observe,
+        targets->observe(targets, effect->call_id, effect->call.ref, effect->call.observe,
                          shell_on_observed, shell_calls_begin(shell));
         return;
     case AS_EFFECT_QUERY:
-        source->query(source, effect->ticket, effect->query, on_queried, shell_calls_begin(shell));
+        source->query(source, effect->call_id, effect->query, on_queried, shell_calls_begin(shell));
         return;
     case AS_EFFECT_LIST_ALERTS:
-        source->list_alerts(source, effect->ticket, on_listed, shell_calls_begin(shell));
+        source->list_alerts(source, effect->call_id, on_listed, shell_calls_begin(shell));
         return;
     case AS_EFFECT_SCALE:
-        targets->scale(targets, effect->ticket, effect->call.ref, effect->call.request, on_scaled,
+        targets->scale(targets, effect->call_id, effect->call.ref, effect->call.request, on_scaled,
                        shell_calls_begin(shell));
         return;
     case AS_EFFECT_WARN:
@@ -871,13 +872,15 @@ void as_shell_notify(struct as_shell *shell, const struct as_notification *notif
                      uint64_t request)
 {
     shell_run(shell, &(struct as_event){.kind = AS_EVENT_NOTIFICATION,
-                                        .ticket = request,
+                                        .call_id = request,
                                         .notification = notification});
 }
 
-void as_shell_order(struct as_shell *shell, const struct as_order *order, uint64_t request)
+void as_shell_order(struct as_shell *shell, const struct as_operator_command *order,
+                    uint64_t request)
 {
-    shell_run(shell, &(struct as_event){.kind = AS_EVENT_ORDER, .ticket = request, .order = order});
+    shell_run(shell,
+              &(struct as_event){.kind = AS_EVENT_ORDER, .call_id = request, .order = order});
 }
 
 void as_shell_halt(struct as_shell *shell, const struct as_halt *halt)
@@ -885,15 +888,15 @@ void as_shell_halt(struct as_shell *shell, const struct as_halt *halt)
     shell_run(shell, &(struct as_event){.kind = AS_EVENT_HALT, .halt = halt});
 }
 
-void as_shell_on_durable(struct as_shell *shell, uint64_t ticket)
+void as_shell_on_durable(struct as_shell *shell, uint64_t call_id)
 {
-    if (ticket == START_TICKET)
+    if (call_id == START_TICKET)
         shell->ready = true;
-    else if (ticket == NOTIFIER_TICKET && !shell->is_fenced) {
+    else if (call_id == NOTIFIER_TICKET && !shell->is_fenced) {
         notifier_on_deleted(shell->notifier);
         notify_people(shell);
-    } else if (ticket != 0)
-        shell_run(shell, &(struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
+    } else if (call_id != 0)
+        shell_run(shell, &(struct as_event){.kind = AS_EVENT_COMMITTED, .call_id = call_id});
 }
 
 void as_shell_on_hashed(struct as_shell *shell, uint64_t number, const char *hash)

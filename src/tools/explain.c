@@ -62,7 +62,7 @@ static void explain_put_time(FILE *out, as_wall_time time)
 #define MIB       ((int64_t)1 << 20)
 #define GIB       ((int64_t)1 << 30)
 
-struct telling {
+struct explain_output {
     const json_t *input, *output;
     const struct as_decide_input *known; /* decided; NULL: of an unknown version */
     FILE *out;
@@ -104,11 +104,12 @@ static void put_bytes(FILE *out, int64_t bytes, const char *what)
         fprintf(out, ", %.4g MiB%s", (double)bytes / (double)MIB, what);
 }
 
-static void explain_put_pod(const struct telling *telling, const struct as_pod_class *pod)
+static void explain_put_pod(const struct explain_output *explain_output,
+                            const struct as_pod_class *pod)
 {
-    const struct as_res_names *names = &telling->known->snapshot->resources;
+    const struct as_res_names *names = &explain_output->known->snapshot->resources;
     const int64_t *amount = pod->requests.amount;
-    FILE *out = telling->out;
+    FILE *out = explain_output->out;
 
     fprintf(out, "%g cpu", (double)amount[AS_RES_CPU] / 1000);
     put_bytes(out, amount[AS_RES_MEMORY], "");
@@ -164,8 +165,8 @@ static enum verdict explain_judge(const struct as_snapshot_group *group, const s
 }
 
 /* could not take them: spot (not enough cpu), steady (...) */
-static void print_verdict(const struct telling *telling, const struct pair *pairs, size_t groups,
-                          enum verdict wanted)
+static void print_verdict(const struct explain_output *explain_output, const struct pair *pairs,
+                          size_t groups, enum verdict wanted)
 {
     static const char *const words[VERDICTS] = {
         [TAKES] = "    could take them: ",
@@ -175,18 +176,18 @@ static void print_verdict(const struct telling *telling, const struct pair *pair
     const char *separator = words[wanted], *why;
 
     for (size_t i = 0; i < groups; i++) {
-        const struct as_snapshot_group *group = &telling->known->snapshot->groups[i];
+        const struct as_snapshot_group *group = &explain_output->known->snapshot->groups[i];
 
         if (explain_judge(group, &pairs[i], &why) != wanted)
             continue;
-        fputs(separator, telling->out);
-        as_safe_text_put(telling->out, group->name);
+        fputs(separator, explain_output->out);
+        as_safe_text_put(explain_output->out, group->name);
         if (why)
-            fprintf(telling->out, " (%s)", why);
+            fprintf(explain_output->out, " (%s)", why);
         separator = ", ";
     }
     if (separator != words[wanted])
-        fputc('\n', telling->out);
+        fputc('\n', explain_output->out);
 }
 
 static bool explain_is_homeless(const struct as_pool_plan *plan, uint32_t pod_class)
@@ -210,20 +211,22 @@ static bool is_placed(const struct as_decide_input *known, const struct pair *pa
     return is_known && known->plan->pod_class_count < AS_POOL_CLASS_PLANS_MAX;
 }
 
-static void print_pod_class(const struct telling *telling, const struct as_snapshot_pods *pods,
-                            const struct pair *pairs, size_t groups)
+static void print_pod_class(const struct explain_output *explain_output,
+                            const struct as_snapshot_pods *pods, const struct pair *pairs,
+                            size_t groups)
 {
-    fprintf(telling->out, "  %" PRIu32 " pod%s of ", pods->count, get_plural(pods->count));
-    explain_put_pod(telling, &telling->known->snapshot->pod_classes[pods->pod_class].pod);
-    fputc('\n', telling->out);
-    if (is_placed(telling->known, pairs, groups)) {
-        fputs("    nodes that are on their way take them\n", telling->out);
+    fprintf(explain_output->out, "  %" PRIu32 " pod%s of ", pods->count, get_plural(pods->count));
+    explain_put_pod(explain_output,
+                    &explain_output->known->snapshot->pod_classes[pods->pod_class].pod);
+    fputc('\n', explain_output->out);
+    if (is_placed(explain_output->known, pairs, groups)) {
+        fputs("    nodes that are on their way take them\n", explain_output->out);
         return;
     }
     for (enum verdict verdict = 0; verdict < VERDICTS; verdict++)
-        print_verdict(telling, pairs, groups, verdict);
-    if (explain_is_homeless(telling->known->plan, pods->pod_class))
-        fputs("    no group could ever take them\n", telling->out);
+        print_verdict(explain_output, pairs, groups, verdict);
+    if (explain_is_homeless(explain_output->known->plan, pods->pod_class))
+        fputs("    no group could ever take them\n", explain_output->out);
 }
 
 /* The groups of the pool come first. */
@@ -252,27 +255,28 @@ static struct pair *make_pairs(const struct as_decide_input *known, size_t group
     return pairs;
 }
 
-static void print_pods(const struct telling *telling)
+static void print_pods(const struct explain_output *explain_output)
 {
-    const struct as_snapshot *snapshot = telling->known->snapshot;
+    const struct as_snapshot *snapshot = explain_output->known->snapshot;
     const size_t groups = explain_count_members(snapshot);
     uint64_t without_room = 0;
 
     for (size_t i = 0; i < snapshot->pending_count; i++)
         without_room += snapshot->pending[i].count;
-    fprintf(telling->out, "  %" PRIu64 " wait%s", snapshot->pending_pods,
+    fprintf(explain_output->out, "  %" PRIu64 " wait%s", snapshot->pending_pods,
             snapshot->pending_pods == 1 ? "s" : "");
     if (snapshot->pending_pods > 0)
-        fprintf(telling->out, ", %" PRIu64 " found no room on nodes that are there", without_room);
-    fputc('\n', telling->out);
-    struct pair *pairs = make_pairs(telling->known, groups);
+        fprintf(explain_output->out, ", %" PRIu64 " found no room on nodes that are there",
+                without_room);
+    fputc('\n', explain_output->out);
+    struct pair *pairs = make_pairs(explain_output->known, groups);
     for (size_t i = 0; i < snapshot->pending_count; i++)
-        print_pod_class(telling, &snapshot->pending[i],
+        print_pod_class(explain_output, &snapshot->pending[i],
                         &pairs[snapshot->pending[i].pod_class * groups], groups);
     free(pairs);
-    if (telling->known->plan->is_cut)
+    if (explain_output->known->plan->is_cut)
         fputs("  the work has ended at its limit: the rest waits for the next look\n",
-              telling->out);
+              explain_output->out);
 }
 
 /* Groups */
@@ -291,10 +295,11 @@ static bool has_out_by(const json_t *options, const char *filter)
 }
 
 /* The last filter that dropped an option; NULL: none did. */
-static const char *find_last_filter(const struct telling *telling, const json_t *options)
+static const char *find_last_filter(const struct explain_output *explain_output,
+                                    const json_t *options)
 {
     const json_t *choose = json_object_get(
-        json_object_get(json_object_get(telling->input, "target"), "pool"), "choose");
+        json_object_get(json_object_get(explain_output->input, "target"), "pool"), "choose");
 
     for (size_t i = json_array_size(choose); i > 0; i--) {
         const char *filter = json_string_value(json_array_get(choose, i - 1));
@@ -304,52 +309,54 @@ static const char *find_last_filter(const struct telling *telling, const json_t 
     return has_out_by(options, "least_waste") ? "least_waste" : NULL;
 }
 
-static void put_choice(const struct telling *telling, const json_t *options, const json_t *option)
+static void put_choice(const struct explain_output *explain_output, const json_t *options,
+                       const json_t *option)
 {
     const char *dropped = as_record_get_text(option, "out_by");
-    const char *filter = find_last_filter(telling, options);
+    const char *filter = find_last_filter(explain_output, options);
 
     if (*dropped) {
-        fputs(": dropped by ", telling->out);
-        as_safe_text_put(telling->out, dropped);
+        fputs(": dropped by ", explain_output->out);
+        as_safe_text_put(explain_output->out, dropped);
     } else if (!json_is_true(json_object_get(option, "chosen"))) {
-        fputs(": as good as the chosen one, and later in `groups`", telling->out);
+        fputs(": as good as the chosen one, and later in `groups`", explain_output->out);
     } else if (filter) {
-        fputs(": chosen by ", telling->out);
-        as_safe_text_put(telling->out, filter);
+        fputs(": chosen by ", explain_output->out);
+        as_safe_text_put(explain_output->out, filter);
     } else {
         fputs(json_array_size(options) == 1 ? ": chosen, there is no other"
                                             : ": chosen, the first in `groups`",
-              telling->out);
+              explain_output->out);
     }
 }
 
-static void print_option(const struct telling *telling, const json_t *options, json_t *option)
+static void print_option(const struct explain_output *explain_output, const json_t *options,
+                         json_t *option)
 {
     const json_int_t nodes = json_integer_value(json_object_get(option, "nodes"));
     const json_int_t pods = json_integer_value(json_object_get(option, "pods"));
     const char *filter;
     json_t *score;
 
-    fputs("  ", telling->out);
-    as_safe_text_put(telling->out, as_record_get_text(option, "group"));
-    fprintf(telling->out,
+    fputs("  ", explain_output->out);
+    as_safe_text_put(explain_output->out, as_record_get_text(option, "group"));
+    fprintf(explain_output->out,
             ": %" JSON_INTEGER_FORMAT " new node%s for %" JSON_INTEGER_FORMAT " pod%s", nodes,
             get_plural((uint64_t)nodes), pods, get_plural((uint64_t)pods));
     json_object_foreach(json_object_get(option, "scores"), filter, score)
     {
-        fputs(", ", telling->out);
-        as_safe_text_put(telling->out, filter);
-        fprintf(telling->out, " %.4g", json_number_value(score));
+        fputs(", ", explain_output->out);
+        as_safe_text_put(explain_output->out, filter);
+        fprintf(explain_output->out, " %.4g", json_number_value(score));
     }
-    put_choice(telling, options, option);
-    fputc('\n', telling->out);
+    put_choice(explain_output, options, option);
+    fputc('\n', explain_output->out);
 }
 
 /* Instances that never became nodes */
-static void print_overdue(const struct telling *telling)
+static void print_unregistered(const struct explain_output *explain_output)
 {
-    const json_t *groups = json_object_get(telling->output, "overdue"), *group;
+    const json_t *groups = json_object_get(explain_output->output, "overdue"), *group;
     int32_t count;
     size_t i;
 
@@ -357,17 +364,19 @@ static void print_overdue(const struct telling *telling)
     {
         if (!as_record_get_size(group, "count", &count))
             continue;
-        fputs("  ", telling->out);
-        as_safe_text_put(telling->out, as_record_get_text(group, "group"));
-        fprintf(telling->out, ": %" PRId32 " instance%s never became nodes, and %s removed\n",
-                count, get_plural((uint64_t)count), count == 1 ? "is" : "are");
+        fputs("  ", explain_output->out);
+        as_safe_text_put(explain_output->out, as_record_get_text(group, "group"));
+        fprintf(explain_output->out,
+                ": %" PRId32 " instance%s never became nodes, and %s removed\n", count,
+                get_plural((uint64_t)count), count == 1 ? "is" : "are");
     }
 }
 
-static const struct as_snapshot_group *explain_find_group(const struct telling *telling,
-                                                          const char *name)
+static const struct as_snapshot_group *explain_find_group(
+    const struct explain_output *explain_output, const char *name)
 {
-    const struct as_snapshot *snapshot = telling->known ? telling->known->snapshot : NULL;
+    const struct as_snapshot *snapshot =
+        explain_output->known ? explain_output->known->snapshot : NULL;
 
     for (size_t i = 0; snapshot && i < snapshot->group_count; i++)
         if (strcmp(snapshot->groups[i].name, name) == 0)
@@ -376,51 +385,55 @@ static const struct as_snapshot_group *explain_find_group(const struct telling *
 }
 
 /* Groups have no lock of their own in a pool: a cooldown is a back-off. */
-static void put_back_off(const struct telling *telling, const struct as_snapshot_group *group)
+static void put_back_off(const struct explain_output *explain_output,
+                         const struct as_snapshot_group *group)
 {
     char until[AS_RFC3339_SIZE];
 
     if (group && group->unregistered > 0) {
-        fprintf(telling->out,
+        fprintf(explain_output->out,
                 "%" PRId32 " node%s: requested by another controller, not registered. "
                 "The group backs off",
                 group->unregistered, get_plural((uint64_t)group->unregistered));
     } else if (group && group->in_doubt > 0)
-        fprintf(telling->out, "An increase by %" PRId32 " is in doubt: the group backs off",
+        fprintf(explain_output->out, "An increase by %" PRId32 " is in doubt: the group backs off",
                 group->in_doubt);
     else
-        fputs("Its last increase failed: the group backs off", telling->out);
+        fputs("Its last increase failed: the group backs off", explain_output->out);
     if (group && group->open_at.set) {
         as_wall_time_print_short(group->open_at.at, until);
-        fprintf(telling->out, " until %s", until);
+        fprintf(explain_output->out, " until %s", until);
     }
-    fputc('.', telling->out);
+    fputc('.', explain_output->out);
 }
 
-static void print_skipped(const struct telling *telling, const char *name, const char *why)
+static void print_skipped(const struct explain_output *explain_output, const char *name,
+                          const char *why)
 {
-    const struct as_snapshot_group *group = explain_find_group(telling, name);
+    const struct as_snapshot_group *group = explain_find_group(explain_output, name);
 
-    fputs("  ", telling->out);
-    as_safe_text_put(telling->out, name);
-    fputs(" does not grow: ", telling->out);
-    as_safe_text_put(telling->out, why);
-    fputs(". ", telling->out);
+    fputs("  ", explain_output->out);
+    as_safe_text_put(explain_output->out, name);
+    fputs(" does not grow: ", explain_output->out);
+    as_safe_text_put(explain_output->out, why);
+    fputs(". ", explain_output->out);
     if (strcmp(why, as_reason_get_word(AS_REASON_COOLDOWN)) == 0)
-        put_back_off(telling, group);
+        put_back_off(explain_output, group);
     else if (strcmp(why, as_reason_get_word(AS_REASON_AT_MAX)) == 0 && group &&
              (int64_t)group->size + group->in_doubt < group->max)
-        fputs("The group has room, but the pool is at its `max`, `cpu` or `memory`.", telling->out);
+        fputs("The group has room, but the pool is at its `max`, `cpu` or `memory`.",
+              explain_output->out);
     else
-        fputs(get_meaning(why), telling->out);
-    fputc('\n', telling->out);
+        fputs(get_meaning(why), explain_output->out);
+    fputc('\n', explain_output->out);
 }
 
 /* Nodes of increases that were in doubt, and that the provider has accepted. */
-static void print_surplus(const struct telling *telling)
+static void print_surplus(const struct explain_output *explain_output)
 {
-    const struct as_snapshot *snapshot = telling->known ? telling->known->snapshot : NULL;
-    const bool has_take = asks(telling->input, "scale_down", "take");
+    const struct as_snapshot *snapshot =
+        explain_output->known ? explain_output->known->snapshot : NULL;
+    const bool has_take = asks(explain_output->input, "scale_down", "take");
     char since[AS_RFC3339_SIZE];
 
     for (size_t i = 0; snapshot && i < snapshot->group_count; i++) {
@@ -428,43 +441,43 @@ static void print_surplus(const struct telling *telling)
 
         if (!group->is_member || group->surplus == 0)
             continue;
-        fputs("  ", telling->out);
-        as_safe_text_put(telling->out, group->name);
-        fprintf(telling->out, " has %" PRId32 " surplus node%s", group->surplus,
+        fputs("  ", explain_output->out);
+        as_safe_text_put(explain_output->out, group->name);
+        fprintf(explain_output->out, " has %" PRId32 " surplus node%s", group->surplus,
                 get_plural((uint64_t)group->surplus));
         if (group->surplus_since.set) {
             as_wall_time_print_short(group->surplus_since.at, since);
-            fprintf(telling->out, " since %s", since);
+            fprintf(explain_output->out, " since %s", since);
         }
-        fputs(": an increase in doubt was accepted. ", telling->out);
+        fputs(": an increase in doubt was accepted. ", explain_output->out);
         fputs(has_take ? "A rule with `take` removes nodes that are unneeded.\n"
                        : "They stay, as no rule with `take` is active.\n",
-              telling->out);
+              explain_output->out);
     }
 }
 
-static void print_groups(const struct telling *telling)
+static void print_groups(const struct explain_output *explain_output)
 {
-    const json_t *options = json_object_get(telling->output, "options");
-    const json_t *skipped = json_object_get(telling->output, "skipped");
-    const json_t *groups = json_object_get(telling->output, "groups"), *group;
+    const json_t *options = json_object_get(explain_output->output, "options");
+    const json_t *skipped = json_object_get(explain_output->output, "skipped");
+    const json_t *groups = json_object_get(explain_output->output, "groups"), *group;
     int32_t from, to;
     json_t *option;
     size_t i;
 
-    json_array_foreach(options, i, option) print_option(telling, options, option);
-    json_array_foreach(skipped, i, group) print_skipped(telling, as_record_get_text(group, "group"),
-                                                        as_record_get_text(group, "why"));
+    json_array_foreach(options, i, option) print_option(explain_output, options, option);
+    json_array_foreach(skipped, i, group) print_skipped(
+        explain_output, as_record_get_text(group, "group"), as_record_get_text(group, "why"));
     json_array_foreach(groups, i, group)
     {
         if (!as_record_get_size(group, "from", &from) || !as_record_get_size(group, "to", &to))
             continue;
-        fputs("  ", telling->out);
-        as_safe_text_put(telling->out, as_record_get_text(group, "name"));
-        fprintf(telling->out, " goes from %" PRId32 " to %" PRId32 "\n", from, to);
+        fputs("  ", explain_output->out);
+        as_safe_text_put(explain_output->out, as_record_get_text(group, "name"));
+        fprintf(explain_output->out, " goes from %" PRId32 " to %" PRId32 "\n", from, to);
     }
-    print_overdue(telling);
-    print_surplus(telling);
+    print_unregistered(explain_output);
+    print_surplus(explain_output);
 }
 
 /* Nodes */
@@ -505,38 +518,39 @@ static enum as_stay explain_find_stay(const char *word)
 
 /* Names of the nodes of the snapshot that stay for this reason. Those that were cut off, and those
  * that take no pods, are only counted. */
-static void put_names(const struct telling *telling, enum as_stay stay, uint64_t count)
+static void put_names(const struct explain_output *explain_output, enum as_stay stay,
+                      uint64_t count)
 {
-    const struct as_snapshot *snapshot = telling->known->snapshot;
-    const enum as_stay *stays = telling->known->plan->stays;
+    const struct as_snapshot *snapshot = explain_output->known->snapshot;
+    const enum as_stay *stays = explain_output->known->plan->stays;
     uint64_t named = 0;
 
     for (size_t i = 0; i < snapshot->node_count && named < NAMES_MAX; i++) {
         if (stays[i] != stay)
             continue;
-        fputs(named++ == 0 ? ": " : ", ", telling->out);
-        as_safe_text_put(telling->out, snapshot->nodes[i].node.name);
+        fputs(named++ == 0 ? ": " : ", ", explain_output->out);
+        as_safe_text_put(explain_output->out, snapshot->nodes[i].node.name);
     }
     if (named > 0 && named < count)
-        fprintf(telling->out, " and %" PRIu64 " more", count - named);
+        fprintf(explain_output->out, " and %" PRIu64 " more", count - named);
 }
 
-static void print_kept(const struct telling *telling)
+static void print_kept(const struct explain_output *explain_output)
 {
     const char *word;
     json_t *value;
 
-    json_object_foreach(json_object_get(telling->output, "kept"), word, value)
+    json_object_foreach(json_object_get(explain_output->output, "kept"), word, value)
     {
         const uint64_t count = (uint64_t)json_integer_value(value);
         const enum as_stay stay = explain_find_stay(word);
 
-        fprintf(telling->out, "  %" PRIu64 " stay%s, ", count, count == 1 ? "s" : "");
-        as_safe_text_put(telling->out, word);
-        fprintf(telling->out, " (%s)", get_stay_meaning(stay));
-        if (stay < AS_STAY_COUNT && telling->known && telling->known->plan->stays)
-            put_names(telling, stay, count);
-        fputc('\n', telling->out);
+        fprintf(explain_output->out, "  %" PRIu64 " stay%s, ", count, count == 1 ? "s" : "");
+        as_safe_text_put(explain_output->out, word);
+        fprintf(explain_output->out, " (%s)", get_stay_meaning(stay));
+        if (stay < AS_STAY_COUNT && explain_output->known && explain_output->known->plan->stays)
+            put_names(explain_output, stay, count);
+        fputc('\n', explain_output->out);
     }
 }
 
@@ -554,46 +568,46 @@ static bool is_taken(const json_t *take, const char *node)
 }
 
 /* When a node that is unneeded, but not for long enough, may leave. */
-static void put_due(const struct telling *telling, const struct as_unneeded *unneeded)
+static void put_due(const struct explain_output *explain_output, const struct as_unneeded *unneeded)
 {
-    const struct as_snapshot *snapshot = telling->known->snapshot;
+    const struct as_snapshot *snapshot = explain_output->known->snapshot;
     char text[AS_RFC3339_SIZE];
 
     for (size_t i = 0; i < snapshot->node_count; i++) {
         const struct as_snapshot_node *node = &snapshot->nodes[i];
         if (strcmp(node->node.name, unneeded->node) != 0 || node->group >= snapshot->group_count ||
-            telling->known->plan->stays[i] != AS_STAY_SHORTLY)
+            explain_output->known->plan->stays[i] != AS_STAY_SHORTLY)
             continue;
         const struct as_unneeded_config *config = &snapshot->groups[node->group].unneeded;
         const int64_t for_us = node->is_ready ? config->for_us : config->unready_for_us;
         if (for_us == AS_UNREADY_NEVER)
             continue;
         as_wall_time_print_short((as_wall_time){as_time_add(unneeded->since.at.us, for_us)}, text);
-        fprintf(telling->out, ", and may leave from %s on", text);
+        fprintf(explain_output->out, ", and may leave from %s on", text);
     }
 }
 
-static void print_unneeded(const struct telling *telling)
+static void print_unneeded(const struct explain_output *explain_output)
 {
-    const json_t *take = json_object_get(telling->output, "take"), *item;
+    const json_t *take = json_object_get(explain_output->output, "take"), *item;
     size_t i;
 
-    json_array_foreach(json_object_get(telling->output, "unneeded"), i, item)
+    json_array_foreach(json_object_get(explain_output->output, "unneeded"), i, item)
     {
         const char *node = as_record_get_text(item, "node"),
                    *since = as_record_get_text(item, "since");
         if (!*since)
             continue;
-        fputs("  ", telling->out);
-        as_safe_text_put(telling->out, node);
+        fputs("  ", explain_output->out);
+        as_safe_text_put(explain_output->out, node);
         fputs(is_taken(take, node) ? " leaves: unneeded since " : " is unneeded since ",
-              telling->out);
-        as_safe_text_put(telling->out, since);
-        if (telling->known && telling->known->plan->stays &&
-            i < telling->known->plan->unneeded_count &&
-            strcmp(telling->known->plan->unneeded[i].node, node) == 0)
-            put_due(telling, &telling->known->plan->unneeded[i]);
-        fputc('\n', telling->out);
+              explain_output->out);
+        as_safe_text_put(explain_output->out, since);
+        if (explain_output->known && explain_output->known->plan->stays &&
+            i < explain_output->known->plan->unneeded_count &&
+            strcmp(explain_output->known->plan->unneeded[i].node, node) == 0)
+            put_due(explain_output, &explain_output->known->plan->unneeded[i]);
+        fputc('\n', explain_output->out);
     }
 }
 
@@ -625,42 +639,42 @@ static const struct as_decide_input *explain_pool_decide(struct as_decide_docume
 }
 
 /* False: the decision saw no groups. */
-static bool explain_begin(struct telling *telling, const json_t *decision,
+static bool explain_begin(struct explain_output *explain_output, const json_t *decision,
                           const struct as_decide_input *decided, FILE *out)
 {
-    *telling = (struct telling){.input = json_object_get(decision, "input"),
-                                .output = json_object_get(decision, "output"),
-                                .known = decided,
-                                .out = out};
+    *explain_output = (struct explain_output){.input = json_object_get(decision, "input"),
+                                              .output = json_object_get(decision, "output"),
+                                              .known = decided,
+                                              .out = out};
     return json_object_get(get_observed(decision), "groups") != NULL;
 }
 
 static void explain_pool_print_pods(const json_t *decision, const struct as_decide_input *decided,
                                     FILE *out)
 {
-    struct telling telling;
-    if (explain_begin(&telling, decision, decided, out) && decided &&
-        asks(telling.input, "scale_up", "fit"))
-        print_pods(&telling);
+    struct explain_output explain_output;
+    if (explain_begin(&explain_output, decision, decided, out) && decided &&
+        asks(explain_output.input, "scale_up", "fit"))
+        print_pods(&explain_output);
 }
 
 static void explain_pool_print_groups(const json_t *decision, const struct as_decide_input *decided,
                                       FILE *out)
 {
-    struct telling telling;
-    if (explain_begin(&telling, decision, decided, out))
-        print_groups(&telling);
+    struct explain_output explain_output;
+    if (explain_begin(&explain_output, decision, decided, out))
+        print_groups(&explain_output);
 }
 
 static void explain_pool_print_nodes(const json_t *decision, const struct as_decide_input *decided,
                                      FILE *out)
 {
-    struct telling telling;
-    if (!explain_begin(&telling, decision, decided, out) ||
-        !asks(telling.input, "scale_down", "take"))
+    struct explain_output explain_output;
+    if (!explain_begin(&explain_output, decision, decided, out) ||
+        !asks(explain_output.input, "scale_down", "take"))
         return;
-    print_unneeded(&telling);
-    print_kept(&telling);
+    print_unneeded(&explain_output);
+    print_kept(&explain_output);
 }
 
 /* --- what a rule may do without an approval, and what was asked --- */

@@ -679,7 +679,7 @@ enum call { CALL_COMMIT, CALL_OBSERVE, CALL_QUERY, CALL_SCALE, CALL_APPROVE };
 
 struct pending { /* an effect to be answered */
     enum call call;
-    uint64_t ticket;
+    uint64_t call_id;
     struct scenario_target *target;    /* NULL: not found */
     struct as_observe_request observe; /* without its pool: */
     struct scenario_pool *pool;        /* as seen when it was asked for; NULL: no pool */
@@ -775,7 +775,7 @@ static void ask_target(struct as_simulation *simulation, enum call call,
         simulation,
         (struct pending){
             .call = call,
-            .ticket = effect->ticket,
+            .call_id = effect->call_id,
             .pool = pool ? scenario_pool_new(&simulation->scenario, pool, simulation->now) : NULL,
             .target = scenario_find_target(&simulation->scenario, effect->call.ref->id),
             .observe =
@@ -793,7 +793,7 @@ static void ask_query(struct as_simulation *simulation, const struct as_effect *
         callbacks->no_data(callbacks->context, simulation->now, effect->query);
     simulation_ask(simulation, (struct pending){
                                    .call = CALL_QUERY,
-                                   .ticket = effect->ticket,
+                                   .call_id = effect->call_id,
                                    .query = query,
                                    .form = effect->query->form,
                                });
@@ -833,8 +833,9 @@ static void simulation_carry_out(struct as_simulation *simulation, const struct 
         ask_target(simulation, CALL_SCALE, effect);
     else if (effect->kind == AS_EFFECT_QUERY)
         ask_query(simulation, effect);
-    else if (effect->kind == AS_EFFECT_COMMIT && effect->ticket != 0)
-        simulation_ask(simulation, (struct pending){.call = CALL_COMMIT, .ticket = effect->ticket});
+    else if (effect->kind == AS_EFFECT_COMMIT && effect->call_id != 0)
+        simulation_ask(simulation,
+                       (struct pending){.call = CALL_COMMIT, .call_id = effect->call_id});
     else
         simulation_report(simulation, effect);
     if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
@@ -866,15 +867,16 @@ static struct as_scale_result simulation_set_size(const struct pending *pending)
     return result;
 }
 
-static struct as_event make_order(struct as_simulation *simulation, const struct as_order *order)
+static struct as_event make_order(struct as_simulation *simulation,
+                                  const struct as_operator_command *order)
 {
     return (struct as_event){
-        .kind = AS_EVENT_ORDER, .ticket = ++simulation->requests, .order = order};
+        .kind = AS_EVENT_ORDER, .call_id = ++simulation->requests, .order = order};
 }
 
-static struct as_order make_answer(const char *request, bool approves)
+static struct as_operator_command make_answer(const char *request, bool approves)
 {
-    return (struct as_order){
+    return (struct as_operator_command){
         .kind = approves ? AS_ORDER_APPROVE : AS_ORDER_DENY,
         .request = request,
         .who = "",
@@ -885,7 +887,7 @@ static struct as_order make_answer(const char *request, bool approves)
 
 static void simulation_answer(struct as_simulation *simulation, const struct pending *pending)
 {
-    const uint64_t ticket = pending->ticket;
+    const uint64_t call_id = pending->call_id;
     switch (pending->call) {
     case CALL_OBSERVE: {
         struct as_observation seen =
@@ -894,7 +896,7 @@ static void simulation_answer(struct as_simulation *simulation, const struct pen
             scenario_pool_report(pending->pool, &seen);
         simulation_step(
             simulation,
-            (struct as_event){.kind = AS_EVENT_OBSERVED, .ticket = ticket, .observation = &seen});
+            (struct as_event){.kind = AS_EVENT_OBSERVED, .call_id = call_id, .observation = &seen});
         scenario_pool_free(pending->pool);
         break;
     }
@@ -902,22 +904,22 @@ static void simulation_answer(struct as_simulation *simulation, const struct pen
         const struct as_query_result result = scenario_answer(pending->query, pending->form);
         simulation_step(
             simulation,
-            (struct as_event){.kind = AS_EVENT_QUERIED, .ticket = ticket, .answer = &result});
+            (struct as_event){.kind = AS_EVENT_QUERIED, .call_id = call_id, .answer = &result});
         break;
     }
     case CALL_SCALE: {
         const struct as_scale_result result = simulation_set_size(pending);
         simulation_step(
             simulation,
-            (struct as_event){.kind = AS_EVENT_SCALED, .ticket = ticket, .result = &result});
+            (struct as_event){.kind = AS_EVENT_SCALED, .call_id = call_id, .result = &result});
         break;
     }
     case CALL_COMMIT:
         simulation_step(simulation,
-                        (struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
+                        (struct as_event){.kind = AS_EVENT_COMMITTED, .call_id = call_id});
         break;
     case CALL_APPROVE: {
-        const struct as_order order = make_answer(pending->request, true);
+        const struct as_operator_command order = make_answer(pending->request, true);
         simulation_step(simulation, make_order(simulation, &order));
         break;
     }
@@ -987,7 +989,7 @@ void as_simulation_notify(struct as_simulation *simulation,
     simulation_start(simulation);
     simulation_run(simulation, (struct as_event){
                                    .kind = AS_EVENT_NOTIFICATION,
-                                   .ticket = ++simulation->requests,
+                                   .call_id = ++simulation->requests,
                                    .notification = notification,
                                });
 }
@@ -1033,7 +1035,7 @@ bool as_simulation_answer(struct as_simulation *simulation, const char *target, 
                           bool approves)
 {
     const struct waiting waiting = simulation_find_waiting(simulation, target, rule);
-    const struct as_order order = make_answer(waiting.id, approves);
+    const struct as_operator_command order = make_answer(waiting.id, approves);
     if (waiting.size < 0)
         return false;
     simulation_run(simulation, make_order(simulation, &order));

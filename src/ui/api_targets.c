@@ -108,7 +108,7 @@ static void write_schedules(struct api_request *request, const struct as_target_
     as_json_begin_array(json);
     for (size_t i = 0; config && i < config->schedule_count; i++) {
         const struct as_schedule *schedule = &config->schedules[i];
-        const struct as_schedule_look look = as_schedule_look(schedule, request->view.wall);
+        const struct as_schedule_state look = as_schedule_state(schedule, request->view.wall);
         char at[AS_RFC3339_SIZE];
         as_wall_time_print(look.change.at, at);
         as_json_begin_object(json);
@@ -195,8 +195,8 @@ static void write_contended(struct api_request *request, const struct as_target_
     api_write_moment(request, "until", target->contended_until);
     as_json_write_key(json, "set_backs");
     as_json_begin_array(json);
-    for (size_t i = 0; i < target->set_back_count; i++) {
-        const struct as_set_back *each = &target->set_backs[i];
+    for (size_t i = 0; i < target->reverted_change_count; i++) {
+        const struct as_reverted_change *each = &target->reverted_changes[i];
         as_json_begin_object(json);
         api_write_moment(request, "at", each->at);
         api_write_size(request, "from", true, each->from);

@@ -251,7 +251,7 @@ static struct as_form_body expect_order(void)
 }
 
 void as_forms_order(struct as_forms *forms, struct as_http_exchange *exchange, const char *who,
-                    enum as_order_kind kind, const char *encoded_what)
+                    enum as_operator_command_kind kind, const char *encoded_what)
 {
     AS_CLEANUP(as_form_body_deinit) struct as_form_body body = expect_order();
     AS_CLEANUP(as_buf_deinit) struct as_buf document = AS_BUF_INIT(8 * AS_FORM_BODY_MAX);

@@ -304,8 +304,8 @@ void as_history_interrupt(struct as_history *history, as_wall_time at)
     for (struct history_line *line = history->lines; line; line = next) {
         next = line->hh.next;
         /* nothing may be forgotten while this goes from line to line */
-        const size_t growth = 2 * (line->capacity + 1) * FEW_EVENTS * sizeof(event);
-        if (history->bytes + growth < history->bytes_max)
+        const size_t needed = 2 * (line->capacity + 1) * FEW_EVENTS * sizeof(event);
+        if (history->bytes + needed < history->bytes_max)
             history_add(history, line, &event);
         else
             forget_line(history, line);
@@ -666,10 +666,10 @@ static void history_add_command_record(struct as_history *history, const json_t 
 {
     const char *target = as_record_get_text(record, "target");
     if (*target &&
-        strcmp(as_record_get_text(record, "command"), as_order_kind_get_word(AS_ORDER_UNLOCK)) ==
-            0 &&
-        strcmp(as_record_get_text(record, "outcome"), as_order_outcome_get_word(AS_ORDER_DONE)) ==
-            0)
+        strcmp(as_record_get_text(record, "command"),
+               as_operator_command_kind_get_word(AS_ORDER_UNLOCK)) == 0 &&
+        strcmp(as_record_get_text(record, "outcome"),
+               as_operator_command_outcome_get_word(AS_ORDER_DONE)) == 0)
         history_unlock(history, target, at.us);
 }
 

@@ -487,7 +487,8 @@ struct listing {
 
 static void print_why_contended(struct as_buf *out, const struct as_target_view *target)
 {
-    const struct as_set_back *last = &target->set_backs[target->set_back_count - 1];
+    const struct as_reverted_change *last =
+        &target->reverted_changes[target->reverted_change_count - 1];
     char size[AS_SIZE_TEXT_SIZE];
     html_text(out, *last->by ? last->by : "Somebody else");
     as_buf_printf(out, " has set its size back to %s",
@@ -523,7 +524,7 @@ static void end_row(struct listing *listing, as_wall_time until)
 static void list_contended(void *context, const struct as_target_view *target)
 {
     struct listing *listing = context;
-    if (!as_moment_is_set(target->contended_until) || target->set_back_count == 0 ||
+    if (!as_moment_is_set(target->contended_until) || target->reverted_change_count == 0 ||
         !page_may_see_target(listing->request, target->name, target->id) ||
         !begin_row(listing, target->id, target->name))
         return;
@@ -632,7 +633,7 @@ void page_print_blocked_of(const struct api_request *request, const struct as_ta
 {
     const struct as_view *view = &request->view;
     struct as_buf *out = page_get_out(request);
-    if (as_moment_is_set(target->contended_until) && target->set_back_count > 0) {
+    if (as_moment_is_set(target->contended_until) && target->reverted_change_count > 0) {
         as_buf_append_str(out, "<p class=\"note warn\">");
         print_why_contended(out, target);
         as_buf_append_str(out, ": it is left alone until ");

@@ -26,7 +26,7 @@ static void print_schedules(const struct api_request *request,
     struct as_buf *out = page_get_out(request);
     for (size_t i = 0; i < config->schedule_count; i++) {
         const struct as_schedule *schedule = &config->schedules[i];
-        const struct as_schedule_look look = as_schedule_look(schedule, request->view.wall);
+        const struct as_schedule_state look = as_schedule_state(schedule, request->view.wall);
         if (i > 0)
             as_buf_append_str(out, "<br>");
         html_element(out, "code", NULL, schedule->name);

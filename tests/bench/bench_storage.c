@@ -85,7 +85,7 @@ static void submit(struct bench *bench)
     as_storage_submit(bench->storage, batch);
 }
 
-static void on_durable(void *context, uint64_t ticket, int status, const char *error)
+static void on_durable(void *context, uint64_t call_id, int status, const char *error)
 {
     struct bench *bench = context;
 

@@ -11,10 +11,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     for (int kind = 0; kind < AS_ORDER_KIND_COUNT; kind++) {
-        struct as_order_document document = {0};
+        struct as_operator_command_document document = {0};
         struct as_error error = AS_ERROR_INIT;
-        const int r =
-            as_order_decode((const char *)data, size, (enum as_order_kind)kind, &document, &error);
+        const int r = as_operator_command_decode(
+            (const char *)data, size, (enum as_operator_command_kind)kind, &document, &error);
         FUZZ_CHECK(r == 0 || (r == -EBADMSG && *error.text));
         if (r != 0)
             continue;

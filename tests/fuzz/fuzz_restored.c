@@ -86,7 +86,7 @@ static const char alerts[] =
 /* ---- the world ---- */
 
 struct call {
-    uint64_t ticket;
+    uint64_t call_id;
     bool is_query, is_list;
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled;
@@ -146,7 +146,7 @@ static void check_ref(const struct as_target_ref *ref)
         FUZZ_CHECK(as_target_ref_get(ref, ref->fields[i].key));
 }
 
-static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+static void observe(struct as_target_port *self, uint64_t call_id, const struct as_target_ref *ref,
                     const struct as_observe_request *request, as_target_observed_fn *done,
                     void *context)
 {
@@ -154,17 +154,17 @@ static void observe(struct as_target_port *self, uint64_t ticket, const struct a
     (void)request;
     check_ref(ref);
     add_call(&(struct call){
-        .ticket = ticket, .observed = done, .context = context, .ref = as_target_ref_copy(ref)});
+        .call_id = call_id, .observed = done, .context = context, .ref = as_target_ref_copy(ref)});
 }
 
-static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+static void scale(struct as_target_port *self, uint64_t call_id, const struct as_target_ref *ref,
                   const struct as_scale_request *request, as_target_scaled_fn *done, void *context)
 {
     (void)self;
     check_ref(ref);
     FUZZ_CHECK(strlen(request->version) < AS_VERSION_SIZE && *request->decision_id);
     FUZZ_CHECK(request->rule && request->alert);
-    add_call(&(struct call){.ticket = ticket,
+    add_call(&(struct call){.call_id = call_id,
                             .scaled = done,
                             .context = context,
                             .ref = as_target_ref_copy(ref),
@@ -181,24 +181,24 @@ static void warn(struct as_target_port *self, const struct as_target_ref *ref,
 
 static struct as_target_port targets = {.observe = observe, .scale = scale, .warn = warn};
 
-static void query(struct as_source_port *self, uint64_t ticket, const struct as_query *asked,
+static void query(struct as_source_port *self, uint64_t call_id, const struct as_query *asked,
                   as_source_queried_fn *done, void *context)
 {
     (void)self;
     (void)asked;
-    add_call(&(struct call){.ticket = ticket, .queried = done, .context = context});
+    add_call(&(struct call){.call_id = call_id, .queried = done, .context = context});
 }
 
-static void list_alerts(struct as_source_port *self, uint64_t ticket, as_source_listed_fn *done,
+static void list_alerts(struct as_source_port *self, uint64_t call_id, as_source_listed_fn *done,
                         void *context)
 {
     (void)self;
-    add_call(&(struct call){.ticket = ticket, .listed = done, .context = context});
+    add_call(&(struct call){.call_id = call_id, .listed = done, .context = context});
 }
 
 static struct as_source_port source = {.query = query, .list_alerts = list_alerts};
 
-static void send_message(struct as_messenger *self, uint64_t ticket,
+static void send_message(struct as_messenger *self, uint64_t call_id,
                          const struct as_message *message, as_message_done_fn *done, void *context)
 {
     (void)self;
@@ -206,7 +206,7 @@ static void send_message(struct as_messenger *self, uint64_t ticket,
     json_t *body = json_loadb(message->body, message->size, JSON_ALLOW_NUL, &error);
     FUZZ_CHECK(body);
     json_decref(body);
-    add_call(&(struct call){.ticket = ticket, .told = done, .context = context});
+    add_call(&(struct call){.call_id = call_id, .told = done, .context = context});
 }
 
 static struct as_messenger messenger = {.send = send_message};
@@ -252,7 +252,7 @@ static void answer_observe(const struct call *call)
     (void)snprintf(observation.version, sizeof(observation.version), "%llu",
                    (unsigned long long)as_random_get_below(&world.random, 1000));
     (void)snprintf(observation.uid, sizeof(observation.uid), chance(16) ? "u2" : "u1");
-    call->observed(call->context, call->ticket, &observation);
+    call->observed(call->context, call->call_id, &observation);
 }
 
 static void answer_scale(const struct call *call)
@@ -267,7 +267,7 @@ static void answer_scale(const struct call *call)
     result.is_ambiguous = result.outcome == AS_REASON_TIMEOUT;
     if (result.outcome == AS_REASON_APPLIED)
         world.size = call->to;
-    call->scaled(call->context, call->ticket, &result);
+    call->scaled(call->context, call->call_id, &result);
 }
 
 static void answer(const struct call *call)
@@ -279,11 +279,11 @@ static void answer(const struct call *call)
     else if (call->scaled)
         answer_scale(call);
     else if (call->queried)
-        call->queried(call->context, call->ticket, &result);
+        call->queried(call->context, call->call_id, &result);
     else if (call->listed)
-        call->listed(call->context, call->ticket, &none);
+        call->listed(call->context, call->call_id, &none);
     else
-        call->told(call->context, call->ticket, chance(3) ? "HTTP 503" : NULL);
+        call->told(call->context, call->call_id, chance(3) ? "HTTP 503" : NULL);
 }
 
 /* ---- what is printed ---- */
@@ -452,12 +452,12 @@ static void on_deadline(void *context, as_mono_time deadline)
     (void)deadline; /* the turns pass over it */
 }
 
-static void on_durable(void *context, uint64_t ticket, int status, const char *error)
+static void on_durable(void *context, uint64_t call_id, int status, const char *error)
 {
     (void)context;
     (void)error;
     FUZZ_CHECK(status == 0);
-    as_shell_on_durable(world.shell, ticket);
+    as_shell_on_durable(world.shell, call_id);
 }
 
 static void on_hashed(void *context, uint64_t number, const char *hash)
@@ -541,8 +541,9 @@ static void notify(void)
 static void order(void)
 {
     static const char *const names[] = {"web", "web", "cart", "workers", "a", "any", NULL};
-    struct as_order order = {
-        .kind = (enum as_order_kind)as_random_get_below(&world.random, AS_ORDER_KIND_COUNT),
+    struct as_operator_command order = {
+        .kind =
+            (enum as_operator_command_kind)as_random_get_below(&world.random, AS_ORDER_KIND_COUNT),
         .who = "",
         .remote = "",
         .reason = "test",

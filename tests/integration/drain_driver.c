@@ -35,10 +35,11 @@ static const char *get_variable(const char *name)
     return getenv(name);
 }
 
-static enum as_leave_permit get_leave_permit(void *context, const char *target, const char **why)
+static enum as_terminate_permit get_terminate_permit(void *context, const char *target,
+                                                     const char **why)
 {
     *why = "";
-    return strcmp(target, "gone") == 0 ? AS_LEAVE_GONE : AS_LEAVE_GO;
+    return strcmp(target, "gone") == 0 ? AS_TERMINATE_GONE : AS_TERMINATE_GO;
 }
 
 static json_t *make_answer(void *context, const struct as_outcome *outcome)
@@ -88,7 +89,7 @@ static void recovered(void *context, const struct as_outcome *outcome, unsigned 
     driver_answer(answer);
 }
 
-static void read_nodes(const json_t *command, void *ticket)
+static void read_nodes(const json_t *command, void *call_id)
 {
     struct as_instance instances[INSTANCES_MAX] = {{.id = NULL}};
     const json_t *list = json_object_get(command, "instances");
@@ -100,20 +101,20 @@ static void read_nodes(const json_t *command, void *ticket)
         .instance_count = count < INSTANCES_MAX ? count : INSTANCES_MAX,
     };
     struct as_nodes_reading *reading =
-        as_nodes_read_start(&client, &view, true, AS_KEEP_DEFAULT, nodes_read, ticket);
+        as_nodes_read_start(&client, &view, true, AS_KEEP_DEFAULT, nodes_read, call_id);
     (void)reading;
 }
 
 static void carry_out(const json_t *command)
 {
-    void *ticket = (void *)(intptr_t)json_integer_value(json_object_get(command, "ticket"));
+    void *call_id = (void *)(intptr_t)json_integer_value(json_object_get(command, "ticket"));
     const char *op = driver_get_text(command, "op");
     if (strcmp(op, "nodes") == 0) {
-        read_nodes(command, ticket);
+        read_nodes(command, call_id);
     } else if (strcmp(op, "undo") == 0) {
-        as_drain_undo_start(drains, driver_get_text(command, "node"), drained, ticket);
+        as_drain_undo_start(drains, driver_get_text(command, "node"), drained, call_id);
     } else if (strcmp(op, "recover") == 0) {
-        as_drain_recover(drains, recovered, ticket);
+        as_drain_recover(drains, recovered, call_id);
     } else {
         const struct as_drain_request request = {
             .task = strcmp(op, "mark") == 0 ? AS_DRAIN_MARK : AS_DRAIN_EMPTY,
@@ -126,7 +127,7 @@ static void carry_out(const json_t *command)
             .grace_us = -1,
             .keep = AS_KEEP_DEFAULT,
         };
-        struct as_drain *drain = as_drain_start(drains, &request, drained, ticket);
+        struct as_drain *drain = as_drain_start(drains, &request, drained, call_id);
         (void)drain;
     }
 }
@@ -140,7 +141,7 @@ int main(int argc, char **argv)
         .runner = driver->runner,
         .clock = &driver->clock,
         .get_variable = get_variable,
-        .get_leave_permit = get_leave_permit,
+        .get_terminate_permit = get_terminate_permit,
     };
     const struct as_kube_access_config config = {driver_get_option(argv, "--kubeconfig"), NULL};
     struct as_kube_access *access;

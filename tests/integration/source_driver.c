@@ -30,11 +30,11 @@ static void count(void *context, const char *server, const char *outcome, int64_
     json_array_append_new(counted, json_string(text));
 }
 
-static void answer(uint64_t ticket, const char *error, const char *key, json_t *value)
+static void answer(uint64_t call_id, const char *error, const char *key, json_t *value)
 {
     json_t *told = counted;
     counted = json_array();
-    driver_answer(json_pack("{s:I, s:s?, s:o, s:o}", "ticket", (json_int_t)ticket, "error", error,
+    driver_answer(json_pack("{s:I, s:s?, s:o, s:o}", "ticket", (json_int_t)call_id, "error", error,
                             key, value, "counted", told));
 }
 
@@ -45,7 +45,7 @@ static json_t *make_time(as_wall_time time)
     return json_string(text);
 }
 
-static void queried(void *context, uint64_t ticket, const struct as_query_result *result)
+static void queried(void *context, uint64_t call_id, const struct as_query_result *result)
 {
     json_t *samples = json_array();
     for (size_t i = 0; i < result->sample_count; i++)
@@ -53,9 +53,9 @@ static void queried(void *context, uint64_t ticket, const struct as_query_result
                                                  "value", result->samples[i].value, "at",
                                                  make_time(result->samples[i].at.at)));
     if (result->sample_count > 0)
-        answer(ticket, result->error, "samples", samples);
+        answer(call_id, result->error, "samples", samples);
     else
-        answer(ticket, result->error, "value", json_real(result->value));
+        answer(call_id, result->error, "value", json_real(result->value));
     if (result->sample_count == 0)
         json_decref(samples);
 }
@@ -86,12 +86,12 @@ static json_t *make_alert(const struct as_listed_alert *alert)
                      "routes", routes);
 }
 
-static void listed(void *context, uint64_t ticket, const struct as_alert_list *list)
+static void listed(void *context, uint64_t call_id, const struct as_alert_list *list)
 {
     json_t *alerts = json_array();
     for (size_t i = 0; i < list->count; i++)
         json_array_append_new(alerts, make_alert(&list->alerts[i]));
-    answer(ticket, list->error, "alerts", alerts);
+    answer(call_id, list->error, "alerts", alerts);
 }
 
 static enum as_query_form get_form(const char *word)
@@ -103,16 +103,16 @@ static enum as_query_form get_form(const char *word)
 
 static void carry_out(const json_t *command)
 {
-    uint64_t ticket = (uint64_t)json_integer_value(json_object_get(command, "ticket"));
+    uint64_t call_id = (uint64_t)json_integer_value(json_object_get(command, "ticket"));
     const struct as_query query = {
         .text = driver_get_text(command, "query"),
         .form = get_form(driver_get_text(command, "form")),
         .pod_label = driver_get_text(command, "pod_label"),
     };
     if (strcmp(driver_get_text(command, "op"), "list") == 0)
-        source->list_alerts(source, ticket, listed, NULL);
+        source->list_alerts(source, call_id, listed, NULL);
     else
-        source->query(source, ticket, &query, queried, NULL);
+        source->query(source, call_id, &query, queried, NULL);
 }
 
 int main(int argc, char **argv)

@@ -72,20 +72,20 @@ static json_t *make_pods(const struct as_observation *o)
     return pods;
 }
 
-static void observed(void *context, uint64_t ticket, const struct as_observation *o)
+static void observed(void *context, uint64_t call_id, const struct as_observation *o)
 {
     driver_answer(json_pack(
         "{s:I, s:s, s:i, s:i, s:i, s:i, s:b, s:s, s:o, s:i, s:I, s:s}", "ticket",
-        (json_int_t)ticket, "outcome", as_reason_get_word(o->outcome), "replicas", o->replicas,
+        (json_int_t)call_id, "outcome", as_reason_get_word(o->outcome), "replicas", o->replicas,
         "status_replicas", o->status_replicas, "min", o->min, "max", o->max, "in_progress",
         o->in_progress, "version", o->version, "pods", make_pods(o), "http_status", o->http_status,
         "retry_after_us", (json_int_t)o->retry_after_us, "message", o->message));
 }
 
-static void scaled(void *context, uint64_t ticket, const struct as_scale_result *r)
+static void scaled(void *context, uint64_t call_id, const struct as_scale_result *r)
 {
     driver_answer(json_pack(
-        "{s:I, s:s, s:b, s:i, s:I, s:i, s:s, s:s, s:s}", "ticket", (json_int_t)ticket, "outcome",
+        "{s:I, s:s, s:b, s:i, s:I, s:i, s:s, s:s, s:s}", "ticket", (json_int_t)call_id, "outcome",
         as_reason_get_word(r->outcome), "is_ambiguous", r->is_ambiguous, "http_status",
         r->http_status, "retry_after_us", (json_int_t)r->retry_after_us, "attempts",
         (int)r->attempts, "method", r->method, "path", r->path, "message", r->message));
@@ -107,7 +107,7 @@ static struct as_target_ref *make_ref(const json_t *command)
 
 static void carry_out(const json_t *command)
 {
-    uint64_t ticket = (uint64_t)json_integer_value(json_object_get(command, "ticket"));
+    uint64_t call_id = (uint64_t)json_integer_value(json_object_get(command, "ticket"));
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = make_ref(command);
     if (strcmp(driver_get_text(command, "op"), "scale") == 0) {
         struct as_scale_request request = {
@@ -119,12 +119,12 @@ static void carry_out(const json_t *command)
         };
         snprintf(request.version, sizeof(request.version), "%s",
                  driver_get_text(command, "version"));
-        targets->scale(targets, ticket, ref, &request, scaled, NULL);
+        targets->scale(targets, call_id, ref, &request, scaled, NULL);
     } else {
         const struct as_observe_request request = {
             .with_pods = json_is_true(json_object_get(command, "with_pods")),
         };
-        targets->observe(targets, ticket, ref, &request, observed, NULL);
+        targets->observe(targets, call_id, ref, &request, observed, NULL);
     }
 }
 

@@ -245,24 +245,24 @@ static void teardown(struct medium *medium)
 /* What is told */
 
 static unsigned told;
-static uint64_t tickets; /* a bit each */
+static uint64_t call_ids; /* a bit each */
 static struct as_observation observation;
 static struct as_scale_result result;
 
-static void keep_observation(void *context, uint64_t ticket, const struct as_observation *o)
+static void keep_observation(void *context, uint64_t call_id, const struct as_observation *o)
 {
     told++;
-    tickets |= UINT64_C(1) << ticket;
+    call_ids |= UINT64_C(1) << call_id;
     observation = *o;
     cr_expect(o->has_pods || o->pod_count == 0);
     for (size_t i = 0; i < o->pod_count; i++) /* good during the callback, and in order */
         cr_expect(i == 0 || strcmp(o->pods[i - 1].name, o->pods[i].name) < 0);
 }
 
-static void keep_result(void *context, uint64_t ticket, const struct as_scale_result *r)
+static void keep_result(void *context, uint64_t call_id, const struct as_scale_result *r)
 {
     told++;
-    tickets |= UINT64_C(1) << ticket;
+    call_ids |= UINT64_C(1) << call_id;
     result = *r;
 }
 
@@ -276,12 +276,12 @@ static void observe(struct medium *medium)
     cr_assert_eq(told, before + 1);
 }
 
-static void start_scale(struct medium *medium, uint64_t ticket, int32_t to)
+static void start_scale(struct medium *medium, uint64_t call_id, int32_t to)
 {
     struct as_scale_request request = {
         .from = observation.replicas, .to = to, .decision_id = "d", .rule = "r", .alert = ""};
     memcpy(request.version, observation.version, sizeof(request.version));
-    medium->port->scale(medium->port, ticket, medium->ref, &request, keep_result, NULL);
+    medium->port->scale(medium->port, call_id, medium->ref, &request, keep_result, NULL);
 }
 
 static void scale(struct medium *medium, int32_t to)
@@ -402,13 +402,13 @@ PORT_TEST(pods_are_told_where_there_are_such_things)
 
 PORT_TEST(each_of_many_is_told_once)
 {
-    for (uint64_t ticket = 0; ticket < 64; ticket++)
-        medium->port->observe(medium->port, ticket, medium->ref,
-                              &(struct as_observe_request){.with_pods = ticket % 2},
+    for (uint64_t call_id = 0; call_id < 64; call_id++)
+        medium->port->observe(medium->port, call_id, medium->ref,
+                              &(struct as_observe_request){.with_pods = call_id % 2},
                               keep_observation, NULL);
     world_run(&medium->world);
     cr_expect_eq(told, 64);
-    cr_expect_eq(tickets, UINT64_MAX);
+    cr_expect_eq(call_ids, UINT64_MAX);
 }
 
 PORT_TEST(nothing_is_told_after_close)

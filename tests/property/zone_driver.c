@@ -29,11 +29,11 @@ static void open_zone(const char *name)
 
 static void list_changes(const struct as_schedule *schedule, int64_t from, int64_t to)
 {
-    struct as_schedule_look look = as_schedule_look(schedule, (as_wall_time){from * AS_US_PER_S});
+    struct as_schedule_state look = as_schedule_state(schedule, (as_wall_time){from * AS_US_PER_S});
     while (look.change.set && look.change.at.us < to * AS_US_PER_S) {
         const as_wall_time at = look.change.at;
         const bool was_in_force = look.is_in_force;
-        look = as_schedule_look(schedule, at);
+        look = as_schedule_state(schedule, at);
         if (look.is_in_force == was_in_force)
             printf("!"); /* an event without an effect */
         printf("%c%" PRId64 " ", look.is_in_force ? '+' : '-', at.us / AS_US_PER_S);

@@ -98,7 +98,7 @@ static void print_words(void)
           as_incident_event_get_word((enum as_incident_event)i));
     WORDS("log event approval", AS_APPROVAL_EVENT_COUNT,
           as_approval_event_get_word((enum as_approval_event)i));
-    WORDS("log effect", AS_FOLLOW_UNKNOWN + 1, as_follow_end_get_word((enum as_follow_end)i));
+    WORDS("log effect", AS_FOLLOW_UNKNOWN + 1, as_effect_end_get_word((enum as_effect_end)i));
     WORDS("notice", AS_NOTICE_KIND_COUNT, as_notice_kind_get_row((enum as_notice_kind)i)->word);
     WORDS("alert to Alertmanager", AS_NOTICE_KIND_COUNT,
           as_notice_kind_get_row((enum as_notice_kind)i)->alertname);
@@ -107,7 +107,7 @@ static void print_words(void)
     WORDS("approval answer", AS_APPROVAL_ANSWER_COUNT,
           as_approval_answer_get_word((enum as_approval_answer)i));
     WORDS("command outcome", AS_ORDER_OUTCOME_COUNT,
-          as_order_outcome_get_word((enum as_order_outcome)i));
+          as_operator_command_outcome_get_word((enum as_operator_command_outcome)i));
     WORDS("pool filter", AS_POOL_FILTER_COUNT, as_pool_filter_get_word((enum as_pool_filter)i));
 #undef WORDS
 }

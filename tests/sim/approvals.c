@@ -21,7 +21,7 @@ struct as_approval_config approvals_randomize(struct world *world)
 static void on_answer(struct world *world, void *subject, uint64_t number)
 {
     const struct sim_approval *approval = subject;
-    const struct as_order order = {
+    const struct as_operator_command order = {
         .kind = chance(world, 700) ? AS_ORDER_APPROVE : AS_ORDER_DENY,
         .request = approval->id,
     };

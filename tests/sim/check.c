@@ -525,9 +525,10 @@ void check_effect(struct world *world, const struct as_effect *effect)
               effect->action->is_late ? " late" : "",
               effect->action->rule ? effect->action->rule : "nobody", effect->action->id);
     else if (effect->kind == AS_EFFECT_RECORD_COMMAND)
-        trace(world, "daemon: %s %s (%s) %s %s", as_order_kind_get_word(effect->order->order->kind),
+        trace(world, "daemon: %s %s (%s) %s %s",
+              as_operator_command_kind_get_word(effect->order->order->kind),
               effect->order->target ? effect->order->target : "all", effect->order->order->reason,
-              as_order_outcome_get_word(effect->order->outcome), effect->order->message);
+              as_operator_command_outcome_get_word(effect->order->outcome), effect->order->message);
     else if (effect->kind == AS_EFFECT_RECORD_APPROVAL)
         trace(world, "daemon: %s %s: %d>%d of %s by %s %s",
               as_approval_event_get_word(effect->approval->event), effect->approval->request->id,

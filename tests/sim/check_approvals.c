@@ -132,7 +132,7 @@ void check_answer(struct world *world, const struct sim_order *order)
         return;
     if (is_waiting)
         fail(world, "%s waits, but its answer is %s", approval->id,
-             as_order_outcome_get_word(order->outcome));
+             as_operator_command_outcome_get_word(order->outcome));
     trouble_note(world, approval->approved_at == INT64_MIN ? TROUBLE_APPROVAL_TOO_LATE
                                                            : TROUBLE_APPROVAL_AGAIN);
 }

@@ -409,7 +409,7 @@ static void check_commands(struct world *world, struct log_reader *reader)
         const struct sim_order *order = world->orders[i];
         char key[KEY_SIZE];
         (void)snprintf(key, sizeof(key), "%s %s", order->reason,
-                       as_order_outcome_get_word(order->outcome));
+                       as_operator_command_outcome_get_word(order->outcome));
         if (order->is_answered && !keys_have(&reader->answers, key))
             fail(world, "answered, but not in the log: %s", key);
     }

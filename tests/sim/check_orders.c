@@ -47,13 +47,14 @@ int32_t check_get_floor(const struct world *world, const struct server_target *t
     return target->own_max >= 0 && target->own_max < floor ? target->own_max : floor;
 }
 
-static struct sim_pause *find_pause(struct world *world, const struct as_order_record *record)
+static struct sim_pause *find_pause(struct world *world,
+                                    const struct as_operator_command_record *record)
 {
     return record->target ? &server_find(world, record->target)->pause : &world->pause;
 }
 
 /* What comes of itself: a pause or a floor ends by time; the kill switch. */
-static void check_unordered(struct world *world, const struct as_order_record *record)
+static void check_unordered(struct world *world, const struct as_operator_command_record *record)
 {
     const bool is_floor = record->order->kind == AS_ORDER_FLOOR && record->order->is_end;
     struct sim_pause *pause =
@@ -72,7 +73,7 @@ static void check_unordered(struct world *world, const struct as_order_record *r
 static void check_pause(struct world *world, const struct sim_order *order, uint64_t number,
                         struct sim_pause *pause)
 {
-    const struct as_order *it = &order->order;
+    const struct as_operator_command *it = &order->order;
     if (order->outcome != AS_ORDER_DONE)
         return;
     trouble_note(world, it->ways     ? TROUBLE_ORDER_PAUSE_ONE_WAY
@@ -114,7 +115,7 @@ static void check_resume(struct world *world, const struct sim_order *order, uin
 static void check_floor(struct world *world, const struct sim_order *order, uint64_t number,
                         struct server_target *target)
 {
-    const struct as_order *it = &order->order;
+    const struct as_operator_command *it = &order->order;
     const struct as_target_config *config = target ? rules_find_target(world, target->id) : NULL;
     if (order->outcome == AS_ORDER_NOTHING_TO_DO && is_surely_on(world, &target->floor))
         fail(world, "%s: no floor, it says, but there is one", order->reason);
@@ -228,7 +229,7 @@ static void check_outcome(struct world *world, const struct sim_order *order)
 }
 
 static void note_record(struct world *world, struct sim_order *order,
-                        const struct as_order_record *record)
+                        const struct as_operator_command_record *record)
 {
     order->is_recorded = true;
     order->outcome = record->outcome;
@@ -240,7 +241,7 @@ static void note_record(struct world *world, struct sim_order *order,
 
 void check_command(struct world *world, const struct as_effect *effect)
 {
-    const struct as_order_record *record = effect->order;
+    const struct as_operator_command_record *record = effect->order;
     unsigned long long number = 0;
     if (record->order->remote[0] == '\0') {
         check_unordered(world, record);
@@ -248,7 +249,7 @@ void check_command(struct world *world, const struct as_effect *effect)
     }
     if (sscanf(record->order->reason, "order %llu", &number) != 1 || number == 0 ||
         number > world->order_count || world->orders[number - 1]->is_recorded ||
-        effect->ticket == 0) {
+        effect->call_id == 0) {
         fail(world, "an order recorded twice, or never given: %s", record->order->reason);
         return;
     }

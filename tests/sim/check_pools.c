@@ -314,7 +314,7 @@ static void check_proof(struct world *world, const struct server_target *target,
         fail(world, "%s: nodes leave, though the watchdog is not heard of", target->id);
 }
 
-static int32_t count_overdue(const struct fleet *fleet, int group)
+static int32_t decision_count_unregistered(const struct fleet *fleet, int group)
 {
     int32_t count = 0;
     for (size_t i = 0; i < FLEET_NODES; i++)
@@ -329,9 +329,9 @@ void check_pools_clean_up(struct world *world, const struct server_target *targe
                           const struct as_scale_request *request)
 {
     const struct pools *pools = world->pools;
-    const int32_t now = count_overdue(&pools->fleet, target->group);
-    const int32_t then = count_overdue(&pools->looked, target->group);
-    const int32_t before = count_overdue(&pools->looked_before, target->group);
+    const int32_t now = decision_count_unregistered(&pools->fleet, target->group);
+    const int32_t then = decision_count_unregistered(&pools->looked, target->group);
+    const int32_t before = decision_count_unregistered(&pools->looked_before, target->group);
     int32_t overdue = now > then ? now : then;
     overdue = before > overdue ? before : overdue;
     if (request->from - request->to > overdue)

@@ -166,12 +166,12 @@ static void on_recover(struct world *world, void *subject, uint64_t generation)
 
 /* The callbacks of storage and shell. */
 
-static void on_durable(void *context, uint64_t ticket, int status, const char *error)
+static void on_durable(void *context, uint64_t call_id, int status, const char *error)
 {
     struct world *world = context;
     (void)error;
     if (status == 0 && !world->daemon.failed && world->daemon.shell)
-        as_shell_on_durable(world->daemon.shell, ticket);
+        as_shell_on_durable(world->daemon.shell, call_id);
 }
 
 static void on_hashed(void *context, uint64_t number, const char *hash)
@@ -297,9 +297,9 @@ static void on_effect(void *context, const struct as_effect *effect)
     if (!world->daemon.is_former) /* of what that one decides, nothing comes of it */
         check_effect(world, effect);
     if (effect->kind == AS_EFFECT_RECORD_NOTIFICATION)
-        on_outcome(world, effect->ticket, effect->notification);
+        on_outcome(world, effect->call_id, effect->notification);
     else if (effect->kind == AS_EFFECT_ANSWER)
-        on_shell_answer(world, effect->ticket);
+        on_shell_answer(world, effect->call_id);
 }
 
 /* Life. */

@@ -39,7 +39,8 @@ static int64_t pick_duration(struct world *world)
     return between(world, 1, longest) * SECOND;
 }
 
-void operators_give(struct world *world, const struct as_order *wanted, const char *target)
+void operators_give(struct world *world, const struct as_operator_command *wanted,
+                    const char *target)
 {
     struct sim_order *order = as_xcalloc(1, sizeof(*order));
     world->orders =
@@ -55,7 +56,7 @@ void operators_give(struct world *world, const struct as_order *wanted, const ch
         order->order.target = order->target;
     }
     trace(world, "operator: %s: %s %s %d%s for %.0f s", order->reason,
-          as_order_kind_get_word(wanted->kind),
+          as_operator_command_kind_get_word(wanted->kind),
           wanted->request ? wanted->request
           : target        ? target
                           : "all",
@@ -100,14 +101,14 @@ static bool give_resume(struct world *world)
 {
     for (size_t i = 0; i < world->target_count; i++) {
         if (world->targets[i].pause.is_on && chance(world, 500)) {
-            operators_give(world, &(struct as_order){.kind = AS_ORDER_RESUME},
+            operators_give(world, &(struct as_operator_command){.kind = AS_ORDER_RESUME},
                            world->targets[i].id);
             return true;
         }
     }
     if (!world->pause.is_on)
         return false;
-    operators_give(world, &(struct as_order){.kind = AS_ORDER_RESUME}, NULL);
+    operators_give(world, &(struct as_operator_command){.kind = AS_ORDER_RESUME}, NULL);
     return true;
 }
 
@@ -116,7 +117,7 @@ static enum as_ways pick_way(struct world *world)
     return chance(world, 500) ? AS_WAYS_DOWN : AS_WAYS_UP;
 }
 
-static void pick_floor(struct world *world, struct as_order *order)
+static void pick_floor(struct world *world, struct as_operator_command *order)
 {
     order->kind = AS_ORDER_FLOOR;
     order->is_end = chance(world, 200);
@@ -128,7 +129,7 @@ static void pick_floor(struct world *world, struct as_order *order)
 
 static void act(struct world *world)
 {
-    struct as_order order = {.kind = AS_ORDER_PAUSE};
+    struct as_operator_command order = {.kind = AS_ORDER_PAUSE};
     char text[128];
     const char *target = text;
     int64_t highest;
@@ -196,7 +197,7 @@ void operators_after_step(struct world *world)
 void operators_on_answer(struct world *world, uint64_t order)
 {
     trace(world, "operator: order %llu is answered: %s", (unsigned long long)order,
-          as_order_outcome_get_word(world->orders[order - 1]->outcome));
+          as_operator_command_outcome_get_word(world->orders[order - 1]->outcome));
     check_orders_answer(world, order);
 }
 
@@ -218,7 +219,7 @@ static void resume_if_long(struct world *world, const struct as_pause_view *paus
     const bool ends =
         as_moment_is_set(pause->until) && pause->until.wall.us - pause->since.wall.us <= CALM_PAUSE;
     if (pause->is_set && !pause->is_halt && !ends)
-        operators_give(world, &(struct as_order){.kind = AS_ORDER_RESUME}, target);
+        operators_give(world, &(struct as_operator_command){.kind = AS_ORDER_RESUME}, target);
 }
 
 struct look {
@@ -266,7 +267,7 @@ static void on_calm_floors(struct world *world, void *subject, uint64_t is_over)
         return;
     }
     for (size_t i = 0; i < world->target_count; i++) {
-        struct as_order order = {.kind = AS_ORDER_FLOOR, .for_us = 30 * MINUTE};
+        struct as_operator_command order = {.kind = AS_ORDER_FLOOR, .for_us = 30 * MINUTE};
         order.replicas = (int32_t)between(world, 1, 8);
         if (chance(world, 300))
             operators_give(world, &order, world->targets[i].id);

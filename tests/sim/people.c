@@ -51,7 +51,7 @@ struct sim_messenger {
 struct sending {
     size_t receiver;
     char *body; /* NULL: it never arrives */
-    uint64_t generation, messenger, ticket;
+    uint64_t generation, messenger, call_id;
     const char *error;
     as_message_done_fn *done;
     void *context;
@@ -137,7 +137,7 @@ static void on_answer(struct world *world, void *subject, uint64_t generation)
         const struct sim_messenger *messenger =
             (const struct sim_messenger *)world->daemon.messenger;
         if (messenger && messenger->number == sending->messenger)
-            sending->done(sending->context, sending->ticket, sending->error);
+            sending->done(sending->context, sending->call_id, sending->error);
         daemon_poll(world);
         daemon_leave(world);
     }
@@ -171,7 +171,7 @@ static int64_t choose_fate(struct world *world, struct sending *sending, bool *a
     return latency(world);
 }
 
-static void send_message(struct as_messenger *port, uint64_t ticket,
+static void send_message(struct as_messenger *port, uint64_t call_id,
                          const struct as_message *message, as_message_done_fn *done, void *context)
 {
     const struct sim_messenger *messenger = (const struct sim_messenger *)port;
@@ -181,7 +181,7 @@ static void send_message(struct as_messenger *port, uint64_t ticket,
     *sending = (struct sending){.receiver = message->receiver,
                                 .generation = messenger->generation,
                                 .messenger = messenger->number,
-                                .ticket = ticket,
+                                .call_id = call_id,
                                 .done = done,
                                 .context = context};
     const int64_t delay = choose_fate(world, sending, &arrives);
@@ -270,7 +270,7 @@ struct check {
     size_t receiver, missing, dropped, found, twice; /* dropped, as the log says it, maybe later */
 };
 
-static bool is_told_of(const json_t *record)
+static bool is_reported_of(const json_t *record)
 {
     const char *outcome = text_of(record, "outcome");
     /* a rule that is held anew before its end was told stays held for people: no `effect` */
@@ -311,7 +311,7 @@ static void check_record(struct check *check, const json_t *record)
     HASH_FIND_STR(people->arrivals[check->receiver], text_of(record, "hash"), arrival);
     if (arrival)
         check_order(check, arrival, record);
-    else if (is_told_of(record))
+    else if (is_reported_of(record))
         check->missing++;
 }
 

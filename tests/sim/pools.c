@@ -1,7 +1,7 @@
 /*
  * A cluster (tests/support/fleet.h) whose node groups are targets: pods come and go, the scheduler
  * places them, providers lack capacity, refuse or cannot be reached, and nodes that were marked
- * leave in the background, as cloud/node_leave.c lets them. Watches of the cluster stop:
+ * leave in the background, as cloud/node_terminate.c lets them. Watches of the cluster stop:
  * for two minutes what they said last counts, then nothing is known.
  */
 #include <stdio.h>
@@ -273,8 +273,8 @@ static void leave(struct world *world, struct fleet_node *node)
     const struct as_clock *clock = &daemon->clock->clock;
     char id[64];
     (void)snprintf(id, sizeof(id), "%s%s", id_start, names[node->group]);
-    const char *obstacle = as_engine_find_leave_obstacle(as_shell_get_engine(daemon->shell), id,
-                                                         clock->get_mono(clock));
+    const char *obstacle = as_engine_find_terminate_obstacle(as_shell_get_engine(daemon->shell), id,
+                                                             clock->get_mono(clock));
     if (obstacle && *obstacle) {
         trace(world, "cluster: %s waits: %s", node->name, obstacle);
         trouble_note(world, TROUBLE_LEAVING_HELD);

@@ -100,7 +100,7 @@ void schedules_check_decision(struct world *world, const struct as_decision_reco
     bool has_min = false;
     for (size_t i = 0; config && i < config->schedule_count; i++) {
         const struct as_schedule *schedule = &config->schedules[i];
-        const bool is_in_force = as_schedule_look(schedule, daemon_wall(world)).is_in_force;
+        const bool is_in_force = as_schedule_state(schedule, daemon_wall(world)).is_in_force;
         in_force += is_in_force;
         has_min |= is_in_force && schedule->has_min;
     }

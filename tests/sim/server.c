@@ -29,7 +29,7 @@ enum fault {
 
 struct call {
     bool is_scale;
-    uint64_t ticket, port; /* port: generation of the one that asked */
+    uint64_t call_id, port; /* port: generation of the one that asked */
     struct server_target *target;
     struct as_scale_request request;
     char rule[16];
@@ -134,9 +134,9 @@ static void on_answer(struct world *world, void *subject, uint64_t argument)
     if (call->is_scale) {
         stories_note_boundary(world);
         world->daemon.scales--;
-        call->scaled(call->context, call->ticket, &call->result);
+        call->scaled(call->context, call->call_id, &call->result);
     } else {
-        call->observed(call->context, call->ticket, &call->observation);
+        call->observed(call->context, call->call_id, &call->observation);
     }
     call_free(call);
     daemon_poll(world);
@@ -390,13 +390,13 @@ static void on_read(struct world *world, void *subject, uint64_t argument)
     later(world, latency(world), on_answer, call, 0);
 }
 
-static struct call *call_new(struct sim_port *port, uint64_t ticket,
+static struct call *call_new(struct sim_port *port, uint64_t call_id,
                              const struct as_target_ref *ref, void *context)
 {
     struct world *world = port->world;
     struct call *call = as_xcalloc(1, sizeof(*call));
     call->look.arena = AS_ARENA_INIT;
-    call->ticket = ticket;
+    call->call_id = call_id;
     call->port = port->generation;
     call->target = server_find(world, ref->id);
     call->context = context;
@@ -410,12 +410,12 @@ static struct call *call_new(struct sim_port *port, uint64_t ticket,
     return call;
 }
 
-static void port_observe(struct as_target_port *self, uint64_t ticket,
+static void port_observe(struct as_target_port *self, uint64_t call_id,
                          const struct as_target_ref *ref, const struct as_observe_request *request,
                          as_target_observed_fn *done, void *context)
 {
     struct world *world = ((struct sim_port *)self)->world;
-    struct call *call = call_new((struct sim_port *)self, ticket, ref, context);
+    struct call *call = call_new((struct sim_port *)self, call_id, ref, context);
     call->observed = done;
     if (request->pool)
         as_pool_request_copy(request->pool, &call->look.arena, &call->look.request);
@@ -436,7 +436,7 @@ static void copy_names(struct call *call)
     call->request.rule = call->rule;
 }
 
-static void port_scale(struct as_target_port *self, uint64_t ticket,
+static void port_scale(struct as_target_port *self, uint64_t call_id,
                        const struct as_target_ref *ref, const struct as_scale_request *request,
                        as_target_scaled_fn *done, void *context)
 {
@@ -447,7 +447,7 @@ static void port_scale(struct as_target_port *self, uint64_t ticket,
         trouble_note(world, TROUBLE_FORMER_REQUEST);
         return;
     }
-    struct call *call = call_new(port, ticket, ref, context);
+    struct call *call = call_new(port, call_id, ref, context);
     const struct as_target_config *config = rules_find_target(port->world, ref->id);
     world->daemon.scales++;
     call->is_scale = true;

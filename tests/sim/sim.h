@@ -491,11 +491,11 @@ void people_check_end(struct world *world);
 /* ---- operators.c */
 
 struct sim_order {
-    struct as_order order; /* its texts are these: */
+    struct as_operator_command order; /* its texts are these: */
     char target[128], reason[24];
     bool is_recorded, is_answered;
     bool was_size; /* scale: the target has had the size since */
-    enum as_order_outcome outcome;
+    enum as_operator_command_outcome outcome;
     char id[AS_ULID_SIZE];
     const struct server_target *found;
     uint64_t generation; /* by whom */
@@ -503,7 +503,8 @@ struct sim_order {
 };
 
 void operators_start(struct world *world);
-void operators_give(struct world *world, const struct as_order *wanted, const char *target);
+void operators_give(struct world *world, const struct as_operator_command *wanted,
+                    const char *target);
 void operators_after_step(struct world *world); /* orders come between two steps */
 void operators_calm_down(struct world *world);
 void operators_on_answer(struct world *world, uint64_t order);

@@ -17,8 +17,8 @@ struct sim_source {
 };
 
 struct inquiry {
-    uint64_t ticket, generation; /* generation: of the shell that asked */
-    int metric;                  /* -1: the list */
+    uint64_t call_id, generation; /* generation: of the shell that asked */
+    int metric;                   /* -1: the list */
     void *context;
     as_source_queried_fn *queried;
     as_source_listed_fn *listed;
@@ -111,7 +111,7 @@ static void on_reply(struct world *world, void *subject, uint64_t argument)
         const struct as_query_result result = evaluate(world, inquiry->metric);
         trace(world, "monitoring: asked for %s, %s", source_queries[inquiry->metric],
               result.error ? "which fails" : "answered");
-        inquiry->queried(inquiry->context, inquiry->ticket, &result);
+        inquiry->queried(inquiry->context, inquiry->call_id, &result);
     } else {
         struct as_listed_alert alerts[ALERTS];
         struct as_listed_route routes[ALERTS];
@@ -125,18 +125,18 @@ static void on_reply(struct world *world, void *subject, uint64_t argument)
             qsort(alerts, answer.count, sizeof(alerts[0]), compare_listed);
         }
         trace(world, "monitoring: a list of %zu%s", answer.count, answer.error ? " fails" : "");
-        inquiry->listed(inquiry->context, inquiry->ticket, &answer);
+        inquiry->listed(inquiry->context, inquiry->call_id, &answer);
     }
     free(inquiry);
     daemon_poll(world);
     daemon_leave(world);
 }
 
-static struct inquiry *inquire(struct as_source_port *self, uint64_t ticket, void *context)
+static struct inquiry *inquire(struct as_source_port *self, uint64_t call_id, void *context)
 {
     struct sim_source *source = (struct sim_source *)self;
     struct inquiry *inquiry = as_xcalloc(1, sizeof(*inquiry));
-    inquiry->ticket = ticket;
+    inquiry->call_id = call_id;
     inquiry->generation = source->generation;
     inquiry->context = context;
     inquiry->metric = -1;
@@ -144,11 +144,11 @@ static struct inquiry *inquire(struct as_source_port *self, uint64_t ticket, voi
     return inquiry;
 }
 
-static void port_query(struct as_source_port *self, uint64_t ticket, const struct as_query *query,
+static void port_query(struct as_source_port *self, uint64_t call_id, const struct as_query *query,
                        as_source_queried_fn *done, void *context)
 {
     struct world *world = ((struct sim_source *)self)->world;
-    struct inquiry *inquiry = inquire(self, ticket, context);
+    struct inquiry *inquiry = inquire(self, call_id, context);
     inquiry->queried = done;
     for (int i = 0; i < METRICS; i++) {
         if (strcmp(query->text, source_queries[i]) == 0)
@@ -158,10 +158,10 @@ static void port_query(struct as_source_port *self, uint64_t ticket, const struc
         fail(world, "a query that no rule has: %s", query->text);
 }
 
-static void port_list(struct as_source_port *self, uint64_t ticket, as_source_listed_fn *done,
+static void port_list(struct as_source_port *self, uint64_t call_id, as_source_listed_fn *done,
                       void *context)
 {
-    inquire(self, ticket, context)->listed = done;
+    inquire(self, call_id, context)->listed = done;
 }
 
 static void port_close(struct as_source_port *self)

@@ -47,11 +47,11 @@ struct heard {
     uint64_t good, bad, failures, commits;
 };
 
-static void on_durable(void *context, uint64_t ticket, int status, const char *error)
+static void on_durable(void *context, uint64_t call_id, int status, const char *error)
 {
     struct heard *heard = context;
 
-    expect(ticket == heard->good + heard->bad + 1, "in order");
+    expect(call_id == heard->good + heard->bad + 1, "in order");
     expect(!status || (*error && heard->failures), "the failure is told first");
     *(status ? &heard->bad : &heard->good) += 1;
 }
@@ -67,29 +67,29 @@ static void on_committed(void *context, int64_t duration_us, size_t batches, siz
     ((struct heard *)context)->commits++;
 }
 
-static struct as_storage_batch *make_batch(uint64_t ticket)
+static struct as_storage_batch *make_batch(uint64_t call_id)
 {
-    struct as_storage_batch *batch = as_storage_batch_new(ticket);
+    struct as_storage_batch *batch = as_storage_batch_new(call_id);
     struct test_record made;
 
-    as_storage_batch_put(batch, AS_STORE_TARGET, &ticket, sizeof(ticket), "value", 5);
-    as_storage_batch_append(batch, test_record_make(&made, ticket));
+    as_storage_batch_put(batch, AS_STORE_TARGET, &call_id, sizeof(call_id), "value", 5);
+    as_storage_batch_append(batch, test_record_make(&made, call_id));
     return batch;
 }
 
 /* In runs, so that the loop writes some of them itself. */
-static bool is_repeat(uint64_t ticket)
+static bool is_repeat(uint64_t call_id)
 {
-    return ticket / 64 % 2 == 1;
+    return call_id / 64 % 2 == 1;
 }
 
 /* No change of the state, and its record may lag. */
-static struct as_storage_batch *make_repeat(uint64_t ticket)
+static struct as_storage_batch *make_repeat(uint64_t call_id)
 {
-    struct as_storage_batch *batch = as_storage_batch_new(ticket);
+    struct as_storage_batch *batch = as_storage_batch_new(call_id);
     struct test_record made;
 
-    as_storage_batch_append(batch, test_record_make(&made, ticket));
+    as_storage_batch_append(batch, test_record_make(&made, call_id));
     as_storage_batch_let_lag(batch);
     return batch;
 }
@@ -115,20 +115,20 @@ static struct heard live(uint64_t commits)
     expect(!as_storage_new(&config, &storage, NULL), "it opens");
     as_store_memory_fail(state, commits, -ENOSPC, false);
     expect(!as_storage_start(storage, base, NULL), "it starts");
-    for (uint64_t ticket = 1; ticket <= BATCHES;) {
+    for (uint64_t call_id = 1; call_id <= BATCHES;) {
         if (as_storage_has_room(storage) || commits != UINT64_MAX) {
             as_storage_submit(storage,
-                              is_repeat(ticket) ? make_repeat(ticket) : make_batch(ticket));
-            ticket++;
+                              is_repeat(call_id) ? make_repeat(call_id) : make_batch(call_id));
+            call_id++;
         } else {
             refused++;
         }
         expect(as_storage_find_log_file(storage, 100) <= 1, "one file");
-        if (ticket % 8 == 0)
+        if (call_id % 8 == 0)
             event_base_loop(base, EVLOOP_NONBLOCK);
-        if (ticket % 500 == 0)
+        if (call_id % 500 == 0)
             as_storage_reopen_log(storage);
-        if (ticket % 1000 == 0)
+        if (call_id % 1000 == 0)
             expect(!as_storage_drain(storage, NULL) || commits != UINT64_MAX, "drain");
         expect(as_storage_get_counts(storage).commits <= BATCHES, "counts");
     }

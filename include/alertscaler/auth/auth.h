@@ -95,7 +95,7 @@ enum as_http_admission as_auth_admit_form(struct as_auth *auth, struct as_http_e
 bool as_auth_verify_body(struct as_auth *auth, struct as_http_exchange *exchange) AS_MUST_USE;
 
 /* Call about once a second: logs and records the refusals since the last time, if due. */
-void as_auth_look(struct as_auth *auth);
+void as_auth_poll(struct as_auth *auth);
 /* The same for all remaining refusals, due or not: call it before the last record. */
 void as_auth_conclude(struct as_auth *auth);
 

@@ -47,7 +47,7 @@ struct as_review_wait *as_reviewer_ask(struct as_reviewer *reviewer, const char 
 void as_review_wait_cancel(struct as_review_wait *wait);
 
 /* Call about once a second: logs the number of failed reviews since the last time, if due. */
-void as_reviewer_look(struct as_reviewer *reviewer);
+void as_reviewer_poll(struct as_reviewer *reviewer);
 
 /* Whether this wait started the review; false: it joined another. */
 bool as_review_wait_is_first(const struct as_review_wait *wait);

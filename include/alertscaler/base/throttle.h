@@ -3,7 +3,7 @@
  * first event is reported at once. Events within the interval are counted and reported together
  * when the interval ends, or at as_throttle_end.
  *
- * The owner calls as_throttle_look from time to time, or after as_throttle_get_wait: so the count
+ * The owner calls as_throttle_refill from time to time, or after as_throttle_get_wait: so the count
  * is reported even if no further event comes. The caller supplies the time.
  */
 #ifndef ALERTSCALER_BASE_THROTTLE_H
@@ -21,7 +21,7 @@
 struct as_throttle;
 
 /* Reports throttle->count events; the last came from `remote` with `error`. False: reporting is not
- * possible now; the next as_throttle_look tries again. */
+ * possible now; the next as_throttle_refill tries again. */
 typedef bool as_throttle_fn(const void *context, const struct as_throttle *throttle);
 
 struct as_throttle {
@@ -31,7 +31,7 @@ struct as_throttle {
     uint64_t count;                                             /* not yet reported */
     char remote[AS_THROTTLE_REMOTE_SIZE], error[AS_ERROR_SIZE]; /* of the last event, cut to fit */
     as_mono_time told;
-    bool has_told;
+    bool has_reported;
 };
 
 #define AS_THROTTLE_INIT(every, fn, its_context)                                                   \
@@ -41,7 +41,7 @@ struct as_throttle {
 void as_throttle_add(struct as_throttle *throttle, const char *remote, const char *error,
                      as_mono_time now);
 /* Reports the events not yet reported, if the interval is over. */
-void as_throttle_look(struct as_throttle *throttle, as_mono_time now);
+void as_throttle_refill(struct as_throttle *throttle, as_mono_time now);
 /* Reports the events not yet reported, at once; for the end of a series of events. */
 void as_throttle_end(struct as_throttle *throttle, as_mono_time now);
 

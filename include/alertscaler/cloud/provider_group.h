@@ -76,7 +76,8 @@ struct as_group_provider {
     const char *const *files;
     /* Calls `tell` for each file or program that such a file, or the file of a key, refers to; the
      * texts are valid during the call. NULL: these files refer to nothing. */
-    void (*read_names)(const char *content, size_t size, as_provider_names_fn *tell, void *context);
+    void (*read_names)(const char *content, size_t size, as_provider_names_fn *on_name,
+                       void *context);
     void (*begin)(struct as_group_op *op); /* starts the call of op->verb */
 };
 

@@ -66,7 +66,7 @@ struct as_adapters {
     /* For what goes on by itself: tells what they may change at a moment. Call before
      * new_targets. */
     void (*set_permit)(struct as_outside *outside, as_permit_fn *get_permit,
-                       as_leave_permit_fn *get_leave_permit, as_rival_fn *find_rival,
+                       as_terminate_permit_fn *get_terminate_permit, as_rival_fn *find_rival,
                        as_nodes_record_fn *record_nodes, as_others_found_fn *others_found,
                        as_nodes_recovered_fn *nodes_recovered, void *context);
     struct as_source_port *(*new_source)(struct as_outside *outside,

@@ -138,10 +138,11 @@ struct as_proposal_result {
     bool has_size;
     int32_t desired;
     bool within_tolerance;
-    bool no_opinion; /* neither a size nor missing: no step was crossed, or the size is at `to` */
-    bool is_floor;   /* no opinion, but no decrease may end below `desired` */
-    bool is_missing; /* its value is unavailable, also if it has a size by `fallback` */
-    bool is_hold;    /* no opinion, but it forbids a direction */
+    bool
+        has_no_effect; /* neither a size nor missing: no step was crossed, or the size is at `to` */
+    bool is_floor;     /* no opinion, but no decrease may end below `desired` */
+    bool is_missing;   /* its value is unavailable, also if it has a size by `fallback` */
+    bool is_hold;      /* no opinion, but it forbids a direction */
     const struct as_forbidden *ban; /* keeps its rule at the present size; NULL: nothing */
     enum as_reason reason;          /* when !has_size */
     bool has_value;                 /* `nodes` of the proposal gave it */

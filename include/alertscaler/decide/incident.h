@@ -162,7 +162,7 @@ struct as_own_size {
     const char *version; /* of the object before the change; "": it has none */
 };
 
-struct as_set_back {
+struct as_reverted_change {
     struct as_moment at;     /* when it was found */
     int32_t from, to, found; /* we set `from` to `to`, and found this */
     const char *by; /* the manager of the size in the object's managedFields; "": not known */
@@ -227,9 +227,9 @@ struct as_target_state {
     size_t evaluation_count;
     const struct as_rule_effect_state *rule_effects;
     size_t rule_effect_count;
-    const struct as_own_size *own_size;  /* NULL: none that may be set back */
-    const struct as_set_back *set_backs; /* of the last hour, or of the contention */
-    size_t set_back_count;
+    const struct as_own_size *own_size;                /* NULL: none that may be set back */
+    const struct as_reverted_change *reverted_changes; /* of the last hour, or of the contention */
+    size_t reverted_change_count;
     struct as_moment contended; /* left alone since then; unset: not contended */
     const struct as_approval_state *approvals;
     size_t approval_count;

@@ -134,7 +134,7 @@ struct as_observation {
     bool in_progress;    /* the other side is still carrying out a change */
     bool is_relative;    /* a change whose answer was lost must not be repeated meanwhile */
     bool lacks_capacity; /* the other side says that instances do not come for lack of it, */
-    as_maybe_time lacking_since;   /* since then; unset: since now */
+    as_maybe_time gap_since;       /* since then; unset: since now */
     bool names_instances;          /* instances that do not come can be removed by name */
     char version[AS_VERSION_SIZE]; /* "" if it has none */
     char uid[AS_UID_SIZE];         /* another UID under the same name is another object; "": none */

@@ -21,7 +21,7 @@
 #define AS_ORDER_REASON_MAX 1024 /* bytes of a reason, with NUL */
 #define AS_ORDER_FOR_MAX_US (366 * AS_US_PER_DAY)
 
-enum as_order_kind {
+enum as_operator_command_kind {
     AS_ORDER_PAUSE,   /* until its end nothing is scaled; incidents, decisions and records go on */
     AS_ORDER_RESUME,  /* ends a pause */
     AS_ORDER_SCALE,   /* sets a size, despite locks and pauses; begins the cooldown */
@@ -31,15 +31,16 @@ enum as_order_kind {
     AS_ORDER_DENY,    /* refuses it; takes back an approval that is not used yet */
     AS_ORDER_KIND_COUNT
 };
-const char *as_order_kind_get_word(enum as_order_kind kind); /* "pause", ... */
+const char *as_operator_command_kind_get_word(
+    enum as_operator_command_kind kind); /* "pause", ... */
 /* It answers a request for an approval: it names the request, no target, and needs no reason. */
-static inline bool as_order_kind_is_answer(enum as_order_kind kind)
+static inline bool as_operator_command_kind_is_answer(enum as_operator_command_kind kind)
 {
     return kind == AS_ORDER_APPROVE || kind == AS_ORDER_DENY;
 }
 
-struct as_order { /* all borrowed for the step */
-    enum as_order_kind kind;
+struct as_operator_command { /* all borrowed for the step */
+    enum as_operator_command_kind kind;
     const char
         *target; /* a target's id, or its name in the rule files; NULL: all (pause, resume) */
     const char *request; /* approve, deny: the id of what is asked; else NULL */
@@ -59,7 +60,7 @@ struct as_halt {        /* the kill switch */
 };
 
 /* The result of an order. All but DONE change nothing; all are recorded. */
-enum as_order_outcome {
+enum as_operator_command_outcome {
     AS_ORDER_DONE, /* scale: the size will be set; the action's record has the result */
     AS_ORDER_UNKNOWN_TARGET,
     AS_ORDER_OUT_OF_BOUNDS, /* scale without force */
@@ -68,12 +69,13 @@ enum as_order_outcome {
     AS_ORDER_REFUSED, /* dry run, stopping, kill switch */
     AS_ORDER_OUTCOME_COUNT
 };
-const char *as_order_outcome_get_word(enum as_order_outcome outcome); /* "done", ... */
+const char *as_operator_command_outcome_get_word(
+    enum as_operator_command_outcome outcome); /* "done", ... */
 
-struct as_order_record {   /* in the action log: kind `command` */
-    char id[AS_ULID_SIZE]; /* the action's record refers to it */
-    const struct as_order *order;
-    enum as_order_outcome outcome;
+struct as_operator_command_record { /* in the action log: kind `command` */
+    char id[AS_ULID_SIZE];          /* the action's record refers to it */
+    const struct as_operator_command *order;
+    enum as_operator_command_outcome outcome;
     const char *message;     /* unless DONE; else "" */
     const char *target;      /* the id found; NULL: all, or not found */
     const char *target_name; /* of target; "": no rule leads to it */
@@ -90,8 +92,8 @@ struct as_order_record {   /* in the action log: kind `command` */
 
 #define AS_ORDER_BODY_MAX ((size_t)16 * 1024)
 
-struct as_order_document { /* owns its texts */
-    struct as_order order;
+struct as_operator_command_document { /* owns its texts */
+    struct as_operator_command order;
     char reason[AS_ORDER_REASON_MAX];
 };
 
@@ -100,7 +102,8 @@ struct as_order_document { /* owns its texts */
  * Errors: a member that the kind does not allow; a reason that is empty or too long, or missing
  * unless the order approves or denies. 0; -EBADMSG with an error for the client.
  */
-int as_order_decode(const char *json, size_t size, enum as_order_kind kind,
-                    struct as_order_document *document_out, struct as_error *error) AS_MUST_USE;
+int as_operator_command_decode(const char *json, size_t size, enum as_operator_command_kind kind,
+                               struct as_operator_command_document *document_out,
+                               struct as_error *error) AS_MUST_USE;
 
 #endif

@@ -70,16 +70,16 @@ struct as_others_record { /* in the action log: kind `others` */
     const char *target_name;       /* as in the rule file; "": no rule leads to it */
     const struct as_other *others; /* found; count 0: nobody any more */
     size_t other_count;
-    const struct as_set_back *set_backs; /* contended */
-    size_t set_back_count;
+    const struct as_reverted_change *reverted_changes; /* contended */
+    size_t reverted_change_count;
     as_wall_time until;  /* contended */
     const char *message; /* over: why */
 };
 
 /* The contention in force at a decision. */
 struct as_contended_note {
-    const struct as_set_back *set_backs;
-    size_t set_back_count;
+    const struct as_reverted_change *reverted_changes;
+    size_t reverted_change_count;
     as_wall_time until;
 };
 
@@ -141,20 +141,20 @@ struct as_action_record {
 };
 
 /* What became of an action: record kind `effect`. */
-enum as_follow_end {
+enum as_effect_end {
     AS_FOLLOW_RESOLVED,
     AS_FOLLOW_NOT_RESOLVED, /* not within AS_FOLLOW_US */
     AS_FOLLOW_UNKNOWN       /* nobody will know: docs/action-log.md says when */
 };
 #define AS_FOLLOW_US AS_US_PER_H
-const char *as_follow_end_get_word(enum as_follow_end end);
+const char *as_effect_end_get_word(enum as_effect_end end);
 
-struct as_follow_record {
+struct as_effect_record {
     const char *action, *decision; /* ids */
     const char *target, *target_name, *rule;
     int32_t from, to;
     int64_t ready_us, resolved_us; /* after the action; -1: not, or not known */
-    enum as_follow_end end;
+    enum as_effect_end end;
     uint32_t
         in_vain;  /* actions of the rule in a row that did not help; 0 without ineffective_after */
     bool is_held; /* from now on the rule is ineffective */

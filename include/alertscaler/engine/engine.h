@@ -45,7 +45,7 @@ struct as_trace_line {
     const char *name;   /* of the event, the new state, the effect */
     const char *target; /* id; NULL: of none */
     const char *detail; /* sizes, an outcome, the old state; "": none */
-    uint64_t ticket;    /* 0: none */
+    uint64_t call_id;   /* 0: none */
 };
 
 struct as_engine_config {
@@ -89,16 +89,16 @@ struct as_event {
     enum as_event_kind kind;
     as_mono_time mono;
     as_wall_time wall;
-    uint64_t ticket; /* of the effect; notification, order: of the request */
+    uint64_t call_id; /* of the effect; notification, order: of the request */
     const struct as_notification *notification; /* borrowed for the step */
     const struct as_observation *observation;
     const struct as_query_result *answer;
     const struct as_alert_list *list;
     const struct as_scale_result *result;
-    const struct as_order *order;     /* borrowed for the step */
-    const struct as_halt *halt;       /* borrowed for the step */
-    const struct as_ruleset *ruleset; /* borrowed until the next RULES event */
-    struct as_engine_config config;   /* with RULES */
+    const struct as_operator_command *order; /* borrowed for the step */
+    const struct as_halt *halt;              /* borrowed for the step */
+    const struct as_ruleset *ruleset;        /* borrowed until the next RULES event */
+    struct as_engine_config config;          /* with RULES */
 };
 
 enum as_effect_kind {
@@ -133,7 +133,7 @@ enum as_effect_kind {
 struct as_effect { /* everything borrowed until the next step */
     enum as_effect_kind kind;
     bool is_repeat; /* commit: only repeats, without consequences */
-    uint64_t ticket;
+    uint64_t call_id;
     union {
         const struct as_incident_state *incident;
         const struct as_target_state *target;
@@ -145,8 +145,8 @@ struct as_effect { /* everything borrowed until the next step */
         const struct as_decision_record *decision;
         const struct as_action_record *action;
         const struct as_incident_record *incident_record;
-        const struct as_follow_record *follow;
-        const struct as_order_record *order;
+        const struct as_effect_record *follow;
+        const struct as_operator_command_record *order;
         const struct as_others_record *others;
         const struct as_approval_record *approval;
         struct {
@@ -232,8 +232,8 @@ struct as_pause_view as_engine_get_pause(const struct as_engine *engine, as_mono
 /* Why nodes of a node group that are marked to leave must wait now: a pause, the kill switch, a dry
  * run, a stop, or no proof that monitoring works (the watchdog, if there is one). NULL: they go on;
  * "": there is no such group any more. */
-const char *as_engine_find_leave_obstacle(const struct as_engine *engine, const char *target,
-                                          as_mono_time now);
+const char *as_engine_find_terminate_obstacle(const struct as_engine *engine, const char *target,
+                                              as_mono_time now);
 /* During a request to change the target: the other target that may be the same node group by rules
  * that were loaded since the decision. It has precedence, and the request must not be sent. NULL:
  * none. */
@@ -274,9 +274,9 @@ struct as_target_view {
     } floor;        /* ordered by an operator */
     bool has_order; /* an operator's ordered size is not set yet */
     int32_t ordered;
-    struct as_moment contended_until;    /* left alone; unset: not contended */
-    const struct as_set_back *set_backs; /* of the last hour, or of the contention */
-    size_t set_back_count;
+    struct as_moment contended_until;                  /* left alone; unset: not contended */
+    const struct as_reverted_change *reverted_changes; /* of the last hour, or of the contention */
+    size_t reverted_change_count;
     const char *waits_for; /* name of the target that holds it back, by `after`; NULL: none */
     size_t open_incidents;
     const char *last_decision; /* id; or NULL */

@@ -68,7 +68,7 @@ const struct as_cluster *as_cluster_watch_find(struct as_cluster_watch *watch);
 
 /* False: nothing is watched, or not everything has been listed yet. Facts that are not fresh have a
  * view, too. The cluster's name is not set. */
-bool as_cluster_watch_look(struct as_cluster_watch *watch, struct as_facts_view *view_out);
+bool as_cluster_watch_read(struct as_cluster_watch *watch, struct as_facts_view *view_out);
 
 /*
  * The clusters of the settings, whose nodes may be the instances of node groups.

@@ -22,13 +22,13 @@ typedef enum as_permit as_permit_fn(void *context);
 
 /* Whether nodes of a target that are marked to leave may go on leaving now. After HOLD, `why_out`
  * is set. */
-enum as_leave_permit {
-    AS_LEAVE_GO,
-    AS_LEAVE_HOLD,
-    AS_LEAVE_GONE /* there is no such target any more: they stay */
+enum as_terminate_permit {
+    AS_TERMINATE_GO,
+    AS_TERMINATE_HOLD,
+    AS_TERMINATE_GONE /* there is no such target any more: they stay */
 };
-typedef enum as_leave_permit as_leave_permit_fn(void *context, const char *target,
-                                                const char **why_out);
+typedef enum as_terminate_permit as_terminate_permit_fn(void *context, const char *target,
+                                                        const char **why_out);
 /* The other target that has the same node group by rules that were loaded since the decision for a
  * change of `target`; valid for the call. NULL: none. */
 typedef const char *as_rival_fn(void *context, const char *target);
@@ -61,7 +61,8 @@ struct as_access_env {
     /* During a long action, called right before each request that changes something. NULL: all is
      * permitted. */
     as_permit_fn *get_permit;
-    as_leave_permit_fn *get_leave_permit;   /* before each step of a node that leaves; NULL: GO */
+    as_terminate_permit_fn
+        *get_terminate_permit;              /* before each step of a node that leaves; NULL: GO */
     as_rival_fn *find_rival;                /* before each request for a change; NULL: none */
     as_nodes_record_fn *record_nodes;       /* NULL: not recorded */
     as_others_found_fn *others_found;       /* NULL: it is not looked */
@@ -78,12 +79,12 @@ static inline enum as_permit as_access_get_permit(const struct as_access_env *en
     return env->get_permit ? env->get_permit(env->permit_context) : AS_PERMIT_ALL;
 }
 
-static inline enum as_leave_permit as_access_get_leave_permit(const struct as_access_env *env,
-                                                              const char *target,
-                                                              const char **why_out)
+static inline enum as_terminate_permit as_access_get_terminate_permit(
+    const struct as_access_env *env, const char *target, const char **why_out)
 {
-    return env->get_leave_permit ? env->get_leave_permit(env->permit_context, target, why_out)
-                                 : AS_LEAVE_GO;
+    return env->get_terminate_permit
+               ? env->get_terminate_permit(env->permit_context, target, why_out)
+               : AS_TERMINATE_GO;
 }
 
 static inline const char *as_access_find_rival(const struct as_access_env *env, const char *target)

@@ -70,10 +70,10 @@ void as_record_encode_incident(const struct as_record_header *header,
                                const struct as_incident_record *record, struct as_buf *out,
                                struct as_record_places *places_out);
 void as_record_encode_follow(const struct as_record_header *header,
-                             const struct as_follow_record *record, struct as_buf *out,
+                             const struct as_effect_record *record, struct as_buf *out,
                              struct as_record_places *places_out);
 void as_record_encode_command(const struct as_record_header *header,
-                              const struct as_order_record *record, struct as_buf *out,
+                              const struct as_operator_command_record *record, struct as_buf *out,
                               struct as_record_places *places_out);
 
 void as_record_encode_nodes(const struct as_record_header *header,

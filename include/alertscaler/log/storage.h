@@ -37,7 +37,7 @@ struct as_storage_batch;
 
 /* One atomic change: all of it becomes durable, or nothing. Content is copied. 0 is a valid
  * ticket. */
-struct as_storage_batch *as_storage_batch_new(uint64_t ticket) AS_MUST_USE;
+struct as_storage_batch *as_storage_batch_new(uint64_t call_id) AS_MUST_USE;
 struct as_storage_batch *as_storage_batch_free(struct as_storage_batch *batch);
 void as_storage_batch_put(struct as_storage_batch *batch, enum as_store_kind kind, const void *key,
                           size_t key_size, const void *value, size_t value_size);
@@ -59,7 +59,7 @@ void as_storage_batch_let_lag(struct as_storage_batch *batch);
 struct as_storage_callbacks {
     /* Once per batch, in the order of submission. `status` 0: it is on the disk (a batch that may
      * lag: in the log); else a negative errno and a text. */
-    void (*durable)(void *context, uint64_t ticket, int status, const char *error);
+    void (*durable)(void *context, uint64_t call_id, int status, const char *error);
     /* For each put_hashed of a batch that is on the disk, in order, before its `durable`. NULL if
      * there are none. */
     void (*hashed)(void *context, uint64_t number, const char *hash);

@@ -83,7 +83,7 @@ struct as_schedule {
     enum as_ways hold; /* directions that it forbids */
 };
 
-struct as_schedule_look {
+struct as_schedule_state {
     bool is_in_force;
     as_maybe_time change; /* its end; else its next begin. Unset: none within two weeks, or never */
 };
@@ -91,7 +91,7 @@ struct as_schedule_look {
 /* A schedule begins at the first `from` and ends at the last `to` where a wall time exists twice;
  * for one that does not exist the next that does counts. One that ends when it begins is left
  * out. */
-struct as_schedule_look as_schedule_look(const struct as_schedule *schedule, as_wall_time now);
+struct as_schedule_state as_schedule_state(const struct as_schedule *schedule, as_wall_time now);
 
 struct as_schedule_bounds { /* in force at one time */
     int32_t min, max;       /* the highest of those in force that name one; else the target's own */

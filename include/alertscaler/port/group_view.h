@@ -36,8 +36,8 @@ struct as_group_view {
     char version[AS_VERSION_SIZE]; /* for a conditional change; "": not supported */
     const char *controller; /* what else sets the size ("its own autoscaler"); NULL: nothing */
     const char *shortage;   /* why instances do not come, in the provider's words; NULL */
-    as_maybe_time shortage_since;       /* not set: since now */
-    const char *no_growth, *no_removal; /* why it cannot grow or shrink now; NULL: it can */
+    as_maybe_time shortage_since;         /* not set: since now */
+    const char *no_increase, *no_removal; /* why it cannot grow or shrink now; NULL: it can */
     /* "key=value,...": the provider does not name its instances. They are the nodes with these
      * labels, each identified by the end of its providerID, or with `knows_nodes` by the node's
      * name; `instances` only counts them. NULL: `instances` is the list. */

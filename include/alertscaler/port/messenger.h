@@ -16,10 +16,10 @@ struct as_message {  /* borrowed for the call */
 
 /* Called exactly once per message, in a later turn of the loop. `error` NULL: the receiver has
  * taken it; else one line that begins with the receiver's name. */
-typedef void as_message_done_fn(void *context, uint64_t ticket, const char *error);
+typedef void as_message_done_fn(void *context, uint64_t call_id, const char *error);
 
 struct as_messenger {
-    void (*send)(struct as_messenger *self, uint64_t ticket, const struct as_message *message,
+    void (*send)(struct as_messenger *self, uint64_t call_id, const struct as_message *message,
                  as_message_done_fn *done, void *context);
     void (*close)(struct as_messenger *self); /* no callbacks afterwards; frees it too */
 };

@@ -11,16 +11,16 @@
 
 /* Each is called exactly once per call, in a later turn of the loop. The result is valid during the
  * callback. */
-typedef void as_source_queried_fn(void *context, uint64_t ticket,
+typedef void as_source_queried_fn(void *context, uint64_t call_id,
                                   const struct as_query_result *result);
-typedef void as_source_listed_fn(void *context, uint64_t ticket, const struct as_alert_list *list);
+typedef void as_source_listed_fn(void *context, uint64_t call_id, const struct as_alert_list *list);
 
 struct as_source_port {
     /* Evaluates a query now. `query` is borrowed for the call. */
-    void (*query)(struct as_source_port *self, uint64_t ticket, const struct as_query *query,
+    void (*query)(struct as_source_port *self, uint64_t call_id, const struct as_query *query,
                   as_source_queried_fn *done, void *context);
     /* Reads all firing alerts, silenced, inhibited and muted ones too, from every Alertmanager. */
-    void (*list_alerts)(struct as_source_port *self, uint64_t ticket, as_source_listed_fn *done,
+    void (*list_alerts)(struct as_source_port *self, uint64_t call_id, as_source_listed_fn *done,
                         void *context);
     void (*close)(struct as_source_port *self); /* no callbacks afterwards; frees it too */
 };

@@ -12,19 +12,19 @@
 
 /* Called exactly once per call, in a later turn of the loop. `result` is valid during the
  * callback. */
-typedef void as_target_observed_fn(void *context, uint64_t ticket,
+typedef void as_target_observed_fn(void *context, uint64_t call_id,
                                    const struct as_observation *result);
-typedef void as_target_scaled_fn(void *context, uint64_t ticket,
+typedef void as_target_scaled_fn(void *context, uint64_t call_id,
                                  const struct as_scale_result *result);
 
 struct as_target_port {
     /* Reads the size, and the pods if `request` asks for them and the target has pods. `ref` and
      * `request` are borrowed for the call. */
-    void (*observe)(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+    void (*observe)(struct as_target_port *self, uint64_t call_id, const struct as_target_ref *ref,
                     const struct as_observe_request *request, as_target_observed_fn *done,
                     void *context);
     /* Sets an absolute size, if the target has not changed since the observation. */
-    void (*scale)(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+    void (*scale)(struct as_target_port *self, uint64_t call_id, const struct as_target_ref *ref,
                   const struct as_scale_request *request, as_target_scaled_fn *done, void *context);
     bool (*is_idle)(const struct as_target_port *self); /* no callback is outstanding */
     void (*close)(struct as_target_port *self);         /* no callbacks afterwards; frees it too */

@@ -187,7 +187,7 @@ struct as_operators_way {   /* to the shell */
 struct as_operators_request { /* borrowed for the call, but for the exchange */
     struct as_http_exchange *exchange;
     const char *who;
-    enum as_order_kind kind;
+    enum as_operator_command_kind kind;
     const char *encoded_what; /* as in the path: a target (NULL: all); approve, deny: a request */
     const char *body;         /* JSON: decide/order.h */
     size_t body_size;
@@ -199,6 +199,6 @@ void as_operators_handle(struct as_operators *operators, const struct as_operato
 
 /* The outcome of an order: AS_EFFECT_RECORD_COMMAND. */
 void as_operators_on_outcome(struct as_operators *operators, uint64_t request,
-                             const struct as_order_record *record);
+                             const struct as_operator_command_record *record);
 
 #endif

@@ -80,13 +80,14 @@ void as_shell_notify(struct as_shell *shell, const struct as_notification *notif
                      uint64_t request);
 
 /* The same for an operator's order. Both kinds of requests share one number space. */
-void as_shell_order(struct as_shell *shell, const struct as_order *order, uint64_t request);
+void as_shell_order(struct as_shell *shell, const struct as_operator_command *order,
+                    uint64_t request);
 
 /* The state of the kill switch; call it whenever it may have changed. */
 void as_shell_halt(struct as_shell *shell, const struct as_halt *halt);
 
 void as_shell_on_durable(struct as_shell *shell,
-                         uint64_t ticket); /* from the storage's callback with status 0 */
+                         uint64_t call_id); /* from the storage's callback with status 0 */
 /* From the storage's callback of the same name. */
 void as_shell_on_hashed(struct as_shell *shell, uint64_t number, const char *hash);
 void as_shell_wake(struct as_shell *shell);

@@ -44,7 +44,7 @@ void as_forms_log_out(struct as_forms *forms, struct as_http_exchange *exchange)
 
 /* `encoded_what`: as in as_operators_request. */
 void as_forms_order(struct as_forms *forms, struct as_http_exchange *exchange, const char *who,
-                    enum as_order_kind kind, const char *encoded_what);
+                    enum as_operator_command_kind kind, const char *encoded_what);
 /* The order's answer: as_operators_form_fn, with the forms as context. */
 void as_forms_answer_order(void *context, struct as_http_exchange *exchange, int status,
                            const char *text);

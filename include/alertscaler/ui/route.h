@@ -48,9 +48,9 @@ struct as_route {
                    const struct as_route *route, const char *who);
     /* Before the body is read. False: already answered. NULL: no check. */
     bool (*check)(struct as_routes *routes, struct as_http_exchange *exchange);
-    bool is_form;               /* of a page: as_forms_check; a session counts */
-    struct as_api_endpoint api; /* if the API answers */
-    enum as_order_kind order;   /* if it is an order */
+    bool is_form;                        /* of a page: as_forms_check; a session counts */
+    struct as_api_endpoint api;          /* if the API answers */
+    enum as_operator_command_kind order; /* if it is an order */
     /* The 405 for other methods, sent before credentials are checked. NULL: see route.c. */
     const char *refusal;
 };

@@ -120,17 +120,17 @@ Test(auth, refusals_are_recorded_once_in_a_while_with_their_count)
     }
     cr_expect_eq(record_count, 1);
     cr_expect_eq(record_status, 401);
-    as_auth_look(auth);
+    as_auth_poll(auth);
     cr_expect_eq(record_count, 1);
     now.us += 59 * AS_US_PER_S;
-    as_auth_look(auth); /* the attack has ended, and its size is known all the same */
+    as_auth_poll(auth); /* the attack has ended, and its size is known all the same */
     cr_expect_eq(record_count, 2);
     cr_expect_eq(record_sum, 1000);
     now.us += 60 * AS_US_PER_S;
     takes_records = false; /* nowhere to put it: it is tried again */
     cr_assert_eq(ask("/webhook", NULL, AS_PERMISSION_NOTIFY), 401);
     takes_records = true;
-    as_auth_look(auth);
+    as_auth_poll(auth);
     cr_expect_eq(record_count, 3);
     cr_expect_eq(record_sum, 1001);
     cr_assert_eq(ask("/webhook", NULL, AS_PERMISSION_NOTIFY), 401);
@@ -152,7 +152,7 @@ Test(auth, refusals_are_logged_where_they_cannot_be_recorded)
     for (int i = 0; i < 300; i++)
         cr_assert_eq(ask("/webhook", "Bearer wrong", AS_PERMISSION_NOTIFY), 401);
     now.us += 60 * AS_US_PER_S;
-    as_auth_look(auth);
+    as_auth_poll(auth);
     cr_assert_eq(ask("/webhook", "Bearer wrong", AS_PERMISSION_NOTIFY), 401);
     auth = as_auth_free(auth);
     as_log_configure(AS_LOG_WARN, AS_LOG_LOGFMT, STDERR_FILENO);

@@ -415,10 +415,10 @@ Test(auth_review, failures_are_logged_once_in_a_while_with_their_count)
     }
     cr_expect_eq(count_lines(fd), 4); /* at 0, 60, 120 and 180 s */
     world_advance(&world, 39 * AS_US_PER_S);
-    as_reviewer_look(reviewer);
+    as_reviewer_poll(reviewer);
     cr_expect_eq(count_lines(fd), 4);
     world_advance(&world, AS_US_PER_S);
-    as_reviewer_look(reviewer); /* no other has failed since */
+    as_reviewer_poll(reviewer); /* no other has failed since */
     as_log_configure(AS_LOG_WARN, AS_LOG_LOGFMT, STDERR_FILENO);
     cr_expect_eq(count_lines(fd), 5);
     close(fd);

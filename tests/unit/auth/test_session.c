@@ -136,12 +136,12 @@ Test(session, those_that_are_not_kept_end_together)
     begin("bob", ids[1]);
     begin("alice", ids[2]);
     begin("bob", ids[3]);
-    as_sessions_look(sessions, now, is_bob, &asked);
+    as_sessions_expire(sessions, now, is_bob, &asked);
     cr_expect_eq(asked, 4);
     cr_expect_eq(as_sessions_count(sessions), 2);
     cr_expect(has(ids[1]) && has(ids[3]));
     now.us += AS_SESSION_IDLE_US;
-    as_sessions_look(sessions, now, NULL, NULL);
+    as_sessions_expire(sessions, now, NULL, NULL);
     cr_expect_eq(as_sessions_count(sessions), 0);
 }
 

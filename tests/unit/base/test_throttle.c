@@ -41,13 +41,13 @@ Test(throttle, what_came_within_the_interval_is_told_when_it_is_over_although_no
         as_throttle_add(&throttle, i == 0 ? "first" : "later", "wrong", AT(0));
     cr_expect_eq(told, 1, "told %u times", told);
     cr_expect_str_eq(said, "first wrong");
-    as_throttle_look(&throttle, (as_mono_time){AS_THROTTLE_EVERY_US - 1});
+    as_throttle_refill(&throttle, (as_mono_time){AS_THROTTLE_EVERY_US - 1});
     cr_expect_eq(told, 1);
-    as_throttle_look(&throttle, AT(60));
+    as_throttle_refill(&throttle, AT(60));
     cr_expect_eq(told, 2);
     cr_expect_eq(last, 299);
     cr_expect_str_eq(said, "later wrong");
-    as_throttle_look(&throttle, AT(600));
+    as_throttle_refill(&throttle, AT(600));
     cr_expect_eq(told, 2, "nothing is left");
 }
 
@@ -80,10 +80,10 @@ Test(throttle, what_could_not_be_told_stays)
     is_deaf = true;
     as_throttle_add(&throttle, "", "", AT(0));
     as_throttle_add(&throttle, "", "", AT(1));
-    as_throttle_look(&throttle, AT(100));
+    as_throttle_refill(&throttle, AT(100));
     as_throttle_end(&throttle, AT(101));
     is_deaf = false;
-    as_throttle_look(&throttle, AT(102));
+    as_throttle_refill(&throttle, AT(102));
     cr_expect_eq(told, 1);
     cr_expect_eq(last, 2);
 }

@@ -110,7 +110,7 @@ Test(alibaba, reads_a_group_with_a_desired_capacity)
     driver_expect_instance(&given, 0, "i-1 i-1 eu-central-1a running");
     cr_assert_eq(view->instances[0].created.at.us, INT64_C(1715936400) * AS_US_PER_S);
     cr_assert_not(view->in_progress);
-    cr_assert_null(view->no_growth);
+    cr_assert_null(view->no_increase);
     cr_assert_null(view->no_removal);
     cr_assert_str_eq(op->request_id, "req-2");
 }
@@ -298,7 +298,7 @@ Test(alibaba, words_of_an_activity_stand_in_several_places)
 Test(alibaba, what_a_group_cannot_do_now)
 {
     static const struct {
-        const char *rest, *no_growth, *no_removal;
+        const char *rest, *no_increase, *no_removal;
     } rows[] = {
         {"\"LifecycleState\":\"Inactive\"", "the scaling group is disabled (Inactive)",
          "the scaling group is disabled (Inactive)"},
@@ -319,7 +319,7 @@ Test(alibaba, what_a_group_cannot_do_now)
                             rows[i].rest));
         answer_instances(0, "");
         driver_expect_end(op, AS_CLOUD_OP_OK, "");
-        cr_assert(as_str_equal(given.op.view.no_growth, rows[i].no_growth), "%zu", i);
+        cr_assert(as_str_equal(given.op.view.no_increase, rows[i].no_increase), "%zu", i);
         cr_assert(as_str_equal(given.op.view.no_removal, rows[i].no_removal), "%zu", i);
         if (i + 1 < AS_ARRAY_SIZE(rows))
             driver_end(&given);

@@ -122,7 +122,7 @@ Test(aws, reads_a_group)
     driver_expect_instance(&given, 3, "i-4 i-4 eu-central-1b running unhealthy protected");
     driver_expect_instance(&given, 4, "i-5 i-5 eu-central-1a pending");
     cr_assert_null(view->shortage);
-    cr_assert_null(view->no_growth);
+    cr_assert_null(view->no_increase);
     cr_assert_null(view->no_removal);
     cr_assert_str_eq(op->request_id, ID);
 }
@@ -205,7 +205,7 @@ Test(aws, suspended_processes)
               "</SuspensionReason></member></SuspendedProcesses>"));
     answer_no_policies("ng-1");
     driver_expect_end(op, AS_CLOUD_OP_OK, "");
-    cr_assert_str_eq(given.op.view.no_growth, "the group's process Launch is suspended");
+    cr_assert_str_eq(given.op.view.no_increase, "the group's process Launch is suspended");
     cr_assert_null(given.op.view.no_removal);
     begin(AS_GROUP_READ);
     driver_answer(op, 200,
@@ -213,7 +213,7 @@ Test(aws, suspended_processes)
                         "<ProcessName>Terminate</ProcessName></member></SuspendedProcesses>"));
     answer_no_policies("ng-1");
     driver_expect_end(op, AS_CLOUD_OP_OK, "");
-    cr_assert_null(given.op.view.no_growth);
+    cr_assert_null(given.op.view.no_increase);
     cr_assert_str_eq(given.op.view.no_removal, "the group's process Terminate is suspended");
 }
 

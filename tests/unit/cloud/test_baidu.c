@@ -92,7 +92,7 @@ Test(baidu, reads_a_group)
     cr_assert_not(given.op.view.in_progress);
     cr_assert_null(given.op.view.controller);
     cr_assert_null(given.op.view.shortage);
-    cr_assert_null(given.op.view.no_growth);
+    cr_assert_null(given.op.view.no_increase);
     cr_assert_eq(given.op.view.instance_count, 2);
     driver_expect_instance(&given, 0, "n-1 cce://i-1 zoneA running");
     cr_assert(given.op.view.instances[0].created.set);
@@ -206,7 +206,7 @@ Test(baidu, a_paused_group_is_not_changed)
 {
     begin(AS_GROUP_READ);
     answer_group(2, 2, "", ",\"pause\":{\"paused\":true,\"reason\":\"arrears\"}");
-    cr_assert_str_eq(given.op.view.no_growth, "the node group is paused: arrears");
+    cr_assert_str_eq(given.op.view.no_increase, "the node group is paused: arrears");
     cr_assert_str_eq(given.op.view.no_removal, "the node group is paused: arrears");
 }
 

@@ -106,7 +106,7 @@ Test(clusterapi, reads_a_machine_deployment)
     driver_expect_instance(&given, 5, "m6 m6 - leaving");
     cr_assert(view->instances[0].created.set);
     cr_assert_str_eq(view->shortage, "CreateError: no quota");
-    cr_assert_null(view->no_growth);
+    cr_assert_null(view->no_increase);
     cr_assert_str_eq(view->no_removal, MISSING("4", "5"));
 }
 
@@ -184,7 +184,7 @@ Test(clusterapi, a_rollout_or_a_pause_lets_nobody_leave)
                   MACHINES(MACHINE("m1", "old", "Running") "," MACHINE("m2", "new", "Running")));
     driver_expect_end(op, AS_CLOUD_OP_OK, "");
     cr_assert(as_str_starts_with(given.op.view.no_removal, "a rollout is under way"));
-    cr_assert_null(given.op.view.no_growth);
+    cr_assert_null(given.op.view.no_increase);
     end();
     static const char *const paused[] = {
         "{\"metadata\":{\"uid\":\"u-1\"},\"spec\":{\"replicas\":1,\"paused\":true},\"status\":{"
@@ -196,7 +196,7 @@ Test(clusterapi, a_rollout_or_a_pause_lets_nobody_leave)
         driver_answer(op, 200, paused[i]);
         driver_answer(op, 200, MACHINES(""));
         driver_expect_end(op, AS_CLOUD_OP_OK, "");
-        cr_assert_str_eq(given.op.view.no_growth, "it is paused: no controller works at it");
+        cr_assert_str_eq(given.op.view.no_increase, "it is paused: no controller works at it");
         cr_assert_not_null(given.op.view.no_removal);
         end();
     }

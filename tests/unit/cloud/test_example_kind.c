@@ -75,7 +75,7 @@ struct example {
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled;
     void *context;
-    uint64_t ticket;
+    uint64_t call_id;
     int32_t size;
 };
 
@@ -84,41 +84,41 @@ static void tell(void *context)
     struct example *self = context;
     self->timer = NULL;
     if (self->observed)
-        self->observed(self->context, self->ticket,
+        self->observed(self->context, self->call_id,
                        &(struct as_observation){.outcome = AS_REASON_APPLIED,
                                                 .replicas = self->size,
                                                 .status_replicas = self->size,
                                                 .min = -1,
                                                 .max = -1});
     else
-        self->scaled(self->context, self->ticket,
+        self->scaled(self->context, self->call_id,
                      &(struct as_scale_result){.outcome = AS_REASON_APPLIED, .attempts = 1});
 }
 
-static void start(struct example *self, uint64_t ticket, as_target_observed_fn *observed,
+static void start(struct example *self, uint64_t call_id, as_target_observed_fn *observed,
                   as_target_scaled_fn *scaled, void *context)
 {
-    self->ticket = ticket;
+    self->call_id = call_id;
     self->observed = observed;
     self->scaled = scaled;
     self->context = context;
     self->timer = self->env->loop->start_timer(self->env->loop, 0, tell, self);
 }
 
-static void observe_example(struct as_target_port *port, uint64_t ticket,
+static void observe_example(struct as_target_port *port, uint64_t call_id,
                             const struct as_target_ref *ref,
                             const struct as_observe_request *request, as_target_observed_fn *done,
                             void *context)
 {
-    start((struct example *)port, ticket, done, NULL, context);
+    start((struct example *)port, call_id, done, NULL, context);
 }
 
-static void scale_example(struct as_target_port *port, uint64_t ticket,
+static void scale_example(struct as_target_port *port, uint64_t call_id,
                           const struct as_target_ref *ref, const struct as_scale_request *request,
                           as_target_scaled_fn *done, void *context)
 {
     ((struct example *)port)->size = request->to;
-    start((struct example *)port, ticket, NULL, done, context);
+    start((struct example *)port, call_id, NULL, done, context);
 }
 
 static bool is_example_idle(const struct as_target_port *port)

@@ -90,7 +90,7 @@ static void finish_reading(void *context)
     free(reading);
 }
 
-static void read_group(struct as_target_port *self, uint64_t ticket,
+static void read_group(struct as_target_port *self, uint64_t call_id,
                        const struct as_target_ref *ref, const struct as_observe_request *request,
                        as_target_observed_fn *done, void *context)
 {
@@ -130,9 +130,9 @@ TestSuite(pool_target, .init = setup, .fini = teardown);
 
 static bool has_error;
 
-static void keep_look(void *context, uint64_t ticket, const struct as_observation *told)
+static void keep_look(void *context, uint64_t call_id, const struct as_observation *told)
 {
-    keep_observation(context, ticket, told);
+    keep_observation(context, call_id, told);
     has_error = told->snapshot->error;
 }
 

@@ -537,7 +537,7 @@ Test(pool_fit, ignored_labels_do_not_keep_groups_from_sharing)
 
 static struct as_asked asked[2];
 
-static void look_later(const struct as_pool_plan *plan, int64_t us)
+static void removal_poll_later(const struct as_pool_plan *plan, int64_t us)
 {
     cr_assert_leq(plan->asked_count, AS_ARRAY_SIZE(asked));
     for (size_t i = 0; i < plan->asked_count; i++)
@@ -562,11 +562,11 @@ Test(pool_fit, a_pod_whose_claim_lies_in_another_zone_does_not_make_a_node_come_
 
     group->size = 2;
     group->coming = 1;
-    look_later(&plan, AS_US_PER_MIN - 1);
+    removal_poll_later(&plan, AS_US_PER_MIN - 1);
     plan = world_plan(world);
     cr_assert_eq(plan.asked_count, 1);
     cr_expect_eq(plan.asked[0].at.us, WORLD_NOW, "not stored at every look");
-    look_later(&plan, 5 * AS_US_PER_MIN);
+    removal_poll_later(&plan, 5 * AS_US_PER_MIN);
     plan = world_plan(world);
     cr_expect_eq(plan.fit_size, 2, "the node is on its way");
     cr_assert_eq(plan.asked_count, 1);
@@ -576,20 +576,20 @@ Test(pool_fit, a_pod_whose_claim_lies_in_another_zone_does_not_make_a_node_come_
     group->coming = 0;
     world->pending[0].count = 0; /* it would have room on the new node, but waits */
     pod_class->waiting = 1;
-    look_later(&plan, 3 * AS_US_PER_MIN - 1);
+    removal_poll_later(&plan, 3 * AS_US_PER_MIN - 1);
     plan = world_plan(world);
     cr_assert_eq(plan.asked_count, 1);
     cr_expect_not(plan.asked[0].is_in_vain,
                   "the scheduler has two minutes, and `at` is up to one minute old");
 
-    look_later(&plan, 1);
+    removal_poll_later(&plan, 1);
     plan = world_plan(world);
     cr_assert_eq(plan.asked_count, 1);
     cr_expect(plan.asked[0].is_in_vain);
 
     world->pending[0].count = 1; /* the node has left */
     group->size = 1;
-    look_later(&plan, 3 * AS_US_PER_H - 1);
+    removal_poll_later(&plan, 3 * AS_US_PER_H - 1);
     plan = world_plan(world);
     cr_expect_eq(plan.fit_size, 1);
     cr_expect_eq(plan.fit_reason, AS_REASON_NO_GROUP);
@@ -597,7 +597,7 @@ Test(pool_fit, a_pod_whose_claim_lies_in_another_zone_does_not_make_a_node_come_
     cr_assert_eq(plan.pod_class_count, 1);
     cr_expect(plan.pod_classes[0].is_in_vain);
 
-    look_later(&plan, 1);
+    removal_poll_later(&plan, 1);
     plan = world_plan(world);
     cr_expect_eq(plan.fit_size, 2, "asked again after three hours");
     cr_assert_eq(plan.asked_count, 1);

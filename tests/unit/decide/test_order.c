@@ -10,13 +10,13 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/decide/order.h>
 
-static struct as_order_document document;
+static struct as_operator_command_document document;
 static struct as_error error;
 
-static int decode(enum as_order_kind kind, const char *json)
+static int decode(enum as_operator_command_kind kind, const char *json)
 {
     error = (struct as_error)AS_ERROR_INIT;
-    return as_order_decode(json, strlen(json), kind, &document, &error);
+    return as_operator_command_decode(json, strlen(json), kind, &document, &error);
 }
 
 Test(order, a_pause_may_have_an_end)
@@ -49,7 +49,7 @@ Test(order, a_reason_is_one_line)
 Test(order, what_is_not_an_order_is_refused)
 {
     static const struct {
-        enum as_order_kind kind;
+        enum as_operator_command_kind kind;
         const char *json, *says;
     } rows[] = {
         {AS_ORDER_RESUME, "", "JSON object"},
@@ -89,7 +89,9 @@ Test(order, a_reason_and_a_body_have_a_limit)
     }
     memset(json, ' ', sizeof(json));
     memcpy(json, "{\"reason\":\"r\"}", 14);
-    cr_expect_eq(as_order_decode(json, AS_ORDER_BODY_MAX, AS_ORDER_RESUME, &document, &error), 0);
-    cr_expect_eq(as_order_decode(json, AS_ORDER_BODY_MAX + 1, AS_ORDER_RESUME, &document, &error),
-                 -EBADMSG);
+    cr_expect_eq(
+        as_operator_command_decode(json, AS_ORDER_BODY_MAX, AS_ORDER_RESUME, &document, &error), 0);
+    cr_expect_eq(
+        as_operator_command_decode(json, AS_ORDER_BODY_MAX + 1, AS_ORDER_RESUME, &document, &error),
+        -EBADMSG);
 }

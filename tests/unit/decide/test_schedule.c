@@ -33,7 +33,7 @@ static struct as_schedule make(const struct as_zone *zone, unsigned days, int32_
 static void expect(const struct as_schedule *schedule, const char *now, bool is_in_force,
                    const char *change)
 {
-    const struct as_schedule_look look = as_schedule_look(schedule, at(now));
+    const struct as_schedule_state look = as_schedule_state(schedule, at(now));
     char text[AS_RFC3339_SIZE];
     as_wall_time_print_short(look.change.at, text);
     cr_expect_eq(look.is_in_force, is_in_force, "%s", now);

@@ -151,19 +151,20 @@ static void say_action(struct harness *harness, const struct as_action_record *r
             record->approval ? " with approval" : "");
 }
 
-static void say_command(struct harness *harness, const struct as_order_record *record)
+static void say_command(struct harness *harness, const struct as_operator_command_record *record)
 {
-    const struct as_order *order = record->order;
+    const struct as_operator_command *order = record->order;
     char size[16] = "";
     memcpy(harness->last_command, record->id, AS_ULID_SIZE);
     (void)snprintf(harness->last_message, sizeof(harness->last_message), "%s", record->message);
     if (order->kind == AS_ORDER_SCALE)
         (void)snprintf(size, sizeof(size), " %d", order->replicas);
-    say(harness, "%s %s%s %s%s%s", as_order_kind_get_word(order->kind),
+    say(harness, "%s %s%s %s%s%s", as_operator_command_kind_get_word(order->kind),
         record->target                    ? name_of(record->target)
         : order->target || order->request ? "?"
                                           : "all",
-        size, as_order_outcome_get_word(record->outcome), order->who[0] ? " for " : "", order->who);
+        size, as_operator_command_outcome_get_word(record->outcome), order->who[0] ? " for " : "",
+        order->who);
 }
 
 /* Seconds, or "-". */
@@ -173,22 +174,22 @@ static const char *print_after(int64_t us, char out[24])
     return out;
 }
 
-static void say_follow(struct harness *harness, const struct as_follow_record *record)
+static void say_follow(struct harness *harness, const struct as_effect_record *record)
 {
     char ready[24], resolved[24];
     cr_assert_eq(strlen(record->action), AS_ULID_SIZE - 1);
     cr_assert_eq(strlen(record->decision), AS_ULID_SIZE - 1);
     say(harness, "effect %s %d>%d by %s ready %s resolved %s %s%s", name_of(record->target),
         record->from, record->to, record->rule, print_after(record->ready_us, ready),
-        print_after(record->resolved_us, resolved), as_follow_end_get_word(record->end),
+        print_after(record->resolved_us, resolved), as_effect_end_get_word(record->end),
         record->is_held ? " held" : "");
 }
 
 static void say_others(struct harness *harness, const struct as_others_record *record)
 {
     struct as_buf words = AS_BUF_INIT(TRANSCRIPT_MAX);
-    for (size_t i = 0; i < record->set_back_count; i++) {
-        const struct as_set_back *each = &record->set_backs[i];
+    for (size_t i = 0; i < record->reverted_change_count; i++) {
+        const struct as_reverted_change *each = &record->reverted_changes[i];
         as_buf_printf(&words, " %d>%d>%d by %s", each->from, each->to, each->found,
                       *each->by ? each->by : "?");
     }
@@ -231,7 +232,7 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
         .is_scale = effect->kind == AS_EFFECT_SCALE,
         .is_query = effect->kind == AS_EFFECT_QUERY,
         .at = harness->mono,
-        .ticket = effect->ticket,
+        .call_id = effect->call_id,
     };
     if (call->is_query) {
         (void)snprintf(call->query, sizeof(call->query), "%s", effect->query->text);
@@ -272,10 +273,10 @@ static void queue_call(struct harness *harness, const struct as_effect *effect)
         call->with_pods ? " with pods" : "", call->with_nodes ? " with nodes" : "");
 }
 
-static void queue_commit(struct harness *harness, uint64_t ticket)
+static void queue_commit(struct harness *harness, uint64_t call_id)
 {
     cr_assert_lt(harness->commit_count, HARNESS_QUEUE);
-    harness->staged.ticket = ticket;
+    harness->staged.call_id = call_id;
     harness->commits[harness->commit_count++] = harness->staged;
     harness->staged = (struct staged_commit){0};
 }
@@ -348,12 +349,12 @@ static void carry_out(struct harness *harness, const struct as_effect *effect)
         break;
     case AS_EFFECT_LIST_ALERTS:
         say(harness, "list");
-        cr_assert_eq(harness->list_ticket, 0, "two lists at a time");
-        harness->list_ticket = effect->ticket;
+        cr_assert_eq(harness->list_call_id, 0, "two lists at a time");
+        harness->list_call_id = effect->call_id;
         break;
     case AS_EFFECT_COMMIT:
         harness->repeats += effect->is_repeat;
-        queue_commit(harness, effect->ticket);
+        queue_commit(harness, effect->call_id);
         break;
     case AS_EFFECT_ANSWER: say(harness, "answered"); break;
     case AS_EFFECT_OBSERVE:
@@ -450,7 +451,7 @@ static void answer_observe(struct harness *harness, const struct queued_call *ca
             observation.replicas = observation.status_replicas = plan.size;
     }
     step(harness, &(struct as_event){.kind = AS_EVENT_OBSERVED,
-                                     .ticket = call->ticket,
+                                     .call_id = call->call_id,
                                      .observation = &observation});
     as_arena_deinit(&arena);
 }
@@ -463,7 +464,7 @@ static void answer_query(struct harness *harness, const struct queued_call *call
             result = harness->queries[i].result;
     }
     step(harness,
-         &(struct as_event){.kind = AS_EVENT_QUERIED, .ticket = call->ticket, .answer = &result});
+         &(struct as_event){.kind = AS_EVENT_QUERIED, .call_id = call->call_id, .answer = &result});
 }
 
 static void answer_scale(struct harness *harness, const struct queued_call *call)
@@ -514,7 +515,7 @@ static void answer_scale(struct harness *harness, const struct queued_call *call
     if (target->words)
         (void)snprintf(result.message, sizeof(result.message), "%s", target->words);
     step(harness,
-         &(struct as_event){.kind = AS_EVENT_SCALED, .ticket = call->ticket, .result = &result});
+         &(struct as_event){.kind = AS_EVENT_SCALED, .call_id = call->call_id, .result = &result});
 }
 
 static struct as_labels *parse_labels(const char *text)
@@ -603,9 +604,9 @@ static void answer_list(struct harness *harness)
         .problem = harness->list_unread > 0 ? "alerts[0]: no alert" : NULL,
         .is_anew = harness->list_is_anew,
     };
-    const uint64_t ticket = harness->list_ticket;
-    harness->list_ticket = 0;
-    step(harness, &(struct as_event){.kind = AS_EVENT_LISTED, .ticket = ticket, .list = &list});
+    const uint64_t call_id = harness->list_call_id;
+    harness->list_call_id = 0;
+    step(harness, &(struct as_event){.kind = AS_EVENT_LISTED, .call_id = call_id, .list = &list});
     for (size_t i = 0; i < count; i++)
         free_listed(&alerts[i]);
     free(alerts);
@@ -624,10 +625,10 @@ static void deliver_commit(struct harness *harness)
             --harness->commit_count * sizeof(harness->commits[0]));
     struct as_error error;
     cr_assert_eq(harness->store->commit(harness->store, commit.changes, commit.count, &error), 0);
-    const uint64_t ticket = commit.ticket;
+    const uint64_t call_id = commit.call_id;
     staged_deinit(&commit);
-    if (ticket)
-        step(harness, &(struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = ticket});
+    if (call_id)
+        step(harness, &(struct as_event){.kind = AS_EVENT_COMMITTED, .call_id = call_id});
 }
 
 /* The first call that is answered; `call_count` where there is none. */
@@ -676,7 +677,7 @@ void harness_settle(struct harness *harness)
             deliver_commit(harness);
         else if (call < harness->call_count)
             answer_call(harness, call);
-        else if (harness->list_ticket && !harness->hold_lists)
+        else if (harness->list_call_id && !harness->hold_lists)
             answer_list(harness);
         else
             return;
@@ -745,7 +746,7 @@ void harness_notify(struct harness *harness, const char *receiver, const struct 
     }
     if (as_engine_has_room(harness->engine, notification))
         step(harness, &(struct as_event){.kind = AS_EVENT_NOTIFICATION,
-                                         .ticket = ++harness->requests,
+                                         .call_id = ++harness->requests,
                                          .notification = notification});
     else
         say(harness, "no room");
@@ -799,7 +800,7 @@ static void drop_engine(struct harness *harness)
     while (harness->call_count > 0)
         free_call(&harness->calls[--harness->call_count]);
     harness->commit_count = 0;
-    harness->list_ticket = 0;
+    harness->list_call_id = 0;
 }
 
 void harness_stop(struct harness *harness)
@@ -912,7 +913,7 @@ void harness_reload(struct harness *harness, const struct spec *spec)
     harness_settle(harness);
 }
 
-void harness_order(struct harness *harness, struct as_order order)
+void harness_order(struct harness *harness, struct as_operator_command order)
 {
     if (!order.who)
         order.who = "";
@@ -920,7 +921,7 @@ void harness_order(struct harness *harness, struct as_order order)
     if (!order.reason)
         order.reason = "test";
     step(harness, &(struct as_event){
-                      .kind = AS_EVENT_ORDER, .ticket = ++harness->requests, .order = &order});
+                      .kind = AS_EVENT_ORDER, .call_id = ++harness->requests, .order = &order});
     harness_settle(harness);
 }
 

@@ -65,7 +65,7 @@ struct queued_call {
     bool has_own_size;
     int32_t own_size;
     as_mono_time at;
-    uint64_t ticket;
+    uint64_t call_id;
     char query[256];
     char id[128];
     struct as_scale_request request;
@@ -86,7 +86,7 @@ struct test_listed { /* an alert of Alertmanager's list */
 };
 
 struct staged_commit {
-    uint64_t ticket;
+    uint64_t call_id;
     struct as_store_change changes[64];
     size_t count;
 };
@@ -123,8 +123,8 @@ struct harness {
     unsigned target_puts; /* states of targets that were written, so far */
     struct queued_call calls[HARNESS_QUEUE];
     size_t call_count;
-    struct fleet *fleet;  /* what pools see, and whose groups are the node groups; NULL: none */
-    uint64_t list_ticket; /* of the list that is asked for; 0: none is */
+    struct fleet *fleet;   /* what pools see, and whose groups are the node groups; NULL: none */
+    uint64_t list_call_id; /* of the list that is asked for; 0: none is */
     const struct test_listed *listed;
     size_t listed_count;
     const char *list_error;
@@ -200,7 +200,7 @@ void harness_crash(struct harness *harness, int64_t gap_seconds);
 void harness_reload(struct harness *harness, const struct spec *spec);
 void harness_send_stop(struct harness *harness);
 /* An operator's; `who` and `reason` may be left out. */
-void harness_order(struct harness *harness, struct as_order order);
+void harness_order(struct harness *harness, struct as_operator_command order);
 void harness_halt(struct harness *harness, const char *reason); /* NULL: no longer */
 
 struct virtual_target *harness_target(struct harness *harness, const char *name);

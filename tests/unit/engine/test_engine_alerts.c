@@ -83,7 +83,7 @@ Test(engine_alerts, the_list_is_asked_for_at_start_and_then_again_and_again)
 {
     struct harness h = {.config = {.resync_us = RESYNC * AS_US_PER_S}, .hold_lists = true};
     harness_start(&h, &slow_and_full);
-    cr_assert_neq(h.list_ticket, 0);
+    cr_assert_neq(h.list_call_id, 0);
     h.hold_lists = false;
     harness_settle(&h);
     tick(&h, RESYNC - 1);
@@ -482,7 +482,7 @@ static void ask(struct harness *harness)
 {
     harness->hold_lists = true;
     tick(harness, RESYNC);
-    cr_assert_neq(harness->list_ticket, 0);
+    cr_assert_neq(harness->list_call_id, 0);
 }
 
 static void answer(struct harness *harness)
@@ -776,11 +776,11 @@ Test(engine_alerts, an_answer_that_nobody_asked_for_is_ignored)
     WITH_LISTS(h, slow_and_full);
     const struct as_alert_list nothing = {0};
     fire(&h, "Slow", 990);
-    for (uint64_t ticket = 0; ticket < 100; ticket++) {
+    for (uint64_t call_id = 0; call_id < 100; call_id++) {
         const struct as_event event = {.kind = AS_EVENT_LISTED,
                                        .mono = h.mono,
                                        .wall = h.wall,
-                                       .ticket = ticket,
+                                       .call_id = call_id,
                                        .list = &nothing};
         struct as_effects effects;
         as_engine_step(h.engine, &event, &effects);
@@ -1042,12 +1042,12 @@ Test(engine_watchdog, without_a_sign_of_life_no_nodes_leave)
     guarded_start_with(&guarded, &pool);
     struct harness *h = &guarded.h;
     const char *id = harness_target(h, "pool")->id;
-    cr_expect_str_eq(as_engine_find_leave_obstacle(h->engine, id, h->mono),
+    cr_expect_str_eq(as_engine_find_terminate_obstacle(h->engine, id, h->mono),
                      "guarded: the watchdog is not heard of");
     fire(h, "Watchdog,severity=none", 999);
-    cr_expect_null(as_engine_find_leave_obstacle(h->engine, id, h->mono));
+    cr_expect_null(as_engine_find_terminate_obstacle(h->engine, id, h->mono));
     const as_mono_time later = {h->mono.us + 61 * AS_US_PER_S};
-    cr_expect_str_eq(as_engine_find_leave_obstacle(h->engine, id, later),
+    cr_expect_str_eq(as_engine_find_terminate_obstacle(h->engine, id, later),
                      "guarded: the watchdog is not heard of");
     guarded_stop(&guarded);
 }

@@ -57,10 +57,11 @@ static void start(struct harness *harness, const struct spec *spec, const char *
     struct harness name = {0};                                                                     \
     start(&(name), &(spec), (const char *const[]){__VA_ARGS__, NULL})
 
-static void order(struct harness *harness, enum as_order_kind kind, const char *target,
+static void order(struct harness *harness, enum as_operator_command_kind kind, const char *target,
                   int32_t replicas)
 {
-    harness_order(harness, (struct as_order){.kind = kind, .target = target, .replicas = replicas});
+    harness_order(harness, (struct as_operator_command){
+                               .kind = kind, .target = target, .replicas = replicas});
 }
 
 /* --- the entry without templates --- */
@@ -594,7 +595,7 @@ Test(engine_aliases, nodes_do_not_leave_under_the_other_name)
 {
     START(h, two_named, "web", "cloud/1", "uuid", "cloud/1");
     tick(&h, 70);
-    cr_assert_not_null(as_engine_find_leave_obstacle(h.engine, GROUP "web", h.mono));
+    cr_assert_not_null(as_engine_find_terminate_obstacle(h.engine, GROUP "web", h.mono));
     harness_stop(&h);
 }
 

@@ -23,9 +23,9 @@ static const struct spec big = {
          {.name = "calm", .match = {"alertname=Calm"}, .target = "web", .down = 2}},
 };
 
-static void answer(struct harness *harness, enum as_order_kind kind, const char *id)
+static void answer(struct harness *harness, enum as_operator_command_kind kind, const char *id)
 {
-    harness_order(harness, (struct as_order){.kind = kind, .request = id});
+    harness_order(harness, (struct as_operator_command){.kind = kind, .request = id});
 }
 
 static void approve(struct harness *harness)
@@ -408,7 +408,8 @@ Test(engine_approvals, neither_orders_nor_dry_runs_ask)
     cr_assert_null(strstr(text, "asked"));
     harness_reload(&h, &big);
     (void)said(&h);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 15});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 15});
     cr_assert_eq(harness_target(&h, "web")->size, 15);
     harness_stop(&h);
 }
@@ -416,10 +417,10 @@ Test(engine_approvals, neither_orders_nor_dry_runs_ask)
 Test(engine_approvals, a_pause_is_not_asked_about)
 {
     WITH(h, big);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_PAUSE, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "web"});
     fire(&h, "Big", 990);
     cr_assert_null(strstr(said(&h), "asked"));
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "web"});
     cr_assert_not_null(strstr(said(&h), "asked web 4>8"));
     harness_halt(&h, "stop");
     approve(&h);
@@ -573,12 +574,12 @@ Test(engine_approvals, a_decision_in_the_other_direction_ends_an_approval)
     WITH(h, load);
     set_load(&h, 12);
     fire(&h, "Load", 990);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_PAUSE, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "web"});
     approve(&h);
     cr_assert_not_null(strstr(said(&h), "approved web 4>12"));
     set_load(&h, 2);
     tick(&h, 60);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "web"});
     cr_assert_not_null(strstr(said(&h), "void web 4>12 by load"));
     set_load(&h, 12);
     tick(&h, 300);
@@ -610,14 +611,14 @@ Test(engine_approvals, an_approval_that_is_not_used_in_time_is_over)
 {
     WITH(h, big);
     fire(&h, "Big", 990);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_PAUSE, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "web"});
     tick(&h, 600);
     approve(&h);
     tick(&h, 899);
     cr_assert_null(strstr(said(&h), "expired"), "its time begins with the answer");
     tick(&h, 1);
     cr_assert_not_null(strstr(said(&h), "expired web 4>8 by big"));
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "web"});
     tick(&h, 60);
     cr_assert_eq(harness_target(&h, "web")->size, 4);
     harness_stop(&h);

@@ -32,14 +32,14 @@ static const struct spec nothing = {0};
 
 static void scale(struct harness *harness, const char *target, int32_t replicas)
 {
-    harness_order(
-        harness, (struct as_order){.kind = AS_ORDER_SCALE, .target = target, .replicas = replicas});
+    harness_order(harness, (struct as_operator_command){
+                               .kind = AS_ORDER_SCALE, .target = target, .replicas = replicas});
 }
 
 static void force(struct harness *harness, int32_t replicas)
 {
     harness_order(
-        harness, (struct as_order){
+        harness, (struct as_operator_command){
                      .kind = AS_ORDER_SCALE, .target = "web", .replicas = replicas, .force = true});
 }
 
@@ -61,7 +61,7 @@ Test(engine_commands, locks_and_pauses_do_not_stop_it)
 {
     WITH(h, slow);
     fire(&h, "Slow", 990);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_PAUSE});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE});
     (void)said(&h);
     scale(&h, "kubernetes/default/apps/v1/Deployment/shop/web", 3);
     cr_said(&h, "scale web 3 done; answered; observe web; scale web 6>3; ordered web 6>3 applied");
@@ -336,7 +336,7 @@ Test(engine_commands, what_an_operator_set_is_not_given_back)
 Test(engine_commands, what_the_kill_switch_refuses)
 {
     static const struct {
-        enum as_order_kind kind;
+        enum as_operator_command_kind kind;
         const char *said;
     } orders[] = {
         {AS_ORDER_SCALE, "scale web 6 refused"}, {AS_ORDER_FLOOR, "floor web refused"},
@@ -348,10 +348,10 @@ Test(engine_commands, what_the_kill_switch_refuses)
     (void)said(&h);
     harness_halt(&h, "stop");
     for (size_t i = 0; i < AS_ARRAY_SIZE(orders); i++) {
-        harness_order(&h, (struct as_order){.kind = orders[i].kind,
-                                            .target = "web",
-                                            .replicas = 6,
-                                            .for_us = 600 * AS_US_PER_S});
+        harness_order(&h, (struct as_operator_command){.kind = orders[i].kind,
+                                                       .target = "web",
+                                                       .replicas = 6,
+                                                       .for_us = 600 * AS_US_PER_S});
         const char *text = said(&h);
         cr_expect_not_null(strstr(text, orders[i].said), "%s: %s", orders[i].said, text);
     }
@@ -364,16 +364,16 @@ Test(engine_commands, what_the_kill_switch_refuses)
 Test(engine_commands, an_unlocked_target_acts_at_once)
 {
     WITH(h, slow);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
     cr_said(&h, "unlock web nothing_to_do; answered");
     fire(&h, "Slow", 990);
     (void)said(&h);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
     cr_said(&h, "unlock web done; answered; observe web; decided web 6>8 scaled by slow; "
                 "scale web 6>8; acted web 6>8 applied");
     harness_crash(&h, 1);
     cr_assert_not_null(strstr(said(&h), "cooldown"));
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
     cr_assert_not_null(strstr(said(&h), "scale web 8>10"));
     harness_stop(&h);
 }
@@ -387,12 +387,12 @@ Test(engine_commands, only_a_lock_that_holds_is_ended)
     scale(&h, "web", 3);
     tick(&h, 61); /* a scale-down locks no scale-up here */
     (void)said(&h);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
     cr_said(&h, "unlock web nothing_to_do; answered");
     scale(&h, "web", 5);
     tick(&h, 61);
     (void)said(&h);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
     cr_said(&h, "unlock web done; answered; observe web");
     harness_stop(&h);
 }

@@ -72,10 +72,10 @@ static void look(struct run *run, bool was_paused, bool was_halted)
                                        strstr(text, " unreachable"));
 }
 
-static void give(struct run *run, enum as_order_kind kind, const char *target)
+static void give(struct run *run, enum as_operator_command_kind kind, const char *target)
 {
     const bool has_end = below(run, 2) == 0;
-    struct as_order order = {.kind = kind, .target = target};
+    struct as_operator_command order = {.kind = kind, .target = target};
     if (kind == AS_ORDER_PAUSE && has_end)
         order.for_us = (1 + below(run, 300)) * AS_US_PER_S;
     order.replicas = (int32_t)(1 + below(run, 20));

@@ -37,7 +37,7 @@ static void set(struct harness *harness, const char *name, int32_t size, const c
 }
 
 /* Somebody sets the size back, and our lock ends. */
-static void set_back(struct harness *harness, const char *name, const char *manager)
+static void reverted_change(struct harness *harness, const char *name, const char *manager)
 {
     set(harness, name, 4, manager);
     tick(harness, 60);
@@ -47,7 +47,7 @@ static void contend(struct harness *harness, const char *name, const char *label
 {
     fire(harness, labels, 990);
     for (int i = 0; i < 3; i++)
-        set_back(harness, name, "hpa");
+        reverted_change(harness, name, "hpa");
 }
 
 Test(engine_contention, three_set_backs_within_an_hour)
@@ -55,11 +55,11 @@ Test(engine_contention, three_set_backs_within_an_hour)
     WITH(h, slow);
     fire(&h, "Slow", 990);
     cr_assert_not_null(strstr(said(&h), "acted web 4>6 applied"));
-    set_back(&h, "web", "hpa");
+    reverted_change(&h, "web", "hpa");
     cr_said(&h, "observe web; scale web 4>6; acted web 4>6 applied");
-    set_back(&h, "web", "hpa");
+    reverted_change(&h, "web", "hpa");
     cr_assert_not_null(strstr(said(&h), "scale web 4>6"));
-    set_back(&h, "web", "kubectl");
+    reverted_change(&h, "web", "kubectl");
     cr_said(&h, "observe web; contended web 4>6>4 by hpa 4>6>4 by hpa 4>6>4 by kubectl; "
                 "decided web 4 contended (6) by slow after 2");
     tick(&h, 3599);
@@ -95,7 +95,7 @@ Test(engine_contention, what_is_no_set_back)
     tick(&h, 60);
     set(&h, "web", 4, "kubectl"); /* within ten minutes of our 8>10 */
     tick(&h, 60);
-    set_back(&h, "web", "kubectl");
+    reverted_change(&h, "web", "kubectl");
     cr_assert_null(strstr(said(&h), "contended"));
     resolve(&h, "Slow", 990);
     for (int i = 0; i < 4; i++) {
@@ -148,8 +148,8 @@ Test(engine_contention, survives_a_crash_and_ends_in_time)
 {
     WITH(h, slow);
     fire(&h, "Slow", 990);
-    set_back(&h, "web", "hpa");
-    set_back(&h, "web", "hpa");
+    reverted_change(&h, "web", "hpa");
+    reverted_change(&h, "web", "hpa");
     harness_crash(&h, 1); /* the set-backs, and our last size, are remembered */
     set(&h, "web", 4, "hpa");
     (void)said(&h);
@@ -175,14 +175,14 @@ Test(engine_contention, an_operator_ends_it)
     WITH(h, slow);
     contend(&h, "web", "Slow");
     (void)said(&h);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
     cr_said(&h, "unlock web nothing_to_do; answered");
     cr_assert_str_eq(h.last_message,
                      "no lock holds the target: it is contended, which `resume` ends");
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_RESUME, .target = "web"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "web"});
     cr_said(&h, "resume web done; over web: resumed by an operator; answered; observe web; "
                 "decided web 4>6 scaled by slow; scale web 4>6; acted web 4>6 applied");
-    set_back(&h, "web", "hpa");
+    reverted_change(&h, "web", "hpa");
     cr_assert_null(strstr(said(&h), "contended"), "the count begins anew");
     harness_stop(&h);
 }
@@ -193,7 +193,8 @@ Test(engine_contention, an_order_is_carried_out)
     WITH(h, slow);
     contend(&h, "web", "Slow");
     (void)said(&h);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 10});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 10});
     const char *text = said(&h);
     cr_assert_not_null(strstr(text, "ordered web 4>10 applied"), "%s", text);
     harness_stop(&h);

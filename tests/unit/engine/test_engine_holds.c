@@ -19,10 +19,10 @@ static const struct spec consumers = {
 
 static void pause_way(struct harness *harness, enum as_ways ways, int64_t seconds)
 {
-    harness_order(harness, (struct as_order){.kind = AS_ORDER_PAUSE,
-                                             .target = "web",
-                                             .for_us = seconds * AS_US_PER_S,
-                                             .ways = ways});
+    harness_order(harness, (struct as_operator_command){.kind = AS_ORDER_PAUSE,
+                                                        .target = "web",
+                                                        .for_us = seconds * AS_US_PER_S,
+                                                        .ways = ways});
 }
 
 Test(engine_holds, nothing_goes_down_while_the_rule_holds)
@@ -72,7 +72,8 @@ Test(engine_holds, an_operators_size_is_set_all_the_same)
 {
     WITH(h, consumers);
     fire(&h, "Upstream", 990);
-    harness_order(&h, (struct as_order){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 2});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 2});
     cr_assert_eq(harness_target(&h, "web")->size, 2);
     harness_stop(&h);
 }

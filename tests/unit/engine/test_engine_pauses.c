@@ -26,10 +26,10 @@ static const struct spec templated = {
     .rules = {{.name = "slow", .match = {"alertname=Slow"}, .target = "any", .up = 2}},
 };
 
-static void order(struct harness *harness, enum as_order_kind kind, const char *target,
+static void order(struct harness *harness, enum as_operator_command_kind kind, const char *target,
                   int64_t seconds)
 {
-    harness_order(harness, (struct as_order){
+    harness_order(harness, (struct as_operator_command){
                                .kind = kind, .target = target, .for_us = seconds * AS_US_PER_S});
 }
 
@@ -206,7 +206,8 @@ static void pause_for(struct harness *harness, const char *who, int number)
 {
     char id[96];
     (void)snprintf(id, sizeof(id), "kubernetes/default/apps/v1/Deployment/shop/%s-%d", who, number);
-    harness_order(harness, (struct as_order){.kind = AS_ORDER_PAUSE, .target = id, .who = who});
+    harness_order(harness,
+                  (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = id, .who = who});
 }
 
 Test(engine_pauses, a_narrowed_credential_leaves_room_for_pauses_of_others)
@@ -358,8 +359,8 @@ static const struct spec grouped = {
 
 static const char *find_obstacle(struct harness *harness, const char *name)
 {
-    return as_engine_find_leave_obstacle(harness->engine, harness_target(harness, name)->id,
-                                         harness->mono);
+    return as_engine_find_terminate_obstacle(harness->engine, harness_target(harness, name)->id,
+                                             harness->mono);
 }
 
 Test(engine_pauses, nodes_that_leave_wait_in_a_pause_and_under_the_kill_switch)
@@ -379,7 +380,8 @@ Test(engine_pauses, nodes_of_no_group_of_the_rules_do_not_leave)
 {
     WITH(h, grouped);
     cr_expect_str_eq(find_obstacle(&h, "web"), "", "it has no nodes");
-    cr_expect_str_eq(as_engine_find_leave_obstacle(h.engine, "node_group/mine/other", h.mono), "");
+    cr_expect_str_eq(as_engine_find_terminate_obstacle(h.engine, "node_group/mine/other", h.mono),
+                     "");
     cr_expect_str_eq(as_engine_find_name(h.engine, harness_target(&h, "pool")->id), "pool");
     cr_expect_str_eq(as_engine_find_name(h.engine, "node_group/mine/other"), "");
     harness_stop(&h);

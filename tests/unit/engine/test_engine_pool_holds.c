@@ -13,13 +13,13 @@ static const struct spec workers = {
 
 static void pause_way(struct harness *harness, const char *target, enum as_ways ways)
 {
-    harness_order(harness,
-                  (struct as_order){.kind = AS_ORDER_PAUSE, .target = target, .ways = ways});
+    harness_order(harness, (struct as_operator_command){
+                               .kind = AS_ORDER_PAUSE, .target = target, .ways = ways});
 }
 
 static void resume(struct harness *harness, const char *target)
 {
-    harness_order(harness, (struct as_order){.kind = AS_ORDER_RESUME, .target = target});
+    harness_order(harness, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = target});
 }
 
 Test(engine_pool_holds, a_group_that_must_not_go_down_keeps_its_nodes_and_the_others_lose_theirs)
@@ -63,18 +63,18 @@ Test(engine_pool_holds, nodes_that_are_marked_wait_while_their_pool_must_not_go_
     struct harness h = {0};
     start(&h, &workers);
     const char *id = harness_target(&h, "cheap")->id;
-    cr_expect_null(as_engine_find_leave_obstacle(h.engine, id, h.mono));
+    cr_expect_null(as_engine_find_terminate_obstacle(h.engine, id, h.mono));
     fire(&h, "Keep", 1000);
-    cr_expect_str_eq(as_engine_find_leave_obstacle(h.engine, id, h.mono),
+    cr_expect_str_eq(as_engine_find_terminate_obstacle(h.engine, id, h.mono),
                      "held: the size must not go down");
     resolve(&h, "Keep", 1000);
-    cr_expect_null(as_engine_find_leave_obstacle(h.engine, id, h.mono));
+    cr_expect_null(as_engine_find_terminate_obstacle(h.engine, id, h.mono));
     pause_way(&h, "both", AS_WAYS_DOWN);
-    cr_expect_str_eq(as_engine_find_leave_obstacle(h.engine, id, h.mono),
+    cr_expect_str_eq(as_engine_find_terminate_obstacle(h.engine, id, h.mono),
                      "held: the size must not go down");
     resume(&h, "both");
     pause_way(&h, "both", AS_WAYS_UP);
-    cr_expect_null(as_engine_find_leave_obstacle(h.engine, id, h.mono));
+    cr_expect_null(as_engine_find_terminate_obstacle(h.engine, id, h.mono));
     stop(&h);
 }
 

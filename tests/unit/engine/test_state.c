@@ -184,8 +184,8 @@ static struct as_buf encode(enum kind kind)
     struct as_target_ref *ref =
         as_target_ref_make(&as_target_kind_node_group, "node_group/mine/pool", fields, 2);
     const struct as_own_size own_size = {4, 6, moment_at(985, 49985), "77"};
-    const struct as_set_back set_backs[] = {{moment_at(950, 49950), 4, 6, 4, "hpa"},
-                                            {moment_at(960, 49960), 4, 6, 5, ""}};
+    const struct as_reverted_change reverted_changes[] = {{moment_at(950, 49950), 4, 6, 4, "hpa"},
+                                                          {moment_at(960, 49960), 4, 6, 5, ""}};
     const struct as_target_state target = {
         .id = "node_group/mine/pool",
         .ref = ref,
@@ -208,8 +208,8 @@ static struct as_buf encode(enum kind kind)
         .ending_count = AS_ARRAY_SIZE(endings),
         .template_ = TEMPLATE("{\"zone\":\"a\"}"),
         .own_size = &own_size,
-        .set_backs = set_backs,
-        .set_back_count = AS_ARRAY_SIZE(set_backs),
+        .reverted_changes = reverted_changes,
+        .reverted_change_count = AS_ARRAY_SIZE(reverted_changes),
         .contended = moment_at(965, 49965),
     };
     if (kind == INCIDENT)
@@ -370,7 +370,7 @@ static int use_short(void *context, const struct as_target_state *state)
     cr_assert_null(state->template_);
     cr_assert_not(as_moment_is_set(state->contended));
     cr_assert_null(state->own_size);
-    cr_assert_eq(state->set_back_count, 0);
+    cr_assert_eq(state->reverted_change_count, 0);
     ++*used;
     return 0;
 }

@@ -32,22 +32,22 @@ static inline struct as_target_ref *make_ref(const char *api_version, const char
 
 /* What callbacks were told last. */
 static unsigned observed_count, scaled_count;
-static uint64_t told_ticket;
+static uint64_t told_call_id;
 static struct as_observation observation;
 static struct as_scale_result result;
 
-static inline void keep_observation(void *context, uint64_t ticket,
+static inline void keep_observation(void *context, uint64_t call_id,
                                     const struct as_observation *told)
 {
     observed_count++;
-    told_ticket = ticket;
+    told_call_id = call_id;
     observation = *told;
 }
 
-static inline void keep_result(void *context, uint64_t ticket, const struct as_scale_result *told)
+static inline void keep_result(void *context, uint64_t call_id, const struct as_scale_result *told)
 {
     scaled_count++;
-    told_ticket = ticket;
+    told_call_id = call_id;
     result = *told;
 }
 
@@ -58,7 +58,7 @@ static inline void observe(struct as_target_port *port, const struct as_target_r
     cr_assert_eq(observed_count, before, "told in the same turn");
     world_run(&world);
     cr_assert_eq(observed_count, before + 1);
-    cr_assert_eq(told_ticket, 7);
+    cr_assert_eq(told_call_id, 7);
 }
 
 static inline void send_scale(struct as_target_port *port, const struct as_target_ref *ref,
@@ -70,7 +70,7 @@ static inline void send_scale(struct as_target_port *port, const struct as_targe
     cr_assert_eq(scaled_count, before, "told in the same turn");
     world_run(&world);
     cr_assert_eq(scaled_count, before + 1);
-    cr_assert_eq(told_ticket, 8);
+    cr_assert_eq(told_call_id, 8);
 }
 
 static inline void scale(struct as_target_port *port, const struct as_target_ref *ref, int32_t from,

@@ -141,11 +141,11 @@ Test(cluster_watch, is_asked_for_nothing_by_a_look)
 {
     cr_expect_null(as_cluster_watch_find(watch));
     struct as_facts_view view;
-    cr_expect_not(as_cluster_watch_look(watch, &view));
+    cr_expect_not(as_cluster_watch_read(watch, &view));
     cr_expect_eq(world.request_count, 0);
     ask();
     cr_expect_not_null(as_cluster_watch_find(watch));
-    cr_assert(as_cluster_watch_look(watch, &view));
+    cr_assert(as_cluster_watch_read(watch, &view));
     cr_expect_eq(view.objects[AS_CLUSTER_PODS], 1);
     cr_expect_eq(view.objects[AS_CLUSTER_BUDGETS], 1);
 }

@@ -62,7 +62,7 @@ static void keep(void *context, const struct as_drain_result *drained)
 static void setup(void)
 {
     setup_client();
-    env.get_leave_permit = NULL;
+    env.get_terminate_permit = NULL;
     drains = as_drains_new(&client, "me");
 }
 
@@ -672,7 +672,7 @@ static void expect_waits(const char *message)
     cr_expect_str_eq(outcome.message, message);
     cr_expect_str_neq(get_last_request()->method, "PATCH", "the mark stays");
     env.get_permit = NULL;
-    env.get_leave_permit = NULL;
+    env.get_terminate_permit = NULL;
 }
 
 Test(drain, under_the_kill_switch_no_more_pods_are_evicted)
@@ -685,9 +685,10 @@ Test(drain, under_the_kill_switch_no_more_pods_are_evicted)
     cr_expect_eq(evicted, 1);
 }
 
-static enum as_leave_permit leave_permit;
+static enum as_terminate_permit leave_permit;
 
-static enum as_leave_permit get_leave_permit(void *context, const char *target, const char **why)
+static enum as_terminate_permit get_terminate_permit(void *context, const char *target,
+                                                     const char **why)
 {
     (void)context;
     cr_expect_str_eq(target, "group");
@@ -697,25 +698,25 @@ static enum as_leave_permit get_leave_permit(void *context, const char *target, 
 
 Test(drain, in_a_pause_no_more_pods_are_evicted)
 {
-    env.get_leave_permit = get_leave_permit;
-    leave_permit = AS_LEAVE_GO;
+    env.get_terminate_permit = get_terminate_permit;
+    leave_permit = AS_TERMINATE_GO;
     answer_looks(PODS(GOING("a")));
     (void)empty();
     cr_expect_eq(told, 0);
-    leave_permit = AS_LEAVE_HOLD;
+    leave_permit = AS_TERMINATE_HOLD;
     pass(AS_DRAIN_POLL_US);
     expect_waits("drain node n1: paused");
 }
 
 Test(drain, a_node_whose_target_is_gone_is_put_back)
 {
-    env.get_leave_permit = get_leave_permit;
-    leave_permit = AS_LEAVE_GONE;
+    env.get_terminate_permit = get_terminate_permit;
+    leave_permit = AS_TERMINATE_GONE;
     answer_undo();
     (void)empty();
     expect_undone(AS_DRAIN_FAILED, AS_REASON_SUPERSEDED,
                   "drain node n1: no rule leads to its group");
-    env.get_leave_permit = NULL;
+    env.get_terminate_permit = NULL;
 }
 
 Test(drain, nothing_is_touched_under_the_kill_switch)
@@ -863,8 +864,8 @@ static bool is_any_marked;
 
 static void lose_target(void)
 {
-    env.get_leave_permit = get_leave_permit;
-    leave_permit = AS_LEAVE_GONE;
+    env.get_terminate_permit = get_terminate_permit;
+    leave_permit = AS_TERMINATE_GONE;
 }
 
 static void keep_recovery(void *context, const struct as_outcome *failure, unsigned count,
@@ -954,7 +955,7 @@ Test(drain, a_mark_of_an_earlier_version_is_nobodys_if_no_group_has_the_node)
 Test(drain, recovery_leaves_what_is_under_way)
 {
     lose_target();
-    leave_permit = AS_LEAVE_GO;
+    leave_permit = AS_TERMINATE_GO;
     answer_looks(PODS(GOING("a")));
     (void)empty();
     answer("GET", NODES_PATH, 200, LIST_OF("NodeList", "", MARKED));

@@ -87,9 +87,9 @@ static void teardown(void)
 
 TestSuite(kubernetes_pods, .init = setup, .fini = teardown);
 
-static void keep_pods(void *context, uint64_t ticket, const struct as_observation *told)
+static void keep_pods(void *context, uint64_t call_id, const struct as_observation *told)
 {
-    keep_observation(context, ticket, told);
+    keep_observation(context, call_id, told);
     free(names);
     names = as_xstrdup("");
     for (size_t i = 0; i < told->pod_count; i++) {
@@ -107,7 +107,7 @@ static void observe_pods(const struct as_target_ref *ref)
     cr_assert_eq(observed_count, before, "told in the same turn");
     world_run(&world);
     cr_assert_eq(observed_count, before + 1);
-    cr_assert_eq(told_ticket, 7);
+    cr_assert_eq(told_call_id, 7);
 }
 
 Test(kubernetes_pods, are_those_that_the_scale_selects)

@@ -90,21 +90,21 @@ static struct as_labels *make_labels(const char *value)
 
 Test(record, command)
 {
-    const struct as_order order = {.kind = AS_ORDER_SCALE,
-                                   .target = "web",
-                                   .who = "ada",
-                                   .remote = "192.0.2.1:4711",
-                                   .reason = "the \"big\" move",
-                                   .replicas = 12,
-                                   .force = true};
-    struct as_order_record record = {.id = "01J0000000000000000000000C",
-                                     .order = &order,
-                                     .message = "",
-                                     .target = "kubernetes/a",
-                                     .target_name = "web",
-                                     .has_bounds = true,
-                                     .min = 1,
-                                     .max = 9};
+    const struct as_operator_command order = {.kind = AS_ORDER_SCALE,
+                                              .target = "web",
+                                              .who = "ada",
+                                              .remote = "192.0.2.1:4711",
+                                              .reason = "the \"big\" move",
+                                              .replicas = 12,
+                                              .force = true};
+    struct as_operator_command_record record = {.id = "01J0000000000000000000000C",
+                                                .order = &order,
+                                                .message = "",
+                                                .target = "kubernetes/a",
+                                                .target_name = "web",
+                                                .has_bounds = true,
+                                                .min = 1,
+                                                .max = 9};
     SEALED(scale);
     as_record_encode_command(&header, &record, &scale.text, &scale.places);
     cr_assert_str_eq(text_of(seal(&scale), "kind"), "command");
@@ -118,14 +118,14 @@ Test(record, command)
     cr_assert(is_null(&scale, "until"));
     sealed_deinit(&scale);
 
-    const struct as_order pause = {
+    const struct as_operator_command pause = {
         .kind = AS_ORDER_PAUSE, .target = "nobody", .who = "", .remote = "", .reason = "r"};
-    record = (struct as_order_record){.id = "01J0000000000000000000000D",
-                                      .order = &pause,
-                                      .outcome = AS_ORDER_UNKNOWN_TARGET,
-                                      .message = "no such target",
-                                      .has_until = true,
-                                      .until = {0}};
+    record = (struct as_operator_command_record){.id = "01J0000000000000000000000D",
+                                                 .order = &pause,
+                                                 .outcome = AS_ORDER_UNKNOWN_TARGET,
+                                                 .message = "no such target",
+                                                 .has_until = true,
+                                                 .until = {0}};
     SEALED(unknown);
     as_record_encode_command(&header, &record, &unknown.text, &unknown.places);
     cr_assert_str_eq(text_of(seal(&unknown), "target"), "nobody");
@@ -137,11 +137,11 @@ Test(record, command)
     cr_assert_null(json_object_get(unknown.json, "request"));
     sealed_deinit(&unknown);
 
-    const struct as_order approve = {.kind = AS_ORDER_APPROVE,
-                                     .request = "01J0000000000000000000000P",
-                                     .who = "ada",
-                                     .remote = "",
-                                     .reason = "r"};
+    const struct as_operator_command approve = {.kind = AS_ORDER_APPROVE,
+                                                .request = "01J0000000000000000000000P",
+                                                .who = "ada",
+                                                .remote = "",
+                                                .reason = "r"};
     record.order = &approve;
     SEALED(answer);
     as_record_encode_command(&header, &record, &answer.text, &answer.places);
@@ -199,7 +199,7 @@ Test(record, denied)
 
 Test(record, follow)
 {
-    struct as_follow_record record = {.action = "01HACTION",
+    struct as_effect_record record = {.action = "01HACTION",
                                       .decision = "01HDECISION",
                                       .target = "kubernetes/default/apps/v1/Deployment/shop/web",
                                       .target_name = "web",
@@ -254,15 +254,15 @@ Test(record, nodes)
 Test(record, others)
 {
     static const struct as_other found[] = {{"HorizontalPodAutoscaler", "web", 2, -1, true}};
-    const struct as_set_back set_backs[] = {{.from = 4, .to = 6, .found = 4, .by = "hpa"},
-                                            {.from = 4, .to = 6, .found = 5, .by = ""}};
+    const struct as_reverted_change reverted_changes[] = {
+        {.from = 4, .to = 6, .found = 4, .by = "hpa"}, {.from = 4, .to = 6, .found = 5, .by = ""}};
     struct as_others_record record = {.event = AS_OTHERS_FOUND,
                                       .target = "kubernetes/default/apps/v1/Deployment/shop/web",
                                       .target_name = "web",
                                       .others = found,
                                       .other_count = 1,
-                                      .set_backs = set_backs,
-                                      .set_back_count = 2,
+                                      .reverted_changes = reverted_changes,
+                                      .reverted_change_count = 2,
                                       .message = "the hour is over"};
     SEALED(first);
     as_record_encode_others(&header, &record, &first.text, &first.places);

@@ -33,7 +33,7 @@ static const struct as_clock test_clock = {.get_mono = get_mono, .get_wall = get
 
 /* What the callbacks said. */
 struct heard {
-    uint64_t tickets[20000];
+    uint64_t call_ids[20000];
     size_t good, bad; /* tickets: the good ones first */
     size_t failures, commits, committed_batches;
     int status;
@@ -41,15 +41,15 @@ struct heard {
     bool out_of_order;
 };
 
-static void on_durable(void *context, uint64_t ticket, int status, const char *error)
+static void on_durable(void *context, uint64_t call_id, int status, const char *error)
 {
     struct heard *heard = context;
 
-    if (heard->good + heard->bad && heard->tickets[heard->good + heard->bad - 1] + 1 != ticket)
+    if (heard->good + heard->bad && heard->call_ids[heard->good + heard->bad - 1] + 1 != call_id)
         heard->out_of_order = true;
     if (!status && heard->bad)
         heard->out_of_order = true;
-    heard->tickets[heard->good + heard->bad] = ticket;
+    heard->call_ids[heard->good + heard->bad] = call_id;
     *(status ? &heard->bad : &heard->good) += 1;
     if (status && !heard->failures)
         heard->out_of_order = true;
@@ -117,16 +117,16 @@ static struct as_storage *open_storage(struct world *world)
 }
 
 /* One change and two records, all naming the ticket. */
-static struct as_storage_batch *make_batch(uint64_t ticket)
+static struct as_storage_batch *make_batch(uint64_t call_id)
 {
-    struct as_storage_batch *batch = as_storage_batch_new(ticket);
+    struct as_storage_batch *batch = as_storage_batch_new(call_id);
     struct test_record made;
     char key[32];
-    int size = snprintf(key, sizeof(key), "%08llu", (unsigned long long)ticket);
+    int size = snprintf(key, sizeof(key), "%08llu", (unsigned long long)call_id);
 
     as_storage_batch_put(batch, AS_STORE_TARGET, key, (size_t)size, "value", 5);
-    as_storage_batch_append(batch, test_record_make(&made, 2 * ticket));
-    as_storage_batch_append(batch, test_record_make(&made, 2 * ticket + 1));
+    as_storage_batch_append(batch, test_record_make(&made, 2 * call_id));
+    as_storage_batch_append(batch, test_record_make(&made, 2 * call_id + 1));
     return batch;
 }
 
@@ -236,12 +236,12 @@ Test(storage, the_log_is_synced_after_its_interval_and_then_the_outbox_empties)
 }
 
 /* Records alone, with the ids of a batch. */
-static struct as_storage_batch *make_repeat(uint64_t ticket)
+static struct as_storage_batch *make_repeat(uint64_t call_id)
 {
-    struct as_storage_batch *batch = as_storage_batch_new(ticket);
+    struct as_storage_batch *batch = as_storage_batch_new(call_id);
     struct test_record made;
 
-    as_storage_batch_append(batch, test_record_make(&made, 2 * ticket));
+    as_storage_batch_append(batch, test_record_make(&made, 2 * call_id));
     as_storage_batch_let_lag(batch);
     return batch;
 }
@@ -253,8 +253,8 @@ Test(storage, what_may_lag_is_written_when_it_is_answered_and_synced_50_ms_later
 
     setup(&world);
     struct as_storage *storage = open_storage(&world);
-    for (uint64_t ticket = 1; ticket <= 2; ticket++) {
-        as_storage_submit(storage, make_repeat(ticket));
+    for (uint64_t call_id = 1; call_id <= 2; call_id++) {
+        as_storage_submit(storage, make_repeat(call_id));
         cr_assert(as_storage_step(storage));
         as_storage_deliver(storage);
         test_now.us += 20 * AS_US_PER_MS;
@@ -370,19 +370,19 @@ Test(storage, there_is_no_room_when_too_much_waits)
 }
 
 /* Three rounds of submit, step, deliver; then a sync. Good tickets into `said`. */
-static void run_rounds(struct world *world, struct as_storage *storage, uint64_t *ticket,
+static void run_rounds(struct world *world, struct as_storage *storage, uint64_t *call_id,
                        bool *said)
 {
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 2; i++)
-            as_storage_submit(storage, make_batch(++*ticket));
+            as_storage_submit(storage, make_batch(++*call_id));
         as_storage_step(storage);
         as_storage_deliver(storage);
         test_now.us += AS_US_PER_S / 2;
     }
     cr_assert(!world->heard.out_of_order);
     for (size_t i = 0; i < world->heard.good; i++)
-        said[world->heard.tickets[i]] = true;
+        said[world->heard.call_ids[i]] = true;
     memset(&world->heard, 0, sizeof(world->heard));
 }
 
@@ -402,12 +402,12 @@ Test(storage, whichever_commit_fails_nothing_acknowledged_is_lost)
         for (uint64_t fail_at = 0; fail_at < 6; fail_at++) {
             struct world world;
             bool said[64] = {false};
-            uint64_t ticket = 0;
+            uint64_t call_id = 0;
             setup(&world);
             for (int life = 0; life < 3; life++) {
                 struct as_storage *storage = open_storage(&world);
                 as_store_memory_fail(world.state, fail_at, -ENOSPC, applied);
-                run_rounds(&world, storage, &ticket, said);
+                run_rounds(&world, storage, &call_id, said);
                 if (fail_at < 3)
                     cr_assert(!as_storage_has_room(storage));
                 as_storage_free(storage);
@@ -426,12 +426,12 @@ Test(storage, whichever_append_or_sync_fails_nothing_acknowledged_is_lost)
         for (uint64_t fail_at = 0; fail_at < 6; fail_at++) {
             struct world world;
             bool said[64] = {false};
-            uint64_t ticket = 0;
+            uint64_t call_id = 0;
             setup(&world);
             for (int life = 0; life < 3; life++) {
                 struct as_storage *storage = open_storage(&world);
                 as_audit_memory_fail(world.log, fail_at, -EIO, torn[i]);
-                run_rounds(&world, storage, &ticket, said);
+                run_rounds(&world, storage, &call_id, said);
                 as_storage_free(storage);
             }
             check_promise(&world, said, 64);
@@ -446,15 +446,15 @@ Test(storage, a_power_loss_takes_what_was_not_synced_and_the_outbox_gives_it_bac
     for (size_t keep = 0;; keep++) {
         struct world world;
         bool said[64] = {false};
-        uint64_t ticket = 0;
+        uint64_t call_id = 0;
         size_t size;
         setup(&world);
         struct as_storage *storage = open_storage(&world);
-        run_rounds(&world, storage, &ticket, said); /* ends with a sync */
+        run_rounds(&world, storage, &call_id, said); /* ends with a sync */
         for (int i = 0; i < 2; i++) {
-            as_storage_submit(storage, make_batch(++ticket));
+            as_storage_submit(storage, make_batch(++call_id));
             as_storage_step(storage);
-            said[ticket] = true;
+            said[call_id] = true;
         }
         as_audit_memory_get_lines(world.log, &size);
         size_t synced = as_audit_memory_get_synced(world.log);
@@ -698,8 +698,8 @@ Test(storage, what_may_lag_needs_no_other_thread)
     struct event_base *base = event_base_new();
     struct as_storage *storage = open_with_thread(&world, base);
     event_base_loop(base, EVLOOP_NONBLOCK);
-    for (uint64_t ticket = 1; ticket <= 3; ticket++)
-        as_storage_submit(storage, make_repeat(ticket));
+    for (uint64_t call_id = 1; call_id <= 3; call_id++)
+        as_storage_submit(storage, make_repeat(call_id));
     cr_assert_eq(world.heard.good, 0);
     event_base_loop(base, EVLOOP_NONBLOCK);
     cr_assert_eq(world.heard.good, 3);
@@ -746,9 +746,9 @@ Test(storage, the_file_of_what_is_submitted_is_said_only_where_it_is_sure)
     as_storage_step(storage); /* looks where the log stands */
     cr_assert_eq(as_storage_find_log_file(storage, 9000), 3);
     cr_assert_eq(as_storage_find_log_file(storage, 9999), 0, "what sealing adds counts too");
-    for (uint64_t ticket = 2; as_storage_find_log_file(storage, 100); ticket++) {
-        as_storage_submit(storage, make_repeat(ticket));
-        cr_assert(ticket < 100, "what waits counts");
+    for (uint64_t call_id = 2; as_storage_find_log_file(storage, 100); call_id++) {
+        as_storage_submit(storage, make_repeat(call_id));
+        cr_assert(call_id < 100, "what waits counts");
     }
     as_storage_step(storage);
     cr_assert_eq(as_storage_find_log_file(storage, 9000), 3, "what is written was told");
@@ -817,8 +817,8 @@ Test(storage, what_is_sure_stays_in_its_file_whatever_is_committed_with_it)
     cr_assert_eq(as_storage_find_log_file(audit.storage, 300), 2);
     as_storage_submit(audit.storage, make_repeat(1));
     cr_assert_eq(as_storage_find_log_file(audit.storage, 600), 0);
-    for (uint64_t ticket = 2; ticket <= 4; ticket++)
-        as_storage_submit(audit.storage, make_repeat(ticket));
+    for (uint64_t call_id = 2; call_id <= 4; call_id++)
+        as_storage_submit(audit.storage, make_repeat(call_id));
     while (as_storage_step(audit.storage))
         ;
     as_storage_deliver(audit.storage);

@@ -174,11 +174,11 @@ struct heard {
     uint64_t done;
 };
 
-static void on_durable(void *context, uint64_t ticket, int status, const char *error)
+static void on_durable(void *context, uint64_t call_id, int status, const char *error)
 {
     struct heard *heard = context;
 
-    if (status || write(heard->fd, &ticket, sizeof(ticket)) != sizeof(ticket))
+    if (status || write(heard->fd, &call_id, sizeof(call_id)) != sizeof(call_id))
         _exit(1);
     heard->done++;
 }
@@ -225,14 +225,14 @@ static struct as_storage *open_storage(struct heard *heard, struct crash_store *
     return storage;
 }
 
-static struct as_storage_batch *make_batch(uint64_t ticket)
+static struct as_storage_batch *make_batch(uint64_t call_id)
 {
-    struct as_storage_batch *batch = as_storage_batch_new(ticket);
+    struct as_storage_batch *batch = as_storage_batch_new(call_id);
     struct test_record made;
 
-    as_storage_batch_put(batch, AS_STORE_TARGET, &ticket, sizeof(ticket), "value", 5);
-    as_storage_batch_append(batch, test_record_make(&made, 2 * ticket));
-    as_storage_batch_append(batch, test_record_make(&made, 2 * ticket + 1));
+    as_storage_batch_put(batch, AS_STORE_TARGET, &call_id, sizeof(call_id), "value", 5);
+    as_storage_batch_append(batch, test_record_make(&made, 2 * call_id));
+    as_storage_batch_append(batch, test_record_make(&made, 2 * call_id + 1));
     return batch;
 }
 
@@ -241,10 +241,10 @@ static struct as_storage_batch *make_batch(uint64_t ticket)
 static int mark_ticket(void *context, const void *key, size_t key_size, const void *value,
                        size_t value_size)
 {
-    uint64_t ticket;
+    uint64_t call_id;
 
-    memcpy(&ticket, key, sizeof(ticket));
-    ((bool *)context)[ticket] = true;
+    memcpy(&call_id, key, sizeof(call_id));
+    ((bool *)context)[call_id] = true;
     return 0;
 }
 
@@ -310,10 +310,10 @@ static uint64_t check_files(const bool *said)
 
 static uint64_t read_said(int fd, bool *said)
 {
-    uint64_t ticket, count = 0;
+    uint64_t call_id, count = 0;
 
-    while (read(fd, &ticket, sizeof(ticket)) == sizeof(ticket)) {
-        said[ticket] = true;
+    while (read(fd, &call_id, sizeof(call_id)) == sizeof(call_id)) {
+        said[call_id] = true;
         count++;
     }
     return count;
@@ -321,7 +321,7 @@ static uint64_t read_said(int fd, bool *said)
 
 /* Some rounds of work with everything in it that has an order: commits, appends, syncs, rotation,
  * a reopening, the end. */
-static void work(int fd, uint64_t ticket, struct crash *crash)
+static void work(int fd, uint64_t call_id, struct crash *crash)
 {
     struct heard heard = {.fd = fd};
     struct crash_store store;
@@ -330,7 +330,7 @@ static void work(int fd, uint64_t ticket, struct crash *crash)
 
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < 5; i++)
-            as_storage_submit(storage, make_batch(ticket++));
+            as_storage_submit(storage, make_batch(call_id++));
         if (round == 2)
             as_storage_reopen_log(storage);
         as_storage_step(storage);
@@ -344,7 +344,7 @@ static void work(int fd, uint64_t ticket, struct crash *crash)
 Test(storage_crash, at_every_call_of_store_and_log)
 {
     static bool said[TICKETS_MAX];
-    uint64_t ticket = 1;
+    uint64_t call_id = 1;
     unsigned crashes = 0;
 
     for (int after = 0; after < 2; after++) {
@@ -354,7 +354,7 @@ Test(storage_crash, at_every_call_of_store_and_log)
             cr_assert(!pipe(fds));
             pid_t child = fork();
             if (child == 0) {
-                work(fds[1], ticket, &(struct crash){.calls_left = k, .after = after});
+                work(fds[1], call_id, &(struct crash){.calls_left = k, .after = after});
                 _exit(0);
             }
             close(fds[1]);
@@ -364,7 +364,7 @@ Test(storage_crash, at_every_call_of_store_and_log)
             cr_assert(WIFEXITED(status));
             cr_assert(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 42, "%d",
                       WEXITSTATUS(status));
-            ticket = check_files(said);
+            call_id = check_files(said);
             if (WEXITSTATUS(status) == 0)
                 break;
             crashes++;
@@ -374,18 +374,18 @@ Test(storage_crash, at_every_call_of_store_and_log)
 }
 
 /* With its thread, as fast as it goes; clients that wait for their answer. */
-static _Noreturn void work_for_ever(int fd, uint64_t ticket)
+static _Noreturn void work_for_ever(int fd, uint64_t call_id)
 {
     struct event_base *base = event_base_new();
     struct heard heard = {.fd = fd};
     struct as_storage *storage = open_storage(&heard, NULL, NULL, NULL);
-    uint64_t first = ticket;
+    uint64_t first = call_id;
 
     if (as_storage_start(storage, base, NULL))
         _exit(1);
     for (;;) {
-        while (ticket < first + heard.done + 8)
-            as_storage_submit(storage, make_batch(ticket++));
+        while (call_id < first + heard.done + 8)
+            as_storage_submit(storage, make_batch(call_id++));
         event_base_loop(base, EVLOOP_ONCE);
     }
 }
@@ -393,7 +393,7 @@ static _Noreturn void work_for_ever(int fd, uint64_t ticket)
 Test(storage_crash, by_sigkill_at_any_moment)
 {
     static bool said[TICKETS_MAX];
-    uint64_t ticket = 1, total = 0;
+    uint64_t call_id = 1, total = 0;
 
     for (int round = 0; round < 30; round++) {
         int fds[2], status;
@@ -401,7 +401,7 @@ Test(storage_crash, by_sigkill_at_any_moment)
         cr_assert(!pipe(fds));
         pid_t child = fork();
         if (child == 0)
-            work_for_ever(fds[1], ticket);
+            work_for_ever(fds[1], call_id);
         close(fds[1]);
         uint64_t first;
         cr_assert_eq(read(fds[0], &first, sizeof(first)), (ssize_t)sizeof(first));
@@ -412,7 +412,7 @@ Test(storage_crash, by_sigkill_at_any_moment)
         cr_assert(WIFSIGNALED(status));
         total += read_said(fds[0], said) + 1;
         close(fds[0]);
-        ticket = check_files(said);
+        call_id = check_files(said);
     }
     cr_assert(total > 100, "%llu", (unsigned long long)total);
 }

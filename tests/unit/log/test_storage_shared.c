@@ -39,7 +39,7 @@ static const struct as_clock clock_ = {.get_mono = get_mono, .get_wall = get_wal
 
 static uint64_t acknowledged; /* batches: their records are numbered alike */
 
-static void on_durable(void *context, uint64_t ticket, int status, const char *error)
+static void on_durable(void *context, uint64_t call_id, int status, const char *error)
 {
     if (status == 0)
         acknowledged++;

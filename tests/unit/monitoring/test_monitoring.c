@@ -72,16 +72,16 @@ TestSuite(monitoring, .init = setup, .fini = teardown);
 
 /* What was told last. */
 static unsigned told;
-static uint64_t told_ticket;
+static uint64_t told_call_id;
 static char told_error[512];
 static double told_value;
 static char told_samples[256], told_alerts[512], told_waits[512], told_note[512];
 static bool told_anew;
 
-static void keep_answer(void *context, uint64_t ticket, const struct as_query_result *result)
+static void keep_answer(void *context, uint64_t call_id, const struct as_query_result *result)
 {
     told++;
-    told_ticket = ticket;
+    told_call_id = call_id;
     snprintf(told_error, sizeof(told_error), "%s", result->error ? result->error : "");
     told_value = result->value;
     told_samples[0] = '\0';
@@ -92,10 +92,10 @@ static void keep_answer(void *context, uint64_t ticket, const struct as_query_re
     }
 }
 
-static void keep_list(void *context, uint64_t ticket, const struct as_alert_list *list)
+static void keep_list(void *context, uint64_t call_id, const struct as_alert_list *list)
 {
     told++;
-    told_ticket = ticket;
+    told_call_id = call_id;
     snprintf(told_error, sizeof(told_error), "%s", list->error ? list->error : "");
     snprintf(told_note, sizeof(told_note), "%s", list->note ? list->note : "");
     told_anew = list->is_anew;
@@ -125,7 +125,7 @@ static void ask(const char *text, enum as_query_form form)
     memset(label, 'x', sizeof(label) - 1); /* borrowed for the call only */
     world_run(&world);
     cr_assert_eq(told, before + 1);
-    cr_assert_eq(told_ticket, 7);
+    cr_assert_eq(told_call_id, 7);
 }
 
 static void list(void)
@@ -135,7 +135,7 @@ static void list(void)
     cr_assert_eq(told, before, "told in the same turn");
     world_run(&world);
     cr_assert_eq(told, before + 1);
-    cr_assert_eq(told_ticket, 8);
+    cr_assert_eq(told_call_id, 8);
 }
 
 static void answer(const char *method, const char *path, int status, const char *body)
@@ -305,13 +305,13 @@ Test(monitoring, as_whom)
     cr_expect(strstr(last_request()->headers, "Authorization: Basic cmVhZGVyOnR3bw==\n"));
 }
 
-static void ask_again(void *context, uint64_t ticket, const struct as_query_result *result)
+static void ask_again(void *context, uint64_t call_id, const struct as_query_result *result)
 {
     const struct as_query query = {"up", AS_QUERY_NUMBER, NULL, {0}};
     told++;
     if (told < 3)
-        port->query(port, ticket + 1, &query, ask_again, NULL);
-    told_ticket = ticket;
+        port->query(port, call_id + 1, &query, ask_again, NULL);
+    told_call_id = call_id;
 }
 
 Test(monitoring, an_answer_may_lead_to_the_next_query)
@@ -323,7 +323,7 @@ Test(monitoring, an_answer_may_lead_to_the_next_query)
     port->query(port, 1, &query, ask_again, NULL);
     world_run(&world);
     cr_expect_eq(told, 3);
-    cr_expect_eq(told_ticket, 3);
+    cr_expect_eq(told_call_id, 3);
 }
 
 Test(monitoring, nothing_is_told_after_the_end)

@@ -37,7 +37,7 @@ static const struct as_clock clock_ = {get_mono, get_wall};
 /* A messenger that keeps what it is to send until the test answers. */
 
 static struct {
-    uint64_t ticket;
+    uint64_t call_id;
     size_t receiver, url;
     char *body;
     as_message_done_fn *done;
@@ -45,11 +45,11 @@ static struct {
 } sendings[64];
 static size_t sending_count;
 
-static void send_message(struct as_messenger *self, uint64_t ticket,
+static void send_message(struct as_messenger *self, uint64_t call_id,
                          const struct as_message *message, as_message_done_fn *done, void *context)
 {
     cr_assert_lt(sending_count, AS_ARRAY_SIZE(sendings));
-    sendings[sending_count].ticket = ticket;
+    sendings[sending_count].call_id = call_id;
     sendings[sending_count].receiver = message->receiver;
     sendings[sending_count].url = message->url;
     sendings[sending_count].body = strndup(message->body, message->size);
@@ -87,10 +87,10 @@ static struct as_store *store;
 static struct as_storage *storage;
 static struct notifier *notifier;
 
-static void on_durable(void *context, uint64_t ticket, int status, const char *error)
+static void on_durable(void *context, uint64_t call_id, int status, const char *error)
 {
     cr_assert_eq(status, 0, "%s", error);
-    if (ticket == NOTIFIER_TICKET)
+    if (call_id == NOTIFIER_TICKET)
         notifier_on_deleted(notifier);
 }
 
@@ -258,12 +258,12 @@ static void expect_sending(const char *target, int32_t to)
 
 static void answer(const char *error)
 {
-    const uint64_t ticket = sendings[0].ticket;
+    const uint64_t call_id = sendings[0].call_id;
     as_message_done_fn *done = sendings[0].done;
     void *context = sendings[0].context;
     cr_assert_eq(sending_count, 1);
     forget_sendings();
-    done(context, ticket, error);
+    done(context, call_id, error);
 }
 
 struct waiting {
@@ -622,14 +622,14 @@ Test(notifier, a_reload_sends_again_what_was_on_its_way)
     act("a", 2);
     work();
     expect_sending("a", 2);
-    const uint64_t ticket = sendings[0].ticket;
+    const uint64_t call_id = sendings[0].call_id;
     as_message_done_fn *done = sendings[0].done;
     void *context = sendings[0].context;
     forget_sendings();
     notifier_reload(notifier, &config);
     notifier_work(notifier);
     expect_sending("a", 2);
-    done(context, ticket, NULL); /* of the former messenger: it means nothing any more */
+    done(context, call_id, NULL); /* of the former messenger: it means nothing any more */
     cr_assert_eq(sent, 0);
     answer(NULL);
     cr_assert_eq(sent, 1);

@@ -94,12 +94,12 @@ Test(metrics, count_what_the_engine_does)
         expect_line(lines[i]);
 }
 
-static void order(enum as_order_kind kind, const char *target)
+static void order(enum as_operator_command_kind kind, const char *target)
 {
-    const struct as_order order = {
+    const struct as_operator_command order = {
         .kind = kind, .target = target, .who = "", .remote = "", .reason = "test"};
     world_step(&world, (struct as_event){
-                           .kind = AS_EVENT_ORDER, .ticket = ++world.requests, .order = &order});
+                           .kind = AS_EVENT_ORDER, .call_id = ++world.requests, .order = &order});
 }
 
 Test(metrics, tell_a_pause_of_all_from_pauses_of_single_targets)
@@ -265,9 +265,9 @@ Test(metrics, sort_observations_into_cumulated_buckets)
         expect_line(lines[i]);
 }
 
-static void follow(const char *rule, enum as_follow_end end, int64_t ready_us, int64_t resolved_us)
+static void follow(const char *rule, enum as_effect_end end, int64_t ready_us, int64_t resolved_us)
 {
-    const struct as_follow_record record = {
+    const struct as_effect_record record = {
         .rule = rule, .end = end, .ready_us = ready_us, .resolved_us = resolved_us};
     as_metrics_on_effect(world.metrics,
                          &(struct as_effect){.kind = AS_EFFECT_RECORD_FOLLOW, .follow = &record});

@@ -40,7 +40,7 @@ static unsigned scales, answers, observes, fences, deadlines;
 static int32_t set_to;
 
 static struct { /* what the targets were asked last */
-    uint64_t ticket;
+    uint64_t call_id;
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled;
     void *context;
@@ -58,22 +58,22 @@ static as_wall_time get_wall(const struct as_clock *self)
 
 static const struct as_clock clock_ = {get_mono, get_wall};
 
-static void observe(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+static void observe(struct as_target_port *self, uint64_t call_id, const struct as_target_ref *ref,
                     const struct as_observe_request *request, as_target_observed_fn *done,
                     void *context)
 {
     observes++;
-    asked.ticket = ticket;
+    asked.call_id = call_id;
     asked.observed = done;
     asked.context = context;
 }
 
-static void scale(struct as_target_port *self, uint64_t ticket, const struct as_target_ref *ref,
+static void scale(struct as_target_port *self, uint64_t call_id, const struct as_target_ref *ref,
                   const struct as_scale_request *request, as_target_scaled_fn *done, void *context)
 {
     scales++;
     set_to = request->to;
-    asked.ticket = ticket;
+    asked.call_id = call_id;
     asked.scaled = done;
     asked.context = context;
 }
@@ -110,10 +110,10 @@ static void on_fenced(void *context)
     fences++;
 }
 
-static void on_durable(void *context, uint64_t ticket, int status, const char *error)
+static void on_durable(void *context, uint64_t call_id, int status, const char *error)
 {
     cr_assert_eq(status, 0, "%s", error);
-    as_shell_on_durable(shell, ticket);
+    as_shell_on_durable(shell, call_id);
 }
 
 static void on_hashed(void *context, uint64_t number, const char *hash)
@@ -203,7 +203,7 @@ static void see(int32_t replicas)
                                         .min = -1,
                                         .max = -1,
                                         .version = "1"};
-    asked.observed(asked.context, asked.ticket, &seen);
+    asked.observed(asked.context, asked.call_id, &seen);
 }
 
 /* The same alert each time; `base` is what is remembered of its body. */
@@ -435,7 +435,7 @@ Test(shell, a_repeat_with_other_outcomes_is_whole)
     commit();
     cr_assert_eq(scales, 1);
     const struct as_scale_result done = {.outcome = AS_REASON_APPLIED, .attempts = 1};
-    asked.scaled(asked.context, asked.ticket, &done);
+    asked.scaled(asked.context, asked.call_id, &done);
     commit();
     repeat();
     cr_expect(!is_small(), "its steps are used up now");
@@ -575,7 +575,7 @@ static void end_action(int32_t to)
     const struct as_scale_result done = {
         .outcome = AS_REASON_APPLIED, .method = "PUT", .reached = to};
     cr_assert_eq(scales, 1);
-    asked.scaled(asked.context, asked.ticket, &done);
+    asked.scaled(asked.context, asked.call_id, &done);
     commit();
 }
 

@@ -292,9 +292,9 @@ Test(api, shows_requests_for_approvals)
     expect_null(approvals, "0.answered");
     cr_assert_null(at(approvals, "0.unit"));
     const char *id = json_string_value(at(approvals, "0.id"));
-    const struct as_order order = {
+    const struct as_operator_command order = {
         .kind = AS_ORDER_DENY, .request = id, .who = "whole", .remote = "", .reason = "no"};
-    world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .ticket = 99, .order = &order});
+    world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .call_id = 99, .order = &order});
     approvals = get("/api/v1/approvals", "");
     expect_text(approvals, "0.answer", "denied");
     expect_text(approvals, "0.who", "whole");
@@ -395,18 +395,18 @@ Test(api, shows_through_which_credentials_an_incident_came_to_those_who_may_know
 }
 
 /* Orders of `credential` on the target `checkout`. */
-static void order_as(const char *credential, enum as_order_kind kind, enum as_ways ways)
+static void order_as(const char *credential, enum as_operator_command_kind kind, enum as_ways ways)
 {
-    const struct as_order order = {.kind = kind,
-                                   .target = "checkout",
-                                   .who = credential,
-                                   .remote = "",
-                                   .reason = "maintenance",
-                                   .ways = ways,
-                                   .replicas = 3,
-                                   .for_us = AS_US_PER_H};
+    const struct as_operator_command order = {.kind = kind,
+                                              .target = "checkout",
+                                              .who = credential,
+                                              .remote = "",
+                                              .reason = "maintenance",
+                                              .ways = ways,
+                                              .replicas = 3,
+                                              .for_us = AS_US_PER_H};
     world_step(&world, (struct as_event){
-                           .kind = AS_EVENT_ORDER, .ticket = ++world.requests, .order = &order});
+                           .kind = AS_EVENT_ORDER, .call_id = ++world.requests, .order = &order});
 }
 
 static void expect_names(const char *asker, const char *shown)
@@ -464,13 +464,14 @@ Test(api, a_narrowed_credential_sees_no_other_name)
 Test(api, a_narrowed_credential_sees_its_own_name)
 {
     world_notify(&world, AS_ALERT_FIRING, "Each", "cart");
-    const struct as_order order = {.kind = AS_ORDER_PAUSE,
-                                   .target = "kubernetes/default/apps/v1/Deployment/shop/cart",
-                                   .who = "shop",
-                                   .remote = "",
-                                   .reason = "maintenance"};
+    const struct as_operator_command order = {.kind = AS_ORDER_PAUSE,
+                                              .target =
+                                                  "kubernetes/default/apps/v1/Deployment/shop/cart",
+                                              .who = "shop",
+                                              .remote = "",
+                                              .reason = "maintenance"};
     world_step(&world, (struct as_event){
-                           .kind = AS_EVENT_ORDER, .ticket = ++world.requests, .order = &order});
+                           .kind = AS_EVENT_ORDER, .call_id = ++world.requests, .order = &order});
     cr_expect(reads("shop", "/api/v1/targets", "\"who\":\"shop\""));
     cr_expect(reads("whole", "/api/v1/targets", "\"who\":\"shop\""));
     cr_expect_not(reads("narrow", "/api/v1/targets", "\"who\":\"shop\""));

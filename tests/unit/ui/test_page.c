@@ -135,14 +135,14 @@ Test(page, links_of_an_incident_stand_in_its_row)
 
 static void order_pause(const char *target, int64_t for_us)
 {
-    const struct as_order order = {.kind = AS_ORDER_PAUSE,
-                                   .target = target,
-                                   .who = "whole",
-                                   .remote = "",
-                                   .reason = "load <test>",
-                                   .for_us = for_us};
+    const struct as_operator_command order = {.kind = AS_ORDER_PAUSE,
+                                              .target = target,
+                                              .who = "whole",
+                                              .remote = "",
+                                              .reason = "load <test>",
+                                              .for_us = for_us};
     world_step(&world, (struct as_event){
-                           .kind = AS_EVENT_ORDER, .ticket = ++world.requests, .order = &order});
+                           .kind = AS_EVENT_ORDER, .call_id = ++world.requests, .order = &order});
 }
 
 Test(page, pauses_are_said_with_who_and_why)
@@ -164,9 +164,9 @@ static void pass(int64_t us)
 
 static void resume(void)
 {
-    const struct as_order order = {
+    const struct as_operator_command order = {
         .kind = AS_ORDER_RESUME, .target = "checkout", .who = "whole", .reason = "mended"};
-    world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .ticket = 99, .order = &order});
+    world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .call_id = 99, .order = &order});
 }
 
 Test(page, a_rule_that_did_not_help_is_listed_until_it_is_resumed)
@@ -217,15 +217,15 @@ Test(page, what_a_rule_or_a_schedule_holds_is_said_on_the_page_of_the_target)
 
 Test(page, a_floor_is_said_with_who_why_and_until_when)
 {
-    const struct as_order order = {.kind = AS_ORDER_FLOOR,
-                                   .target = "checkout",
-                                   .who = "whole",
-                                   .remote = "",
-                                   .reason = "the <sale>",
-                                   .replicas = 9,
-                                   .for_us = AS_US_PER_H};
+    const struct as_operator_command order = {.kind = AS_ORDER_FLOOR,
+                                              .target = "checkout",
+                                              .who = "whole",
+                                              .remote = "",
+                                              .reason = "the <sale>",
+                                              .replicas = 9,
+                                              .for_us = AS_US_PER_H};
     expect_none(ask("/targets/checkout", "", 200), "<dt>Floor</dt>");
-    world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .ticket = 98, .order = &order});
+    world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .call_id = 98, .order = &order});
     const char *body = ask("/targets/checkout", "", 200);
     expect(body, "<dt>Floor</dt><dd>9, by whole, ends ");
     expect(body, ": the &lt;sale&gt;</dd>");

@@ -113,18 +113,18 @@ static inline void world_carry_out(struct world *world, struct as_event *next, s
                                               .min = -1,
                                               .max = -1};
         (void)snprintf(observation.version, sizeof(observation.version), "%u", ++world->version);
-        if (effect->kind == AS_EFFECT_COMMIT && effect->ticket != 0) {
+        if (effect->kind == AS_EFFECT_COMMIT && effect->call_id != 0) {
             next[(*count)++] =
-                (struct as_event){.kind = AS_EVENT_COMMITTED, .ticket = effect->ticket};
+                (struct as_event){.kind = AS_EVENT_COMMITTED, .call_id = effect->call_id};
         } else if (effect->kind == AS_EFFECT_OBSERVE) {
             next[(*count)++] = (struct as_event){
-                .kind = AS_EVENT_OBSERVED, .ticket = effect->ticket, .observation = &observation};
+                .kind = AS_EVENT_OBSERVED, .call_id = effect->call_id, .observation = &observation};
         } else if (effect->kind == AS_EFFECT_SCALE) {
             result = (struct as_scale_result){.outcome = world->scale_result, .attempts = 1};
             if (world->scale_result == AS_REASON_APPLIED)
                 world->replicas = effect->call.request->to;
             next[(*count)++] = (struct as_event){
-                .kind = AS_EVENT_SCALED, .ticket = effect->ticket, .result = &result};
+                .kind = AS_EVENT_SCALED, .call_id = effect->call_id, .result = &result};
         }
         cr_assert_lt(*count, 4096);
     }
@@ -208,7 +208,7 @@ static inline void world_notify(struct world *world, enum as_alert_status status
     (void)snprintf(notification.id, sizeof(notification.id), "N%025llu",
                    (unsigned long long)++world->requests);
     world_step(world, (struct as_event){.kind = AS_EVENT_NOTIFICATION,
-                                        .ticket = world->requests,
+                                        .call_id = world->requests,
                                         .notification = &notification});
     as_labels_free(labels);
     as_labels_free(annotations);

@@ -232,9 +232,10 @@ static void print_trials(void)
          ago(310), false, -1, -1}};
     const struct as_trial_state trials[] = {{"slow", 3, ago(200)}, {"idle", 1, AS_MOMENT_NEVER}};
     const struct as_own_size own_size = {6, 5, ago(310), "4711"};
-    const struct as_set_back set_backs[] = {{ago(1000), 4, 6, 4, "helm"},
-                                            {ago(900), 4, 6, 5, ""},
-                                            {ago(305), 6, 5, 6, "kube-controller-manager"}};
+    const struct as_reverted_change reverted_changes[] = {
+        {ago(1000), 4, 6, 4, "helm"},
+        {ago(900), 4, 6, 5, ""},
+        {ago(305), 6, 5, 6, "kube-controller-manager"}};
     const struct as_growth_state growth = {.id = "01M8CR0000000000000000000D",
                                            .is_open = true,
                                            .from = 4,
@@ -260,8 +261,8 @@ static void print_trials(void)
     state.trials = trials;
     state.trial_count = COUNT(trials);
     state.own_size = &own_size;
-    state.set_backs = set_backs;
-    state.set_back_count = COUNT(set_backs);
+    state.reverted_changes = reverted_changes;
+    state.reverted_change_count = COUNT(reverted_changes);
     state.contended = ago(305);
     state.growth = &growth;
     state.pause = &pause;

@@ -58,9 +58,10 @@ static void keep_record(void *context, const struct as_nodes_record *record)
     cr_expect_leq(record->node_count, AS_RECORD_NODES_MAX);
 }
 
-static enum as_leave_permit permit;
+static enum as_terminate_permit permit;
 
-static enum as_leave_permit get_leave_permit(void *context, const char *target, const char **why)
+static enum as_terminate_permit get_terminate_permit(void *context, const char *target,
+                                                     const char **why)
 {
     (void)context;
     (void)target;
@@ -266,8 +267,8 @@ static void setup(void)
     setup_client();
     world.serve = serve;
     env.record_nodes = keep_record;
-    env.get_leave_permit = get_leave_permit;
-    permit = AS_LEAVE_GO;
+    env.get_terminate_permit = get_terminate_permit;
+    permit = AS_TERMINATE_GO;
     provider = *as_group_provider_find("aws");
     provider.credentials = sources;
     provider.sign = sign;
@@ -482,10 +483,10 @@ Test(leave, a_take_back_to_0_removes_what_never_became_a_node)
 
 static int32_t removable;
 
-static void keep_removable(void *context, uint64_t ticket, const struct as_observation *seen)
+static void keep_removable(void *context, uint64_t call_id, const struct as_observation *seen)
 {
     (void)context;
-    (void)ticket;
+    (void)call_id;
     cr_assert_not_null(seen->members, "%s", seen->message);
     removable = seen->members->removable;
 }
@@ -656,18 +657,18 @@ Test(leave, without_a_drain_it_is_deleted_with_its_pods)
 Test(leave, each_step_asks_for_a_permit)
 {
     keep_busy(0, false);
-    permit = AS_LEAVE_HOLD;
+    permit = AS_TERMINATE_HOLD;
     scale_to(4, "01DOWN");
     pass(AS_US_PER_MIN);
     cr_expect_eq(evictions, 0);
     cr_expect_eq(count_marked(), 1, "it is not put back either");
-    permit = AS_LEAVE_GO;
+    permit = AS_TERMINATE_GO;
     for (int i = 0; i < 60 && evictions == 0; i++)
         pass(AS_US_PER_S);
-    permit = AS_LEAVE_HOLD;
+    permit = AS_TERMINATE_HOLD;
     pass(AS_US_PER_MIN);
     cr_expect_eq(deletions, 0, "emptied, and not deleted");
-    permit = AS_LEAVE_GO;
+    permit = AS_TERMINATE_GO;
     pass(AS_US_PER_MIN);
     cr_expect_eq(deletions, 1);
 }
@@ -696,7 +697,7 @@ Test(leave, where_no_rule_leads_to_the_group_any_more_it_stays)
 {
     keep_busy(0, true);
     scale_to(4, "01DOWN");
-    permit = AS_LEAVE_GONE;
+    permit = AS_TERMINATE_GONE;
     pass(5 * AS_US_PER_S);
     cr_expect_eq(count_marked(), 0);
     cr_expect_not_null(strstr(records, "kept 1 01DOWN n-000: "), "%s", records);

@@ -6,8 +6,8 @@
  * gone on with. Each step first asks for the term, the kill switch and the target's permit
  * (kube/env.h).
  */
-#ifndef ALERTSCALER_SRC_CLOUD_NODE_LEAVE_H
-#define ALERTSCALER_SRC_CLOUD_NODE_LEAVE_H
+#ifndef ALERTSCALER_SRC_CLOUD_NODE_TERMINATE_H
+#define ALERTSCALER_SRC_CLOUD_NODE_TERMINATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,24 +24,26 @@
 #include "provider_account.h"
 #include "provider_answer.h"
 
-struct as_leave;
-struct as_leave_return;
+struct as_terminator;
+struct as_terminator_return;
 struct as_removal;
 
-struct as_leave *as_leave_new(const struct as_access_env *env, struct as_account *account);
+struct as_terminator *as_terminator_new(const struct as_access_env *env,
+                                        struct as_account *account);
 /* After the drains, before the account. The marks stay. */
-struct as_leave *as_leave_free(struct as_leave *leave);
+struct as_terminator *as_terminator_free(struct as_terminator *terminator);
 /* Begins no more steps: another port goes on. */
-void as_leave_retire(struct as_leave *leave);
-bool as_leave_is_idle(const struct as_leave *leave) AS_MUST_USE; /* no step is under way */
+void as_terminator_retire(struct as_terminator *terminator);
+bool as_terminator_is_idle(const struct as_terminator *terminator)
+    AS_MUST_USE; /* no step is under way */
 
-struct as_leave_group { /* borrowed for a call */
+struct as_terminator_group { /* borrowed for a call */
     const struct as_target_ref *ref;
     const struct as_nodes_config *config;
     struct as_drains *drains; /* of its cluster */
 };
 
-struct as_leave_sight {
+struct as_terminator_view {
     int32_t size;         /* the provider's size less what leaves */
     int32_t max;          /* the provider's maximum, for this size; -1: none */
     int32_t returnable;   /* nodes that growth can have back */
@@ -50,32 +52,37 @@ struct as_leave_sight {
 
 /* The group and its nodes have just been read, one node for each instance. Finds marks of earlier
  * processes, and what has gone meanwhile. */
-void as_leave_see(struct as_leave *leave, const struct as_leave_group *group,
-                  const struct as_group_view *view, const struct as_instance_node *nodes,
-                  size_t count, struct as_leave_sight *sight_out);
+void as_terminator_observe(struct as_terminator *terminator,
+                           const struct as_terminator_group *group,
+                           const struct as_group_view *view, const struct as_instance_node *nodes,
+                           size_t count, struct as_terminator_view *sight_out);
 /* Whether the instance leaves. */
-bool as_leave_has(const struct as_leave *leave, const struct as_target_ref *ref, const char *id);
+bool as_terminator_has(const struct as_terminator *terminator, const struct as_target_ref *ref,
+                       const char *id);
 
-struct as_leaving { /* an instance; copied */
+struct as_terminating { /* an instance; copied */
     const char *id, *provider_id;
     const char *node; /* marked; NULL: the instance has no node */
 };
 
 /* They were chosen by the decision, and leave from now on. */
-void as_leave_add(struct as_leave *leave, const struct as_leave_group *group,
-                  const struct as_leaving *items, size_t count, const char *decision);
+void as_terminator_add(struct as_terminator *terminator, const struct as_terminator_group *group,
+                       const struct as_terminating *items, size_t count, const char *decision);
 
 /* Puts up to `wanted` ready nodes back into service: those of the last decision first, and of these
  * the newest. `done`
  * receives how many, in a later turn, unless cancelled: the nodes come back all the same. NULL:
  * there are none, and `done` is not called. */
-typedef void as_leave_returned_fn(void *context, int32_t count);
-struct as_leave_return *as_leave_take_back(struct as_leave *leave, const struct as_target_ref *ref,
-                                           int32_t wanted, as_leave_returned_fn *done,
-                                           void *context) AS_MUST_USE;
-void as_leave_return_cancel(struct as_leave_return *returning);
+typedef void as_terminator_returned_fn(void *context, int32_t count);
+struct as_terminator_return *as_terminator_take_back(struct as_terminator *terminator,
+                                                     const struct as_target_ref *ref,
+                                                     int32_t wanted,
+                                                     as_terminator_returned_fn *done,
+                                                     void *context) AS_MUST_USE;
+void as_terminator_return_cancel(struct as_terminator_return *returning);
 /* The provider was asked for so many more. */
-void as_leave_note_growth(struct as_leave *leave, const struct as_target_ref *ref, int32_t more);
+void as_terminator_note_increase(struct as_terminator *terminator, const struct as_target_ref *ref,
+                                 int32_t more);
 
 /*
  * Has a provider delete instances of a group by name, together with the group's size, and waits

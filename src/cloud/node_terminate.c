@@ -14,7 +14,7 @@
  *
  * Not here: draining (kube/drain.h).
  */
-#include "node_leave.h"
+#include "node_terminate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ struct as_removal {
     struct as_group_op op;
     struct as_account_call *call;
     struct as_timer *timer;
-    as_mono_time look_at, look_until;
+    as_mono_time poll_at, poll_until;
     struct as_removal_result result;
 };
 
@@ -137,25 +137,25 @@ static size_t removal_count_left(const struct as_removal *removal)
     return left;
 }
 
-static void removal_look_again(void *context);
+static void removal_poll(void *context);
 
 /* Waits in short steps, so that a stop is noticed. */
-static void wait_to_look(struct as_removal *removal)
+static void removal_schedule_poll(struct as_removal *removal)
 {
     struct as_loop *loop = removal->request.env->loop;
-    const int64_t left_us = removal->look_at.us - removal_get_mono(removal).us;
+    const int64_t left_us = removal->poll_at.us - removal_get_mono(removal).us;
     const int64_t step_us = left_us < LOOK_EVERY_US ? left_us : LOOK_EVERY_US;
-    removal->timer = loop->start_timer(loop, step_us, removal_look_again, removal);
+    removal->timer = loop->start_timer(loop, step_us, removal_poll, removal);
 }
 
 /* False: it has taken too long. */
-static bool look_later(struct as_removal *removal, int64_t least_us)
+static bool removal_poll_later(struct as_removal *removal, int64_t least_us)
 {
-    removal->look_at.us =
+    removal->poll_at.us =
         as_time_add(removal_get_mono(removal).us, as_fault_get_pause(&removal->op, least_us));
-    if (removal->look_at.us > removal->look_until.us)
+    if (removal->poll_at.us > removal->poll_until.us)
         return false;
-    wait_to_look(removal);
+    removal_schedule_poll(removal);
     return true;
 }
 
@@ -168,7 +168,7 @@ static void looked(void *context)
     removal->result.attempts += removal->op.op.sent;
     const bool is_gone = removal->op.op.fault == AS_CLOUD_OP_GONE ||
                          (removal->op.op.fault == AS_CLOUD_OP_OK && left == 0);
-    if (!is_gone && look_later(removal, LOOK_EVERY_US))
+    if (!is_gone && removal_poll_later(removal, LOOK_EVERY_US))
         return;
     if (!is_gone)
         snprintf(words, sizeof(words),
@@ -179,15 +179,15 @@ static void looked(void *context)
 
 static void followed(void *context);
 
-static void removal_look_again(void *context)
+static void removal_poll(void *context)
 {
     struct as_removal *removal = context;
     removal->timer = NULL;
     if (as_access_get_permit(removal->request.env) == AS_PERMIT_FINISH)
         finish_with(removal,
                     "the provider took the call; alertscaler stops before the instances are gone");
-    else if (removal_get_mono(removal).us < removal->look_at.us)
-        wait_to_look(removal);
+    else if (removal_get_mono(removal).us < removal->poll_at.us)
+        removal_schedule_poll(removal);
     else if (removal->operation)
         op(removal, AS_GROUP_POLL, followed);
     else
@@ -241,11 +241,11 @@ static void followed(void *context)
         removal_judge(removal);
         return;
     }
-    if (as_fault_is_open(&removal->op) && look_later(removal, LOOK_EVERY_US))
+    if (as_fault_is_open(&removal->op) && removal_poll_later(removal, LOOK_EVERY_US))
         return;
     removal->operation = NULL;
-    removal->look_at = removal_get_mono(removal);
-    removal_look_again(removal);
+    removal->poll_at = removal_get_mono(removal);
+    removal_poll(removal);
 }
 
 static void keep_gone(struct as_removal *removal)
@@ -273,8 +273,8 @@ static void removed(void *context)
     }
     if (removal->op.started)
         removal->operation = as_arena_strdup(&removal->arena, removal->op.started);
-    removal->look_until.us = as_time_add(removal_get_mono(removal).us, LOOK_MAX_US);
-    if (!look_later(removal, 0))
+    removal->poll_until.us = as_time_add(removal_get_mono(removal).us, LOOK_MAX_US);
+    if (!removal_poll_later(removal, 0))
         removal_finish(removal, true);
 }
 
@@ -306,8 +306,8 @@ struct as_removal *as_removal_start(const struct as_removal_request *request,
 
 enum state { WAITS, LOOKED, READY, SENT, RETURNS, OVER };
 
-struct leaving {
-    LIST_ENTRY(leaving) entry;
+struct terminating {
+    LIST_ENTRY(terminating) entry;
     struct group *group;
     char *id, *provider_id, *decision;
     char *node; /* NULL: the instance has none */
@@ -322,20 +322,20 @@ struct leaving {
     as_mono_time delete;  /* nor is it deleted before */
     as_mono_time give_up; /* deleting it: not tried any more then; INT64_MAX: not tried yet */
     char *why;            /* it returns */
-    struct as_leave_return *returning;
+    struct as_terminator_return *returning;
     unsigned pins; /* lists outside of the group's that have it */
 };
 
 struct group {
     LIST_ENTRY(group) entry;
-    struct as_leave *leave;
+    struct as_terminator *terminator;
     struct as_target_ref *ref;
     char *select; /* as_nodes_config.select; NULL */
     struct as_drains *drains;
     enum as_nodes_drain drain;
     int64_t drain_after_us, drain_timeout_us, grace_us;
     unsigned keep; /* of enum as_keep */
-    LIST_HEAD(, leaving) nodes;
+    LIST_HEAD(, terminating) nodes;
     int32_t base, sent;   /* the size before the open removals, and what they remove */
     as_maybe_time failed; /* when a node was last put back */
 };
@@ -343,7 +343,7 @@ struct group {
 struct batch { /* a removal */
     LIST_ENTRY(batch) entry;
     struct group *group;
-    struct leaving **items;
+    struct terminating **items;
     const char **ids, **nodes;
     size_t count;
     char id[AS_ULID_SIZE];
@@ -352,15 +352,15 @@ struct batch { /* a removal */
     struct as_removal *removal; /* NULL: still reading */
 };
 
-struct as_leave_return {
-    struct leaving **items;
+struct as_terminator_return {
+    struct terminating **items;
     size_t count;
     int32_t open, returned;
-    as_leave_returned_fn *done; /* NULL: cancelled */
+    as_terminator_returned_fn *done; /* NULL: cancelled */
     void *context;
 };
 
-struct as_leave {
+struct as_terminator {
     const struct as_access_env *env;
     struct as_account *account;
     struct as_random random;
@@ -370,75 +370,77 @@ struct as_leave {
     bool is_retired;
 };
 
-static inline as_mono_time leave_get_mono(const struct as_leave *leave)
+static inline as_mono_time terminator_get_mono(const struct as_terminator *terminator)
 {
-    return leave->env->clock->get_mono(leave->env->clock);
+    return terminator->env->clock->get_mono(terminator->env->clock);
 }
 
-static inline as_wall_time leave_get_wall(const struct as_leave *leave)
+static inline as_wall_time terminator_get_wall(const struct as_terminator *terminator)
 {
-    return leave->env->clock->get_wall(leave->env->clock);
+    return terminator->env->clock->get_wall(terminator->env->clock);
 }
 
-static bool leave_is_leaving(const struct leaving *item) /* and may still stay */
+static bool terminator_is_terminating(const struct terminating *item) /* and may still stay */
 {
     return item->state < SENT;
 }
 
 /* Whether the next step may be made now. */
-static bool leave_may_step(const struct group *group, const char **why_out)
+static bool terminator_may_step(const struct group *group, const char **why_out)
 {
-    const struct as_access_env *env = group->leave->env;
+    const struct as_access_env *env = group->terminator->env;
     const enum as_permit permit = as_access_get_permit(env);
     *why_out = as_permit_explain(permit);
     return permit == AS_PERMIT_ALL &&
-           as_access_get_leave_permit(env, group->ref->id, why_out) == AS_LEAVE_GO;
+           as_access_get_terminate_permit(env, group->ref->id, why_out) == AS_TERMINATE_GO;
 }
 
 /* ---- records ---- */
 
 /* Those of one decision are one record. */
-static void leave_record(const struct group *group, struct leaving *const *items, size_t count,
-                         enum as_nodes_event event, const char *why)
+static void terminator_record(const struct group *group, struct terminating *const *items,
+                              size_t count, enum as_nodes_event event, const char *why)
 {
-    const struct as_access_env *env = group->leave->env;
+    const struct as_access_env *env = group->terminator->env;
     const char *names[AS_RECORD_NODES_MAX];
     size_t at = 0;
     while (at < count && env->record_nodes) {
         const char *decision = items[at]->decision;
-        struct as_nodes_record told = {.event = event,
-                                       .target = group->ref->id,
-                                       .decision = decision,
-                                       .nodes = names,
-                                       .message = why};
-        for (; at < count && told.node_count < AS_RECORD_NODES_MAX &&
+        struct as_nodes_record record = {.event = event,
+                                         .target = group->ref->id,
+                                         .decision = decision,
+                                         .nodes = names,
+                                         .message = why};
+        for (; at < count && record.node_count < AS_RECORD_NODES_MAX &&
                strcmp(items[at]->decision, decision) == 0;
              at++)
-            names[told.node_count++] = items[at]->node ? items[at]->node : items[at]->id;
-        env->record_nodes(env->permit_context, &told);
+            names[record.node_count++] = items[at]->node ? items[at]->node : items[at]->id;
+        env->record_nodes(env->permit_context, &record);
     }
 }
 
 /* ---- who leaves ---- */
 
-static struct group *leave_find_group(const struct as_leave *leave, const struct as_target_ref *ref)
+static struct group *terminator_find_group(const struct as_terminator *terminator,
+                                           const struct as_target_ref *ref)
 {
     struct group *group;
-    LIST_FOREACH (group, &leave->groups, entry)
+    LIST_FOREACH (group, &terminator->groups, entry)
         if (strcmp(group->ref->id, ref->id) == 0)
             return group;
     return NULL;
 }
 
-static struct group *leave_get_group(struct as_leave *leave, const struct as_leave_group *given)
+static struct group *terminator_get_group(struct as_terminator *terminator,
+                                          const struct as_terminator_group *given)
 {
-    struct group *group = leave_find_group(leave, given->ref);
+    struct group *group = terminator_find_group(terminator, given->ref);
     if (!group) {
         group = as_xcalloc(1, sizeof(*group));
-        group->leave = leave;
+        group->terminator = terminator;
         group->ref = as_target_ref_copy(given->ref);
         LIST_INIT(&group->nodes);
-        LIST_INSERT_HEAD(&leave->groups, group, entry);
+        LIST_INSERT_HEAD(&terminator->groups, group, entry);
     }
     if (!as_str_equal(group->select, given->config->select)) {
         free(group->select);
@@ -453,16 +455,16 @@ static struct group *leave_get_group(struct as_leave *leave, const struct as_lea
     return group;
 }
 
-static struct leaving *leave_find(const struct group *group, const char *id)
+static struct terminating *terminator_find(const struct group *group, const char *id)
 {
-    struct leaving *item;
+    struct terminating *item;
     LIST_FOREACH (item, &group->nodes, entry)
         if (strcmp(item->id, id) == 0)
             return item;
     return NULL;
 }
 
-static void free_leaving(struct leaving *item)
+static void terminator_free_node(struct terminating *item)
 {
     LIST_REMOVE(item, entry);
     free(item->id);
@@ -473,54 +475,56 @@ static void free_leaving(struct leaving *item)
     free(item);
 }
 
-static void leave_wake(struct as_leave *leave);
+static void terminator_set_timer(struct as_terminator *terminator);
 
-static struct leaving *leave_add(struct group *group, const struct as_leaving *given,
-                                 const char *decision)
+static struct terminating *terminator_add_node(struct group *group,
+                                               const struct as_terminating *given,
+                                               const char *decision)
 {
-    struct leaving *item = as_xcalloc(1, sizeof(*item));
+    struct terminating *item = as_xcalloc(1, sizeof(*item));
     item->group = group;
     item->id = as_xstrdup(given->id);
     item->provider_id = as_xstrdup(given->provider_id);
     item->node = given->node ? as_xstrdup(given->node) : NULL;
     item->decision = as_xstrdup(decision);
-    item->marked_at = leave_get_wall(group->leave);
+    item->marked_at = terminator_get_wall(group->terminator);
     item->is_listed = item->is_marked = item->is_ready = true;
-    item->next = item->delete = leave_get_mono(group->leave);
+    item->next = item->delete = terminator_get_mono(group->terminator);
     item->give_up.us = INT64_MAX;
     LIST_INSERT_HEAD(&group->nodes, item, entry);
     if (item->node)
         as_drain_hold(group->drains, item->node);
-    leave_wake(group->leave);
+    terminator_set_timer(group->terminator);
     return item;
 }
 
-void as_leave_add(struct as_leave *leave, const struct as_leave_group *given,
-                  const struct as_leaving *items, size_t count, const char *decision)
+void as_terminator_add(struct as_terminator *terminator, const struct as_terminator_group *given,
+                       const struct as_terminating *items, size_t count, const char *decision)
 {
-    struct group *group = leave_get_group(leave, given);
-    struct leaving **added = as_xcalloc(count, sizeof(struct leaving *));
+    struct group *group = terminator_get_group(terminator, given);
+    struct terminating **added = as_xcalloc(count, sizeof(struct terminating *));
     for (size_t i = 0; i < count; i++) {
-        struct leaving *former = leave_find(group, items[i].id);
+        struct terminating *former = terminator_find(group, items[i].id);
         if (former && former->pins == 0)
-            free_leaving(former); /* it is over: who leaves is not chosen */
-        added[i] = leave_add(group, &items[i], decision);
+            terminator_free_node(former); /* it is over: who leaves is not chosen */
+        added[i] = terminator_add_node(group, &items[i], decision);
     }
-    leave_record(group, added, count, AS_NODES_MARKED, "");
+    terminator_record(group, added, count, AS_NODES_MARKED, "");
     free(added);
 }
 
-bool as_leave_has(const struct as_leave *leave, const struct as_target_ref *ref, const char *id)
+bool as_terminator_has(const struct as_terminator *terminator, const struct as_target_ref *ref,
+                       const char *id)
 {
-    const struct group *group = leave_find_group(leave, ref);
-    const struct leaving *item = group ? leave_find(group, id) : NULL;
+    const struct group *group = terminator_find_group(terminator, ref);
+    const struct terminating *item = group ? terminator_find(group, id) : NULL;
     return item && item->state != OVER;
 }
 
 /* ---- ends ---- */
 
 /* It is over. */
-static void leave_end(struct leaving *item)
+static void terminator_end(struct terminating *item)
 {
     if (item->drain)
         as_drain_drop(item->drain);
@@ -530,31 +534,31 @@ static void leave_end(struct leaving *item)
         as_drain_release(item->group->drains, item->node);
 }
 
-static void leave_end_removed(struct leaving *item, const char *why)
+static void terminator_end_removed(struct terminating *item, const char *why)
 {
-    leave_end(item);
-    leave_record(item->group, &item, 1, AS_NODES_REMOVED, why);
+    terminator_end(item);
+    terminator_record(item->group, &item, 1, AS_NODES_REMOVED, why);
 }
 
-static void end_kept(struct leaving *item, const char *why)
+static void end_kept(struct terminating *item, const char *why)
 {
-    leave_end(item);
-    item->group->failed = (as_maybe_time){true, leave_get_wall(item->group->leave)};
+    terminator_end(item);
+    item->group->failed = (as_maybe_time){true, terminator_get_wall(item->group->terminator)};
     as_log(AS_LOG_WARN, "a node stays", AS_F("target", item->group->ref->id),
            AS_F("node", item->node ? item->node : item->id), AS_F("reason", why));
-    leave_record(item->group, &item, 1, AS_NODES_KEPT, why);
+    terminator_record(item->group, &item, 1, AS_NODES_KEPT, why);
 }
 
-static void free_return(struct as_leave_return *returning)
+static void free_return(struct as_terminator_return *returning)
 {
     free(returning->items);
     free(returning);
 }
 
-static void leave_give_back(struct as_leave_return *returning)
+static void terminator_give_back(struct as_terminator_return *returning)
 {
-    leave_record(returning->items[0]->group, returning->items, returning->count, AS_NODES_KEPT,
-                 "taken back: more are needed");
+    terminator_record(returning->items[0]->group, returning->items, returning->count, AS_NODES_KEPT,
+                      "taken back: more are needed");
     for (size_t i = 0; i < returning->count; i++)
         returning->items[i]->pins--;
     if (returning->done)
@@ -565,8 +569,8 @@ static void leave_give_back(struct as_leave_return *returning)
 /* A node that is stuck is put back by the recovery, before long. */
 static void leave_undone(void *context, const struct as_drain_result *result)
 {
-    struct leaving *item = context;
-    struct as_leave_return *returning = item->returning;
+    struct terminating *item = context;
+    struct as_terminator_return *returning = item->returning;
     if (result->end == AS_DRAIN_STUCK)
         as_log(AS_LOG_ERROR, "a node stays cordoned", AS_F("node", result->node),
                AS_F("reason", result->outcome.message));
@@ -575,14 +579,14 @@ static void leave_undone(void *context, const struct as_drain_result *result)
         return;
     }
     item->returning = NULL;
-    leave_end(item);
-    item->group->failed = (as_maybe_time){true, leave_get_wall(item->group->leave)};
+    terminator_end(item);
+    item->group->failed = (as_maybe_time){true, terminator_get_wall(item->group->terminator)};
     returning->returned += result->end != AS_DRAIN_NO_NODE;
     if (--returning->open == 0)
-        leave_give_back(returning);
+        terminator_give_back(returning);
 }
 
-static void leave_put_back(struct leaving *item, const char *why)
+static void terminator_put_back(struct terminating *item, const char *why)
 {
     if (!item->node) {
         end_kept(item, why);
@@ -597,16 +601,17 @@ static void leave_put_back(struct leaving *item, const char *why)
     as_drain_undo_start(item->group->drains, item->node, leave_undone, item);
 }
 
-static void leave_try_later(struct leaving *item, int64_t us)
+static void terminator_retry_later(struct terminating *item, int64_t us)
 {
     item->state = WAITS;
-    item->next.us = as_time_add(leave_get_mono(item->group->leave).us,
+    item->next.us = as_time_add(terminator_get_mono(item->group->terminator).us,
                                 us > AS_LEAVE_AGAIN_US ? us : AS_LEAVE_AGAIN_US);
 }
 
-static int32_t leave_count(const struct group *group, bool (*is_one)(const struct leaving *))
+static int32_t terminator_count(const struct group *group,
+                                bool (*is_one)(const struct terminating *))
 {
-    const struct leaving *item;
+    const struct terminating *item;
     int32_t found = 0;
     LIST_FOREACH (item, &group->nodes, entry)
         found += is_one(item);
@@ -616,7 +621,7 @@ static int32_t leave_count(const struct group *group, bool (*is_one)(const struc
 /* Deleting nodes that are ready for it: all of a group's at once. The group is read before, and
  * what has changed meanwhile is left out. */
 
-static void leave_free_batch(struct batch *batch)
+static void terminator_free_batch(struct batch *batch)
 {
     LIST_REMOVE(batch, entry);
     if (batch->call)
@@ -634,60 +639,60 @@ static void leave_free_batch(struct batch *batch)
 
 /* What may pass is tried again, for as long as a drain may take. A removal that the provider
  * accepted and then failed is an answer. */
-static void fail_to_delete(struct leaving *item, const struct as_outcome *outcome)
+static void fail_to_delete(struct terminating *item, const struct as_outcome *outcome)
 {
-    struct as_leave *leave = item->group->leave;
+    struct as_terminator *terminator = item->group->terminator;
     const bool is_passing =
         outcome->reason == AS_REASON_CONFLICT || outcome->reason == AS_REASON_THROTTLED ||
         outcome->reason == AS_REASON_UNREACHABLE || outcome->reason == AS_REASON_TIMEOUT;
     const bool may_pass = is_passing && !outcome->is_accepted;
-    const as_mono_time now = leave_get_mono(leave);
+    const as_mono_time now = terminator_get_mono(terminator);
     if (item->give_up.us == INT64_MAX)
         item->give_up.us = as_time_add(now.us, item->group->drain_timeout_us);
     if (may_pass && now.us < item->give_up.us)
-        leave_try_later(item, outcome->retry_after_us);
+        terminator_retry_later(item, outcome->retry_after_us);
     else
-        leave_put_back(item, outcome->message);
+        terminator_put_back(item, outcome->message);
 }
 
-static void leave_removed(void *context, const struct as_removal_result *result)
+static void terminator_on_removed(void *context, const struct as_removal_result *result)
 {
     struct batch *batch = context;
     struct group *group = batch->group;
-    struct leaving **gone = as_xcalloc(batch->count, sizeof(struct leaving *));
+    struct terminating **gone = as_xcalloc(batch->count, sizeof(struct terminating *));
     size_t gone_count = 0;
     batch->removal = NULL;
     for (size_t i = 0; i < batch->count; i++) {
-        struct leaving *item = batch->items[i];
+        struct terminating *item = batch->items[i];
         if (result->stays[i]) {
             fail_to_delete(item, &result->outcome);
             continue;
         }
-        leave_end(item);
+        terminator_end(item);
         gone[gone_count++] = item;
     }
     group->base -= (int32_t)gone_count;
     group->sent -= (int32_t)batch->count;
-    leave_record(group, gone, gone_count, AS_NODES_REMOVED, result->outcome.message);
+    terminator_record(group, gone, gone_count, AS_NODES_REMOVED, result->outcome.message);
     free(gone);
-    leave_free_batch(batch);
+    terminator_free_batch(batch);
 }
 
 /* Leaves those in the batch that can be deleted now. */
-static void leave_sift(struct batch *batch, const struct as_group_view *view)
+static void terminator_sift(struct batch *batch, const struct as_group_view *view)
 {
     const int32_t least = view->min > 0 ? view->min : 0;
     int32_t room = view->size - least;
     size_t kept = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        struct leaving *item = batch->items[i];
+        struct terminating *item = batch->items[i];
         item->pins--;
         if (item->state != READY)
             continue; /* it is back meanwhile */
         if (!view->node_label && !as_group_is_present(view, item->id)) {
-            leave_end_removed(item, "its instance was gone already");
+            terminator_end_removed(item, "its instance was gone already");
         } else if (room-- <= 0) {
-            leave_put_back(item, "the group is at the provider's minimum");
+            terminator_put_back(item, "the group is at the provider's minimum");
         } else {
             item->pins++;
             batch->items[kept] = item;
@@ -698,13 +703,13 @@ static void leave_sift(struct batch *batch, const struct as_group_view *view)
     batch->count = kept;
 }
 
-static void leave_send(struct batch *batch, const struct as_group_view *view)
+static void terminator_send(struct batch *batch, const struct as_group_view *view)
 {
     struct group *group = batch->group;
-    struct as_leave *leave = group->leave;
+    struct as_terminator *terminator = group->terminator;
     const struct as_removal_request request = {
-        .env = leave->env,
-        .account = leave->account,
+        .env = terminator->env,
+        .account = terminator->account,
         .group = group->ref,
         .view = view,
         .idempotency = batch->id,
@@ -717,10 +722,10 @@ static void leave_send(struct batch *batch, const struct as_group_view *view)
     if (group->sent == 0)
         group->base = view->size;
     group->sent += (int32_t)batch->count;
-    batch->removal = as_removal_start(&request, leave_removed, batch);
+    batch->removal = as_removal_start(&request, terminator_on_removed, batch);
 }
 
-static void leave_group_read(void *context)
+static void terminator_on_group_read(void *context)
 {
     struct batch *batch = context;
     const struct as_group_view *view = &batch->op.view;
@@ -732,24 +737,24 @@ static void leave_group_read(void *context)
     as_fault_take(&batch->op, &outcome, &call);
     if (outcome.reason == AS_REASON_APPLIED && closed)
         as_outcome_init_local(&outcome, AS_REASON_CONFLICT, closed);
-    if (outcome.reason == AS_REASON_APPLIED && !leave_may_step(batch->group, &why))
+    if (outcome.reason == AS_REASON_APPLIED && !terminator_may_step(batch->group, &why))
         as_outcome_init_local(&outcome, AS_REASON_CONFLICT, why);
     if (outcome.reason == AS_REASON_APPLIED)
-        leave_sift(batch, view);
+        terminator_sift(batch, view);
     for (size_t i = 0; i < batch->count && outcome.reason != AS_REASON_APPLIED; i++)
         if (batch->items[i]->state == READY)
             fail_to_delete(batch->items[i], &outcome);
     if (outcome.reason == AS_REASON_APPLIED && batch->count > 0)
-        leave_send(batch, view);
+        terminator_send(batch, view);
     else
-        leave_free_batch(batch);
+        terminator_free_batch(batch);
 }
 
 /* One request at a time for a group; those that were accepted are waited for side by side. */
 static bool is_sending(const struct group *group)
 {
     const struct batch *batch;
-    LIST_FOREACH (batch, &group->leave->batches, entry)
+    LIST_FOREACH (batch, &group->terminator->batches, entry)
         if (batch->group == group && !(batch->removal && removal_is_sent(batch->removal)))
             return true;
     return false;
@@ -757,26 +762,28 @@ static bool is_sending(const struct group *group)
 
 static int compare_decisions(const void *a, const void *b)
 {
-    const struct leaving *left = *(struct leaving *const *)a, *right = *(struct leaving *const *)b;
+    const struct terminating *left = *(struct terminating *const *)a,
+                             *right = *(struct terminating *const *)b;
     const int order = strcmp(left->decision, right->decision);
     return order ? order : strcmp(left->id, right->id);
 }
 
-static bool can_be_deleted(const struct leaving *item)
+static bool can_be_deleted(const struct terminating *item)
 {
-    return item->state == READY && item->delete.us <= leave_get_mono(item->group->leave).us;
+    return item->state == READY &&
+           item->delete.us <= terminator_get_mono(item->group->terminator).us;
 }
 
-static void leave_delete_ready(struct group *group)
+static void terminator_delete_ready(struct group *group)
 {
-    struct as_leave *leave = group->leave;
-    const size_t room = (size_t)leave_count(group, can_be_deleted);
-    struct leaving *item;
+    struct as_terminator *terminator = group->terminator;
+    const size_t room = (size_t)terminator_count(group, can_be_deleted);
+    struct terminating *item;
     if (room == 0 || is_sending(group))
         return;
     struct batch *batch = as_xcalloc(1, sizeof(*batch));
     batch->group = group;
-    batch->items = as_xcalloc(room, sizeof(struct leaving *));
+    batch->items = as_xcalloc(room, sizeof(struct terminating *));
     batch->ids = as_xcalloc(room, sizeof(*batch->ids));
     batch->nodes = as_xcalloc(room, sizeof(*batch->nodes));
     LIST_FOREACH (item, &group->nodes, entry)
@@ -784,27 +791,29 @@ static void leave_delete_ready(struct group *group)
             item->pins++;
             batch->items[batch->count++] = item;
         }
-    qsort(batch->items, batch->count, sizeof(struct leaving *), compare_decisions);
-    as_ulid_print(leave_get_wall(leave), &leave->random, batch->id);
-    LIST_INSERT_HEAD(&leave->batches, batch, entry);
-    as_account_init_op(leave->account, &batch->op);
+    qsort(batch->items, batch->count, sizeof(struct terminating *), compare_decisions);
+    as_ulid_print(terminator_get_wall(terminator), &terminator->random, batch->id);
+    LIST_INSERT_HEAD(&terminator->batches, batch, entry);
+    as_account_init_op(terminator->account, &batch->op);
     batch->op.verb = AS_GROUP_READ;
     batch->op.group = group->ref;
     batch->op.select = group->select;
-    batch->call = as_account_start(leave->account, &batch->op, leave_group_read, batch);
+    batch->call =
+        as_account_start(terminator->account, &batch->op, terminator_on_group_read, batch);
 }
 
 /* ---- growth takes nodes back ---- */
 
-static bool is_returnable(const struct leaving *item)
+static bool is_returnable(const struct terminating *item)
 {
-    return leave_is_leaving(item) && item->node && item->is_ready && item->is_listed;
+    return terminator_is_terminating(item) && item->node && item->is_ready && item->is_listed;
 }
 
 /* Ids of decisions ascend with time. The nodes of one decision are marked one after the other. */
 static int compare_newest(const void *a, const void *b)
 {
-    const struct leaving *left = *(struct leaving *const *)a, *right = *(struct leaving *const *)b;
+    const struct terminating *left = *(struct terminating *const *)a,
+                             *right = *(struct terminating *const *)b;
     const int64_t left_us = left->created.set ? left->created.at.us : INT64_MIN;
     const int64_t right_us = right->created.set ? right->created.at.us : INT64_MIN;
     const int decision = strcmp(right->decision, left->decision);
@@ -815,25 +824,26 @@ static int compare_newest(const void *a, const void *b)
     return strcmp(left->id, right->id);
 }
 
-struct as_leave_return *as_leave_take_back(struct as_leave *leave, const struct as_target_ref *ref,
-                                           int32_t wanted, as_leave_returned_fn *done,
-                                           void *context)
+struct as_terminator_return *as_terminator_take_back(struct as_terminator *terminator,
+                                                     const struct as_target_ref *ref,
+                                                     int32_t wanted,
+                                                     as_terminator_returned_fn *done, void *context)
 {
-    const struct group *group = leave_find_group(leave, ref);
-    struct leaving *item, **items = NULL;
+    const struct group *group = terminator_find_group(terminator, ref);
+    struct terminating *item, **items = NULL;
     size_t count = 0, room = 0;
     if (!group || wanted <= 0)
         return NULL;
     LIST_FOREACH (item, &group->nodes, entry) {
         if (!is_returnable(item))
             continue;
-        items = as_xgrow(items, count, &room, sizeof(struct leaving *));
+        items = as_xgrow(items, count, &room, sizeof(struct terminating *));
         items[count++] = item;
     }
     if (count == 0)
         return NULL;
-    qsort(items, count, sizeof(struct leaving *), compare_newest);
-    struct as_leave_return *returning = as_xcalloc(1, sizeof(*returning));
+    qsort(items, count, sizeof(struct terminating *), compare_newest);
+    struct as_terminator_return *returning = as_xcalloc(1, sizeof(*returning));
     returning->items = items;
     returning->count = count < (size_t)wanted ? count : (size_t)wanted;
     returning->open = (int32_t)returning->count;
@@ -842,30 +852,31 @@ struct as_leave_return *as_leave_take_back(struct as_leave *leave, const struct 
     for (size_t i = 0; i < returning->count; i++) {
         items[i]->returning = returning;
         items[i]->pins++;
-        leave_put_back(items[i], "");
+        terminator_put_back(items[i], "");
     }
     return returning;
 }
 
-void as_leave_return_cancel(struct as_leave_return *returning)
+void as_terminator_return_cancel(struct as_terminator_return *returning)
 {
     returning->done = NULL;
 }
 
-void as_leave_note_growth(struct as_leave *leave, const struct as_target_ref *ref, int32_t more)
+void as_terminator_note_increase(struct as_terminator *terminator, const struct as_target_ref *ref,
+                                 int32_t more)
 {
-    struct group *group = leave_find_group(leave, ref);
+    struct group *group = terminator_find_group(terminator, ref);
     if (group)
         group->base += more;
 }
 
 /* ---- what is read ---- */
 
-static struct leaving *find_mark(struct group *group, const struct as_instance_node *node)
+static struct terminating *find_mark(struct group *group, const struct as_instance_node *node)
 {
-    const struct as_leaving found = {node->instance->id, node->instance->provider_id,
-                                     node->node.name};
-    struct leaving *item = leave_add(group, &found, node->mark->decision);
+    const struct as_terminating found = {node->instance->id, node->instance->provider_id,
+                                         node->node.name};
+    struct terminating *item = terminator_add_node(group, &found, node->mark->decision);
     item->marked_at = node->mark->at;
     item->delete.us = as_time_add(item->next.us, AS_LEAVE_FOUND_US);
     as_log(AS_LOG_INFO, "a node that was marked before leaves", AS_F("node", item->node),
@@ -880,11 +891,11 @@ static bool has_our_mark(const struct group *group, const struct as_instance_nod
            !as_drain_is_unwanted(group->drains, node->node.name);
 }
 
-static void leave_see(struct group *group, const struct as_instance_node *node, bool may_find)
+static void terminator_see(struct group *group, const struct as_instance_node *node, bool may_find)
 {
     const bool is_there = node->instance->state != AS_INSTANCE_LEAVING;
     const bool is_marked = has_our_mark(group, node);
-    struct leaving *item = leave_find(group, node->instance->id);
+    struct terminating *item = terminator_find(group, node->instance->id);
     if (!item && is_marked && is_there && may_find)
         item = find_mark(group, node);
     if (!item)
@@ -896,66 +907,69 @@ static void leave_see(struct group *group, const struct as_instance_node *node, 
 }
 
 /* What is over is forgotten once it is not seen any more. */
-static void see_gone(struct leaving *item)
+static void see_gone(struct terminating *item)
 {
-    if (!item->is_listed && leave_is_leaving(item))
-        leave_end_removed(item, "its instance was gone already");
+    if (!item->is_listed && terminator_is_terminating(item))
+        terminator_end_removed(item, "its instance was gone already");
     if (item->state == OVER && item->pins == 0 && !(item->is_listed && item->is_marked))
-        free_leaving(item);
+        terminator_free_node(item);
 }
 
-static bool counts_no_more(const struct leaving *item)
+static bool counts_no_more(const struct terminating *item)
 {
-    return item->is_listed && (leave_is_leaving(item) || item->state == RETURNS);
+    return item->is_listed && (terminator_is_terminating(item) || item->state == RETURNS);
 }
 
-static bool leave_is_sent(const struct leaving *item)
+static bool terminator_is_sent(const struct terminating *item)
 {
     return item->is_listed && item->state == SENT;
 }
 
-static int32_t leave_get_size(const struct group *group, const struct as_group_view *view)
+static int32_t terminator_get_size(const struct group *group, const struct as_group_view *view)
 {
-    const int32_t waiting = leave_count(group, counts_no_more), after = group->base - group->sent;
+    const int32_t waiting = terminator_count(group, counts_no_more),
+                  after = group->base - group->sent;
     const bool is_between = group->sent > 0 && view->size <= group->base && view->size >= after;
-    const int32_t size =
-        is_between ? after - waiting : view->size - waiting - leave_count(group, leave_is_sent);
+    const int32_t size = is_between
+                             ? after - waiting
+                             : view->size - waiting - terminator_count(group, terminator_is_sent);
     return size > 0 ? size : 0;
 }
 
-void as_leave_see(struct as_leave *leave, const struct as_leave_group *given,
-                  const struct as_group_view *view, const struct as_instance_node *nodes,
-                  size_t node_count, struct as_leave_sight *sight_out)
+void as_terminator_observe(struct as_terminator *terminator,
+                           const struct as_terminator_group *given,
+                           const struct as_group_view *view, const struct as_instance_node *nodes,
+                           size_t node_count, struct as_terminator_view *sight_out)
 {
-    struct group *group = leave_get_group(leave, given);
+    struct group *group = terminator_get_group(terminator, given);
     /* If the nodes are the instances, one too many is a node whose instance is gone. */
     const bool may_find = !view->node_label || node_count <= (size_t)view->size;
-    struct leaving *item, *next;
+    struct terminating *item, *next;
     LIST_FOREACH (item, &group->nodes, entry)
         item->is_listed = item->is_marked = item->is_ready = false;
     for (size_t i = 0; i < node_count; i++)
-        leave_see(group, &nodes[i], may_find);
+        terminator_see(group, &nodes[i], may_find);
     LIST_FOREACH_SAFE(item, &group->nodes, entry, next)
     see_gone(item);
-    *sight_out = (struct as_leave_sight){.size = leave_get_size(group, view),
-                                         .max = view->max,
-                                         .returnable = leave_count(group, is_returnable),
-                                         .failed = group->failed};
+    *sight_out = (struct as_terminator_view){.size = terminator_get_size(group, view),
+                                             .max = view->max,
+                                             .returnable = terminator_count(group, is_returnable),
+                                             .failed = group->failed};
     if (view->max >= 0) /* what does not come back takes its place until it is gone */
         sight_out->max -= view->size - sight_out->size - sight_out->returnable;
 }
 
 /* ---- looking and emptying ---- */
 
-static void leave_looked(void *context, const struct as_drain_result *result)
+static void terminator_on_polled(void *context, const struct as_drain_result *result)
 {
-    struct leaving *item = context;
+    struct terminating *item = context;
     const char *why = result->outcome.message;
     item->drain = NULL;
     switch (result->end) {
     case AS_DRAIN_DONE:
     case AS_DRAIN_NO_NODE: item->state = READY; break;
-    case AS_DRAIN_NOT_YET: leave_try_later(item, result->outcome.retry_after_us); break;
+    case AS_DRAIN_NOT_YET: terminator_retry_later(item, result->outcome.retry_after_us); break;
     case AS_DRAIN_UNMARKED:
     case AS_DRAIN_FAILED:
     case AS_DRAIN_STUCK: end_kept(item, why); break;
@@ -963,10 +977,10 @@ static void leave_looked(void *context, const struct as_drain_result *result)
 }
 
 /* What a marked node needs by now; false: time. */
-static bool find_task(const struct leaving *item, enum as_drain_task *task_out)
+static bool find_task(const struct terminating *item, enum as_drain_task *task_out)
 {
     const struct group *group = item->group;
-    const int64_t age = leave_get_wall(group->leave).us - item->marked_at.us;
+    const int64_t age = terminator_get_wall(group->terminator).us - item->marked_at.us;
     *task_out = group->drain == AS_NODES_DRAIN_TRUE ? AS_DRAIN_EMPTY : AS_DRAIN_CHECK;
     if (group->drain != AS_NODES_DRAIN_WAIT || age >= group->drain_timeout_us)
         return true;
@@ -974,7 +988,7 @@ static bool find_task(const struct leaving *item, enum as_drain_task *task_out)
     return age >= group->drain_after_us;
 }
 
-static void leave_look(struct leaving *item)
+static void terminator_poll(struct terminating *item)
 {
     const struct group *group = item->group;
     struct as_drain_request request = {
@@ -985,13 +999,13 @@ static void leave_look(struct leaving *item)
         .grace_us = group->grace_us,
         .keep = group->keep,
     };
-    if (item->next.us > leave_get_mono(group->leave).us)
+    if (item->next.us > terminator_get_mono(group->terminator).us)
         return;
     if (!item->node) {
         item->state = READY;
     } else if (find_task(item, &request.task)) {
         item->state = LOOKED;
-        item->drain = as_drain_start(group->drains, &request, leave_looked, item);
+        item->drain = as_drain_start(group->drains, &request, terminator_on_polled, item);
     }
 }
 
@@ -1000,60 +1014,60 @@ static void leave_look(struct leaving *item)
 static void step_group(struct group *group)
 {
     const char *why = "";
-    struct leaving *item, *next;
-    const bool is_gone =
-        as_access_get_leave_permit(group->leave->env, group->ref->id, &why) == AS_LEAVE_GONE;
+    struct terminating *item, *next;
+    const bool is_gone = as_access_get_terminate_permit(group->terminator->env, group->ref->id,
+                                                        &why) == AS_TERMINATE_GONE;
     LIST_FOREACH_SAFE(item, &group->nodes, entry, next)
-    if (is_gone && leave_is_leaving(item))
-        leave_put_back(item, "no rule leads to its group any more");
-    if (!leave_may_step(group, &why))
+    if (is_gone && terminator_is_terminating(item))
+        terminator_put_back(item, "no rule leads to its group any more");
+    if (!terminator_may_step(group, &why))
         return;
     LIST_FOREACH (item, &group->nodes, entry)
         if (item->state == WAITS)
-            leave_look(item);
-    leave_delete_ready(group);
+            terminator_poll(item);
+    terminator_delete_ready(group);
 }
 
-static void leave_step(void *context)
+static void terminator_step(void *context)
 {
-    struct as_leave *leave = context;
+    struct as_terminator *terminator = context;
     struct group *group;
-    leave->timer = NULL;
-    LIST_FOREACH (group, &leave->groups, entry)
+    terminator->timer = NULL;
+    LIST_FOREACH (group, &terminator->groups, entry)
         step_group(group);
-    LIST_FOREACH (group, &leave->groups, entry)
-        if (leave_count(group, leave_is_leaving) > 0)
-            leave_wake(leave);
+    LIST_FOREACH (group, &terminator->groups, entry)
+        if (terminator_count(group, terminator_is_terminating) > 0)
+            terminator_set_timer(terminator);
 }
 
-static void leave_wake(struct as_leave *leave)
+static void terminator_set_timer(struct as_terminator *terminator)
 {
-    struct as_loop *loop = leave->env->loop;
-    if (!leave->timer && !leave->is_retired)
-        leave->timer = loop->start_timer(loop, AS_LEAVE_STEP_US, leave_step, leave);
+    struct as_loop *loop = terminator->env->loop;
+    if (!terminator->timer && !terminator->is_retired)
+        terminator->timer = loop->start_timer(loop, AS_LEAVE_STEP_US, terminator_step, terminator);
 }
 
 /* ---- all of it ---- */
 
-struct as_leave *as_leave_new(const struct as_access_env *env, struct as_account *account)
+struct as_terminator *as_terminator_new(const struct as_access_env *env, struct as_account *account)
 {
-    struct as_leave *leave = as_xcalloc(1, sizeof(*leave));
-    leave->env = env;
-    leave->account = account;
-    as_random_init(&leave->random, (uint64_t)leave_get_wall(leave).us);
-    LIST_INIT(&leave->groups);
-    LIST_INIT(&leave->batches);
-    return leave;
+    struct as_terminator *terminator = as_xcalloc(1, sizeof(*terminator));
+    terminator->env = env;
+    terminator->account = account;
+    as_random_init(&terminator->random, (uint64_t)terminator_get_wall(terminator).us);
+    LIST_INIT(&terminator->groups);
+    LIST_INIT(&terminator->batches);
+    return terminator;
 }
 
-void as_leave_retire(struct as_leave *leave)
+void as_terminator_retire(struct as_terminator *terminator)
 {
     struct group *group;
-    struct leaving *item;
-    leave->is_retired = true;
-    leave->env->loop->cancel_timer(leave->env->loop, leave->timer);
-    leave->timer = NULL;
-    LIST_FOREACH (group, &leave->groups, entry) {
+    struct terminating *item;
+    terminator->is_retired = true;
+    terminator->env->loop->cancel_timer(terminator->env->loop, terminator->timer);
+    terminator->timer = NULL;
+    LIST_FOREACH (group, &terminator->groups, entry) {
         LIST_FOREACH (item, &group->nodes, entry) {
             if (item->drain)
                 as_drain_drop(item->drain);
@@ -1062,32 +1076,32 @@ void as_leave_retire(struct as_leave *leave)
     }
 }
 
-bool as_leave_is_idle(const struct as_leave *leave)
+bool as_terminator_is_idle(const struct as_terminator *terminator)
 {
-    return LIST_EMPTY(&leave->batches); /* the drains tell of the rest */
+    return LIST_EMPTY(&terminator->batches); /* the drains tell of the rest */
 }
 
-struct as_leave *as_leave_free(struct as_leave *leave)
+struct as_terminator *as_terminator_free(struct as_terminator *terminator)
 {
     struct batch *batch;
     struct group *group;
-    struct leaving *item;
-    if (!leave)
+    struct terminating *item;
+    if (!terminator)
         return NULL;
-    leave->env->loop->cancel_timer(leave->env->loop, leave->timer);
-    while ((batch = LIST_FIRST(&leave->batches)))
-        leave_free_batch(batch);
-    while ((group = LIST_FIRST(&leave->groups))) {
+    terminator->env->loop->cancel_timer(terminator->env->loop, terminator->timer);
+    while ((batch = LIST_FIRST(&terminator->batches)))
+        terminator_free_batch(batch);
+    while ((group = LIST_FIRST(&terminator->groups))) {
         while ((item = LIST_FIRST(&group->nodes))) {
             if (item->returning && --item->returning->open == 0)
                 free_return(item->returning);
-            free_leaving(item);
+            terminator_free_node(item);
         }
         LIST_REMOVE(group, entry);
         as_target_ref_free(group->ref);
         free(group->select);
         free(group);
     }
-    free(leave);
+    free(terminator);
     return NULL;
 }
