@@ -17,7 +17,7 @@
 #include <alertscaler/base/safe_text.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 #include <alertscaler/rules/config.h>
 
 #include "cli.h"
@@ -83,17 +83,17 @@ static void print_words(enum as_operator_command_kind kind, const json_t *data)
                *until = operator_get_text(data, "until");
     as_safe_text_put(stdout, *target ? target : "all targets");
     switch (kind) {
-    case AS_ORDER_PAUSE:
+    case AS_OPERATOR_COMMAND_PAUSE:
         fputs(*until ? ": paused until " : ": paused until resumed", stdout);
         as_safe_text_put(stdout, until);
         break;
-    case AS_ORDER_RESUME: fputs(": resumed", stdout); break;
-    case AS_ORDER_SCALE:
+    case AS_OPERATOR_COMMAND_RESUME: fputs(": resumed", stdout); break;
+    case AS_OPERATOR_COMMAND_SCALE:
         printf(": to be set to %" JSON_INTEGER_FORMAT ", command ",
                json_integer_value(json_object_get(data, "replicas")));
         as_safe_text_put(stdout, operator_get_text(data, "id"));
         break;
-    case AS_ORDER_FLOOR:
+    case AS_OPERATOR_COMMAND_FLOOR:
         if (*until)
             printf(": not below %" JSON_INTEGER_FORMAT " until ",
                    json_integer_value(json_object_get(data, "replicas")));
@@ -101,10 +101,10 @@ static void print_words(enum as_operator_command_kind kind, const json_t *data)
             fputs(": the floor is ended", stdout);
         as_safe_text_put(stdout, until);
         break;
-    case AS_ORDER_UNLOCK: fputs(": unlocked", stdout); break;
-    case AS_ORDER_APPROVE: fputs(": approved", stdout); break;
-    case AS_ORDER_DENY: fputs(": denied", stdout); break;
-    case AS_ORDER_KIND_COUNT: break;
+    case AS_OPERATOR_COMMAND_UNLOCK: fputs(": unlocked", stdout); break;
+    case AS_OPERATOR_COMMAND_APPROVE: fputs(": approved", stdout); break;
+    case AS_OPERATOR_COMMAND_DENY: fputs(": denied", stdout); break;
+    case AS_OPERATOR_COMMAND_KIND_COUNT: break;
     }
     putchar('\n');
 }
@@ -183,7 +183,7 @@ static int pause_run(const struct as_args *args)
         json_object_set_new(body, "direction", json_string(is_down ? "down" : "up"));
     if (duration)
         json_object_set_new(body, "for", json_string(duration));
-    return operator_send(args, AS_ORDER_PAUSE, target, body);
+    return operator_send(args, AS_OPERATOR_COMMAND_PAUSE, target, body);
 }
 
 static const struct as_option pause_options[] = {
@@ -222,7 +222,7 @@ static int resume_run(const struct as_args *args)
     const int status = operator_find_target(args, &target);
     if (status != AS_EXIT_OK)
         return status;
-    return operator_send(args, AS_ORDER_RESUME, target, json_object());
+    return operator_send(args, AS_OPERATOR_COMMAND_RESUME, target, json_object());
 }
 
 static const struct as_option resume_options[] = {
@@ -255,7 +255,7 @@ static int scale_run(const struct as_args *args)
     json_object_set_new(body, "replicas", json_integer(replicas));
     if (as_args_has(args, "force"))
         json_object_set_new(body, "force", json_true());
-    return operator_send(args, AS_ORDER_SCALE, args->operands[0], body);
+    return operator_send(args, AS_OPERATOR_COMMAND_SCALE, args->operands[0], body);
 }
 
 static const struct as_option scale_options[] = {
@@ -305,7 +305,7 @@ static int floor_run(const struct as_args *args)
         json_object_set_new(body, "replicas", json_integer(replicas));
         json_object_set_new(body, "for", json_string(duration));
     }
-    return operator_send(args, AS_ORDER_FLOOR, args->operands[0], body);
+    return operator_send(args, AS_OPERATOR_COMMAND_FLOOR, args->operands[0], body);
 }
 
 static const struct as_option floor_options[] = {
@@ -337,7 +337,7 @@ const struct as_command as_command_floor = {
 
 static int unlock_run(const struct as_args *args)
 {
-    return operator_send(args, AS_ORDER_UNLOCK, args->operands[0], json_object());
+    return operator_send(args, AS_OPERATOR_COMMAND_UNLOCK, args->operands[0], json_object());
 }
 
 static const struct as_option unlock_options[] = {
@@ -360,12 +360,12 @@ const struct as_command as_command_unlock = {
 
 static int approve_run(const struct as_args *args)
 {
-    return operator_send(args, AS_ORDER_APPROVE, args->operands[0], json_object());
+    return operator_send(args, AS_OPERATOR_COMMAND_APPROVE, args->operands[0], json_object());
 }
 
 static int deny_run(const struct as_args *args)
 {
-    return operator_send(args, AS_ORDER_DENY, args->operands[0], json_object());
+    return operator_send(args, AS_OPERATOR_COMMAND_DENY, args->operands[0], json_object());
 }
 
 static const struct as_option approve_options[] = {

@@ -179,7 +179,7 @@ static void log_order(const struct as_operator_command_record *record)
            AS_F_IF("request", order->request), AS_F("who", order->who),
            AS_F("reason", order->reason),
            AS_F("outcome", as_operator_command_outcome_get_word(record->outcome)),
-           AS_F_IF("error", record->outcome == AS_ORDER_DONE ? NULL : record->message));
+           AS_F_IF("error", record->outcome == AS_OPERATOR_COMMAND_DONE ? NULL : record->message));
 }
 
 static void log_approval(const struct as_approval_record *record)

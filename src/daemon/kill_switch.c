@@ -31,7 +31,7 @@ struct as_kill_switch {
     char *path; /* NULL: none */
     bool is_set, is_blind, was_seen;
     struct as_file_stamp seen; /* when the content was last read */
-    char reason[AS_ORDER_REASON_MAX];
+    char reason[AS_OPERATOR_COMMAND_REASON_MAX];
     char *annotation; /* NULL: none */
 };
 
@@ -60,9 +60,10 @@ void as_kill_switch_set_file(struct as_kill_switch *kill_switch, const char *pat
 }
 
 /* One line, without control characters. */
-static void set_reason(char reason_out[AS_ORDER_REASON_MAX], const char *text, size_t size)
+static void set_reason(char reason_out[AS_OPERATOR_COMMAND_REASON_MAX], const char *text,
+                       size_t size)
 {
-    size_t kept = as_str_cut_utf8(text, size, AS_ORDER_REASON_MAX - 1);
+    size_t kept = as_str_cut_utf8(text, size, AS_OPERATOR_COMMAND_REASON_MAX - 1);
     while (kept > 0 && (unsigned char)text[kept - 1] <= ' ')
         kept--;
     for (size_t i = 0; i < kept; i++)
@@ -78,7 +79,7 @@ void as_kill_switch_set_annotation(struct as_kill_switch *kill_switch, const cha
     kill_switch->annotation = NULL;
     if (!reason)
         return;
-    kill_switch->annotation = as_xmalloc(AS_ORDER_REASON_MAX);
+    kill_switch->annotation = as_xmalloc(AS_OPERATOR_COMMAND_REASON_MAX);
     set_reason(kill_switch->annotation, reason, strlen(reason));
 }
 

@@ -7,7 +7,7 @@
 #define ALERTSCALER_SRC_DAEMON_KILL_SWITCH_H
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 
 struct as_kill_switch;
 

@@ -15,7 +15,7 @@
 #include <alertscaler/decide/approval.h>
 #include <alertscaler/decide/notice.h>
 #include <alertscaler/decide/notification.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 
 /* Size and release of a notification; the payload's decoder makes it. */
 
@@ -119,23 +119,24 @@ const char *as_notice_loss_get_word(enum as_notice_loss loss)
 
 const char *as_operator_command_kind_get_word(enum as_operator_command_kind kind)
 {
-    static const char *const words[AS_ORDER_KIND_COUNT] = {
-        [AS_ORDER_PAUSE] = "pause", [AS_ORDER_RESUME] = "resume", [AS_ORDER_SCALE] = "scale",
-        [AS_ORDER_FLOOR] = "floor", [AS_ORDER_UNLOCK] = "unlock", [AS_ORDER_APPROVE] = "approve",
-        [AS_ORDER_DENY] = "deny",
+    static const char *const words[AS_OPERATOR_COMMAND_KIND_COUNT] = {
+        [AS_OPERATOR_COMMAND_PAUSE] = "pause",   [AS_OPERATOR_COMMAND_RESUME] = "resume",
+        [AS_OPERATOR_COMMAND_SCALE] = "scale",   [AS_OPERATOR_COMMAND_FLOOR] = "floor",
+        [AS_OPERATOR_COMMAND_UNLOCK] = "unlock", [AS_OPERATOR_COMMAND_APPROVE] = "approve",
+        [AS_OPERATOR_COMMAND_DENY] = "deny",
     };
     return words[kind];
 }
 
 const char *as_operator_command_outcome_get_word(enum as_operator_command_outcome outcome)
 {
-    static const char *const words[AS_ORDER_OUTCOME_COUNT] = {
-        [AS_ORDER_DONE] = "done",
-        [AS_ORDER_UNKNOWN_TARGET] = "unknown_target",
-        [AS_ORDER_OUT_OF_BOUNDS] = "out_of_bounds",
-        [AS_ORDER_NOTHING_TO_DO] = "nothing_to_do",
-        [AS_ORDER_REFUSED] = "refused",
-        [AS_ORDER_UNKNOWN_REQUEST] = "unknown_request",
+    static const char *const words[AS_OPERATOR_COMMAND_OUTCOME_COUNT] = {
+        [AS_OPERATOR_COMMAND_DONE] = "done",
+        [AS_OPERATOR_COMMAND_UNKNOWN_TARGET] = "unknown_target",
+        [AS_OPERATOR_COMMAND_OUT_OF_BOUNDS] = "out_of_bounds",
+        [AS_OPERATOR_COMMAND_NOTHING_TO_DO] = "nothing_to_do",
+        [AS_OPERATOR_COMMAND_REFUSED] = "refused",
+        [AS_OPERATOR_COMMAND_UNKNOWN_REQUEST] = "unknown_request",
     };
     return words[outcome];
 }

@@ -318,7 +318,8 @@ static const char *approval_find_obstacle(const struct as_engine *engine,
         return "its time is over";
     switch (request->state.answer) {
     case AS_APPROVAL_WAITING: return NULL;
-    case AS_APPROVAL_APPROVED: return kind == AS_ORDER_DENY ? NULL : "it is approved already";
+    case AS_APPROVAL_APPROVED:
+        return kind == AS_OPERATOR_COMMAND_DENY ? NULL : "it is approved already";
     case AS_APPROVAL_DENIED: return "it was denied";
     case AS_APPROVAL_EXPIRED: return "its time is over";
     case AS_APPROVAL_VOID: return "it is void: a decision in the other direction came first";
@@ -331,7 +332,7 @@ const char *approvals_answer(struct as_engine *engine, struct target *target,
                              const struct as_operator_command *order, const char *command)
 {
     struct request *request = find_by_id(target, order->request);
-    const bool is_yes = order->kind == AS_ORDER_APPROVE;
+    const bool is_yes = order->kind == AS_OPERATOR_COMMAND_APPROVE;
     const char *obstacle = approval_find_obstacle(engine, request, order->kind);
     if (obstacle)
         return obstacle;

@@ -110,13 +110,13 @@ static bool may_pause(struct as_engine *engine, struct deed *deed)
     if (!deed->target || deed->target->pause.is_set || engine->paused_count < part)
         return true;
     if (engine->paused_count >= PAUSED_MAX) {
-        command_refuse(engine, deed, AS_ORDER_REFUSED, "%d targets are paused already: pause all",
-                       PAUSED_MAX);
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_REFUSED,
+                       "%d targets are paused already: pause all", PAUSED_MAX);
         return false;
     }
     if (count_pauses_of(engine, who) < part)
         return true;
-    command_refuse(engine, deed, AS_ORDER_REFUSED,
+    command_refuse(engine, deed, AS_OPERATOR_COMMAND_REFUSED,
                    "the credential %s has paused %zu targets already", who, part);
     return false;
 }
@@ -149,14 +149,14 @@ static void resume(struct as_engine *engine, struct deed *deed)
         deed->wakes = true;
         deed->wakes_all = !deed->target;
     } else if (engine->halt.is_set) {
-        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO,
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_NOTHING_TO_DO,
                        "it is the kill switch (%s) that stops everything: it ends where it was set",
                        engine->halt.who);
     } else if (deed->target && engine->pause.is_set) {
-        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO,
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_NOTHING_TO_DO,
                        "not this target is paused, but all at once: resume all");
     } else {
-        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "%s not paused",
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_NOTHING_TO_DO, "%s not paused",
                        deed->target ? "the target is" : "all targets at once are");
     }
 }
@@ -192,9 +192,9 @@ static void command_unlock(struct as_engine *engine, struct deed *deed)
 {
     struct target *target = deed->target;
     if (!is_locked(engine, target)) {
-        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "no lock holds the target%s",
-                       contention_holds(engine, target) ? ": it is contended, which `resume` ends"
-                                                        : "");
+        command_refuse(
+            engine, deed, AS_OPERATOR_COMMAND_NOTHING_TO_DO, "no lock holds the target%s",
+            contention_holds(engine, target) ? ": it is contended, which `resume` ends" : "");
         return;
     }
     target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
@@ -299,24 +299,25 @@ static void command_scale(struct as_engine *engine, struct deed *deed)
     const struct as_operator_command *order = deed->record->order;
     if (!target->config || target->ref->field_count == 0) {
         command_refuse(
-            engine, deed, AS_ORDER_UNKNOWN_TARGET,
+            engine, deed, AS_OPERATOR_COMMAND_UNKNOWN_TARGET,
             "no rule leads to the target now, so that its address and bounds are not known");
         return;
     }
     if (target->config->pool) {
-        command_refuse(engine, deed, AS_ORDER_REFUSED,
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_REFUSED,
                        "a pool has no size of its own: order the size of one of its groups");
         return;
     }
     const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
     const char *obstacle = alias_find_obstacle(engine, target);
     if (obstacle) {
-        command_refuse(engine, deed, AS_ORDER_REFUSED, "%s", obstacle);
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_REFUSED, "%s", obstacle);
     } else if (is_dry(engine, target)) {
-        command_refuse(engine, deed, AS_ORDER_REFUSED, "dry run: nothing is changed");
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_REFUSED, "dry run: nothing is changed");
     } else if (!order->force && (order->replicas < bounds.min || order->replicas > bounds.max)) {
-        command_refuse(engine, deed, AS_ORDER_OUT_OF_BOUNDS, "%d is not within %d and %d: force it",
-                       order->replicas, bounds.min, bounds.max);
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_OUT_OF_BOUNDS,
+                       "%d is not within %d and %d: force it", order->replicas, bounds.min,
+                       bounds.max);
     } else {
         if (target->ordered.is_set && !is_on_its_way(target))
             command_give_up(engine, target, AS_REASON_SUPERSEDED,
@@ -341,28 +342,28 @@ static void set_floor(struct as_engine *engine, struct deed *deed)
     struct target *target = deed->target;
     const struct as_operator_command *order = deed->record->order;
     if (order->is_end && target->floor.size == 0) {
-        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "the target has no floor");
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_NOTHING_TO_DO, "the target has no floor");
         return;
     }
     if (!order->is_end && (!target->config || target->ref->field_count == 0)) {
         command_refuse(
-            engine, deed, AS_ORDER_UNKNOWN_TARGET,
+            engine, deed, AS_OPERATOR_COMMAND_UNKNOWN_TARGET,
             "no rule leads to the target now, so that its address and bounds are not known");
         return;
     }
     if (!order->is_end && target->config->pool) {
-        command_refuse(engine, deed, AS_ORDER_REFUSED,
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_REFUSED,
                        "a pool has no size of its own: order the floor of one of its groups");
         return;
     }
     const char *obstacle = order->is_end ? NULL : alias_find_obstacle(engine, target);
     if (obstacle) {
-        command_refuse(engine, deed, AS_ORDER_REFUSED, "%s", obstacle);
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_REFUSED, "%s", obstacle);
         return;
     }
     if (!order->is_end && order->replicas > target_get_bounds(engine, target).max) {
-        command_refuse(engine, deed, AS_ORDER_OUT_OF_BOUNDS, "%d is above max, %d", order->replicas,
-                       target_get_bounds(engine, target).max);
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_OUT_OF_BOUNDS, "%d is above max, %d",
+                       order->replicas, target_get_bounds(engine, target).max);
         return;
     }
     if (order->is_end) {
@@ -382,7 +383,7 @@ bool commands_end_floor(struct as_engine *engine, struct target *target)
         return false;
     struct as_operator_command *order = as_arena_alloc(&engine->arena, 1, sizeof(*order));
     *order = (struct as_operator_command){
-        .kind = AS_ORDER_FLOOR,
+        .kind = AS_OPERATOR_COMMAND_FLOOR,
         .is_end = true,
         .target = target->ref->id,
         .who = "",
@@ -400,7 +401,7 @@ static void answer(struct as_engine *engine, struct deed *deed)
     const struct as_operator_command *order = deed->record->order;
     const char *obstacle = approvals_answer(engine, deed->target, order, deed->record->id);
     if (obstacle) {
-        command_refuse(engine, deed, AS_ORDER_NOTHING_TO_DO, "%s", obstacle);
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_NOTHING_TO_DO, "%s", obstacle);
         return;
     }
     effect_put_target(engine, deed->target);
@@ -415,14 +416,14 @@ static void refuse_name(struct as_engine *engine, struct deed *deed, size_t coun
         is_templated = is_templated || (engine->ruleset->targets[i].is_templated &&
                                         strcmp(engine->ruleset->targets[i].name, name) == 0);
     if (count > 1)
-        command_refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_UNKNOWN_TARGET,
                        "%zu targets come from %s: name one by its id", count, name);
     else if (is_templated)
-        command_refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_UNKNOWN_TARGET,
                        "no target has come from %s yet: it has templates, so name one by its id",
                        name);
     else
-        command_refuse(engine, deed, AS_ORDER_UNKNOWN_TARGET,
+        command_refuse(engine, deed, AS_OPERATOR_COMMAND_UNKNOWN_TARGET,
                        "no such target: it goes by its id, or its name in the rule files");
 }
 
@@ -437,7 +438,7 @@ static struct target *command_find(struct as_engine *engine,
         return group;
     if (!target)
         target = find_by_name(engine, order->target, count_out);
-    if (target || order->kind != AS_ORDER_PAUSE)
+    if (target || order->kind != AS_OPERATOR_COMMAND_PAUSE)
         return target;
     struct as_target_ref *coming = find_coming(engine, order->target);
     return coming ? target_get(engine, coming) : NULL;
@@ -448,14 +449,14 @@ static struct target *command_find(struct as_engine *engine,
 static bool is_stopped_by_halt(const struct as_operator_command *order)
 {
     switch (order->kind) {
-    case AS_ORDER_SCALE:
-    case AS_ORDER_UNLOCK:
-    case AS_ORDER_APPROVE:
-    case AS_ORDER_DENY: return true;
-    case AS_ORDER_FLOOR: return !order->is_end;
-    case AS_ORDER_PAUSE:
-    case AS_ORDER_RESUME:
-    case AS_ORDER_KIND_COUNT: break;
+    case AS_OPERATOR_COMMAND_SCALE:
+    case AS_OPERATOR_COMMAND_UNLOCK:
+    case AS_OPERATOR_COMMAND_APPROVE:
+    case AS_OPERATOR_COMMAND_DENY: return true;
+    case AS_OPERATOR_COMMAND_FLOOR: return !order->is_end;
+    case AS_OPERATOR_COMMAND_PAUSE:
+    case AS_OPERATOR_COMMAND_RESUME:
+    case AS_OPERATOR_COMMAND_KIND_COUNT: break;
     }
     return false;
 }
@@ -463,11 +464,12 @@ static bool is_stopped_by_halt(const struct as_operator_command *order)
 struct target *commands_handle(struct as_engine *engine, const struct as_operator_command *order,
                                uint64_t request)
 {
-    static void (*const carry_out[AS_ORDER_KIND_COUNT])(struct as_engine *, struct deed *) = {
-        [AS_ORDER_PAUSE] = pause,           [AS_ORDER_RESUME] = resume,
-        [AS_ORDER_SCALE] = command_scale,   [AS_ORDER_FLOOR] = set_floor,
-        [AS_ORDER_UNLOCK] = command_unlock, [AS_ORDER_APPROVE] = answer,
-        [AS_ORDER_DENY] = answer,
+    static void (*const carry_out[AS_OPERATOR_COMMAND_KIND_COUNT])(struct as_engine *,
+                                                                   struct deed *) = {
+        [AS_OPERATOR_COMMAND_PAUSE] = pause,           [AS_OPERATOR_COMMAND_RESUME] = resume,
+        [AS_OPERATOR_COMMAND_SCALE] = command_scale,   [AS_OPERATOR_COMMAND_FLOOR] = set_floor,
+        [AS_OPERATOR_COMMAND_UNLOCK] = command_unlock, [AS_OPERATOR_COMMAND_APPROVE] = answer,
+        [AS_OPERATOR_COMMAND_DENY] = answer,
     };
     size_t named = 0;
     struct deed deed = {.target = order->request  ? approvals_find(engine, order->request)
@@ -475,18 +477,19 @@ struct target *commands_handle(struct as_engine *engine, const struct as_operato
                                                   : NULL};
     deed.record = effect_order_record(engine, order, deed.target, request);
     if (engine->stopping)
-        command_refuse(engine, &deed, AS_ORDER_REFUSED, "alertscaler is stopping");
+        command_refuse(engine, &deed, AS_OPERATOR_COMMAND_REFUSED, "alertscaler is stopping");
     else if (order->request && !deed.target)
-        command_refuse(engine, &deed, AS_ORDER_UNKNOWN_REQUEST,
+        command_refuse(engine, &deed, AS_OPERATOR_COMMAND_UNKNOWN_REQUEST,
                        "no such request: it was used, or has been over for an hour, or never was");
     else if (order->target && !deed.target)
         refuse_name(engine, &deed, named);
     else if (!scope_allows_order(engine, order->who, deed.target))
-        command_refuse(engine, &deed, AS_ORDER_REFUSED, "the credential %s may not order %s",
-                       order->who, deed.target ? "this target" : "all targets at once");
+        command_refuse(engine, &deed, AS_OPERATOR_COMMAND_REFUSED,
+                       "the credential %s may not order %s", order->who,
+                       deed.target ? "this target" : "all targets at once");
     else if (engine->halt.is_set && is_stopped_by_halt(order))
-        command_refuse(engine, &deed, AS_ORDER_REFUSED, "the kill switch (%s) stops everything",
-                       engine->halt.who);
+        command_refuse(engine, &deed, AS_OPERATOR_COMMAND_REFUSED,
+                       "the kill switch (%s) stops everything", engine->halt.who);
     else
         carry_out[order->kind](engine, &deed);
 

@@ -174,11 +174,11 @@ bool pauses_on_halt(struct as_engine *engine, const struct as_halt *halt)
                           strcmp(now->who, halt->who) == 0)) {
         pause_fill(now, &(struct as_pause_state){
                             .since = moment_now(engine), .who = halt->who, .reason = halt->reason});
-        pause_record(engine, AS_ORDER_PAUSE, NULL, now->who, now->reason);
+        pause_record(engine, AS_OPERATOR_COMMAND_PAUSE, NULL, now->who, now->reason);
         return true;
     }
     if (!halt->reason && now->is_set) {
-        pause_record(engine, AS_ORDER_RESUME, NULL, now->who, "it is not set any more");
+        pause_record(engine, AS_OPERATOR_COMMAND_RESUME, NULL, now->who, "it is not set any more");
         pause_free(now);
         pauses_touch_all(engine, effect_commit_awaited(engine));
     }
@@ -195,14 +195,14 @@ void pauses_on_deadline(struct as_engine *engine)
     struct target **ended = as_xcalloc(engine->paused_count + 1, sizeof(struct target *));
     size_t count = 0;
     if (is_of_all) {
-        pause_record(engine, AS_ORDER_RESUME, NULL, "", over);
+        pause_record(engine, AS_OPERATOR_COMMAND_RESUME, NULL, "", over);
         pause_clear(engine, NULL);
     }
     struct target *target, *next;
     TAILQ_FOREACH_SAFE (target, &engine->paused, of_paused, next) {
         if (pause_get_end(&target->pause).us > engine->mono.us)
             continue;
-        pause_record(engine, AS_ORDER_RESUME, target, "", over);
+        pause_record(engine, AS_OPERATOR_COMMAND_RESUME, target, "", over);
         pause_clear(engine, target);
         ended[count++] = target;
     }

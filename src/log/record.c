@@ -667,8 +667,8 @@ void as_record_encode_command(const struct as_record_header *header,
     record_member(&writer, "reason", order->reason);
     record_member(&writer, "remote", order->remote);
     record_member_size(&writer, "replicas",
-                       order->kind == AS_ORDER_SCALE ||
-                           (order->kind == AS_ORDER_FLOOR && !order->is_end),
+                       order->kind == AS_OPERATOR_COMMAND_SCALE ||
+                           (order->kind == AS_OPERATOR_COMMAND_FLOOR && !order->is_end),
                        order->replicas);
     if (order->request)
         record_member(&writer, "request", order->request);

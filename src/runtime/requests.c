@@ -22,7 +22,7 @@
 #include <alertscaler/base/shares.h>
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/throttle.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/log/record.h>
 #include <alertscaler/log/storage.h>
@@ -500,8 +500,8 @@ void as_operators_handle(struct as_operators *operators, const struct as_operato
     struct as_operator_command_document document;
     if (as_operator_command_decode(request->body, request->body_size, request->kind, &document,
                                    &error) != 0) {
-        operators_refuse(operators, request, request->body_size > AS_ORDER_BODY_MAX ? 413 : 400,
-                         error.text);
+        operators_refuse(operators, request,
+                         request->body_size > AS_OPERATOR_COMMAND_BODY_MAX ? 413 : 400, error.text);
         return;
     }
     struct as_waiting_claim claim;
@@ -549,9 +549,11 @@ static void write_answer(struct as_buf *body, const struct as_operator_command_r
         as_json_write_null(&json);
     if (record->order->request)
         as_json_write_member(&json, "request", record->order->request);
-    if (record->order->kind == AS_ORDER_SCALE || record->order->kind == AS_ORDER_FLOOR)
+    if (record->order->kind == AS_OPERATOR_COMMAND_SCALE ||
+        record->order->kind == AS_OPERATOR_COMMAND_FLOOR)
         as_json_write_member_i64(&json, "replicas", record->order->replicas);
-    if (record->order->kind == AS_ORDER_PAUSE || record->order->kind == AS_ORDER_FLOOR)
+    if (record->order->kind == AS_OPERATOR_COMMAND_PAUSE ||
+        record->order->kind == AS_OPERATOR_COMMAND_FLOOR)
         operators_write_time(&json, "until", record->has_until, record->until);
     as_json_end_object(&json);
     as_json_end_object(&json);
@@ -569,45 +571,49 @@ static void write_sentence(struct as_buf *body, const struct as_operator_command
     as_wall_time_print_short((as_wall_time){record->until.us - record->until.us % AS_US_PER_S},
                              until);
     switch (record->order->kind) {
-    case AS_ORDER_PAUSE:
+    case AS_OPERATOR_COMMAND_PAUSE:
         as_buf_printf(body, "%s %s paused until %s.", what, is_all ? "are" : "is",
                       !record->has_until ? (is_all ? "they are resumed" : "it is resumed") : until);
         break;
-    case AS_ORDER_RESUME: as_buf_printf(body, "%s %s resumed.", what, is_all ? "are" : "is"); break;
-    case AS_ORDER_SCALE:
+    case AS_OPERATOR_COMMAND_RESUME:
+        as_buf_printf(body, "%s %s resumed.", what, is_all ? "are" : "is");
+        break;
+    case AS_OPERATOR_COMMAND_SCALE:
         as_buf_printf(body, "%s is being set to the size %" PRId32 ".", what,
                       record->order->replicas);
         break;
-    case AS_ORDER_FLOOR:
+    case AS_OPERATOR_COMMAND_FLOOR:
         if (record->order->is_end)
             as_buf_printf(body, "The floor of %s is ended.", what);
         else
             as_buf_printf(body, "%s does not go below %" PRId32 " until %s.", what,
                           record->order->replicas, until);
         break;
-    case AS_ORDER_UNLOCK: as_buf_printf(body, "The locks of %s are ended.", what); break;
-    case AS_ORDER_APPROVE: as_buf_printf(body, "The change of %s is approved.", what); break;
-    case AS_ORDER_DENY: as_buf_printf(body, "The change of %s is denied.", what); break;
-    case AS_ORDER_KIND_COUNT: break;
+    case AS_OPERATOR_COMMAND_UNLOCK: as_buf_printf(body, "The locks of %s are ended.", what); break;
+    case AS_OPERATOR_COMMAND_APPROVE:
+        as_buf_printf(body, "The change of %s is approved.", what);
+        break;
+    case AS_OPERATOR_COMMAND_DENY: as_buf_printf(body, "The change of %s is denied.", what); break;
+    case AS_OPERATOR_COMMAND_KIND_COUNT: break;
     }
 }
 
 void as_operators_on_outcome(struct as_operators *operators, uint64_t request,
                              const struct as_operator_command_record *record)
 {
-    static const int statuses[AS_ORDER_OUTCOME_COUNT] = {
-        [AS_ORDER_DONE] = 200,          [AS_ORDER_UNKNOWN_TARGET] = 404,
-        [AS_ORDER_OUT_OF_BOUNDS] = 422, [AS_ORDER_NOTHING_TO_DO] = 409,
-        [AS_ORDER_REFUSED] = 403,       [AS_ORDER_UNKNOWN_REQUEST] = 404,
+    static const int statuses[AS_OPERATOR_COMMAND_OUTCOME_COUNT] = {
+        [AS_OPERATOR_COMMAND_DONE] = 200,          [AS_OPERATOR_COMMAND_UNKNOWN_TARGET] = 404,
+        [AS_OPERATOR_COMMAND_OUT_OF_BOUNDS] = 422, [AS_OPERATOR_COMMAND_NOTHING_TO_DO] = 409,
+        [AS_OPERATOR_COMMAND_REFUSED] = 403,       [AS_OPERATOR_COMMAND_UNKNOWN_REQUEST] = 404,
     };
     struct as_waiting_answer *answer = as_waiting_find(operators->waiting, request);
     if (!answer)
         return;
     answer->status = statuses[record->outcome];
     answer->headers = AS_REPLY_NO_STORE;
-    if (record->outcome == AS_ORDER_DONE && answer->kind == &operators->form)
+    if (record->outcome == AS_OPERATOR_COMMAND_DONE && answer->kind == &operators->form)
         write_sentence(&answer->body, record);
-    else if (record->outcome == AS_ORDER_DONE)
+    else if (record->outcome == AS_OPERATOR_COMMAND_DONE)
         write_answer(&answer->body, record);
     else
         as_buf_append_str(&answer->body, record->message);

@@ -877,7 +877,7 @@ static struct as_event make_order(struct as_simulation *simulation,
 static struct as_operator_command make_answer(const char *request, bool approves)
 {
     return (struct as_operator_command){
-        .kind = approves ? AS_ORDER_APPROVE : AS_ORDER_DENY,
+        .kind = approves ? AS_OPERATOR_COMMAND_APPROVE : AS_OPERATOR_COMMAND_DENY,
         .request = request,
         .who = "",
         .remote = "",

@@ -15,7 +15,7 @@
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 #include <alertscaler/doc/json_writer.h>
 #include <alertscaler/runtime/requests.h>
 

@@ -595,8 +595,8 @@ void as_history_on_effect(struct as_history *history, const struct as_effect *ef
         add_action(history, &(struct as_history_action){record->target, record->rule, now,
                                                         record->from, record->to, record->outcome});
     } else if (effect->kind == AS_EFFECT_RECORD_COMMAND && effect->order->target &&
-               effect->order->order->kind == AS_ORDER_UNLOCK &&
-               effect->order->outcome == AS_ORDER_DONE) {
+               effect->order->order->kind == AS_OPERATOR_COMMAND_UNLOCK &&
+               effect->order->outcome == AS_OPERATOR_COMMAND_DONE) {
         history_unlock(history, effect->order->target, now.us);
     }
 }
@@ -667,9 +667,9 @@ static void history_add_command_record(struct as_history *history, const json_t 
     const char *target = as_record_get_text(record, "target");
     if (*target &&
         strcmp(as_record_get_text(record, "command"),
-               as_operator_command_kind_get_word(AS_ORDER_UNLOCK)) == 0 &&
+               as_operator_command_kind_get_word(AS_OPERATOR_COMMAND_UNLOCK)) == 0 &&
         strcmp(as_record_get_text(record, "outcome"),
-               as_operator_command_outcome_get_word(AS_ORDER_DONE)) == 0)
+               as_operator_command_outcome_get_word(AS_OPERATOR_COMMAND_DONE)) == 0)
         history_unlock(history, target, at.us);
 }
 

@@ -542,17 +542,17 @@ static void order(void)
 {
     static const char *const names[] = {"web", "web", "cart", "workers", "a", "any", NULL};
     struct as_operator_command order = {
-        .kind =
-            (enum as_operator_command_kind)as_random_get_below(&world.random, AS_ORDER_KIND_COUNT),
+        .kind = (enum as_operator_command_kind)as_random_get_below(&world.random,
+                                                                   AS_OPERATOR_COMMAND_KIND_COUNT),
         .who = "",
         .remote = "",
         .reason = "test",
         .for_us = 10 * AS_US_PER_MIN,
         .replicas = 5,
     };
-    if (order.kind == AS_ORDER_APPROVE || order.kind == AS_ORDER_DENY)
+    if (order.kind == AS_OPERATOR_COMMAND_APPROVE || order.kind == AS_OPERATOR_COMMAND_DENY)
         order.request = world.request;
-    else if (order.kind == AS_ORDER_PAUSE || order.kind == AS_ORDER_RESUME)
+    else if (order.kind == AS_OPERATOR_COMMAND_PAUSE || order.kind == AS_OPERATOR_COMMAND_RESUME)
         order.target = names[as_random_get_below(&world.random, AS_ARRAY_SIZE(names))];
     else
         order.target = names[as_random_get_below(&world.random, AS_ARRAY_SIZE(names) - 1)];

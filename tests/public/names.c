@@ -9,7 +9,7 @@
 #include <alertscaler/cluster/snapshot.h>
 #include <alertscaler/decide/decide.h>
 #include <alertscaler/decide/notice.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 #include <alertscaler/decide/record.h>
 #include <alertscaler/decide/target_kind.h>
 #include <alertscaler/log/log_chain.h>
@@ -106,7 +106,7 @@ static void print_words(void)
     WORDS("notice loss", AS_NOTICE_LOSS_COUNT, as_notice_loss_get_word((enum as_notice_loss)i));
     WORDS("approval answer", AS_APPROVAL_ANSWER_COUNT,
           as_approval_answer_get_word((enum as_approval_answer)i));
-    WORDS("command outcome", AS_ORDER_OUTCOME_COUNT,
+    WORDS("command outcome", AS_OPERATOR_COMMAND_OUTCOME_COUNT,
           as_operator_command_outcome_get_word((enum as_operator_command_outcome)i));
     WORDS("pool filter", AS_POOL_FILTER_COUNT, as_pool_filter_get_word((enum as_pool_filter)i));
 #undef WORDS

@@ -22,7 +22,7 @@ static void on_answer(struct world *world, void *subject, uint64_t number)
 {
     const struct sim_approval *approval = subject;
     const struct as_operator_command order = {
-        .kind = chance(world, 700) ? AS_ORDER_APPROVE : AS_ORDER_DENY,
+        .kind = chance(world, 700) ? AS_OPERATOR_COMMAND_APPROVE : AS_OPERATOR_COMMAND_DENY,
         .request = approval->id,
     };
     operators_give(world, &order, NULL);

@@ -46,8 +46,8 @@ static void check_answered(struct world *world, const struct sim_approval *appro
 {
     const bool is_yes = record->event == AS_APPROVAL_ON_APPROVED;
     const struct sim_order *order = operators_find(world, record->command);
-    if (!order || order->outcome != AS_ORDER_DONE ||
-        order->order.kind != (is_yes ? AS_ORDER_APPROVE : AS_ORDER_DENY) ||
+    if (!order || order->outcome != AS_OPERATOR_COMMAND_DONE ||
+        order->order.kind != (is_yes ? AS_OPERATOR_COMMAND_APPROVE : AS_OPERATOR_COMMAND_DENY) ||
         strcmp(order->order.request, approval->id) != 0)
         fail(world, "%s is answered, but by nobody", approval->id);
     if (is_yes && world->now - approval->asked_at >= approval->for_us)
@@ -128,7 +128,7 @@ void check_answer(struct world *world, const struct sim_order *order)
     const bool is_waiting = approval->last == AS_APPROVAL_ON_ASKED &&
                             approval->generation == world->daemon.generation &&
                             world->now - approval->asked_at < approval->for_us;
-    if (order->outcome == AS_ORDER_DONE || order->outcome == AS_ORDER_REFUSED)
+    if (order->outcome == AS_OPERATOR_COMMAND_DONE || order->outcome == AS_OPERATOR_COMMAND_REFUSED)
         return;
     if (is_waiting)
         fail(world, "%s waits, but its answer is %s", approval->id,

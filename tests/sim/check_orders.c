@@ -56,12 +56,13 @@ static struct sim_pause *find_pause(struct world *world,
 /* What comes of itself: a pause or a floor ends by time; the kill switch. */
 static void check_unordered(struct world *world, const struct as_operator_command_record *record)
 {
-    const bool is_floor = record->order->kind == AS_ORDER_FLOOR && record->order->is_end;
+    const bool is_floor = record->order->kind == AS_OPERATOR_COMMAND_FLOOR && record->order->is_end;
     struct sim_pause *pause =
         is_floor ? &server_find(world, record->target)->floor : find_pause(world, record);
     if (record->order->who[0] != '\0')
         return;
-    if ((record->order->kind != AS_ORDER_RESUME && !is_floor) || record->outcome != AS_ORDER_DONE)
+    if ((record->order->kind != AS_OPERATOR_COMMAND_RESUME && !is_floor) ||
+        record->outcome != AS_OPERATOR_COMMAND_DONE)
         fail(world, "a command that nobody gave: %s", record->id);
     if (is_surely_on(world, pause))
         fail(world, "%s: a %s ends %.6f s early", record->target ? record->target : "all",
@@ -74,7 +75,7 @@ static void check_pause(struct world *world, const struct sim_order *order, uint
                         struct sim_pause *pause)
 {
     const struct as_operator_command *it = &order->order;
-    if (order->outcome != AS_ORDER_DONE)
+    if (order->outcome != AS_OPERATOR_COMMAND_DONE)
         return;
     trouble_note(world, it->ways     ? TROUBLE_ORDER_PAUSE_ONE_WAY
                         : it->target ? TROUBLE_ORDER_PAUSE
@@ -101,9 +102,9 @@ static bool may_have_ineffective(const struct world *world)
 static void check_resume(struct world *world, const struct sim_order *order, uint64_t number,
                          struct sim_pause *pause)
 {
-    if (order->outcome == AS_ORDER_NOTHING_TO_DO && is_surely_on(world, pause))
+    if (order->outcome == AS_OPERATOR_COMMAND_NOTHING_TO_DO && is_surely_on(world, pause))
         fail(world, "%s: nothing to do, but it is paused", order->reason);
-    if (order->outcome != AS_ORDER_DONE)
+    if (order->outcome != AS_OPERATOR_COMMAND_DONE)
         return;
     const bool may_be_contended = order->found && order->found->rival.is_there;
     if (is_surely_off(pause) && !may_be_contended && !may_have_ineffective(world))
@@ -117,12 +118,12 @@ static void check_floor(struct world *world, const struct sim_order *order, uint
 {
     const struct as_operator_command *it = &order->order;
     const struct as_target_config *config = target ? rules_find_target(world, target->id) : NULL;
-    if (order->outcome == AS_ORDER_NOTHING_TO_DO && is_surely_on(world, &target->floor))
+    if (order->outcome == AS_OPERATOR_COMMAND_NOTHING_TO_DO && is_surely_on(world, &target->floor))
         fail(world, "%s: no floor, it says, but there is one", order->reason);
-    if (order->outcome == AS_ORDER_OUT_OF_BOUNDS &&
+    if (order->outcome == AS_OPERATOR_COMMAND_OUT_OF_BOUNDS &&
         it->replicas <= schedules_get_bounds(world, config).max)
         fail(world, "%s: a floor of %d is out of bounds, it says", order->reason, it->replicas);
-    if (order->outcome != AS_ORDER_DONE)
+    if (order->outcome != AS_OPERATOR_COMMAND_DONE)
         return;
     if (it->is_end && is_surely_off(&target->floor))
         fail(world, "%s: took back a floor that was not there", order->reason);
@@ -155,9 +156,10 @@ static bool is_surely_locked(const struct world *world, const struct server_targ
 static void check_unlock(struct world *world, const struct sim_order *order,
                          struct server_target *target)
 {
-    if (order->outcome == AS_ORDER_NOTHING_TO_DO && target && is_surely_locked(world, target))
+    if (order->outcome == AS_OPERATOR_COMMAND_NOTHING_TO_DO && target &&
+        is_surely_locked(world, target))
         fail(world, "%s: no lock, it says, but there is one", order->reason);
-    if (order->outcome != AS_ORDER_DONE)
+    if (order->outcome != AS_OPERATOR_COMMAND_DONE)
         return;
     trouble_note(world, TROUBLE_ORDER_UNLOCK);
     target->last_up_at = target->last_down_at = target->last_return_at = INT64_MIN;
@@ -179,10 +181,10 @@ static void check_scale(struct world *world, struct sim_order *order,
     const struct as_target_config *config = target ? rules_find_target(world, target->id) : NULL;
     const bool is_within_bounds = config && is_within(world, target, config, order->order.replicas);
     const bool is_floor_known = !target || target->floor.is_certain || target->floor.order == 0;
-    if (order->outcome == AS_ORDER_OUT_OF_BOUNDS &&
+    if (order->outcome == AS_OPERATOR_COMMAND_OUT_OF_BOUNDS &&
         ((is_within_bounds && is_floor_known) || order->order.force))
         fail(world, "%s: %d is out of bounds, it says", order->reason, order->order.replicas);
-    if (order->outcome != AS_ORDER_DONE)
+    if (order->outcome != AS_OPERATOR_COMMAND_DONE)
         return;
     if (!config)
         fail(world, "%s: of a target that no rule leads to", order->reason);
@@ -202,29 +204,29 @@ static bool may_be_refused(const struct world *world, const struct sim_order *or
     const bool is_halted = world->kill_switch.reason || world->daemon.is_halted;
     const bool is_pool = config && config->pool;
     switch (order->order.kind) {
-    case AS_ORDER_SCALE:
+    case AS_OPERATOR_COMMAND_SCALE:
         return is_halted || is_pool || world->daemon.config.dry_run || (config && config->dry_run);
-    case AS_ORDER_FLOOR: return is_pool || (is_halted && !order->order.is_end);
-    case AS_ORDER_APPROVE:
-    case AS_ORDER_DENY:
-    case AS_ORDER_UNLOCK: return is_halted;
-    case AS_ORDER_PAUSE:
-    case AS_ORDER_RESUME:
-    case AS_ORDER_KIND_COUNT: break;
+    case AS_OPERATOR_COMMAND_FLOOR: return is_pool || (is_halted && !order->order.is_end);
+    case AS_OPERATOR_COMMAND_APPROVE:
+    case AS_OPERATOR_COMMAND_DENY:
+    case AS_OPERATOR_COMMAND_UNLOCK: return is_halted;
+    case AS_OPERATOR_COMMAND_PAUSE:
+    case AS_OPERATOR_COMMAND_RESUME:
+    case AS_OPERATOR_COMMAND_KIND_COUNT: break;
     }
     return false;
 }
 
 static void check_outcome(struct world *world, const struct sim_order *order)
 {
-    if (order->outcome == AS_ORDER_UNKNOWN_TARGET && order->order.target &&
+    if (order->outcome == AS_OPERATOR_COMMAND_UNKNOWN_TARGET && order->order.target &&
         rules_find_target(world, order->target) && strcmp(order->target, "any") != 0 &&
         strchr(order->target, '/') == NULL)
         fail(world, "%s: %s is unknown, it says", order->reason, order->target);
-    if (order->outcome == AS_ORDER_REFUSED && !world->daemon.stopping &&
+    if (order->outcome == AS_OPERATOR_COMMAND_REFUSED && !world->daemon.stopping &&
         !may_be_refused(world, order))
         fail(world, "%s: refused for no reason", order->reason);
-    if (order->outcome != AS_ORDER_DONE)
+    if (order->outcome != AS_OPERATOR_COMMAND_DONE)
         trouble_note(world, TROUBLE_ORDER_REFUSED);
 }
 
@@ -258,14 +260,18 @@ void check_command(struct world *world, const struct as_effect *effect)
     check_outcome(world, order);
     struct server_target *target = record->target ? server_find(world, record->target) : NULL;
     switch (record->order->kind) {
-    case AS_ORDER_PAUSE: check_pause(world, order, number, find_pause(world, record)); break;
-    case AS_ORDER_RESUME: check_resume(world, order, number, find_pause(world, record)); break;
-    case AS_ORDER_SCALE: check_scale(world, order, target); break;
-    case AS_ORDER_FLOOR: check_floor(world, order, number, target); break;
-    case AS_ORDER_UNLOCK: check_unlock(world, order, target); break;
-    case AS_ORDER_APPROVE:
-    case AS_ORDER_DENY: check_answer(world, order); break;
-    case AS_ORDER_KIND_COUNT: break;
+    case AS_OPERATOR_COMMAND_PAUSE:
+        check_pause(world, order, number, find_pause(world, record));
+        break;
+    case AS_OPERATOR_COMMAND_RESUME:
+        check_resume(world, order, number, find_pause(world, record));
+        break;
+    case AS_OPERATOR_COMMAND_SCALE: check_scale(world, order, target); break;
+    case AS_OPERATOR_COMMAND_FLOOR: check_floor(world, order, number, target); break;
+    case AS_OPERATOR_COMMAND_UNLOCK: check_unlock(world, order, target); break;
+    case AS_OPERATOR_COMMAND_APPROVE:
+    case AS_OPERATOR_COMMAND_DENY: check_answer(world, order); break;
+    case AS_OPERATOR_COMMAND_KIND_COUNT: break;
     }
 }
 
@@ -275,8 +281,8 @@ static bool is_replaced(const struct world *world, const struct sim_order *order
     bool is_later = false;
     for (size_t i = 0; i < world->order_count; i++) {
         const struct sim_order *other = world->orders[i];
-        if (is_later && other->is_recorded && other->order.kind == AS_ORDER_SCALE &&
-            other->outcome == AS_ORDER_DONE && other->found == order->found &&
+        if (is_later && other->is_recorded && other->order.kind == AS_OPERATOR_COMMAND_SCALE &&
+            other->outcome == AS_OPERATOR_COMMAND_DONE && other->found == order->found &&
             (other->is_answered || other->generation == world->daemon.generation))
             return true;
         is_later = is_later || other == order;
@@ -298,8 +304,9 @@ void check_ordered_intent(struct world *world, struct server_target *target,
     const struct sim_order *order = operators_find(world, intent->decision_id);
     if (is_taken_back(target, order, intent->from, intent->to))
         return;
-    if (!order || order->outcome != AS_ORDER_DONE || order->order.kind != AS_ORDER_SCALE ||
-        order->found != target || order->order.replicas != intent->to) {
+    if (!order || order->outcome != AS_OPERATOR_COMMAND_DONE ||
+        order->order.kind != AS_OPERATOR_COMMAND_SCALE || order->found != target ||
+        order->order.replicas != intent->to) {
         fail(world, "%s: %d was not ordered", target->id, intent->to);
         return;
     }
@@ -346,8 +353,8 @@ void check_ordered_action(struct world *world, struct server_target *target,
         return;
     if (order && order->found == target && is_in_part(target, order, record))
         return;
-    if (!order || order->order.kind != AS_ORDER_SCALE || order->order.replicas != record->to ||
-        order->found != target)
+    if (!order || order->order.kind != AS_OPERATOR_COMMAND_SCALE ||
+        order->order.replicas != record->to || order->found != target)
         fail(world, "%s: an action by a command that was not given", target->id);
     else if (record->outcome == AS_REASON_APPLIED && !order->was_size)
         fail(world, "%s: %s is applied, it says, but the size was never %d", target->id,

@@ -101,14 +101,14 @@ static bool give_resume(struct world *world)
 {
     for (size_t i = 0; i < world->target_count; i++) {
         if (world->targets[i].pause.is_on && chance(world, 500)) {
-            operators_give(world, &(struct as_operator_command){.kind = AS_ORDER_RESUME},
+            operators_give(world, &(struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME},
                            world->targets[i].id);
             return true;
         }
     }
     if (!world->pause.is_on)
         return false;
-    operators_give(world, &(struct as_operator_command){.kind = AS_ORDER_RESUME}, NULL);
+    operators_give(world, &(struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME}, NULL);
     return true;
 }
 
@@ -119,7 +119,7 @@ static enum as_ways pick_way(struct world *world)
 
 static void pick_floor(struct world *world, struct as_operator_command *order)
 {
-    order->kind = AS_ORDER_FLOOR;
+    order->kind = AS_OPERATOR_COMMAND_FLOOR;
     order->is_end = chance(world, 200);
     const int64_t highest = chance(world, 800) ? 8 : 20;
     order->replicas = (int32_t)between(world, 1, highest);
@@ -129,7 +129,7 @@ static void pick_floor(struct world *world, struct as_operator_command *order)
 
 static void act(struct world *world)
 {
-    struct as_operator_command order = {.kind = AS_ORDER_PAUSE};
+    struct as_operator_command order = {.kind = AS_OPERATOR_COMMAND_PAUSE};
     char text[128];
     const char *target = text;
     int64_t highest;
@@ -149,20 +149,20 @@ static void act(struct world *world)
     case 14:
     case 15: pick_floor(world, &order); break;
     case 4:
-        order.kind = AS_ORDER_RESUME;
+        order.kind = AS_OPERATOR_COMMAND_RESUME;
         target = chance(world, 500) ? NULL : text;
         break;
     case 5:
     case 6:
     case 7:
     case 8:
-        order.kind = AS_ORDER_SCALE;
+        order.kind = AS_OPERATOR_COMMAND_SCALE;
         highest = chance(world, 700) ? 9 : 20;
         order.replicas = (int32_t)between(world, 0, highest);
         order.force = chance(world, 300);
         break;
     case 9:
-    case 10: order.kind = AS_ORDER_UNLOCK; break;
+    case 10: order.kind = AS_OPERATOR_COMMAND_UNLOCK; break;
     default: turn_switch(world); return;
     }
     operators_give(world, &order, target);
@@ -219,7 +219,8 @@ static void resume_if_long(struct world *world, const struct as_pause_view *paus
     const bool ends =
         as_moment_is_set(pause->until) && pause->until.wall.us - pause->since.wall.us <= CALM_PAUSE;
     if (pause->is_set && !pause->is_halt && !ends)
-        operators_give(world, &(struct as_operator_command){.kind = AS_ORDER_RESUME}, target);
+        operators_give(world, &(struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME},
+                       target);
 }
 
 struct look {
@@ -267,7 +268,8 @@ static void on_calm_floors(struct world *world, void *subject, uint64_t is_over)
         return;
     }
     for (size_t i = 0; i < world->target_count; i++) {
-        struct as_operator_command order = {.kind = AS_ORDER_FLOOR, .for_us = 30 * MINUTE};
+        struct as_operator_command order = {.kind = AS_OPERATOR_COMMAND_FLOOR,
+                                            .for_us = 30 * MINUTE};
         order.replicas = (int32_t)between(world, 1, 8);
         if (chance(world, 300))
             operators_give(world, &order, world->targets[i].id);

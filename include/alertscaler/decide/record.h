@@ -17,7 +17,7 @@
 #include <alertscaler/decide/notice.h>
 #include <alertscaler/decide/notification.h>
 #include <alertscaler/decide/observation.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 
 /* The outcome of one alert of a notification. */
 struct as_alert_outcome {

@@ -23,7 +23,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 #include <alertscaler/decide/record.h>
 #include <alertscaler/decide/ruleset.h>
 #include <alertscaler/model/scope.h>

@@ -16,7 +16,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/random.h>
 #include <alertscaler/decide/notification.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 #include <alertscaler/engine/engine.h>
 #include <alertscaler/http/server.h>
 #include <alertscaler/port/clock.h>
@@ -189,7 +189,7 @@ struct as_operators_request { /* borrowed for the call, but for the exchange */
     const char *who;
     enum as_operator_command_kind kind;
     const char *encoded_what; /* as in the path: a target (NULL: all); approve, deny: a request */
-    const char *body;         /* JSON: decide/order.h */
+    const char *body;         /* JSON: decide/operator_command.h */
     size_t body_size;
     bool is_form; /* answered by the function for forms; else with JSON */
 };

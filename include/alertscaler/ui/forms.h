@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include <alertscaler/base/attr.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 #include <alertscaler/http/server.h>
 #include <alertscaler/rules/external_url.h>
 #include <alertscaler/ui/api.h>

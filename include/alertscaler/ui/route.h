@@ -11,7 +11,7 @@
 
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 #include <alertscaler/http/server.h>
 #include <alertscaler/rules/external_url.h>
 #include <alertscaler/rules/settings.h>

@@ -84,7 +84,7 @@ Test(kill_switch, a_reason_is_one_line_of_limited_length)
     write_file("a\nb\tc\n");
     expect_reason("a b c");
     write_file(text);
-    text[AS_ORDER_REASON_MAX - 1] = '\0';
+    text[AS_OPERATOR_COMMAND_REASON_MAX - 1] = '\0';
     expect_reason(text);
 }
 

@@ -8,7 +8,7 @@
 #include <criterion/criterion.h>
 
 #include <alertscaler/base/time.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 
 static struct as_operator_command_document document;
 static struct as_error error;
@@ -21,28 +21,31 @@ static int decode(enum as_operator_command_kind kind, const char *json)
 
 Test(order, a_pause_may_have_an_end)
 {
-    cr_assert_eq(decode(AS_ORDER_PAUSE, "{\"reason\":\"the \\\"big\\\" move\",\"for\":\"1h30m\"}"),
+    cr_assert_eq(decode(AS_OPERATOR_COMMAND_PAUSE,
+                        "{\"reason\":\"the \\\"big\\\" move\",\"for\":\"1h30m\"}"),
                  0);
-    cr_assert_eq(document.order.kind, AS_ORDER_PAUSE);
+    cr_assert_eq(document.order.kind, AS_OPERATOR_COMMAND_PAUSE);
     cr_assert_str_eq(document.order.reason, "the \"big\" move");
     cr_assert_eq(document.order.for_us, 90 * AS_US_PER_MIN);
-    cr_assert_eq(decode(AS_ORDER_PAUSE, "{\"reason\":\"r\"}"), 0);
+    cr_assert_eq(decode(AS_OPERATOR_COMMAND_PAUSE, "{\"reason\":\"r\"}"), 0);
     cr_assert_eq(document.order.for_us, 0);
 }
 
 Test(order, a_size_may_be_forced)
 {
-    cr_assert_eq(decode(AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":0,\"force\":true}"), 0);
+    cr_assert_eq(
+        decode(AS_OPERATOR_COMMAND_SCALE, "{\"reason\":\"r\",\"replicas\":0,\"force\":true}"), 0);
     cr_assert(document.order.force);
     cr_assert_eq(document.order.replicas, 0);
-    cr_assert_eq(decode(AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":2147483647}"), 0);
+    cr_assert_eq(decode(AS_OPERATOR_COMMAND_SCALE, "{\"reason\":\"r\",\"replicas\":2147483647}"),
+                 0);
     cr_assert_not(document.order.force);
     cr_assert_eq(document.order.replicas, INT32_MAX);
 }
 
 Test(order, a_reason_is_one_line)
 {
-    cr_assert_eq(decode(AS_ORDER_UNLOCK, "{\"reason\":\"a\\nb\\tc\"}"), 0);
+    cr_assert_eq(decode(AS_OPERATOR_COMMAND_UNLOCK, "{\"reason\":\"a\\nb\\tc\"}"), 0);
     cr_assert_str_eq(document.order.reason, "a b c");
 }
 
@@ -52,25 +55,25 @@ Test(order, what_is_not_an_order_is_refused)
         enum as_operator_command_kind kind;
         const char *json, *says;
     } rows[] = {
-        {AS_ORDER_RESUME, "", "JSON object"},
-        {AS_ORDER_RESUME, "[]", "object"},
-        {AS_ORDER_RESUME, "{\"reason\":\"r\"} x", "JSON object"},
-        {AS_ORDER_RESUME, "{\"reason\":\"r\",\"reason\":\"s\"}", "JSON object"},
-        {AS_ORDER_RESUME, "{}", "reason"},
-        {AS_ORDER_RESUME, "{\"reason\":\" \"}", "reason"},
-        {AS_ORDER_RESUME, "{\"reason\":1}", "reason"},
-        {AS_ORDER_RESUME, "{\"reason\":\"r\",\"for\":\"1h\"}", "for"},
-        {AS_ORDER_UNLOCK, "{\"reason\":\"r\",\"replicas\":1}", "replicas"},
-        {AS_ORDER_PAUSE, "{\"reason\":\"r\",\"for\":\"0s\"}", "for"},
-        {AS_ORDER_PAUSE, "{\"reason\":\"r\",\"for\":\"367d\"}", "for"},
-        {AS_ORDER_PAUSE, "{\"reason\":\"r\",\"for\":\"soon\"}", "for"},
-        {AS_ORDER_PAUSE, "{\"reason\":\"r\",\"for\":3600}", "for"},
-        {AS_ORDER_PAUSE, "{\"reason\":\"r\",\"until\":\"x\"}", "until"},
-        {AS_ORDER_SCALE, "{\"reason\":\"r\"}", "replicas"},
-        {AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":-1}", "replicas"},
-        {AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":2147483648}", "replicas"},
-        {AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":1.5}", "replicas"},
-        {AS_ORDER_SCALE, "{\"reason\":\"r\",\"replicas\":1,\"force\":1}", "force"},
+        {AS_OPERATOR_COMMAND_RESUME, "", "JSON object"},
+        {AS_OPERATOR_COMMAND_RESUME, "[]", "object"},
+        {AS_OPERATOR_COMMAND_RESUME, "{\"reason\":\"r\"} x", "JSON object"},
+        {AS_OPERATOR_COMMAND_RESUME, "{\"reason\":\"r\",\"reason\":\"s\"}", "JSON object"},
+        {AS_OPERATOR_COMMAND_RESUME, "{}", "reason"},
+        {AS_OPERATOR_COMMAND_RESUME, "{\"reason\":\" \"}", "reason"},
+        {AS_OPERATOR_COMMAND_RESUME, "{\"reason\":1}", "reason"},
+        {AS_OPERATOR_COMMAND_RESUME, "{\"reason\":\"r\",\"for\":\"1h\"}", "for"},
+        {AS_OPERATOR_COMMAND_UNLOCK, "{\"reason\":\"r\",\"replicas\":1}", "replicas"},
+        {AS_OPERATOR_COMMAND_PAUSE, "{\"reason\":\"r\",\"for\":\"0s\"}", "for"},
+        {AS_OPERATOR_COMMAND_PAUSE, "{\"reason\":\"r\",\"for\":\"367d\"}", "for"},
+        {AS_OPERATOR_COMMAND_PAUSE, "{\"reason\":\"r\",\"for\":\"soon\"}", "for"},
+        {AS_OPERATOR_COMMAND_PAUSE, "{\"reason\":\"r\",\"for\":3600}", "for"},
+        {AS_OPERATOR_COMMAND_PAUSE, "{\"reason\":\"r\",\"until\":\"x\"}", "until"},
+        {AS_OPERATOR_COMMAND_SCALE, "{\"reason\":\"r\"}", "replicas"},
+        {AS_OPERATOR_COMMAND_SCALE, "{\"reason\":\"r\",\"replicas\":-1}", "replicas"},
+        {AS_OPERATOR_COMMAND_SCALE, "{\"reason\":\"r\",\"replicas\":2147483648}", "replicas"},
+        {AS_OPERATOR_COMMAND_SCALE, "{\"reason\":\"r\",\"replicas\":1.5}", "replicas"},
+        {AS_OPERATOR_COMMAND_SCALE, "{\"reason\":\"r\",\"replicas\":1,\"force\":1}", "force"},
     };
     for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
         cr_expect_eq(decode(rows[i].kind, rows[i].json), -EBADMSG, "%s", rows[i].json);
@@ -80,18 +83,21 @@ Test(order, what_is_not_an_order_is_refused)
 
 Test(order, a_reason_and_a_body_have_a_limit)
 {
-    static char json[2 * AS_ORDER_BODY_MAX];
-    for (size_t length = AS_ORDER_REASON_MAX - 1; length <= AS_ORDER_REASON_MAX; length++) {
+    static char json[2 * AS_OPERATOR_COMMAND_BODY_MAX];
+    for (size_t length = AS_OPERATOR_COMMAND_REASON_MAX - 1;
+         length <= AS_OPERATOR_COMMAND_REASON_MAX; length++) {
         memset(json, 'x', sizeof(json));
         memcpy(json, "{\"reason\":\"", 11);
         memcpy(json + 11 + length, "\"}", sizeof("\"}"));
-        cr_expect_eq(decode(AS_ORDER_RESUME, json), length < AS_ORDER_REASON_MAX ? 0 : -EBADMSG);
+        cr_expect_eq(decode(AS_OPERATOR_COMMAND_RESUME, json),
+                     length < AS_OPERATOR_COMMAND_REASON_MAX ? 0 : -EBADMSG);
     }
     memset(json, ' ', sizeof(json));
     memcpy(json, "{\"reason\":\"r\"}", 14);
-    cr_expect_eq(
-        as_operator_command_decode(json, AS_ORDER_BODY_MAX, AS_ORDER_RESUME, &document, &error), 0);
-    cr_expect_eq(
-        as_operator_command_decode(json, AS_ORDER_BODY_MAX + 1, AS_ORDER_RESUME, &document, &error),
-        -EBADMSG);
+    cr_expect_eq(as_operator_command_decode(json, AS_OPERATOR_COMMAND_BODY_MAX,
+                                            AS_OPERATOR_COMMAND_RESUME, &document, &error),
+                 0);
+    cr_expect_eq(as_operator_command_decode(json, AS_OPERATOR_COMMAND_BODY_MAX + 1,
+                                            AS_OPERATOR_COMMAND_RESUME, &document, &error),
+                 -EBADMSG);
 }

@@ -157,7 +157,7 @@ static void say_command(struct harness *harness, const struct as_operator_comman
     char size[16] = "";
     memcpy(harness->last_command, record->id, AS_ULID_SIZE);
     (void)snprintf(harness->last_message, sizeof(harness->last_message), "%s", record->message);
-    if (order->kind == AS_ORDER_SCALE)
+    if (order->kind == AS_OPERATOR_COMMAND_SCALE)
         (void)snprintf(size, sizeof(size), " %d", order->replicas);
     say(harness, "%s %s%s %s%s%s", as_operator_command_kind_get_word(order->kind),
         record->target                    ? name_of(record->target)

@@ -523,8 +523,8 @@ Test(engine_actions, a_change_by_so_many_is_not_asked_for_again_while_it_is_in_q
     (void)said(&h);
     tick(&h, 80);
     cr_expect_null(strstr(said(&h), "scale pool 4>6"));
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "pool", .replicas = 6});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "pool", .replicas = 6});
     cr_expect_null(strstr(said(&h), "scale pool 4>6"), "nor by hand");
     tick(&h, 60); /* it did not come about */
     cr_expect_not_null(strstr(said(&h), "scale pool 4>6"));

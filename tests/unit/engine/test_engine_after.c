@@ -498,7 +498,8 @@ Test(engine_after, a_decrease_waits_for_nobody_that_failed)
 Test(engine_after, a_decrease_waits_for_nobody_that_is_paused)
 {
     WITH(h, shop);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "a-front"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE, .target = "a-front"});
     (void)said(&h);
     fire(&h, "Idle", 990);
     cr_said(&h, OPENED "observe db; " DB_GOES "; observe a-front; "
@@ -536,8 +537,8 @@ Test(engine_after, an_order_does_not_wait)
     harness_target(&h, "a-front")->is_hanging = true;
     fire(&h, "Idle", 990);
     (void)said(&h);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "db", .replicas = 2});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "db", .replicas = 2});
     cr_expect(strstr(said(&h), "ordered db 4>2 applied"));
     harness_stop(&h);
 }

@@ -82,7 +82,7 @@ Test(engine_aliases, a_label_does_not_evade_the_max_of_the_entry_without_templat
 Test(engine_aliases, a_label_does_not_evade_the_pause_of_the_entry_without_templates)
 {
     START(h, named_and_any, "web", "cloud/1", "uuid", "cloud/1");
-    order(&h, AS_ORDER_PAUSE, "web", 0);
+    order(&h, AS_OPERATOR_COMMAND_PAUSE, "web", 0);
     fire(&h, "Any,pool=uuid", 990);
     tick(&h, 600);
     cr_assert_not(has(said(&h), "scale uuid"));
@@ -195,7 +195,7 @@ Test(engine_aliases, a_group_that_does_not_exist_has_no_resources)
 Test(engine_aliases, a_label_that_does_not_exist_any_more_delays_another_label_only_for_a_time)
 {
     START(h, any, "web", "cloud/1", "other", "cloud/2");
-    order(&h, AS_ORDER_PAUSE, GROUP "web", 0);
+    order(&h, AS_OPERATOR_COMMAND_PAUSE, GROUP "web", 0);
     harness_target(&h, GROUP "web")->failure = AS_REASON_TARGET_NOT_FOUND;
     harness_crash(&h, 1);
     fire(&h, "Any,pool=other", 990);
@@ -211,7 +211,7 @@ Test(engine_aliases, a_label_that_does_not_exist_any_more_delays_another_label_o
 static void check_first_answer(enum as_reason failure, bool is_reload)
 {
     START(h, any, "web", "cloud/1", "uuid", "cloud/1");
-    order(&h, AS_ORDER_PAUSE, GROUP "web", 0);
+    order(&h, AS_OPERATOR_COMMAND_PAUSE, GROUP "web", 0);
     harness_target(&h, GROUP "web")->failure = failure;
     if (is_reload)
         harness_reload(&h, &any);
@@ -242,14 +242,14 @@ Test(engine_aliases, a_first_answer_that_denies_a_group_does_not_open_its_lock)
 Test(engine_aliases, a_refused_reading_never_says_that_a_group_does_not_exist)
 {
     START(h, any, "web", "cloud/1", "uuid", "cloud/1");
-    order(&h, AS_ORDER_PAUSE, GROUP "web", 0);
+    order(&h, AS_OPERATOR_COMMAND_PAUSE, GROUP "web", 0);
     harness_target(&h, GROUP "web")->failure = AS_REASON_REJECTED;
     harness_crash(&h, 1);
     fire(&h, "Any,pool=uuid", 990);
     tick(&h, 3600);
     cr_assert_not(has(said(&h), "scale uuid"));
     cr_assert(has(h.last_message, GROUP "web, which is not read: rejected"), "%s", h.last_message);
-    order(&h, AS_ORDER_RESUME, GROUP "web", 0); /* what the message leads to */
+    order(&h, AS_OPERATOR_COMMAND_RESUME, GROUP "web", 0); /* what the message leads to */
     tick(&h, 120);
     cr_assert(has(said(&h), "acted uuid 4>6 applied"));
     harness_stop(&h);
@@ -259,7 +259,7 @@ Test(engine_aliases, a_refused_reading_never_says_that_a_group_does_not_exist)
 Test(engine_aliases, a_group_made_anew_is_compared_with_new_readings)
 {
     START(h, named_and_any, "web", "cloud/1", "uuid", "cloud/1", "new", "cloud/2");
-    order(&h, AS_ORDER_PAUSE, "web", 0);
+    order(&h, AS_OPERATOR_COMMAND_PAUSE, "web", 0);
     fire(&h, "Any,pool=uuid", 990);
     cr_assert(has(said(&h), "failed uuid target_not_allowed"));
     harness_target(&h, "web")->backing[0] = "cloud/2";
@@ -283,7 +283,7 @@ Test(engine_aliases, a_group_that_gains_a_resource_is_compared_with_new_readings
         .rules = {{.name = "any", .match = {"alertname=Any"}, .target = "any", .up = 2}},
     };
     START(h, calm, "uuid", "cloud/1", "web", "cloud/2");
-    order(&h, AS_ORDER_PAUSE, GROUP "uuid", 0);
+    order(&h, AS_OPERATOR_COMMAND_PAUSE, GROUP "uuid", 0);
     fire(&h, "Any,pool=web", 990);
     cr_assert(has(said(&h), "acted web 4>6 applied"));
     harness_target(&h, GROUP "uuid")->backing[0] = "cloud/3";
@@ -304,7 +304,7 @@ Test(engine_aliases, a_new_reading_that_fails_is_no_reading)
     static const enum as_reason failures[] = {AS_REASON_TARGET_NOT_FOUND, AS_REASON_UNREACHABLE};
     for (size_t i = 0; i < AS_ARRAY_SIZE(failures); i++) {
         START(h, named_and_any, "web", "cloud/1", "new", "cloud/2");
-        order(&h, AS_ORDER_PAUSE, "web", 0);
+        order(&h, AS_OPERATOR_COMMAND_PAUSE, "web", 0);
         tick(&h, 30);
         harness_target(&h, "web")->failure = failures[i];
         fire(&h, "Any,pool=new", 990);
@@ -323,7 +323,7 @@ Test(engine_aliases, a_new_reading_that_fails_is_no_reading)
 Test(engine_aliases, a_group_that_disappears_keeps_its_resources)
 {
     START(h, named_and_any, "web", "cloud/1", "uuid", "cloud/1");
-    order(&h, AS_ORDER_PAUSE, "web", 0);
+    order(&h, AS_OPERATOR_COMMAND_PAUSE, "web", 0);
     fire(&h, "Any,pool=uuid", 990);
     cr_assert(has(said(&h), "failed uuid target_not_allowed"));
     harness_target(&h, "web")->failure = AS_REASON_TARGET_NOT_FOUND;
@@ -551,7 +551,7 @@ Test(engine_aliases, of_two_labels_without_state_the_lower_id_wins)
 Test(engine_aliases, a_label_does_not_evade_the_pause_of_another_label)
 {
     START(h, any, "web", "cloud/1", "uuid", "cloud/1");
-    order(&h, AS_ORDER_PAUSE, GROUP "web", 0); /* no alert has led to it yet */
+    order(&h, AS_OPERATOR_COMMAND_PAUSE, GROUP "web", 0); /* no alert has led to it yet */
     (void)said(&h);
     fire(&h, "Any,pool=uuid", 990);
     cr_assert(has(said(&h), "failed uuid target_not_allowed"));
@@ -569,10 +569,10 @@ Test(engine_aliases, commands_for_the_other_name_are_refused)
     START(h, named_and_any, "web", "cloud/1", "uuid", "cloud/1");
     fire(&h, "Any,pool=uuid", 990);
     (void)said(&h);
-    order(&h, AS_ORDER_SCALE, GROUP "uuid", 9);
+    order(&h, AS_OPERATOR_COMMAND_SCALE, GROUP "uuid", 9);
     cr_assert(has(said(&h), "refused"));
     cr_assert(has(h.last_message, GROUP "web"), "%s", h.last_message);
-    order(&h, AS_ORDER_SCALE, "web", 5);
+    order(&h, AS_OPERATOR_COMMAND_SCALE, "web", 5);
     const char *text = said(&h);
     cr_assert(has(text, "ordered web 4>5 applied"), "%s", text);
     harness_stop(&h);

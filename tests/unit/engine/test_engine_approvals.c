@@ -32,14 +32,14 @@ static void approve(struct harness *harness)
 {
     char id[AS_ULID_SIZE];
     memcpy(id, harness->last_request, sizeof(id));
-    answer(harness, AS_ORDER_APPROVE, id);
+    answer(harness, AS_OPERATOR_COMMAND_APPROVE, id);
 }
 
 static void deny(struct harness *harness)
 {
     char id[AS_ULID_SIZE];
     memcpy(id, harness->last_request, sizeof(id));
-    answer(harness, AS_ORDER_DENY, id);
+    answer(harness, AS_OPERATOR_COMMAND_DENY, id);
 }
 
 Test(engine_approvals, a_change_waits_and_is_done_when_it_is_approved)
@@ -127,14 +127,14 @@ Test(engine_approvals, two_answers_to_one_request)
     fire(&h, "Big", 990);
     memcpy(id, h.last_request, sizeof(id));
     h.hold_calls = true;
-    answer(&h, AS_ORDER_APPROVE, id);
-    answer(&h, AS_ORDER_APPROVE, id);
+    answer(&h, AS_OPERATOR_COMMAND_APPROVE, id);
+    answer(&h, AS_OPERATOR_COMMAND_APPROVE, id);
     cr_assert_str_eq(h.last_message, "it is approved already");
     h.hold_calls = false;
     harness_settle(&h);
     cr_assert_eq(harness_target(&h, "web")->size, 8);
     (void)said(&h);
-    answer(&h, AS_ORDER_APPROVE, id);
+    answer(&h, AS_OPERATOR_COMMAND_APPROVE, id);
     cr_said(&h, "approve ? unknown_request; answered");
     tick(&h, 60);
     cr_assert_not_null(strstr(said(&h), "asked web 8>12 by big"), "the next change asks anew");
@@ -164,7 +164,7 @@ Test(engine_approvals, forged_ids_are_unknown)
     static const char *const ids[] = {"", "web", "00000000000000000000000000",
                                       "01ARZ3NDEKTSV4RRFFQ69G5FAV0000000000000000000"};
     for (size_t i = 0; i < AS_ARRAY_SIZE(ids); i++) {
-        answer(&h, AS_ORDER_APPROVE, ids[i]);
+        answer(&h, AS_OPERATOR_COMMAND_APPROVE, ids[i]);
         cr_said(&h, "approve ? unknown_request; answered");
     }
     tick(&h, 60);
@@ -294,7 +294,7 @@ Test(engine_approvals, a_new_object_is_another_question)
     tick(&h, 60);
     cr_assert_not_null(strstr(said(&h), "void web 4>8 by big"));
     cr_assert_str_neq(h.last_request, id);
-    answer(&h, AS_ORDER_APPROVE, id);
+    answer(&h, AS_OPERATOR_COMMAND_APPROVE, id);
     tick(&h, 60);
     cr_assert_eq(harness_target(&h, "web")->size, 4);
     approve(&h);
@@ -386,7 +386,7 @@ Test(engine_approvals, an_approval_is_gone_with_the_intent_that_a_crash_left)
     approve(&h);
     harness_settle_to_request(&h);
     cr_assert_not_null(strstr(said(&h), "used web 4>8"));
-    answer(&h, AS_ORDER_DENY, id);
+    answer(&h, AS_OPERATOR_COMMAND_DENY, id);
     cr_assert_str_eq(h.last_message, "it was approved, and the change is under way");
     h.hold_calls = false;
     harness_crash(&h, 1);
@@ -408,8 +408,8 @@ Test(engine_approvals, neither_orders_nor_dry_runs_ask)
     cr_assert_null(strstr(text, "asked"));
     harness_reload(&h, &big);
     (void)said(&h);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 15});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 15});
     cr_assert_eq(harness_target(&h, "web")->size, 15);
     harness_stop(&h);
 }
@@ -417,10 +417,12 @@ Test(engine_approvals, neither_orders_nor_dry_runs_ask)
 Test(engine_approvals, a_pause_is_not_asked_about)
 {
     WITH(h, big);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "web"});
+    harness_order(&h,
+                  (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE, .target = "web"});
     fire(&h, "Big", 990);
     cr_assert_null(strstr(said(&h), "asked"));
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "web"});
     cr_assert_not_null(strstr(said(&h), "asked web 4>8"));
     harness_halt(&h, "stop");
     approve(&h);
@@ -557,7 +559,7 @@ Test(engine_approvals, a_decision_in_the_other_direction_ends_the_request)
     const char *text = said(&h);
     cr_assert_not_null(strstr(text, "void web 4>12 by load"), "%s", text);
     cr_assert_eq(harness_target(&h, "web")->size, 3);
-    answer(&h, AS_ORDER_APPROVE, id);
+    answer(&h, AS_OPERATOR_COMMAND_APPROVE, id);
     cr_assert_str_eq(h.last_message, "it is void: a decision in the other direction came first");
     set_load(&h, 12);
     tick(&h, 300);
@@ -574,12 +576,14 @@ Test(engine_approvals, a_decision_in_the_other_direction_ends_an_approval)
     WITH(h, load);
     set_load(&h, 12);
     fire(&h, "Load", 990);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "web"});
+    harness_order(&h,
+                  (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE, .target = "web"});
     approve(&h);
     cr_assert_not_null(strstr(said(&h), "approved web 4>12"));
     set_load(&h, 2);
     tick(&h, 60);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "web"});
     cr_assert_not_null(strstr(said(&h), "void web 4>12 by load"));
     set_load(&h, 12);
     tick(&h, 300);
@@ -611,14 +615,16 @@ Test(engine_approvals, an_approval_that_is_not_used_in_time_is_over)
 {
     WITH(h, big);
     fire(&h, "Big", 990);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "web"});
+    harness_order(&h,
+                  (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE, .target = "web"});
     tick(&h, 600);
     approve(&h);
     tick(&h, 899);
     cr_assert_null(strstr(said(&h), "expired"), "its time begins with the answer");
     tick(&h, 1);
     cr_assert_not_null(strstr(said(&h), "expired web 4>8 by big"));
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "web"});
     tick(&h, 60);
     cr_assert_eq(harness_target(&h, "web")->size, 4);
     harness_stop(&h);

@@ -720,7 +720,8 @@ Test(engine_assignments, what_a_paused_group_cannot_do_others_do)
     world.pods = 2;
     harness_target(&h, "a")->is_hanging = true;
     fire(&h, "Wait", 990);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "a"});
+    harness_order(&h,
+                  (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE, .target = "a"});
     harness_target(&h, "a")->is_hanging = false;
     harness_settle(&h);
     const char *text = said(&h);
@@ -788,8 +789,8 @@ Test(engine_assignments, an_order_for_a_group_comes_before_its_share)
     world.pods = 1;
     harness_target(&h, "a")->is_hanging = true;
     fire(&h, "Wait", 990);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "a", .replicas = 6});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "a", .replicas = 6});
     harness_target(&h, "a")->is_hanging = false;
     harness_settle(&h);
     tick(&h, 40);
@@ -805,7 +806,7 @@ Test(engine_assignments, a_pool_takes_no_ordered_size)
 {
     WITH_WORLD(h, workers);
     harness_order(&h, (struct as_operator_command){
-                          .kind = AS_ORDER_SCALE, .target = "workers", .replicas = 9});
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "workers", .replicas = 9});
     cr_expect(has(said(&h), "scale workers 9 refused"));
     cr_expect_str_eq(h.last_message,
                      "a pool has no size of its own: order the size of one of its groups");
@@ -1043,8 +1044,8 @@ Test(engine_assignments, an_order_does_not_wait_for_a_turn)
     harness_target(&h, "b")->is_hanging = true;
     fire(&h, "More", 990); /* has its turn now */
     fire(&h, "Wait", 990);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "build", .replicas = 7});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "build", .replicas = 7});
     cr_expect_eq(size_of(&h, "build"), 7, "%s", said(&h));
     end(&h);
 }

@@ -32,15 +32,17 @@ static const struct spec nothing = {0};
 
 static void scale(struct harness *harness, const char *target, int32_t replicas)
 {
-    harness_order(harness, (struct as_operator_command){
-                               .kind = AS_ORDER_SCALE, .target = target, .replicas = replicas});
+    harness_order(harness, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_SCALE,
+                                                        .target = target,
+                                                        .replicas = replicas});
 }
 
 static void force(struct harness *harness, int32_t replicas)
 {
-    harness_order(
-        harness, (struct as_operator_command){
-                     .kind = AS_ORDER_SCALE, .target = "web", .replicas = replicas, .force = true});
+    harness_order(harness, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_SCALE,
+                                                        .target = "web",
+                                                        .replicas = replicas,
+                                                        .force = true});
 }
 
 Test(engine_commands, a_size_is_set_and_begins_the_cooldown)
@@ -61,7 +63,7 @@ Test(engine_commands, locks_and_pauses_do_not_stop_it)
 {
     WITH(h, slow);
     fire(&h, "Slow", 990);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE});
+    harness_order(&h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE});
     (void)said(&h);
     scale(&h, "kubernetes/default/apps/v1/Deployment/shop/web", 3);
     cr_said(&h, "scale web 3 done; answered; observe web; scale web 6>3; ordered web 6>3 applied");
@@ -339,9 +341,11 @@ Test(engine_commands, what_the_kill_switch_refuses)
         enum as_operator_command_kind kind;
         const char *said;
     } orders[] = {
-        {AS_ORDER_SCALE, "scale web 6 refused"}, {AS_ORDER_FLOOR, "floor web refused"},
-        {AS_ORDER_UNLOCK, "unlock web refused"}, {AS_ORDER_PAUSE, "pause web done"},
-        {AS_ORDER_RESUME, "resume web done"},
+        {AS_OPERATOR_COMMAND_SCALE, "scale web 6 refused"},
+        {AS_OPERATOR_COMMAND_FLOOR, "floor web refused"},
+        {AS_OPERATOR_COMMAND_UNLOCK, "unlock web refused"},
+        {AS_OPERATOR_COMMAND_PAUSE, "pause web done"},
+        {AS_OPERATOR_COMMAND_RESUME, "resume web done"},
     };
     WITH(h, slow);
     fire(&h, "Slow", 990);
@@ -364,16 +368,19 @@ Test(engine_commands, what_the_kill_switch_refuses)
 Test(engine_commands, an_unlocked_target_acts_at_once)
 {
     WITH(h, slow);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_UNLOCK, .target = "web"});
     cr_said(&h, "unlock web nothing_to_do; answered");
     fire(&h, "Slow", 990);
     (void)said(&h);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_UNLOCK, .target = "web"});
     cr_said(&h, "unlock web done; answered; observe web; decided web 6>8 scaled by slow; "
                 "scale web 6>8; acted web 6>8 applied");
     harness_crash(&h, 1);
     cr_assert_not_null(strstr(said(&h), "cooldown"));
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_UNLOCK, .target = "web"});
     cr_assert_not_null(strstr(said(&h), "scale web 8>10"));
     harness_stop(&h);
 }
@@ -387,12 +394,14 @@ Test(engine_commands, only_a_lock_that_holds_is_ended)
     scale(&h, "web", 3);
     tick(&h, 61); /* a scale-down locks no scale-up here */
     (void)said(&h);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_UNLOCK, .target = "web"});
     cr_said(&h, "unlock web nothing_to_do; answered");
     scale(&h, "web", 5);
     tick(&h, 61);
     (void)said(&h);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_UNLOCK, .target = "web"});
     cr_said(&h, "unlock web done; answered; observe web");
     harness_stop(&h);
 }

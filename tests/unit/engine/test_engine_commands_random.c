@@ -76,11 +76,11 @@ static void give(struct run *run, enum as_operator_command_kind kind, const char
 {
     const bool has_end = below(run, 2) == 0;
     struct as_operator_command order = {.kind = kind, .target = target};
-    if (kind == AS_ORDER_PAUSE && has_end)
+    if (kind == AS_OPERATOR_COMMAND_PAUSE && has_end)
         order.for_us = (1 + below(run, 300)) * AS_US_PER_S;
     order.replicas = (int32_t)(1 + below(run, 20));
-    if (kind == AS_ORDER_PAUSE || kind == AS_ORDER_RESUME)
-        *(target ? &run->paused : &run->all_paused) = kind == AS_ORDER_PAUSE && !has_end;
+    if (kind == AS_OPERATOR_COMMAND_PAUSE || kind == AS_OPERATOR_COMMAND_RESUME)
+        *(target ? &run->paused : &run->all_paused) = kind == AS_OPERATOR_COMMAND_PAUSE && !has_end;
     harness_order(&run->harness, order);
 }
 
@@ -128,10 +128,10 @@ static void take_step(struct run *run)
     case 0:
     case 1: fire(harness, alerts[below(run, 3)], 990 + below(run, 3)); break;
     case 2: resolve(harness, alerts[below(run, 3)], 990); break;
-    case 3: give(run, AS_ORDER_PAUSE, target); break;
-    case 4: give(run, AS_ORDER_RESUME, target); break;
-    case 5: give(run, AS_ORDER_SCALE, "web"); break;
-    case 6: give(run, AS_ORDER_UNLOCK, "web"); break;
+    case 3: give(run, AS_OPERATOR_COMMAND_PAUSE, target); break;
+    case 4: give(run, AS_OPERATOR_COMMAND_RESUME, target); break;
+    case 5: give(run, AS_OPERATOR_COMMAND_SCALE, "web"); break;
+    case 6: give(run, AS_OPERATOR_COMMAND_UNLOCK, "web"); break;
     case 7:
         run->halted = !run->halted;
         harness_halt(harness, run->halted ? "stop" : NULL);
@@ -149,8 +149,8 @@ static void calm_down(struct run *run)
     harness->observation = AS_REASON_APPLIED;
     run->halted = run->paused = run->all_paused = false;
     harness_halt(harness, NULL);
-    give(run, AS_ORDER_RESUME, NULL);
-    give(run, AS_ORDER_RESUME, "web");
+    give(run, AS_OPERATOR_COMMAND_RESUME, NULL);
+    give(run, AS_OPERATOR_COMMAND_RESUME, "web");
     tick(harness, 1800);
     look(run, false, false);
     cr_assert_not(run->is_due, "seed %llu: an order of which nothing was heard",

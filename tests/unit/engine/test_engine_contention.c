@@ -175,11 +175,13 @@ Test(engine_contention, an_operator_ends_it)
     WITH(h, slow);
     contend(&h, "web", "Slow");
     (void)said(&h);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_UNLOCK, .target = "web"});
     cr_said(&h, "unlock web nothing_to_do; answered");
     cr_assert_str_eq(h.last_message,
                      "no lock holds the target: it is contended, which `resume` ends");
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "web"});
     cr_said(&h, "resume web done; over web: resumed by an operator; answered; observe web; "
                 "decided web 4>6 scaled by slow; scale web 4>6; acted web 4>6 applied");
     reverted_change(&h, "web", "hpa");
@@ -193,8 +195,8 @@ Test(engine_contention, an_order_is_carried_out)
     WITH(h, slow);
     contend(&h, "web", "Slow");
     (void)said(&h);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 10});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 10});
     const char *text = said(&h);
     cr_assert_not_null(strstr(text, "ordered web 4>10 applied"), "%s", text);
     harness_stop(&h);

@@ -146,8 +146,8 @@ Test(engine_evaluations, no_other_rule_steps_up_either_and_orders_are_carried_ou
     tick(&h, 120);
     cr_expect(has(said(&h), "did_not_come"));
     cr_expect_eq(web->size, 6);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 9});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 9});
     tick(&h, 5);
     cr_expect(has(said(&h), "ordered web 6>9 applied"));
     harness_stop(&h);
@@ -297,8 +297,8 @@ Test(engine_evaluations, an_order_has_no_effect_record)
 {
     WITH(h, plain);
     (void)start(&h);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 9});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 9});
     tick(&h, 2 * HOUR);
     cr_expect_eq(count(said(&h), "effect"), 0);
     harness_stop(&h);
@@ -402,7 +402,8 @@ Test(engine_evaluations, a_rule_whose_last_actions_did_not_help_is_held)
     tick(&h, HOUR);
     cr_expect_eq(web->size, size);
     (void)said(&h);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "web"});
     tick(&h, 1);
     cr_expect(has(said(&h), "applied"));
     cr_expect_not(is_ineffective(&h));

@@ -18,7 +18,7 @@ static const struct spec others = {
 static void start(struct harness *harness)
 {
     harness_start(harness, &spec);
-    harness_order(harness, (struct as_operator_command){.kind = AS_ORDER_FLOOR,
+    harness_order(harness, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_FLOOR,
                                                         .target = "web",
                                                         .replicas = 12,
                                                         .for_us = 7200 * AS_US_PER_S});
@@ -63,7 +63,7 @@ Test(engine_floor_ends, a_decrease_that_was_decided_before_is_not_sent)
     h.hold_commits = true;
     harness_settle(&h); /* it is decided, and its intent waits to be committed */
     cr_assert_not_null(strstr(said(&h), "decided web 4>1 scaled by idle"));
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_FLOOR,
+    harness_order(&h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_FLOOR,
                                                    .target = "web",
                                                    .replicas = 4,
                                                    .for_us = 600 * AS_US_PER_S});

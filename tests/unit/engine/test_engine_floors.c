@@ -26,7 +26,7 @@ static void set_elsewhere(struct harness *harness, int32_t size)
 
 static void order_floor(struct harness *harness, int32_t size, int64_t seconds)
 {
-    harness_order(harness, (struct as_operator_command){.kind = AS_ORDER_FLOOR,
+    harness_order(harness, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_FLOOR,
                                                         .target = "web",
                                                         .replicas = size,
                                                         .for_us = seconds * AS_US_PER_S});
@@ -75,8 +75,8 @@ Test(engine_floors, one_above_max_is_refused_and_an_end_needs_a_floor)
     order_floor(&h, 21, 600);
     cr_assert_not_null(strstr(said(&h), "floor web out_of_bounds"));
     cr_assert_str_eq(h.last_message, "21 is above max, 20");
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_FLOOR, .target = "web", .is_end = true});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_FLOOR, .target = "web", .is_end = true});
     cr_assert_not_null(strstr(said(&h), "floor web nothing_to_do"));
     cr_assert_eq(get_size(&h), 4);
     harness_stop(&h);
@@ -86,8 +86,8 @@ Test(engine_floors, taken_back_it_holds_nothing)
 {
     WITH(h, spec);
     order_floor(&h, 12, 600);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_FLOOR, .target = "web", .is_end = true});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_FLOOR, .target = "web", .is_end = true});
     set_elsewhere(&h, 5);
     cr_assert_eq(get_size(&h), 5);
     harness_stop(&h);
@@ -106,8 +106,8 @@ Test(engine_floors, none_is_ordered_while_the_kill_switch_is_set)
     order_floor(&h, 12, 600);
     cr_assert_eq(get_size(&h), 12);
     harness_halt(&h, "stop");
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_FLOOR, .target = "web", .is_end = true});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_FLOOR, .target = "web", .is_end = true});
     cr_assert_not_null(strstr(said(&h), "floor web done"), "its end orders no change");
     harness_stop(&h);
 }
@@ -121,7 +121,7 @@ Test(engine_floors, of_a_template_it_survives_a_restart_and_a_reload)
 {
     WITH(h, templated);
     fire(&h, "Busy,app=web", 990);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_FLOOR,
+    harness_order(&h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_FLOOR,
                                                    .target = "any",
                                                    .replicas = 12,
                                                    .for_us = 600 * AS_US_PER_S});

@@ -37,8 +37,8 @@ Test(engine_free_steps, what_follows_the_end_of_an_incident_counts)
     WITH(h, gives_back);
     peak(&h, 990);
     cr_assert_eq(harness_target(&h, "web")->size, 4, "2 more, and 2 less at the end");
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 10});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 10});
     (void)said(&h);
     peak(&h, 1200);
     const char *text = said(&h);
@@ -91,8 +91,8 @@ Test(engine_free_steps, no_answer_is_no_answer_for_both_directions)
     h.queries[0] = (struct query_script){"load", {.value = 8}};
     fire(&h, "Load", 990);
     cr_assert_not_null(strstr(said(&h), "asked web 4>8 by load"));
-    harness_order(&h,
-                  (struct as_operator_command){.kind = AS_ORDER_DENY, .request = h.last_request});
+    harness_order(&h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_DENY,
+                                                   .request = h.last_request});
     h.queries[0].result.value = 1;
     tick(&h, 60);
     const char *text = said(&h);

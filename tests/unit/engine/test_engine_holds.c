@@ -19,7 +19,7 @@ static const struct spec consumers = {
 
 static void pause_way(struct harness *harness, enum as_ways ways, int64_t seconds)
 {
-    harness_order(harness, (struct as_operator_command){.kind = AS_ORDER_PAUSE,
+    harness_order(harness, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE,
                                                         .target = "web",
                                                         .for_us = seconds * AS_US_PER_S,
                                                         .ways = ways});
@@ -72,8 +72,8 @@ Test(engine_holds, an_operators_size_is_set_all_the_same)
 {
     WITH(h, consumers);
     fire(&h, "Upstream", 990);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 2});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 2});
     cr_assert_eq(harness_target(&h, "web")->size, 2);
     harness_stop(&h);
 }

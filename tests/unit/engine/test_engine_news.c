@@ -67,7 +67,8 @@ Test(engine_news, clocks_and_locks_are_no_news)
 {
     START(h, idle);
     tick(&h, 60);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_UNLOCK, .target = "web"});
     cr_assert(strstr(said(&h), "decided web 19 unconfirmed (18) by idle"));
     h.wall.us += AS_US_PER_DAY;
     tick(&h, LOCK);
@@ -170,8 +171,8 @@ Test(engine_news, an_ordered_decrease_is_a_step)
     START(h, idle);
     tick(&h, LOCK / 2);
     fire(&h, "Idle", 990);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 10});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 10});
     cr_assert_eq(get_size(&h), 10);
     tick(&h, 10 * LOCK);
     cr_assert_eq(get_size(&h), 10);
@@ -295,8 +296,8 @@ Test(engine_news, an_update_counts_from_the_list_before_it)
     cr_assert_eq(get_size(&h), 19);
     tick(&h, LOCK - 1);
     listed.updated = 1001;
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 15});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 15});
     tick(&h, 20 * LOCK);
     cr_assert_eq(get_size(&h), 15);
     harness_stop(&h);

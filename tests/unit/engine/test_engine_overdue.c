@@ -79,15 +79,19 @@ Test(engine_overdue, nothing_is_removed_in_a_pause_under_the_kill_switch_and_in_
     struct spec dry = workers;
     struct harness h = {0};
     start(&h, &workers, 3);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "cheap"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE, .target = "cheap"});
     tick(&h, TIMEOUT + 120);
     cr_expect_eq(fleet.groups[0].size, 5, "the group is paused: %s", said(&h));
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "both"});
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "cheap"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE, .target = "both"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "cheap"});
     tick(&h, 120);
     cr_expect_eq(fleet.groups[0].size, 5, "the pool is paused: %s", said(&h));
     harness_halt(&h, "stop");
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "both"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "both"});
     tick(&h, 120);
     cr_expect_eq(fleet.groups[0].size, 5, "the kill switch is set: %s", said(&h));
     dry.targets[0].dry_run = true;

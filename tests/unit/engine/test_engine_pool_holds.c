@@ -14,12 +14,13 @@ static const struct spec workers = {
 static void pause_way(struct harness *harness, const char *target, enum as_ways ways)
 {
     harness_order(harness, (struct as_operator_command){
-                               .kind = AS_ORDER_PAUSE, .target = target, .ways = ways});
+                               .kind = AS_OPERATOR_COMMAND_PAUSE, .target = target, .ways = ways});
 }
 
 static void resume(struct harness *harness, const char *target)
 {
-    harness_order(harness, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = target});
+    harness_order(harness, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME,
+                                                        .target = target});
 }
 
 Test(engine_pool_holds, a_group_that_must_not_go_down_keeps_its_nodes_and_the_others_lose_theirs)

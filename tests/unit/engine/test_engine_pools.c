@@ -64,7 +64,8 @@ Test(engine_pools, a_rule_that_did_not_help_is_held_on_the_pool)
     cr_expect_eq(fleet.groups[0].size, 2);
     harness_crash(&h, 5);
     cr_expect_eq(count_held_targets(&h), 3, "it outlasts a crash");
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "both"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "both"});
     tick(&h, 60);
     cr_expect_eq(count_held_targets(&h), 0);
     cr_expect_gt(fleet.groups[0].size, 2);
@@ -152,7 +153,8 @@ Test(engine_pools, a_paused_group_is_closed_and_a_pause_in_between_gives_its_sha
     start(&h, &workers);
     fleet_add_pods(&fleet, 0, 6);
     tick(&h, 60);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "cheap"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE, .target = "cheap"});
     (void)said(&h);
     fire(&h, "Wait", 1000);
     const char *text = said(&h);
@@ -309,12 +311,12 @@ Test(engine_pools, an_order_for_a_pool_is_refused_and_one_for_a_group_is_done)
 {
     struct harness h = {0};
     start(&h, &workers);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "both", .replicas = 5});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "both", .replicas = 5});
     cr_expect_str_eq(h.last_message,
                      "a pool has no size of its own: order the size of one of its groups");
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "cheap", .replicas = 2});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "cheap", .replicas = 2});
     cr_expect_eq(fleet.groups[0].size, 2);
     stop(&h);
 }
@@ -363,8 +365,8 @@ Test(engine_pools, a_pool_asks_once_for_its_groups)
     cr_assert(has(text, "asked both 1>11 by wait"), "%s", text);
     cr_assert_null(strstr(strstr(text, "asked ") + 1, "asked "), "%s", text);
     cr_assert_eq(fleet_count_waiting(&fleet), 40);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_APPROVE, .request = h.last_request});
+    harness_order(&h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_APPROVE,
+                                                   .request = h.last_request});
     tick(&h, 300);
     text = said(&h);
     cr_assert(has(text, "used both 1>11 by wait"), "%s", text);

@@ -456,11 +456,12 @@ Test(engine_resize, without_pods_no_step_is_used_up)
     cr_expect_eq(cart->size, 4);
     tick(&h, 400);
     expect_said(said(&h), "acted memory 4>5 applied", 1);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "cart"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "cart"});
     (void)said(&h);
     harness_script(&h, (struct scale_script){.outcome = AS_REASON_NO_PODS});
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "cart", .replicas = 8});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "cart", .replicas = 8});
     tick(&h, 900);
     expect_said(said(&h), "memory 5>8 no_pods", 1);
     harness_stop(&h);

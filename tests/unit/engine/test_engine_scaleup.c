@@ -131,7 +131,7 @@ Test(engine_scaleup, a_failure_while_the_group_backs_off_does_not_double_it)
         harness_script(&h,
                        (struct scale_script){.outcome = AS_REASON_REJECTED, .is_shortage = true});
         harness_order(&h, (struct as_operator_command){
-                              .kind = AS_ORDER_SCALE, .target = "pool", .replicas = 9});
+                              .kind = AS_OPERATOR_COMMAND_SCALE, .target = "pool", .replicas = 9});
         tick(&h, 10);
     }
     const int64_t lock = get_up_lock(&h);
@@ -243,8 +243,8 @@ Test(engine_scaleup, what_cannot_be_taken_back_does_not_hold_up_the_group_for_ev
     tick(&h, READY_TIMEOUT + 20);
     cr_expect(has(said(&h), "take back pool 7>4; acted pool 7>4 forbidden"));
     cr_expect_gt(get_up_lock(&h), 200, "it backs off all the same");
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "pool", .replicas = 5});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "pool", .replicas = 5});
     tick(&h, 60);
     cr_expect_eq(pool->size, 5, "%s", said(&h));
     harness_stop(&h);
@@ -327,8 +327,8 @@ Test(engine_scaleup, a_taking_back_that_was_accepted_in_vain_does_not_hold_up_th
     tick(&h, READY_TIMEOUT + 20);
     cr_expect(has(said(&h), "take back pool 7>4; acted pool 7>7 applied"));
     cr_expect_gt(get_up_lock(&h), 200, "it backs off all the same");
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "pool", .replicas = 5});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "pool", .replicas = 5});
     tick(&h, 60);
     cr_expect_eq(pool->size, 5, "%s", said(&h));
     harness_stop(&h);
@@ -379,11 +379,13 @@ Test(engine_scaleup, neither_a_pause_nor_the_kill_switch_lets_it_be_taken_back)
     struct virtual_target *pool = start(&h);
     pool->has_no_capacity = true;
     fire(&h, "Busy", 990);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "pool"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE, .target = "pool"});
     tick(&h, READY_TIMEOUT + 100);
     cr_expect_eq(pool->size, 7);
     harness_halt(&h, "stop");
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "pool"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "pool"});
     tick(&h, 100);
     cr_expect_eq(pool->size, 7);
     harness_halt(&h, NULL);
@@ -418,7 +420,8 @@ Test(engine_scaleup, an_operator_may_unlock_what_backs_off)
     tick(&h, READY_TIMEOUT + 20);
     cr_assert_eq(pool->size, 4);
     pool->has_no_capacity = false;
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_UNLOCK, .target = "pool"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_UNLOCK, .target = "pool"});
     cr_expect_eq(pool->size, 7, "%s", said(&h));
     harness_stop(&h);
 }
@@ -443,8 +446,8 @@ Test(engine_scaleup, an_ordered_increase_is_taken_back_too)
     WITH(h, workers);
     struct virtual_target *pool = start(&h);
     pool->has_no_capacity = true;
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "pool", .replicas = 9});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "pool", .replicas = 9});
     cr_assert_eq(pool->size, 9, "%s", said(&h));
     tick(&h, READY_TIMEOUT + 20);
     cr_expect_eq(pool->size, 4, "%s", said(&h));

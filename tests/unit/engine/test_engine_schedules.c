@@ -147,11 +147,13 @@ Test(engine_schedules, the_wall_clock_decides_however_it_jumps)
 Test(engine_schedules, a_pause_holds_it_and_a_crash_does_not)
 {
     WITH(h, office);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = "web"});
+    harness_order(&h,
+                  (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE, .target = "web"});
     tick(&h, 120);
     cr_assert_eq(harness_target(&h, "web")->size, 4);
     cr_assert_not_null(strstr(said(&h), "decided web 4 paused (6)"));
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "web"});
     cr_assert_eq(harness_target(&h, "web")->size, 6);
     harness_target(&h, "web")->size = 2;
     harness_crash(&h, 10);
@@ -182,11 +184,11 @@ Test(engine_schedules, an_order_keeps_to_the_bounds_in_force)
     WITH(h, office);
     tick(&h, 100);
     (void)said(&h);
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 3});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 3});
     cr_assert_not_null(strstr(said(&h), "scale web 3 out_of_bounds"));
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 7});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 7});
     cr_assert_eq(harness_target(&h, "web")->size, 7);
     harness_stop(&h);
 }

@@ -87,7 +87,7 @@ Test(engine_scopes, work_is_of_the_narrowed_credential_whose_alerts_alone_cause_
 static void pause(struct harness *harness, const char *who, const char *target)
 {
     harness_order(harness, (struct as_operator_command){
-                               .kind = AS_ORDER_PAUSE, .target = target, .who = who});
+                               .kind = AS_OPERATOR_COMMAND_PAUSE, .target = target, .who = who});
 }
 
 Test(engine_scopes, an_order_beyond_its_reach_is_refused)
@@ -111,9 +111,10 @@ Test(engine_scopes, an_order_beyond_its_reach_is_refused)
 
 static void scale(struct harness *harness, const char *who, int32_t replicas)
 {
-    harness_order(harness,
-                  (struct as_operator_command){
-                      .kind = AS_ORDER_SCALE, .target = "db", .who = who, .replicas = replicas});
+    harness_order(harness, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_SCALE,
+                                                        .target = "db",
+                                                        .who = who,
+                                                        .replicas = replicas});
 }
 
 Test(engine_scopes, the_work_of_an_order_is_of_its_narrowed_credential)

@@ -35,7 +35,8 @@ static const struct spec by_label = {
 
 static void pause(struct harness *harness, const char *target)
 {
-    harness_order(harness, (struct as_operator_command){.kind = AS_ORDER_PAUSE, .target = target});
+    harness_order(
+        harness, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_PAUSE, .target = target});
 }
 
 /* --- spellings --- */
@@ -391,7 +392,7 @@ Test(engine_targets, a_pause_under_the_name_of_a_group_holds_its_url)
         fire(&h, "any,app=web,team=a,pod=c", 990);
         cr_assert(strstr(said(&h), "paused"), "%zu", i);
         harness_order(
-            &h, (struct as_operator_command){.kind = AS_ORDER_RESUME,
+            &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME,
                                              .target = "node_group/mine/http://pool/groups/web"});
         cr_assert(strstr(said(&h), "resume web done"));
         harness_stop(&h);
@@ -421,8 +422,8 @@ Test(engine_targets, an_order_by_the_name_of_a_group_reaches_its_url)
     pause(&h, "node_group/mine/a"); /* before its first alert */
     fire(&h, "any,app=web,team=a", 990);
     cr_assert(strstr(said(&h), "decided web 4 paused (6) by any"));
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "node_group/mine/a"});
+    harness_order(&h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME,
+                                                   .target = "node_group/mine/a"});
     cr_assert(strstr(said(&h), "resume web done"));
     cr_assert_eq(harness_target(&h, "web")->size, 6);
     pause(&h, "node_group/mine/a");
@@ -700,8 +701,8 @@ Test(engine_objects, an_ordered_size_is_superseded)
     harness_target(&h, "web")->uid = "a";
     tick(&h, 60);
     harness_script(&h, (struct scale_script){.outcome = AS_REASON_UNREACHABLE});
-    harness_order(
-        &h, (struct as_operator_command){.kind = AS_ORDER_SCALE, .target = "web", .replicas = 9});
+    harness_order(&h, (struct as_operator_command){
+                          .kind = AS_OPERATOR_COMMAND_SCALE, .target = "web", .replicas = 9});
     cr_assert(strstr(said(&h), "ordered web 4>9 unreachable"));
     replace(&h, 3);
     tick(&h, 60);
@@ -755,7 +756,8 @@ Test(engine_objects, pauses_and_steps_are_the_names)
     fire(&h, "Slow,pod=b", 1100);
     cr_assert(strstr(said(&h), "decided web 3 paused (5) by slow"));
     resolve(&h, "Slow,pod=b", 1100);
-    harness_order(&h, (struct as_operator_command){.kind = AS_ORDER_RESUME, .target = "web"});
+    harness_order(
+        &h, (struct as_operator_command){.kind = AS_OPERATOR_COMMAND_RESUME, .target = "web"});
     tick(&h, 600);
     cr_assert_eq(harness_target(&h, "web")->size, 3);
     harness_stop(&h);

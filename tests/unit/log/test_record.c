@@ -90,7 +90,7 @@ static struct as_labels *make_labels(const char *value)
 
 Test(record, command)
 {
-    const struct as_operator_command order = {.kind = AS_ORDER_SCALE,
+    const struct as_operator_command order = {.kind = AS_OPERATOR_COMMAND_SCALE,
                                               .target = "web",
                                               .who = "ada",
                                               .remote = "192.0.2.1:4711",
@@ -118,11 +118,14 @@ Test(record, command)
     cr_assert(is_null(&scale, "until"));
     sealed_deinit(&scale);
 
-    const struct as_operator_command pause = {
-        .kind = AS_ORDER_PAUSE, .target = "nobody", .who = "", .remote = "", .reason = "r"};
+    const struct as_operator_command pause = {.kind = AS_OPERATOR_COMMAND_PAUSE,
+                                              .target = "nobody",
+                                              .who = "",
+                                              .remote = "",
+                                              .reason = "r"};
     record = (struct as_operator_command_record){.id = "01J0000000000000000000000D",
                                                  .order = &pause,
-                                                 .outcome = AS_ORDER_UNKNOWN_TARGET,
+                                                 .outcome = AS_OPERATOR_COMMAND_UNKNOWN_TARGET,
                                                  .message = "no such target",
                                                  .has_until = true,
                                                  .until = {0}};
@@ -137,7 +140,7 @@ Test(record, command)
     cr_assert_null(json_object_get(unknown.json, "request"));
     sealed_deinit(&unknown);
 
-    const struct as_operator_command approve = {.kind = AS_ORDER_APPROVE,
+    const struct as_operator_command approve = {.kind = AS_OPERATOR_COMMAND_APPROVE,
                                                 .request = "01J0000000000000000000000P",
                                                 .who = "ada",
                                                 .remote = "",

@@ -105,13 +105,13 @@ static void order(enum as_operator_command_kind kind, const char *target)
 Test(metrics, tell_a_pause_of_all_from_pauses_of_single_targets)
 {
     world_step(&world, (struct as_event){.kind = AS_EVENT_START});
-    order(AS_ORDER_PAUSE, "checkout");
-    order(AS_ORDER_PAUSE, "kubernetes/default/apps/v1/Deployment/shop/cart");
+    order(AS_OPERATOR_COMMAND_PAUSE, "checkout");
+    order(AS_OPERATOR_COMMAND_PAUSE, "kubernetes/default/apps/v1/Deployment/shop/cart");
     print(AS_METRICS_TEXT);
     expect_line("alertscaler_paused 0");
     expect_line("alertscaler_targets_paused 2");
-    order(AS_ORDER_RESUME, "checkout");
-    order(AS_ORDER_PAUSE, NULL);
+    order(AS_OPERATOR_COMMAND_RESUME, "checkout");
+    order(AS_OPERATOR_COMMAND_PAUSE, NULL);
     print(AS_METRICS_TEXT);
     expect_line("alertscaler_paused 1");
     expect_line("alertscaler_targets_paused 1");

@@ -292,8 +292,11 @@ Test(api, shows_requests_for_approvals)
     expect_null(approvals, "0.answered");
     cr_assert_null(at(approvals, "0.unit"));
     const char *id = json_string_value(at(approvals, "0.id"));
-    const struct as_operator_command order = {
-        .kind = AS_ORDER_DENY, .request = id, .who = "whole", .remote = "", .reason = "no"};
+    const struct as_operator_command order = {.kind = AS_OPERATOR_COMMAND_DENY,
+                                              .request = id,
+                                              .who = "whole",
+                                              .remote = "",
+                                              .reason = "no"};
     world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .call_id = 99, .order = &order});
     approvals = get("/api/v1/approvals", "");
     expect_text(approvals, "0.answer", "denied");
@@ -431,8 +434,8 @@ static bool reads(const char *asker, const char *path, const char *text)
 Test(api, a_narrowed_credential_sees_no_other_name)
 {
     char path[100];
-    order_as("whole", AS_ORDER_FLOOR, AS_WAYS_NONE);
-    order_as("whole", AS_ORDER_PAUSE, AS_WAYS_UP);
+    order_as("whole", AS_OPERATOR_COMMAND_FLOOR, AS_WAYS_NONE);
+    order_as("whole", AS_OPERATOR_COMMAND_PAUSE, AS_WAYS_UP);
     world_notify(&world, AS_ALERT_FIRING, "Slow", NULL);
     expect_names("whole", "whole");
     expect_names("", "whole");
@@ -447,8 +450,8 @@ Test(api, a_narrowed_credential_sees_no_other_name)
     cr_expect_not(reads("narrow", path, "\"whole\""));
     cr_expect(reads("narrow", path, "\"another credential\""));
 
-    order_as("narrow", AS_ORDER_PAUSE, AS_WAYS_BOTH);
-    order_as("whole", AS_ORDER_PAUSE, AS_WAYS_BOTH);
+    order_as("narrow", AS_OPERATOR_COMMAND_PAUSE, AS_WAYS_BOTH);
+    order_as("whole", AS_OPERATOR_COMMAND_PAUSE, AS_WAYS_BOTH);
     static const char *const paths[] = {"/api/v1/status",
                                         "/api/v1/targets",
                                         "/api/v1/approvals",
@@ -464,7 +467,7 @@ Test(api, a_narrowed_credential_sees_no_other_name)
 Test(api, a_narrowed_credential_sees_its_own_name)
 {
     world_notify(&world, AS_ALERT_FIRING, "Each", "cart");
-    const struct as_operator_command order = {.kind = AS_ORDER_PAUSE,
+    const struct as_operator_command order = {.kind = AS_OPERATOR_COMMAND_PAUSE,
                                               .target =
                                                   "kubernetes/default/apps/v1/Deployment/shop/cart",
                                               .who = "shop",

@@ -135,7 +135,7 @@ Test(page, links_of_an_incident_stand_in_its_row)
 
 static void order_pause(const char *target, int64_t for_us)
 {
-    const struct as_operator_command order = {.kind = AS_ORDER_PAUSE,
+    const struct as_operator_command order = {.kind = AS_OPERATOR_COMMAND_PAUSE,
                                               .target = target,
                                               .who = "whole",
                                               .remote = "",
@@ -164,8 +164,10 @@ static void pass(int64_t us)
 
 static void resume(void)
 {
-    const struct as_operator_command order = {
-        .kind = AS_ORDER_RESUME, .target = "checkout", .who = "whole", .reason = "mended"};
+    const struct as_operator_command order = {.kind = AS_OPERATOR_COMMAND_RESUME,
+                                              .target = "checkout",
+                                              .who = "whole",
+                                              .reason = "mended"};
     world_step(&world, (struct as_event){.kind = AS_EVENT_ORDER, .call_id = 99, .order = &order});
 }
 
@@ -217,7 +219,7 @@ Test(page, what_a_rule_or_a_schedule_holds_is_said_on_the_page_of_the_target)
 
 Test(page, a_floor_is_said_with_who_why_and_until_when)
 {
-    const struct as_operator_command order = {.kind = AS_ORDER_FLOOR,
+    const struct as_operator_command order = {.kind = AS_OPERATOR_COMMAND_FLOOR,
                                               .target = "checkout",
                                               .who = "whole",
                                               .remote = "",

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include <alertscaler/base/str.h>
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    for (int kind = 0; kind < AS_ORDER_KIND_COUNT; kind++) {
+    for (int kind = 0; kind < AS_OPERATOR_COMMAND_KIND_COUNT; kind++) {
         struct as_operator_command_document document = {0};
         struct as_error error = AS_ERROR_INIT;
         const int r = as_operator_command_decode(
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK((int)document.order.kind == kind && document.order.for_us >= 0);
         FUZZ_CHECK(*document.reason && strlen(document.reason) < sizeof(document.reason));
         FUZZ_CHECK(as_str_is_utf8(document.reason, strlen(document.reason)));
-        FUZZ_CHECK(kind != AS_ORDER_SCALE || document.order.replicas >= 0);
+        FUZZ_CHECK(kind != AS_OPERATOR_COMMAND_SCALE || document.order.replicas >= 0);
     }
     return 0;
 }

@@ -5,8 +5,8 @@
  * The kill switch stops everything at once, orders too. It comes from outside (a file, an
  * annotation of the lease), and lasts while it is there; it is recorded, but not stored.
  */
-#ifndef ALERTSCALER_DECIDE_ORDER_H
-#define ALERTSCALER_DECIDE_ORDER_H
+#ifndef ALERTSCALER_DECIDE_OPERATOR_COMMAND_H
+#define ALERTSCALER_DECIDE_OPERATOR_COMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,25 +18,26 @@
 #include <alertscaler/base/time.h>
 #include <alertscaler/model/forbidden.h>
 
-#define AS_ORDER_REASON_MAX 1024 /* bytes of a reason, with NUL */
-#define AS_ORDER_FOR_MAX_US (366 * AS_US_PER_DAY)
+#define AS_OPERATOR_COMMAND_REASON_MAX 1024 /* bytes of a reason, with NUL */
+#define AS_OPERATOR_COMMAND_FOR_MAX_US (366 * AS_US_PER_DAY)
 
 enum as_operator_command_kind {
-    AS_ORDER_PAUSE,   /* until its end nothing is scaled; incidents, decisions and records go on */
-    AS_ORDER_RESUME,  /* ends a pause */
-    AS_ORDER_SCALE,   /* sets a size, despite locks and pauses; begins the cooldown */
-    AS_ORDER_FLOOR,   /* until its end the size does not go below it; or takes one back */
-    AS_ORDER_UNLOCK,  /* ends the cooldown's locks, both directions */
-    AS_ORDER_APPROVE, /* lets a change happen that waits for it */
-    AS_ORDER_DENY,    /* refuses it; takes back an approval that is not used yet */
-    AS_ORDER_KIND_COUNT
+    AS_OPERATOR_COMMAND_PAUSE,  /* until its end nothing is scaled; incidents, decisions and records
+                                   go on */
+    AS_OPERATOR_COMMAND_RESUME, /* ends a pause */
+    AS_OPERATOR_COMMAND_SCALE,  /* sets a size, despite locks and pauses; begins the cooldown */
+    AS_OPERATOR_COMMAND_FLOOR,  /* until its end the size does not go below it; or takes one back */
+    AS_OPERATOR_COMMAND_UNLOCK, /* ends the cooldown's locks, both directions */
+    AS_OPERATOR_COMMAND_APPROVE, /* lets a change happen that waits for it */
+    AS_OPERATOR_COMMAND_DENY,    /* refuses it; takes back an approval that is not used yet */
+    AS_OPERATOR_COMMAND_KIND_COUNT
 };
 const char *as_operator_command_kind_get_word(
     enum as_operator_command_kind kind); /* "pause", ... */
 /* It answers a request for an approval: it names the request, no target, and needs no reason. */
 static inline bool as_operator_command_kind_is_answer(enum as_operator_command_kind kind)
 {
-    return kind == AS_ORDER_APPROVE || kind == AS_ORDER_DENY;
+    return kind == AS_OPERATOR_COMMAND_APPROVE || kind == AS_OPERATOR_COMMAND_DENY;
 }
 
 struct as_operator_command { /* all borrowed for the step */
@@ -61,13 +62,14 @@ struct as_halt {        /* the kill switch */
 
 /* The result of an order. All but DONE change nothing; all are recorded. */
 enum as_operator_command_outcome {
-    AS_ORDER_DONE, /* scale: the size will be set; the action's record has the result */
-    AS_ORDER_UNKNOWN_TARGET,
-    AS_ORDER_OUT_OF_BOUNDS, /* scale without force */
-    AS_ORDER_NOTHING_TO_DO, /* resume without a pause, unlock without a lock, a second answer */
-    AS_ORDER_UNKNOWN_REQUEST,
-    AS_ORDER_REFUSED, /* dry run, stopping, kill switch */
-    AS_ORDER_OUTCOME_COUNT
+    AS_OPERATOR_COMMAND_DONE, /* scale: the size will be set; the action's record has the result */
+    AS_OPERATOR_COMMAND_UNKNOWN_TARGET,
+    AS_OPERATOR_COMMAND_OUT_OF_BOUNDS, /* scale without force */
+    AS_OPERATOR_COMMAND_NOTHING_TO_DO, /* resume without a pause, unlock without a lock, a second
+                                          answer */
+    AS_OPERATOR_COMMAND_UNKNOWN_REQUEST,
+    AS_OPERATOR_COMMAND_REFUSED, /* dry run, stopping, kill switch */
+    AS_OPERATOR_COMMAND_OUTCOME_COUNT
 };
 const char *as_operator_command_outcome_get_word(
     enum as_operator_command_outcome outcome); /* "done", ... */
@@ -90,11 +92,11 @@ struct as_operator_command_record { /* in the action log: kind `command` */
  * 5, "force": true}.
  */
 
-#define AS_ORDER_BODY_MAX ((size_t)16 * 1024)
+#define AS_OPERATOR_COMMAND_BODY_MAX ((size_t)16 * 1024)
 
 struct as_operator_command_document { /* owns its texts */
     struct as_operator_command order;
-    char reason[AS_ORDER_REASON_MAX];
+    char reason[AS_OPERATOR_COMMAND_REASON_MAX];
 };
 
 /*

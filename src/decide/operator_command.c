@@ -1,7 +1,7 @@
 /*
  * The body of an operator's order, read strictly: a mistyped member must not be ignored.
  */
-#include <alertscaler/decide/order.h>
+#include <alertscaler/decide/operator_command.h>
 
 #include <errno.h>
 #include <string.h>
@@ -24,7 +24,8 @@ static void take_reason(struct as_reader *reader, bool is_optional,
     if (is_blank(text))
         as_read_fail(reader, "reason", "expected why, in a few words");
     if (size > sizeof(document->reason)) {
-        as_read_fail(reader, "reason", "expected at most %d bytes", AS_ORDER_REASON_MAX - 1);
+        as_read_fail(reader, "reason", "expected at most %d bytes",
+                     AS_OPERATOR_COMMAND_REASON_MAX - 1);
         return;
     }
     for (size_t i = 0; i < size; i++) /* it must fit one line of logs and tables */
@@ -40,7 +41,7 @@ static void take_for(struct as_reader *reader, struct as_operator_command *order
         return;
     if (as_duration_parse(text, &order->for_us, &error) != 0)
         as_read_fail(reader, "for", "%s", error.text);
-    else if (order->for_us <= 0 || order->for_us > AS_ORDER_FOR_MAX_US)
+    else if (order->for_us <= 0 || order->for_us > AS_OPERATOR_COMMAND_FOR_MAX_US)
         as_read_fail(reader, "for", "expected more than 0s and at most 366d");
 }
 
@@ -70,13 +71,13 @@ static int order_decode(const struct tree_value *root, enum as_operator_command_
     struct as_reader reader;
     as_read_document(&reader, root, error);
     take_reason(&reader, as_operator_command_kind_is_answer(kind), document);
-    if (kind == AS_ORDER_PAUSE) {
+    if (kind == AS_OPERATOR_COMMAND_PAUSE) {
         take_for(&reader, &document->order);
         take_direction(&reader, &document->order);
     }
-    if (kind == AS_ORDER_FLOOR)
+    if (kind == AS_OPERATOR_COMMAND_FLOOR)
         take_floor(&reader, &document->order);
-    if (kind == AS_ORDER_SCALE) {
+    if (kind == AS_OPERATOR_COMMAND_SCALE) {
         as_read_require(&reader, "replicas");
         as_read_i32(&reader, "replicas", 0, &document->order.replicas);
         as_read_bool(&reader, "force", &document->order.force);
@@ -91,9 +92,9 @@ int as_operator_command_decode(const char *json, size_t size, enum as_operator_c
 {
     AS_CLEANUP(tree_deinit) struct tree tree = TREE_INIT(TREE_NO_LIMIT);
 
-    if (size > AS_ORDER_BODY_MAX || tree_load(&tree, json, size, NULL) < 0) {
+    if (size > AS_OPERATOR_COMMAND_BODY_MAX || tree_load(&tree, json, size, NULL) < 0) {
         as_error_set(error, "expected a JSON object of at most %zu bytes: {\"reason\": \"...\"}",
-                     AS_ORDER_BODY_MAX);
+                     AS_OPERATOR_COMMAND_BODY_MAX);
         return -EBADMSG;
     }
     *document_out = (struct as_operator_command_document){.order = {.kind = kind}};
