@@ -74,7 +74,7 @@ struct as_group_provider {
     /* Files read besides those that keys name: "$VARIABLE" (its value is a path), "$VARIABLE/name"
      * (a file in that folder), "~/path" (in the user's home). Ends with a NULL; or NULL. */
     const char *const *files;
-    /* Calls `tell` for each file or program that such a file, or the file of a key, refers to; the
+    /* Calls `on_name` for each file or program that such a file, or the file of a key, refers to; the
      * texts are valid during the call. NULL: these files refer to nothing. */
     void (*read_names)(const char *content, size_t size, as_provider_names_fn *on_name,
                        void *context);
