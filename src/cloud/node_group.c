@@ -1,6 +1,7 @@
 /*
  * Node groups of an account, as a target adapter. Before a change the group is read again, because
- * most clouds have no conditional change; a change since the decision is a conflict.
+ * most clouds have no conditional change; a change since the decision is a conflict. A group that
+ * is no more than a size is changed by one conditional request.
  *
  * Not here: the providers (provider_group.h), their accounts (provider_account.h), the termination
  * of marked nodes (node_terminate.h), removals (node_terminate.h).
@@ -620,10 +621,21 @@ static void node_group_free_call(struct call *call)
     free(call);
 }
 
+/* The instances of the group are not known. */
+static bool is_size_only(const struct call *call)
+{
+    const struct as_nodes_config *nodes = call->wanted.nodes;
+    return call->owner->provider->is_conditional && !(nodes && nodes->select);
+}
+
 static void take_outcome(struct call *call)
 {
+    const struct as_group_provider *provider = call->owner->provider;
     call->attempts += call->op.op.sent;
-    as_fault_take(&call->op, &call->outcome, &call->request);
+    if (provider->take_outcome)
+        provider->take_outcome(&call->op, &call->outcome, &call->request);
+    else
+        as_fault_take(&call->op, &call->outcome, &call->request);
 }
 
 static void node_group_refuse(struct call *call, enum as_reason reason, const char *message)
@@ -647,7 +659,7 @@ static void node_group_report_observed(const struct call *call)
         observation.lacks_capacity = view->shortage && as_group_count_present(view) < view->size;
         observation.gap_since = view->shortage_since;
         observation.drain_failed = call->sight.failed;
-        observation.names_instances = !view->chooses;
+        observation.names_instances = !view->chooses && !is_size_only(call);
         observation.is_relative = call->owner->provider->is_relative;
         observation.backing = view->backing;
         observation.backing_count = view->backing_count;
@@ -695,6 +707,7 @@ static void node_group_op(struct call *call, enum as_group_verb verb, as_account
     group->from = call->size;
     group->to = call->to;
     group->version = call->wanted.version;
+    group->is_size_only = is_size_only(call);
     group->select = call->wanted.nodes ? call->wanted.nodes->select : NULL;
     group->idempotency = call->wanted.decision_id;
     group->operation = call->operation;
@@ -886,7 +899,7 @@ static bool is_controlled(struct call *call)
 static bool find_cluster(struct call *call)
 {
     const struct as_nodes_config *nodes = call->wanted.nodes;
-    if (!nodes || !nodes->cluster)
+    if (!nodes || !nodes->cluster || is_size_only(call))
         return true;
     struct as_cluster_link *cluster = as_clusters_find(call->owner->clusters, nodes->cluster);
     if (cluster && cluster->access) {
@@ -1206,7 +1219,7 @@ static void node_group_was_read(void *context)
     take_outcome(call);
     call->size = view->size;
     call->sight = (struct as_terminator_view){.size = view->size, .max = view->max};
-    call->ready = as_group_count_running(view);
+    call->ready = is_size_only(call) ? view->size : as_group_count_running(view);
     call->seen.error = "the instances of the group are no nodes of a cluster";
     if (call->outcome.reason != AS_REASON_APPLIED || is_controlled(call) || !find_cluster(call))
         node_group_finish(call);
@@ -1270,8 +1283,13 @@ static void node_group_scale(struct as_target_port *self, uint64_t call_id,
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
     call->leaves.config = call->wanted.nodes;
-    call->reached = request->to;
-    node_group_op(call, AS_GROUP_READ, node_group_was_read);
+    call->reached = call->to = request->to;
+    call->size = request->from;
+    if (is_size_only(call))
+        node_group_op(call, request->to > request->from ? AS_GROUP_GROW : AS_GROUP_TAKE_BACK,
+                      node_group_changed);
+    else
+        node_group_op(call, AS_GROUP_READ, node_group_was_read);
 }
 
 static bool node_group_is_idle(const struct as_target_port *self)

@@ -199,7 +199,7 @@ static void call_send(struct op_call *call)
         .body = wanted->body.size > 0 ? wanted->body.data : NULL,
         .body_size = wanted->body.size,
         .timeout_us = wanted->timeout_us ? wanted->timeout_us : call->timeout_us,
-        .max_response = AS_CLOUD_OP_ANSWER_MAX,
+        .max_response = wanted->max_response ? wanted->max_response : AS_CLOUD_OP_ANSWER_MAX,
         .flow = call->flow,
         .is_http2 = wanted->is_http2,
         .proxy_url = wanted->without_proxy ? NULL : call->proxy_url,
@@ -210,7 +210,7 @@ static void call_send(struct op_call *call)
     if (call->tls)
         request.tls = *call->tls;
     if (call->auth && as_http_auth_apply(call->auth, wanted->headers, &request, &error) < 0) {
-        as_cloud_op_fail(op, AS_CLOUD_OP_CONFIGURATION, "%s: %s", wanted->operation, error.text);
+        as_cloud_op_on_unsent(op, call_get_now(call), error.text);
         call_later(call, 0);
         return;
     }

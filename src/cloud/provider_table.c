@@ -20,6 +20,7 @@ static const struct as_group_provider *const providers[] = {
     &provider_externalgrpc, /* drivers of Cluster Autoscaler's external gRPC */
     &provider_gce,          /* managed instance groups */
     &provider_gke,          /* node pools */
+    &provider_http,         /* services with a size at a URL, by docs/targets.md */
     &provider_magnum,       /* node groups of OpenStack Magnum's clusters */
     NULL,
 };

@@ -27,6 +27,7 @@ extern const struct as_group_provider provider_equinix;
 extern const struct as_group_provider provider_externalgrpc;
 extern const struct as_group_provider provider_gce;
 extern const struct as_group_provider provider_gke;
+extern const struct as_group_provider provider_http;
 extern const struct as_group_provider provider_magnum;
 
 /*

@@ -14,7 +14,6 @@
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/cloud/http_group.h>
 #include <alertscaler/decide/choose.h>
 #include <alertscaler/kube/cluster_watch.h>
 #include <alertscaler/kube/kube_access.h>
@@ -25,10 +24,9 @@
 
 struct row {
     const struct as_target_kind *kind;
-    const char *name;             /* of the cluster or provider */
-    struct as_target_port *port;  /* NULL: `missing` says why */
-    struct as_target_port *nodes; /* of HTTP node groups with `nodes.select`; NULL: `port` */
-    bool is_group;                /* `port` is a cloud's */
+    const char *name;            /* of the cluster or provider */
+    struct as_target_port *port; /* NULL: `missing` says why */
+    bool is_group;               /* `port` is a provider's */
     struct as_error missing;
 };
 
@@ -83,15 +81,6 @@ static struct row *find_row(const struct registry *registry, const struct as_tar
             return row;
     }
     return NULL;
-}
-
-/* NULL: refuse it. */
-static struct as_target_port *registry_find_port(const struct row *row,
-                                                 const struct as_nodes_config *nodes)
-{
-    if (!row)
-        return NULL;
-    return row->nodes && nodes && nodes->select ? row->nodes : row->port;
 }
 
 static void registry_report(void *context)
@@ -186,7 +175,7 @@ static void registry_observe(struct as_target_port *self, uint64_t call_id,
 {
     struct registry *registry = (struct registry *)self;
     const struct row *row = find_row(registry, ref);
-    struct as_target_port *port = registry_find_port(row, request->nodes);
+    struct as_target_port *port = row ? row->port : NULL;
     struct as_cluster_link *cluster = request->with_nodes && row && !row->kind->has_nodes
                                           ? as_clusters_find(&registry->clusters, row->name)
                                           : NULL;
@@ -217,7 +206,7 @@ static void registry_scale(struct as_target_port *self, uint64_t call_id,
 {
     struct registry *registry = (struct registry *)self;
     const struct row *row = find_row(registry, ref);
-    struct as_target_port *port = registry_find_port(row, request->nodes);
+    struct as_target_port *port = row ? row->port : NULL;
     if (port)
         port->scale(port, call_id, ref, request, done, context);
     else
@@ -240,8 +229,7 @@ static bool registry_is_idle(const struct as_target_port *self)
                        !registry->pools->is_idle(registry->pools);
     for (size_t i = 0; i < registry->row_count; i++) {
         const struct row *row = &registry->rows[i];
-        is_any_busy = is_any_busy || (row->port && !row->port->is_idle(row->port)) ||
-                      (row->nodes && !row->nodes->is_idle(row->nodes));
+        is_any_busy = is_any_busy || (row->port && !row->port->is_idle(row->port));
     }
     for (size_t i = 0; i < registry->clusters.count; i++) {
         const struct as_drains *drains = registry->clusters.items[i].drains;
@@ -266,8 +254,6 @@ static void registry_close_port(struct as_target_port *self)
         const struct row *row = &registry->rows[i];
         if (row->port)
             row->port->close(row->port);
-        if (row->nodes)
-            row->nodes->close(row->nodes);
     }
     registry->pools->close(registry->pools);
     as_clusters_deinit(&registry->clusters);
@@ -361,13 +347,8 @@ int as_target_registry_new(const struct as_settings *settings, const struct as_a
         struct row *row = &registry->rows[registry->row_count++];
         row->kind = &as_target_kind_node_group;
         row->name = provider->name;
-        if (strcmp(provider->type, "http") == 0) {
-            row->port = as_http_group_new(provider, env);
-            row->nodes =
-                as_node_group_new(&as_http_nodes, provider, env, &registry->clusters, NULL);
-        } else { /* the settings allow only types of the table */
-            open_node_groups(registry, row, as_group_provider_find(provider->type), provider);
-        }
+        /* The settings allow only types of the table. */
+        open_node_groups(registry, row, as_group_provider_find(provider->type), provider);
     }
     *port_out = &registry->port;
     return 0;
@@ -381,8 +362,6 @@ void as_target_registry_retire(struct as_target_port *port)
         struct row *row = &registry->rows[i];
         if (row->port && row->is_group)
             as_node_group_retire(row->port);
-        if (row->nodes)
-            as_node_group_retire(row->nodes);
     }
 }
 

@@ -157,6 +157,15 @@ static const struct as_provider_kind gke = {
             {0}},
 };
 
+static const struct as_provider_kind http = {
+    .type = "http",
+    .has_url_groups = true,
+    .names_no_instances = true,
+    .has_http_login = true,
+    .account_keys = (const struct as_provider_key[]){{0}},
+    .group_keys = (const struct as_provider_key[]){{.key = "url"}, {.key = "name"}, {0}},
+};
+
 static const struct as_provider_kind magnum = {
     .type = "magnum",
     .names_no_instances = true,
@@ -191,6 +200,6 @@ static const struct as_provider_kind magnum = {
 };
 
 const struct as_provider_kind *const as_provider_kinds[] = {
-    &alibaba, &aws,          &azure, &baidu, &clusterapi, &digitalocean,
-    &equinix, &externalgrpc, &gce,   &gke,   &magnum,     NULL,
+    &alibaba,      &aws, &azure, &baidu,  &clusterapi, &digitalocean, &equinix,
+    &externalgrpc, &gce, &gke,   &magnum, &http,       NULL,
 };

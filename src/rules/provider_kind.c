@@ -28,7 +28,6 @@ static int compare_words(const void *a, const void *b)
 void provider_kind_list(const char *words_out[PROVIDER_TYPES_MAX + 1])
 {
     size_t count = 0;
-    words_out[count++] = "http"; /* has no kind: its groups are URLs */
     for (size_t i = 0; as_provider_kinds[i] && count < PROVIDER_TYPES_MAX; i++)
         words_out[count++] = as_provider_kinds[i]->type;
     qsort(words_out, count, sizeof(*words_out), compare_words);

@@ -215,7 +215,9 @@ static const char *find_nodes_requirement(const struct resolver *resolver,
         resolver->settings && name && name->kind == AS_YAML_SCALAR
             ? as_settings_find_provider(resolver->settings, name->text)
             : NULL;
-    return provider && as_str_equal(provider->type, "http") && !target->nodes.select
+    const struct as_provider_kind *kind =
+        provider && provider->type ? as_provider_kind_find(provider->type) : NULL;
+    return kind && kind->has_url_groups && !target->nodes.select
                ? "a provider of type http knows no instances, and no `nodes.select` tells its nodes"
                : NULL;
 }

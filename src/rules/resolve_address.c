@@ -674,18 +674,12 @@ static bool address_check_group(struct resolver *resolver, const struct raw_targ
     return is_good;
 }
 
-/* Not in the table of providers: its groups are URLs. */
-static const struct as_provider_kind http = {
-    .type = "http",
-    .names_no_instances = true,
-    .group_keys = (const struct as_provider_key[]){{.key = "url"}, {.key = "name"}, {0}},
-};
-
-static bool check_http_group(struct resolver *resolver, const struct raw_target *raw)
+static bool check_http_group(struct resolver *resolver, const struct raw_target *raw,
+                             const struct as_provider_kind *kind)
 {
     const struct as_yaml_node *url = as_yaml_find(raw->address, "url");
     const struct as_yaml_node *name = as_yaml_find(raw->address, "name");
-    bool is_good = address_check_group(resolver, raw, &http);
+    bool is_good = address_check_group(resolver, raw, kind);
     const struct as_yaml_node *nodes = as_yaml_find(raw->node, "nodes");
     if (nodes && !as_yaml_find(nodes, "select")) {
         loader_report(&resolver->loader, schema_find_key(raw->node, "nodes"),
@@ -767,9 +761,9 @@ static bool check_provider(struct resolver *resolver, const struct raw_target *r
     }
     if (!provider->type)
         return false;
-    if (strcmp(provider->type, "http") == 0)
-        return check_http_group(resolver, raw);
-    return address_check_group(resolver, raw, as_provider_kind_find(provider->type));
+    const struct as_provider_kind *kind = as_provider_kind_find(provider->type);
+    return kind->has_url_groups ? check_http_group(resolver, raw, kind)
+                                : address_check_group(resolver, raw, kind);
 }
 
 /* Places, kinds and clusters of a group: `allow` has no list for them. */
@@ -836,7 +830,7 @@ static void set_places(const struct resolver *resolver, const struct raw_target 
         if (!as_target_kind_has_key(config->kind, field->key))
             field->place = provider_key_get_place(kind, field->key);
     }
-    if (kind)
+    if (kind && !kind->has_url_groups)
         config->family = kind->family ? kind->family : kind->type;
     else if (is_machine_group(config))
         config->family = "clusterapi";

@@ -355,9 +355,8 @@ static void write_group_keys(struct schema_writer *to)
 {
     for (size_t i = 0; as_provider_kinds[i]; i++)
         for (const struct as_provider_key *row = as_provider_kinds[i]->group_keys; row->key; row++)
-            if (is_first(as_provider_kinds[i], row->key) && strcmp(row->key, "url") != 0)
+            if (is_first(as_provider_kinds[i], row->key))
                 write_text_property(to, row->key, NULL);
-    write_text_property(to, "url", NULL); /* of providers of type http, which has no kind */
 }
 
 static void write_address(struct schema_writer *to, const struct as_target_kind *kind)
@@ -440,14 +439,14 @@ static void write_account(struct schema_writer *to, const struct as_provider_key
         }
         end_object(to);
     }
-    for (const struct as_provider_key *row = keys; row && row->key; row++) {
+    for (const struct as_provider_key *row = keys; row->key; row++) {
         const struct schema_field value = {.key = row->key,
                                            .type = row->is_url ? SCHEMA_URL : SCHEMA_STRING};
         write_property(to, &value);
     }
     end_object(to);
     begin_list(to, "required");
-    for (const struct as_provider_key *row = keys; row && row->key; row++)
+    for (const struct as_provider_key *row = keys; row->key; row++)
         if (row->is_required)
             as_json_write_string(&to->json, row->key);
     end_list(to);
@@ -464,7 +463,7 @@ void json_schema_describe_providers(struct schema_writer *to)
         as_json_begin_object(&to->json);
         write_if_type(to, words[i]);
         begin_object(to, "then");
-        write_account(to, kind ? kind->account_keys : NULL, !kind || kind->has_http_login);
+        write_account(to, kind->account_keys, kind->has_http_login);
         end_object(to);
         as_json_end_object(&to->json);
     }

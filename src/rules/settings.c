@@ -347,14 +347,16 @@ static bool parse_option(struct loader *loader, const struct as_yaml_node *node,
 {
     struct as_provider_settings *provider = object;
     const struct as_yaml_node *type = as_yaml_find(node, "type");
-    if (!type || type->kind != AS_YAML_SCALAR || strcmp(type->text, "http") == 0)
+    if (!type || type->kind != AS_YAML_SCALAR)
+        return false;
+    const struct as_provider_kind *kind = as_provider_kind_find(type->text);
+    if (kind && kind->has_url_groups)
         return false;
     if (is_secret_key(pair->key->text)) {
         as_yaml_report(loader->tree, pair->key, AS_YAML_HIDE, loader->diagnostics,
                        "a secret does not stand in this file: use `%s_file`", pair->key->text);
         return true;
     }
-    const struct as_provider_kind *kind = as_provider_kind_find(type->text);
     const struct as_provider_key *key = NULL;
     if (!kind) /* reported elsewhere */
         return true;

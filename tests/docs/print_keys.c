@@ -123,6 +123,8 @@ int main(void)
         if (as_target_kinds[i] != &as_target_kind_pool) /* nobody writes its address: its name */
             print_target_kind(as_target_kinds[i]);
     for (size_t i = 0; as_provider_kinds[i]; i++) {
+        if (as_provider_kinds[i]->has_url_groups) /* in docs/targets.md, without a table of keys */
+            continue;
         print_kind(as_provider_kinds[i], as_provider_kinds[i]->account_keys);
         print_kind(as_provider_kinds[i], as_provider_kinds[i]->group_keys);
     }

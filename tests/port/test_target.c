@@ -13,10 +13,11 @@
 #include <criterion/parameterized.h>
 #include <jansson.h>
 
-#include <alertscaler/cloud/http_group.h>
+#include <alertscaler/cloud/provider_group.h>
 #include <alertscaler/cloud/target_registry.h>
 #include <alertscaler/kube/kube_target.h>
 
+#include "cloud/node_group.h"
 #include "world.h"
 
 enum fault { NONE, BREAK_BEFORE, BREAK_AFTER, TIME_OUT_AFTER };
@@ -191,7 +192,8 @@ static void open_port(struct medium *medium)
         cr_assert_eq(as_kube_access_new(&config, &medium->env, &access, &error), 0);
         medium->port = as_kubernetes_new(access, &medium->env);
     } else {
-        medium->port = as_http_group_new(&medium->provider, &medium->env);
+        medium->port = as_node_group_new(as_group_provider_find("http"), &medium->provider,
+                                         &medium->env, NULL, NULL);
     }
 }
 

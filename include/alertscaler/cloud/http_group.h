@@ -1,6 +1,10 @@
 /*
- * Target adapter: the generic HTTP node groups of one provider (the protocol is in
- * docs/targets.md). The target's field `url` is the address of a group.
+ * The documents of the generic HTTP node group: answer of `GET` (only size is required), body of
+ * `PUT`. The protocol is in docs/targets.md.
+ *
+ *   {"size": 4, "min": 1, "max": 10, "in_progress": false, "etag": "v7", "removes_by_name": true}
+ *   {"size": 6, "observed": 4}
+ *   {"size": 3, "observed": 4, "remove": ["node-a"]}
  */
 #ifndef ALERTSCALER_CLOUD_HTTP_GROUP_H
 #define ALERTSCALER_CLOUD_HTTP_GROUP_H
@@ -12,33 +16,7 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/error.h>
-#include <alertscaler/cloud/provider_group.h>
 #include <alertscaler/decide/observation.h>
-#include <alertscaler/kube/env.h>
-#include <alertscaler/port/target.h>
-#include <alertscaler/rules/settings.h>
-
-/* Borrows both arguments. End it with the port's close, but not from a callback. */
-struct as_target_port *as_http_group_new(const struct as_provider_settings *settings,
-                                         const struct as_access_env *env) AS_MUST_USE;
-
-/*
- * HTTP node groups whose nodes are known by labels (`nodes.select`): as the groups of a cloud, with
- * the requests of the generic HTTP node group. The nodes are named as the cluster names them.
- */
-
-/* Not in the table of providers: the login is that of `http_config`, and without `nodes.select` a
- * group is no more than a size (http_group.c). */
-extern const struct as_group_provider as_http_nodes;
-
-/*
- * The documents of the generic HTTP node group: answer of `GET` (only size is required), body of
- * `PUT`:
- *
- *   {"size": 4, "min": 1, "max": 10, "in_progress": false, "etag": "v7", "removes_by_name": true}
- *   {"size": 6, "observed": 4}
- *   {"size": 3, "observed": 4, "remove": ["node-a"]}
- */
 
 struct as_http_group {
     int32_t size;

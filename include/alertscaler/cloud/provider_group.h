@@ -23,6 +23,9 @@
 #include <alertscaler/port/group_view.h>
 #include <alertscaler/rules/settings.h>
 
+struct as_outcome;
+struct as_provider_call;
+
 enum as_group_verb {
     AS_GROUP_READ,      /* -> view */
     AS_GROUP_GROW,      /* to `to`, above `from` */
@@ -43,6 +46,7 @@ struct as_group_op {
         *credentials; /* for region and project only, never for secrets */
     int32_t from, to;
     const char *version;
+    bool is_size_only;            /* is_conditional, and its instances are not known */
     const char *select;           /* as_nodes_config.select; NULL */
     const char *const *instances; /* ids */
     const char *const *nodes;     /* their node names, NULL if not known; or NULL */
@@ -67,6 +71,10 @@ struct as_group_provider {
     /* Ended by an entry with a NULL name. NULL, as `sign`: http_config has the credentials. */
     const struct as_credentials_source *credentials;
     as_sign_fn *sign;
+    /* A change carries the version of the observation (If-Match). A group without `nodes.select` is
+     * no more than a size: it is changed by one request without a READ before (GROW, TAKE_BACK),
+     * and its status size is its size. */
+    bool is_conditional;
     bool is_relative; /* growth requests say "this many more": sending one twice doubles it */
     /* Requests go to the API server of the cluster in the option `cluster` ("default"), with the
      * cluster's credentials; the URLs are paths. */
@@ -74,14 +82,18 @@ struct as_group_provider {
     /* Files read besides those that keys name: "$VARIABLE" (its value is a path), "$VARIABLE/name"
      * (a file in that folder), "~/path" (in the user's home). Ends with a NULL; or NULL. */
     const char *const *files;
-    /* Calls `on_name` for each file or program that such a file, or the file of a key, refers to; the
-     * texts are valid during the call. NULL: these files refer to nothing. */
+    /* Calls `on_name` for each file or program that such a file, or the file of a key, refers to;
+     * the texts are valid during the call. NULL: these files refer to nothing. */
     void (*read_names)(const char *content, size_t size, as_provider_names_fn *on_name,
                        void *context);
     void (*begin)(struct as_group_op *op); /* starts the call of op->verb */
+    /* What an op, which has ended, means for the target, and its request for the action log. NULL:
+     * by its fault. */
+    void (*take_outcome)(const struct as_group_op *op, struct as_outcome *outcome_out,
+                         struct as_provider_call *call_out);
 };
 
-/* NULL: no such type (`http` is not in the table: cloud/http_group.h). */
+/* NULL: no such type. */
 const struct as_group_provider *as_group_provider_find(const char *type);
 
 /* The call that the op is of. */

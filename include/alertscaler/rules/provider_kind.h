@@ -41,6 +41,7 @@ struct as_provider_kind {
     const struct as_provider_key *account_keys; /* besides type, timeout and http_config; a NULL key
                                                    at the end */
     const struct as_provider_key *group_keys;   /* besides `provider`; a NULL key at the end */
+    bool has_url_groups; /* a group is the `url` in its address: it has neither places nor family */
     bool names_no_instances; /* `nodes.select` may say which nodes are its groups' */
     bool
         has_http_login; /* the login is set in `http_config`; false: login keys there are refused */
@@ -48,7 +49,7 @@ struct as_provider_kind {
 
 extern const struct as_provider_kind *const as_provider_kinds[]; /* NULL at the end */
 
-/* NULL: no such type (`http` is not among them). */
+/* NULL: no such type. */
 const struct as_provider_kind *as_provider_kind_find(const char *type);
 
 #endif

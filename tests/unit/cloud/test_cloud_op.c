@@ -150,6 +150,20 @@ Test(cloud_op, no_answer)
     }
 }
 
+/* What was known of the answer before stays. */
+Test(cloud_op, a_request_without_its_login_was_not_sent)
+{
+    ask("GET");
+    driver_respond(&op, (struct as_http_response){.status = 200, .body = "", .retry_after = "7"});
+    ask("PUT");
+    as_cloud_op_on_unsent(&op, DRIVER_NOW, "token: No such file");
+    driver_expect_end(&op, AS_CLOUD_OP_CONFIGURATION, "op: token: No such file");
+    cr_expect_not(op.is_ambiguous);
+    cr_expect_eq(op.http_status, 200);
+    cr_expect_eq(op.retry_after_us, 7 * AS_US_PER_S);
+    cr_expect_null(op.answer);
+}
+
 Test(cloud_op, every_cloud_has_its_own_header_for_the_name_of_a_request)
 {
     static const char *const fields[] = {

@@ -2,9 +2,11 @@
  * The HTTP node group's adapter and http_config against a scripted server: entity tags are returned
  * unchanged, secrets are read for every request, every failure has one reason.
  */
-#include <alertscaler/cloud/http_group.h>
+#include <alertscaler/cloud/provider_group.h>
+#include <alertscaler/kube/target_outcome.h>
 
 #include "../kube/support.h"
+#include "cloud/node_group.h"
 
 static char directory[] = "/tmp/as-group-XXXXXX", secret[64], other[64];
 static struct as_provider_settings settings;
@@ -30,7 +32,7 @@ static void setup(void)
 
 static void open_port(void)
 {
-    port = as_http_group_new(&settings, &env);
+    port = as_node_group_new(as_group_provider_find("http"), &settings, &env, NULL, NULL);
 }
 
 static void teardown(void)
@@ -101,6 +103,71 @@ Test(http_group, scaling_says_both_sizes_and_the_tag)
     cr_expect_null(strstr(last_request()->headers, "If-Match"));
 }
 
+Test(http_group, a_change_is_one_request_in_both_directions)
+{
+    open_port();
+    answer("PUT", 200, "", NULL);
+    scale(port, pool, 6, 2, "v");
+    cr_expect_eq(result.outcome, AS_REASON_APPLIED);
+    cr_expect_not(result.is_partial);
+    cr_expect_eq(world.request_count, 1);
+    cr_expect_str_eq(last_request()->body, "{\"size\":2,\"observed\":6}");
+    cr_expect_eq(last_request()->max_response, AS_TARGET_RESPONSE_MAX);
+    cr_expect_str_eq(last_request()->target, "node_group/mine/x");
+}
+
+Test(http_group, instances_are_not_known)
+{
+    open_port();
+    answer("GET", 200, "{\"size\":4,\"removes_by_name\":true}", NULL);
+    observe(port, pool);
+    cr_expect_eq(observation.status_replicas, 4);
+    cr_expect_not(observation.names_instances);
+    cr_expect_null(observation.nodes);
+    cr_expect_null(observation.members);
+    cr_expect_eq(observation.marked, 0);
+}
+
+/* The time and the request id in the answer have no effect. */
+Test(http_group, a_refused_request_is_not_sent_again)
+{
+    open_port();
+    world_answer(&world, (struct world_answer){"PUT", "very-secret", .status = 401,
+                                               .fields = "Date\0Wed, 01 Jan 2020 00:00:00 GMT\0"
+                                                         "X-Request-Id\0r1\0"});
+    scale(port, pool, 4, 6, "v");
+    cr_expect_eq(result.outcome, AS_REASON_FORBIDDEN);
+    cr_expect_eq(result.attempts, 1);
+    cr_expect_eq(world.request_count, 1);
+    cr_expect_str_eq(result.request_id, "");
+}
+
+Test(http_group, a_read_neither_conflicts_nor_is_ambiguous)
+{
+    static const struct {
+        int status;
+        enum as_reason reason;
+        const char *message;
+    } rows[] = {
+        {408, AS_REASON_REJECTED, "HTTP 408"},  {409, AS_REASON_REJECTED, "HTTP 409"},
+        {412, AS_REASON_REJECTED, "HTTP 412"},  {410, AS_REASON_TARGET_NOT_FOUND, "HTTP 410"},
+        {429, AS_REASON_THROTTLED, "HTTP 429"}, {503, AS_REASON_UNREACHABLE, "HTTP 503"},
+        {301, AS_REASON_REJECTED, "HTTP 301"},
+    };
+    open_port();
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        world_answer(&world, (struct world_answer){"GET", "very-secret", .status = rows[i].status,
+                                                   .body = "", .retry_after = "7"});
+        observe(port, pool);
+        cr_expect_eq(observation.outcome, rows[i].reason, "row %zu", i);
+        cr_expect_str_eq(observation.message, rows[i].message, "row %zu", i);
+        cr_expect_eq(observation.http_status, rows[i].status, "row %zu", i);
+        cr_expect_eq(observation.retry_after_us, 7 * AS_US_PER_S, "row %zu", i);
+        cr_expect_eq(observation.min, -1);
+        cr_expect_eq(observation.max, -1);
+    }
+}
+
 Test(http_group, what_goes_wrong)
 {
     static const struct {
@@ -113,6 +180,7 @@ Test(http_group, what_goes_wrong)
     } rows[] = {
         {AS_HTTP_ANSWERED, 400, "{\"error\":\"no\"}", AS_REASON_REJECTED, false, "no"},
         {AS_HTTP_ANSWERED, 401, "", AS_REASON_FORBIDDEN, false, "HTTP 401"},
+        {AS_HTTP_ANSWERED, 408, "", AS_REASON_REJECTED, false, "HTTP 408"},
         {AS_HTTP_ANSWERED, 404, "<html>", AS_REASON_TARGET_NOT_FOUND, false, "HTTP 404"},
         {AS_HTTP_ANSWERED, 409, "", AS_REASON_CONFLICT, false, "HTTP 409"},
         {AS_HTTP_ANSWERED, 412, "", AS_REASON_CONFLICT, false, "HTTP 412"},
@@ -150,6 +218,9 @@ Test(http_group, what_cannot_be_sent_is_rejected)
     cr_expect_eq(observation.outcome, AS_REASON_REJECTED);
     scale(port, pool, 4, 6, "v\r\nX-Evil: 1");
     cr_expect_eq(result.outcome, AS_REASON_REJECTED);
+    cr_expect_str_eq(result.message, "not an entity tag");
+    cr_expect_str_eq(result.path, "/groups/a");
+    cr_expect_str_eq(observation.message, "the target has no url");
     cr_expect_not(result.is_ambiguous);
     cr_expect_eq(world.request_count, 0);
     as_target_ref_free(nowhere);
@@ -223,7 +294,9 @@ Test(http_group, a_secret_that_cannot_be_read_sends_nothing)
     cr_expect_eq(result.outcome, AS_REASON_UNREACHABLE);
     cr_expect_not(result.is_ambiguous);
     cr_expect_eq(result.attempts, 0);
-    cr_expect_not_null(strstr(result.message, "credentials_file: "));
+    cr_expect_eq(strncmp(result.message, "credentials_file: ", 18), 0, "%s", result.message);
+    cr_expect_str_eq(result.method, "PUT");
+    cr_expect_str_eq(result.path, "/groups/a");
     cr_expect_eq(world.request_count, 0);
 }
 
@@ -232,6 +305,8 @@ Test(http_group, nothing_is_told_after_close)
     struct as_target_ref *nowhere = make_group(NULL);
     open_port();
     port->observe(port, 1, pool, &(struct as_observe_request){0}, keep_observation, NULL);
+    while (world.request_count < 1)
+        cr_assert(world_expire(&world));
     port->observe(port, 2, nowhere, &(struct as_observe_request){0}, keep_observation, NULL);
     port->close(port);
     port = NULL;

@@ -2,7 +2,6 @@
  * HTTP node groups with nodes: each request byte by byte, what is read, and that a service which
  * does not promise to remove the named nodes is not trusted to. Which nodes have the labels.
  */
-#include <alertscaler/cloud/http_group.h>
 #include <alertscaler/kube/nodes.h>
 
 #include "op_driver.h"
@@ -20,7 +19,7 @@ static void begin(enum as_group_verb verb)
     driver_field(&given, "provider", "mine");
     driver_field(&given, "url", URL);
     op = &given.op.op;
-    driver_begin_with(&given, &as_http_nodes, "http", verb);
+    driver_begin(&given, "http", verb);
 }
 
 static void end(void)

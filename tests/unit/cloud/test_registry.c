@@ -66,8 +66,8 @@ Test(registry, each_kind_of_provider_has_its_calls)
         cr_expect_str_eq(provider->type, type);
         cr_expect_not_null(provider->begin, "%s", type);
     }
-    cr_expect_eq(count, 11);
-    cr_expect_null(as_group_provider_find("http"));
+    cr_expect_eq(count, 12);
+    cr_expect_not_null(as_group_provider_find("http"));
     cr_expect_null(as_group_provider_find("awss"));
 }
 

@@ -121,7 +121,7 @@ Test(schema, provider_types)
         has_http = has_http || strcmp(words[i], "http") == 0;
     }
     cr_assert(has_http);
-    cr_assert_null(as_provider_kind_find("http"));
+    cr_assert_not_null(as_provider_kind_find("http"));
     cr_assert_null(as_provider_kind_find("htttp"));
     for (size_t i = 0; as_provider_kinds[i]; i++)
         cr_assert_eq(as_provider_kind_find(as_provider_kinds[i]->type), as_provider_kinds[i]);
