@@ -319,15 +319,9 @@ static struct as_outcome drain_read_outcome(const struct as_drain *drain,
                                             bool *names_object)
 {
     const struct as_clock *clock = drain->owner->client->env->clock;
-    struct as_kube_status status = {0};
+    struct as_kube_status status;
     struct as_outcome outcome;
-    as_outcome_init(&outcome, response, false, clock->get_wall(clock));
-    if (outcome.reason != AS_REASON_APPLIED && outcome.http_status > 0 &&
-        as_kube_status_decode(response->body, response->body_size, &status, NULL) == 0) {
-        as_outcome_set_message(&outcome, status.message);
-        if (outcome.retry_after_us == 0)
-            outcome.retry_after_us = status.retry_after_us;
-    }
+    as_kube_outcome_init(&outcome, response, false, clock->get_wall(clock), &status);
     if (names_object)
         *names_object = status.names_object;
     return outcome;

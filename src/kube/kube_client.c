@@ -259,6 +259,21 @@ struct as_kube_request *as_kube_request_start(struct as_kube_client *client,
     return request;
 }
 
+void as_kube_outcome_init(struct as_outcome *outcome, const struct as_http_response *response,
+                          bool is_change, as_wall_time now, struct as_kube_status *status_out)
+{
+    struct as_kube_status status = {0};
+    as_outcome_init(outcome, response, is_change, now);
+    if (outcome->reason != AS_REASON_APPLIED && outcome->http_status > 0 &&
+        as_kube_status_decode(response->body, response->body_size, &status, NULL) == 0) {
+        as_outcome_set_message(outcome, status.message);
+        if (outcome->retry_after_us == 0)
+            outcome->retry_after_us = status.retry_after_us;
+    }
+    if (status_out)
+        *status_out = status;
+}
+
 /*
  * A list, page by page. Each page begins where the one before it ended, so that all show the
  * cluster at one moment. If the API server no longer knows that moment (410), the list is
@@ -361,19 +376,13 @@ static void pages_ask(struct as_kube_pages *pages)
 
 /* Explains with the API server's words. A 404 that names no object of ours is not "not found"; for
  * a 403 the missing right is named. */
-static void pages_explain(struct as_kube_pages *pages, const struct as_http_response *response)
+static void pages_explain(struct as_kube_pages *pages)
 {
-    struct as_outcome *outcome = &pages->outcome;
-    struct as_kube_status status = {0};
+    const struct as_outcome *outcome = &pages->outcome;
     char what[AS_MESSAGE_SIZE + 64], right[64] = "";
-    if (outcome->http_status > 0 &&
-        as_kube_status_decode(response->body, response->body_size, &status, NULL) == 0 &&
-        outcome->retry_after_us == 0)
-        outcome->retry_after_us = status.retry_after_us;
     if (outcome->http_status == FORBIDDEN)
         snprintf(right, sizeof(right), "the right \"%s\" is missing: ", pages->spec.right);
-    snprintf(what, sizeof(what), "%s%s", right,
-             *status.message ? status.message : outcome->message);
+    snprintf(what, sizeof(what), "%s%s", right, outcome->message);
     enum as_reason reason = outcome->reason;
     if (outcome->http_status == NOT_FOUND)
         reason = AS_REASON_REJECTED;
@@ -421,7 +430,7 @@ static void pages_answered(void *context, const struct as_http_response *respons
     pages->request = NULL;
     pages->count++;
     pages->bytes += response->body_size;
-    as_outcome_init(&pages->outcome, response, false, clock->get_wall(clock));
+    as_kube_outcome_init(&pages->outcome, response, false, clock->get_wall(clock), NULL);
     if (pages->outcome.http_status == GONE && pages->next && !pages->is_second_try) {
         pages_begin_anew(pages);
         return;
@@ -429,7 +438,7 @@ static void pages_answered(void *context, const struct as_http_response *respons
     if (pages->outcome.reason == AS_REASON_APPLIED)
         take_page(pages, response);
     else
-        pages_explain(pages, response);
+        pages_explain(pages);
     if (pages->outcome.reason == AS_REASON_APPLIED && pages->next)
         check_limits(pages);
     if (pages->outcome.reason == AS_REASON_APPLIED && pages->next)

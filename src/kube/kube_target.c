@@ -261,19 +261,12 @@ static void find_manager(struct call *call, const struct as_http_response *respo
 }
 
 /* True if the path itself is gone, and must be looked up again. */
-static bool take_failure(struct call *call, const struct as_http_response *response)
+static bool take_failure(struct call *call, const struct as_kube_status *status)
 {
-    struct as_kube_status status = {0};
-    if (call->outcome.http_status > 0 &&
-        as_kube_status_decode(response->body, response->body_size, &status, NULL) == 0) {
-        as_outcome_set_message(&call->outcome, status.message);
-        if (call->outcome.retry_after_us == 0)
-            call->outcome.retry_after_us = status.retry_after_us;
-    }
-    if (call->is_changing && call->sizing->checks_test && !status.has_causes &&
+    if (call->is_changing && call->sizing->checks_test && !status->has_causes &&
         call->outcome.http_status == UNPROCESSABLE)
         call->outcome.reason = AS_REASON_CONFLICT;
-    if (call->outcome.http_status != NOT_FOUND || status.names_object || call->asked_twice)
+    if (call->outcome.http_status != NOT_FOUND || status->names_object || call->asked_twice)
         return false;
     return as_kube_discovery_expire(call->owner->discovery,
                                     as_target_ref_get(call->ref, "apiVersion"));
@@ -372,12 +365,14 @@ static void kube_target_answered(void *context, const struct as_http_response *r
 {
     struct call *call = context;
     const struct as_clock *clock = call->owner->env->clock;
+    struct as_kube_status status;
     call->request = NULL;
     call->attempts += attempts;
-    as_outcome_init(&call->outcome, response, call->is_changing, clock->get_wall(clock));
+    as_kube_outcome_init(&call->outcome, response, call->is_changing, clock->get_wall(clock),
+                         &status);
     if (call->outcome.reason == AS_REASON_APPLIED) {
         take_scale(call, response);
-    } else if (take_failure(call, response)) {
+    } else if (take_failure(call, &status)) {
         call->asked_twice = true;
         proceed(call);
         return;

@@ -251,14 +251,9 @@ static bool resize_accept_response(struct as_kube_resize_run *run,
     struct as_error error = AS_ERROR_INIT;
     run->request = NULL;
     run->attempts += attempts;
-    as_outcome_init(outcome, response, is_change, clock->get_wall(clock));
-    *status = (struct as_kube_status){0};
-    if (outcome->reason != AS_REASON_APPLIED) {
-        if (outcome->http_status > 0 &&
-            as_kube_status_decode(response->body, response->body_size, status, NULL) == 0)
-            as_outcome_set_message(outcome, status->message);
+    as_kube_outcome_init(outcome, response, is_change, clock->get_wall(clock), status);
+    if (outcome->reason != AS_REASON_APPLIED)
         return false;
-    }
     if (as_kube_sized_pod_decode(run->spec.pods, response->body, response->body_size, &run->pod,
                                  &error) == 0)
         return true;
@@ -602,19 +597,10 @@ static bool vertical_take_answer(struct call *call, const struct as_http_respons
                                  unsigned attempts, bool is_change)
 {
     const struct as_clock *clock = call->owner->client->env->clock;
-    struct as_kube_status status = {0};
     call->request = NULL;
     call->attempts += attempts;
-    as_outcome_init(&call->outcome, response, is_change, clock->get_wall(clock));
-    if (call->outcome.reason == AS_REASON_APPLIED)
-        return true;
-    if (call->outcome.http_status > 0 &&
-        as_kube_status_decode(response->body, response->body_size, &status, NULL) == 0) {
-        as_outcome_set_message(&call->outcome, status.message);
-        if (call->outcome.retry_after_us == 0)
-            call->outcome.retry_after_us = status.retry_after_us;
-    }
-    return false;
+    as_kube_outcome_init(&call->outcome, response, is_change, clock->get_wall(clock), NULL);
+    return call->outcome.reason == AS_REASON_APPLIED;
 }
 
 static bool vertical_accept_workload(struct call *call, const struct as_http_response *response)

@@ -16,6 +16,7 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/kube/env.h>
 #include <alertscaler/kube/kube_access.h>
+#include <alertscaler/kube/kube_documents.h>
 #include <alertscaler/kube/target_outcome.h>
 #include <alertscaler/port/http.h>
 
@@ -59,6 +60,11 @@ struct as_kube_request *as_kube_request_start(struct as_kube_client *client,
                                               as_kube_request_done_fn *done,
                                               void *context) AS_MUST_USE;
 void as_kube_request_cancel(struct as_kube_request *request);
+
+/* As as_outcome_init; a failure has the message and the time to wait of the API server's Status.
+ * *status_out, if wanted: all zero unless the response is such a failure. */
+void as_kube_outcome_init(struct as_outcome *outcome, const struct as_http_response *response,
+                          bool is_change, as_wall_time now, struct as_kube_status *status_out);
 
 /*
  * Paths of the Kubernetes API. Every segment from outside is checked and escaped.

@@ -211,3 +211,15 @@ Test(kubernetes_resources, a_template_that_others_have_changed_names_who_it_was)
         as_target_ref_free(ref);
     }
 }
+
+Test(kubernetes_resources, a_throttled_resize_says_when_to_come_back)
+{
+    answer_list(LIST("256Mi", "256Mi"));
+    answer("GET", POD_PATH("a"), 429,
+           "{\"kind\":\"Status\",\"message\":\"later\",\"details\":{\"retryAfterSeconds\":9}}");
+    answer("POST", EVENTS_PATH, 201, "{}");
+    scale(port, cart, 4, 5, "");
+    cr_expect_eq(result.outcome, AS_REASON_THROTTLED);
+    cr_expect_eq(result.retry_after_us, 9 * AS_US_PER_S);
+    cr_expect_str_eq(result.message, "0 of 2 pods resized, then pod a: later");
+}
