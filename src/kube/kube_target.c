@@ -192,10 +192,8 @@ static void take_scale(struct call *call, const struct as_http_response *respons
         check_applied(call);
         return;
     }
-    call->outcome.reason = AS_REASON_REJECTED;
-    call->outcome.is_ambiguous = call->is_changing;
     as_error_wrap(&error, "not %s", call->sizing->title);
-    as_outcome_set_message(&call->outcome, error.text);
+    as_outcome_reject(&call->outcome, call->is_changing, error.text);
 }
 
 static void kube_target_listed(void *context, const struct as_outcome *outcome,

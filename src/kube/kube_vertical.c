@@ -257,8 +257,7 @@ static bool resize_accept_response(struct as_kube_resize_run *run,
     if (as_kube_sized_pod_decode(run->spec.pods, response->body, response->body_size, &run->pod,
                                  &error) == 0)
         return true;
-    as_outcome_init_local(outcome, AS_REASON_REJECTED, error.text);
-    outcome->is_ambiguous = is_change;
+    as_outcome_reject(outcome, is_change, error.text);
     return false;
 }
 
@@ -543,7 +542,7 @@ static void fill_sizes(struct call *call, struct as_observation *observation)
     else
         fill_rollout(call, observation);
     if (status)
-        as_outcome_init_local(&call->outcome, AS_REASON_REJECTED, error.text);
+        as_outcome_reject(&call->outcome, false, error.text);
     observation->status_replicas = observation->replicas;
 }
 
@@ -603,14 +602,15 @@ static bool vertical_take_answer(struct call *call, const struct as_http_respons
     return call->outcome.reason == AS_REASON_APPLIED;
 }
 
-static bool vertical_accept_workload(struct call *call, const struct as_http_response *response)
+static bool vertical_accept_workload(struct call *call, const struct as_http_response *response,
+                                     bool is_change)
 {
     struct as_error error = AS_ERROR_INIT;
     as_kube_workload_deinit(&call->workload);
     if (as_kube_workload_decode(call->kind, response->body, response->body_size, &call->part,
                                 &call->workload, &error) == 0)
         return true;
-    as_outcome_init_local(&call->outcome, AS_REASON_REJECTED, error.text);
+    as_outcome_reject(&call->outcome, is_change, error.text);
     return false;
 }
 
@@ -643,17 +643,16 @@ static void template_patched(void *context, const struct as_http_response *respo
     memcpy(earlier, call->outcome.message, sizeof(earlier)); /* of the pods before it */
     if (!vertical_take_answer(call, response, attempts, true)) {
         call->outcome.is_accepted = call->sized.by_pods;
-    } else if (!vertical_accept_workload(call, response)) {
-        call->outcome.is_ambiguous = true;
+    } else if (!vertical_accept_workload(call, response, true)) {
+        vertical_finish(call);
+        return;
     } else if (vertical_count(call, &call->workload.amounts, &size, &max, &error) != 0 ||
                size != call->wanted.to) {
         snprintf(message, sizeof(message),
                  "asked for size %s, but the cluster made it %.60s (an admission webhook?)",
                  as_unit_print_size(call->sized.unit.text, call->wanted.to, wanted),
                  call->workload.amounts.request);
-        call->outcome.reason = AS_REASON_REJECTED;
-        call->outcome.is_ambiguous = true;
-        as_outcome_set_message(&call->outcome, message);
+        as_outcome_reject(&call->outcome, true, message);
     } else if (call->sized.by_pods) {
         snprintf(message, sizeof(message), "%s; the template too", earlier);
         as_outcome_set_message(&call->outcome, message);
@@ -701,10 +700,13 @@ static void change_template(struct call *call)
     char version[AS_VERSION_SIZE];
     memcpy(version, call->workload.version, sizeof(version));
     as_sized_append_unit(call->ref, version, sizeof(version));
-    if (call->wanted.version[0] && strcmp(call->wanted.version, version) != 0)
-        vertical_fail(call, AS_REASON_CONFLICT, "it has changed since it was observed");
-    else
+    if (call->wanted.version[0] && strcmp(call->wanted.version, version) != 0) {
+        call->outcome.reason = AS_REASON_CONFLICT;
+        as_outcome_set_message(&call->outcome, "it has changed since it was observed");
+        vertical_finish(call);
+    } else {
         patch_template(call);
+    }
 }
 
 /* ---- the pods ---- */
@@ -826,7 +828,7 @@ static void workload_read(void *context, const struct as_http_response *response
 {
     struct call *call = context;
     if (!vertical_take_answer(call, response, attempts, false) ||
-        !vertical_accept_workload(call, response)) {
+        !vertical_accept_workload(call, response, false)) {
         vertical_finish(call);
         return;
     }

@@ -53,6 +53,13 @@ void as_outcome_init_local(struct as_outcome *outcome, enum as_reason reason, co
     as_outcome_set_message(outcome, message);
 }
 
+void as_outcome_reject(struct as_outcome *outcome, bool is_change, const char *message)
+{
+    outcome->reason = AS_REASON_REJECTED;
+    outcome->is_ambiguous = is_change;
+    as_outcome_set_message(outcome, message);
+}
+
 static void init_answered(struct as_outcome *outcome, const struct as_http_response *response,
                           as_wall_time now)
 {

@@ -35,6 +35,9 @@ void as_outcome_init(struct as_outcome *outcome, const struct as_http_response *
 /* An outcome without a transfer: nothing was sent. */
 void as_outcome_init_local(struct as_outcome *outcome, enum as_reason reason, const char *message);
 
+/* The transfer has succeeded, but its response is of no use. It has still its HTTP status. */
+void as_outcome_reject(struct as_outcome *outcome, bool is_change, const char *message);
+
 /* `message` as one line, cut to fit; an empty message changes nothing. */
 void as_outcome_set_message(struct as_outcome *outcome, const char *message);
 

@@ -223,3 +223,43 @@ Test(kubernetes_resources, a_throttled_resize_says_when_to_come_back)
     cr_expect_eq(result.retry_after_us, 9 * AS_US_PER_S);
     cr_expect_str_eq(result.message, "0 of 2 pods resized, then pod a: later");
 }
+
+static void expect_unusable(const char *message)
+{
+    cr_expect_eq(result.outcome, AS_REASON_REJECTED, "%s", result.message);
+    cr_expect_eq(result.http_status, 200, "%s", result.message);
+    cr_expect_not(result.is_ambiguous);
+    cr_expect_str_eq(result.message, message);
+    cr_expect_not_null(
+        strstr(world.requests[world.request_count - 1].body, "\"reason\":\"FailedRescale\""));
+}
+
+/* 0 means that no response was received. */
+Test(kubernetes_resources, a_response_that_is_of_no_use_has_its_http_status)
+{
+    static const char no_request[] =
+        "{\"kind\":\"Deployment\",\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"100\"},"
+        "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"app\"}]}}}}";
+    struct as_target_ref *template_ = make_cart("template");
+    answer("GET", CART_PATH, 200, "{}");
+    answer("POST", EVENTS_PATH, 201, "{}");
+    scale(port, cart, 4, 5, "");
+    expect_unusable("kind: expected Deployment");
+    answer_list(LIST("256Mi", "256Mi"));
+    answer("GET", POD_PATH("a"), 200, "{}");
+    answer("POST", EVENTS_PATH, 201, "{}");
+    scale(port, cart, 4, 5, "");
+    expect_unusable("0 of 2 pods resized, then pod a: kind: expected Pod");
+    answer("GET", CART_PATH, 200, CART);
+    scale(port, template_, 4, 5, "99*64Mi");
+    cr_expect_eq(result.outcome, AS_REASON_CONFLICT);
+    cr_expect_eq(result.http_status, 200);
+    cr_expect_str_eq(result.message, "it has changed since it was observed");
+    answer("GET", CART_PATH, 200, no_request);
+    observe(port, template_);
+    cr_expect_eq(observation.outcome, AS_REASON_REJECTED);
+    cr_expect_eq(observation.http_status, 200);
+    cr_expect_str_eq(observation.message, "container app of the pod template: it has no request of "
+                                          "memory: set one first");
+    as_target_ref_free(template_);
+}
