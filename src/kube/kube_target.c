@@ -145,7 +145,7 @@ static void kube_target_finish(void *context)
 {
     struct call *call = context;
     call->timer = NULL;
-    if (call->outcome.reason == AS_REASON_APPLIED && !as_str_is_empty(call->scale.uid))
+    if (call->scale.uid[0])
         as_kube_events_remember(call->owner->events, call->ref->id, call->scale.uid);
     if (call->outcome.reason == AS_REASON_APPLIED && !call->is_cluster_wide &&
         call->sizing->what == AS_SIZED_SCALE)

@@ -242,3 +242,15 @@ Test(kubernetes_fields, a_field_that_others_have_changed_names_who_it_was)
         cr_expect_eq(world.request_count, before + 1, "of the object as it was read");
     }
 }
+
+/* Without the uid, `kubectl describe` does not find the Event. */
+Test(kubernetes_fields, a_failed_change_that_was_not_observed_before_has_an_event_with_the_uid)
+{
+    answer("GET", "/api/v1", 200, CORE);
+    answer("GET", CLAIM_PATH, 200, CLAIM_OF("10Gi", "100"));
+    answer("PATCH", PATCH_PATH, 403, STATUS("no", ""));
+    answer("POST", EVENTS_PATH, 201, "{}");
+    scale(port, claim, 10, 12, "100*1Gi");
+    cr_expect_eq(result.outcome, AS_REASON_FORBIDDEN);
+    cr_expect_not_null(strstr(get_request(1)->body, "\"uid\":\"u-1\""));
+}
