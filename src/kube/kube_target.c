@@ -311,6 +311,7 @@ static void start_request(struct call *call, const struct as_buf *body)
 static void send_change(struct call *call, const struct as_kube_change *from)
 {
     const char *rival = as_access_find_rival(call->owner->env, call->flow.target);
+    const enum as_permit permit = as_access_get_permit(call->owner->env);
     AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
     struct as_error error = AS_ERROR_INIT;
     struct as_kube_change change = *from;
@@ -320,6 +321,11 @@ static void send_change(struct call *call, const struct as_kube_change *from)
     if (rival) {
         as_error_set(&error, AS_RIVAL_FORMAT, rival);
         as_outcome_init_local(&call->outcome, AS_REASON_TARGET_NOT_ALLOWED, error.text);
+        finish_later(call);
+        return;
+    }
+    if (permit == AS_PERMIT_NONE) {
+        as_outcome_init_local(&call->outcome, AS_REASON_SUPERSEDED, as_permit_explain(permit));
         finish_later(call);
         return;
     }

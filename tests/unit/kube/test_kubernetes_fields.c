@@ -254,3 +254,23 @@ Test(kubernetes_fields, a_failed_change_that_was_not_observed_before_has_an_even
     cr_expect_eq(result.outcome, AS_REASON_FORBIDDEN);
     cr_expect_not_null(strstr(get_request(1)->body, "\"uid\":\"u-1\""));
 }
+
+static enum as_permit permit_none(void *context)
+{
+    (void)context;
+    return AS_PERMIT_NONE;
+}
+
+/* The term of the leader has ended while the object was read. */
+Test(kubernetes_fields, no_change_is_sent_when_another_may_lead)
+{
+    discover();
+    const size_t before = world.request_count;
+    env.get_permit = permit_none;
+    answer("GET", CLAIM_PATH, 200, CLAIM_OF("10Gi", "100"));
+    scale(port, claim, 10, 12, "100*1Gi");
+    cr_expect_eq(result.outcome, AS_REASON_SUPERSEDED);
+    cr_expect_not(result.is_ambiguous);
+    cr_expect_str_eq(result.message, "given up: another may lead by now");
+    cr_expect_eq(world.request_count, before + 1, "the object was read");
+}
