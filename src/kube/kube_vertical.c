@@ -434,6 +434,7 @@ struct call {
     bool has_own_size; /* as in as_observe_request */
     int32_t own_size;
     char changed_by[AS_MANAGER_SIZE]; /* as in as_observation */
+    bool are_resized;                 /* the pods; the template is next */
     unsigned attempts;
     const char *method;
     char path[512];
@@ -587,6 +588,7 @@ static void vertical_finish(void *context)
 static void vertical_fail(struct call *call, enum as_reason reason, const char *message)
 {
     as_outcome_init_local(&call->outcome, reason, message);
+    call->outcome.is_accepted = call->are_resized;
     vertical_finish(call);
 }
 
@@ -642,7 +644,7 @@ static void template_patched(void *context, const struct as_http_response *respo
     int32_t size, max;
     memcpy(earlier, call->outcome.message, sizeof(earlier)); /* of the pods before it */
     if (!vertical_take_answer(call, response, attempts, true)) {
-        call->outcome.is_accepted = call->sized.by_pods;
+        call->outcome.is_accepted = call->are_resized;
     } else if (!vertical_accept_workload(call, response, true)) {
         vertical_finish(call);
         return;
@@ -732,6 +734,7 @@ static void pods_resized(void *context, const struct as_outcome *outcome, unsign
         as_outcome_set_message(&call->outcome, message);
         vertical_finish(call);
     } else {
+        call->are_resized = true;
         patch_template(call);
     }
 }

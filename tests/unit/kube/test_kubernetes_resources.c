@@ -263,3 +263,32 @@ Test(kubernetes_resources, a_response_that_is_of_no_use_has_its_http_status)
                                           "memory: set one first");
     as_target_ref_free(template_);
 }
+
+/* Its pods were resized: that is a step, whatever keeps the template from its change. */
+Test(kubernetes_resources, resized_pods_are_a_step_without_their_template)
+{
+    static const char limited[] =
+        "{\"kind\":\"Deployment\",\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"100\"},"
+        "\"spec\":{\"paused\":true,\"selector\":{\"matchLabels\":{\"app\":\"cart\"}},\"template\":"
+        "{\"spec\":{\"containers\":[{\"name\":\"app\",\"resources\":{\"requests\":{\"memory\":"
+        "\"256Mi\"},\"limits\":{\"memory\":\"256Mi\"}}}]}}}}";
+    const struct as_target_field fields[] = {
+        {"cluster", "default"}, {"apiVersion", "apps/v1"}, {"kind", "Deployment"},
+        {"namespace", "shop"},  {"name", "cart"},          {"unit", "64Mi"},
+        {"container", "app"},   {"resource", "memory"},    {"apply", "pods"},
+        {"template", "true"},   {"limits", "keep"}};
+    struct as_target_ref *ref =
+        as_target_ref_make(&as_target_kind_kubernetes,
+                           "kubernetes/default/apps/v1/Deployment/shop/cart:container/app/memory",
+                           fields, AS_ARRAY_SIZE(fields));
+    answer("GET", CART_PATH, 200, limited);
+    answer("GET", LIST_PATH, 200, LIST("256Mi", "320Mi"));
+    answer("GET", POD_PATH("a"), 200, POD("a", "256Mi"));
+    answer("PATCH", POD_PATH("a") "/resize", 200, POD("a", "320Mi"));
+    scale(port, ref, 4, 5, "");
+    cr_expect_eq(result.outcome, AS_REASON_REJECTED);
+    cr_expect_str_eq(result.message, "a request of 320Mi would be above the limit, 256Mi, which "
+                                     "`limits: keep` leaves");
+    cr_expect(result.is_accepted);
+    as_target_ref_free(ref);
+}
