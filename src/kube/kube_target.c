@@ -304,6 +304,7 @@ static void start_request(struct call *call, const struct as_buf *body)
         .max_response = call->sizing->max_response,
         .flow = call->flow,
     };
+    call->is_changing = body != NULL;
     call->request = as_kube_request_start(&call->owner->client, &spec, kube_target_answered, call);
 }
 
@@ -329,7 +330,6 @@ static void send_change(struct call *call, const struct as_kube_change *from)
         finish_later(call);
         return;
     }
-    call->is_changing = true;
     if (call->sizing->write(&change, &body, &error) == 0 && as_buf_check(&body) == 0) {
         start_request(call, &body);
         return;

@@ -274,3 +274,19 @@ Test(kubernetes_fields, no_change_is_sent_when_another_may_lead)
     cr_expect_str_eq(result.message, "given up: another may lead by now");
     cr_expect_eq(world.request_count, before + 1, "the object was read");
 }
+
+/* The object is read anew before its change. */
+Test(kubernetes_fields, a_path_that_is_gone_at_the_change_is_looked_up_again)
+{
+    discover();
+    world_advance(&world, AS_KUBE_DISCOVERY_REFRESH_US);
+    answer("GET", CLAIM_PATH, 200, CLAIM_OF("10Gi", "100"));
+    answer("PATCH", PATCH_PATH, 404, "404 page not found\n");
+    answer("GET", "/api/v1", 200, CORE);
+    answer("GET", CLAIM_PATH, 200, CLAIM_OF("10Gi", "100"));
+    answer("PATCH", PATCH_PATH, 200, CLAIM_OF("12Gi", "101"));
+    answer("POST", EVENTS_PATH, 201, "{}");
+    scale(port, claim, 10, 12, "100*1Gi");
+    cr_expect_eq(result.outcome, AS_REASON_APPLIED, "%s", result.message);
+    cr_expect_eq(result.attempts, 4);
+}
