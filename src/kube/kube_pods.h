@@ -1,6 +1,9 @@
 /*
- * The pods behind a target: codecs, and the list of a label selector's pods in one namespace, read
- * page by page.
+ * Codecs for the pods behind a target: the selector in its Scale, the pages of a PodList, and
+ * resource quantities. Pure. Unknown members are ignored.
+ *
+ * Decoders: 0, or -EBADMSG with an error that names pod and field, or -E2BIG if a list is longer
+ * than the caller's limit.
  */
 #ifndef ALERTSCALER_SRC_KUBE_KUBE_PODS_H
 #define ALERTSCALER_SRC_KUBE_KUBE_PODS_H
@@ -11,16 +14,6 @@
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/error.h>
 #include <alertscaler/decide/observation.h>
-#include <alertscaler/kube/kube_client.h>
-#include <alertscaler/kube/target_outcome.h>
-
-/*
- * The codecs: the selector in its Scale, the pages of a PodList, and
- * resource quantities. Pure. Unknown members are ignored.
- *
- * Decoders: 0, or -EBADMSG with an error that names pod and field, or -E2BIG if a list is longer
- * than the caller's limit.
- */
 
 #define AS_KUBE_POD_NAME_MAX 253 /* bytes: a DNS subdomain */
 
@@ -56,23 +49,5 @@ int as_kube_pods_decode(struct as_kube_pods *pods, const char *json, size_t size
 
 /* After the last page: sorts by name (bytes). Of duplicate names the last one read is kept. */
 void as_kube_pods_finish(struct as_kube_pods *pods);
-
-/* A list as requests to the API server. */
-
-struct as_kube_pod_list;
-
-/* `pods` are sorted, and valid during the callback; empty unless the outcome is
- * AS_REASON_APPLIED. */
-typedef void as_kube_pod_list_done_fn(void *context, const struct as_outcome *outcome,
-                                      const struct as_kube_pods *pods);
-
-/* Copies the texts. `done` is called exactly once, in a later turn of the loop, unless cancelled
- * first. */
-struct as_kube_pod_list *as_kube_pod_list_start(struct as_kube_client *client,
-                                                const struct as_flow *flow, const char *namespace_,
-                                                const char *selector,
-                                                as_kube_pod_list_done_fn *done,
-                                                void *context) AS_MUST_USE;
-void as_kube_pod_list_cancel(struct as_kube_pod_list *list);
 
 #endif

@@ -1,11 +1,15 @@
 /*
  * Target adapter for the objects of one Kubernetes cluster: see the header.
  *
- * A call goes through discovery (usually cached) and one request with its answer; if pods are asked
- * for, also through the list of the pods of the answer's selector; a change of a field reads the
- * object first. It never retries, with two exceptions: a 401 (in kube_client.c), and a path from
- * discovery that is gone (once). A change always names the resourceVersion that it is based on, so
- * the API server refuses it if somebody else was faster.
+ * A call finds the path of the object, and sends one request for it. An observation may also read
+ * the object's pods, or the manager that set the size. A change of a field or of a container's
+ * resource reads the object first. The differences between what can be scaled (decide/sized.h) are
+ * the rows of a table: the scale subresource, a field, the resource of a container in the pod
+ * template, and in the running pods.
+ *
+ * A call never retries, with two exceptions: a 401 (in kube_client.c), and a path from discovery
+ * that is gone (once). A change always names the resourceVersion that it is based on: the API
+ * server refuses the change if another writer was faster.
  */
 #include <alertscaler/kube/kube_target.h>
 
@@ -20,14 +24,16 @@
 #include <alertscaler/decide/sized.h>
 #include <alertscaler/kube/kube_client.h>
 #include <alertscaler/kube/kube_documents.h>
+#include <alertscaler/kube/kube_field.h>
 #include <alertscaler/kube/target_outcome.h>
+#include <alertscaler/model/field_path.h>
 
 #include "kube_discovery.h"
 #include "kube_events.h"
 #include "kube_pods.h"
-#include "kube_sizing.h"
-#include "kube_vertical.h"
+#include "kube_resize.h"
 #include "kube_writers.h"
+#include "kubernetes_resources.h"
 
 #define NOT_FOUND     404
 #define UNPROCESSABLE 422
@@ -40,12 +46,11 @@ struct kubernetes {
     struct as_kube_discovery *discovery;
     struct as_kube_events *events;
     struct as_kube_others_watch *others;
-    struct as_kube_vertical *vertical; /* has the calls of its targets */
     LIST_HEAD(, call) calls;
 };
 
 /* One observe (scaled is NULL) or scale. Waits for exactly one of: timer, waiter, request, manager,
- * list. */
+ * pages, run. */
 struct call {
     LIST_ENTRY(call) entry;
     struct kubernetes *owner;
@@ -54,34 +59,77 @@ struct call {
     as_target_scaled_fn *scaled;
     void *context;
     struct as_target_ref *ref;
-    struct as_flow flow; /* owned */
-    const struct as_kube_sizing *sizing;
+    struct as_flow flow;               /* owned */
+    struct as_sized sized;             /* borrowed from ref */
+    const struct dimension *dimension; /* the row */
+    bool with_pods, has_own_size;      /* as in as_observe_request, like own_size */
+    int32_t own_size;
     struct as_scale_request wanted; /* owns its texts */
     struct as_timer *timer;
     bool is_waiting;
     struct as_kube_discovery_waiter waiter;
     struct as_kube_request *request;
     struct as_kube_manager_ask *manager;
-    struct as_kube_pod_list *list;
-    bool asked_twice;
-    bool is_changing; /* the request is the change; else it reads */
-    bool with_pods;
-    bool has_own_size; /* as in as_observe_request */
-    int32_t own_size;
-    char changed_by[AS_MANAGER_SIZE]; /* as in as_observation */
-    char *selector;                   /* of the pods, until they are listed; NULL: none */
+    struct as_kube_pages *pages;
+    struct as_kube_resize_run *run;
+    bool is_path_final; /* else a path that is gone is looked up again */
+    bool is_changing;   /* the request is the change; else it reads */
     bool is_cluster_wide;
+    struct as_buf path; /* of the object, or its subresource */
+    unsigned attempts;
 
     struct as_outcome outcome;
-    struct as_kube_scale scale;      /* if the outcome is applied */
-    const struct as_kube_pods *pods; /* NULL: not known */
-    unsigned attempts;
-    struct as_buf path; /* of the object, or its subresource */
+    /* Of the object as last read. `replicas` of a workload: in its template; -1: not countable. */
+    struct as_kube_scale scale;
+    const char *scale_version;                /* apiVersion of Scale objects; borrowed */
+    char changed_by[AS_MANAGER_SIZE];         /* as in as_observation */
+    char *selector;                           /* of the pods that are to be listed; NULL: none */
+    bool has_pods;                            /* `pods` are known */
+    struct as_kube_pods pods;                 /* as decisions need them */
+    struct as_kube_part part;                 /* of a workload's pods */
+    struct as_kube_workload workload;         /* as last read */
+    struct as_kube_sized_pods resizable_pods; /* as a resize needs them */
+    char resized[AS_MESSAGE_SIZE];            /* said of pods, before their template; "": none */
 };
 
-static void proceed(struct call *call);
+struct pod_decoder { /* its contexts are calls; the first two as in as_kube_pages_spec */
+    int (*take)(void *context, const char *json, size_t size, char **next_out,
+                struct as_error *error);
+    void (*clear)(void *context);
+    void (*finish)(struct call *call); /* after the last page */
+};
 
-static void kube_target_free_call(struct call *call)
+/* What of an object is scaled, and how its size is read and set through the API. */
+struct dimension {
+    enum as_sized_what what;
+    bool by_pods;      /* of a resource, as in as_sized */
+    const char *title; /* in errors about a response; NULL: the error says enough */
+    const char *noun;  /* of the object, in an error; NULL: versions are not compared */
+    const char *subresource;
+    const char *query;                         /* of a change; with its question mark */
+    const char *get_operation, *set_operation; /* for metrics */
+    const char *set_method;
+    const char *set_type; /* of the body; NULL: application/json */
+    size_t max_response;
+    bool reads_first; /* a change is made of the object as it is now */
+    bool checks_test; /* a 422 without causes may be a failed test: another writer was faster */
+    void (*find_path)(struct call *call);
+    /* Sets call->scale. 0, else an error. */
+    int (*read)(struct call *call, const struct as_http_response *response, struct as_error *error);
+    const char *(*print_size)(const struct call *call, char text_out[AS_SIZE_TEXT_SIZE]);
+    /* Appends the body of a change. `object`: as it is now; NULL: not read, or decoded. 0, or a
+     * negative errno with an error. */
+    int (*write)(struct call *call, const struct as_http_response *object, struct as_buf *body,
+                 struct as_error *error);
+    void (*find_manager)(struct call *call, const struct as_http_response *response); /* or NULL */
+    /* Sets the selector of the pods to list, or an outcome, or a message. Or NULL. */
+    void (*find_selector)(struct call *call, const struct as_http_response *response);
+    const struct pod_decoder *decoder; /* of the list of pods; NULL: they are not listed */
+    void (*resize)(struct call *call); /* the listed pods, instead of a change; or NULL */
+    void (*fill)(struct call *call, struct as_observation *observation);
+};
+
+static void kube_call_free(struct call *call)
 {
     const struct as_access_env *env = call->owner->env;
     if (call->timer)
@@ -92,10 +140,15 @@ static void kube_target_free_call(struct call *call)
         as_kube_request_cancel(call->request);
     if (call->manager)
         as_kube_manager_cancel(call->manager);
-    if (call->list)
-        as_kube_pod_list_cancel(call->list);
-    free(call->selector);
+    if (call->pages)
+        as_kube_pages_cancel(call->pages);
+    if (call->run)
+        as_kube_resize_cancel(call->run);
     LIST_REMOVE(call, entry);
+    free(call->selector);
+    as_kube_pods_deinit(&call->pods);
+    as_kube_workload_deinit(&call->workload);
+    as_kube_sized_pods_deinit(&call->resizable_pods);
     as_target_ref_free(call->ref);
     as_flow_deinit(&call->flow);
     as_scale_request_deinit(&call->wanted);
@@ -103,134 +156,226 @@ static void kube_target_free_call(struct call *call)
     free(call);
 }
 
-static void report_observed(struct call *call)
-{
-    struct as_observation observation = {
-        .replicas = call->scale.replicas,
-        .status_replicas = call->scale.status_replicas,
-        .min = -1,
-        .max = -1,
-    };
-    as_outcome_fill_observation(&call->outcome, &observation);
-    memcpy(observation.version, call->scale.resource_version, sizeof(observation.version));
-    memcpy(observation.uid, call->scale.uid, sizeof(observation.uid));
-    memcpy(observation.changed_by, call->changed_by, sizeof(observation.changed_by));
-    as_sized_append_unit(call->ref, observation.version, sizeof(observation.version));
-    as_sized_append_unit(call->ref, observation.uid, sizeof(observation.uid));
-    if (call->pods) {
-        observation.has_pods = true;
-        observation.pods = call->pods->items;
-        observation.pod_count = call->pods->count;
-    }
-    call->observed(call->context, call->call_id, &observation);
-}
+/* ---- the end of a call ---- */
 
 static const char *get_namespace(const struct call *call)
 {
     return call->is_cluster_wide ? "" : as_target_ref_get(call->ref, "namespace");
 }
 
+static void report_observed(struct call *call)
+{
+    struct as_observation observation = {.min = -1, .max = -1};
+    call->dimension->fill(call, &observation);
+    as_outcome_fill_observation(&call->outcome, &observation);
+    memcpy(observation.uid, call->scale.uid, sizeof(observation.uid));
+    memcpy(observation.changed_by, call->changed_by, sizeof(observation.changed_by));
+    if (!call->dimension->by_pods) /* the workload's version does not change with its pods */
+        memcpy(observation.version, call->scale.resource_version, sizeof(observation.version));
+    as_sized_append_unit(call->ref, observation.version, sizeof(observation.version));
+    as_sized_append_unit(call->ref, observation.uid, sizeof(observation.uid));
+    call->observed(call->context, call->call_id, &observation);
+}
+
 static void report_scaled(struct call *call)
 {
     struct as_scale_result result = {.attempts = call->attempts};
     as_outcome_fill_result(&call->outcome, &result);
-    snprintf(result.method, sizeof(result.method), "%s", call->sizing->set_method);
+    snprintf(result.method, sizeof(result.method), "%s", call->dimension->set_method);
     snprintf(result.path, sizeof(result.path), "%s", call->path.data ? call->path.data : "");
     call->scaled(call->context, call->call_id, &result);
     as_kube_events_post(call->owner->events, call->ref, get_namespace(call), &call->wanted,
                         &result);
 }
 
-static void kube_target_finish(void *context)
+static void kube_call_finish(void *context)
 {
     struct call *call = context;
     call->timer = NULL;
     if (call->scale.uid[0])
         as_kube_events_remember(call->owner->events, call->ref->id, call->scale.uid);
     if (call->outcome.reason == AS_REASON_APPLIED && !call->is_cluster_wide &&
-        call->sizing->what == AS_SIZED_SCALE)
+        call->sized.what == AS_SIZED_SCALE)
         as_kube_others_note(call->owner->others, call->ref, call->flow.credential);
     if (call->scaled)
         report_scaled(call);
     else
         report_observed(call);
-    kube_target_free_call(call);
+    kube_call_free(call);
 }
 
-/* Without a request: reports in a later turn, because the caller's call may still be running. */
-static void finish_later(struct call *call)
+/* Reports in a later turn, because the caller's call may still be running. */
+static void kube_call_finish_later(struct call *call)
 {
     const struct as_access_env *env = call->owner->env;
-    call->timer = env->loop->start_timer(env->loop, 0, kube_target_finish, call);
+    call->timer = env->loop->start_timer(env->loop, 0, kube_call_finish, call);
 }
 
-static const char *print_size(const struct call *call, int32_t size, char text[AS_SIZE_TEXT_SIZE])
+/* No request is sent for it. Pods that were resized before are a step. */
+static void kube_call_fail(struct call *call, enum as_reason reason, const char *why)
 {
-    return as_unit_print_size(as_sized_get_unit(call->ref), size, text);
+    as_outcome_init_local(&call->outcome, reason, why);
+    call->outcome.is_accepted = call->resized[0] != '\0';
+    kube_call_finish_later(call);
 }
 
-/* A webhook or a conversion may have changed the request: checks the result. */
-static void check_applied(struct call *call)
+/* ---- requests on the object ---- */
+
+static void kube_call_on_response(void *context, const struct as_http_response *response,
+                                  unsigned attempts);
+
+static void start_request(struct call *call, const struct as_buf *body)
 {
-    char wanted[AS_SIZE_TEXT_SIZE], made[AS_SIZE_TEXT_SIZE];
-    if (!call->is_changing || call->scale.replicas == call->wanted.to)
-        return;
-    call->outcome.reason = AS_REASON_REJECTED;
-    call->outcome.is_ambiguous = true;
-    snprintf(call->outcome.message, sizeof(call->outcome.message),
-             "asked for size %s, but the cluster made it %s (an admission webhook?)",
-             print_size(call, call->wanted.to, wanted),
-             print_size(call, call->scale.replicas, made));
+    const struct dimension *dimension = call->dimension;
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
+    as_buf_printf(&path, "%s%s", call->path.data, body ? dimension->query : "");
+    const struct as_kube_request_spec spec = {
+        .method = body ? dimension->set_method : "GET",
+        .path = path.data,
+        .operation = body ? dimension->set_operation : dimension->get_operation,
+        .content_type = body ? dimension->set_type : NULL,
+        .body = body ? body->data : NULL,
+        .body_size = body ? body->size : 0,
+        .max_response = dimension->max_response,
+        .flow = call->flow,
+    };
+    call->is_changing = body != NULL;
+    call->request = as_kube_request_start(&call->owner->client, &spec, kube_call_on_response, call);
 }
 
-static void take_scale(struct call *call, const struct as_http_response *response)
+static void send_change(struct call *call, const struct as_http_response *object)
 {
+    const struct as_access_env *env = call->owner->env;
+    const char *rival = as_access_find_rival(env, call->flow.target);
+    const enum as_permit permit = as_access_get_permit(env);
+    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
     struct as_error error = AS_ERROR_INIT;
-    const int status =
-        call->sizing->read(call->ref, response->body, response->body_size, &call->scale, &error);
-    if (status == 0) {
-        check_applied(call);
+    if (rival) {
+        as_error_set(&error, AS_RIVAL_FORMAT, rival);
+        kube_call_fail(call, AS_REASON_TARGET_NOT_ALLOWED, error.text);
+    } else if (permit == AS_PERMIT_NONE) {
+        kube_call_fail(call, AS_REASON_SUPERSEDED, as_permit_explain(permit));
+    } else if (call->dimension->write(call, object, &body, &error) == 0 &&
+               as_buf_check(&body) == 0) {
+        start_request(call, &body);
+    } else {
+        kube_call_fail(call, AS_REASON_REJECTED,
+                       *error.text ? error.text : "the change is too large for a request");
+    }
+}
+
+/* Whether the object is as it was observed, in the same unit: else it is observed again. */
+static bool is_as_observed(const struct call *call)
+{
+    char version[AS_VERSION_SIZE];
+    memcpy(version, call->scale.resource_version, sizeof(version));
+    as_sized_append_unit(call->ref, version, sizeof(version));
+    return strcmp(version, call->wanted.version) == 0 && call->scale.replicas == call->wanted.from;
+}
+
+static void change_object(struct call *call, const struct as_http_response *object)
+{
+    char message[AS_MESSAGE_SIZE];
+    if (is_as_observed(call)) {
+        send_change(call, object);
         return;
     }
-    as_error_wrap(&error, "not %s", call->sizing->title);
-    as_outcome_reject(&call->outcome, call->is_changing, error.text);
+    snprintf(message, sizeof(message), "%s has changed since it was observed",
+             call->dimension->noun);
+    call->outcome.reason = AS_REASON_CONFLICT;
+    as_outcome_set_message(&call->outcome, message);
+    kube_call_finish(call);
 }
 
-static void kube_target_listed(void *context, const struct as_outcome *outcome,
-                               const struct as_kube_pods *pods)
+/* ---- pods ---- */
+
+static void pods_resized(void *context, const struct as_outcome *outcome, unsigned attempts)
 {
     struct call *call = context;
-    call->list = NULL;
+    const enum as_reason reason = outcome->reason;
+    char message[2 * AS_MESSAGE_SIZE];
+    call->run = NULL;
+    call->attempts += attempts;
+    call->outcome = *outcome;
+    if ((reason != AS_REASON_APPLIED && reason != AS_REASON_NO_PODS) ||
+        !call->sized.with_template || call->scale.replicas == call->wanted.to) {
+        kube_call_finish(call);
+    } else if (call->workload.rolls) {
+        snprintf(message, sizeof(message),
+                 "%s; the template is left alone, as its change would roll all pods",
+                 outcome->message);
+        as_outcome_set_message(&call->outcome, message);
+        kube_call_finish(call);
+    } else {
+        memcpy(call->resized, outcome->message, sizeof(call->resized));
+        send_change(call, NULL);
+    }
+}
+
+static void resize_pods(struct call *call)
+{
+    const struct as_kube_resize_spec spec = {
+        .client = &call->owner->client,
+        .flow = call->flow,
+        .namespace_ = get_namespace(call),
+        .pods = &call->resizable_pods,
+        .unit = &call->sized.unit,
+        .keep_limit = call->sized.keep_limit,
+        .template_amounts = &call->workload.amounts,
+        .from = call->wanted.from,
+        .to = call->wanted.to,
+        .later_than = call->wanted.later_than,
+        .done = pods_resized,
+        .context = call,
+    };
+    call->run = as_kube_resize_start(&spec);
+}
+
+static void pods_listed(void *context, const struct as_outcome *outcome)
+{
+    struct call *call = context;
+    call->pages = NULL;
     call->outcome = *outcome;
     if (outcome->reason == AS_REASON_APPLIED)
-        call->pods = pods;
-    kube_target_finish(call);
-}
-
-/* Sets the selector; without it the pods are not known, and the message says why. */
-static void take_selector(struct call *call, const struct as_http_response *response)
-{
-    struct as_error error = AS_ERROR_INIT;
-    if (as_kube_selector_decode(response->body, response->body_size, &call->selector, &error) < 0) {
-        as_error_wrap(&error, "pods are not known");
-        as_outcome_set_message(&call->outcome, error.text);
-        return;
-    }
-    if (!call->selector || call->is_cluster_wide)
-        as_outcome_set_message(&call->outcome,
-                               call->selector ? "pods are not known: the object is in no namespace"
-                                              : "pods are not known: the scale subresource has no "
-                                                "selector");
-}
-
-/* The size is known: the pods are next, if they are asked for. */
-static void kube_target_go_on(struct call *call)
-{
-    if (call->selector && !call->is_cluster_wide)
-        call->list = as_kube_pod_list_start(&call->owner->client, &call->flow, get_namespace(call),
-                                            call->selector, kube_target_listed, call);
+        call->dimension->decoder->finish(call);
+    if (outcome->reason == AS_REASON_APPLIED && call->scaled)
+        call->dimension->resize(call);
     else
-        kube_target_finish(call);
+        kube_call_finish(call);
+}
+
+static void list_selected_pods(struct call *call)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
+    as_buf_append_str(&path, "/api/v1/namespaces");
+    int status = as_kube_path_append(&path, get_namespace(call));
+    as_buf_append_str(&path, "/pods");
+    as_kube_path_append_parameter(&path, "labelSelector", call->selector);
+    status = status ? status : as_buf_check(&path);
+    const struct as_kube_pages_spec spec = {
+        .path = status ? NULL : path.data,
+        .trouble = "the selector is too long for a request",
+        .operation = "list_pods",
+        .what = "list pods",
+        .right = "pods: list",
+        .flow = call->flow,
+        .take = call->dimension->decoder->take,
+        .clear = call->dimension->decoder->clear,
+        .done = pods_listed,
+        .context = call,
+    };
+    call->pages = as_kube_pages_start(&call->owner->client, &spec);
+}
+
+/* ---- responses ---- */
+
+/* The object is known: its pods are next, if they are needed. */
+static void kube_call_go_on(struct call *call)
+{
+    if (call->selector)
+        list_selected_pods(call);
+    else
+        kube_call_finish(call);
 }
 
 static void manager_known(void *context, const char *manager)
@@ -238,42 +383,93 @@ static void manager_known(void *context, const char *manager)
     struct call *call = context;
     call->manager = NULL;
     memcpy(call->changed_by, manager, strlen(manager) + 1);
-    kube_target_go_on(call);
+    kube_call_go_on(call);
 }
 
-/* Others have changed the size. An object of which a field is sized was read whole; of the other
- * objects only the scale, at call->path. */
-static void find_manager(struct call *call, const struct as_http_response *response)
+static void use_object(struct call *call, const struct as_http_response *response)
 {
-    static const char kube_target_scale[] = "/scale";
-    if (call->sizing->what == AS_SIZED_FIELD) {
-        as_kube_manager_read(response->body, response->body_size,
-                             as_target_ref_get(call->ref, "field"), call->changed_by);
-        kube_target_go_on(call);
+    const struct dimension *dimension = call->dimension;
+    if (call->scaled && !dimension->resize) {
+        change_object(call, response);
         return;
     }
-    AS_CLEANUP(as_free_p)
-    char *path = as_xstrndup(call->path.data, call->path.size - (sizeof(kube_target_scale) - 1));
-    call->manager =
-        as_kube_manager_start(&call->owner->client, &call->flow, path, manager_known, call);
+    if (dimension->find_selector)
+        dimension->find_selector(call, response);
+    if (call->outcome.reason == AS_REASON_APPLIED && call->has_own_size &&
+        dimension->find_manager && call->scale.replicas >= 0 &&
+        call->scale.replicas != call->own_size)
+        dimension->find_manager(call, response); /* others have changed the size */
+    if (!call->manager)
+        kube_call_go_on(call);
+}
+
+/* A webhook or a conversion may have changed the request: checks the result. */
+static void check_applied(struct call *call)
+{
+    char wanted[AS_SIZE_TEXT_SIZE], made[AS_SIZE_TEXT_SIZE], message[2 * AS_MESSAGE_SIZE];
+    if (call->scale.replicas != call->wanted.to) {
+        snprintf(message, sizeof(message),
+                 "asked for size %s, but the cluster made it %.60s (an admission webhook?)",
+                 as_unit_print_size(call->sized.unit.text, call->wanted.to, wanted),
+                 call->dimension->print_size(call, made));
+        as_outcome_reject(&call->outcome, true, message);
+    } else if (call->resized[0]) {
+        snprintf(message, sizeof(message), "%s; the template too", call->resized);
+        as_outcome_set_message(&call->outcome, message);
+    }
+}
+
+static void read_object(struct call *call, const struct as_http_response *response)
+{
+    struct as_error error = AS_ERROR_INIT;
+    if (call->dimension->read(call, response, &error) != 0) {
+        if (call->dimension->title)
+            as_error_wrap(&error, "not %s", call->dimension->title);
+        as_outcome_reject(&call->outcome, call->is_changing, error.text);
+    } else if (call->is_changing) {
+        check_applied(call);
+    }
 }
 
 /* True if the path itself is gone, and must be looked up again. */
 static bool take_failure(struct call *call, const struct as_kube_status *status)
 {
-    if (call->is_changing && call->sizing->checks_test && !status->has_causes &&
+    call->outcome.is_accepted = call->resized[0] != '\0';
+    if (call->is_changing && call->dimension->checks_test && !status->has_causes &&
         call->outcome.http_status == UNPROCESSABLE)
         call->outcome.reason = AS_REASON_CONFLICT;
-    if (call->outcome.http_status != NOT_FOUND || status->names_object || call->asked_twice)
+    if (call->outcome.http_status != NOT_FOUND || status->names_object || call->is_path_final)
         return false;
+    call->is_path_final = true;
     return as_kube_discovery_expire(call->owner->discovery,
                                     as_target_ref_get(call->ref, "apiVersion"));
 }
 
-static void kube_target_answered(void *context, const struct as_http_response *response,
-                                 unsigned attempts);
+static void kube_call_on_response(void *context, const struct as_http_response *response,
+                                  unsigned attempts)
+{
+    struct call *call = context;
+    const struct as_clock *clock = call->owner->env->clock;
+    struct as_kube_status status;
+    call->request = NULL;
+    call->attempts += attempts;
+    as_kube_outcome_init(&call->outcome, response, call->is_changing, clock->get_wall(clock),
+                         &status);
+    if (call->outcome.reason == AS_REASON_APPLIED) {
+        read_object(call, response);
+    } else if (take_failure(call, &status)) {
+        call->dimension->find_path(call);
+        return;
+    }
+    if (call->outcome.reason == AS_REASON_APPLIED && !call->is_changing)
+        use_object(call, response);
+    else
+        kube_call_finish(call);
+}
 
-static int kube_target_write_path(struct call *call, const char *plural)
+/* ---- the path ---- */
+
+static int kube_call_write_path(struct call *call, const char *plural)
 {
     struct as_buf *path = &call->path;
     as_buf_clear(path);
@@ -286,142 +482,33 @@ static int kube_target_write_path(struct call *call, const char *plural)
         status = as_kube_path_append(path, plural);
     if (!status)
         status = as_kube_path_append(path, as_target_ref_get(call->ref, "name"));
-    as_buf_append_str(path, call->sizing->subresource);
+    as_buf_append_str(path, call->dimension->subresource);
     return status ? status : as_buf_check(path);
 }
 
-static void start_request(struct call *call, const struct as_buf *body)
+static void request_object(struct call *call, const char *plural)
 {
-    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
-    as_buf_printf(&path, "%s%s", call->path.data, body ? call->sizing->query : "");
-    const struct as_kube_request_spec spec = {
-        .method = body ? call->sizing->set_method : "GET",
-        .path = path.data,
-        .operation = body ? call->sizing->set_operation : call->sizing->get_operation,
-        .content_type = body ? call->sizing->set_type : NULL,
-        .body = body ? body->data : NULL,
-        .body_size = body ? body->size : 0,
-        .max_response = call->sizing->max_response,
-        .flow = call->flow,
-    };
-    call->is_changing = body != NULL;
-    call->request = as_kube_request_start(&call->owner->client, &spec, kube_target_answered, call);
-}
-
-/* `from` has what the call does not know. */
-static void send_change(struct call *call, const struct as_kube_change *from)
-{
-    const char *rival = as_access_find_rival(call->owner->env, call->flow.target);
-    const enum as_permit permit = as_access_get_permit(call->owner->env);
-    AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
-    struct as_error error = AS_ERROR_INIT;
-    struct as_kube_change change = *from;
-    change.ref = call->ref;
-    change.namespace_ = get_namespace(call);
-    change.wanted = &call->wanted;
-    if (rival) {
-        as_error_set(&error, AS_RIVAL_FORMAT, rival);
-        as_outcome_init_local(&call->outcome, AS_REASON_TARGET_NOT_ALLOWED, error.text);
-        finish_later(call);
-        return;
-    }
-    if (permit == AS_PERMIT_NONE) {
-        as_outcome_init_local(&call->outcome, AS_REASON_SUPERSEDED, as_permit_explain(permit));
-        finish_later(call);
-        return;
-    }
-    if (call->sizing->write(&change, &body, &error) == 0 && as_buf_check(&body) == 0) {
-        start_request(call, &body);
-        return;
-    }
-    as_outcome_init_local(&call->outcome, AS_REASON_REJECTED,
-                          *error.text ? error.text : "the change is too large for a request");
-    finish_later(call);
-}
-
-/* Whether the object is as it was observed, in the same unit: else it is observed again. */
-static bool is_as_observed(struct call *call)
-{
-    char version[AS_VERSION_SIZE];
-    memcpy(version, call->scale.resource_version, sizeof(version));
-    as_sized_append_unit(call->ref, version, sizeof(version));
-    return strcmp(version, call->wanted.version) == 0 && call->scale.replicas == call->wanted.from;
-}
-
-/* The object was read for a change of it. True: the change is on its way. */
-static bool change_object(struct call *call, const struct as_http_response *response)
-{
-    if (!is_as_observed(call)) {
-        call->outcome.reason = AS_REASON_CONFLICT;
-        as_outcome_set_message(&call->outcome, "the object has changed since it was observed");
-        return false;
-    }
-    const struct as_kube_change change = {
-        .object = response->body,
-        .object_size = response->body_size,
-    };
-    send_change(call, &change);
-    return true;
-}
-
-static void kube_target_answered(void *context, const struct as_http_response *response,
-                                 unsigned attempts)
-{
-    struct call *call = context;
-    const struct as_clock *clock = call->owner->env->clock;
-    struct as_kube_status status;
-    call->request = NULL;
-    call->attempts += attempts;
-    as_kube_outcome_init(&call->outcome, response, call->is_changing, clock->get_wall(clock),
-                         &status);
-    if (call->outcome.reason == AS_REASON_APPLIED) {
-        take_scale(call, response);
-    } else if (take_failure(call, &status)) {
-        call->asked_twice = true;
-        proceed(call);
-        return;
-    }
-    if (call->outcome.reason != AS_REASON_APPLIED) {
-        kube_target_finish(call);
-        return;
-    }
-    if (call->scaled && !call->is_changing && change_object(call, response))
-        return;
-    if (call->with_pods)
-        take_selector(call, response);
-    if (call->has_own_size && call->scale.replicas != call->own_size)
-        find_manager(call, response);
-    else
-        kube_target_go_on(call);
-}
-
-static void kube_target_refuse(struct call *call, const char *why)
-{
-    as_outcome_init_local(&call->outcome, AS_REASON_REJECTED, why);
-    finish_later(call);
-}
-
-static void request_scale(struct call *call, const struct as_kube_resource *resource)
-{
-    call->is_cluster_wide = !resource->is_namespaced;
-    if (resource->is_namespaced && !*as_target_ref_get(call->ref, "namespace")) {
-        kube_target_refuse(call, "objects of this kind are in a namespace: the target names none");
-        return;
-    }
-    if (call->sizing->what == AS_SIZED_FIELD && resource->scale_version &&
-        strcmp(as_target_ref_get(call->ref, "field"), "spec.replicas") == 0) {
-        kube_target_refuse(
-            call, "the kind has a scale subresource: `field: spec.replicas` is not needed");
-        return;
-    }
-    if (kube_target_write_path(call, resource->plural) < 0) {
-        kube_target_refuse(call, "namespace or name cannot be part of a path");
-        return;
-    }
-    if (!call->scaled || call->sizing->reads_first)
+    if (kube_call_write_path(call, plural) < 0)
+        kube_call_fail(call, AS_REASON_REJECTED, "namespace or name cannot be part of a path");
+    else if (!call->scaled || call->dimension->reads_first)
         start_request(call, NULL);
     else
-        send_change(call, &(struct as_kube_change){.scale_version = resource->scale_version});
+        send_change(call, NULL);
+}
+
+static void use_resource(struct call *call, const struct as_kube_resource *resource)
+{
+    call->is_cluster_wide = !resource->is_namespaced;
+    call->scale_version = resource->scale_version;
+    if (resource->is_namespaced && !*as_target_ref_get(call->ref, "namespace"))
+        kube_call_fail(call, AS_REASON_REJECTED,
+                       "objects of this kind are in a namespace: the target names none");
+    else if (call->sized.what == AS_SIZED_FIELD && resource->scale_version &&
+             strcmp(call->sized.field, "spec.replicas") == 0)
+        kube_call_fail(call, AS_REASON_REJECTED,
+                       "the kind has a scale subresource: `field: spec.replicas` is not needed");
+    else
+        request_object(call, resource->plural);
 }
 
 static void discovered(void *context, const struct as_outcome *failure)
@@ -430,31 +517,432 @@ static void discovered(void *context, const struct as_outcome *failure)
     call->is_waiting = false;
     if (failure) {
         call->outcome = *failure;
-        kube_target_finish(call);
+        kube_call_finish(call);
         return;
     }
-    proceed(call);
+    call->dimension->find_path(call);
 }
 
-static void proceed(struct call *call)
+/* By discovery, which is usually cached. */
+static void discover_path(struct call *call)
 {
     const char *api_version = as_target_ref_get(call->ref, "apiVersion");
     const struct as_kube_resource *resource;
-    switch (as_kube_discovery_find(
-        call->owner->discovery, api_version, as_target_ref_get(call->ref, "kind"),
-        call->sizing->what == AS_SIZED_SCALE, &resource, &call->outcome)) {
-    case AS_KUBE_FOUND: request_scale(call, resource); break;
+    switch (as_kube_discovery_find(call->owner->discovery, api_version,
+                                   as_target_ref_get(call->ref, "kind"),
+                                   call->sized.what == AS_SIZED_SCALE, &resource, &call->outcome)) {
+    case AS_KUBE_FOUND: use_resource(call, resource); break;
     case AS_KUBE_ASKING:
         call->waiter = (struct as_kube_discovery_waiter){.ready = discovered, .context = call};
         call->is_waiting = true;
         as_kube_discovery_wait(call->owner->discovery, api_version, &call->waiter);
         break;
-    case AS_KUBE_NOT_SCALABLE: finish_later(call); break;
+    case AS_KUBE_NOT_SCALABLE: kube_call_finish_later(call); break;
     }
 }
 
-static struct call *new_call(struct as_target_port *port, uint64_t call_id,
-                             const struct as_target_ref *ref, const char *credential, void *context)
+/* ---- rows: the scale subresource, and a field ---- */
+
+static int read_scale(struct call *call, const struct as_http_response *response,
+                      struct as_error *error)
+{
+    return as_kube_scale_decode(response->body, response->body_size, &call->scale, error);
+}
+
+static int read_field(struct call *call, const struct as_http_response *response,
+                      struct as_error *error)
+{
+    return as_kube_field_decode(response->body, response->body_size,
+                                as_target_ref_get(call->ref, "kind"), &call->sized, &call->scale,
+                                error);
+}
+
+static const char *print_replicas(const struct call *call, char text_out[AS_SIZE_TEXT_SIZE])
+{
+    return as_unit_print_size(call->sized.unit.text, call->scale.replicas, text_out);
+}
+
+static int write_scale(struct call *call, const struct as_http_response *object,
+                       struct as_buf *body, struct as_error *error)
+{
+    const struct as_kube_scale_update update = {
+        .api_version = call->scale_version,
+        .namespace_ = get_namespace(call),
+        .name = as_target_ref_get(call->ref, "name"),
+        .resource_version = call->wanted.version,
+        .replicas = call->wanted.to,
+    };
+    (void)object;
+    (void)error;
+    as_kube_scale_encode(&update, body);
+    return 0;
+}
+
+static int write_field(struct call *call, const struct as_http_response *object,
+                       struct as_buf *body, struct as_error *error)
+{
+    return as_kube_field_encode_patch(object->body, object->body_size,
+                                      as_target_ref_get(call->ref, "kind"), &call->sized,
+                                      call->wanted.to, body, error);
+}
+
+/* Only the scale was read: the manager is in the object. */
+static void find_scale_manager(struct call *call, const struct as_http_response *response)
+{
+    const size_t size = call->path.size - strlen(call->dimension->subresource);
+    AS_CLEANUP(as_free_p) char *path = as_xstrndup(call->path.data, size);
+    (void)response;
+    call->manager =
+        as_kube_manager_start(&call->owner->client, &call->flow, path, manager_known, call);
+}
+
+static void find_field_manager(struct call *call, const struct as_http_response *response)
+{
+    as_kube_manager_read(response->body, response->body_size, call->sized.field, call->changed_by);
+}
+
+/* Without a selector the pods are not known, and the message says why. */
+static void find_pod_selector(struct call *call, const struct as_http_response *response)
+{
+    struct as_error error = AS_ERROR_INIT;
+    if (!call->with_pods)
+        return;
+    if (as_kube_selector_decode(response->body, response->body_size, &call->selector, &error) < 0)
+        as_error_wrap(&error, "pods are not known");
+    else if (!call->selector)
+        as_error_set(&error, "pods are not known: the scale subresource has no selector");
+    else if (call->is_cluster_wide)
+        as_error_set(&error, "pods are not known: the object is in no namespace");
+    else
+        return;
+    free(call->selector);
+    call->selector = NULL;
+    as_outcome_set_message(&call->outcome, error.text);
+}
+
+static int take_seen_pods(void *context, const char *json, size_t size, char **next_out,
+                          struct as_error *error)
+{
+    struct call *call = context;
+    return as_kube_pods_decode(&call->pods, json, size, next_out, error);
+}
+
+static void clear_seen_pods(void *context)
+{
+    struct call *call = context;
+    as_kube_pods_clear(&call->pods);
+}
+
+static void finish_seen_pods(struct call *call)
+{
+    as_kube_pods_finish(&call->pods);
+    call->has_pods = true;
+}
+
+static const struct pod_decoder seen_pods = {take_seen_pods, clear_seen_pods, finish_seen_pods};
+
+static void fill_scale(struct call *call, struct as_observation *observation)
+{
+    observation->replicas = call->scale.replicas;
+    observation->status_replicas = call->scale.status_replicas;
+    if (call->has_pods) {
+        observation->has_pods = true;
+        observation->pods = call->pods.items;
+        observation->pod_count = call->pods.count;
+    }
+}
+
+/* ---- rows: the resource of a container, in the template and in running pods ---- */
+
+static int count_amounts(const struct call *call, const struct as_kube_amounts *amounts,
+                         int32_t *size_out, int32_t *max_out, struct as_error *error)
+{
+    return as_kube_amounts_count(amounts, call->part.resource, &call->sized.unit,
+                                 call->sized.keep_limit, size_out, max_out, error);
+}
+
+static void find_workload_path(struct call *call)
+{
+    const struct as_kube_workload_kind *kind =
+        as_kube_workload_kind_find(as_target_ref_get(call->ref, "kind"));
+    call->is_path_final = true;
+    if (kind)
+        request_object(call, kind->plural);
+    else
+        kube_call_fail(call, AS_REASON_REJECTED,
+                       "its kind has no pods whose resources can be sized");
+}
+
+static int read_workload(struct call *call, const struct as_http_response *response,
+                         struct as_error *error)
+{
+    struct as_kube_workload workload;
+    int32_t max;
+    const int status =
+        as_kube_workload_decode(as_kube_workload_kind_find(as_target_ref_get(call->ref, "kind")),
+                                response->body, response->body_size, &call->part, &workload, error);
+    if (status)
+        return status;
+    as_kube_workload_deinit(&call->workload);
+    call->workload = workload;
+    memcpy(call->scale.uid, workload.uid, sizeof(call->scale.uid));
+    memcpy(call->scale.resource_version, workload.version, sizeof(call->scale.resource_version));
+    if (count_amounts(call, &workload.amounts, &call->scale.replicas, &max, NULL) != 0)
+        call->scale.replicas = -1;
+    return 0;
+}
+
+static const char *print_template_request(const struct call *call, char text_out[AS_SIZE_TEXT_SIZE])
+{
+    (void)text_out;
+    return call->workload.amounts.request;
+}
+
+/* What it was before its last change, to the byte; if that is not known any more, by the unit. */
+static int choose_amounts(const struct call *call, struct as_kube_amounts *amounts,
+                          struct as_error *error)
+{
+    int32_t size, max;
+    if (call->wanted.is_put_back && call->workload.has_former &&
+        count_amounts(call, &call->workload.former, &size, &max, NULL) == 0 &&
+        size == call->wanted.to) {
+        *amounts = call->workload.former;
+        return 0;
+    }
+    return as_kube_amounts_resize(&call->workload.amounts, call->part.resource, &call->sized.unit,
+                                  call->sized.keep_limit, call->wanted.to, amounts, error);
+}
+
+static int write_template_change(struct call *call, const struct as_http_response *object,
+                                 struct as_buf *body, struct as_error *error)
+{
+    struct as_kube_amounts amounts;
+    (void)object; /* the workload was decoded */
+    const int status = choose_amounts(call, &amounts, error);
+    if (status == 0)
+        as_kube_template_patch_encode(&call->part, &call->workload, &amounts,
+                                      call->wanted.is_put_back ? NULL : &call->workload.amounts,
+                                      body);
+    return status;
+}
+
+/* Not of pods: kubelets change them too, each at its time. Which manager set the smallest of their
+ * requests is not known. */
+static void find_template_manager(struct call *call, const struct as_http_response *response)
+{
+    char field[AS_FIELD_PATH_MAX];
+    snprintf(field, sizeof(field), "spec.template.spec.%s[name='%s'].resources.requests.%s",
+             call->workload.is_init ? "initContainers" : "containers", call->part.container,
+             as_kube_resource_get_word(call->part.resource));
+    as_kube_manager_read(response->body, response->body_size, field, call->changed_by);
+}
+
+static void find_workload_selector(struct call *call, const struct as_http_response *response)
+{
+    (void)response;
+    if (call->workload.is_init && !call->workload.is_sidecar)
+        as_outcome_init_local(&call->outcome, AS_REASON_REJECTED,
+                              "the container is an init container, which ends before the others "
+                              "start: it cannot be resized in place; use `apply: template`");
+    else if (!call->workload.selector)
+        as_outcome_init_local(&call->outcome, AS_REASON_REJECTED,
+                              "the workload has no selector: its pods are not known");
+    else
+        call->selector = as_xstrdup(call->workload.selector);
+}
+
+static int take_resizable_pods(void *context, const char *json, size_t size, char **next_out,
+                               struct as_error *error)
+{
+    struct call *call = context;
+    return as_kube_sized_pods_decode(&call->resizable_pods, json, size, next_out, error);
+}
+
+static void clear_resizable_pods(void *context)
+{
+    struct call *call = context;
+    as_kube_sized_pods_clear(&call->resizable_pods);
+}
+
+static void finish_resizable_pods(struct call *call)
+{
+    as_kube_sized_pods_finish(&call->resizable_pods);
+}
+
+static const struct pod_decoder resizable_pods = {take_resizable_pods, clear_resizable_pods,
+                                                  finish_resizable_pods};
+
+static as_maybe_time get_newer(as_maybe_time a, as_maybe_time b)
+{
+    return !a.set || (b.set && b.at.us > a.at.us) ? b : a;
+}
+
+static int32_t get_smaller(int32_t a, int32_t b) /* of a, where it is not -1, and b */
+{
+    return a < 0 || b < a ? b : a;
+}
+
+/* The size is that of the smallest pod; without pods, the template's. */
+static int fill_pod_sizes(const struct call *call, struct as_observation *observation,
+                          struct as_error *error)
+{
+    struct as_resize_seen *resize = &observation->resize;
+    int32_t size, max, asked, asked_max, smallest = -1, lowest_max = -1;
+    resize->template_size = observation->replicas;
+    for (size_t i = 0; i < call->resizable_pods.count; i++) {
+        const struct as_kube_sized_pod *pod = &call->resizable_pods.items[i];
+        int status = count_amounts(call, as_kube_sized_pod_get(pod), &size, &max, error);
+        status = status ? status : count_amounts(call, &pod->amounts, &asked, &asked_max, error);
+        if (status) {
+            as_error_wrap(error, "pod %s", pod->name);
+            return status;
+        }
+        smallest = get_smaller(smallest, size);
+        resize->asked = get_smaller(resize->asked, asked);
+        if (asked == resize->template_size)
+            resize->newest = get_newer(resize->newest, pod->created);
+        if (max >= 0)
+            lowest_max = get_smaller(lowest_max, max);
+        if (size != resize->template_size)
+            resize->settled = get_smaller(resize->settled, size);
+    }
+    if (smallest < 0)
+        return 0;
+    observation->replicas = smallest;
+    observation->max = lowest_max;
+    return 0;
+}
+
+static void fill_rollout(const struct call *call, struct as_observation *observation)
+{
+    const struct as_kube_rollout *rollout = &call->workload.rollout;
+    struct as_resize_seen *resize = &observation->resize;
+    resize->is_rolling = rollout->is_running;
+    resize->has_verdict = rollout->has_verdict;
+    resize->has_failed = rollout->has_failed;
+    resize->updated = rollout->updated;
+    memcpy(resize->message, rollout->message, sizeof(resize->message));
+    observation->in_progress = rollout->is_running && rollout->has_verdict && !rollout->has_failed;
+}
+
+static void fill_workload(struct call *call, struct as_observation *observation)
+{
+    struct as_error error = AS_ERROR_INIT;
+    if (call->outcome.reason != AS_REASON_APPLIED)
+        return;
+    observation->resize.is_set = true;
+    observation->resize.template_size = observation->resize.settled = -1;
+    observation->resize.asked = -1;
+    int status = count_amounts(call, &call->workload.amounts, &observation->replicas,
+                               &observation->max, &error);
+    if (status)
+        as_error_wrap(&error, "container %s of the pod template", call->part.container);
+    else if (call->dimension->by_pods)
+        status = fill_pod_sizes(call, observation, &error);
+    else
+        fill_rollout(call, observation);
+    if (status)
+        as_outcome_reject(&call->outcome, false, error.text);
+    observation->status_replicas = observation->replicas;
+}
+
+/* ---- the table ---- */
+
+static const struct dimension dimensions[] = {
+    /* the first that fits */
+    {
+        .what = AS_SIZED_SCALE,
+        .title = "a Scale object",
+        .subresource = "/scale",
+        .query = "",
+        .get_operation = "get_scale",
+        .set_operation = "update_scale",
+        .set_method = "PUT",
+        .max_response = AS_TARGET_RESPONSE_MAX,
+        .find_path = discover_path,
+        .read = read_scale,
+        .print_size = print_replicas,
+        .write = write_scale,
+        .find_manager = find_scale_manager,
+        .find_selector = find_pod_selector,
+        .decoder = &seen_pods,
+        .fill = fill_scale,
+    },
+    {
+        .what = AS_SIZED_FIELD,
+        .title = "an object with this field",
+        .noun = "the object",
+        .subresource = "",
+        .query = "?fieldManager=alertscaler",
+        .get_operation = "get_object",
+        .set_operation = "patch_object",
+        .set_method = "PATCH",
+        .set_type = "application/json-patch+json",
+        .max_response = AS_KUBE_SIZED_OBJECT_MAX,
+        .reads_first = true,
+        .checks_test = true,
+        .find_path = discover_path,
+        .read = read_field,
+        .print_size = print_replicas,
+        .write = write_field,
+        .find_manager = find_field_manager,
+        .find_selector = find_pod_selector,
+        .decoder = &seen_pods,
+        .fill = fill_scale,
+    },
+    {
+        .what = AS_SIZED_RESOURCE,
+        .by_pods = true,
+        .subresource = "",
+        .query = "",
+        .get_operation = "get_workload",
+        .set_operation = "patch_template",
+        .set_method = "PATCH",
+        .set_type = AS_KUBE_STRATEGIC_MERGE,
+        .max_response = AS_KUBE_SIZED_OBJECT_MAX,
+        .reads_first = true,
+        .find_path = find_workload_path,
+        .read = read_workload,
+        .print_size = print_template_request,
+        .write = write_template_change,
+        .find_selector = find_workload_selector,
+        .decoder = &resizable_pods,
+        .resize = resize_pods,
+        .fill = fill_workload,
+    },
+    {
+        .what = AS_SIZED_RESOURCE,
+        .noun = "it",
+        .subresource = "",
+        .query = "",
+        .get_operation = "get_workload",
+        .set_operation = "patch_template",
+        .set_method = "PATCH",
+        .set_type = AS_KUBE_STRATEGIC_MERGE,
+        .max_response = AS_KUBE_SIZED_OBJECT_MAX,
+        .reads_first = true,
+        .find_path = find_workload_path,
+        .read = read_workload,
+        .print_size = print_template_request,
+        .write = write_template_change,
+        .find_manager = find_template_manager,
+        .fill = fill_workload,
+    },
+};
+
+static const struct dimension *dimension_find(const struct as_sized *sized)
+{
+    const struct dimension *row = dimensions;
+    while (row->what != sized->what || (row->by_pods && !sized->by_pods))
+        row++;
+    return row;
+}
+
+/* ---- the port ---- */
+
+static struct call *kube_call_new(struct as_target_port *port, uint64_t call_id,
+                                  const struct as_target_ref *ref, const char *credential,
+                                  void *context)
 {
     struct kubernetes *kubernetes = (struct kubernetes *)port;
     struct call *call = as_xcalloc(1, sizeof(*call));
@@ -464,18 +952,19 @@ static struct call *new_call(struct as_target_port *port, uint64_t call_id,
     call->ref = as_target_ref_copy(ref);
     call->flow = as_flow_copy(&(struct as_flow){ref->id, credential});
     call->path = AS_BUF_INIT(AS_TARGET_URL_MAX - 64); /* room for the query of a change */
-    struct as_sized sized;
-    as_sized_read(ref, &sized);
-    call->sizing = as_kube_sizing_find(sized.what);
+    as_sized_read(call->ref, &call->sized);
+    call->dimension = dimension_find(&call->sized);
+    call->pods = AS_KUBE_PODS_INIT(AS_KUBE_PODS_MAX);
+    call->part = (struct as_kube_part){call->sized.container, call->sized.resource};
+    call->resizable_pods = (struct as_kube_sized_pods){
+        .part = call->part,
+        .kind = as_target_ref_get(call->ref, "kind"),
+        .name = as_target_ref_get(call->ref, "name"),
+        .uid = call->scale.uid,
+        .max = AS_KUBE_PODS_MAX,
+    };
     LIST_INSERT_HEAD(&kubernetes->calls, call, entry);
     return call;
-}
-
-static bool kube_target_is_resource(const struct as_target_ref *ref)
-{
-    struct as_sized sized;
-    as_sized_read(ref, &sized);
-    return sized.what == AS_SIZED_RESOURCE;
 }
 
 static void kube_target_observe(struct as_target_port *self, uint64_t call_id,
@@ -483,17 +972,12 @@ static void kube_target_observe(struct as_target_port *self, uint64_t call_id,
                                 const struct as_observe_request *request,
                                 as_target_observed_fn *done, void *context)
 {
-    if (kube_target_is_resource(ref)) {
-        as_kube_vertical_observe(((struct kubernetes *)self)->vertical, call_id, ref, request, done,
-                                 context);
-        return;
-    }
-    struct call *call = new_call(self, call_id, ref, request->credential, context);
+    struct call *call = kube_call_new(self, call_id, ref, request->credential, context);
     call->observed = done;
     call->with_pods = request->with_pods;
     call->has_own_size = request->has_own_size;
     call->own_size = request->own_size;
-    proceed(call);
+    call->dimension->find_path(call);
 }
 
 static void kube_target_scale(struct as_target_port *self, uint64_t call_id,
@@ -501,21 +985,15 @@ static void kube_target_scale(struct as_target_port *self, uint64_t call_id,
                               const struct as_scale_request *request, as_target_scaled_fn *done,
                               void *context)
 {
-    if (kube_target_is_resource(ref)) {
-        as_kube_vertical_scale(((struct kubernetes *)self)->vertical, call_id, ref, request, done,
-                               context);
-        return;
-    }
-    struct call *call = new_call(self, call_id, ref, request->credential, context);
+    struct call *call = kube_call_new(self, call_id, ref, request->credential, context);
     call->scaled = done;
     as_scale_request_copy(request, &call->wanted);
-    proceed(call);
+    call->dimension->find_path(call);
 }
 
 static bool kube_target_is_idle(const struct as_target_port *self)
 {
-    const struct kubernetes *kubernetes = (const struct kubernetes *)self;
-    return LIST_EMPTY(&kubernetes->calls) && as_kube_vertical_is_idle(kubernetes->vertical);
+    return LIST_EMPTY(&((const struct kubernetes *)self)->calls);
 }
 
 static void kube_target_close_port(struct as_target_port *self)
@@ -523,9 +1001,8 @@ static void kube_target_close_port(struct as_target_port *self)
     struct kubernetes *kubernetes = (struct kubernetes *)self;
     struct call *call;
     while ((call = LIST_FIRST(&kubernetes->calls)) != NULL)
-        kube_target_free_call(call);
+        kube_call_free(call);
     as_kube_others_free(kubernetes->others);
-    as_kube_vertical_free(kubernetes->vertical);
     as_kube_discovery_free(kubernetes->discovery);
     as_kube_client_deinit(&kubernetes->client);
     as_kube_events_free(kubernetes->events);
@@ -552,7 +1029,6 @@ struct as_target_port *as_kubernetes_new(struct as_kube_access *access,
     kubernetes->discovery = as_kube_discovery_new(&kubernetes->client);
     kubernetes->events = as_kube_events_new(&kubernetes->client);
     kubernetes->others = as_kube_others_new(&kubernetes->client);
-    kubernetes->vertical = as_kube_vertical_new(&kubernetes->client, kubernetes->events);
     LIST_INIT(&kubernetes->calls);
     return &kubernetes->port;
 }

@@ -21,6 +21,8 @@
 /* On a workload: what the last change of its template replaced, so that it can be put back. */
 #define AS_RESIZED_ANNOTATION "alertscaler.io/resized"
 
+#define AS_KUBE_STRATEGIC_MERGE "application/strategic-merge-patch+json" /* patches below */
+
 /* ---- amounts ---- */
 
 struct as_kube_amounts { /* quantities, as written; "": absent */

@@ -1,6 +1,7 @@
 /*
- * Target adapter: all kinds of one Kubernetes cluster that have a scale subresource. GET and
- * conditional PUT of `scale`; for each action an Event on the scaled object, as HPA does.
+ * Target adapter for the objects of one Kubernetes cluster: it observes and sets the replicas of
+ * the scale subresource, a field, or the resource of a container. Each action has an Event on the
+ * scaled object, as with the HPA.
  */
 #ifndef ALERTSCALER_KUBE_KUBE_TARGET_H
 #define ALERTSCALER_KUBE_KUBE_TARGET_H
