@@ -13,16 +13,20 @@
 #define RESOURCES(request)                                                                         \
     "\"containers\":[{\"name\":\"app\",\"resources\":{\"requests\":{\"memory\":\"" request "\"}}}" \
     "]"
-#define CART                                                                                       \
+#define SELECTOR "\"selector\":{\"matchLabels\":{\"app\":\"cart\"}},"
+#define CART_OF(version, more, containers)                                                         \
     "{\"kind\":\"Deployment\",\"metadata\":{\"name\":\"cart\",\"uid\":\"u-1\",\"resourceVersion\"" \
-    ":\"100\"},\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"cart\"}},\"template\":{\"spec\"" \
-    ":{" RESOURCES("256Mi") "}}}}"
-#define POD_OF(kind, name, request)                                                                \
-    "{" kind "\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"9\",\"generation\":3,"     \
+    ":\"" version "\"},\"spec\":{" more "\"template\":{\"spec\":{" containers "}}}}"
+#define CART        CART_OF("100", SELECTOR, RESOURCES("256Mi"))
+#define CART_PAUSED CART_OF("100", SELECTOR "\"paused\":true,", RESOURCES("256Mi"))
+#define POD_AT(generation, kind, name, request)                                                    \
+    "{" kind "\"metadata\":{\"name\":\"" name                                                      \
+    "\",\"resourceVersion\":\"9\",\"generation\":" generation ","                                  \
     "\"labels\":{\"pod-template-hash\":\"a\"},\"ownerReferences\":[{\"kind\":\"ReplicaSet\","      \
     "\"name\":\"cart-a\",\"controller\":true}]},\"spec\":{\"nodeName\":\"n\"," RESOURCES(          \
         request) "},\"status\":{\"phase\":\"Running\",\"observedGeneration\":3}}"
-#define POD(name, request) POD_OF("\"kind\":\"Pod\",", name, request)
+#define POD_OF(kind, name, request) POD_AT("3", kind, name, request)
+#define POD(name, request)          POD_OF("\"kind\":\"Pod\",", name, request)
 #define LIST(first, second)                                                                        \
     "{\"kind\":\"PodList\",\"items\":[" POD_OF("", "a", first) "," POD_OF("", "b", second) "]}"
 
@@ -35,16 +39,24 @@ static const char config_text[] = "current-context: c\n"
                                   "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
                                   "users: [{name: u, user: {token: t}}]\n";
 
-static struct as_target_ref *make_cart(const char *apply)
+static struct as_target_ref *make_workload(const char *kind, const char *name, const char *apply,
+                                           const char *template_, const char *limits)
 {
-    const struct as_target_field fields[] = {
-        {"cluster", "default"}, {"apiVersion", "apps/v1"}, {"kind", "Deployment"},
-        {"namespace", "shop"},  {"name", "cart"},          {"unit", "64Mi"},
-        {"container", "app"},   {"resource", "memory"},    {"apply", apply}};
+    const struct as_target_field fields[] = {{"cluster", "default"}, {"apiVersion", "apps/v1"},
+                                             {"kind", kind},         {"namespace", "shop"},
+                                             {"name", name},         {"unit", "64Mi"},
+                                             {"container", "app"},   {"resource", "memory"},
+                                             {"apply", apply},       {"template", template_},
+                                             {"limits", limits}};
     return as_target_ref_make(
         &as_target_kind_kubernetes,
         "kubernetes/default/apps/v1/Deployment/shop/cart:container/app/memory", fields,
         AS_ARRAY_SIZE(fields));
+}
+
+static struct as_target_ref *make_cart(const char *apply)
+{
+    return make_workload("Deployment", "cart", apply, "false", "scale");
 }
 
 static void setup(void)
@@ -63,7 +75,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-    port->close(port);
+    if (port)
+        port->close(port);
     as_target_ref_free(cart);
     unlink(kubeconfig);
     rmdir(directory);
@@ -272,15 +285,7 @@ Test(kubernetes_resources, resized_pods_are_a_step_without_their_template)
         "\"spec\":{\"paused\":true,\"selector\":{\"matchLabels\":{\"app\":\"cart\"}},\"template\":"
         "{\"spec\":{\"containers\":[{\"name\":\"app\",\"resources\":{\"requests\":{\"memory\":"
         "\"256Mi\"},\"limits\":{\"memory\":\"256Mi\"}}}]}}}}";
-    const struct as_target_field fields[] = {
-        {"cluster", "default"}, {"apiVersion", "apps/v1"}, {"kind", "Deployment"},
-        {"namespace", "shop"},  {"name", "cart"},          {"unit", "64Mi"},
-        {"container", "app"},   {"resource", "memory"},    {"apply", "pods"},
-        {"template", "true"},   {"limits", "keep"}};
-    struct as_target_ref *ref =
-        as_target_ref_make(&as_target_kind_kubernetes,
-                           "kubernetes/default/apps/v1/Deployment/shop/cart:container/app/memory",
-                           fields, AS_ARRAY_SIZE(fields));
+    struct as_target_ref *ref = make_workload("Deployment", "cart", "pods", "true", "keep");
     answer("GET", CART_PATH, 200, limited);
     answer("GET", LIST_PATH, 200, LIST("256Mi", "320Mi"));
     answer("GET", POD_PATH("a"), 200, POD("a", "256Mi"));
@@ -291,4 +296,152 @@ Test(kubernetes_resources, resized_pods_are_a_step_without_their_template)
                                      "`limits: keep` leaves");
     cr_expect(result.is_accepted);
     as_target_ref_free(ref);
+}
+
+#define CHANGE                                                                                     \
+    "{\"metadata\":{\"annotations\":{\"alertscaler.io/resized\":\"{\\\"container\\\":\\\"app\\\"," \
+    "\\\"memory\\\":{\\\"requests\\\":{\\\"memory\\\":\\\"256Mi\\\"}}}\"},\"resourceVersion\":"    \
+    "\"100\"},\"spec\":{\"template\":{\"spec\":{" RESOURCES("320Mi") "}}}}"
+
+Test(kubernetes_resources, every_end_of_a_change_of_the_template)
+{
+    static const struct {
+        int status;
+        const char *body;
+        enum as_reason reason;
+        bool is_ambiguous, has_event;
+        const char *message;
+    } cases[] = {
+        {200, CART_OF("101", SELECTOR, RESOURCES("320Mi")), AS_REASON_APPLIED, false, true, ""},
+        {200, CART_OF("101", SELECTOR, RESOURCES("384Mi")), AS_REASON_REJECTED, true, true,
+         "asked for size 5 (320Mi), but the cluster made it 384Mi (an admission webhook?)"},
+        {200, CART_OF("101", SELECTOR, "\"containers\":[{\"name\":\"app\"}]"), AS_REASON_REJECTED,
+         true, true, "asked for size 5 (320Mi), but the cluster made it  (an admission webhook?)"},
+        {200, "{}", AS_REASON_REJECTED, true, true, "kind: expected Deployment"},
+        {409, "{\"kind\":\"Status\",\"message\":\"changed\"}", AS_REASON_CONFLICT, false, false,
+         "changed"},
+        {422, "{\"kind\":\"Status\",\"message\":\"no\"}", AS_REASON_REJECTED, false, true, "no"},
+        {404, "404 page not found", AS_REASON_TARGET_NOT_FOUND, false, false, "HTTP 404"},
+        {500, "", AS_REASON_UNREACHABLE, true, true, "HTTP 500"},
+    };
+    struct as_target_ref *ref = make_cart("template");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
+        const size_t before = world.request_count;
+        answer("GET", CART_PATH, 200, CART);
+        answer("PATCH", CART_PATH, cases[i].status, cases[i].body);
+        if (cases[i].has_event)
+            answer("POST", EVENTS_PATH, 201, "{}");
+        scale(port, ref, 4, 5, "100*64Mi");
+        cr_expect_eq(result.outcome, cases[i].reason, "%zu: %s", i, result.message);
+        cr_expect_eq(result.is_ambiguous, cases[i].is_ambiguous, "%zu", i);
+        cr_expect_not(result.is_accepted, "%zu", i);
+        cr_expect_eq(result.http_status, cases[i].status, "%zu", i);
+        cr_expect_str_eq(result.message, cases[i].message, "%zu", i);
+        cr_expect_str_eq(result.method, "PATCH");
+        cr_expect_str_eq(result.path, CART_PATH);
+        cr_expect_eq(result.attempts, 2);
+        const struct world_request *patch = &world.requests[before + 1];
+        cr_expect_str_eq(patch->body, CHANGE);
+        cr_expect_not_null(
+            strstr(patch->headers, "Content-Type: application/strategic-merge-patch+json\n"));
+        cr_expect_eq(world.request_count, before + 2 + cases[i].has_event, "%zu", i);
+    }
+    as_target_ref_free(ref);
+}
+
+Test(kubernetes_resources, the_template_is_changed_after_its_pods_unless_that_replaces_them)
+{
+    static const struct {
+        const char *cart;
+        int status; /* of the change of the template; 0: there is none */
+        const char *body;
+        enum as_reason reason;
+        bool is_accepted;
+        const char *message;
+    } cases[] = {
+        {CART_PAUSED, 200, CART_OF("101", SELECTOR, RESOURCES("320Mi")), AS_REASON_APPLIED, false,
+         "1 of 2 pods resized; the template too"},
+        {CART_PAUSED, 200, CART_PAUSED, AS_REASON_REJECTED, false,
+         "asked for size 5 (320Mi), but the cluster made it 256Mi (an admission webhook?)"},
+        {CART_PAUSED, 403, "{\"kind\":\"Status\",\"message\":\"no\"}", AS_REASON_FORBIDDEN, true,
+         "no"},
+        {CART_OF("100", SELECTOR "\"paused\":true,", RESOURCES("320Mi")), 0, "", AS_REASON_APPLIED,
+         false, "1 of 2 pods resized"},
+        {CART, 0, "", AS_REASON_APPLIED, false,
+         "1 of 2 pods resized; the template is left alone, as its change would roll all pods"},
+    };
+    struct as_target_ref *ref = make_workload("Deployment", "cart", "pods", "true", "scale");
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
+        answer("GET", CART_PATH, 200, cases[i].cart);
+        answer("GET", LIST_PATH, 200, LIST("256Mi", "320Mi"));
+        answer("GET", POD_PATH("a"), 200, POD("a", "256Mi"));
+        answer("PATCH", POD_PATH("a") "/resize", 200, POD("a", "320Mi"));
+        if (cases[i].status)
+            answer("PATCH", CART_PATH, cases[i].status, cases[i].body);
+        answer("POST", EVENTS_PATH, 201, "{}");
+        scale(port, ref, 4, 5, "");
+        cr_expect_eq(result.outcome, cases[i].reason, "%zu: %s", i, result.message);
+        cr_expect_eq(result.is_accepted, cases[i].is_accepted, "%zu", i);
+        cr_expect_eq(result.is_ambiguous, i == 1, "%zu", i);
+        cr_expect_str_eq(result.message, cases[i].message, "%zu", i);
+        cr_expect_eq(result.attempts, cases[i].status ? 4 : 3, "%zu", i);
+    }
+    as_target_ref_free(ref);
+}
+
+Test(kubernetes_resources, what_cannot_be_resized_in_place_says_why)
+{
+    static const struct {
+        const char *kind, *name, *cart, *message;
+    } cases[] = {
+        {"Job", "cart", NULL, "its kind has no pods whose resources can be sized"},
+        {"Deployment", "..", NULL, "namespace or name cannot be part of a path"},
+        {"Deployment", "cart", CART_OF("100", SELECTOR, "\"initContainers\":[{\"name\":\"app\"}]"),
+         "the container is an init container, which ends before the others start: it cannot be "
+         "resized in place; use `apply: template`"},
+        {"Deployment", "cart", CART_OF("100", "", RESOURCES("256Mi")),
+         "the workload has no selector: its pods are not known"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(cases); i++) {
+        struct as_target_ref *ref =
+            make_workload(cases[i].kind, cases[i].name, "pods", "false", "scale");
+        if (cases[i].cart)
+            answer("GET", CART_PATH, 200, cases[i].cart);
+        observe(port, ref);
+        cr_expect_eq(observation.outcome, AS_REASON_REJECTED);
+        cr_expect_eq(observation.http_status, 0);
+        cr_expect_str_eq(observation.message, cases[i].message);
+        cr_expect_str_eq(observation.version, "");
+        cr_expect_str_eq(observation.uid, cases[i].cart ? "u-1*64Mi" : "");
+        as_target_ref_free(ref);
+    }
+}
+
+/* The path of a workload is fixed: no discovery is asked about it. */
+Test(kubernetes_resources, a_workload_that_is_gone_is_not_looked_up)
+{
+    answer("GET", CART_PATH, 404, "404 page not found");
+    observe(port, cart);
+    cr_expect_eq(observation.outcome, AS_REASON_TARGET_NOT_FOUND);
+    cr_expect_eq(world.request_count, 1);
+}
+
+Test(kubernetes_resources, nothing_is_told_after_close)
+{
+    const struct as_scale_request request = {
+        .from = 4, .to = 5, .decision_id = "d", .rule = "", .alert = ""};
+    struct as_target_ref *job = make_workload("Job", "cart", "pods", "false", "scale");
+    answer_list(LIST("256Mi", "256Mi"));
+    answer("GET", POD_PATH("a"), 200, POD("a", "256Mi"));
+    answer("PATCH", POD_PATH("a") "/resize", 200, POD_AT("4", "\"kind\":\"Pod\",", "a", "320Mi"));
+    port->scale(port, 1, cart, &request, keep_result, NULL);
+    world_run(&world); /* the kubelet has not answered: a timer */
+    port->scale(port, 2, cart, &request, keep_result, NULL); /* a request */
+    port->observe(port, 3, job, &(struct as_observe_request){0}, keep_observation, NULL);
+    cr_expect_not(port->is_idle(port));
+    port->close(port);
+    port = NULL;
+    world_run(&world);
+    cr_expect_eq(observed_count + scaled_count, 0);
+    as_target_ref_free(job);
 }
