@@ -71,7 +71,7 @@ struct as_drain {
     unsigned keep;
 
     struct as_kube_request *request;
-    struct as_node_pod_list *list;
+    struct as_kube_pages *list;
     struct as_timer *timer, *deadline;
     enum drain_slot slot;
     bool is_waiting; /* for its slot */
@@ -82,6 +82,7 @@ struct as_drain {
     unsigned undo_attempts;
 
     struct as_buf body;                /* the Node as read, for the patch */
+    struct as_kube_node_pods pods;     /* being listed */
     struct as_kube_node_pods to_evict; /* copies; of this round */
     size_t next_pod;
     int64_t wait_us;                /* until the next round, if the API server asked for it */
@@ -121,7 +122,8 @@ static void drain_stop(struct as_drain *drain)
     if (drain->request)
         as_kube_request_cancel(drain->request);
     if (drain->list)
-        as_node_pod_list_cancel(drain->list);
+        as_kube_pages_cancel(drain->list);
+    as_kube_node_pods_deinit(&drain->pods);
     drains_cancel_timer(drain, &drain->timer);
     drains_cancel_timer(drain, &drain->deadline);
     drain->request = NULL;
@@ -622,12 +624,13 @@ static void drain_accept_pods(struct as_drain *drain, const struct as_kube_node_
         evict_next(drain);
 }
 
-static void drain_on_pods(void *context, const struct as_outcome *outcome,
-                          const struct as_kube_node_pods *pods)
+static void drain_on_pods(void *context, const struct as_outcome *outcome)
 {
     struct as_drain *drain = context;
+    AS_CLEANUP(as_kube_node_pods_deinit) struct as_kube_node_pods pods = drain->pods;
+    drain->pods = AS_KUBE_NODE_PODS_INIT(0);
     const char *blocking = drain->evicts || drain->task == AS_DRAIN_MARK
-                               ? drain_find_blocking(pods, drain->keep)
+                               ? drain_find_blocking(&pods, drain->keep)
                                : NULL;
     char what[4 * AS_MESSAGE_SIZE];
     drain->list = NULL;
@@ -646,13 +649,14 @@ static void drain_on_pods(void *context, const struct as_outcome *outcome,
     } else if (drain->task == AS_DRAIN_MARK) {
         drain_mark(drain);
     } else {
-        drain_accept_pods(drain, pods);
+        drain_accept_pods(drain, &pods);
     }
 }
 
 static void drain_list_pods(struct as_drain *drain)
 {
-    drain->list = as_node_pod_list_start(drain->owner->client, drain->name, drain_on_pods, drain);
+    drain->list =
+        as_node_pods_list(drain->owner->client, drain->name, &drain->pods, drain_on_pods, drain);
 }
 
 /* Marking */
@@ -1009,19 +1013,6 @@ static void recovery_continue(struct recovery *recovery)
     recovery_finish(recovery);
 }
 
-static int recovery_parse_node(void *context, const char *json, size_t size, char **next_out,
-                               struct as_error *error)
-{
-    struct recovery *recovery = context;
-    return as_kube_nodes_decode(&recovery->nodes, json, size, next_out, error);
-}
-
-static void recovery_clear(void *context)
-{
-    struct recovery *recovery = context;
-    as_kube_nodes_clear(&recovery->nodes);
-}
-
 static void recovery_on_nodes(void *context, const struct as_outcome *outcome)
 {
     struct recovery *recovery = context;
@@ -1033,20 +1024,10 @@ static void recovery_on_nodes(void *context, const struct as_outcome *outcome)
 static void recovery_begin(struct as_drains *drains)
 {
     struct recovery *recovery = as_xcalloc(1, sizeof(*recovery));
-    const struct as_kube_pages_spec spec = {
-        .path = "/api/v1/nodes",
-        .operation = "list_nodes",
-        .what = "list nodes",
-        .right = "nodes: list",
-        .take = recovery_parse_node,
-        .clear = recovery_clear,
-        .done = recovery_on_nodes,
-        .context = recovery,
-    };
     recovery->owner = drains;
-    recovery->nodes = AS_KUBE_NODES_INIT(AS_NODES_MAX);
     drains->recovery = recovery;
-    recovery->pages = as_kube_pages_start(drains->client, &spec);
+    recovery->pages =
+        as_nodes_list(drains->client, NULL, &recovery->nodes, recovery_on_nodes, recovery);
 }
 
 /* A replica that no longer leads does nothing: the next leader looks for the nodes. */

@@ -325,7 +325,7 @@ static void pages_finish(void *context)
     struct as_kube_pages *pages = context;
     pages->timer = NULL;
     if (pages->outcome.reason != AS_REASON_APPLIED)
-        pages->spec.clear(pages->spec.context);
+        pages->spec.clear(pages->spec.into);
     pages->spec.done(pages->spec.context, &pages->outcome);
     free_pages(pages);
 }
@@ -396,7 +396,7 @@ static void pages_begin_anew(struct as_kube_pages *pages)
     free(pages->next);
     pages->next = NULL;
     pages->is_second_try = true;
-    pages->spec.clear(pages->spec.context);
+    pages->spec.clear(pages->spec.into);
     pages_ask(pages);
 }
 
@@ -405,7 +405,7 @@ static void take_page(struct as_kube_pages *pages, const struct as_http_response
     struct as_error error = AS_ERROR_INIT;
     char *next = NULL;
     int status =
-        pages->spec.take(pages->spec.context, response->body, response->body_size, &next, &error);
+        pages->spec.take(pages->spec.into, response->body, response->body_size, &next, &error);
     free(pages->next);
     pages->next = next;
     if (status)
@@ -453,6 +453,8 @@ struct as_kube_pages *as_kube_pages_start(struct as_kube_client *client,
     struct as_kube_pages *pages = as_xcalloc(1, sizeof(*pages));
     pages->client = client;
     pages->spec = *spec;
+    if (!spec->into)
+        pages->spec.into = spec->context;
     pages->spec.flow = as_flow_copy(&spec->flow);
     pages->path = spec->path ? as_xstrdup(spec->path) : NULL;
     pages->started_at = client->env->clock->get_mono(client->env->clock);

@@ -20,53 +20,60 @@
 
 #include "kube_pods.h"
 
-/* The pods on one node, of all namespaces. */
+/* Lists */
 
-struct as_node_pod_list {
-    struct as_kube_pages *pages;
-    as_node_pod_list_done_fn *done;
-    void *context;
-    struct as_kube_node_pods pods;
-};
-
-static void node_pods_free_list(struct as_node_pod_list *list)
+static int nodes_take(void *into, const char *json, size_t size, char **next_out,
+                      struct as_error *error)
 {
-    as_kube_node_pods_deinit(&list->pods);
-    free(list);
+    return as_kube_nodes_decode(into, json, size, next_out, error);
 }
 
-void as_node_pod_list_cancel(struct as_node_pod_list *list)
+static void nodes_clear(void *into)
 {
-    as_kube_pages_cancel(list->pages);
-    node_pods_free_list(list);
+    as_kube_nodes_clear(into);
 }
 
-static int node_pods_take(void *context, const char *json, size_t size, char **next_out,
+struct as_kube_pages *as_nodes_list(struct as_kube_client *client, const char *label,
+                                    struct as_kube_nodes *nodes, as_kube_pages_done_fn *done,
+                                    void *context)
+{
+    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
+    as_buf_append_str(&path, "/api/v1/nodes");
+    if (label)
+        as_kube_path_append_parameter(&path, "labelSelector", label);
+    const struct as_kube_pages_spec spec = {
+        .path = as_buf_check(&path) ? NULL : path.data,
+        .trouble = "the node label is too long",
+        .operation = "list_nodes",
+        .what = "list nodes",
+        .right = "nodes: list",
+        .take = nodes_take,
+        .clear = nodes_clear,
+        .into = nodes,
+        .done = done,
+        .context = context,
+    };
+    *nodes = AS_KUBE_NODES_INIT(AS_NODES_MAX);
+    return as_kube_pages_start(client, &spec);
+}
+
+static int node_pods_take(void *into, const char *json, size_t size, char **next_out,
                           struct as_error *error)
 {
-    struct as_node_pod_list *list = context;
-    return as_kube_node_pods_decode(&list->pods, json, size, next_out, error);
+    return as_kube_node_pods_decode(into, json, size, next_out, error);
 }
 
-static void node_pods_clear(void *context)
+static void node_pods_clear(void *into)
 {
-    struct as_node_pod_list *list = context;
-    as_kube_node_pods_clear(&list->pods);
+    as_kube_node_pods_clear(into);
 }
 
-static void node_pods_done(void *context, const struct as_outcome *outcome)
-{
-    struct as_node_pod_list *list = context;
-    list->done(list->context, outcome, &list->pods);
-    node_pods_free_list(list);
-}
-
-struct as_node_pod_list *as_node_pod_list_start(struct as_kube_client *client, const char *node,
-                                                as_node_pod_list_done_fn *done_fn, void *context)
+struct as_kube_pages *as_node_pods_list(struct as_kube_client *client, const char *node,
+                                        struct as_kube_node_pods *pods, as_kube_pages_done_fn *done,
+                                        void *context)
 {
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
     char selector[AS_KUBE_POD_NAME_MAX + 32];
-    struct as_node_pod_list *list = as_xcalloc(1, sizeof(*list));
     snprintf(selector, sizeof(selector), "spec.nodeName=%s", node);
     as_buf_append_str(&path, "/api/v1/pods");
     as_kube_path_append_parameter(&path, "fieldSelector", selector);
@@ -78,14 +85,12 @@ struct as_node_pod_list *as_node_pod_list_start(struct as_kube_client *client, c
         .right = "pods: list (in all namespaces)",
         .take = node_pods_take,
         .clear = node_pods_clear,
-        .done = node_pods_done,
-        .context = list,
+        .into = pods,
+        .done = done,
+        .context = context,
     };
-    list->done = done_fn;
-    list->context = context;
-    list->pods = AS_KUBE_NODE_PODS_INIT(AS_NODE_PODS_MAX);
-    list->pages = as_kube_pages_start(client, &spec);
-    return list;
+    *pods = AS_KUBE_NODE_PODS_INIT(AS_NODE_PODS_MAX);
+    return as_kube_pages_start(client, &spec);
 }
 
 /* Instances and their nodes. */
@@ -356,8 +361,9 @@ void as_instance_nodes_deinit(struct as_instance_nodes *of)
 
 struct reader { /* of one node's pods */
     struct as_nodes_reading *owner;
-    struct as_node_pod_list *list; /* NULL: free */
-    size_t index;                  /* of the instance */
+    struct as_kube_pages *list; /* NULL: free */
+    size_t index;               /* of the instance */
+    struct as_kube_node_pods pods;
 };
 
 /* Waits for the list of nodes, or for the lists of its readers. */
@@ -386,9 +392,11 @@ static void free_reading(struct as_nodes_reading *reading)
 
 static void cancel_readers(struct as_nodes_reading *reading)
 {
-    for (size_t i = 0; i < AS_NODES_PARALLEL; i++)
+    for (size_t i = 0; i < AS_NODES_PARALLEL; i++) {
         if (reading->readers[i].list)
-            as_node_pod_list_cancel(reading->readers[i].list);
+            as_kube_pages_cancel(reading->readers[i].list);
+        as_kube_node_pods_deinit(&reading->readers[i].pods);
+    }
 }
 
 void as_nodes_read_cancel(struct as_nodes_reading *reading)
@@ -425,8 +433,7 @@ static void add_pods(struct as_nodes_reading *reading, struct as_candidate_node 
 
 static void read_more(struct as_nodes_reading *reading);
 
-static void pods_read(void *context, const struct as_outcome *outcome,
-                      const struct as_kube_node_pods *pods)
+static void pods_read(void *context, const struct as_outcome *outcome)
 {
     struct reader *reader = context;
     struct as_nodes_reading *reading = reader->owner;
@@ -436,7 +443,8 @@ static void pods_read(void *context, const struct as_outcome *outcome,
         nodes_finish(reading, outcome);
         return;
     }
-    add_pods(reading, &reading->of.found[reader->index].node, pods);
+    add_pods(reading, &reading->of.found[reader->index].node, &reader->pods);
+    as_kube_node_pods_deinit(&reader->pods);
     if (clock->get_mono(clock).us - reading->started_at.us >= AS_NODES_TIMEOUT_US) {
         struct as_outcome late;
         as_outcome_init_local(&late, AS_REASON_TIMEOUT,
@@ -462,8 +470,9 @@ static void read_more(struct as_nodes_reading *reading)
     for (size_t i = 0; i < AS_NODES_PARALLEL; i++) {
         struct reader *reader = &reading->readers[i];
         if (!reader->list && (reader->index = take_next(reading)) < reading->of.count)
-            reader->list = as_node_pod_list_start(
-                reading->client, reading->of.found[reader->index].node.name, pods_read, reader);
+            reader->list =
+                as_node_pods_list(reading->client, reading->of.found[reader->index].node.name,
+                                  &reader->pods, pods_read, reader);
         is_reading = is_reading || reader->list;
     }
     if (!is_reading)
@@ -472,19 +481,6 @@ static void read_more(struct as_nodes_reading *reading)
 }
 
 /* Nodes */
-
-static int nodes_take(void *context, const char *json, size_t size, char **next_out,
-                      struct as_error *error)
-{
-    struct as_nodes_reading *reading = context;
-    return as_kube_nodes_decode(&reading->nodes, json, size, next_out, error);
-}
-
-static void nodes_clear(void *context)
-{
-    struct as_nodes_reading *reading = context;
-    as_kube_nodes_clear(&reading->nodes);
-}
 
 static void nodes_read(void *context, const struct as_outcome *outcome)
 {
@@ -503,21 +499,6 @@ struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
                                              unsigned keep, as_nodes_done_fn *done, void *context)
 {
     struct as_nodes_reading *reading = as_xcalloc(1, sizeof(*reading));
-    AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
-    as_buf_append_str(&path, "/api/v1/nodes");
-    if (view->node_label)
-        as_kube_path_append_parameter(&path, "labelSelector", view->node_label);
-    const struct as_kube_pages_spec spec = {
-        .path = as_buf_check(&path) ? NULL : path.data,
-        .trouble = "the node label is too long",
-        .operation = "list_nodes",
-        .what = "list nodes",
-        .right = "nodes: list",
-        .take = nodes_take,
-        .clear = nodes_clear,
-        .done = nodes_read,
-        .context = reading,
-    };
     reading->client = client;
     reading->done = done;
     reading->context = context;
@@ -526,8 +507,7 @@ struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
     as_instance_nodes_init(&reading->of, view);
     for (size_t i = 0; i < AS_NODES_PARALLEL; i++)
         reading->readers[i].owner = reading;
-    reading->nodes = AS_KUBE_NODES_INIT(AS_NODES_MAX);
     reading->started_at = client->env->clock->get_mono(client->env->clock);
-    reading->pages = as_kube_pages_start(client, &spec);
+    reading->pages = as_nodes_list(client, view->node_label, &reading->nodes, nodes_read, reading);
     return reading;
 }

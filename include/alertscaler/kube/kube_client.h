@@ -84,6 +84,9 @@ void as_kube_path_append_parameter(struct as_buf *path, const char *name, const 
  * a failure.
  */
 
+/* Called exactly once, in a later turn of the loop, unless cancelled first. */
+typedef void as_kube_pages_done_fn(void *context, const struct as_outcome *outcome);
+
 struct as_kube_pages_spec { /* texts but `path` and those of the flow: static memory */
     const char *path;       /* with its selectors, copied; NULL: see `trouble` */
     struct as_flow flow;    /* copied */
@@ -93,11 +96,10 @@ struct as_kube_pages_spec { /* texts but `path` and those of the flow: static me
     const char *right;     /* missing if the answer is 403: "pods: list" */
     /* Takes a page: 0 with the token of the next page, to be freed, or NULL; else an error that
      * says why. */
-    int (*take)(void *context, const char *json, size_t size, char **next_out,
-                struct as_error *error);
-    void (*clear)(void *context); /* drops what was taken: the list restarts, or has failed */
-    /* Called exactly once, in a later turn of the loop, unless cancelled first. */
-    void (*done)(void *context, const struct as_outcome *outcome);
+    int (*take)(void *into, const char *json, size_t size, char **next_out, struct as_error *error);
+    void (*clear)(void *into); /* drops what was taken: the list restarts, or has failed */
+    void *into;                /* NULL: context */
+    as_kube_pages_done_fn *done;
     void *context;
 };
 

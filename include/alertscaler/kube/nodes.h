@@ -17,7 +17,6 @@
 #include <alertscaler/kube/target_outcome.h>
 #include <alertscaler/port/group_view.h>
 
-struct as_node_pod_list;
 struct as_nodes_reading;
 
 struct as_instance_node { /* of one instance */
@@ -73,17 +72,15 @@ void as_instance_nodes_deinit(struct as_instance_nodes *of);
 void as_instance_nodes_match_facts(struct as_instance_nodes *of, const struct as_cluster *cluster);
 
 /*
- * The pods on one node, of all namespaces.
+ * Complete lists: the nodes (`label`: only those with it; NULL: all of them), and the pods on one
+ * node, of all namespaces. The caller frees what was read, and may cancel with
+ * as_kube_pages_cancel. It is empty after a failure.
  */
-
-/* `pods` are valid during the callback; empty unless the outcome is AS_REASON_APPLIED. */
-typedef void as_node_pod_list_done_fn(void *context, const struct as_outcome *outcome,
-                                      const struct as_kube_node_pods *pods);
-
-/* `done` is called exactly once, in a later turn of the loop, unless cancelled first. */
-struct as_node_pod_list *as_node_pod_list_start(struct as_kube_client *client, const char *node,
-                                                as_node_pod_list_done_fn *done,
-                                                void *context) AS_MUST_USE;
-void as_node_pod_list_cancel(struct as_node_pod_list *list);
+struct as_kube_pages *as_nodes_list(struct as_kube_client *client, const char *label,
+                                    struct as_kube_nodes *nodes, as_kube_pages_done_fn *done,
+                                    void *context) AS_MUST_USE;
+struct as_kube_pages *as_node_pods_list(struct as_kube_client *client, const char *node,
+                                        struct as_kube_node_pods *pods, as_kube_pages_done_fn *done,
+                                        void *context) AS_MUST_USE;
 
 #endif
