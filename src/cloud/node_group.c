@@ -568,6 +568,7 @@ struct call {
     as_target_observed_fn *observed;
     as_target_scaled_fn *scaled;
     void *context;
+    as_mono_time began;
     struct as_scale_request wanted; /* of a scale */
     bool with_nodes, with_members;  /* of an observe */
     struct as_group_op op;          /* the present one */
@@ -1131,11 +1132,14 @@ static void nodes_listed(void *context, const struct as_outcome *outcome,
     node_group_finish(call);
 }
 
+static bool needs_pods(const struct call *call)
+{
+    return call->scaled && call->wanted.to < call->wanted.from && !call->wanted.is_clean_up;
+}
+
 static void list_nodes(struct call *call)
 {
-    const bool with_pods =
-        call->scaled && call->wanted.to < call->wanted.from && !call->wanted.is_clean_up;
-    call->reading = as_nodes_read_start(&call->cluster->client, &call->op.view, with_pods,
+    call->reading = as_nodes_read_start(&call->cluster->client, &call->op.view, needs_pods(call),
                                         call->wanted.nodes->unneeded.keep, nodes_listed, call);
 }
 
@@ -1164,11 +1168,41 @@ static bool has_leaving(const struct call *call, const struct as_instance_nodes 
     return false;
 }
 
+/* Whether a change may rest on these facts. A watch tells a little later than a list: a new node
+ * may not be among them yet, and its instance must not leave as if it had none. */
+static bool is_certain(const struct call *call, const struct as_instance_nodes *of)
+{
+    if (has_leaving(call, of))
+        return false;
+    if (call->wanted.to > call->wanted.from)
+        return true;
+    for (size_t i = 0; i < of->count; i++) {
+        if (!of->found[i].is_found || of->found[i].is_ambiguous)
+            return false;
+    }
+    return of->count > 0 && !of->label;
+}
+
+static void change_by_facts(struct call *call, struct as_instance_nodes *of)
+{
+    if (!is_certain(call, of))
+        list_nodes(call);
+    else if (needs_pods(call))
+        call->reading = as_nodes_read_pods_start(
+            &call->cluster->client, of, call->wanted.nodes->unneeded.keep, nodes_listed, call);
+    else
+        nodes_listed(call, &(struct as_outcome){.reason = AS_REASON_APPLIED}, of->found, of->count);
+}
+
 static void use_facts(struct call *call, const struct as_cluster *cluster)
 {
     AS_CLEANUP(as_instance_nodes_deinit) struct as_instance_nodes of;
     as_instance_nodes_init(&of, &call->op.view);
     as_instance_nodes_match_facts(&of, cluster);
+    if (call->scaled) {
+        change_by_facts(call, &of);
+        return;
+    }
     node_group_count_unregistered(call, of.found, of.count);
     count_ready(call, of.found, of.count);
     if (call->with_nodes)
@@ -1196,16 +1230,16 @@ static void node_group_facts_known(void *context, const struct as_cluster *clust
     list_nodes(call);
 }
 
-/* What is changed is read anew. Only who wants the nodes starts the watches; others use what they
- * tell. */
+/* A change rests on what was received after its call began: by the watch, else by a list. Only an
+ * observation of a rule with `nodes` starts the watches. */
 static void read_nodes(struct call *call)
 {
+    struct as_cluster_watch *watch = call->cluster->watch;
     const struct as_cluster *cluster;
-    if (call->scaled)
-        list_nodes(call);
-    else if (call->with_nodes)
-        call->ask = as_cluster_watch_ask(call->cluster->watch, node_group_facts_known, call);
-    else if ((cluster = as_cluster_watch_find(call->cluster->watch)))
+    if (call->with_nodes)
+        call->ask = as_cluster_watch_ask(watch, node_group_facts_known, call);
+    else if ((cluster = call->scaled ? as_cluster_watch_find_since(watch, call->began)
+                                     : as_cluster_watch_find(watch)))
         use_facts(call, cluster);
     else
         list_nodes(call);
@@ -1243,6 +1277,7 @@ static struct call *node_group_new_call(struct as_target_port *port, uint64_t ca
     call->ref = as_target_ref_copy(ref);
     call->leaves.ref = call->ref;
     call->context = context;
+    call->began = node_group_get_mono(call);
     as_account_init_op(group->account, &call->op);
     LIST_INSERT_HEAD(&group->calls, call, entry);
     return call;

@@ -315,6 +315,15 @@ const struct as_cluster *as_cluster_watch_find(struct as_cluster_watch *watch)
     return is_watching(watch) ? get_facts(watch, NULL) : NULL;
 }
 
+const struct as_cluster *as_cluster_watch_find_since(struct as_cluster_watch *watch,
+                                                     as_mono_time since)
+{
+    const struct as_kube_watch *nodes = watch->kinds[AS_CLUSTER_NODES].watch;
+    const bool is_confirmed =
+        nodes && !watch->is_held && as_kube_watch_get_told_at(nodes).us > since.us;
+    return is_confirmed ? get_facts(watch, NULL) : NULL;
+}
+
 bool as_cluster_watch_read(struct as_cluster_watch *watch, struct as_facts_view *view_out)
 {
     const struct as_cluster *cluster =

@@ -63,6 +63,10 @@ bool as_kube_watch_is_synced(const struct as_kube_watch *watch);
  * last time that a watch was opened, or the request of the list. Only once it has been synced. */
 as_mono_time as_kube_watch_get_fresh_at(const struct as_kube_watch *watch);
 
+/* The last event, the last bookmark, or the request of the list. A watch that is opened and then
+ * stalls does not count. */
+as_mono_time as_kube_watch_get_told_at(const struct as_kube_watch *watch);
+
 AS_DEFINE_CLEANUP(struct as_kube_watch *, as_kube_watch_stop)
 
 #endif

@@ -263,9 +263,9 @@ static void instance_nodes_match(struct as_instance_nodes *of, const struct as_k
 
 /* ---- facts ---- */
 
-/* Choosing, which needs the zone and what is allocatable, reads a node anew. */
 static struct as_kube_node read_fact(const struct as_node_fact *fact)
 {
+    const int64_t *amount = fact->allocatable.amount;
     return (struct as_kube_node){
         .name = fact->name,
         .provider_id = fact->provider_id,
@@ -276,7 +276,9 @@ static struct as_kube_node read_fact(const struct as_node_fact *fact)
         .is_marked = fact->leaving & AS_NODE_LEAVING_OURS,
         .mark = {.owner = "", .decision = "", .target = ""},
         .keep = fact->keep,
-        .allocatable = {NAN, NAN},
+        .allocatable = {[AS_RESOURCE_CPU] = fact->has_cpu ? (double)amount[AS_RES_CPU] / 1000 : NAN,
+                        [AS_RESOURCE_MEMORY] =
+                            fact->has_memory ? (double)amount[AS_RES_MEMORY] : NAN},
     };
 }
 
@@ -494,20 +496,43 @@ static void nodes_read(void *context, const struct as_outcome *outcome)
         read_more(reading);
 }
 
-struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
-                                             const struct as_group_view *view, bool with_pods,
-                                             unsigned keep, as_nodes_done_fn *done, void *context)
+static struct as_nodes_reading *new_reading(struct as_kube_client *client, unsigned keep,
+                                            as_nodes_done_fn *done, void *context)
 {
     struct as_nodes_reading *reading = as_xcalloc(1, sizeof(*reading));
     reading->client = client;
     reading->done = done;
     reading->context = context;
-    reading->with_pods = with_pods;
     reading->keep = keep;
-    as_instance_nodes_init(&reading->of, view);
     for (size_t i = 0; i < AS_NODES_PARALLEL; i++)
         reading->readers[i].owner = reading;
     reading->started_at = client->env->clock->get_mono(client->env->clock);
+    return reading;
+}
+
+struct as_nodes_reading *as_nodes_read_start(struct as_kube_client *client,
+                                             const struct as_group_view *view, bool with_pods,
+                                             unsigned keep, as_nodes_done_fn *done, void *context)
+{
+    struct as_nodes_reading *reading = new_reading(client, keep, done, context);
+    reading->with_pods = with_pods;
+    as_instance_nodes_init(&reading->of, view);
     reading->pages = as_nodes_list(client, view->node_label, &reading->nodes, nodes_read, reading);
+    return reading;
+}
+
+struct as_nodes_reading *as_nodes_read_pods_start(struct as_kube_client *client,
+                                                  struct as_instance_nodes *of, unsigned keep,
+                                                  as_nodes_done_fn *done, void *context)
+{
+    struct as_nodes_reading *reading = new_reading(client, keep, done, context);
+    reading->of = *of;
+    *of = (struct as_instance_nodes){.texts = AS_ARENA_INIT};
+    for (size_t i = 0; i < reading->of.count; i++) {
+        struct as_candidate_node *node = &reading->of.found[i].node;
+        node->name = as_arena_strdup(&reading->texts, node->name);
+        node->keep = as_arena_strdup(&reading->texts, node->keep);
+    }
+    read_more(reading);
     return reading;
 }

@@ -66,6 +66,11 @@ void as_cluster_watch_release(struct as_cluster_watch *watch);
  * are not known or not fresh. Starts no watch, and keeps none going. */
 const struct as_cluster *as_cluster_watch_find(struct as_cluster_watch *watch);
 
+/* As as_cluster_watch_find, if the watch of the nodes has received an event or a bookmark after
+ * `since`, or has listed the nodes after it. NULL, too, while facts are held. */
+const struct as_cluster *as_cluster_watch_find_since(struct as_cluster_watch *watch,
+                                                     as_mono_time since);
+
 /* False: nothing is watched, or not everything has been listed yet. Facts that are not fresh have a
  * view, too. The cluster's name is not set. */
 bool as_cluster_watch_read(struct as_cluster_watch *watch, struct as_facts_view *view_out);

@@ -71,6 +71,13 @@ void as_instance_nodes_deinit(struct as_instance_nodes *of);
  * The marks of such nodes have no texts. */
 void as_instance_nodes_match_facts(struct as_instance_nodes *of, const struct as_cluster *cluster);
 
+/* As as_nodes_read_start with pods, for nodes that were found among the facts: at least one, and
+ * not by labels. Moves `of`. Copies what it needs of the facts. */
+struct as_nodes_reading *as_nodes_read_pods_start(struct as_kube_client *client,
+                                                  struct as_instance_nodes *of, unsigned keep,
+                                                  as_nodes_done_fn *done,
+                                                  void *context) AS_MUST_USE;
+
 /*
  * Complete lists: the nodes (`label`: only those with it; NULL: all of them), and the pods on one
  * node, of all namespaces. The caller frees what was read, and may cancel with

@@ -4,6 +4,8 @@
  */
 #include "cloud/node_group.h"
 
+#include <alertscaler/kube/cluster_watch.h>
+
 #include "../kube/support.h"
 #include "clouds.h"
 
@@ -352,4 +354,191 @@ Test(node_group, pages_that_never_end_are_rejected_and_not_asked_for_again_at_on
     cr_expect_eq(observation.retry_after_us, AS_CLOUD_OP_ENDLESS_US);
     cr_expect_eq(world.request_count, 3, "the group, and two pages: %zu", world.request_count);
     stop();
+}
+
+/* ---- nodes of a cluster, which is watched ---- */
+
+#define NODE(name, version, ready)                                                                 \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-" name "\",\"labels\":{\"pool\":\"web\"},"   \
+    "\"resourceVersion\":\"" version "\"},\"spec\":{\"providerID\":\"gce://p/europe-west1-b/" name \
+    "\"},\"status\":{\"conditions\":["                                                             \
+    "{\"type\":\"Ready\",\"status\":\"" ready "\"}]}}"
+#define LIST(items)                                                                                \
+    "{\"kind\":\"NodeList\",\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[" items "]}"
+#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
+#define BOOKMARK            EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"9\"}}")
+#define MARK                                                                                       \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-b\",\"resourceVersion\":\"8\","              \
+    "\"annotations\":{"                                                                            \
+    "\"alertscaler.io/"                                                                            \
+    "drain\":\"{\\\"at\\\":\\\"2026-11-21T10:00:00Z\\\",\\\"decision\\\":\\\"01\\\","              \
+    "\\\"owner\\\":\\\"other\\\"}\"}},\"spec\":{\"providerID\":\"gce://p/europe-west1-b/b\"}}"
+
+static struct as_clusters clusters;
+static struct as_nodes_config nodes_config;
+static const char *listed; /* the nodes, for lists */
+static bool is_refused;    /* the watch of the nodes */
+static const char *told;   /* by the watch of the nodes, while a change reads the group; or NULL */
+static bool is_reopened;   /* the watch, meanwhile */
+static unsigned node_lists;
+static char marked[64];
+
+static struct world_answer serve_cluster(const struct world_request *request)
+{
+    const char *path = request->url + strlen("https://k:6443");
+    if (strcmp(request->method, "PATCH") == 0)
+        snprintf(marked, sizeof(marked), "%s", strrchr(path, '/') + 1);
+    if (strstr(path, "/nodes/node-a"))
+        return (struct world_answer){.status = 200, .body = NODE("a", "7", "True")};
+    if (strstr(path, "/nodes/"))
+        return (struct world_answer){.status = 200, .body = NODE("b", "7", "True")};
+    if (strstr(path, "watch=true"))
+        return (struct world_answer){.status = !strstr(path, "/nodes?") ? 500
+                                               : is_refused             ? 403
+                                                                        : 200,
+                                     .stays = strstr(path, "/nodes?") && !is_refused};
+    if (strstr(path, "/nodes?")) {
+        node_lists++;
+        return (struct world_answer){.status = 200, .body = listed};
+    }
+    return (struct world_answer){
+        .status = 200,
+        .body = "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[]}"};
+}
+
+static struct world_answer serve_both(void *context, const struct world_request *request)
+{
+    if (strstr(request->url, "https://k:6443"))
+        return serve_cluster(request);
+    const struct world_answer answer = serve(context, request);
+    const char *text = told;
+    told = NULL;
+    world.mono.us += AS_US_PER_S;
+    if (is_reopened)
+        world_end(&world, AS_HTTP_ANSWERED, "");
+    is_reopened = false;
+    if (text)
+        world_feed(&world, text, strlen(text));
+    return answer;
+}
+
+/* By the facts node b is not ready: it is to leave. By lists from here on it is node a. */
+static void start_watched(const char *type, const char *items)
+{
+    char kubeconfig[] = "/tmp/as-nodes-XXXXXX";
+    struct as_cluster_settings cluster = {.name = "c", .kubeconfig = kubeconfig};
+    const struct as_settings all = {
+        .clusters = &cluster, .cluster_count = 1, .state.path = "/state"};
+    close(mkstemp(kubeconfig));
+    write_file(kubeconfig, "current-context: c\n"
+                           "clusters: [{name: c, cluster: {server: 'https://k:6443'}}]\n"
+                           "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+                           "users: [{name: u, user: {token: secret}}]\n");
+    nodes_config = (struct as_nodes_config){.cluster = (char *)(uintptr_t) "c",
+                                            .select = (char *)(uintptr_t) "pool=web",
+                                            .drain = AS_NODES_DRAIN_FALSE,
+                                            .ready_timeout_us = 10 * AS_US_PER_MIN};
+    for (size_t i = 0; i < AS_ARRAY_SIZE(clouds); i++) {
+        if (strcmp(clouds[i].type, type) == 0)
+            start(&clouds[i]);
+    }
+    port->close(port);
+    as_clusters_init(&clusters, &all, &env);
+    unlink(kubeconfig);
+    port = as_node_group_new(&provider, &settings, &env, &clusters, NULL);
+    world.serve = serve_both;
+    listed = items;
+    told = NULL;
+    const struct as_observe_request request = {.with_nodes = true, .nodes = &nodes_config};
+    port->observe(port, 7, group, &request, keep_observation, NULL);
+    world_run(&world);
+    cr_assert_eq(observation.outcome, AS_REASON_APPLIED, "%s", observation.message);
+    world_advance(&world, 10 * AS_US_PER_S);
+    listed = LIST(NODE("a", "5", "False") "," NODE("b", "5", "True"));
+    node_lists = 0;
+    *marked = '\0';
+}
+
+static void stop_watched(void)
+{
+    port->close(port);
+    as_clusters_deinit(&clusters);
+    as_target_ref_free(group);
+    teardown_world();
+}
+
+static void change(int32_t to)
+{
+    const unsigned before = scaled_count;
+    const struct as_scale_request request = {
+        .from = 2, .to = to, .decision_id = "01HD", .nodes = &nodes_config};
+    port->scale(port, 8, group, &request, keep_result, NULL);
+    for (int i = 0; i < 100 && scaled_count == before; i++)
+        world_advance(&world, AS_US_PER_S);
+    cr_assert_eq(scaled_count, before + 1);
+}
+
+#define BOTH LIST(NODE("a", "5", "True") "," NODE("b", "5", "False"))
+
+/* If the nodes are the instances, a node that is not told yet would not be missed. */
+Test(node_group, who_of_labelled_nodes_leaves_is_chosen_by_a_list)
+{
+    for (int32_t to = 1; to <= 3; to += 2) {
+        start_watched("magnum", BOTH);
+        told = BOOKMARK;
+        change(to);
+        cr_expect_eq(node_lists, to < 2, "to %d: %u lists", to, node_lists);
+        cr_expect_str_eq(marked, to < 2 ? "node-a" : "", "%s leaves", marked);
+        stop_watched();
+    }
+}
+
+/* A watch that is open and stalls must not choose who leaves. */
+Test(node_group, a_change_uses_the_watch_that_told_something_since_else_a_list)
+{
+    static const struct {
+        const char *name, *nodes, *told_before, *told;
+        bool is_refused, is_reopened;
+        unsigned lists;    /* to remove one */
+        unsigned lists_up; /* to add one */
+        const char *leaves;
+    } rows[] = {
+        {"a bookmark", BOTH, .told = BOOKMARK, .leaves = "node-b"},
+        {"events", BOTH,
+         .told =
+             EVENT("MODIFIED", NODE("a", "6", "False")) EVENT("MODIFIED", NODE("b", "7", "True")),
+         .leaves = "node-a"},
+        {"stalled", BOTH, .lists = 1, .lists_up = 1, .leaves = "node-a"},
+        {"stalled since a bookmark", BOTH, .told_before = BOOKMARK, .lists = 1, .lists_up = 1,
+         .leaves = "node-a"},
+        {"opened anew, and stalled", BOTH, .is_reopened = true, .lists = 1, .lists_up = 1,
+         .leaves = "node-a"},
+        {"refused", BOTH, .is_refused = true, .lists = 1, .lists_up = 1, .leaves = "node-a"},
+        {"one instance has no node", LIST(NODE("b", "5", "False")), .told = BOOKMARK, .lists = 1,
+         .leaves = "node-a"},
+        {"two nodes say that they are one instance", BOTH,
+         .told = EVENT("ADDED", "{\"kind\":\"Node\",\"metadata\":{\"name\":\"twin\","
+                                "\"resourceVersion\":\"8\"},\"spec\":{\"providerID\":"
+                                "\"gce://p/europe-west1-b/b\"}}"),
+         .lists = 1, .leaves = "node-a"},
+        {"a mark of another", BOTH, .told = EVENT("MODIFIED", MARK), .lists = 1, .lists_up = 1,
+         .leaves = "node-a"},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        for (int32_t to = 1; to <= 3; to += 2) {
+            is_refused = rows[i].is_refused;
+            start_watched("gce", rows[i].nodes);
+            if (rows[i].told_before)
+                world_feed(&world, rows[i].told_before, strlen(rows[i].told_before));
+            told = rows[i].told;
+            is_reopened = rows[i].is_reopened;
+            change(to);
+            cr_expect_eq(result.outcome, AS_REASON_APPLIED, "%s: %s", rows[i].name, result.message);
+            cr_expect_eq(node_lists, to < 2 ? rows[i].lists : rows[i].lists_up,
+                         "%s, to %d: %u lists", rows[i].name, to, node_lists);
+            cr_expect_str_eq(marked, to < 2 ? rows[i].leaves : "", "%s: %s leaves", rows[i].name,
+                             marked);
+            stop_watched();
+        }
+    }
 }

@@ -93,6 +93,24 @@ Test(cluster_watch, what_is_heard_while_held_comes_after_it_in_order)
     as_cluster_watch_release(watch);
 }
 
+Test(cluster_watch, is_confirmed_by_what_it_told_since_unless_held)
+{
+    const as_mono_time since = world.mono;
+    cr_expect_null(as_cluster_watch_find_since(watch, since), "listed before");
+    world_advance(&world, 100);
+    cr_expect_null(as_cluster_watch_find_since(watch, since), "stalled");
+    feed(EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"6\"}}"));
+    cr_expect_not_null(as_cluster_watch_find_since(watch, since));
+    cr_expect_null(as_cluster_watch_find_since(watch, world.mono), "not after it");
+    cr_assert(as_cluster_watch_hold(watch));
+    feed(EVENT("ADDED", NODE("a", "7", "1")));
+    cr_expect_null(as_cluster_watch_find_since(watch, since), "the event waits");
+    as_cluster_watch_release(watch);
+    const struct as_cluster *cluster = as_cluster_watch_find_since(watch, since);
+    cr_assert_not_null(cluster);
+    cr_expect_eq(cluster->node_count, 1);
+}
+
 Test(cluster_watch, a_list_that_comes_while_held_replaces_what_was)
 {
     feed(EVENT("ADDED", NODE("old", "6", "1")));

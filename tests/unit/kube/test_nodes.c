@@ -25,7 +25,7 @@ static unsigned told;
 static struct as_outcome outcome;
 static struct as_instance_node found[8];
 static size_t found_count;
-static char names[8][64], blocking[8][256], marks[8][32], instances_told[8][256];
+static char names[8][64], kept[8][64], blocking[8][256], marks[8][32], instances_told[8][256];
 
 static void keep(void *context, const struct as_outcome *failure,
                  const struct as_instance_node *nodes, size_t count)
@@ -36,6 +36,7 @@ static void keep(void *context, const struct as_outcome *failure,
     for (size_t i = 0; i < count && i < AS_ARRAY_SIZE(found); i++) {
         found[i] = nodes[i];
         snprintf(names[i], sizeof(names[i]), "%s", nodes[i].is_found ? nodes[i].node.name : "none");
+        snprintf(kept[i], sizeof(kept[i]), "%s", nodes[i].node.keep ? nodes[i].node.keep : "");
         snprintf(blocking[i], sizeof(blocking[i]), "%s",
                  nodes[i].node.blocking_pod ? nodes[i].node.blocking_pod : "");
         snprintf(instances_told[i], sizeof(instances_told[i]), "%s %s %s %d", nodes[i].instance->id,
@@ -400,6 +401,48 @@ Test(nodes, of_facts_are_found_as_listed_ones)
     cr_expect_not(found[2].is_ambiguous);
     cr_expect_null(found[2].mark);
     cr_expect_str_eq(names[3], "none");
+}
+
+/* The facts may change while the pods are listed. */
+Test(nodes, of_facts_need_lists_of_their_pods_only)
+{
+    static const struct as_instance instances[] = {{.id = "i-1"}, {.id = "i-2"}};
+    char name[] = "a", why[] = "annotated";
+    const struct as_node_fact nodes[] = {
+        FACT(name, "aws:///z/i-1", .keep = why, .is_ready = true, .has_cpu = true,
+             .allocatable = {.amount = {[AS_RES_CPU] = 3920, [AS_RES_MEMORY] = 1024}}),
+        FACT("b", "aws:///z/i-2", .has_memory = true,
+             .allocatable = {.amount = {[AS_RES_CPU] = 3920, [AS_RES_MEMORY] = 1024}}),
+    };
+    const struct as_group_view view = list(instances, AS_ARRAY_SIZE(instances));
+    AS_CLEANUP(as_instance_nodes_deinit) struct as_instance_nodes of;
+    match_facts(&of, &view, nodes, AS_ARRAY_SIZE(nodes));
+    told = 0;
+    struct as_nodes_reading *reading =
+        as_nodes_read_pods_start(&client, &of, AS_KEEP_DEFAULT, keep, NULL);
+    as_nodes_read_cancel(reading);
+    world_run(&world);
+    cr_expect_eq(told, 0);
+    match_facts(&of, &view, nodes, AS_ARRAY_SIZE(nodes));
+    answer("GET", PODS("a"), 200, LIST_OF("PodList", "", POD("p", "", "")));
+    answer("GET", PODS("b"), 200, LIST_OF("PodList", "", ""));
+    told = 0;
+    reading = as_nodes_read_pods_start(&client, &of, AS_KEEP_DEFAULT, keep, NULL);
+    cr_assert_not_null(reading);
+    memset(name, 'x', sizeof(name) - 1);
+    memset(why, 'x', sizeof(why) - 1);
+    world_run(&world);
+    cr_assert_eq(told, 1);
+    cr_assert_eq(outcome.reason, AS_REASON_APPLIED, "%s", outcome.message);
+    cr_expect_str_eq(names[0], "a");
+    cr_expect(found[0].node.is_ready);
+    cr_expect_str_eq(kept[0], "annotated");
+    cr_expect_eq(found[0].node.pod_count, 1);
+    cr_expect_float_eq(found[0].node.allocatable[AS_RESOURCE_CPU], 3.92, 1e-9);
+    cr_expect(isnan(found[0].node.allocatable[AS_RESOURCE_MEMORY]));
+    cr_expect_str_eq(names[1], "b");
+    cr_expect(isnan(found[1].node.allocatable[AS_RESOURCE_CPU]));
+    cr_expect_eq(found[1].node.allocatable[AS_RESOURCE_MEMORY], 1024);
 }
 
 Test(nodes, of_facts_with_a_label_are_the_instances)
