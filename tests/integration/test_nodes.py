@@ -1,10 +1,14 @@
 """The source `nodes`, as Escalator and the cluster proportional autoscaler use theirs: the built binary reads nodes and pods of
 the real API server."""
 import datetime
+import pathlib
+import time
 
 import pytest
+import yaml
 
 from harness.auto_scaling import REGION, AutoScaling
+from harness.cutting_proxy import CuttingProxy
 from harness.deploy import install
 from harness.nodes import make_pod
 from harness.notification import alert, notification
@@ -151,6 +155,37 @@ def test_a_group_is_observed_by_the_facts(cluster, aws, make, control_plane):
     eventually(lambda: daemon.target("workers")["status_replicas"] == 1, 60, what="one is not ready")
     lists = count_lists(daemon)
     steadily(lambda: count_lists(daemon) == lists, 4, what="four observations, and no list")
+
+
+@pytest.mark.parametrize("stalls", [False, True])
+def test_a_change_lists_the_nodes_only_if_their_watch_stalls(cluster, aws, make, control_plane, started, stalls):
+    """The node that is not Ready leaves. A watch that stays open and stalls does not say which node this is."""
+    proxy = started(CuttingProxy(control_plane.url, control_plane.authority.context()).start())
+    kubeconfig = pathlib.Path(cluster.clusters["default"]["kubeconfig"])
+    settings = yaml.safe_load(kubeconfig.read_text())
+    settings["clusters"][0]["cluster"] = {"server": proxy.url}
+    kubeconfig.write_text(yaml.safe_dump(settings))
+
+    def tell(_action):
+        """The watch receives this event while the change reads the group."""
+        control_plane.admin.patch(f"/api/v1/nodes/{cluster.names[0]}", {"metadata": {"labels": {"at": str(time.monotonic_ns())}}})
+        time.sleep(0.5)
+
+    daemon = make([FULL, {"name": "less", "match": ['alertname="Idle"'], "target": "workers", "scale_down": {"by": 1}, "max_steps": 1}])
+    watchdog(daemon)
+    eventually(lambda: daemon.metrics().select("alertscaler_cluster_objects"), 60, what="the facts are known")
+    eventually(lambda: daemon.target("workers")["status_replicas"] == 2, 60, what="both nodes are ready")
+    proxy.stalls = stalls
+    set_ready(control_plane, cluster.names[1:], "False")
+    aws.on_ask = tell
+    before = len(proxy.seen)
+    daemon.notify(notification(alert({"alertname": "Idle"})))
+    action = daemon.wait_record("action", 60, outcome="applied")
+    assert (action["from"], action["to"]) == (2, 1)
+    lines = proxy.seen[before:]
+    mark = next(i for i, line in enumerate(lines) if line.startswith("PATCH /api/v1/nodes/"))
+    assert lines[mark].split()[1] == f"/api/v1/nodes/{cluster.names[1]}"
+    assert sum(line.startswith("GET /api/v1/nodes?limit=") for line in lines[:mark]) == stalls
 
 
 def test_what_is_watched_is_shown_in_metrics(cluster, aws, make, control_plane):

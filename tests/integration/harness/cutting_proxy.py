@@ -1,19 +1,22 @@
-"""A proxy before an API server that cuts connections after so many bytes of answers. It knows nothing of HTTP."""
+"""A proxy before an API server that cuts connections after so many bytes of answers, or stalls watches. Of HTTP it knows only the
+first line of a request."""
 import select
 import socket
 import ssl
 import threading
+import time
 import urllib.parse
 
 
 class CuttingProxy:
     """Each new connection takes the next of `cuts`: after how many bytes of answers it ends. Without one it goes on. While
-    `is_closed`, all connections end at once."""
+    `is_closed`, all connections end at once. While `stalls`, watches stay open, and no more of their answers arrives. `seen` are
+    the first lines of requests."""
 
     def __init__(self, url, tls):
         server = urllib.parse.urlsplit(url)
         self.address, self.tls = (server.hostname, server.port), tls
-        self.cuts, self.is_closed = [], False
+        self.cuts, self.is_closed, self.stalls, self.seen = [], False, False, []
         self._lock = threading.Lock()
         self._open = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -64,19 +67,22 @@ class CuttingProxy:
                 with self._lock:
                     self._open.discard(client)
 
-    @staticmethod
-    def _pass_on(client, server, cut):
+    def _pass_on(self, client, server, cut):
         """In one thread: two must not use one TLS connection at a time."""
-        sent = 0
+        sent, is_watch = 0, False
         while cut is None or sent < cut:
             ready = [server] if server.pending() else select.select([client, server], [], [])[0]
             if client in ready:
                 data = client.recv(65536)
                 if not data:
                     return
+                self.seen.append(data.split(b"\r\n")[0].decode())
+                is_watch = "watch=true" in self.seen[-1]
                 server.setblocking(True)
                 server.sendall(data)
-            if server in ready:
+            if server in ready and is_watch and self.stalls:
+                time.sleep(0.05)
+            elif server in ready:
                 server.setblocking(False)
                 try:
                     data = server.recv(65536 if cut is None else min(65536, cut - sent))
