@@ -81,10 +81,9 @@ struct as_drain {
     bool is_undoing;
     unsigned undo_attempts;
 
-    struct as_buf body;                /* the Node as read, for the patch */
-    struct as_kube_node_pods pods;     /* being listed */
-    struct as_kube_node_pods to_evict; /* copies; of this round */
-    size_t next_pod;
+    struct as_buf body;             /* the Node as read, for the patch */
+    struct as_kube_node_pods pods;  /* of this round */
+    size_t next_pod;                /* is evicted next, if its fate says so */
     int64_t wait_us;                /* until the next round, if the API server asked for it */
     char obstacle[AS_MESSAGE_SIZE]; /* why the last pod was not evicted or is not gone; "" */
     struct as_drain_result result;
@@ -123,7 +122,6 @@ static void drain_stop(struct as_drain *drain)
         as_kube_request_cancel(drain->request);
     if (drain->list)
         as_kube_pages_cancel(drain->list);
-    as_kube_node_pods_deinit(&drain->pods);
     drains_cancel_timer(drain, &drain->timer);
     drains_cancel_timer(drain, &drain->deadline);
     drain->request = NULL;
@@ -135,7 +133,7 @@ static void drain_stop(struct as_drain *drain)
 static void free_drain(struct as_drain *drain)
 {
     as_buf_deinit(&drain->body);
-    as_kube_node_pods_deinit(&drain->to_evict);
+    as_kube_node_pods_deinit(&drain->pods);
     free(drain->name);
     free(drain->provider_id);
     free(drain->target);
@@ -243,7 +241,6 @@ static struct as_drain *drain_new(struct as_drains *drains, const char *node,
     drain->context = context;
     drain->name = as_xstrdup(node);
     drain->body = AS_BUF_INIT(AS_KUBE_NODE_MAX);
-    drain->to_evict = AS_KUBE_NODE_PODS_INIT(AS_NODE_PODS_MAX);
     drain->result.node = drain->name;
     drain->result.end = AS_DRAIN_FAILED;
     drain->result.outcome.reason = AS_REASON_APPLIED;
@@ -506,7 +503,7 @@ static void drain_on_evicted(void *context, const struct as_http_response *respo
                              unsigned attempts)
 {
     struct as_drain *drain = context;
-    const struct as_kube_node_pod *pod = &drain->to_evict.items[drain->next_pod++];
+    const struct as_kube_node_pod *pod = &drain->pods.items[drain->next_pod++];
     bool names_object;
     struct as_outcome outcome = drain_read_outcome(drain, response, &names_object);
     char what[2 * AS_MESSAGE_SIZE];
@@ -545,13 +542,16 @@ static void evict_next(struct as_drain *drain)
     AS_CLEANUP(as_buf_deinit) struct as_buf path = AS_BUF_INIT(AS_TARGET_URL_MAX);
     AS_CLEANUP(as_buf_deinit) struct as_buf body = AS_BUF_INIT(AS_TARGET_BODY_MAX);
     const int64_t grace_s = drain->grace_us < 0 ? -1 : drain->grace_us / AS_US_PER_S;
-    if (drain->next_pod == drain->to_evict.count) {
+    const struct as_kube_node_pods *pods = &drain->pods;
+    while (drain->next_pod < pods->count && pods->items[drain->next_pod].fate != AS_KUBE_POD_EVICT)
+        drain->next_pod++;
+    if (drain->next_pod == pods->count) {
         drain_wait(drain);
         return;
     }
     if (!drain_may_go_on(drain))
         return;
-    const struct as_kube_node_pod *pod = &drain->to_evict.items[drain->next_pod];
+    const struct as_kube_node_pod *pod = &pods->items[drain->next_pod];
     as_kube_eviction_encode(pod, drain->owner->eviction_version, grace_s, &body);
     const struct as_kube_request_spec spec = {
         .method = "POST",
@@ -571,34 +571,20 @@ static bool drain_is_pod_lost(const struct as_drain *drain, const struct as_kube
            clock->get_wall(clock).us - pod->gone_at.at.us >= AS_DRAIN_LOST_POD_US;
 }
 
-static void drain_keep_pod(struct as_drain *drain, const struct as_kube_node_pod *pod)
+/* Whether a pod is to be evicted, or still terminating. */
+static bool drain_is_any_left(struct as_drain *drain)
 {
-    struct as_kube_node_pods *kept = &drain->to_evict;
-    kept->items = as_xgrow(kept->items, kept->count, &kept->capacity, sizeof(*kept->items));
-    kept->items[kept->count++] = (struct as_kube_node_pod){
-        .namespace_ = as_arena_strdup(&kept->texts, pod->namespace_),
-        .name = as_arena_strdup(&kept->texts, pod->name),
-        .uid = as_arena_strdup(&kept->texts, pod->uid),
-    };
-}
-
-/* Sorts out the pods to evict, and whether others are still terminating. */
-static bool drain_sort_pods(struct as_drain *drain, const struct as_kube_node_pods *pods)
-{
-    bool is_any_going = false;
-    as_kube_node_pods_clear(&drain->to_evict);
-    drain->next_pod = 0;
-    for (size_t i = 0; i < pods->count; i++) {
-        const struct as_kube_node_pod *pod = &pods->items[i];
-        if (pod->fate == AS_KUBE_POD_EVICT)
-            drain_keep_pod(drain, pod);
+    bool is_any_left = false;
+    for (size_t i = 0; i < drain->pods.count; i++) {
+        const struct as_kube_node_pod *pod = &drain->pods.items[i];
+        is_any_left = is_any_left || pod->fate == AS_KUBE_POD_EVICT;
         if (pod->fate != AS_KUBE_POD_GOING || drain_is_pod_lost(drain, pod))
             continue;
-        is_any_going = true;
+        is_any_left = true;
         snprintf(drain->obstacle, sizeof(drain->obstacle),
                  "pod %.63s/%.150s was evicted, and has not ended", pod->namespace_, pod->name);
     }
-    return is_any_going;
+    return is_any_left;
 }
 
 static const char *drain_find_blocking(const struct as_kube_node_pods *pods, unsigned keep)
@@ -611,10 +597,9 @@ static const char *drain_find_blocking(const struct as_kube_node_pods *pods, uns
 
 static void drain_mark(struct as_drain *drain);
 
-static void drain_accept_pods(struct as_drain *drain, const struct as_kube_node_pods *pods)
+static void drain_accept_pods(struct as_drain *drain)
 {
-    const bool is_any_left = drain_sort_pods(drain, pods) || drain->to_evict.count > 0;
-    if (!is_any_left)
+    if (!drain_is_any_left(drain))
         drain_end(drain, AS_DRAIN_DONE);
     else if (drain->task == AS_DRAIN_LOOK)
         drain_end(drain, AS_DRAIN_NOT_YET);
@@ -627,10 +612,8 @@ static void drain_accept_pods(struct as_drain *drain, const struct as_kube_node_
 static void drain_on_pods(void *context, const struct as_outcome *outcome)
 {
     struct as_drain *drain = context;
-    AS_CLEANUP(as_kube_node_pods_deinit) struct as_kube_node_pods pods = drain->pods;
-    drain->pods = AS_KUBE_NODE_PODS_INIT(0);
     const char *blocking = drain->evicts || drain->task == AS_DRAIN_MARK
-                               ? drain_find_blocking(&pods, drain->keep)
+                               ? drain_find_blocking(&drain->pods, drain->keep)
                                : NULL;
     char what[4 * AS_MESSAGE_SIZE];
     drain->list = NULL;
@@ -649,12 +632,14 @@ static void drain_on_pods(void *context, const struct as_outcome *outcome)
     } else if (drain->task == AS_DRAIN_MARK) {
         drain_mark(drain);
     } else {
-        drain_accept_pods(drain, &pods);
+        drain_accept_pods(drain);
     }
 }
 
 static void drain_list_pods(struct as_drain *drain)
 {
+    as_kube_node_pods_deinit(&drain->pods);
+    drain->next_pod = 0;
     drain->list =
         as_node_pods_list(drain->owner->client, drain->name, &drain->pods, drain_on_pods, drain);
 }
