@@ -12,8 +12,7 @@
 
 #include <alertscaler/base/quantity.h>
 #include <alertscaler/base/str.h>
-#include <alertscaler/doc/json_reader.h>
-#include <alertscaler/doc/json_writer.h>
+#include <alertscaler/doc/rows.h>
 #include <alertscaler/model/labels.h>
 
 #define TEXT_MAX ((size_t)8 * 1024)
@@ -250,81 +249,56 @@ void as_notice_encode_event(const struct as_notice *notice, const struct as_noti
 static const char no_hash[AS_NOTICE_HASH_SIZE] =
     "0000000000000000000000000000000000000000000000000000000000000000";
 
-static void notice_state_write_text(struct as_json_writer *json, const char *name, const char *text)
+static const char *notice_get_kind_word(unsigned kind)
 {
-    if (!as_str_is_empty(text))
-        as_json_write_member(json, name, text);
+    return kind < AS_NOTICE_KIND_COUNT ? as_notice_kind_get_row((enum as_notice_kind)kind)->word
+                                       : NULL;
 }
+
+static const char *notice_get_phase_word(unsigned phase)
+{
+    return phase < AS_NOTICE_PHASE_COUNT ? as_notice_phase_get_word((enum as_notice_phase)phase)
+                                         : NULL;
+}
+
+static const struct as_row notice_rows[] = {
+    {AS_ROW("approval", text, as_notice, approval, OPTIONAL)},
+    {AS_ROW("at", wall, as_notice, at, REQUIRED)},
+    {AS_ROW("command", text, as_notice, command, OPTIONAL)},
+    {AS_ROW("credential", text, as_notice, credential, OPTIONAL)},
+    {AS_ROW("decision", text, as_notice, decision, OPTIONAL)},
+    {AS_ROW("ended", wall, as_notice, ended.at, OPTIONAL),
+     .has_at = AS_ROW_HAS(as_notice, ended.set)},
+    {AS_ROW("from", i32, as_notice, from, OPTIONAL), .min = INT32_MIN,
+     .has_at = AS_ROW_HAS(as_notice, has_from)},
+    {AS_ROW("hash", text, as_notice, hash, REQUIRED)},
+    {AS_ROW("kind", word, as_notice, kind, REQUIRED), .get_word = notice_get_kind_word},
+    {AS_ROW("message", text, as_notice, message, OPTIONAL), .max = AS_NOTICE_TEXT_MAX},
+    {AS_ROW("phase", word, as_notice, phase, REQUIRED), .get_word = notice_get_phase_word},
+    {AS_ROW("reason", text, as_notice, reason, OPTIONAL)},
+    {AS_ROW("receiver", text, as_notice, receiver, OPTIONAL)},
+    {AS_ROW("rule", text, as_notice, rule, OPTIONAL)},
+    {AS_ROW("target", text, as_notice, target, REQUIRED)},
+    {AS_ROW("target_name", text, as_notice, target_name, OPTIONAL)},
+    {AS_ROW("to", i32, as_notice, to, OPTIONAL), .min = INT32_MIN,
+     .has_at = AS_ROW_HAS(as_notice, has_to)},
+    {AS_ROW("unit", text, as_notice, unit, OPTIONAL)},
+    {AS_ROW("url", u32, as_notice, url, DEFAULT)},
+    {.name = NULL},
+};
 
 void as_notice_encode(const struct as_notice *notice, struct as_buf *out, size_t *at_hash_out)
 {
+    static const char key[] = "\"hash\":\""; /* in a text its quotes would be escaped */
+    struct as_notice copy = *notice;
     struct as_json_writer json;
+    const size_t begin = out->size;
+    if (!copy.hash)
+        copy.hash = no_hash;
     as_json_init(&json, out, 0);
-    as_json_begin_object(&json);
-    notice_state_write_text(&json, "approval", notice->approval);
-    as_json_write_member_i64(&json, "at", notice->at.us);
-    notice_state_write_text(&json, "command", notice->command);
-    notice_state_write_text(&json, "credential", notice->credential);
-    notice_state_write_text(&json, "decision", notice->decision);
-    if (notice->ended.set)
-        as_json_write_member_i64(&json, "ended", notice->ended.at.us);
-    if (notice->has_from)
-        as_json_write_member_i64(&json, "from", notice->from);
-    as_json_write_key(&json, "hash");
-    *at_hash_out = out->size + 1; /* behind the quote */
-    as_json_write_string(&json, notice->hash ? notice->hash : no_hash);
-    as_json_write_member(&json, "kind", as_notice_kind_get_row(notice->kind)->word);
-    if (!as_str_is_empty(notice->message)) {
-        const size_t size = strlen(notice->message);
-        as_json_write_key(&json, "message");
-        as_json_write_string_size(&json, notice->message,
-                                  as_str_cut_utf8(notice->message, size, AS_NOTICE_TEXT_MAX));
-    }
-    as_json_write_member(&json, "phase", as_notice_phase_get_word(notice->phase));
-    notice_state_write_text(&json, "reason", notice->reason);
-    notice_state_write_text(&json, "receiver", notice->receiver);
-    notice_state_write_text(&json, "rule", notice->rule);
-    as_json_write_member(&json, "target", notice->target);
-    notice_state_write_text(&json, "target_name", notice->target_name);
-    if (notice->has_to)
-        as_json_write_member_i64(&json, "to", notice->to);
-    notice_state_write_text(&json, "unit", notice->unit);
-    as_json_write_member_i64(&json, "url", notice->url);
-    as_json_end_object(&json);
-}
-
-static const char *notice_read_text(struct as_reader *reader, const char *name,
-                                    struct as_arena *arena)
-{
-    const char *text = NULL;
-    as_read_text(reader, name, &text);
-    return as_arena_strdup(arena, text);
-}
-
-static bool notice_read_size(struct as_reader *reader, const char *name, int32_t *size_out)
-{
-    as_read_i32(reader, name, INT32_MIN, size_out);
-    return as_read_has(reader, name);
-}
-
-static void notice_read_kind(struct as_reader *reader, struct as_notice *notice)
-{
-    struct as_read_word kinds[AS_NOTICE_KIND_COUNT + 1], phases[AS_NOTICE_PHASE_COUNT + 1];
-    for (int i = 0; i < AS_NOTICE_KIND_COUNT; i++)
-        kinds[i] = (struct as_read_word){as_notice_kind_get_row((enum as_notice_kind)i)->word, i};
-    for (int i = 0; i < AS_NOTICE_PHASE_COUNT; i++)
-        phases[i] = (struct as_read_word){as_notice_phase_get_word((enum as_notice_phase)i), i};
-    kinds[AS_NOTICE_KIND_COUNT].text = phases[AS_NOTICE_PHASE_COUNT].text = NULL;
-    as_read_require(reader, "kind");
-    as_read_require(reader, "phase");
-    notice->kind = (enum as_notice_kind)as_read_enum(reader, "kind", kinds, AS_NOTICE_SCALED);
-    notice->phase = (enum as_notice_phase)as_read_enum(reader, "phase", phases, AS_NOTICE_EVENT);
-}
-
-/* Within these limits differences of times cannot overflow. */
-static void notice_read_time(struct as_reader *reader, const char *name, as_wall_time *time_out)
-{
-    as_read_i64(reader, name, INT64_MIN / 4 + 1, INT64_MAX / 4 - 1, &time_out->us);
+    as_rows_write(&json, notice_rows, &copy);
+    const char *found = out->size > begin ? strstr(out->data + begin, key) : NULL;
+    *at_hash_out = found ? (size_t)(found - out->data) + sizeof(key) - 1 : begin;
 }
 
 /* What the sentence and the key of the kind name. */
@@ -347,35 +321,6 @@ static void require_named(struct as_reader *reader, const struct as_notice *noti
     }
 }
 
-static void read_notice(struct as_reader *reader, struct as_arena *arena, struct as_notice *notice)
-{
-    int64_t url = 0;
-    notice_read_kind(reader, notice);
-    as_read_require(reader, "at");
-    as_read_require(reader, "hash");
-    as_read_require(reader, "target");
-    require_named(reader, notice);
-    notice_read_time(reader, "at", &notice->at);
-    notice_read_time(reader, "ended", &notice->ended.at);
-    as_read_i64(reader, "url", 0, UINT32_MAX, &url);
-    notice->ended.set = as_read_has(reader, "ended");
-    notice->url = (uint32_t)url;
-    notice->has_from = notice_read_size(reader, "from", &notice->from);
-    notice->has_to = notice_read_size(reader, "to", &notice->to);
-    notice->approval = notice_read_text(reader, "approval", arena);
-    notice->command = notice_read_text(reader, "command", arena);
-    notice->credential = notice_read_text(reader, "credential", arena);
-    notice->decision = notice_read_text(reader, "decision", arena);
-    notice->hash = notice_read_text(reader, "hash", arena);
-    notice->message = notice_read_text(reader, "message", arena);
-    notice->reason = notice_read_text(reader, "reason", arena);
-    notice->receiver = notice_read_text(reader, "receiver", arena);
-    notice->rule = notice_read_text(reader, "rule", arena);
-    notice->target = notice_read_text(reader, "target", arena);
-    notice->target_name = notice_read_text(reader, "target_name", arena);
-    notice->unit = notice_read_text(reader, "unit", arena);
-}
-
 int as_notice_decode(const char *json, size_t size, struct as_arena *arena,
                      struct as_notice *notice_out, struct as_error *error)
 {
@@ -385,7 +330,9 @@ int as_notice_decode(const char *json, size_t size, struct as_arena *arena,
     if (tree_load_object(&tree, json, size, error) != 0)
         return -EBADMSG;
     as_read_lenient(&reader, tree.root, error);
-    read_notice(&reader, arena, &notice);
+    as_rows_read(&(struct as_rows_input){.arena = arena, .copies_texts = true}, &reader,
+                 notice_rows, &notice);
+    require_named(&reader, &notice);
     if (as_read_result(&reader) != 0)
         return -EBADMSG;
     *notice_out = notice;

@@ -302,11 +302,10 @@ static void expect_damage_of(enum kind kind, const char *json, const char *key)
     struct again again;
     struct as_error error = AS_ERROR_INIT;
     char expected[AS_ERROR_SIZE];
-    snprintf(expected, sizeof(expected), "state document: \"%s\" is missing or of the wrong kind",
-             key);
+    const int size = snprintf(expected, sizeof(expected), "state document: %s: ", key);
     cr_assert_eq(decode(kind, json, strlen(json), &test_clock, &again, &error), -EBADMSG, "%s",
                  key);
-    cr_assert_str_eq(error.text, expected);
+    cr_assert(strncmp(error.text, expected, (size_t)size) == 0, "%s", error.text);
     as_buf_deinit(&again.text);
 }
 

@@ -286,10 +286,10 @@ static bool has_word(const json_t *objects, const char *name, const char *word)
 }
 
 /* Appends what no object has a value of. */
-static void list_missing(const struct state_row *table, const json_t *objects, const char *path,
+static void list_missing(const struct as_row *table, const json_t *objects, const char *path,
                          json_t *missing)
 {
-    for (const struct state_row *row = table; row->name; row++) {
+    for (const struct as_row *row = table; row->name; row++) {
         json_t *inner = json_array(), *object;
         bool is_there = false;
         char name[256];
@@ -306,7 +306,7 @@ static void list_missing(const struct state_row *table, const json_t *objects, c
             json_array_append_new(missing, json_string(name));
         if (is_there && row->rows)
             list_missing(row->rows, inner, name, missing);
-        for (unsigned word = 0; row->kind == STATE_WORD && word <= (unsigned)row->max; word++) {
+        for (unsigned word = 0; row->get_word && row->get_word(word); word++) {
             if (!has_word(objects, row->name, row->get_word(word)))
                 json_array_append_new(missing, json_sprintf("%s: %s", name, row->get_word(word)));
         }
@@ -329,7 +329,7 @@ static json_t *read_documents(const char *kind, const char *prefix)
 
 static const struct {
     const char *kind, *key;
-    const struct state_row *table;
+    const struct as_row *table;
 } tables[] = {
     {"incident", "", incident_rows},
     {"target", "", target_rows},

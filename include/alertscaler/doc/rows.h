@@ -1,0 +1,112 @@
+/*
+ * A document as a table: one row describes one member of a JSON object for both directions.
+ *
+ *   static const struct as_row size_rows[] = {
+ *       {AS_ROW("from", i32, as_own_size, from, REQUIRED)},
+ *       {AS_ROW("version", text, as_own_size, version, OPTIONAL), .size = 64},
+ *       {.name = NULL},
+ *   };
+ *
+ * Rows ascend by their names, because the canonical form requires sorted keys (the writer asserts
+ * the order). A row's type says how the value is written, read and found to be unset. The types
+ * below serve all documents; a module adds types for its own structs (struct as_row_type).
+ *
+ * Reading: errors name their place, as those of json_reader.h do. The first error counts; the
+ * struct is then incomplete. Absent members leave the struct unchanged: set defaults before.
+ */
+#ifndef ALERTSCALER_DOC_ROWS_H
+#define ALERTSCALER_DOC_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/time.h>
+#include <alertscaler/doc/json_reader.h>
+#include <alertscaler/doc/json_writer.h>
+
+enum as_row_presence {
+    AS_ROW_OPTIONAL, /* written unless it is unset; may be absent */
+    AS_ROW_DEFAULT,  /* always written; may be absent */
+    AS_ROW_REQUIRED, /* always written; an absent member is an error */
+};
+
+struct as_row {
+    const char *name; /* NULL: the end of the table */
+    const struct as_row_type *type;
+    enum as_row_presence presence;
+    int32_t since;   /* version of the document that has the member first; 0: each */
+    size_t at;       /* offset of the member in the struct */
+    size_t count_at; /* texts, list: offset of the size_t that counts the items */
+    size_t has_at;   /* AS_ROW_HAS: a bool that says whether the member is set; 0: none */
+    int64_t min;     /* of integers, which also have the limits of their type */
+    int64_t max;
+    size_t size;               /* text: bytes with NUL, 0: no limit; list, object: of an item */
+    const struct as_row *rows; /* list, object */
+    const char *(*get_word)(unsigned value); /* word; NULL beyond the last value */
+};
+
+/* A document that is being read. */
+struct as_rows_input {
+    struct as_arena *arena; /* memory of lists and objects */
+    int32_t version;   /* rows with a later `since` are unknown members, which may be ignored */
+    bool copies_texts; /* into the arena; else texts stay in the tree */
+    void *context;     /* for the types of a module */
+};
+
+struct as_row_type {
+    bool is_nullable; /* null is a value */
+    void (*write)(struct as_json_writer *json, const struct as_row *row, const void *base);
+    /* The member is present. Reports errors with as_read_fail on `object`. */
+    void (*read)(struct as_rows_input *input, struct as_reader *object, const struct as_row *row,
+                 void *base);
+    /* What OPTIONAL omits; NULL: never unset. */
+    bool (*is_unset)(const struct as_row *row, const void *base);
+};
+
+/* type            member                   JSON */
+extern const struct as_row_type as_row_text;   /* const char *; unset: NULL or "" */
+extern const struct as_row_type as_row_i32;    /* int32_t; unset: 0 */
+extern const struct as_row_type as_row_u32;    /* uint32_t; unset: 0 */
+extern const struct as_row_type as_row_i64;    /* int64_t; unset: 0 */
+extern const struct as_row_type as_row_flag;   /* bool; unset: false */
+extern const struct as_row_type as_row_hex;    /* uint64_t: "00000000000000ff" */
+extern const struct as_row_type as_row_word;   /* an enum, by get_word */
+extern const struct as_row_type as_row_wall;   /* as_wall_time: microseconds */
+extern const struct as_row_type as_row_texts;  /* const char *const *: a list of texts */
+extern const struct as_row_type as_row_list;   /* pointer to structs: a list of objects */
+extern const struct as_row_type as_row_object; /* pointer to a struct; unset: NULL */
+
+#define AS_ROW_TYPE_text  const char *
+#define AS_ROW_TYPE_i32   int32_t
+#define AS_ROW_TYPE_u32   uint32_t
+#define AS_ROW_TYPE_i64   int64_t
+#define AS_ROW_TYPE_flag  bool
+#define AS_ROW_TYPE_hex   uint64_t
+#define AS_ROW_TYPE_word  unsigned
+#define AS_ROW_TYPE_wall  as_wall_time
+#define AS_ROW_TYPE_texts const char *const *
+
+/* The first members of a row, before designated ones. The compiler checks that the member has the
+ * type's C type, AS_ROW_TYPE_<type>. */
+#define AS_ROW(NAME, TYPE, STRUCT, MEMBER, PRESENCE)                                               \
+    .name = (NAME), .type = &as_row_##TYPE, .presence = AS_ROW_##PRESENCE,                         \
+    .at = offsetof(struct STRUCT, MEMBER) +                                                        \
+          0 * _Generic(((struct STRUCT *)0)->MEMBER, AS_ROW_TYPE_##TYPE                            \
+                       : sizeof(struct STRUCT))
+/* Likewise of type list or object: the member points to structs that ROWS describe. */
+#define AS_ROW_OF(NAME, TYPE, STRUCT, MEMBER, PRESENCE, ROWS)                                      \
+    .name = (NAME), .type = &as_row_##TYPE, .presence = AS_ROW_##PRESENCE,                         \
+    .at = offsetof(struct STRUCT, MEMBER), .size = sizeof(*((struct STRUCT *)0)->MEMBER),          \
+    .rows = (ROWS)
+
+#define AS_ROW_HAS(STRUCT, MEMBER) (offsetof(struct STRUCT, MEMBER) + 1)
+
+/* Writes an object. */
+void as_rows_write(struct as_json_writer *json, const struct as_row *rows, const void *from);
+/* Reads the members of the object; a strict reader then refuses all other members. */
+void as_rows_read(struct as_rows_input *input, struct as_reader *object, const struct as_row *rows,
+                  void *to);
+
+#endif

@@ -1,0 +1,222 @@
+/*
+ * Tables of documents: each type in both directions, omissions, versions, limits, and the place in
+ * an error.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include <alertscaler/base/arena.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/doc/rows.h>
+
+struct item {
+    const char *name;
+    int32_t size;
+};
+
+struct sample {
+    bool has_limit, is_big;
+    const char *text;
+    int32_t small, limit;
+    uint32_t count;
+    int64_t large;
+    uint64_t digest;
+    enum { SAMPLE_RED, SAMPLE_GREEN, SAMPLE_COLOURS } colour;
+    as_wall_time at;
+    const char *const *names;
+    size_t name_count;
+    const struct item *items;
+    size_t item_count;
+    const struct item *only;
+    bool is_new;
+};
+
+static const char *get_colour(unsigned colour)
+{
+    static const char *const words[] = {"red", "green"};
+    return colour < SAMPLE_COLOURS ? words[colour] : NULL;
+}
+
+static const struct as_row item_rows[] = {
+    {AS_ROW("name", text, item, name, REQUIRED), .size = 8},
+    {AS_ROW("size", i32, item, size, DEFAULT), .min = 1, .max = 100},
+    {.name = NULL},
+};
+
+static const struct as_row sample_rows[] = {
+    {AS_ROW("at", wall, sample, at, DEFAULT)},
+    {AS_ROW("big", flag, sample, is_big, OPTIONAL)},
+    {AS_ROW("colour", word, sample, colour, DEFAULT), .get_word = get_colour},
+    {AS_ROW("count", u32, sample, count, OPTIONAL)},
+    {AS_ROW("digest", hex, sample, digest, DEFAULT)},
+    {AS_ROW_OF("items", list, sample, items, OPTIONAL, item_rows),
+     .count_at = offsetof(struct sample, item_count)},
+    {AS_ROW("large", i64, sample, large, OPTIONAL), .min = -5, .max = INT64_MAX},
+    {AS_ROW("limit", i32, sample, limit, OPTIONAL), .has_at = AS_ROW_HAS(sample, has_limit)},
+    {AS_ROW("names", texts, sample, names, OPTIONAL),
+     .count_at = offsetof(struct sample, name_count)},
+    {AS_ROW("new", flag, sample, is_new, OPTIONAL), .since = 2},
+    {AS_ROW_OF("only", object, sample, only, OPTIONAL, item_rows)},
+    {AS_ROW("small", i32, sample, small, REQUIRED), .min = INT32_MIN},
+    {AS_ROW("text", text, sample, text, OPTIONAL), .max = 4},
+    {.name = NULL},
+};
+
+static const char full[] =
+    "{\"at\":-7,\"big\":true,\"colour\":\"green\",\"count\":4294967295,"
+    "\"digest\":\"00000000000000ff\",\"items\":[{\"name\":\"a\",\"size\":1},"
+    "{\"name\":\"b\",\"size\":100}],\"large\":9223372036854775807,\"limit\":0,"
+    "\"names\":[\"x\",\"\"],\"new\":true,\"only\":{\"name\":\"c\",\"size\":3},"
+    "\"small\":-2147483648,\"text\":\"text\"}";
+
+struct input {
+    struct tree tree;
+    struct as_arena arena;
+    struct as_reader reader;
+    struct sample sample;
+    struct as_error error;
+    int status;
+};
+
+static void input_read(struct input *input, const char *json, int32_t version, bool is_lenient)
+{
+    *input = (struct input){.tree = TREE_INIT(TREE_NO_LIMIT),
+                            .arena = AS_ARENA_INIT,
+                            .sample = {.digest = 1, .at = {2}, .colour = SAMPLE_GREEN}};
+    cr_assert_eq(tree_load_object(&input->tree, json, strlen(json), &input->error), 0, "%s: %s",
+                 json, input->error.text);
+    if (is_lenient)
+        as_read_lenient(&input->reader, input->tree.root, &input->error);
+    else
+        as_read_document(&input->reader, input->tree.root, &input->error);
+    as_rows_read(&(struct as_rows_input){.arena = &input->arena,
+                                         .version = version,
+                                         .copies_texts = !is_lenient},
+                 &input->reader, sample_rows, &input->sample);
+    input->status = as_read_result(&input->reader);
+}
+
+static void input_free(struct input *input)
+{
+    as_arena_deinit(&input->arena);
+    tree_deinit(&input->tree);
+}
+
+static void expect_written(const struct sample *sample, const char *expected)
+{
+    struct as_buf text = AS_BUF_INIT(65536);
+    struct as_json_writer json;
+    as_json_init(&json, &text, 0);
+    as_rows_write(&json, sample_rows, sample);
+    cr_assert_str_eq(text.data, expected);
+    as_buf_deinit(&text);
+}
+
+Test(rows, each_type_is_read_and_written_to_the_byte)
+{
+    for (int is_lenient = 0; is_lenient < 2; is_lenient++) {
+        struct input input;
+        input_read(&input, full, 2, is_lenient);
+        cr_assert_eq(input.status, 0, "%s", input.error.text);
+        cr_expect_eq(input.sample.count, UINT32_MAX);
+        cr_expect_eq(input.sample.digest, 255);
+        cr_expect_eq(input.sample.colour, SAMPLE_GREEN);
+        cr_expect_eq(input.sample.at.us, -7);
+        cr_expect(input.sample.has_limit);
+        cr_expect_eq(input.sample.item_count, 2);
+        cr_expect_str_eq(input.sample.items[1].name, "b");
+        cr_expect_eq(input.sample.only->size, 3);
+        cr_expect_eq(input.sample.name_count, 2);
+        expect_written(&input.sample, full);
+        input_free(&input);
+    }
+}
+
+Test(rows, copied_texts_outlive_the_document)
+{
+    struct input input;
+    input_read(&input, full, 2, false);
+    cr_assert_eq(input.status, 0);
+    tree_deinit(&input.tree);
+    input.tree = TREE_INIT(TREE_NO_LIMIT);
+    expect_written(&input.sample, full);
+    input_free(&input);
+}
+
+Test(rows, what_is_unset_is_left_out_and_absent_members_keep_their_values)
+{
+    static const char least[] =
+        "{\"at\":2,\"colour\":\"green\",\"digest\":\"0000000000000001\",\"small\":3}";
+    struct input input;
+    input_read(&input, "{\"small\":3}", 2, false);
+    cr_assert_eq(input.status, 0, "%s", input.error.text);
+    cr_expect_not(input.sample.has_limit);
+    expect_written(&input.sample, least);
+    input_free(&input);
+    input_read(&input, "{\"small\":3,\"text\":null,\"items\":null,\"only\":null,\"names\":null}", 2,
+               false);
+    cr_assert_eq(input.status, 0, "%s", input.error.text);
+    cr_expect_null(input.sample.items);
+    expect_written(&input.sample, least);
+    input_free(&input);
+}
+
+Test(rows, a_text_that_is_too_long_is_cut_between_characters)
+{
+    expect_written(&(struct sample){.text = "abc\xC3\xA4"},
+                   "{\"at\":0,\"colour\":\"red\",\"digest\":\"0000000000000000\",\"small\":0,"
+                   "\"text\":\"abc\"}");
+}
+
+Test(rows, errors_name_the_place_and_the_right_form)
+{
+    static const struct {
+        const char *json, *error;
+        int32_t version;
+    } rows[] = {
+        {"{}", "small: missing", 2},
+        {"{\"small\":null}", "small: missing", 2},
+        {"{\"small\":\"3\"}", "small: expected an integer from -2147483648 to 2147483647", 2},
+        {"{\"small\":2147483648}", "small: expected an integer from -2147483648 to 2147483647", 2},
+        {"{\"small\":1,\"large\":-6}", "large: expected an integer from -5 to 9223372036854775807",
+         2},
+        {"{\"small\":1,\"count\":4294967296}", "count: expected an integer from 0 to 4294967295",
+         2},
+        {"{\"small\":1,\"count\":-1}", "count: expected an integer from 0 to 4294967295", 2},
+        {"{\"small\":1,\"at\":9223372036854775807}",
+         "at: expected an integer from -2305843009213693951 to 2305843009213693950", 2},
+        {"{\"small\":1,\"big\":1}", "big: expected true or false", 2},
+        {"{\"small\":1,\"colour\":\"blue\"}", "colour: expected red or green", 2},
+        {"{\"small\":1,\"digest\":\"xy\"}", "digest: expected hexadecimal digits", 2},
+        {"{\"small\":1,\"items\":{}}", "items: expected a list", 2},
+        {"{\"small\":1,\"items\":[{\"name\":\"a\"},{\"size\":1}]}", "items[1].name: missing", 2},
+        {"{\"small\":1,\"items\":[{\"name\":\"a\",\"size\":0}]}",
+         "items[0].size: expected an integer from 1 to 100", 2},
+        {"{\"small\":1,\"items\":[{\"name\":\"a\",\"other\":0}]}", "items[0].other: unknown field",
+         2},
+        {"{\"small\":1,\"names\":[\"a\",1]}", "names: expected a list of strings", 2},
+        {"{\"small\":1,\"only\":[]}", "only: expected an object", 2},
+        {"{\"small\":1,\"only\":{\"name\":\"12345678\"}}", "only.name: longer than 7 bytes", 2},
+        {"{\"small\":1,\"text\":7}", "text: expected a string", 2},
+        {"{\"small\":1,\"other\":7}", "other: unknown field", 2},
+        {"{\"small\":1,\"new\":true}", "new: unknown field", 1},
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct input input;
+        input_read(&input, rows[i].json, rows[i].version, false);
+        cr_expect_eq(input.status, -EBADMSG, "%s", rows[i].json);
+        cr_expect_str_eq(input.error.text, rows[i].error);
+        input_free(&input);
+    }
+}
+
+Test(rows, a_lenient_document_may_have_members_of_later_versions)
+{
+    struct input input;
+    input_read(&input, "{\"small\":1,\"new\":true,\"other\":{}}", 1, true);
+    cr_assert_eq(input.status, 0, "%s", input.error.text);
+    cr_expect_not(input.sample.is_new);
+    input_free(&input);
+}
