@@ -6,8 +6,10 @@
 #include <alertscaler/doc/rows.h>
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <alertscaler/base/alloc.h>
 #include <alertscaler/base/attr.h>
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
@@ -87,6 +89,26 @@ static void text_read(struct as_rows_input *input, struct as_reader *object,
 
 const struct as_row_type as_row_text = {
     .write = text_write, .read = text_read, .is_unset = text_is_unset};
+
+static bool chars_are_unset(const struct as_row *row, const void *base)
+{
+    return !*(const char *)row_at(row, base);
+}
+
+static void chars_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    as_json_write_string(json, row_at(row, base));
+}
+
+static void chars_read(struct as_rows_input *input, struct as_reader *object,
+                       const struct as_row *row, void *base)
+{
+    (void)input;
+    as_read_copy(object, row->name, row_to(row, base), row->size);
+}
+
+const struct as_row_type as_row_chars = {
+    .write = chars_write, .read = chars_read, .is_unset = chars_are_unset};
 
 static void texts_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
@@ -343,4 +365,48 @@ void as_rows_read(struct as_rows_input *input, struct as_reader *object, const s
     }
     if (!object->is_lenient)
         as_read_end(object);
+}
+
+/* ---- copies ---- */
+
+static void row_set_text(const struct as_row *row, void *item, const char *text)
+{
+    memcpy(row_to(row, item), &text, sizeof(text));
+}
+
+void *as_rows_copy(struct as_arena *arena, const struct as_row *rows, const void *items,
+                   size_t count, size_t size)
+{
+    if (count == 0)
+        return NULL;
+    char *copies = as_arena_alloc(arena, count, size);
+    memcpy(copies, items, count * size);
+    for (size_t i = 0; i < count; i++) {
+        for (const struct as_row *row = rows; row->name; row++) {
+            void *copy = copies + i * size;
+            assert(!row->rows);
+            if (row->type == &as_row_text)
+                row_set_text(row, copy, as_arena_strdup(arena, row_get_pointer(row, copy)));
+        }
+    }
+    return copies;
+}
+
+void as_rows_own_texts(const struct as_row *rows, void *item)
+{
+    for (const struct as_row *row = rows; row->name; row++) {
+        const char *text = row->type == &as_row_text ? row_get_pointer(row, item) : NULL;
+        if (text)
+            row_set_text(row, item, as_xstrdup(text));
+    }
+}
+
+void as_rows_free_texts(const struct as_row *rows, void *item)
+{
+    for (const struct as_row *row = rows; row->name; row++) {
+        if (row->type != &as_row_text)
+            continue;
+        free((void *)(uintptr_t)row_get_pointer(row, item));
+        row_set_text(row, item, NULL);
+    }
 }

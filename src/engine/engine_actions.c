@@ -30,11 +30,11 @@ static void action_note_change(const struct as_engine *engine, struct target *ta
 {
     const struct as_moment now = moment_now(engine);
     if (intent->to <= intent->from) /* equal: a decrease in vain */
-        target->last_down = target->last_step_down = now;
+        target->locks.last_down = target->locks.last_step_down = now;
     else if (intent->to - intent->from > returned)
-        target->last_up = now;
+        target->locks.last_up = now;
     if (returned > 0)
-        target->last_return = now;
+        target->locks.last_return = now;
 }
 
 static struct intent *action_begin(struct as_engine *engine, struct target *target,
@@ -107,7 +107,7 @@ void actions_begin(struct as_engine *engine, struct target *target,
 void actions_begin_ordered(struct as_engine *engine, struct target *target,
                            const struct as_observation *observation)
 {
-    const struct ordered *ordered = &target->ordered;
+    const struct as_ordered_state *ordered = &target->ordered;
     struct intent *intent =
         action_begin(engine, target, observation, ordered->replicas, ordered->id, NULL);
     intent->is_ordered = true;
@@ -119,7 +119,7 @@ void actions_begin_ordered(struct as_engine *engine, struct target *target,
 void actions_begin_take_back(struct as_engine *engine, struct target *target,
                              const struct as_observation *observation, int32_t to)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     action_begin(engine, target, observation, to, scaleup->id, NULL)->is_ordered =
         scaleup->is_ordered;
     commit_intent(engine, target);
@@ -138,7 +138,7 @@ void actions_begin_clean_up(struct as_engine *engine, struct target *target,
 void actions_begin_resize(struct as_engine *engine, struct target *target,
                           const struct as_observation *observation, int32_t to)
 {
-    const struct resize *resize = &target->resize;
+    const struct as_resize_state *resize = &target->resize;
     struct intent *intent = action_begin(engine, target, observation, to, resize->id, NULL);
     intent->is_ordered = resize->is_ordered;
     intent->later_than = resize->later_than;

@@ -135,7 +135,7 @@ static void pause(struct as_engine *engine, struct deed *deed)
 
 static void resume(struct as_engine *engine, struct deed *deed)
 {
-    const struct pause *pause = deed->target ? &deed->target->pause : &engine->pause;
+    const struct as_pause_state *pause = deed->target ? &deed->target->pause : &engine->pause;
     const bool was_ineffective = evaluation_release(engine, deed->target);
     const bool is_paused = pause->is_set;
     const bool is_contended = deed->target && contention_holds(engine, deed->target);
@@ -179,13 +179,16 @@ static bool is_locked(const struct as_engine *engine, const struct target *targe
     if (target->config) {
         const struct locks locks = scaleup_get_locks(target, engine->mono);
         return command_holds(engine, &locks.cooldown, locks.up, locks.down) ||
-               command_holds(engine, &locks.cooldown, target->dry_last_up, target->dry_last_down);
+               command_holds(engine, &locks.cooldown, target->locks.dry_last_up,
+                             target->locks.dry_last_down);
     }
     /* the present locks are unknown: any remembered one may count */
     const int64_t keep = target->keep_us;
-    return lasts(engine, target->last_up, keep) || lasts(engine, target->last_down, keep) ||
-           lasts(engine, target->last_return, keep) || lasts(engine, target->dry_last_up, keep) ||
-           lasts(engine, target->dry_last_down, keep);
+    return lasts(engine, target->locks.last_up, keep) ||
+           lasts(engine, target->locks.last_down, keep) ||
+           lasts(engine, target->locks.last_return, keep) ||
+           lasts(engine, target->locks.dry_last_up, keep) ||
+           lasts(engine, target->locks.dry_last_down, keep);
 }
 
 static void command_unlock(struct as_engine *engine, struct deed *deed)
@@ -197,8 +200,8 @@ static void command_unlock(struct as_engine *engine, struct deed *deed)
             contention_holds(engine, target) ? ": it is contended, which `resume` ends" : "");
         return;
     }
-    target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
-    target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
+    target->locks.last_up = target->locks.last_down = target->locks.last_return = AS_MOMENT_NEVER;
+    target->locks.dry_last_up = target->locks.dry_last_down = AS_MOMENT_NEVER;
     target->scaleup.failed = AS_MOMENT_NEVER;
     effect_put_target(engine, target);
     deed->wakes = true;
@@ -242,7 +245,7 @@ static struct as_action_record *record_end(struct as_engine *engine, struct targ
 
 static void command_drop(struct target *target)
 {
-    target->ordered = (struct ordered){0};
+    target->ordered = (struct as_ordered_state){0};
 }
 
 /* The order failed; the target is to be stored. */
@@ -322,7 +325,7 @@ static void command_scale(struct as_engine *engine, struct deed *deed)
         if (target->ordered.is_set && !is_on_its_way(target))
             command_give_up(engine, target, AS_REASON_SUPERSEDED,
                             "a later command came before it was done");
-        target->ordered = (struct ordered){
+        target->ordered = (struct as_ordered_state){
             .is_set = true,
             .replicas = order->replicas,
             .force = order->force,
@@ -503,7 +506,7 @@ struct target *commands_handle(struct as_engine *engine, const struct as_operato
     return deed.wakes || deed.wakes_all ? NULL : deed.target;
 }
 
-static bool is_too_old(const struct as_engine *engine, const struct ordered *ordered)
+static bool is_too_old(const struct as_engine *engine, const struct as_ordered_state *ordered)
 {
     return as_time_add(ordered->at.mono.us, ORDER_MAX_US) <= engine->mono.us;
 }
@@ -513,7 +516,7 @@ static const char *command_find_reason_against(const struct as_engine *engine,
                                                const struct target *target,
                                                const struct as_observation *observation)
 {
-    const struct ordered *ordered = &target->ordered;
+    const struct as_ordered_state *ordered = &target->ordered;
     const struct as_schedule_bounds bounds = target_get_bounds(engine, target);
     if (is_dry(engine, target))
         return "given up: dry run, nothing is changed";
@@ -532,7 +535,7 @@ static const char *command_find_reason_against(const struct as_engine *engine,
 bool commands_begin(struct as_engine *engine, struct target *target,
                     const struct as_observation *observation)
 {
-    struct ordered *ordered = &target->ordered;
+    struct as_ordered_state *ordered = &target->ordered;
     if (!ordered->is_set || !target->config || engine->stopping ||
         (ordered->is_stopped && is_on_its_way(target)))
         return false;

@@ -130,10 +130,11 @@ void pause_set(struct as_engine *engine, struct target *target,
                const struct as_operator_command *order);
 void pause_clear(struct as_engine *engine, struct target *target); /* NULL: the pause of all */
 /* The pause that holds the target now, in both directions; NULL: none. */
-const struct pause *pauses_find(const struct as_engine *engine, const struct target *target);
+const struct as_pause_state *pauses_find(const struct as_engine *engine,
+                                         const struct target *target);
 /* ... in this direction, or in both. */
-const struct pause *pauses_find_in(const struct as_engine *engine, const struct target *target,
-                                   enum as_ways ways);
+const struct as_pause_state *pauses_find_in(const struct as_engine *engine,
+                                            const struct target *target, enum as_ways ways);
 const struct as_pause_note *pauses_note(struct as_engine *engine, const struct target *target);
 /* Why the intent must not be sent; NULL: it may. Static memory. */
 const char *pauses_find_obstacle(const struct as_engine *engine, const struct target *target,

@@ -455,12 +455,12 @@ static struct as_decide_input *make_input(struct as_engine *engine, const struct
     struct as_decide_input *input = as_arena_alloc(&engine->arena, 1, sizeof(*input));
     const struct locks locks = scaleup_get_locks(target, engine->mono);
     const struct as_moment up =
-        dry_run ? moment_get_later(locks.up, target->dry_last_up) : locks.up;
+        dry_run ? moment_get_later(locks.up, target->locks.dry_last_up) : locks.up;
     const struct as_moment down =
-        dry_run ? moment_get_later(locks.down, target->dry_last_down) : locks.down;
+        dry_run ? moment_get_later(locks.down, target->locks.dry_last_down) : locks.down;
     const struct as_moment step_down =
-        dry_run ? moment_get_later(target->last_step_down, target->dry_last_down)
-                : target->last_step_down;
+        dry_run ? moment_get_later(target->locks.last_step_down, target->locks.dry_last_down)
+                : target->locks.last_step_down;
     *input = (struct as_decide_input){
         .version = AS_DECIDE_VERSION,
         .now = engine->wall,
@@ -708,7 +708,8 @@ static bool decide_one(struct as_engine *engine, struct target *target,
     if (metric_gaps_note(engine, target, proposals, results))
         is_changed = true;
     if (decision->reason == AS_REASON_DRY_RUN) {
-        *(decision->direction == AS_DIRECTION_UP ? &target->dry_last_up : &target->dry_last_down) =
+        *(decision->direction == AS_DIRECTION_UP ? &target->locks.dry_last_up
+                                                 : &target->locks.dry_last_down) =
             moment_now(engine);
         target_set_keep(engine, target);
         is_changed = true;

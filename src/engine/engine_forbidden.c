@@ -27,7 +27,7 @@ static void forbidden_add(struct list *list, struct as_forbidden row)
 /* Pauses of all targets, and of this one. One of both directions is a flag of its own. */
 static void add_pauses(struct as_engine *engine, const struct target *target, struct list *list)
 {
-    const struct pause *const pauses[] = {&engine->pause, &target->pause};
+    const struct as_pause_state *const pauses[] = {&engine->pause, &target->pause};
 
     for (size_t i = 0; i < AS_ARRAY_SIZE(pauses); i++) {
         if (pauses[i]->is_set && pauses[i]->ways != AS_WAYS_BOTH)

@@ -23,7 +23,7 @@ void metric_gaps_fill(struct as_engine *engine, const struct target *target,
 {
     for (size_t i = 0; i < proposals->count; i++) {
         const struct as_rule *rule = find_rule(&proposals->origins[i]);
-        const struct metric_gap *gap = rule ? metric_gap_find(target, rule->name) : NULL;
+        const struct as_metric_gap_state *gap = rule ? metric_gap_find(target, rule->name) : NULL;
         if (rule)
             proposals->items[i].fallback = rule->fallback;
         if (gap)
@@ -43,11 +43,12 @@ bool metric_gaps_note(struct as_engine *engine, struct target *target,
             is_missing = is_missing || results[next].is_missing;
         while (++next < proposals->count && find_rule(&proposals->origins[next]) == rule);
         i = next;
-        struct metric_gap *gap = rule ? metric_gap_find(target, rule->name) : NULL;
+        struct as_metric_gap_state *gap = rule ? metric_gap_find(target, rule->name) : NULL;
         if (gap && !is_missing)
             metric_gap_end(target, gap);
         else if (rule && !gap && is_missing)
-            metric_gap_begin(target, rule->name, moment_now(engine));
+            metric_gap_begin(target, &(struct as_metric_gap_state){.rule = rule->name,
+                                                                   .since = moment_now(engine)});
         else
             continue;
         is_changed = true;

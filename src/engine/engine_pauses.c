@@ -21,14 +21,14 @@
 #include "engine_concerns.h"
 #include "engine_effects.h"
 
-static as_mono_time pause_get_end(const struct pause *pause)
+static as_mono_time pause_get_end(const struct as_pause_state *pause)
 {
     if (!pause->is_set || pause->for_us == 0)
         return AS_MONO_NEVER;
     return (as_mono_time){as_time_add(pause->since.mono.us, pause->for_us)};
 }
 
-static void note_end(struct as_engine *engine, const struct pause *pause)
+static void note_end(struct as_engine *engine, const struct as_pause_state *pause)
 {
     const as_mono_time end = pause_get_end(pause);
     if (end.us < engine->pause_due.us)
@@ -44,23 +44,20 @@ static void find_first_end(struct as_engine *engine)
 }
 
 /* Copies the texts. */
-static void pause_fill(struct pause *pause, const struct as_pause_state *state)
+static void pause_fill(struct as_pause_state *pause, const struct as_pause_state *state)
 {
     pause_free(pause);
-    *pause = (struct pause){
-        .is_set = true,
-        .since = state->since,
-        .for_us = state->for_us,
-        .ways = state->ways ? (enum as_ways)state->ways : AS_WAYS_BOTH,
-        .who = as_xstrdup(state->who),
-        .reason = as_xstrdup(state->reason),
-    };
+    *pause = *state;
+    pause->is_set = true;
+    if (pause->ways == AS_WAYS_NONE)
+        pause->ways = AS_WAYS_BOTH;
+    as_rows_own_texts(as_pause_rows, pause);
 }
 
 /* Puts the target into the list; copies the texts. */
 static void set(struct as_engine *engine, struct target *target, const struct as_pause_state *state)
 {
-    struct pause *pause = target ? &target->pause : &engine->pause;
+    struct as_pause_state *pause = target ? &target->pause : &engine->pause;
     if (target && !pause->is_set) {
         TAILQ_INSERT_TAIL(&engine->paused, target, of_paused);
         engine->paused_count++;
@@ -75,7 +72,7 @@ void pause_set(struct as_engine *engine, struct target *target,
     set(engine, target,
         &(struct as_pause_state){.since = moment_now(engine),
                                  .for_us = order->for_us,
-                                 .ways = (int32_t)order->ways,
+                                 .ways = order->ways,
                                  .who = order->who,
                                  .reason = order->reason});
     if (target)
@@ -97,10 +94,10 @@ void pause_clear(struct as_engine *engine, struct target *target)
     effect_put_target(engine, target);
 }
 
-const struct pause *pauses_find_in(const struct as_engine *engine, const struct target *target,
-                                   enum as_ways ways)
+const struct as_pause_state *pauses_find_in(const struct as_engine *engine,
+                                            const struct target *target, enum as_ways ways)
 {
-    const struct pause *const pauses[] = {&engine->halt, &engine->pause, &target->pause};
+    const struct as_pause_state *const pauses[] = {&engine->halt, &engine->pause, &target->pause};
     for (size_t i = 0; i < AS_ARRAY_SIZE(pauses); i++) {
         if (pauses[i]->is_set && (pauses[i]->ways & ways) == ways)
             return pauses[i];
@@ -108,14 +105,15 @@ const struct pause *pauses_find_in(const struct as_engine *engine, const struct 
     return NULL;
 }
 
-const struct pause *pauses_find(const struct as_engine *engine, const struct target *target)
+const struct as_pause_state *pauses_find(const struct as_engine *engine,
+                                         const struct target *target)
 {
     return pauses_find_in(engine, target, AS_WAYS_BOTH);
 }
 
 const struct as_pause_note *pauses_note(struct as_engine *engine, const struct target *target)
 {
-    const struct pause *pause = pauses_find(engine, target);
+    const struct as_pause_state *pause = pauses_find(engine, target);
     if (!pause)
         pause = engine->pause.is_set ? &engine->pause : &target->pause;
     if (!pause->is_set)
@@ -169,7 +167,7 @@ static void pause_record(struct as_engine *engine, enum as_operator_command_kind
 /* Called at every look at the switch; ignores repeats. */
 bool pauses_on_halt(struct as_engine *engine, const struct as_halt *halt)
 {
-    struct pause *now = &engine->halt;
+    struct as_pause_state *now = &engine->halt;
     if (halt->reason && !(now->is_set && strcmp(now->reason, halt->reason) == 0 &&
                           strcmp(now->who, halt->who) == 0)) {
         pause_fill(now, &(struct as_pause_state){
@@ -217,9 +215,10 @@ void pauses_on_deadline(struct as_engine *engine)
     free(ended);
 }
 
-static bool lasts_longer(const struct pause *pause, const struct as_pause_state *than)
+static bool lasts_longer(const struct as_pause_state *pause, const struct as_pause_state *than)
 {
-    const struct pause other = {.is_set = true, .since = than->since, .for_us = than->for_us};
+    const struct as_pause_state other = {
+        .is_set = true, .since = than->since, .for_us = than->for_us};
     return pause->is_set && pause_get_end(pause).us >= pause_get_end(&other).us;
 }
 

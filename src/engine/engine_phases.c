@@ -186,8 +186,8 @@ static void phase_forget_sizes(struct as_engine *engine, struct target *target, 
 
 static void forget_former(struct as_engine *engine, struct target *target)
 {
-    target->last_up = target->last_down = target->last_return = AS_MOMENT_NEVER;
-    target->dry_last_up = target->dry_last_down = AS_MOMENT_NEVER;
+    target->locks.last_up = target->locks.last_down = target->locks.last_return = AS_MOMENT_NEVER;
+    target->locks.dry_last_up = target->locks.dry_last_down = AS_MOMENT_NEVER;
     target->is_unreported = true;
     phase_forget_sizes(engine, target, is_other_object);
 }
@@ -256,9 +256,10 @@ static as_mono_time get_later(as_mono_time a, as_mono_time b)
 /* When the locks of a target that nothing uses can be forgotten. */
 static as_mono_time get_forget_time(const struct target *target)
 {
-    const struct as_moment moments[] = {
-        target->last_up,        target->last_down,      target->dry_last_up, target->dry_last_down,
-        target->scaleup.failed, target->last_step_down, target->last_return};
+    const struct as_moment moments[] = {target->locks.last_up,     target->locks.last_down,
+                                        target->locks.dry_last_up, target->locks.dry_last_down,
+                                        target->scaleup.failed,    target->locks.last_step_down,
+                                        target->locks.last_return};
     as_mono_time forget = contention_get_forget_time(target);
     if (target->event_count > 0) /* also if the locks were ended by hand */
         forget = get_later(

@@ -208,7 +208,7 @@ static void begin_lock(struct as_engine *engine, const struct assignment *assign
                        const struct intent *intent)
 {
     struct target *pool = assignment->pool;
-    struct as_moment *last = assignment->is_up ? &pool->last_up : &pool->last_down;
+    struct as_moment *last = assignment->is_up ? &pool->locks.last_up : &pool->locks.last_down;
     if (as_moment_is_set(*last) && last->mono.us >= assignment->at.mono.us)
         return; /* of another assignment of the same decision */
     const struct intent decided = {.rule = assignment->rule,
@@ -219,7 +219,7 @@ static void begin_lock(struct as_engine *engine, const struct assignment *assign
                                    .generation = engine->generation};
     *last = moment_now(engine);
     if (!assignment->is_up)
-        pool->last_step_down = moment_now(engine);
+        pool->locks.last_step_down = moment_now(engine);
     if (!assignment->is_rest)
         steps_count(engine, pool, &decided);
     target_set_keep(engine, pool);

@@ -33,7 +33,7 @@ bool resize_is_put_back(const struct target *target, const struct intent *intent
 
 bool resize_is_catch_up(const struct target *target, const struct intent *intent)
 {
-    const struct resize *resize = &target->resize;
+    const struct as_resize_state *resize = &target->resize;
     return resize_is_ours(target, intent) && !resize->is_open && intent->to <= resize->to &&
            intent->from < intent->to;
 }
@@ -51,7 +51,7 @@ static const char *explain_put_back(struct as_engine *engine, struct target *tar
 const char *resize_on_applied(struct as_engine *engine, struct target *target,
                               const struct intent *intent)
 {
-    struct resize *resize = &target->resize;
+    struct as_resize_state *resize = &target->resize;
     struct as_sized sized;
     as_sized_read(target->ref, &sized);
     if (sized.what != AS_SIZED_RESOURCE)
@@ -63,7 +63,7 @@ const char *resize_on_applied(struct as_engine *engine, struct target *target,
     }
     if (resize_is_catch_up(target, intent))
         return "pods that came after the last change";
-    *resize = (struct resize){
+    *resize = (struct as_resize_state){
         .is_set = true,
         .is_open = !sized.by_pods,
         .is_ordered = intent->is_ordered,
@@ -80,7 +80,7 @@ const char *resize_on_applied(struct as_engine *engine, struct target *target,
 
 bool resize_remake(struct as_engine *engine, struct target *target)
 {
-    struct resize *resize = &target->resize;
+    struct as_resize_state *resize = &target->resize;
     if (!resize->is_open && !resize->is_above)
         return false;
     target->dirty = true;
@@ -92,7 +92,7 @@ bool resize_remake(struct as_engine *engine, struct target *target)
 
 void resize_forget(struct target *target)
 {
-    target->resize = (struct resize){.moved = AS_MOMENT_NEVER};
+    target->resize = (struct as_resize_state){.moved = AS_MOMENT_NEVER};
 }
 
 bool resize_on_unseen(struct target *target, enum as_reason outcome)
@@ -114,7 +114,7 @@ void resize_give_up(struct as_engine *engine, struct target *target)
     effect_put_target(engine, target);
 }
 
-static bool resize_has_failed(struct as_engine *engine, struct resize *resize,
+static bool resize_has_failed(struct as_engine *engine, struct as_resize_state *resize,
                               const struct as_resize_seen *seen)
 {
     if (seen->has_verdict)
@@ -130,7 +130,7 @@ static bool resize_has_failed(struct as_engine *engine, struct resize *resize,
 static void give_up_rollout(struct as_engine *engine, struct target *target,
                             const struct as_resize_seen *seen)
 {
-    struct resize *resize = &target->resize;
+    struct as_resize_state *resize = &target->resize;
     char none[] = "";
     struct intent change = {.is_ordered = resize->is_ordered,
                             .rule = none,
@@ -166,7 +166,7 @@ static void give_up_rollout(struct as_engine *engine, struct target *target,
 static bool review_rollout(struct as_engine *engine, struct target *target,
                            const struct as_observation *observation)
 {
-    struct resize *resize = &target->resize;
+    struct as_resize_state *resize = &target->resize;
     if (!observation->resize.is_rolling || observation->replicas != resize->to) {
         if (observation->replicas == resize->to)
             target->scaleup.failed = AS_MOMENT_NEVER;
@@ -181,7 +181,8 @@ static bool review_rollout(struct as_engine *engine, struct target *target,
 
 /* What pods that came later are to have; -1: none came. A pod that asks for the last size and has
  * not got it yet is no such pod. */
-static int32_t find_last_size(const struct resize *resize, const struct as_resize_seen *seen)
+static int32_t find_last_size(const struct as_resize_state *resize,
+                              const struct as_resize_seen *seen)
 {
     const int32_t to =
         seen->settled >= 0 && seen->settled < resize->to ? seen->settled : resize->to;
@@ -193,7 +194,7 @@ static int32_t find_last_size(const struct resize *resize, const struct as_resiz
 static bool choose_pods(const struct as_engine *engine, struct target *target,
                         const struct as_resize_seen *seen)
 {
-    struct resize *resize = &target->resize;
+    struct as_resize_state *resize = &target->resize;
     resize->later_than = (as_maybe_time){.set = false};
     if (!target_did_not_come(target, engine->mono))
         return true;
@@ -208,7 +209,7 @@ static bool choose_pods(const struct as_engine *engine, struct target *target,
 static void review_template(struct as_engine *engine, struct target *target,
                             const struct as_resize_seen *seen)
 {
-    struct resize *resize = &target->resize;
+    struct as_resize_state *resize = &target->resize;
     const bool is_above = seen->template_size >= 0 && resize->to > seen->template_size;
     if (is_above == resize->is_above)
         return;
@@ -223,7 +224,7 @@ int32_t resize_review(struct as_engine *engine, struct target *target,
                       const struct as_observation *observation)
 {
     const struct as_resize_seen *seen = &observation->resize;
-    struct resize *resize = &target->resize;
+    struct as_resize_state *resize = &target->resize;
     int32_t size;
     if (seen->newest.set && !target_did_not_come(target, engine->mono))
         resize->newest = seen->newest;

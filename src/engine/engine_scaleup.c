@@ -27,7 +27,7 @@
 #define WORKLOAD_LOOK_MIN_US (1 * AS_US_PER_S)
 #define WORKLOAD_LOOK_PART   8 /* of its age */
 
-static bool has_failed_since(const struct scaleup *scaleup, struct as_moment moment)
+static bool has_failed_since(const struct as_scaleup_state *scaleup, struct as_moment moment)
 {
     return as_moment_is_set(scaleup->failed) && scaleup->failed.mono.us >= moment.mono.us;
 }
@@ -35,8 +35,9 @@ static bool has_failed_since(const struct scaleup *scaleup, struct as_moment mom
 /* Nodes that came back lock decreases for `cooldown.down`, and no increase. */
 static struct locks get_cooldowns(const struct target *target)
 {
-    struct locks locks = {target->last_up, target->last_down, target->config->bounds.cooldown};
-    const struct as_moment returned = target->last_return;
+    struct locks locks = {target->locks.last_up, target->locks.last_down,
+                          target->config->bounds.cooldown};
+    const struct as_moment returned = target->locks.last_return;
     const int64_t lock_us = as_cooldown_get_down_after_down(&locks.cooldown);
     if (!as_moment_is_set(returned) ||
         (as_moment_is_set(locks.down) && as_time_add(locks.down.mono.us, lock_us) >=
@@ -50,7 +51,7 @@ static struct locks get_cooldowns(const struct target *target)
 
 struct locks scaleup_get_locks(const struct target *target, as_mono_time now)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     struct locks locks = get_cooldowns(target);
     if (!as_moment_is_set(scaleup->failed))
         return locks;
@@ -67,7 +68,7 @@ struct locks scaleup_get_locks(const struct target *target, as_mono_time now)
 /* A failure during a back-off (of an order, say) restarts the time. */
 static void back_off(struct as_engine *engine, struct target *target)
 {
-    struct scaleup *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = &target->scaleup;
     const int64_t failed_us = scaleup->failed.mono.us;
     if (!as_moment_is_set(scaleup->failed) ||
         as_time_add(failed_us, BACK_OFF_FORGET_US) <= engine->mono.us)
@@ -109,7 +110,7 @@ bool scaleup_needs_pods(const struct target *target)
 
 int64_t scaleup_get_observe_us(const struct as_engine *engine, const struct target *target)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     const int64_t part = (engine->mono.us - scaleup->since.mono.us) / WORKLOAD_LOOK_PART;
     if (!is_workload(target) || scaleup->did_not_come || part > SCALEUP_OBSERVE_US)
         return SCALEUP_OBSERVE_US;
@@ -125,7 +126,7 @@ static int32_t scaleup_count_missing(const struct target *target)
 
 void scaleup_begin(struct as_engine *engine, struct target *target, const struct intent *intent)
 {
-    struct scaleup *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = &target->scaleup;
     if ((!target->names_instances && !is_workload(target)) || !target->config ||
         intent->to <= intent->from)
         return;
@@ -152,7 +153,7 @@ void scaleup_refuse(struct as_engine *engine, struct target *target)
 bool scaleup_on_shortage(struct as_engine *engine, struct target *target,
                          const struct as_observation *observation)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     const as_maybe_time began = moment_get_wall(engine, scaleup->since);
     if (!scaleup->is_open || scaleup->is_refused || !observation->lacks_capacity || !began.set ||
         (observation->gap_since.set && observation->gap_since.at.us < began.at.us - AS_US_PER_MIN))
@@ -176,14 +177,14 @@ bool scaleup_is_failure(const struct as_scale_result *result)
 
 bool scaleup_is_backing_off(const struct target *target, as_mono_time now)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     return as_moment_is_set(scaleup->failed) &&
            as_time_add(scaleup->failed.mono.us, scaleup->back_off_us) > now.us;
 }
 
 as_maybe_time scaleup_get_open_at(const struct as_engine *engine, const struct target *target)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     as_maybe_time failed = moment_get_wall(engine, scaleup->failed);
     if (!scaleup_is_backing_off(target, engine->mono) || !failed.set)
         return (as_maybe_time){0};
@@ -194,7 +195,7 @@ as_maybe_time scaleup_get_open_at(const struct as_engine *engine, const struct t
 void scaleup_note_surplus(struct as_engine *engine, struct target *target,
                           const struct intent *intent)
 {
-    struct scaleup *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = &target->scaleup;
     const int32_t before = scaleup_get_surplus(target);
     if (before == 0) {
         scaleup->surplus_from = intent->from;
@@ -205,7 +206,7 @@ void scaleup_note_surplus(struct as_engine *engine, struct target *target,
 
 int32_t scaleup_get_surplus(const struct target *target)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     const int32_t above = target->replicas - scaleup->surplus_from;
     return above < scaleup->surplus ? (above > 0 ? above : 0) : scaleup->surplus;
 }
@@ -213,7 +214,7 @@ int32_t scaleup_get_surplus(const struct target *target)
 /* An increase of ours that is open has its own back-off. */
 bool scaleup_note_unregistered(struct as_engine *engine, struct target *target, int32_t count)
 {
-    struct scaleup *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = &target->scaleup;
     if (scaleup->is_open)
         return false;
     const bool is_more = count > scaleup->unregistered;
@@ -225,14 +226,14 @@ bool scaleup_note_unregistered(struct as_engine *engine, struct target *target, 
 
 int32_t scaleup_get_refused(const struct target *target)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     const int32_t short_of = target->replicas - target->status_replicas - scaleup->missing;
     return scaleup->is_open && scaleup->is_refused && short_of > 0 ? short_of : 0;
 }
 
 void scaleup_give_up(struct as_engine *engine, struct target *target)
 {
-    struct scaleup *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = &target->scaleup;
     if (!has_failed_since(scaleup, scaleup->since))
         back_off(engine, target);
     scaleup->is_open = false;
@@ -241,13 +242,14 @@ void scaleup_give_up(struct as_engine *engine, struct target *target)
 
 bool scaleup_is_taken_back(const struct target *target, const struct intent *intent)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     return scaleup->is_open && intent->to < intent->from && !intent->rule[0] &&
            strcmp(intent->decision_id, scaleup->id) == 0;
 }
 
-static const char *explain_taking_back(struct as_engine *engine, const struct scaleup *scaleup,
-                                       int32_t count, const char *why)
+static const char *explain_taking_back(struct as_engine *engine,
+                                       const struct as_scaleup_state *scaleup, int32_t count,
+                                       const char *why)
 {
     const int64_t end = as_time_add(scaleup->failed.mono.us, scaleup->back_off_us);
     const int64_t left_us = end - engine->mono.us;
@@ -264,7 +266,7 @@ static const char *explain_taking_back(struct as_engine *engine, const struct sc
 const char *scaleup_on_applied(struct as_engine *engine, struct target *target,
                                const struct intent *intent, const char *why)
 {
-    struct scaleup *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = &target->scaleup;
     if (!scaleup_is_taken_back(target, intent)) {
         scaleup_begin(engine, target, intent);
         return NULL;
@@ -284,12 +286,14 @@ static void scaleup_close(struct as_engine *engine, struct target *target)
 }
 
 /* Instances or pods that serve, and those that did not serve before either. */
-static int32_t count_there(const struct scaleup *scaleup, const struct as_observation *observation)
+static int32_t count_there(const struct as_scaleup_state *scaleup,
+                           const struct as_observation *observation)
 {
     return scaleup_count_ready(observation) + scaleup->missing;
 }
 
-static bool is_complete(const struct scaleup *scaleup, const struct as_observation *observation)
+static bool is_complete(const struct as_scaleup_state *scaleup,
+                        const struct as_observation *observation)
 {
     return !observation->in_progress && count_there(scaleup, observation) >= observation->replicas;
 }
@@ -306,7 +310,7 @@ bool scaleup_is_awaited(const struct target *target, const struct as_observation
 static bool scaleup_is_over(const struct as_engine *engine, const struct target *target,
                             const struct as_observation *observation)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     const bool is_late = as_time_add(scaleup->since.mono.us, IN_DOUBT_US) <= engine->mono.us;
     if (!observation->names_instances && !is_workload(target))
         return true;
@@ -320,7 +324,7 @@ static bool scaleup_is_over(const struct as_engine *engine, const struct target 
 /* After a failure for lack of capacity, the provider's lists get time to catch up. */
 static bool is_past_deadline(const struct as_engine *engine, const struct target *target)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     const int64_t timeout_us = target->names_instances ? target_get_nodes(target)->ready_timeout_us
                                                        : scaleup_get_timeout(target);
     return as_time_add(scaleup->since.mono.us, timeout_us) <= engine->mono.us ||
@@ -329,7 +333,7 @@ static bool is_past_deadline(const struct as_engine *engine, const struct target
 }
 
 /* Keeps what is there, and what was there before the increase. */
-static int32_t get_size_to_keep(const struct scaleup *scaleup,
+static int32_t get_size_to_keep(const struct as_scaleup_state *scaleup,
                                 const struct as_observation *observation)
 {
     int32_t keep = count_there(scaleup, observation);
@@ -342,7 +346,7 @@ static int32_t get_size_to_keep(const struct scaleup *scaleup,
 static void give_up_waiting(struct as_engine *engine, struct target *target,
                             const struct as_observation *observation)
 {
-    struct scaleup *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = &target->scaleup;
     scaleup->did_not_come = true;
     scaleup->ready = scaleup_count_ready(observation);
     effect_warn(engine, target,
@@ -364,7 +368,7 @@ void scaleup_forget_pods(struct target *target)
 int32_t scaleup_review(struct as_engine *engine, struct target *target,
                        const struct as_observation *observation)
 {
-    struct scaleup *scaleup = &target->scaleup;
+    struct as_scaleup_state *scaleup = &target->scaleup;
     if (!scaleup->is_open || !target->config || engine->stopping)
         return -1;
     if (scaleup_is_over(engine, target, observation)) {

@@ -35,7 +35,7 @@ bool floor_forbids(const struct as_engine *engine, const struct target *target,
 
 as_mono_time floor_get_end(const struct target *target)
 {
-    const struct floor *floor = &target->floor;
+    const struct as_floor_state *floor = &target->floor;
     if (floor->size == 0)
         return AS_MONO_NEVER;
     return (as_mono_time){as_time_add(floor->since.mono.us, floor->for_us)};

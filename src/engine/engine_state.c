@@ -22,14 +22,14 @@
 
 void contention_forget_own(struct contention *contention)
 {
-    free((char *)(uintptr_t)contention->own.version);
+    as_rows_free_texts(as_own_size_rows, &contention->own);
     contention->own = (struct as_own_size){.version = NULL};
     contention->has_own = false;
 }
 
 void contention_drop_oldest(struct contention *contention)
 {
-    free((char *)(uintptr_t)contention->reverted_changes[0].by);
+    as_rows_free_texts(as_reverted_change_rows, &contention->reverted_changes[0]);
     memmove(contention->reverted_changes, contention->reverted_changes + 1,
             --contention->count * sizeof(*contention->reverted_changes));
 }
@@ -48,33 +48,24 @@ void contention_add(struct contention *contention, const struct as_reverted_chan
         contention_drop_oldest(contention);
     struct as_reverted_change *copy = &contention->reverted_changes[contention->count++];
     *copy = *reverted_change;
-    copy->by = as_xstrdup(reverted_change->by);
+    as_rows_own_texts(as_reverted_change_rows, copy);
 }
 
 const struct as_reverted_change *contention_copy(struct as_engine *engine,
                                                  const struct contention *contention)
 {
-    struct as_reverted_change *copies =
-        as_arena_alloc(&engine->arena, contention->count, sizeof(*copies));
-    for (size_t i = 0; i < contention->count; i++) {
-        copies[i] = contention->reverted_changes[i];
-        copies[i].by = as_arena_strdup(&engine->arena, copies[i].by);
-    }
-    return copies;
+    return as_rows_copy(&engine->arena, as_reverted_change_rows, contention->reverted_changes,
+                        contention->count, sizeof(*contention->reverted_changes));
 }
 
 static void contention_fill_state(struct as_engine *engine, const struct contention *contention,
                                   struct as_target_state *state)
 {
     const int64_t age = engine->mono.us - contention->own.at.mono.us;
-    if (contention->has_own && age < AS_SET_BACK_WITHIN_US) {
-        struct as_own_size *own = as_arena_alloc(&engine->arena, 1, sizeof(*own));
-        *own = contention->own;
-        own->version = as_arena_strdup(&engine->arena, own->version);
-        state->own_size = own;
-    }
-    if (contention->count > 0)
-        state->reverted_changes = contention_copy(engine, contention);
+    if (contention->has_own && age < AS_SET_BACK_WITHIN_US)
+        state->own_size = as_rows_copy(&engine->arena, as_own_size_rows, &contention->own, 1,
+                                       sizeof(contention->own));
+    state->reverted_changes = contention_copy(engine, contention);
     state->reverted_change_count = contention->count;
     state->contended = contention->since;
 }
@@ -86,7 +77,7 @@ static void contention_take_state(struct contention *contention,
     if (own) {
         contention->has_own = true;
         contention->own = *own;
-        contention->own.version = as_xstrdup(own->version);
+        as_rows_own_texts(as_own_size_rows, &contention->own);
     }
     if (state->reverted_change_count > 0) {
         for (size_t i = 0; i < state->reverted_change_count; i++)
@@ -105,12 +96,7 @@ struct request *request_new(const struct as_approval_state *state)
 {
     struct request *request = as_xcalloc(1, sizeof(*request));
     request->state = *state;
-    request->state.id = as_xstrdup(state->id);
-    request->state.decision = as_xstrdup(state->decision);
-    request->state.rule = as_xstrdup(state->rule);
-    request->state.incident = as_xstrdup(state->incident);
-    request->state.uid = as_xstrdup(state->uid);
-    request->state.who = as_xstrdup(state->who);
+    as_rows_own_texts(as_approval_rows, &request->state);
     return request;
 }
 
@@ -158,14 +144,8 @@ as_mono_time request_get_end(const struct request *request)
 
 struct as_approval_state request_copy_state(struct as_engine *engine, const struct request *request)
 {
-    struct as_approval_state state = request->state;
-    state.id = as_arena_strdup(&engine->arena, state.id);
-    state.decision = as_arena_strdup(&engine->arena, state.decision);
-    state.rule = as_arena_strdup(&engine->arena, state.rule);
-    state.incident = as_arena_strdup(&engine->arena, state.incident);
-    state.uid = as_arena_strdup(&engine->arena, state.uid);
-    state.who = as_arena_strdup(&engine->arena, state.who);
-    return state;
+    return *(const struct as_approval_state *)as_rows_copy(
+        &engine->arena, as_approval_rows, &request->state, 1, sizeof(request->state));
 }
 
 static bool state_is_within(const struct as_free_step *step, as_mono_time now)
@@ -181,7 +161,7 @@ static int32_t state_add(int32_t a, int32_t b)
 
 static void remove_step(struct target *target, size_t at)
 {
-    free_text(target->free_steps[at].rule);
+    as_rows_free_texts(as_free_step_rows, &target->free_steps[at]);
     target->free_step_count--;
     memmove(target->free_steps + at, target->free_steps + at + 1,
             (target->free_step_count - at) * sizeof(*target->free_steps));
@@ -212,7 +192,7 @@ void free_steps_add(struct target *target, as_mono_time now, const struct as_fre
     for (; at > 0 && target->free_steps[at - 1].at.mono.us > step->at.mono.us; at--)
         target->free_steps[at] = target->free_steps[at - 1];
     target->free_steps[at] = *step;
-    target->free_steps[at].rule = as_xstrdup(step->rule);
+    as_rows_own_texts(as_free_step_rows, &target->free_steps[at]);
 }
 
 int32_t free_steps_sum(const struct target *target, as_mono_time now, const char *rule, bool is_up)
@@ -241,16 +221,9 @@ static void requests_fill_state(struct as_engine *engine, const struct target *t
             approvals[state->approval_count++] = request_copy_state(engine, request);
         state->approvals = approvals;
     }
-    if (target->free_step_count > 0) {
-        struct as_free_step *steps =
-            as_arena_alloc(&engine->arena, target->free_step_count, sizeof(*steps));
-        for (size_t i = 0; i < target->free_step_count; i++) {
-            steps[i] = target->free_steps[i];
-            steps[i].rule = as_arena_strdup(&engine->arena, steps[i].rule);
-        }
-        state->free_steps = steps;
-        state->free_step_count = target->free_step_count;
-    }
+    state->free_steps = as_rows_copy(&engine->arena, as_free_step_rows, target->free_steps,
+                                     target->free_step_count, sizeof(*target->free_steps));
+    state->free_step_count = target->free_step_count;
 }
 
 /* Another spelling of the target may have a request of the same rule: the later one counts. */
@@ -388,21 +361,11 @@ static void state_free_names(char **names, size_t count)
     free(names);
 }
 
-static void engine_state_free_text(const char *text)
-{
-    free((char *)(uintptr_t)text);
-}
-
 struct request *request_free(struct request *request)
 {
     if (!request)
         return NULL;
-    engine_state_free_text(request->state.id);
-    engine_state_free_text(request->state.decision);
-    engine_state_free_text(request->state.rule);
-    engine_state_free_text(request->state.incident);
-    engine_state_free_text(request->state.uid);
-    engine_state_free_text(request->state.who);
+    as_rows_free_texts(as_approval_rows, &request->state);
     free(request);
     return NULL;
 }
@@ -416,7 +379,7 @@ static void requests_deinit(struct target *target)
         request_free(request);
     }
     while (target->free_step_count > 0)
-        engine_state_free_text(target->free_steps[--target->free_step_count].rule);
+        as_rows_free_texts(as_free_step_rows, &target->free_steps[--target->free_step_count]);
     free(target->free_steps);
 }
 
@@ -442,7 +405,7 @@ struct as_schedule_bounds target_get_bounds_at(const struct target *target, as_m
                                                as_wall_time wall)
 {
     struct as_schedule_bounds bounds = as_target_config_get_bounds(target->config, wall);
-    const struct floor *floor = &target->floor;
+    const struct as_floor_state *floor = &target->floor;
     const struct as_moment end = lock_get_end(floor->since, floor->for_us, now, wall);
     if (floor->size == 0 || !as_moment_is_set(end))
         return bounds;
@@ -454,33 +417,26 @@ struct as_schedule_bounds target_get_bounds_at(const struct target *target, as_m
     return bounds;
 }
 
-void floor_free(struct floor *floor)
+void floor_free(struct as_floor_state *floor)
 {
-    free(floor->who);
-    free(floor->reason);
-    *floor = (struct floor){0};
+    as_rows_free_texts(as_floor_rows, floor);
+    *floor = (struct as_floor_state){0};
 }
 
-void floor_assign(struct floor *floor, const struct as_floor_state *state)
+void floor_assign(struct as_floor_state *floor, const struct as_floor_state *state)
 {
     floor_free(floor);
-    *floor = (struct floor){
-        .size = state->size,
-        .since = state->since,
-        .for_us = state->for_us,
-        .who = as_xstrdup(state->who),
-        .reason = as_xstrdup(state->reason),
-    };
+    *floor = *state;
+    as_rows_own_texts(as_floor_rows, floor);
 }
 
-void pause_free(struct pause *pause)
+void pause_free(struct as_pause_state *pause)
 {
-    free(pause->who);
-    free(pause->reason);
-    *pause = (struct pause){0};
+    as_rows_free_texts(as_pause_rows, pause);
+    *pause = (struct as_pause_state){0};
 }
 
-struct metric_gap *metric_gap_find(const struct target *target, const char *rule)
+struct as_metric_gap_state *metric_gap_find(const struct target *target, const char *rule)
 {
     for (size_t i = 0; i < target->metric_gap_count; i++) {
         if (strcmp(target->metric_gaps[i].rule, rule) == 0)
@@ -489,18 +445,18 @@ struct metric_gap *metric_gap_find(const struct target *target, const char *rule
     return NULL;
 }
 
-void metric_gap_begin(struct target *target, const char *rule, struct as_moment since)
+void metric_gap_begin(struct target *target, const struct as_metric_gap_state *state)
 {
-    struct metric_gap *metric_gaps = as_xrealloc_array(
+    struct as_metric_gap_state *metric_gaps = as_xrealloc_array(
         target->metric_gaps, target->metric_gap_count + 1, sizeof(*target->metric_gaps));
-    metric_gaps[target->metric_gap_count++] =
-        (struct metric_gap){.rule = as_xstrdup(rule), .since = since};
+    metric_gaps[target->metric_gap_count] = *state;
+    as_rows_own_texts(as_metric_gap_rows, &metric_gaps[target->metric_gap_count++]);
     target->metric_gaps = metric_gaps;
 }
 
-void metric_gap_end(struct target *target, struct metric_gap *gap)
+void metric_gap_end(struct target *target, struct as_metric_gap_state *gap)
 {
-    free(gap->rule);
+    as_rows_free_texts(as_metric_gap_rows, gap);
     *gap = target->metric_gaps[--target->metric_gap_count];
 }
 
@@ -508,9 +464,7 @@ void ending_free(struct target *target, struct ending *ending)
 {
     TAILQ_REMOVE(&target->endings, ending, in_target);
     target->ending_count--;
-    free((char *)(uintptr_t)ending->state.rule);
-    free((char *)(uintptr_t)ending->state.incident);
-    free((char *)(uintptr_t)ending->state.guard);
+    as_rows_free_texts(as_ending_rows, &ending->state);
     free(ending);
 }
 
@@ -518,9 +472,7 @@ struct ending *ending_add(struct target *target, const struct as_ending_state *s
 {
     struct ending *ending = as_xcalloc(1, sizeof(*ending));
     ending->state = *state;
-    ending->state.rule = as_xstrdup(state->rule);
-    ending->state.incident = as_xstrdup(state->incident);
-    ending->state.guard = as_xstrdup(state->guard);
+    as_rows_own_texts(as_ending_rows, &ending->state);
     if (target->ending_count == ENDINGS_MAX)
         ending_free(target, TAILQ_FIRST(&target->endings));
     TAILQ_INSERT_TAIL(&target->endings, ending, in_target);
@@ -545,9 +497,7 @@ struct evaluation *evaluation_add(struct as_engine *engine, struct target *targe
     struct evaluation *evaluation = as_xcalloc(1, sizeof(*evaluation));
     evaluation->target = target;
     evaluation->state = *state;
-    evaluation->state.action_id = as_xstrdup(state->action_id);
-    evaluation->state.decision_id = as_xstrdup(state->decision_id);
-    evaluation->state.rule = as_xstrdup(state->rule);
+    as_rows_own_texts(as_evaluation_rows, &evaluation->state);
     struct evaluation *other = TAILQ_LAST(&target->evaluations, evaluation_list);
     while (other && other->state.applied.mono.us > state->applied.mono.us)
         other = TAILQ_PREV(other, evaluation_list, in_target);
@@ -571,9 +521,7 @@ void evaluation_free(struct as_engine *engine, struct evaluation *evaluation)
     TAILQ_REMOVE(&evaluation->target->evaluations, evaluation, in_target);
     TAILQ_REMOVE(&engine->evaluations, evaluation, in_engine);
     evaluation->target->evaluation_count--;
-    free((char *)(uintptr_t)evaluation->state.action_id);
-    free((char *)(uintptr_t)evaluation->state.decision_id);
-    free((char *)(uintptr_t)evaluation->state.rule);
+    as_rows_free_texts(as_evaluation_rows, &evaluation->state);
     free(evaluation);
 }
 
@@ -593,8 +541,8 @@ struct rule_effect *rule_effect_get(struct target *target, const char *rule)
     if (rule_effect)
         return rule_effect;
     rule_effect = as_xcalloc(1, sizeof(*rule_effect));
-    rule_effect->state =
-        (struct as_rule_effect_state){.rule = as_xstrdup(rule), .held = AS_MOMENT_NEVER};
+    rule_effect->state = (struct as_rule_effect_state){.rule = rule, .held = AS_MOMENT_NEVER};
+    as_rows_own_texts(as_rule_effect_rows, &rule_effect->state);
     TAILQ_INSERT_TAIL(&target->rule_effects, rule_effect, in_target);
     target->rule_effect_count++;
     return rule_effect;
@@ -604,7 +552,7 @@ void rule_effect_free(struct target *target, struct rule_effect *rule_effect)
 {
     TAILQ_REMOVE(&target->rule_effects, rule_effect, in_target);
     target->rule_effect_count--;
-    free((char *)(uintptr_t)rule_effect->state.rule);
+    as_rows_free_texts(as_rule_effect_rows, &rule_effect->state);
     free(rule_effect);
 }
 
@@ -633,11 +581,7 @@ void assignment_free(struct assignment *assignment)
 void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count)
 {
     struct as_arena texts = AS_ARENA_INIT;
-    struct as_asked *copies = as_arena_alloc(&texts, count, sizeof(*copies));
-    for (size_t i = 0; i < count; i++) {
-        copies[i] = asked[i];
-        copies[i].group = as_arena_strdup(&texts, asked[i].group);
-    }
+    struct as_asked *copies = as_rows_copy(&texts, as_asked_rows, asked, count, sizeof(*asked));
     as_arena_deinit(&pool->asked_texts);
     pool->asked_texts = texts;
     pool->asked = copies;
@@ -679,7 +623,7 @@ struct target *target_free(struct target *target)
     pause_free(&target->pause);
     floor_free(&target->floor);
     for (size_t i = 0; i < target->metric_gap_count; i++)
-        free(target->metric_gaps[i].rule);
+        as_rows_free_texts(as_metric_gap_rows, &target->metric_gaps[i]);
     free(target->metric_gaps);
     contention_clear(&target->contention);
     held_free(target);
@@ -694,7 +638,7 @@ struct target *target_free(struct target *target)
 
 bool target_did_not_come(const struct target *target, as_mono_time now)
 {
-    const struct scaleup *scaleup = &target->scaleup;
+    const struct as_scaleup_state *scaleup = &target->scaleup;
     const bool backs_off = as_moment_is_set(scaleup->failed) &&
                            as_time_add(scaleup->failed.mono.us, scaleup->back_off_us) > now.us;
     struct as_sized sized;
@@ -882,16 +826,13 @@ void target_take_intent(const struct as_engine *engine, struct target *target,
     target->dirty = true;
 }
 
-struct as_pause_state *pause_fill_state(struct as_engine *engine, const struct pause *pause)
+const struct as_pause_state *pause_fill_state(struct as_engine *engine,
+                                              const struct as_pause_state *pause)
 {
-    struct as_pause_state *state = as_arena_alloc(&engine->arena, 1, sizeof(*state));
-    *state = (struct as_pause_state){
-        .since = pause->since,
-        .for_us = pause->for_us,
-        .ways = pause->ways == AS_WAYS_BOTH ? AS_WAYS_NONE : (int32_t)pause->ways,
-        .who = as_arena_strdup(&engine->arena, pause->who),
-        .reason = as_arena_strdup(&engine->arena, pause->reason),
-    };
+    struct as_pause_state *state =
+        as_rows_copy(&engine->arena, as_pause_rows, pause, 1, sizeof(*pause));
+    if (state->ways == AS_WAYS_BOTH)
+        state->ways = AS_WAYS_NONE;
     return state;
 }
 
@@ -901,13 +842,11 @@ static void fill_endings(struct as_engine *engine, const struct target *target,
     struct as_ending_state *endings =
         as_arena_alloc(&engine->arena, target->ending_count, sizeof(*endings));
     const struct ending *ending;
-    TAILQ_FOREACH (ending, &target->endings, in_target) {
-        struct as_ending_state *copy = &endings[state->ending_count++];
-        *copy = ending->state;
-        copy->rule = as_arena_strdup(&engine->arena, ending->state.rule);
-        copy->incident = as_arena_strdup(&engine->arena, ending->state.incident);
-        copy->guard = as_arena_strdup(&engine->arena, ending->state.guard);
-    }
+    TAILQ_FOREACH (ending, &target->endings, in_target)
+        endings[state->ending_count++] = ending->state;
+    if (state->ending_count > 0)
+        endings = as_rows_copy(&engine->arena, as_ending_rows, endings, state->ending_count,
+                               sizeof(*endings));
     state->endings = endings;
 }
 
@@ -921,111 +860,23 @@ static void take_endings(struct target *target, const struct as_target_state *st
     }
 }
 
-static void fill_ordered(struct as_engine *engine, const struct target *target,
-                         struct as_target_state *state)
-{
-    const struct ordered *ordered = &target->ordered;
-    if (!ordered->is_set)
-        return;
-    struct as_ordered_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
-    *copy = (struct as_ordered_state){
-        .id = as_arena_strdup(&engine->arena, ordered->id),
-        .replicas = ordered->replicas,
-        .force = ordered->force,
-        .at = ordered->at,
-    };
-    state->ordered = copy;
-}
-
-static void take_ordered(struct target *target, const struct as_target_state *state)
-{
-    const struct as_ordered_state *ordered = state->ordered;
-    if (!ordered)
-        return;
-    target->ordered = (struct ordered){
-        .is_set = true,
-        .replicas = ordered->replicas,
-        .force = ordered->force,
-        .at = ordered->at,
-    };
-    memcpy(target->ordered.id, ordered->id, strnlen(ordered->id, AS_ULID_SIZE - 1));
-}
-
-static void fill_scaleup(struct as_engine *engine, const struct target *target,
-                         struct as_target_state *state)
-{
-    const struct scaleup *scaleup = &target->scaleup;
-    if (!scaleup->is_open && !as_moment_is_set(scaleup->failed) && scaleup->surplus == 0)
-        return;
-    struct as_scaleup_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
-    *copy = (struct as_scaleup_state){
-        .id = as_arena_strdup(&engine->arena, scaleup->id),
-        .is_open = scaleup->is_open,
-        .is_ordered = scaleup->is_ordered,
-        .is_refused = scaleup->is_refused,
-        .from = scaleup->from,
-        .to = scaleup->to,
-        .missing = scaleup->missing,
-        .since = scaleup->since,
-        .failed = scaleup->failed,
-        .back_off_us = scaleup->back_off_us,
-        .did_not_come = scaleup->did_not_come,
-        .ready = scaleup->ready,
-        .surplus = scaleup->surplus,
-        .surplus_from = scaleup->surplus_from,
-        .surplus_since = scaleup->surplus_since,
-    };
-    state->scaleup = copy;
-}
-
-static void take_scaleup(struct target *target, const struct as_target_state *state)
-{
-    const struct as_scaleup_state *stored = state->scaleup;
-    struct scaleup *scaleup = &target->scaleup;
-    if (!stored)
-        return;
-    *scaleup = (struct scaleup){
-        .is_open = stored->is_open,
-        .is_ordered = stored->is_ordered,
-        .is_refused = stored->is_refused,
-        .from = stored->from,
-        .to = stored->to,
-        .missing = stored->missing,
-        .since = stored->since,
-        .failed = stored->failed,
-        .back_off_us = stored->back_off_us,
-        .did_not_come = stored->did_not_come,
-        .ready = stored->ready,
-        .surplus = stored->surplus,
-        .surplus_from = stored->surplus_from,
-        .surplus_since = stored->surplus_since,
-    };
-    memcpy(scaleup->id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
-}
-
 static void fill_evaluations(struct as_engine *engine, const struct target *target,
                              struct as_target_state *state)
 {
     struct as_evaluation_state *evaluations =
         as_arena_alloc(&engine->arena, target->evaluation_count, sizeof(*evaluations));
     const struct evaluation *evaluation;
-    TAILQ_FOREACH (evaluation, &target->evaluations, in_target) {
-        struct as_evaluation_state *copy = &evaluations[state->evaluation_count++];
-        *copy = evaluation->state;
-        copy->action_id = as_arena_strdup(&engine->arena, evaluation->state.action_id);
-        copy->decision_id = as_arena_strdup(&engine->arena, evaluation->state.decision_id);
-        copy->rule = as_arena_strdup(&engine->arena, evaluation->state.rule);
-    }
-    state->evaluations = state->evaluation_count > 0 ? evaluations : NULL;
+    TAILQ_FOREACH (evaluation, &target->evaluations, in_target)
+        evaluations[state->evaluation_count++] = evaluation->state;
+    state->evaluations = as_rows_copy(&engine->arena, as_evaluation_rows, evaluations,
+                                      state->evaluation_count, sizeof(*evaluations));
     struct as_rule_effect_state *rule_effects =
         as_arena_alloc(&engine->arena, target->rule_effect_count, sizeof(*rule_effects));
     const struct rule_effect *rule_effect;
-    TAILQ_FOREACH (rule_effect, &target->rule_effects, in_target) {
-        struct as_rule_effect_state *copy = &rule_effects[state->rule_effect_count++];
-        *copy = rule_effect->state;
-        copy->rule = as_arena_strdup(&engine->arena, rule_effect->state.rule);
-    }
-    state->rule_effects = state->rule_effect_count > 0 ? rule_effects : NULL;
+    TAILQ_FOREACH (rule_effect, &target->rule_effects, in_target)
+        rule_effects[state->rule_effect_count++] = rule_effect->state;
+    state->rule_effects = as_rows_copy(&engine->arena, as_rule_effect_rows, rule_effects,
+                                       state->rule_effect_count, sizeof(*rule_effects));
 }
 
 static void take_evaluations(struct as_engine *engine, struct target *target,
@@ -1035,46 +886,10 @@ static void take_evaluations(struct as_engine *engine, struct target *target,
         evaluation_add(engine, target, &state->evaluations[i]);
     for (size_t i = 0; i < state->rule_effect_count; i++) {
         struct rule_effect *rule_effect = rule_effect_get(target, state->rule_effects[i].rule);
-        rule_effect->state.in_vain = state->rule_effects[i].in_vain;
-        rule_effect->state.held = state->rule_effects[i].held;
+        const char *rule = rule_effect->state.rule; /* owned */
+        rule_effect->state = state->rule_effects[i];
+        rule_effect->state.rule = rule;
     }
-}
-
-static void fill_resize(struct as_engine *engine, const struct target *target,
-                        struct as_target_state *state)
-{
-    const struct resize *resize = &target->resize;
-    if (!resize->is_set)
-        return;
-    struct as_resize_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
-    *copy = (struct as_resize_state){
-        .id = as_arena_strdup(&engine->arena, resize->id),
-        .is_open = resize->is_open,
-        .is_above = resize->is_above,
-        .is_late = resize->is_late,
-        .is_ordered = resize->is_ordered,
-        .from = resize->from,
-        .to = resize->to,
-    };
-    state->resize = copy;
-}
-
-static void take_resize(struct target *target, const struct as_target_state *state)
-{
-    const struct as_resize_state *stored = state->resize;
-    if (!stored)
-        return;
-    target->resize = (struct resize){
-        .is_set = true,
-        .is_open = stored->is_open,
-        .is_above = stored->is_above,
-        .is_late = stored->is_late,
-        .is_ordered = stored->is_ordered,
-        .from = stored->from,
-        .to = stored->to,
-        .moved = AS_MOMENT_NEVER,
-    };
-    memcpy(target->resize.id, stored->id, strnlen(stored->id, AS_ULID_SIZE - 1));
 }
 
 static void state_take_event(struct target *target, const struct as_past_event *event)
@@ -1131,13 +946,10 @@ static void fill_address(struct as_engine *engine, const struct target *target,
 static void metric_gaps_fill_state(struct as_engine *engine, const struct target *target,
                                    struct as_target_state *state)
 {
-    struct as_metric_gap_state *metric_gaps =
-        as_arena_alloc(&engine->arena, target->metric_gap_count, sizeof(*metric_gaps));
-    for (size_t i = 0; i < target->metric_gap_count; i++)
-        metric_gaps[i] = (struct as_metric_gap_state){
-            .rule = as_arena_strdup(&engine->arena, target->metric_gaps[i].rule),
-            .since = target->metric_gaps[i].since};
-    state->metric_gaps = metric_gaps;
+    state->metric_gaps = target->metric_gap_count > 0
+                             ? as_rows_copy(&engine->arena, as_metric_gap_rows, target->metric_gaps,
+                                            target->metric_gap_count, sizeof(*target->metric_gaps))
+                             : as_arena_alloc(&engine->arena, 0, 1);
     state->metric_gap_count = target->metric_gap_count;
 }
 
@@ -1145,31 +957,22 @@ static void metric_gaps_take_state(struct target *target, const struct as_target
 {
     for (size_t i = 0; i < state->metric_gap_count; i++) {
         if (!metric_gap_find(target, state->metric_gaps[i].rule)) /* a damaged row may repeat it */
-            metric_gap_begin(target, state->metric_gaps[i].rule, state->metric_gaps[i].since);
+            metric_gap_begin(target, &state->metric_gaps[i]);
     }
 }
 
-static void floor_fill_state(struct as_engine *engine, const struct target *target,
-                             struct as_target_state *state)
+/* A copy of a state without texts, in the step's memory. */
+static const void *fill_copy(struct as_engine *engine, const void *from, size_t size)
 {
-    const struct floor *floor = &target->floor;
-    if (floor->size == 0)
-        return;
-    struct as_floor_state *copy = as_arena_alloc(&engine->arena, 1, sizeof(*copy));
-    *copy = (struct as_floor_state){
-        .size = floor->size,
-        .since = floor->since,
-        .for_us = floor->for_us,
-        .who = as_arena_strdup(&engine->arena, floor->who),
-        .reason = as_arena_strdup(&engine->arena, floor->reason),
-    };
-    state->floor = copy;
+    return memcpy(as_arena_alloc(&engine->arena, 1, size), from, size);
 }
 
-static void floor_take_state(struct target *target, const struct as_target_state *state)
+static void fill_scaleup(struct as_engine *engine, const struct target *target,
+                         struct as_target_state *state)
 {
-    if (state->floor)
-        floor_assign(&target->floor, state->floor);
+    const struct as_scaleup_state *scaleup = &target->scaleup;
+    if (scaleup->is_open || as_moment_is_set(scaleup->failed) || scaleup->surplus != 0)
+        state->scaleup = fill_copy(engine, scaleup, sizeof(*scaleup));
 }
 
 struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target)
@@ -1178,12 +981,7 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     *state = (struct as_target_state){
         .id = target->ref->id,
         .stored_as = target->ref->key,
-        .last_up = target->last_up,
-        .last_down = target->last_down,
-        .dry_last_up = target->dry_last_up,
-        .dry_last_down = target->dry_last_down,
-        .last_step_down = target->last_step_down,
-        .last_return = target->last_return,
+        .locks = target->locks,
         .uid = target->uid,
         .born = target->born,
         .keep_us = target->keep_us,
@@ -1196,12 +994,16 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
     fill_address(engine, target, state);
     fill_endings(engine, target, state);
     metric_gaps_fill_state(engine, target, state);
-    floor_fill_state(engine, target, state);
-    fill_ordered(engine, target, state);
+    if (target->floor.size > 0)
+        state->floor =
+            as_rows_copy(&engine->arena, as_floor_rows, &target->floor, 1, sizeof(target->floor));
+    if (target->ordered.is_set)
+        state->ordered = fill_copy(engine, &target->ordered, sizeof(target->ordered));
     fill_scaleup(engine, target, state);
     fill_evaluations(engine, target, state);
     contention_fill_state(engine, &target->contention, state);
-    fill_resize(engine, target, state);
+    if (target->resize.is_set)
+        state->resize = fill_copy(engine, &target->resize, sizeof(target->resize));
     requests_fill_state(engine, target, state);
     state->asked = target->pool.asked;
     state->asked_count = target->pool.asked_count;
@@ -1212,12 +1014,13 @@ struct as_target_state *target_fill_state(struct as_engine *engine, const struct
 
 static void take_locks(struct target *target, const struct as_target_state *state)
 {
-    target->last_up = moment_get_later(target->last_up, state->last_up);
-    target->last_down = moment_get_later(target->last_down, state->last_down);
-    target->dry_last_up = moment_get_later(target->dry_last_up, state->dry_last_up);
-    target->dry_last_down = moment_get_later(target->dry_last_down, state->dry_last_down);
-    target->last_step_down = moment_get_later(target->last_step_down, state->last_step_down);
-    target->last_return = moment_get_later(target->last_return, state->last_return);
+    struct as_lock_state later = state->locks;
+    struct as_moment *const moments = (struct as_moment *)&later;
+    const struct as_moment *const former = (const struct as_moment *)&target->locks;
+    _Static_assert(sizeof(later) % sizeof(*moments) == 0, "moments only");
+    for (size_t i = 0; i < sizeof(later) / sizeof(*moments); i++)
+        moments[i] = moment_get_later(former[i], moments[i]);
+    target->locks = later;
 }
 
 void target_take_locks(struct target *target, const struct as_target_state *state)
@@ -1239,12 +1042,21 @@ void target_take_state(struct as_engine *engine, struct target *target,
     take_history(target, state);
     take_endings(target, state);
     metric_gaps_take_state(target, state);
-    floor_take_state(target, state);
-    take_ordered(target, state);
-    take_scaleup(target, state);
+    if (state->floor)
+        floor_assign(&target->floor, state->floor);
+    if (state->ordered) {
+        target->ordered = *state->ordered;
+        target->ordered.is_set = true;
+    }
+    if (state->scaleup)
+        target->scaleup = *state->scaleup;
     take_evaluations(engine, target, state);
     contention_take_state(&target->contention, state);
-    take_resize(target, state);
+    if (state->resize) {
+        target->resize = *state->resize;
+        target->resize.is_set = true;
+        target->resize.moved = AS_MOMENT_NEVER;
+    }
     requests_take_state(target, state);
     if (state->asked_count > 0)
         pool_set_asked(&target->pool, state->asked, state->asked_count);

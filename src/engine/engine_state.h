@@ -15,6 +15,7 @@
 #include <alertscaler/base/shares.h>
 #include <alertscaler/decide/ruleset.h>
 #include <alertscaler/engine/engine.h>
+#include <alertscaler/engine/state.h>
 
 struct group;
 struct target;
@@ -118,11 +119,6 @@ struct rule_effect { /* how a rule's last actions went (engine_evaluations.c) */
 };
 TAILQ_HEAD(rule_effect_list, rule_effect);
 
-struct metric_gap { /* of a rule with `fallback` (engine_metric_gaps.c) */
-    char *rule;
-    struct as_moment since;
-};
-
 struct held { /* an observation that waits for answers to queries */
     struct as_observation observation;
     struct as_arena arena;
@@ -137,30 +133,6 @@ enum phase {
     PHASE_OUTCOME   /* waiting for its commit */
 };
 
-struct pause { /* an operator's, or the kill switch */
-    bool is_set;
-    struct as_moment since;
-    int64_t for_us; /* 0: until resumed */
-    enum as_ways ways;
-    char *who, *reason;
-};
-
-struct floor {    /* ordered by an operator (engine_schedules.c) */
-    int32_t size; /* 0: none */
-    struct as_moment since;
-    int64_t for_us;
-    char *who, *reason;
-};
-
-struct ordered { /* a size ordered by an operator and not set yet */
-    bool is_set;
-    char id[AS_ULID_SIZE]; /* of the command */
-    int32_t replicas;
-    bool force, is_stopped; /* by the kill switch, while its request is under way */
-    bool is_narrowed;       /* ordered by the target's `sender`; not stored */
-    struct as_moment at;
-};
-
 /* Sizes of ours that others set back (engine_contention.c). */
 struct contention {
     bool has_own;
@@ -169,39 +141,6 @@ struct contention {
         reverted_changes[AS_SET_BACKS_MAX]; /* ascending by time; own their texts */
     size_t count;
     struct as_moment since; /* the target is left alone since then; unset: it is not */
-};
-
-struct scaleup { /* the last increase, until all of it has arrived (engine_scaleup.c) */
-    bool is_open;
-    bool did_not_come; /* of a workload: not in time, with `ready` pods */
-    int32_t ready;
-    bool is_ordered;       /* by an operator */
-    bool is_refused;       /* the provider lacks capacity */
-    char id[AS_ULID_SIZE]; /* of the decision, or the command */
-    int32_t from, to;
-    int32_t missing; /* instances, or pods, that did not serve before it */
-    struct as_moment since;
-    struct as_moment failed; /* when an increase last failed; unset: never, or one arrived since */
-    int64_t back_off_us;     /* after `failed` */
-    int32_t surplus;         /* of a pool's group: nodes of increases in doubt that were accepted */
-    int32_t surplus_from;    /* the size without them */
-    struct as_moment surplus_since;
-    int32_t unregistered; /* nodes for which it has backed off; in memory alone */
-};
-
-struct resize { /* of a container's resource: its last change (engine_resize.c) */
-    bool is_set;
-    bool is_open;          /* its rollout has not ended */
-    bool is_late;          /* and did not in time: the size before it is put back */
-    bool is_ordered;       /* by an operator */
-    bool is_above;         /* of pods: `to` is above the template's, which later pods have */
-    char id[AS_ULID_SIZE]; /* of the decision, or the command */
-    int32_t from, to;
-    int32_t updated;        /* pods of the rollout, in memory alone, */
-    struct as_moment moved; /* and when they last became others */
-    /* Of pods, in memory alone: when the newest one was made that a resize may have reached, and
-     * the resize that is due is only for pods made after this (unset: for all). */
-    as_maybe_time newest, later_than;
 };
 
 struct assignment {      /* what a pool has decided for this group (engine_pools.h) */
@@ -370,9 +309,7 @@ struct target {
     int32_t replicas, status_replicas, desired;
     int32_t ready; /* of `replicas`, as last seen; -1: not known */
     struct as_moment observed;
-    struct as_moment last_up, last_down, dry_last_up, dry_last_down; /* of the locks */
-    struct as_moment last_step_down;                                 /* of our decreases */
-    struct as_moment last_return; /* when nodes that were to leave last came back for a scale-up */
+    struct as_lock_state locks;
     int64_t keep_us;
     bool is_stored;               /* the store has a record of it */
     char uid[AS_UID_SIZE];        /* of the present object; "": unknown */
@@ -406,15 +343,15 @@ struct target {
     as_mono_time retry;  /* no new try before then */
     enum as_reason failure;
     uint64_t failure_repeats;
-    struct metric_gap *metric_gaps;
+    struct as_metric_gap_state *metric_gaps;
     size_t metric_gap_count;
-    struct pause pause;
+    struct as_pause_state pause;
     TAILQ_ENTRY(target) of_paused;
-    struct floor floor;
-    struct ordered ordered;
+    struct as_floor_state floor;
+    struct as_ordered_state ordered;
     struct contention contention;
-    struct scaleup scaleup;
-    struct resize resize;
+    struct as_scaleup_state scaleup;
+    struct as_resize_state resize;
     struct assignment assignment;
     struct overdue overdue;
     struct backing backing;
@@ -502,7 +439,7 @@ struct as_engine {
     struct target_list backing_waiting; /* candidates that wait for others' resources */
     struct evaluation_list evaluations; /* of all targets, by `applied` */
 
-    struct pause pause, halt; /* of all targets: by an operator; by the kill switch */
+    struct as_pause_state pause, halt; /* of all targets: by an operator; by the kill switch */
     struct target_list paused;
     size_t paused_count;
     as_mono_time pause_due; /* the first end */
@@ -604,13 +541,13 @@ void assignment_free(struct assignment *assignment);
 void backing_forget(struct backing *backing);                                       /* its names */
 void pool_set_asked(struct pool *pool, const struct as_asked *asked, size_t count); /* copies */
 void ask_free(struct ask *ask);
-void pause_free(struct pause *pause);
-void floor_free(struct floor *floor);
-void floor_assign(struct floor *floor, const struct as_floor_state *state); /* copies */
-struct metric_gap *metric_gap_find(const struct target *target,
-                                   const char *rule); /* NULL: none of this rule */
-void metric_gap_begin(struct target *target, const char *rule, struct as_moment since);
-void metric_gap_end(struct target *target, struct metric_gap *gap);
+void pause_free(struct as_pause_state *pause);
+void floor_free(struct as_floor_state *floor);
+void floor_assign(struct as_floor_state *floor, const struct as_floor_state *state); /* copies */
+struct as_metric_gap_state *metric_gap_find(const struct target *target,
+                                            const char *rule); /* NULL: none of this rule */
+void metric_gap_begin(struct target *target, const struct as_metric_gap_state *state); /* copies */
+void metric_gap_end(struct target *target, struct as_metric_gap_state *gap);
 void ending_free(struct target *target, struct ending *ending);
 struct ending *ending_add(struct target *target, const struct as_ending_state *state);
 /* NULL: none of this rule. */
@@ -683,7 +620,8 @@ struct as_intent_state *intent_fill_state(struct as_engine *engine, const struct
                                           const struct intent *intent, bool in_doubt);
 void target_take_intent(const struct as_engine *engine, struct target *target,
                         const struct as_intent_state *state);
-struct as_pause_state *pause_fill_state(struct as_engine *engine, const struct pause *pause);
+const struct as_pause_state *pause_fill_state(struct as_engine *engine,
+                                              const struct as_pause_state *pause);
 struct as_target_state *target_fill_state(struct as_engine *engine, const struct target *target);
 /* Only locks, of which the later counts, and the history if the target has none. */
 void target_take_locks(struct target *target, const struct as_target_state *state);

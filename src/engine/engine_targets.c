@@ -94,9 +94,10 @@ static struct target *target_make(struct as_engine *engine, struct as_target_ref
     target->ref = ref_taken;
     target->deadline = AS_MONO_NEVER;
     target->failure = AS_REASON_APPLIED;
-    target->observed = target->last_up = target->last_down = AS_MOMENT_NEVER;
-    target->dry_last_up = target->dry_last_down = target->last_step_down = AS_MOMENT_NEVER;
-    target->last_return = AS_MOMENT_NEVER;
+    target->observed = target->locks.last_up = target->locks.last_down = AS_MOMENT_NEVER;
+    target->locks.dry_last_up = target->locks.dry_last_down = target->locks.last_step_down =
+        AS_MOMENT_NEVER;
+    target->locks.last_return = AS_MOMENT_NEVER;
     target->scaleup.failed = target->born = target->contention.since = AS_MOMENT_NEVER;
     target->keep_us = KEEP_LOCKS_US;
     target->retry.us = INT64_MIN;

@@ -92,7 +92,7 @@ struct as_acting_counts as_engine_count_acting(const struct as_engine *engine, a
     return counts;
 }
 
-static struct as_pause_view make_pause_view(const struct pause *pause, bool is_halt,
+static struct as_pause_view make_pause_view(const struct as_pause_state *pause, bool is_halt,
                                             as_mono_time now, as_wall_time wall)
 {
     struct as_pause_view view = {
@@ -186,6 +186,19 @@ void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, a
         const struct as_target_view view = make_view(target, now, wall);
         visit(context, &view);
     }
+}
+
+bool as_engine_encode_target(const struct as_engine *engine, const char *id, struct as_buf *out)
+{
+    struct as_engine *memory = (struct as_engine *)(uintptr_t)engine; /* of its last step */
+    struct target *target;
+    RB_FOREACH (target, target_tree, &memory->targets) {
+        if (strcmp(target->ref->id, id) != 0)
+            continue;
+        as_state_encode_target(target_fill_state(memory, target), "", out);
+        return true;
+    }
+    return false;
 }
 
 void as_engine_visit_ineffective(const struct as_engine *engine, as_mono_time now,

@@ -247,7 +247,7 @@ static const struct as_row incident_rows[] = {
     {.name = NULL},
 };
 
-static const struct as_row asked_rows[] = {
+const struct as_row as_asked_rows[] = {
     {AS_ROW("at", i64, as_asked, at.us, REQUIRED), .min = INT64_MIN, .max = INT64_MAX},
     {AS_ROW("group", text, as_asked, group, REQUIRED)},
     {AS_ROW("in_vain", flag, as_asked, is_in_vain, REQUIRED)},
@@ -263,7 +263,7 @@ static const char *get_answer_word(unsigned answer)
                : NULL;
 }
 
-static const struct as_row approval_rows[] = {
+const struct as_row as_approval_rows[] = {
     {AS_ROW("answer", word, as_approval_state, answer, REQUIRED), .get_word = get_answer_word},
     {AS_ROW("answered", moment, as_approval_state, answered, REQUIRED)},
     {AS_ROW("asked", begun, as_approval_state, asked, REQUIRED)},
@@ -281,14 +281,14 @@ static const struct as_row approval_rows[] = {
     {.name = NULL},
 };
 
-static const struct as_row free_step_rows[] = {
+const struct as_row as_free_step_rows[] = {
     {AS_ROW("at", begun, as_free_step, at, REQUIRED)},
     {AS_ROW("change", i32, as_free_step, change, REQUIRED), .min = -INT32_MAX},
     {AS_ROW("rule", text, as_free_step, rule, REQUIRED)},
     {.name = NULL},
 };
 
-static const struct as_row ending_rows[] = {
+const struct as_row as_ending_rows[] = {
     {AS_ROW("applied", moment, as_ending_state, applied, REQUIRED)},
     {AS_ROW("ended", moment, as_ending_state, ended, REQUIRED)},
     {AS_ROW("guard", text, as_ending_state, guard, REQUIRED)},
@@ -306,7 +306,7 @@ static const struct as_row event_rows[] = {
     {.name = NULL},
 };
 
-static const struct as_row evaluation_rows[] = {
+const struct as_row as_evaluation_rows[] = {
     {AS_ROW("action", text, as_evaluation_state, action_id, REQUIRED)},
     {AS_ROW("applied", begun, as_evaluation_state, applied, REQUIRED)},
     {AS_ROW("at", begun, as_evaluation_state, at, REQUIRED)},
@@ -323,14 +323,14 @@ static const struct as_row evaluation_rows[] = {
     {.name = NULL},
 };
 
-static const struct as_row rule_effect_rows[] = {
+const struct as_row as_rule_effect_rows[] = {
     {AS_ROW("held", moment, as_rule_effect_state, held, REQUIRED)},
     {AS_ROW("in_vain", u32, as_rule_effect_state, in_vain, REQUIRED)},
     {AS_ROW("rule", text, as_rule_effect_state, rule, REQUIRED)},
     {.name = NULL},
 };
 
-static const struct as_row floor_rows[] = {
+const struct as_row as_floor_rows[] = {
     {AS_ROW("for_us", i64, as_floor_state, for_us, REQUIRED), .max = INT64_MAX / 4},
     {AS_ROW("reason", text, as_floor_state, reason, REQUIRED)},
     {AS_ROW("since", begun, as_floor_state, since, REQUIRED)},
@@ -344,7 +344,7 @@ static const struct as_row scaleup_rows[] = {
     {AS_ROW("did_not_come", flag, as_scaleup_state, did_not_come, OPTIONAL)},
     {AS_ROW("failed", moment, as_scaleup_state, failed, REQUIRED)},
     {AS_ROW("from", i32, as_scaleup_state, from, REQUIRED)},
-    {AS_ROW("id", text, as_scaleup_state, id, REQUIRED)},
+    {AS_ROW_CHARS("id", as_scaleup_state, id, REQUIRED)},
     {AS_ROW("missing", i32, as_scaleup_state, missing, REQUIRED)},
     {AS_ROW("open", flag, as_scaleup_state, is_open, REQUIRED)},
     {AS_ROW("ordered", flag, as_scaleup_state, is_ordered, REQUIRED)},
@@ -358,7 +358,7 @@ static const struct as_row scaleup_rows[] = {
     {.name = NULL},
 };
 
-static const struct as_row metric_gap_rows[] = {
+const struct as_row as_metric_gap_rows[] = {
     {AS_ROW("rule", text, as_metric_gap_state, rule, REQUIRED)},
     {AS_ROW("since", begun, as_metric_gap_state, since, REQUIRED)},
     {.name = NULL},
@@ -367,12 +367,12 @@ static const struct as_row metric_gap_rows[] = {
 static const struct as_row ordered_rows[] = {
     {AS_ROW("at", begun, as_ordered_state, at, REQUIRED)},
     {AS_ROW("force", flag, as_ordered_state, force, REQUIRED)},
-    {AS_ROW("id", text, as_ordered_state, id, REQUIRED)},
+    {AS_ROW_CHARS("id", as_ordered_state, id, REQUIRED)},
     {AS_ROW("replicas", i32, as_ordered_state, replicas, REQUIRED)},
     {.name = NULL},
 };
 
-static const struct as_row own_size_rows[] = {
+const struct as_row as_own_size_rows[] = {
     {AS_ROW("at", begun, as_own_size, at, REQUIRED)},
     {AS_ROW("from", i32, as_own_size, from, REQUIRED)},
     {AS_ROW("to", i32, as_own_size, to, REQUIRED)},
@@ -380,7 +380,7 @@ static const struct as_row own_size_rows[] = {
     {.name = NULL},
 };
 
-static const struct as_row reverted_change_rows[] = {
+const struct as_row as_reverted_change_rows[] = {
     {AS_ROW("at", begun, as_reverted_change, at, REQUIRED)},
     {AS_ROW("by", text, as_reverted_change, by, REQUIRED), .size = AS_MANAGER_SIZE},
     {AS_ROW("found", i32, as_reverted_change, found, REQUIRED)},
@@ -389,11 +389,11 @@ static const struct as_row reverted_change_rows[] = {
     {.name = NULL},
 };
 
-static const struct as_row pause_rows[] = {
+const struct as_row as_pause_rows[] = {
     {AS_ROW("for_us", i64, as_pause_state, for_us, REQUIRED), .max = INT64_MAX / 4},
     {AS_ROW("reason", text, as_pause_state, reason, REQUIRED)},
     {AS_ROW("since", begun, as_pause_state, since, REQUIRED)},
-    {AS_ROW("ways", i32, as_pause_state, ways, OPTIONAL), .max = AS_WAYS_BOTH},
+    {AS_ROW("ways", u32, as_pause_state, ways, OPTIONAL), .max = AS_WAYS_BOTH},
     {AS_ROW("who", text, as_pause_state, who, REQUIRED)},
     {.name = NULL},
 };
@@ -407,7 +407,7 @@ static const struct as_row recommendation_rows[] = {
 static const struct as_row resize_rows[] = {
     {AS_ROW("above", flag, as_resize_state, is_above, OPTIONAL)},
     {AS_ROW("from", i32, as_resize_state, from, REQUIRED)},
-    {AS_ROW("id", text, as_resize_state, id, REQUIRED)},
+    {AS_ROW_CHARS("id", as_resize_state, id, REQUIRED)},
     {AS_ROW("late", flag, as_resize_state, is_late, REQUIRED)},
     {AS_ROW("open", flag, as_resize_state, is_open, REQUIRED)},
     {AS_ROW("ordered", flag, as_resize_state, is_ordered, REQUIRED)},
@@ -417,56 +417,56 @@ static const struct as_row resize_rows[] = {
 
 static const struct as_row pause_document_rows[] = {
     {AS_ROW("boot", text, document, boot, REQUIRED)},
-    {AS_ROW_OF("pause", object, document, pause, REQUIRED, pause_rows)},
+    {AS_ROW_OF("pause", object, document, pause, REQUIRED, as_pause_rows)},
     {.name = NULL},
 };
 
 /* The key: omitted if equal to the id. */
 static const struct as_row target_rows[] = {
     {AS_ROW("address", pairs, document, address, REQUIRED)},
-    {AS_ROW_OF("approvals", list, document, target.approvals, OPTIONAL, approval_rows),
+    {AS_ROW_OF("approvals", list, document, target.approvals, OPTIONAL, as_approval_rows),
      .count_at = offsetof(struct document, target.approval_count)},
-    {AS_ROW_OF("asked", list, document, target.asked, OPTIONAL, asked_rows),
+    {AS_ROW_OF("asked", list, document, target.asked, OPTIONAL, as_asked_rows),
      .count_at = offsetof(struct document, target.asked_count)},
     {AS_ROW("boot", text, document, boot, REQUIRED)},
     {AS_ROW("born", moment, document, target.born, OPTIONAL)},
     {AS_ROW("contended", moment, document, target.contended, OPTIONAL)},
-    {AS_ROW("dry_last_down", moment, document, target.dry_last_down, REQUIRED)},
-    {AS_ROW("dry_last_up", moment, document, target.dry_last_up, REQUIRED)},
-    {AS_ROW_OF("endings", list, document, target.endings, REQUIRED, ending_rows),
+    {AS_ROW("dry_last_down", moment, document, target.locks.dry_last_down, REQUIRED)},
+    {AS_ROW("dry_last_up", moment, document, target.locks.dry_last_up, REQUIRED)},
+    {AS_ROW_OF("endings", list, document, target.endings, REQUIRED, as_ending_rows),
      .count_at = offsetof(struct document, target.ending_count)},
     {AS_ROW("entry", text, document, target.entry, REQUIRED)},
     {AS_ROW_OF("events", list, document, target.events, REQUIRED, event_rows),
      .count_at = offsetof(struct document, target.event_count)},
-    {AS_ROW_OF("floor", object, document, target.floor, OPTIONAL, floor_rows)},
-    {AS_ROW_OF("follows", list, document, target.evaluations, OPTIONAL, evaluation_rows),
+    {AS_ROW_OF("floor", object, document, target.floor, OPTIONAL, as_floor_rows)},
+    {AS_ROW_OF("follows", list, document, target.evaluations, OPTIONAL, as_evaluation_rows),
      .count_at = offsetof(struct document, target.evaluation_count)},
-    {AS_ROW_OF("free_steps", list, document, target.free_steps, OPTIONAL, free_step_rows),
+    {AS_ROW_OF("free_steps", list, document, target.free_steps, OPTIONAL, as_free_step_rows),
      .count_at = offsetof(struct document, target.free_step_count)},
     {AS_ROW_OF("growth", object, document, target.scaleup, OPTIONAL, scaleup_rows)},
     {AS_ROW("id", text, document, id, REQUIRED)},
     {AS_ROW("keep_us", i64, document, target.keep_us, REQUIRED), .max = INT64_MAX},
     {AS_ROW("key", text, document, key, OPTIONAL)},
     {AS_ROW("kind", text, document, kind, OPTIONAL)},
-    {AS_ROW_OF("lacks", list, document, target.metric_gaps, OPTIONAL, metric_gap_rows),
+    {AS_ROW_OF("lacks", list, document, target.metric_gaps, OPTIONAL, as_metric_gap_rows),
      .count_at = offsetof(struct document, target.metric_gap_count)},
-    {AS_ROW("last_down", moment, document, target.last_down, REQUIRED)},
-    {AS_ROW("last_return", moment, document, target.last_return, OPTIONAL)},
-    {AS_ROW("last_step_down", moment, document, target.last_step_down, OPTIONAL)},
-    {AS_ROW("last_up", moment, document, target.last_up, REQUIRED)},
+    {AS_ROW("last_down", moment, document, target.locks.last_down, REQUIRED)},
+    {AS_ROW("last_return", moment, document, target.locks.last_return, OPTIONAL)},
+    {AS_ROW("last_step_down", moment, document, target.locks.last_step_down, OPTIONAL)},
+    {AS_ROW("last_up", moment, document, target.locks.last_up, REQUIRED)},
     {AS_ROW_OF("ordered", object, document, target.ordered, OPTIONAL, ordered_rows)},
-    {AS_ROW_OF("own_size", object, document, target.own_size, OPTIONAL, own_size_rows)},
-    {AS_ROW_OF("pause", object, document, target.pause, OPTIONAL, pause_rows)},
+    {AS_ROW_OF("own_size", object, document, target.own_size, OPTIONAL, as_own_size_rows)},
+    {AS_ROW_OF("pause", object, document, target.pause, OPTIONAL, as_pause_rows)},
     {AS_ROW_OF("recommendations", list, document, target.recommendations, REQUIRED,
                recommendation_rows),
      .count_at = offsetof(struct document, target.recommendation_count)},
     {AS_ROW_OF("resize", object, document, target.resize, OPTIONAL, resize_rows)},
     {AS_ROW_OF("set_backs", list, document, target.reverted_changes, OPTIONAL,
-               reverted_change_rows),
+               as_reverted_change_rows),
      .count_at = offsetof(struct document, target.reverted_change_count)},
     {AS_ROW("template", text, document, target.template_, OPTIONAL),
      .size = AS_NODE_TEMPLATE_TEXT_MAX + 1},
-    {AS_ROW_OF("trials", list, document, target.rule_effects, OPTIONAL, rule_effect_rows),
+    {AS_ROW_OF("trials", list, document, target.rule_effects, OPTIONAL, as_rule_effect_rows),
      .count_at = offsetof(struct document, target.rule_effect_count)},
     {AS_ROW("uid", text, document, uid, OPTIONAL), .size = AS_UID_SIZE},
     {.name = NULL},
@@ -662,8 +662,8 @@ int as_state_decode_target(const char *json, size_t size, const struct as_state_
 {
     struct document document = {.target = {.born = AS_MOMENT_NEVER,
                                            .contended = AS_MOMENT_NEVER,
-                                           .last_return = AS_MOMENT_NEVER,
-                                           .last_step_down = AS_MOMENT_NEVER}};
+                                           .locks.last_return = AS_MOMENT_NEVER,
+                                           .locks.last_step_down = AS_MOMENT_NEVER}};
     struct state_reader reader;
     AS_CLEANUP(as_target_ref_free_p) struct as_target_ref *ref = NULL;
     int status = reader_open(&reader, json, size, clock, target_rows, &document, error);

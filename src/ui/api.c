@@ -60,6 +60,22 @@ void api_hide_credentials(const struct api_request *request, json_t *record)
     json_array_foreach(record, i, value) api_hide_credentials(request, value);
 }
 
+bool api_write_document(struct api_request *request, const char *json, size_t size)
+{
+    const struct as_view *view = &request->view;
+    if (as_scope_is_whole(view->scopes, view->scope_count, request->who)) {
+        as_json_write_raw(&request->json, json, size);
+        return true;
+    }
+    json_t *document = json_loadb(json, size, 0, NULL);
+    api_hide_credentials(request, document);
+    AS_CLEANUP(as_free_p) char *text = json_dumps(document, JSON_COMPACT);
+    json_decref(document);
+    if (text)
+        as_json_write_raw(&request->json, text, strlen(text));
+    return text != NULL;
+}
+
 /*
  * The query string, read by libevent's parser, and the limits of its parameters.
  */
@@ -498,18 +514,7 @@ void api_answer_decisions(struct api_request *request)
 /* A narrowed reader gets a record without names of credentials that are not its own. */
 static void write_record(struct api_request *request, const struct kept_decision *decision)
 {
-    const struct as_view *view = &request->view;
-    if (as_scope_is_whole(view->scopes, view->scope_count, request->who)) {
-        as_json_write_raw(&request->json, decision->record, decision->record_size);
-        return;
-    }
-    json_t *record = json_loadb(decision->record, decision->record_size, 0, NULL);
-    api_hide_credentials(request, record);
-    AS_CLEANUP(as_free_p) char *text = json_dumps(record, JSON_COMPACT);
-    json_decref(record);
-    if (text)
-        as_json_write_raw(&request->json, text, strlen(text));
-    else
+    if (!api_write_document(request, decision->record, decision->record_size))
         write_decision(request, decision);
 }
 

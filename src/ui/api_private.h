@@ -132,8 +132,10 @@ const char *api_find_failure(const struct as_api *api, const char *target); /* o
 
 /* What the reader sees of the name: itself, or a neutral text. */
 const char *api_show_credential(const struct api_request *request, const char *name);
-/* The same for all names in a record of the action log, in place. */
-void api_hide_credentials(const struct api_request *request, json_t *record);
+/* The same for all names in a JSON document with "who", in place. */
+void api_hide_credentials(const struct api_request *request, json_t *document);
+/* Writes such a document. False: it is no JSON. */
+bool api_write_document(struct api_request *request, const char *json, size_t size) AS_MUST_USE;
 
 /*
  * The API's answers, for the table of routes: one function each.
@@ -145,6 +147,7 @@ void api_answer_metrics(struct api_request *request);
 void api_answer_status(struct api_request *request);
 void api_answer_targets(struct api_request *request);
 void api_answer_target(struct api_request *request);
+void api_answer_debug_target(struct api_request *request);
 void api_answer_approvals(struct api_request *request);
 void api_answer_incidents(struct api_request *request);
 void api_answer_rules(struct api_request *request);

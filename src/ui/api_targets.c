@@ -371,11 +371,39 @@ static void answer_with_target(void *context, const struct as_target_view *targe
     api_end(request);
 }
 
-void api_answer_target(struct api_request *request)
+static void answer_with_state(void *context, const struct as_target_view *target)
+{
+    struct api_request *request = context;
+    AS_CLEANUP(as_buf_deinit) struct as_buf state = AS_BUF_INIT(API_BODY_MAX);
+    if (!as_engine_encode_target(request->view.engine, target->id, &state))
+        as_reply_error(request->exchange, 404, NULL, "no such target: %s", target->id);
+    else if (as_buf_check(&state) < 0)
+        as_reply_error(request->exchange, 500, NULL, "the state is longer than %zu bytes",
+                       API_BODY_MAX);
+    else {
+        api_begin(request);
+        if (!api_write_document(request, state.data, state.size))
+            as_json_write_null(&request->json);
+        api_end(request);
+    }
+}
+
+/* The wanted target is in the path. */
+static void answer_for_target(struct api_request *request, as_target_visit_fn *each)
 {
     AS_CLEANUP(as_free_p) char *wanted = api_decode_rest(request);
     if (as_str_is_empty(wanted))
         as_reply_error(request->exchange, 400, NULL, "expected a target's name or id");
-    else if (!api_visit_target(request, wanted, answer_with_target, request))
+    else if (!api_visit_target(request, wanted, each, request))
         as_reply_error(request->exchange, 404, NULL, "no such target: %s", wanted);
+}
+
+void api_answer_debug_target(struct api_request *request)
+{
+    answer_for_target(request, answer_with_state);
+}
+
+void api_answer_target(struct api_request *request)
+{
+    answer_for_target(request, answer_with_target);
 }

@@ -171,6 +171,7 @@ static const struct as_route table[] = {
     {"/api/v1/status", &reading, "api", READ, route_answer, .api = {api_answer_status, false}},
     {"/api/v1/targets", &reading, "api", READ, route_answer, .api = {api_answer_targets, true}},
     {"/api/v1/targets/*", &reading, "api", READ, route_answer, .api = {api_answer_target, true}},
+    {"/api/v1/debug/targets/*", &reading, "api", ADMIN, route_answer, .api = {api_answer_debug_target, true}},
     {"/api/v1/approvals", &reading, "api", READ, route_answer, .api = {api_answer_approvals, true}},
     {"/api/v1/incidents", &reading, "api", READ, route_answer, .api = {api_answer_incidents, true}},
     {"/api/v1/rules", &reading, "api", READ, route_answer, .api = {api_answer_rules, false}},

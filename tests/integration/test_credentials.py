@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import threading
 import time
+import urllib.parse
 
 import pytest
 import yaml
@@ -333,7 +334,19 @@ def test_a_narrowed_reader_sees_no_other_name(make, tmp_path):
         assert '"who":"another credential"' in found["/api/v1/targets/workers"]
         assert '"another credential"' in found[f"/api/v1/decisions/{decision}"]
     assert "another credential" in read_all("by-targets")["/targets/workers"]
+    # The debug endpoint: the state as it is stored, for the admin API.
+    become("the-boss")
+    state = daemon.get("/api/v1/debug/targets/workers").json["data"]
+    assert state["floor"]["who"] == state["pause"]["who"] == "the-boss"
+    assert (state["floor"]["size"], state["pause"]["reason"]) == (2, "by hand")
+    assert state == daemon.get(f"/api/v1/debug/targets/{urllib.parse.quote(state['id'], safe='')}").json["data"]
+    assert daemon.get("/api/v1/debug/targets/none").status == 404
+    become("colleague")
+    assert daemon.get("/api/v1/debug/targets/workers").status == 403
     become("by-targets")
+    assert daemon.get("/api/v1/debug/targets/workers").json["data"] == {
+        **state, "floor": {**state["floor"], "who": "another credential"},
+        "pause": {**state["pause"], "who": "another credential"}}
     assert daemon.post("/api/v1/targets/workers/pause", {"reason": "mine"}).ok
     assert '"who":"by-targets"' in read_all("by-targets")["/api/v1/targets"]
 

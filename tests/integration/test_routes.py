@@ -19,6 +19,7 @@ PATHS = """
 /api/v1/status /api/v1/status/ /api/v1/incidents /api/v1/incidents/x /api/v1/rules
 /api/v1/decisions /api/v1/decisions/ /api/v1/decisions/x /api/v1/decisions?limit=x
 /api/v1/targets /api/v1/targets/ /api/v1/targets/x /api/v1/targets/pause /api/v1/targets/a/b
+/api/v1/debug /api/v1/debug/targets/x
 /api/v1/targets/workers/pause /api/v1/targets/workers/resume /api/v1/targets/workers/scale /api/v1/targets/workers/unlock
 /api/v1/targets/workers/restart /api/v1/targets/workers/pause/ /api/v1/targets/a/b/pause /api/v1/targets//pause
 /api/v1/targets/%zz/pause /api/v1/targets/pause/pause

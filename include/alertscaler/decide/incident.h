@@ -1,6 +1,6 @@
 /*
- * The engine's state as the store keeps it: incidents, targets' locks, intents. These structs are
- * views for the codec of engine/state.h; the engine's own structs are private.
+ * The engine's state as the store keeps it: incidents, targets, intents. What is kept of a target
+ * is the engine's own struct too; the rows in engine/state.c say which members are stored.
  *
  * Times have both clocks: monotonic until the machine reboots, wall for after a reboot.
  *
@@ -18,6 +18,7 @@
 #include <alertscaler/decide/approval.h>
 #include <alertscaler/decide/observation.h>
 #include <alertscaler/decide/target.h>
+#include <alertscaler/model/forbidden.h>
 #include <alertscaler/model/labels.h>
 
 struct as_moment { /* `mono.us` is INT64_MIN if unset */
@@ -88,23 +89,29 @@ struct as_ending_state {
     const char *guard;        /* the PromQL of the rule's guard, filled in; "": no guard */
 };
 
+/*
+ * Members that a comment calls "in memory" have no row. The engine owns the texts; in events and
+ * effects they are borrowed.
+ */
+
 /* Since when a rule with `fallback` lacks its value. */
 struct as_metric_gap_state {
     const char *rule;
     struct as_moment since;
 };
 
-/* A pause that an operator ordered. */
+/* A pause that an operator ordered, or the kill switch. */
 struct as_pause_state {
     struct as_moment since;
-    int64_t for_us; /* 0: until resumed */
-    int32_t ways;   /* of enum as_ways; 0: both, as in earlier versions */
+    int64_t for_us;    /* 0: until resumed */
+    enum as_ways ways; /* stored: NONE is both, as in earlier versions */
     const char *who, *reason;
+    bool is_set; /* in memory */
 };
 
 /* A floor that an operator ordered. */
 struct as_floor_state {
-    int32_t size;
+    int32_t size; /* 0: none */
     struct as_moment since;
     int64_t for_us;
     const char *who, *reason;
@@ -112,23 +119,32 @@ struct as_floor_state {
 
 /* A size ordered by an operator and not set yet. */
 struct as_ordered_state {
-    const char *id; /* of the command's record */
+    char id[AS_ULID_SIZE]; /* of the command's record */
     int32_t replicas;
     bool force;
     struct as_moment at;
+    bool is_set;      /* in memory, as the rest: */
+    bool is_stopped;  /* by the kill switch, while its request is under way */
+    bool is_narrowed; /* ordered by the target's narrowed sender */
 };
 
-/* An increase of a node group that has not arrived yet, and the result of earlier increases. */
+/* The last increase, until all of it has arrived, and the result of earlier increases. */
 struct as_scaleup_state {
-    const char *id; /* of the decision, or the command (is_ordered) */
-    bool is_open, is_ordered, is_refused;
-    int32_t from, to, missing;
-    struct as_moment since, failed; /* failed: unset if none failed */
-    int64_t back_off_us;
-    bool did_not_come; /* of a workload: its time is over, with `ready` pods */
+    char id[AS_ULID_SIZE]; /* of the decision, or the command (is_ordered) */
+    bool is_open;
+    bool is_ordered; /* by an operator */
+    bool is_refused; /* the provider lacks capacity */
+    int32_t from, to;
+    int32_t missing; /* instances, or pods, that did not serve before it */
+    struct as_moment since;
+    struct as_moment failed; /* when an increase last failed; unset: never, or one arrived since */
+    int64_t back_off_us;     /* after `failed` */
+    bool did_not_come;       /* of a workload: not in time, with `ready` pods */
     int32_t ready;
-    int32_t surplus, surplus_from; /* nodes of increases in doubt that were accepted */
+    int32_t surplus;      /* of a pool's group: nodes of increases in doubt that were accepted */
+    int32_t surplus_from; /* the size without them */
     struct as_moment surplus_since;
+    int32_t unregistered; /* in memory: nodes for which it has backed off */
 };
 
 /* An action of an alert whose effect is not known yet (docs/decision.md#did-it-help). */
@@ -168,11 +184,19 @@ struct as_reverted_change {
     const char *by; /* the manager of the size in the object's managedFields; "": not known */
 };
 
-struct as_resize_state { /* of a container's resource: its last change */
-    const char *id;      /* of the decision, or the command (is_ordered) */
-    bool is_open, is_late, is_ordered;
-    bool is_above; /* of pods: `to` is above the template's, which later pods have */
+struct as_resize_state {   /* of a container's resource: its last change */
+    char id[AS_ULID_SIZE]; /* of the decision, or the command (is_ordered) */
+    bool is_open;          /* its rollout has not ended */
+    bool is_late;          /* and did not in time: the size before it is put back */
+    bool is_ordered;       /* by an operator */
+    bool is_above;         /* of pods: `to` is above the template's, which later pods have */
     int32_t from, to;
+    bool is_set;            /* in memory, as the rest: */
+    int32_t updated;        /* pods of the rollout, */
+    struct as_moment moved; /* and when they last became others */
+    /* Of pods: when the newest one was made that a resize may have reached, and the resize that is
+     * due is only for pods made after this (unset: for all). */
+    as_maybe_time newest, later_than;
 };
 
 /* A request for an approval, until it is used, or its rule may ask again. */
@@ -197,13 +221,20 @@ struct as_free_step {
     struct as_moment at;
 };
 
+/* When the locks of a target began. Members are moments only: of two spellings of a target each
+ * later one counts. */
+struct as_lock_state {
+    struct as_moment last_up, last_down;         /* successful actions */
+    struct as_moment dry_last_up, dry_last_down; /* the same in dry runs, as if applied */
+    struct as_moment last_step_down;             /* our decreases */
+    struct as_moment last_return;                /* nodes that were to leave came back */
+};
+
 struct as_target_state {
     const char *id, *stored_as;      /* stored_as: the store's key, in earlier versions the id */
     const struct as_target_ref *ref; /* NULL: not needed before an alert gives the address */
     const char *entry;               /* the target's name in the rule files; "" if ref is NULL */
-    struct as_moment last_up, last_down;          /* successful actions */
-    struct as_moment dry_last_up, dry_last_down;  /* the same in dry runs, as if applied */
-    struct as_moment last_step_down, last_return; /* our decreases; nodes that did not leave */
+    struct as_lock_state locks;
     const char *uid;       /* of the present object; "": unknown, or it has none */
     struct as_moment born; /* when it was first seen in place of another object; else unset */
     int64_t keep_us;       /* how long the locks may matter after the last of them */

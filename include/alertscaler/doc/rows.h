@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include <alertscaler/base/arena.h>
+#include <alertscaler/base/attr.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
@@ -67,6 +68,7 @@ struct as_row_type {
 
 /* type            member                   JSON */
 extern const struct as_row_type as_row_text;   /* const char *; unset: NULL or "" */
+extern const struct as_row_type as_row_chars;  /* char[size] */
 extern const struct as_row_type as_row_i32;    /* int32_t; unset: 0 */
 extern const struct as_row_type as_row_u32;    /* uint32_t; unset: 0 */
 extern const struct as_row_type as_row_i64;    /* int64_t; unset: 0 */
@@ -101,6 +103,10 @@ extern const struct as_row_type as_row_object; /* pointer to a struct; unset: NU
     .at = offsetof(struct STRUCT, MEMBER), .size = sizeof(*((struct STRUCT *)0)->MEMBER),          \
     .rows = (ROWS)
 
+/* A member that is an array of characters. */
+#define AS_ROW_CHARS(NAME, STRUCT, MEMBER, PRESENCE)                                               \
+    .name = (NAME), .type = &as_row_chars, .presence = AS_ROW_##PRESENCE,                          \
+    .at = offsetof(struct STRUCT, MEMBER), .size = sizeof(((struct STRUCT *)0)->MEMBER)
 #define AS_ROW_HAS(STRUCT, MEMBER) (offsetof(struct STRUCT, MEMBER) + 1)
 
 /* Writes an object. */
@@ -108,5 +114,14 @@ void as_rows_write(struct as_json_writer *json, const struct as_row *rows, const
 /* Reads the members of the object; a strict reader then refuses all other members. */
 void as_rows_read(struct as_rows_input *input, struct as_reader *object, const struct as_row *rows,
                   void *to);
+
+/* Copies `count` structs of `size` bytes, with their texts, into the arena. NULL if count is 0. The
+ * rows have no lists and no objects. */
+void *as_rows_copy(struct as_arena *arena, const struct as_row *rows, const void *items,
+                   size_t count, size_t size) AS_MUST_USE;
+/* Replaces the texts of a struct by copies on the heap; NULL stays NULL. */
+void as_rows_own_texts(const struct as_row *rows, void *item);
+/* Frees them, and sets them to NULL. */
+void as_rows_free_texts(const struct as_row *rows, void *item);
 
 #endif

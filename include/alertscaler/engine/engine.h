@@ -290,6 +290,10 @@ struct as_target_view {
     int32_t ready;                    /* pods of a workload with ready_timeout; -1: not known */
 };
 typedef void as_target_visit_fn(void *context, const struct as_target_view *view);
+/* Appends the state of the target with this id, as the rows of engine/state.h print it. False:
+ * there is no such target. */
+bool as_engine_encode_target(const struct as_engine *engine, const char *id, struct as_buf *out);
+
 void as_engine_visit_targets(const struct as_engine *engine, as_mono_time now, as_wall_time wall,
                              as_target_visit_fn *visit, void *context);
 /* What a rule with an open incident saw at the last decision about its target. */

@@ -15,12 +15,18 @@
 #include <alertscaler/base/error.h>
 #include <alertscaler/base/time.h>
 #include <alertscaler/decide/incident.h>
+#include <alertscaler/doc/rows.h>
 
 struct as_state_clock {
     const char *boot; /* identifies this run of the machine */
     as_mono_time mono;
     as_wall_time wall;
 };
+
+/* The stored members of what a target keeps (decide/incident.h). */
+extern const struct as_row as_approval_rows[], as_asked_rows[], as_ending_rows[],
+    as_evaluation_rows[], as_floor_rows[], as_free_step_rows[], as_metric_gap_rows[],
+    as_own_size_rows[], as_pause_rows[], as_reverted_change_rows[], as_rule_effect_rows[];
 
 void as_state_encode_incident(const struct as_incident_state *state, const char *boot,
                               struct as_buf *out);

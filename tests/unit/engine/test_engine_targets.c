@@ -311,8 +311,9 @@ static void plant_target(struct harness *harness, const char *id, struct as_targ
     state.stored_as = key;
     state.entry = "";
     state.keep_us = AS_US_PER_DAY;
-    state.last_down = state.dry_last_up = state.dry_last_down = state.born = AS_MOMENT_NEVER;
-    state.last_step_down = state.last_return = AS_MOMENT_NEVER;
+    state.locks.last_down = state.locks.dry_last_up = state.locks.dry_last_down = state.born =
+        AS_MOMENT_NEVER;
+    state.locks.last_step_down = state.locks.last_return = AS_MOMENT_NEVER;
     as_state_encode_target(&state, harness->boot, &text);
     plant(harness, AS_STORE_TARGET, key, &text);
 }
@@ -379,9 +380,10 @@ Test(engine_targets, a_pause_under_the_name_of_a_group_holds_its_url)
     const struct as_moment never = AS_MOMENT_NEVER;
     for (size_t i = 0; i < 2; i++) {
         WITH(h, any_group);
-        const struct as_pause_state pause_of = {ago(&h, 10), 0, 0, "ada", "x"};
-        plant_named(&h, "a", i, (struct as_target_state){.last_up = never, .pause = &pause_of});
-        plant_named(&h, "b", i, (struct as_target_state){.last_up = never});
+        const struct as_pause_state pause_of = {.since = ago(&h, 10), .who = "ada", .reason = "x"};
+        plant_named(&h, "a", i,
+                    (struct as_target_state){.locks.last_up = never, .pause = &pause_of});
+        plant_named(&h, "b", i, (struct as_target_state){.locks.last_up = never});
         harness_crash(&h, 0);
         fire(&h, "any,app=web,team=b", 990);
         fire(&h, "any,app=web,team=a", 990);
@@ -403,7 +405,7 @@ Test(engine_targets, a_lock_under_the_name_of_a_group_is_that_of_its_url)
 {
     for (size_t i = 0; i < 2; i++) {
         WITH(h, any_group);
-        plant_named(&h, "a", i, (struct as_target_state){.last_up = ago(&h, 20)});
+        plant_named(&h, "a", i, (struct as_target_state){.locks.last_up = ago(&h, 20)});
         harness_crash(&h, 0);
         fire(&h, "any,app=web,team=a", 990);
         cr_assert(strstr(said(&h), "decided web 4 cooldown (6) by any"));
@@ -482,12 +484,12 @@ Test(engine_targets, a_row_that_comes_twice_is_refused)
                                           .entry = "",
                                           .uid = "",
                                           .born = never,
-                                          .last_up = never,
-                                          .last_down = never,
-                                          .dry_last_up = never,
-                                          .dry_last_down = never,
-                                          .last_step_down = never,
-                                          .last_return = never};
+                                          .locks.last_up = never,
+                                          .locks.last_down = never,
+                                          .locks.dry_last_up = never,
+                                          .locks.dry_last_down = never,
+                                          .locks.last_step_down = never,
+                                          .locks.last_return = never};
     cr_assert_eq(as_engine_restore_target(h.engine, &state), 0);
     cr_assert_eq(as_engine_restore_target(h.engine, &state), -EEXIST);
     harness_stop(&h);

@@ -58,7 +58,7 @@ static int use_target(void *context, const struct as_target_state *state)
 {
     struct again *again = context;
     again->used++;
-    again->first = state->last_up;
+    again->first = state->locks.last_up;
     as_state_encode_target(state, "b1", &again->text);
     return 0;
 }
@@ -190,12 +190,12 @@ static struct as_buf encode(enum kind kind)
         .id = "node_group/mine/pool",
         .ref = ref,
         .entry = "web",
-        .last_up = moment_at(990, 49990),
-        .last_down = AS_MOMENT_NEVER,
-        .dry_last_up = moment_at(10, 20),
-        .dry_last_down = AS_MOMENT_NEVER,
-        .last_step_down = moment_at(970, 49970),
-        .last_return = moment_at(980, 49980),
+        .locks.last_up = moment_at(990, 49990),
+        .locks.last_down = AS_MOMENT_NEVER,
+        .locks.dry_last_up = moment_at(10, 20),
+        .locks.dry_last_down = AS_MOMENT_NEVER,
+        .locks.last_step_down = moment_at(970, 49970),
+        .locks.last_return = moment_at(980, 49980),
         .stored_as = "another key",
         .uid = "1f6c",
         .born = moment_at(960, 49960),
@@ -501,12 +501,12 @@ static struct as_buf encode_orders(void)
         .id = ref->id,
         .ref = ref,
         .entry = "workers",
-        .last_up = AS_MOMENT_NEVER,
-        .last_down = AS_MOMENT_NEVER,
-        .dry_last_up = AS_MOMENT_NEVER,
-        .dry_last_down = AS_MOMENT_NEVER,
-        .last_step_down = AS_MOMENT_NEVER,
-        .last_return = AS_MOMENT_NEVER,
+        .locks.last_up = AS_MOMENT_NEVER,
+        .locks.last_down = AS_MOMENT_NEVER,
+        .locks.dry_last_up = AS_MOMENT_NEVER,
+        .locks.dry_last_down = AS_MOMENT_NEVER,
+        .locks.last_step_down = AS_MOMENT_NEVER,
+        .locks.last_return = AS_MOMENT_NEVER,
         .pause = &test_pause,
         .ordered = &ordered,
     };
