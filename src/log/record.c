@@ -24,7 +24,6 @@ struct record_writer {
     struct as_record_places *places;
 };
 
-void record_end(struct record_writer *writer);
 static void record_begin(struct record_writer *writer, struct as_buf *out,
                          struct as_record_places *places)
 {
@@ -35,12 +34,11 @@ static void record_begin(struct record_writer *writer, struct as_buf *out,
     as_json_begin_object(&writer->json);
 }
 
-void record_end(struct record_writer *writer)
+static void record_end(struct record_writer *writer)
 {
     as_json_end_object(&writer->json);
 }
 
-/* A key of the record's top level; notes the places of the chain's members. */
 /* A key of the record's top level; notes the places of the chain's members. */
 static void record_key(struct record_writer *writer, const char *name)
 {
