@@ -27,7 +27,6 @@
 #include <alertscaler/auth/auth_passwords.h>
 #include <alertscaler/auth/auth_review.h>
 #include <alertscaler/auth/browser.h>
-#include <alertscaler/auth/form_token.h>
 #include <alertscaler/auth/reply.h>
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/encode.h>

@@ -1,8 +1,6 @@
 /*
  * HMAC-SHA256 by OpenSSL.
  */
-#include <alertscaler/auth/form_token.h>
-
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
+#include <alertscaler/auth/auth.h>
 #include <alertscaler/base/buf.h>
 #include <alertscaler/base/encode.h>
 #include <alertscaler/base/str.h>

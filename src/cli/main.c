@@ -24,7 +24,7 @@
 #include <alertscaler/log/log_file.h>
 #include <alertscaler/log/sqlite.h>
 #include <alertscaler/monitoring/monitoring.h>
-#include <alertscaler/notify/messenger.h>
+#include <alertscaler/notify/notifier.h>
 #include <alertscaler/port/clock.h>
 
 #include "cli.h"

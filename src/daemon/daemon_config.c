@@ -18,7 +18,6 @@
 #include <alertscaler/daemon/web_tls.h>
 
 #include "daemon_private.h"
-#include "named_files.h"
 
 /*
  * The file of --web.config.file: loaded with the configuration, and again when two checks, a

@@ -12,10 +12,13 @@
 #include <event2/event.h>
 
 #include <alertscaler/auth/auth.h>
+#include <alertscaler/base/attr.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/base/file.h>
 #include <alertscaler/daemon/adapters.h>
 #include <alertscaler/daemon/daemon.h>
 #include <alertscaler/daemon/daemon_process.h>
+#include <alertscaler/decide/operator_command.h>
 #include <alertscaler/http/tls_server.h>
 #include <alertscaler/kube/kube_rivals.h>
 #include <alertscaler/log/storage.h>
@@ -31,8 +34,9 @@
 #include <alertscaler/ui/history.h>
 #include <alertscaler/ui/route.h>
 
-#include "kill_switch.h"
 #include "sandbox.h"
+
+struct as_kill_switch;
 
 struct retired { /* ports of an earlier configuration, whose answers may still come */
     STAILQ_ENTRY(retired) next;
@@ -194,5 +198,38 @@ void daemon_on_web_timer(evutil_socket_t fd, short what, void *context);
 
 void daemon_watch_files(struct daemon *daemon); /* if it was asked for */
 void daemon_on_watch_timer(evutil_socket_t fd, short what, void *context);
+
+/*
+ * The files that a configuration names, for reading: itself, its rule files, the web configuration,
+ * secrets, certificates, kubeconfigs, the files of providers, and the files that these name. Not
+ * the state, the action log and the kill switch, which change by themselves.
+ */
+
+/* Some paths may be NULL or empty: a file that is not given. */
+void named_files_visit(const struct as_sandbox_config *config, as_file_visitor_fn *visit,
+                       void *context);
+
+/* The digest of their names and contents as they are now. */
+struct as_digest named_files_hash(const struct as_sandbox_config *config);
+
+/*
+ * The kill switch: a file whose mere existence stops all actions, and the annotation
+ * alertscaler.io/paused of the leader's Lease, passed in by its reader. The content of either is
+ * the reason. It is only read.
+ */
+
+struct as_kill_switch *as_kill_switch_new(void) AS_MUST_USE;
+struct as_kill_switch *as_kill_switch_free(struct as_kill_switch *kill_switch);
+
+void as_kill_switch_set_file(struct as_kill_switch *kill_switch, const char *path); /* NULL: none */
+void as_kill_switch_set_annotation(struct as_kill_switch *kill_switch,
+                                   const char *reason); /* NULL: there is none */
+
+/* The present state: one check of the file system. If the file cannot be checked, the last state
+ * stays; if it could never be checked, it counts as set; that is logged once. The file goes before
+ * the annotation. Texts are valid until the next call. */
+struct as_halt as_kill_switch_poll(struct as_kill_switch *kill_switch);
+
+AS_DEFINE_CLEANUP(struct as_kill_switch *, as_kill_switch_free)
 
 #endif

@@ -6,8 +6,6 @@
  * symbolic or hard link would show another file that the daemon may read, for example a token.
  * Anything else with this name sets the switch too, but nothing is read from it.
  */
-#include "kill_switch.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -21,6 +19,8 @@
 #include <alertscaler/base/file.h>
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
+
+#include "daemon_private.h"
 
 #define FILE_WHO       "kill switch file"
 #define ANNOTATION_WHO "kill switch annotation"

@@ -1,8 +1,6 @@
 /*
  * See named_files.h. A file that cannot be read has the error in place of its content.
  */
-#include "named_files.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +13,8 @@
 #include <alertscaler/cloud/provider_group.h>
 #include <alertscaler/rules/provider_kind.h>
 #include <alertscaler/rules/web_config.h>
+
+#include "daemon_private.h"
 
 #define CONTENT_MAX ((size_t)64 * 1024 * 1024)
 

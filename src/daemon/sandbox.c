@@ -28,7 +28,7 @@
 #include <alertscaler/base/log.h>
 #include <alertscaler/base/str.h>
 
-#include "named_files.h"
+#include "daemon_private.h"
 
 /*
  * The files that the daemon needs: those named in the configuration, and the system's for name

@@ -18,12 +18,10 @@
 #include "engine_concerns.h"
 #include "engine_effects.h"
 #include "engine_incidents.h"
-#include "engine_limits.h"
 #include "engine_phases.h"
 #include "engine_pools.h"
 #include "engine_registry.h"
 #include "engine_state.h"
-#include "engine_trace.h"
 
 /*
  * Node groups of the restored state, whose nodes may have our marks.

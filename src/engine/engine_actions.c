@@ -17,7 +17,6 @@
 #include "engine_concerns.h"
 #include "engine_effects.h"
 #include "engine_incidents.h"
-#include "engine_limits.h"
 #include "engine_phases.h"
 #include "engine_pools.h"
 #include "engine_registry.h"

@@ -16,14 +16,13 @@
  * use one have theirs too. A removal larger than the whole limit waits for other sizes, not for its
  * turn: it blocks nobody.
  */
-#include "engine_limits.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include <alertscaler/base/alloc.h>
 #include <alertscaler/base/str.h>
 
+#include "engine_concerns.h"
 #include "engine_registry.h"
 
 /* A window with more items than this merges pairs of them at the later time: they count a little

@@ -15,7 +15,6 @@
 
 #include "engine_concerns.h"
 #include "engine_effects.h"
-#include "engine_limits.h"
 #include "engine_registry.h"
 #include "engine_state.h"
 

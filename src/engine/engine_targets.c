@@ -16,7 +16,6 @@
 #include "engine_effects.h"
 #include "engine_registry.h"
 #include "engine_state.h"
-#include "engine_trace.h"
 
 #define BACKOFF_FIRST_US (1 * AS_US_PER_S)
 #define BACKOFF_MAX_US   (60 * AS_US_PER_S)

@@ -3,12 +3,12 @@
  *
  * A line names a target, a rule or a ticket, but has no label value. It changes nothing.
  */
-#include "engine_trace.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 
 #include <alertscaler/model/reason.h>
+
+#include "engine_concerns.h"
 
 #define DETAIL_SIZE 64
 

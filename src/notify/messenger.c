@@ -2,8 +2,6 @@
  * Messages to receivers: see the header. Each URL is a server of its own, which is sent one message
  * at a time by its caller.
  */
-#include <alertscaler/notify/messenger.h>
-
 #include <stdlib.h>
 
 #include <bsd/sys/queue.h>
@@ -12,9 +10,9 @@
 #include <alertscaler/base/str.h>
 #include <alertscaler/base/url.h>
 #include <alertscaler/monitoring/alertmanager_list.h>
-#include <alertscaler/monitoring/monitoring.h>
-
 #include <alertscaler/monitoring/fetch.h>
+#include <alertscaler/monitoring/monitoring.h>
+#include <alertscaler/notify/notifier.h>
 
 #define POST_PATH "/api/v2/alerts"
 

@@ -19,18 +19,38 @@
 
 #include <stdbool.h>
 
+#include <alertscaler/auth/credentials.h>
 #include <alertscaler/base/attr.h>
+#include <alertscaler/base/encode.h>
 #include <alertscaler/http/server.h>
 #include <alertscaler/log/record.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/rules/settings.h>
 
-#include <alertscaler/auth/credentials.h>
-#include <alertscaler/auth/form_token.h>
-
-struct event_base;
 struct as_auth;
 struct as_reviewer;
+struct event_base;
+
+/*
+ * Seals of this process for one browser: an HMAC of a text and of who may use it, under a random
+ * key. The token of a form is the seal of a fixed text: another site's page cannot have it. The
+ * seal of a message shows that the message is ours.
+ */
+
+#define AS_FORM_TOKEN_SIZE 44 /* 32 bytes in base64url, with NUL */
+
+struct as_form_key {
+    unsigned char bytes[32];
+};
+
+void as_form_key_init(struct as_form_key *key); /* random */
+
+/* `identity`: of the session, or of the credential. */
+void as_form_token_print(const struct as_form_key *key, const struct as_digest *identity,
+                         const char *text, char token_out[AS_FORM_TOKEN_SIZE]);
+/* In constant time. `given` NULL: none, which is wrong. */
+bool as_form_token_check(const struct as_form_key *key, const struct as_digest *identity,
+                         const char *text, const char *given) AS_MUST_USE;
 
 struct as_auth_config {
     const struct as_clock *clock;

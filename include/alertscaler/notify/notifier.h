@@ -17,11 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <alertscaler/base/attr.h>
 #include <alertscaler/engine/engine.h>
 #include <alertscaler/log/storage.h>
+#include <alertscaler/monitoring/monitoring.h>
 #include <alertscaler/port/clock.h>
 #include <alertscaler/port/messenger.h>
 #include <alertscaler/rules/settings.h>
+
+struct notifier;
 
 #define AS_NOTIFIER_ENTRIES_MAX 10000 /* that wait, for all receivers together */
 
@@ -49,8 +53,6 @@ struct as_notifier_view { /* of a receiver */
     int64_t oldest_us; /* age of the oldest; 0: none */
 };
 typedef void as_notifier_visit_fn(void *context, const struct as_notifier_view *view);
-
-struct notifier;
 
 struct notifier_callbacks { /* of the shell */
     /* Appends the record to the batch. */
@@ -98,5 +100,15 @@ as_mono_time notifier_get_deadline(
 void notifier_stop(struct notifier *notifier); /* nothing more is sent */
 
 void notifier_visit(const struct notifier *notifier, as_notifier_visit_fn *visit, void *context);
+
+/*
+ * What alertscaler sends: alerts are posted to Alertmanager's API v2, events to webhooks. An answer
+ * 2xx is enough; what else it says is not read.
+ */
+
+/* Copies env, borrows the settings and what env points to. End it with the port's close, but not
+ * from its own callbacks. */
+struct as_messenger *as_receivers_new(const struct as_settings *settings,
+                                      const struct as_source_env *env) AS_MUST_USE;
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * Seals: right for one text, one identity and one process.
  */
-#include <alertscaler/auth/form_token.h>
+#include <string.h>
 
 #include <criterion/criterion.h>
 
-#include <string.h>
+#include <alertscaler/auth/auth.h>
 
 Test(form_token, is_right_for_what_it_was_made_for)
 {

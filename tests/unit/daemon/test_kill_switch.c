@@ -2,7 +2,6 @@
  * The kill switch: anything with the file's name sets it by its existence; the content of a regular
  * file with this one name is the reason.
  */
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +10,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <criterion/criterion.h>
+
 #include <alertscaler/base/str.h>
 
-#include "daemon/kill_switch.h"
+#include "daemon/daemon_private.h"
 
 static char folder[] = "/tmp/test-kill-switch-XXXXXX";
 static char path[96];
