@@ -29,8 +29,9 @@ LIBRARY_HEADERS = {
 # What the directories above the adapters get through ports, but for the one file that puts all together.
 MAIN = "src/cli/main.c"
 CONCRETE_HEADERS = ["cloud/target_registry.h", "http/client.h", "kube/kube_store.h", "kube/kube_target.h", "kube/leader_*",
-                    "log/log_file.h", "log/sqlite.h", "monitoring/monitoring.h", "notify/messenger.h"]
-CONCRETE_CALLS = {"as_http_server_new": "http/server.h is for requests; the server is made"}
+                    "log/log_file.h", "log/sqlite.h", "monitoring/monitoring.h"]
+CONCRETE_CALLS = {"as_http_server_new": "http/server.h is for requests; the server is made",
+                  "as_receivers_new": "notify/notifier.h is for notices; the messenger is made"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
