@@ -3,7 +3,7 @@
  * (runtime/requests.h); only their reading and their answers are of their own.
  *
  * Three things protect a form: it comes from a page of ours (auth/browser.h), it has the seal that
- * was shown with it to this session or credential (auth/form_token.h), and nothing changes by GET.
+ * was shown with it to this session or credential (auth/auth.h), and nothing changes by GET.
  * A login has no seal, because nobody is known yet.
  *
  * After an order the browser is redirected (303) to the page it came from, which shows the result:
