@@ -1,5 +1,6 @@
 /*
- * See named_files.h. A file that cannot be read has the error in place of its content.
+ * The files that a configuration names: a visit of each, and one digest of all. A file that cannot
+ * be read has the error in place of its content.
  */
 #include <stdlib.h>
 #include <string.h>
