@@ -16,10 +16,6 @@
 
 #define WORDS_MAX 32 /* of an enum */
 
-/* Within these limits differences of times cannot overflow. */
-#define TIME_MIN_US (INT64_MIN / 4 + 1)
-#define TIME_MAX_US (INT64_MAX / 4 - 1)
-
 static const void *row_at(const struct as_row *row, const void *base)
 {
     return (const char *)base + row->at;
@@ -271,7 +267,7 @@ static void wall_read(struct as_rows_input *input, struct as_reader *object,
                       const struct as_row *row, void *base)
 {
     (void)input;
-    as_read_i64(object, row->name, TIME_MIN_US, TIME_MAX_US,
+    as_read_i64(object, row->name, AS_ROW_TIME_MIN_US, AS_ROW_TIME_MAX_US,
                 &((as_wall_time *)row_to(row, base))->us);
 }
 

@@ -100,11 +100,6 @@ struct request *request_new(const struct as_approval_state *state)
     return request;
 }
 
-static void free_text(const char *text)
-{
-    free((char *)(uintptr_t)text);
-}
-
 struct request *request_find(struct target *target, const char *rule)
 {
     struct request *request;
@@ -122,7 +117,7 @@ void request_remove(struct target *target, struct request *request)
 
 void request_set_who(struct request *request, const char *who)
 {
-    free_text(request->state.who);
+    free((char *)(uintptr_t)request->state.who);
     request->state.who = as_xstrdup(who);
 }
 

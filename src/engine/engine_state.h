@@ -74,7 +74,7 @@ struct incident {
     as_wall_time updated_at;   /* by Alertmanager's clock, the latest */
     struct as_moment silenced; /* held since then; unset: not held */
     as_mono_time late_until;   /* until then a firing notification may be older than the silence */
-    uint64_t seen_call_id;     /* lists with later tickets were requested after it was last seen */
+    uint64_t seen_call_id;     /* lists with later call ids were requested after it was last seen */
     unsigned missed;           /* later lists in a row that did not name it */
     struct as_labels *labels, *annotations;
     struct binding *bindings;
@@ -234,7 +234,7 @@ struct intent {
 struct asked { /* what the next decision answers: notifications since the last one */
     char (*ids)[AS_ULID_SIZE];
     size_t count, capacity;
-    uint64_t total, recorded; /* told: those already in a record of a failed observation */
+    uint64_t total, recorded; /* recorded: in a record of a failed observation */
     char last[AS_ULID_SIZE];
     as_mono_time first;    /* arrival of the oldest */
     as_wall_time youngest; /* the latest startsAt */

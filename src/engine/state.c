@@ -87,10 +87,9 @@ static void moment_write(struct as_json_writer *json, const struct as_row *row, 
     as_json_end_array(json);
 }
 
-/* Within these limits differences of times cannot overflow. */
 static bool stored_read_time(const struct tree_value *value, int64_t *us_out)
 {
-    return tree_get_i64(value, INT64_MIN / 4 + 1, INT64_MAX / 4 - 1, us_out);
+    return tree_get_i64(value, AS_ROW_TIME_MIN_US, AS_ROW_TIME_MAX_US, us_out);
 }
 
 static bool moment_parse(const struct state_reader *reader, const struct tree_value *value,

@@ -320,7 +320,7 @@ const struct as_cluster *as_cluster_watch_find_since(struct as_cluster_watch *wa
 {
     const struct as_kube_watch *nodes = watch->kinds[AS_CLUSTER_NODES].watch;
     const bool is_confirmed =
-        nodes && !watch->is_held && as_kube_watch_get_told_at(nodes).us > since.us;
+        nodes && !watch->is_held && as_kube_watch_get_confirmed_at(nodes).us > since.us;
     return is_confirmed ? get_facts(watch, NULL) : NULL;
 }
 

@@ -81,7 +81,7 @@ static void resize_fail_locally(struct as_kube_resize_run *run, enum as_reason r
     resize_fail(run, &outcome);
 }
 
-/* Pods without a change count too: their kubelets resize them later, or somebody else was faster.
+/* Pods without a change count too: their kubelets resize them later, or another writer was faster.
  */
 static bool has_pods(const struct as_kube_resize_run *run)
 {
@@ -335,7 +335,7 @@ static void resize_on_read(void *context, const struct as_http_response *respons
         resize_review(run);
     } else if (needs_change(run, &run->pod)) {
         resize_pod(run);
-    } else { /* somebody else was faster */
+    } else { /* another writer was faster */
         resize_pass(run);
     }
 }

@@ -46,7 +46,7 @@ struct as_kube_watch {
 
     char version[AS_VERSION_SIZE];
     bool is_synced;
-    as_mono_time fresh_at, told_at;
+    as_mono_time fresh_at, confirmed_at;
 
     /* The list, while there is one to be told: */
     char *next;                         /* token of the next page; NULL: the first page */
@@ -184,7 +184,7 @@ static int kube_watch_take_event(struct as_kube_watch *watch,
     if (status)
         return status;
     snprintf(watch->version, sizeof(watch->version), "%s", event->resource_version);
-    watch->fresh_at = watch->told_at = kube_watch_get_now(watch);
+    watch->fresh_at = watch->confirmed_at = kube_watch_get_now(watch);
     watch->has_event = true;
     recover(watch);
     return 0;
@@ -351,7 +351,7 @@ static void end_page(struct as_kube_watch *watch, const struct as_kube_stream *p
         snprintf(watch->version, sizeof(watch->version), "%s", watch->list_version);
         watch->pages = 0;
         watch->is_synced = true;
-        watch->fresh_at = watch->told_at = watch->listed_at;
+        watch->fresh_at = watch->confirmed_at = watch->listed_at;
     }
     kube_watch_ask(watch);
     if (!is_listing(watch))
@@ -454,7 +454,7 @@ as_mono_time as_kube_watch_get_fresh_at(const struct as_kube_watch *watch)
     return watch->fresh_at;
 }
 
-as_mono_time as_kube_watch_get_told_at(const struct as_kube_watch *watch)
+as_mono_time as_kube_watch_get_confirmed_at(const struct as_kube_watch *watch)
 {
-    return watch->told_at;
+    return watch->confirmed_at;
 }

@@ -65,7 +65,7 @@ as_mono_time as_kube_watch_get_fresh_at(const struct as_kube_watch *watch);
 
 /* The last event, the last bookmark, or the request of the list. A watch that is opened and then
  * stalls does not count. */
-as_mono_time as_kube_watch_get_told_at(const struct as_kube_watch *watch);
+as_mono_time as_kube_watch_get_confirmed_at(const struct as_kube_watch *watch);
 
 AS_DEFINE_CLEANUP(struct as_kube_watch *, as_kube_watch_stop)
 

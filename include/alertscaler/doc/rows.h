@@ -27,6 +27,10 @@
 #include <alertscaler/doc/json_reader.h>
 #include <alertscaler/doc/json_writer.h>
 
+/* Within these limits differences of times cannot overflow. */
+#define AS_ROW_TIME_MIN_US (INT64_MIN / 4 + 1)
+#define AS_ROW_TIME_MAX_US (INT64_MAX / 4 - 1)
+
 enum as_row_presence {
     AS_ROW_OPTIONAL, /* written unless it is unset; may be absent */
     AS_ROW_DEFAULT,  /* always written; may be absent */
@@ -42,9 +46,9 @@ struct as_row {
     size_t count_at; /* texts, list: offset of the size_t that counts the items */
     size_t has_at;   /* AS_ROW_HAS: a bool that says whether the member is set; 0: none */
     int64_t min;     /* of integers, which also have the limits of their type */
-    int64_t max;
-    size_t size;               /* text: bytes with NUL, 0: no limit; list, object: of an item */
-    const struct as_row *rows; /* list, object */
+    int64_t max; /* i32, u32: 0 is the limit of the type; text: bytes that are written, 0: all */
+    size_t size; /* text: bytes with NUL, 0: no limit; list, object: of an item */
+    const struct as_row *rows;               /* list, object */
     const char *(*get_word)(unsigned value); /* word; NULL beyond the last value */
 };
 

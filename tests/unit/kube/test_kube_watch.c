@@ -230,14 +230,15 @@ Test(kube_watch, is_fresh_by_events_bookmarks_and_reopening)
     world_advance(&world, 30 * AS_US_PER_S);
     feed(EVENT("BOOKMARK", "60"));
     cr_expect_eq(get_age(), 0);
-    const as_mono_time told_at = world.mono;
+    const as_mono_time confirmed_at = world.mono;
     world_advance(&world, 30 * AS_US_PER_S);
     EXPECT_TOLD("ADDED " OBJECT("6") "\n");
     answer_watch(WATCH_PATH "60", "");
     world_end(&world, AS_HTTP_ANSWERED, "");
     cr_expect_str_eq(get_last()->url, "https://k:443" WATCH_PATH "60");
     cr_expect_eq(get_age(), 0);
-    cr_expect_eq(as_kube_watch_get_told_at(watch).us, told_at.us, "opening tells nothing");
+    cr_expect_eq(as_kube_watch_get_confirmed_at(watch).us, confirmed_at.us,
+                 "opening tells nothing");
     EXPECT_TOLD("");
     cr_expect(as_kube_watch_is_synced(watch));
 }
@@ -260,7 +261,7 @@ Test(kube_watch, a_list_is_as_old_as_its_request)
     world_run(&world);
     EXPECT_TOLD("begin\nend 5\nwatch /api/v1/pods: HTTP 500\n");
     cr_expect_eq(get_age(), 3 * AS_US_PER_S);
-    cr_expect_eq(world.mono.us - as_kube_watch_get_told_at(watch).us, 3 * AS_US_PER_S);
+    cr_expect_eq(world.mono.us - as_kube_watch_get_confirmed_at(watch).us, 3 * AS_US_PER_S);
 }
 
 Test(kube_watch, a_list_that_is_gone_begins_anew_at_once_and_then_slowly)
