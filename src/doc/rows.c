@@ -6,6 +6,8 @@
 #include <alertscaler/doc/rows.h>
 
 #include <assert.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +16,8 @@
 #include <alertscaler/base/number.h>
 #include <alertscaler/base/str.h>
 
-#define WORDS_MAX 32 /* of an enum */
+#define WORDS_MAX  32 /* of an enum */
+#define HEX_DIGITS 16
 
 static const void *row_at(const struct as_row *row, const void *base)
 {
@@ -46,6 +49,11 @@ static void *row_add_items(struct as_rows_input *input, const struct as_row *row
     memcpy(row_to(row, base), &items, sizeof(items));
     *(size_t *)(void *)((char *)base + row->count_at) = count;
     return items;
+}
+
+static bool row_has_no_items(const struct as_row *row, const void *base)
+{
+    return row_get_count(row, base) == 0;
 }
 
 static bool row_has_no_pointer(const struct as_row *row, const void *base)
@@ -85,6 +93,18 @@ static void text_read(struct as_rows_input *input, struct as_reader *object,
 
 const struct as_row_type as_row_text = {
     .write = text_write, .read = text_read, .is_unset = text_is_unset};
+
+static void maybe_text_write(struct as_json_writer *json, const struct as_row *row,
+                             const void *base)
+{
+    if (row_get_pointer(row, base))
+        text_write(json, row, base);
+    else
+        as_json_write_null(json);
+}
+
+const struct as_row_type as_row_maybe_text = {
+    .write = maybe_text_write, .read = text_read, .is_unset = row_has_no_pointer};
 
 static bool chars_are_unset(const struct as_row *row, const void *base)
 {
@@ -133,7 +153,7 @@ static void texts_read(struct as_rows_input *input, struct as_reader *object,
 }
 
 const struct as_row_type as_row_texts = {
-    .write = texts_write, .read = texts_read, .is_unset = row_has_no_pointer};
+    .write = texts_write, .read = texts_read, .is_unset = row_has_no_items};
 
 /* ---- numbers ---- */
 
@@ -196,6 +216,23 @@ static void i64_read(struct as_rows_input *input, struct as_reader *object,
 const struct as_row_type as_row_i64 = {
     .write = i64_write, .read = i64_read, .is_unset = i64_is_unset};
 
+static void u64_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    as_json_write_i64(json, (int64_t) * (const uint64_t *)row_at(row, base));
+}
+
+static void u64_read(struct as_rows_input *input, struct as_reader *object,
+                     const struct as_row *row, void *base)
+{
+    (void)input;
+    int64_t number = 0;
+    as_read_i64(object, row->name, row->min, row->max, &number);
+    *(uint64_t *)row_to(row, base) = (uint64_t)number;
+}
+
+const struct as_row_type as_row_u64 = {
+    .write = u64_write, .read = u64_read, .is_unset = i64_is_unset};
+
 static void hex_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
     as_json_write_hex(json, *(const uint64_t *)row_at(row, base));
@@ -207,11 +244,43 @@ static void hex_read(struct as_rows_input *input, struct as_reader *object,
     (void)input;
     const char *text = as_read_string(object, row->name);
     if (as_read_has(object, row->name) &&
-        as_number_parse_u64_hex(text, strlen(text), row_to(row, base)) != 0)
-        as_read_fail(object, row->name, "expected hexadecimal digits");
+        (strlen(text) != HEX_DIGITS ||
+         as_number_parse_u64_hex(text, HEX_DIGITS, row_to(row, base)) != 0))
+        as_read_fail(object, row->name, "expected %d hex digits", HEX_DIGITS);
 }
 
-const struct as_row_type as_row_hex = {.write = hex_write, .read = hex_read};
+const struct as_row_type as_row_hex = {
+    .write = hex_write, .read = hex_read, .is_unset = i64_is_unset};
+
+static bool number_is_unset(const struct as_row *row, const void *base)
+{
+    return !isfinite(*(const double *)row_at(row, base));
+}
+
+static void number_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    as_json_write_double(json, *(const double *)row_at(row, base));
+}
+
+static void number_read(struct as_rows_input *input, struct as_reader *object,
+                        const struct as_row *row, void *base)
+{
+    (void)input;
+    as_read_double(object, row->name, row_to(row, base));
+}
+
+const struct as_row_type as_row_number = {
+    .write = number_write, .read = number_read, .is_unset = number_is_unset};
+
+static void positive_read(struct as_rows_input *input, struct as_reader *object,
+                          const struct as_row *row, void *base)
+{
+    (void)input;
+    as_read_positive(object, row->name, row_to(row, base));
+}
+
+const struct as_row_type as_row_positive = {
+    .write = number_write, .read = positive_read, .is_unset = number_is_unset};
 
 static bool flag_is_unset(const struct as_row *row, const void *base)
 {
@@ -235,6 +304,11 @@ const struct as_row_type as_row_flag = {
 
 /* ---- words ---- */
 
+static bool word_is_unset(const struct as_row *row, const void *base)
+{
+    return !row->get_word(*(const unsigned *)row_at(row, base));
+}
+
 static void word_write(struct as_json_writer *json, const struct as_row *row, const void *base)
 {
     as_json_write_string(json, row->get_word(*(const unsigned *)row_at(row, base)));
@@ -247,14 +321,47 @@ static void word_read(struct as_rows_input *input, struct as_reader *object,
     struct as_read_word words[WORDS_MAX + 1] = {{.text = NULL}};
     unsigned *value = row_to(row, base);
     const char *word;
-    for (unsigned i = 0; (word = row->get_word(i)) != NULL; i++) {
+    for (unsigned i = 0; (word = row->get_word((unsigned)row->min + i)) != NULL; i++) {
         assert(i < WORDS_MAX);
-        words[i] = (struct as_read_word){word, (int)i};
+        words[i] = (struct as_read_word){word, (int)row->min + (int)i};
     }
     *value = (unsigned)as_read_enum(object, row->name, words, (int)*value);
 }
 
-const struct as_row_type as_row_word = {.write = word_write, .read = word_read};
+const struct as_row_type as_row_word = {
+    .write = word_write, .read = word_read, .is_unset = word_is_unset};
+
+static void bits_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    const unsigned bits = *(const unsigned *)row_at(row, base);
+    as_json_begin_array(json);
+    for (unsigned i = 0; bits >> i; i++)
+        if (bits >> i & 1)
+            as_json_write_string(json, row->get_word(i));
+    as_json_end_array(json);
+}
+
+static void bits_read(struct as_rows_input *input, struct as_reader *object,
+                      const struct as_row *row, void *base)
+{
+    (void)input;
+    size_t count;
+    const struct tree_value *item = as_read_list(object, row->name, &count);
+    unsigned *bits = row_to(row, base);
+    for (size_t i = 0; item; i++, item = item->next) {
+        const char *text = tree_get_text(item), *word = NULL;
+        unsigned bit = 0;
+        while (text && (word = row->get_word(bit)) != NULL && strcmp(word, text) != 0)
+            bit++;
+        if (word)
+            *bits |= 1U << bit;
+        else
+            as_read_fail(object, row->name, "[%zu]: no such word", i);
+    }
+}
+
+const struct as_row_type as_row_bits = {
+    .write = bits_write, .read = bits_read, .is_unset = i32_is_unset};
 
 /* ---- times ---- */
 
@@ -273,6 +380,69 @@ static void wall_read(struct as_rows_input *input, struct as_reader *object,
 
 const struct as_row_type as_row_wall = {.write = wall_write, .read = wall_read};
 
+static void time_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    char text[AS_RFC3339_SIZE];
+    as_wall_time_print_short(*(const as_wall_time *)row_at(row, base), text);
+    as_json_write_string(json, text);
+}
+
+static void time_read(struct as_rows_input *input, struct as_reader *object,
+                      const struct as_row *row, void *base)
+{
+    (void)input;
+    as_maybe_time time = {.set = false};
+    as_read_time(object, row->name, &time);
+    if (time.set)
+        *(as_wall_time *)row_to(row, base) = time.at;
+}
+
+const struct as_row_type as_row_time = {.write = time_write, .read = time_read};
+
+static bool maybe_time_is_unset(const struct as_row *row, const void *base)
+{
+    return !((const as_maybe_time *)row_at(row, base))->set;
+}
+
+static void maybe_time_write(struct as_json_writer *json, const struct as_row *row,
+                             const void *base)
+{
+    char text[AS_RFC3339_SIZE];
+    if (maybe_time_is_unset(row, base)) {
+        as_json_write_null(json);
+        return;
+    }
+    as_wall_time_print_short(((const as_maybe_time *)row_at(row, base))->at, text);
+    as_json_write_string(json, text);
+}
+
+static void maybe_time_read(struct as_rows_input *input, struct as_reader *object,
+                            const struct as_row *row, void *base)
+{
+    (void)input;
+    as_read_time(object, row->name, row_to(row, base));
+}
+
+const struct as_row_type as_row_maybe_time = {.is_nullable = true,
+                                              .write = maybe_time_write,
+                                              .read = maybe_time_read,
+                                              .is_unset = maybe_time_is_unset};
+
+static void seconds_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    as_json_write_double(json, (double)*(const int64_t *)row_at(row, base) / AS_US_PER_S);
+}
+
+static void seconds_read(struct as_rows_input *input, struct as_reader *object,
+                         const struct as_row *row, void *base)
+{
+    (void)input;
+    as_read_seconds(object, row->name, row_to(row, base));
+}
+
+const struct as_row_type as_row_seconds = {
+    .write = seconds_write, .read = seconds_read, .is_unset = i64_is_unset};
+
 /* ---- objects ---- */
 
 static void object_write(struct as_json_writer *json, const struct as_row *row, const void *base)
@@ -289,6 +459,8 @@ static void object_read(struct as_rows_input *input, struct as_reader *object,
         return;
     void *item = as_arena_alloc(input->arena, 1, row->size);
     memcpy(row_to(row, base), &item, sizeof(item));
+    if (row->defaults)
+        memcpy(item, row->defaults, row->size);
     as_rows_read(input, &reader, row->rows, item);
 }
 
@@ -304,6 +476,18 @@ static void list_write(struct as_json_writer *json, const struct as_row *row, co
     as_json_end_array(json);
 }
 
+static bool list_has_size(struct as_reader *object, const struct as_row *row, size_t count)
+{
+    if (row->max == 0 || (count >= (size_t)row->min && count <= (size_t)row->max))
+        return true;
+    if (row->min > 0)
+        as_read_fail(object, row->name, "expected %" PRId64 " to %" PRId64 " items", row->min,
+                     row->max);
+    else
+        as_read_fail(object, row->name, "more than %" PRId64, row->max);
+    return false;
+}
+
 static void list_read(struct as_rows_input *input, struct as_reader *object,
                       const struct as_row *row, void *base)
 {
@@ -311,54 +495,113 @@ static void list_read(struct as_rows_input *input, struct as_reader *object,
     const struct tree_value *item = as_read_list(object, row->name, &count);
     if (!as_read_has(object, row->name))
         return;
+    if (!list_has_size(object, row, count))
+        return;
     char *items = row_add_items(input, row, base, count, row->size);
     for (size_t i = 0; item; i++, item = item->next) {
         struct as_reader reader;
+        if (row->defaults)
+            memcpy(items + i * row->size, row->defaults, row->size);
         as_read_item(&reader, object, row->name, item, i);
         as_rows_read(input, &reader, row->rows, items + i * row->size);
     }
 }
 
 const struct as_row_type as_row_list = {
-    .write = list_write, .read = list_read, .is_unset = row_has_no_pointer};
+    .write = list_write, .read = list_read, .is_unset = row_has_no_items};
+
+static void part_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    as_rows_write(json, row->rows, row_at(row, base));
+}
+
+static void part_read(struct as_rows_input *input, struct as_reader *object,
+                      const struct as_row *row, void *base)
+{
+    struct as_reader reader;
+    as_read_object(&reader, object, row->name);
+    if (reader.object)
+        as_rows_read(input, &reader, row->rows, row_to(row, base));
+}
 
 /* ---- tables ---- */
 
+/* The struct that has the member; NULL: there is none. */
+static const void *row_get_base(const struct as_row *row, const void *from)
+{
+    const void *base = from;
+    if (row->via > 0)
+        memcpy(&base, (const char *)from + row->via - 1, sizeof(base));
+    return base;
+}
+
 static bool row_is_left_out(const struct as_row *row, const void *base)
 {
-    if (row->has_at > 0)
-        return !*(const bool *)(const void *)((const char *)base + row->has_at - 1);
+    if (row->has_at > 0 && !*(const bool *)(const void *)((const char *)base + row->has_at - 1))
+        return true;
     return row->presence == AS_ROW_OPTIONAL && row->type->is_unset &&
            row->type->is_unset(row, base);
 }
+
+static bool part_is_unset(const struct as_row *row, const void *from)
+{
+    for (const struct as_row *member = row->rows; member->name; member++) {
+        const void *base = row_get_base(member, row_at(row, from));
+        if (base && !row_is_left_out(member, base))
+            return false;
+    }
+    return true;
+}
+
+const struct as_row_type as_row_part = {
+    .write = part_write, .read = part_read, .is_unset = part_is_unset};
 
 void as_rows_write(struct as_json_writer *json, const struct as_row *rows, const void *from)
 {
     as_json_begin_object(json);
     for (const struct as_row *row = rows; row->name; row++) {
-        if (row_is_left_out(row, from))
+        const void *base = row_get_base(row, from);
+        if (!base || row_is_left_out(row, base))
             continue;
-        as_json_write_key(json, row->name);
-        row->type->write(json, row, from);
+        if (!row->type->has_own_key)
+            as_json_write_key(json, row->name);
+        row->type->write(json, row, base);
     }
     as_json_end_object(json);
+}
+
+static void row_read(struct as_rows_input *input, struct as_reader *object,
+                     const struct as_row *row, void *base)
+{
+    const struct tree_value *value = tree_find(object->object, row->name);
+    const bool is_set = value && (row->type->is_nullable || !tree_is(value, TREE_NULL));
+    if (!is_set && row->presence == AS_ROW_REQUIRED)
+        as_read_fail(object, row->name, "missing");
+    if (row->has_at > 0) {
+        *(bool *)(void *)((char *)base + row->has_at - 1) = is_set;
+        if (!is_set) {
+            (void)as_read_any(object, row->name);
+            return;
+        }
+    }
+    if (value)
+        row->type->read(input, object, row, base);
 }
 
 void as_rows_read(struct as_rows_input *input, struct as_reader *object, const struct as_row *rows,
                   void *to)
 {
-    for (const struct as_row *row = rows; row->name; row++) {
-        if (row->since > input->version)
-            continue;
-        const struct tree_value *value = tree_find(object->object, row->name);
-        const bool is_set = value && (row->type->is_nullable || !tree_is(value, TREE_NULL));
-        if (row->has_at > 0)
-            *(bool *)(void *)((char *)to + row->has_at - 1) = is_set;
-        if (!is_set && row->presence == AS_ROW_REQUIRED)
-            as_read_fail(object, row->name, "missing");
-        if (value)
-            row->type->read(input, object, row, to);
+    const struct as_row *row = rows;
+    for (unsigned pass = 0, last = 0; pass <= last; pass++) {
+        for (row = rows; row->name; row++) {
+            const void *base = row_get_base(row, to);
+            last = row->pass > last ? row->pass : last;
+            if (row->pass == pass && base && row->since <= input->version)
+                row_read(input, object, row, (void *)(uintptr_t)base);
+        }
     }
+    if (row->check)
+        row->check(input, object, to);
     if (!object->is_lenient)
         as_read_end(object);
 }

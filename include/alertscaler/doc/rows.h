@@ -12,7 +12,8 @@
  * below serve all documents; a module adds types for its own structs (struct as_row_type).
  *
  * Reading: errors name their place, as those of json_reader.h do. The first error counts; the
- * struct is then incomplete. Absent members leave the struct unchanged: set defaults before.
+ * struct is then incomplete. Absent members leave the struct unchanged: set defaults before. The
+ * end of a table may name a function that checks the whole object.
  */
 #ifndef ALERTSCALER_DOC_ROWS_H
 #define ALERTSCALER_DOC_ROWS_H
@@ -37,19 +38,30 @@ enum as_row_presence {
     AS_ROW_REQUIRED, /* always written; an absent member is an error */
 };
 
+struct as_rows_input;
+
 struct as_row {
     const char *name; /* NULL: the end of the table */
     const struct as_row_type *type;
     enum as_row_presence presence;
     int32_t since;   /* version of the document that has the member first; 0: each */
+    uint8_t pass;    /* members that refer to others are read in a later pass; 0: the first */
+    size_t via;      /* AS_ROW_VIA: a pointer to the struct that has the member; 0: the struct
+                        itself. The member is left out, and unknown, while the pointer is NULL. */
     size_t at;       /* offset of the member in the struct */
     size_t count_at; /* texts, list: offset of the size_t that counts the items */
-    size_t has_at;   /* AS_ROW_HAS: a bool that says whether the member is set; 0: none */
-    int64_t min;     /* of integers, which also have the limits of their type */
-    int64_t max; /* i32, u32: 0 is the limit of the type; text: bytes that are written, 0: all */
+    size_t has_at;   /* AS_ROW_HAS: a bool that says whether the member is set; 0: none. Where it is
+                        false, the member is left out. */
+    int64_t min;     /* of integers, which also have the limits of their type; list: items; word:
+                        the first value */
+    int64_t max; /* i32, u32, list: 0 is the limit of the type; text: bytes that are written, 0: all
+                  */
     size_t size; /* text: bytes with NUL, 0: no limit; list, object: of an item */
-    const struct as_row *rows;               /* list, object */
-    const char *(*get_word)(unsigned value); /* word; NULL beyond the last value */
+    const struct as_row *rows; /* list, object, part */
+    const void *defaults;      /* list, object: an item without members; NULL: zeros */
+    const char *(*get_word)(unsigned value); /* word, bits; NULL beyond the last value */
+    /* At the end of a table: completes and checks the struct, once its members are read. */
+    void (*check)(struct as_rows_input *input, struct as_reader *object, void *to);
 };
 
 /* A document that is being read. */
@@ -62,6 +74,7 @@ struct as_rows_input {
 
 struct as_row_type {
     bool is_nullable; /* null is a value */
+    bool has_own_key; /* `write` also writes the key, or nothing at all */
     void (*write)(struct as_json_writer *json, const struct as_row *row, const void *base);
     /* The member is present. Reports errors with as_read_fail on `object`. */
     void (*read)(struct as_rows_input *input, struct as_reader *object, const struct as_row *row,
@@ -70,29 +83,47 @@ struct as_row_type {
     bool (*is_unset)(const struct as_row *row, const void *base);
 };
 
-/* type            member                   JSON */
-extern const struct as_row_type as_row_text;   /* const char *; unset: NULL or "" */
-extern const struct as_row_type as_row_chars;  /* char[size] */
-extern const struct as_row_type as_row_i32;    /* int32_t; unset: 0 */
-extern const struct as_row_type as_row_u32;    /* uint32_t; unset: 0 */
-extern const struct as_row_type as_row_i64;    /* int64_t; unset: 0 */
-extern const struct as_row_type as_row_flag;   /* bool; unset: false */
-extern const struct as_row_type as_row_hex;    /* uint64_t: "00000000000000ff" */
-extern const struct as_row_type as_row_word;   /* an enum, by get_word */
-extern const struct as_row_type as_row_wall;   /* as_wall_time: microseconds */
-extern const struct as_row_type as_row_texts;  /* const char *const *: a list of texts */
-extern const struct as_row_type as_row_list;   /* pointer to structs: a list of objects */
-extern const struct as_row_type as_row_object; /* pointer to a struct; unset: NULL */
+/* type                member                   JSON */
+extern const struct as_row_type as_row_text;       /* const char *; unset: NULL or "" */
+extern const struct as_row_type as_row_maybe_text; /* const char *; NULL, which is unset: null */
+extern const struct as_row_type as_row_chars;      /* char[size] */
+extern const struct as_row_type as_row_i32;        /* int32_t; unset: 0 */
+extern const struct as_row_type as_row_u32;        /* uint32_t; unset: 0 */
+extern const struct as_row_type as_row_i64;        /* int64_t; unset: 0 */
+extern const struct as_row_type as_row_u64;        /* uint64_t, as an integer up to `max` */
+extern const struct as_row_type as_row_flag;       /* bool; unset: false */
+extern const struct as_row_type as_row_hex;        /* uint64_t: "00000000000000ff"; unset: 0 */
+extern const struct as_row_type as_row_number;     /* double; unset: not finite */
+extern const struct as_row_type as_row_positive;   /* double, at least 0; unset: not finite */
+extern const struct as_row_type as_row_word;       /* an enum, by get_word; unset: no word */
+extern const struct as_row_type as_row_bits;       /* bits, a list of words; unset: 0 */
+extern const struct as_row_type as_row_wall;       /* as_wall_time: microseconds */
+extern const struct as_row_type as_row_time;       /* as_wall_time: RFC 3339 */
+extern const struct as_row_type as_row_maybe_time; /* as_maybe_time: RFC 3339; unset: null */
+extern const struct as_row_type as_row_seconds;    /* int64_t, microseconds: a number of seconds */
+extern const struct as_row_type as_row_texts;      /* const char *const *; unset: no items */
+extern const struct as_row_type as_row_list;       /* pointer to structs; unset: no items */
+extern const struct as_row_type as_row_object;     /* pointer to a struct; unset: NULL */
+extern const struct as_row_type as_row_part;       /* struct, or at 0 the struct of the row itself:
+                                                      an object; unset: all its rows */
 
-#define AS_ROW_TYPE_text  const char *
-#define AS_ROW_TYPE_i32   int32_t
-#define AS_ROW_TYPE_u32   uint32_t
-#define AS_ROW_TYPE_i64   int64_t
-#define AS_ROW_TYPE_flag  bool
-#define AS_ROW_TYPE_hex   uint64_t
-#define AS_ROW_TYPE_word  unsigned
-#define AS_ROW_TYPE_wall  as_wall_time
-#define AS_ROW_TYPE_texts const char *const *
+#define AS_ROW_TYPE_text       const char *
+#define AS_ROW_TYPE_maybe_text const char *
+#define AS_ROW_TYPE_i32        int32_t
+#define AS_ROW_TYPE_u32        uint32_t
+#define AS_ROW_TYPE_i64        int64_t
+#define AS_ROW_TYPE_u64        uint64_t
+#define AS_ROW_TYPE_flag       bool
+#define AS_ROW_TYPE_hex        uint64_t
+#define AS_ROW_TYPE_number     double
+#define AS_ROW_TYPE_positive   double
+#define AS_ROW_TYPE_word       unsigned
+#define AS_ROW_TYPE_bits       unsigned
+#define AS_ROW_TYPE_wall       as_wall_time
+#define AS_ROW_TYPE_time       as_wall_time
+#define AS_ROW_TYPE_maybe_time as_maybe_time
+#define AS_ROW_TYPE_seconds    int64_t
+#define AS_ROW_TYPE_texts      const char *const *
 
 /* The first members of a row, before designated ones. The compiler checks that the member has the
  * type's C type, AS_ROW_TYPE_<type>. */
@@ -111,7 +142,16 @@ extern const struct as_row_type as_row_object; /* pointer to a struct; unset: NU
 #define AS_ROW_CHARS(NAME, STRUCT, MEMBER, PRESENCE)                                               \
     .name = (NAME), .type = &as_row_chars, .presence = AS_ROW_##PRESENCE,                          \
     .at = offsetof(struct STRUCT, MEMBER), .size = sizeof(((struct STRUCT *)0)->MEMBER)
-#define AS_ROW_HAS(STRUCT, MEMBER) (offsetof(struct STRUCT, MEMBER) + 1)
+/* An object whose members are in the struct MEMBER. */
+#define AS_ROW_PART(NAME, STRUCT, MEMBER, PRESENCE, ROWS)                                          \
+    .name = (NAME), .type = &as_row_part, .presence = AS_ROW_##PRESENCE,                           \
+    .at = offsetof(struct STRUCT, MEMBER), .rows = (ROWS)
+/* An object whose members are in the struct of the row itself. */
+#define AS_ROW_SAME(NAME, PRESENCE, ROWS)                                                          \
+    .name = (NAME), .type = &as_row_part, .presence = AS_ROW_##PRESENCE, .rows = (ROWS)
+#define AS_ROW_COUNT(STRUCT, MEMBER) offsetof(struct STRUCT, MEMBER)
+#define AS_ROW_HAS(STRUCT, MEMBER)   (offsetof(struct STRUCT, MEMBER) + 1)
+#define AS_ROW_VIA(STRUCT, MEMBER)   (offsetof(struct STRUCT, MEMBER) + 1)
 
 /* Writes an object. */
 void as_rows_write(struct as_json_writer *json, const struct as_row *rows, const void *from);

@@ -3,6 +3,8 @@
  * an error.
  */
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <criterion/criterion.h>
@@ -54,7 +56,7 @@ static const struct as_row sample_rows[] = {
     {AS_ROW_OF("items", list, sample, items, OPTIONAL, item_rows),
      .count_at = offsetof(struct sample, item_count)},
     {AS_ROW("large", i64, sample, large, OPTIONAL), .min = -5, .max = INT64_MAX},
-    {AS_ROW("limit", i32, sample, limit, OPTIONAL), .has_at = AS_ROW_HAS(sample, has_limit)},
+    {AS_ROW("limit", i32, sample, limit, DEFAULT), .has_at = AS_ROW_HAS(sample, has_limit)},
     {AS_ROW("names", texts, sample, names, OPTIONAL),
      .count_at = offsetof(struct sample, name_count)},
     {AS_ROW("new", flag, sample, is_new, OPTIONAL), .since = 2},
@@ -189,7 +191,7 @@ Test(rows, errors_name_the_place_and_the_right_form)
          "at: expected an integer from -2305843009213693951 to 2305843009213693950", 2},
         {"{\"small\":1,\"big\":1}", "big: expected true or false", 2},
         {"{\"small\":1,\"colour\":\"blue\"}", "colour: expected red or green", 2},
-        {"{\"small\":1,\"digest\":\"xy\"}", "digest: expected hexadecimal digits", 2},
+        {"{\"small\":1,\"digest\":\"xy\"}", "digest: expected 16 hex digits", 2},
         {"{\"small\":1,\"items\":{}}", "items: expected a list", 2},
         {"{\"small\":1,\"items\":[{\"name\":\"a\"},{\"size\":1}]}", "items[1].name: missing", 2},
         {"{\"small\":1,\"items\":[{\"name\":\"a\",\"size\":0}]}",
@@ -219,4 +221,171 @@ Test(rows, a_lenient_document_may_have_members_of_later_versions)
     cr_assert_eq(input.status, 0, "%s", input.error.text);
     cr_expect_not(input.sample.is_new);
     input_free(&input);
+}
+
+/* Types of numbers, times and parts; members of another struct; passes and checks. */
+
+struct span {
+    int64_t from_us, to_us;
+};
+
+struct other {
+    const char *owner;
+    uint64_t bytes;
+};
+
+struct event {
+    bool has_ratio;
+    double share, ratio;
+    unsigned colours;
+    enum { EVENT_NONE, EVENT_UP, EVENT_DOWN } way;
+    as_wall_time at;
+    as_maybe_time end, start;
+    struct span span;
+    const char *note;
+    struct other *other;
+    size_t checks;
+    const struct item *items;
+    size_t item_count;
+    int32_t last; /* index of an item */
+};
+
+static const char *get_way(unsigned way)
+{
+    static const char *const words[] = {NULL, "up", "down"};
+    return way < AS_ARRAY_SIZE(words) ? words[way] : NULL;
+}
+
+static const struct as_row span_rows[] = {
+    {AS_ROW("from", seconds, span, from_us, OPTIONAL)},
+    {AS_ROW("to", seconds, span, to_us, OPTIONAL)},
+    {.name = NULL},
+};
+
+static void index_read(struct as_rows_input *input, struct as_reader *object,
+                       const struct as_row *row, void *base)
+{
+    (void)input;
+    struct event *event = base;
+    as_read_i32(object, row->name, 0, &event->last);
+    if (event->last >= (int32_t)event->item_count)
+        as_read_fail(object, row->name, "no such item");
+}
+
+static void index_write(struct as_json_writer *json, const struct as_row *row, const void *base)
+{
+    as_json_write_member_i64(json, row->name, ((const struct event *)base)->last);
+}
+
+static const struct as_row_type index_type = {
+    .has_own_key = true, .read = index_read, .write = index_write};
+
+static void event_check(struct as_rows_input *input, struct as_reader *object, void *to)
+{
+    (void)input;
+    struct event *event = to;
+    event->checks++;
+    if (event->span.from_us > event->span.to_us)
+        as_read_fail(object, "span", "from is above to");
+}
+
+static const struct item item_default = {.size = 7};
+
+static const struct as_row event_rows[] = {
+    {AS_ROW("at", time, event, at, REQUIRED)},
+    {AS_ROW("bytes", u64, other, bytes, OPTIONAL), .via = AS_ROW_VIA(event, other), .max = 99},
+    {AS_ROW("colours", bits, event, colours, OPTIONAL), .get_word = get_colour},
+    {AS_ROW("end", maybe_time, event, end, DEFAULT)},
+    {.name = "index", .type = &index_type, .pass = 1},
+    {AS_ROW_OF("items", list, event, items, OPTIONAL, item_rows),
+     .count_at = AS_ROW_COUNT(event, item_count), .min = 1, .max = 2, .defaults = &item_default},
+    {AS_ROW("note", maybe_text, event, note, DEFAULT)},
+    {AS_ROW("owner", text, other, owner, DEFAULT), .via = AS_ROW_VIA(event, other)},
+    {AS_ROW("ratio", number, event, ratio, OPTIONAL), .has_at = AS_ROW_HAS(event, has_ratio)},
+    {AS_ROW("share", positive, event, share, OPTIONAL)},
+    {AS_ROW_PART("span", event, span, OPTIONAL, span_rows)},
+    {AS_ROW("start", maybe_time, event, start, OPTIONAL)},
+    {AS_ROW("way", word, event, way, OPTIONAL), .get_word = get_way, .min = 1},
+    {.name = NULL, .check = event_check},
+};
+
+static const char full_event[] =
+    "{\"at\":\"2026-01-02T03:04:05Z\",\"bytes\":99,\"colours\":[\"red\",\"green\"],"
+    "\"end\":\"2026-01-02T03:04:05.5Z\",\"index\":1,"
+    "\"items\":[{\"name\":\"a\",\"size\":7},{\"name\":\"b\",\"size\":2}],\"note\":\"\","
+    "\"owner\":\"o\",\"ratio\":-0.5,\"share\":0,\"span\":{\"from\":1.5,\"to\":3},"
+    "\"start\":\"2026-01-01T00:00:00Z\",\"way\":\"down\"}";
+
+static int event_read(const char *json, struct event *event, struct as_arena *arena,
+                      struct as_error *error)
+{
+    struct tree tree = TREE_INIT(TREE_NO_LIMIT);
+    struct as_reader reader;
+    cr_assert_eq(tree_load_object(&tree, json, strlen(json), error), 0, "%s", json);
+    as_read_document(&reader, tree.root, error);
+    as_rows_read(&(struct as_rows_input){.arena = arena, .copies_texts = true}, &reader, event_rows,
+                 event);
+    tree_deinit(&tree);
+    return as_read_result(&reader);
+}
+
+static void expect_event(const struct event *event, const char *expected)
+{
+    struct as_buf text = AS_BUF_INIT(65536);
+    struct as_json_writer json;
+    as_json_init(&json, &text, 0);
+    as_rows_write(&json, event_rows, event);
+    cr_expect_str_eq(text.data, expected);
+    as_buf_deinit(&text);
+}
+
+Test(rows, numbers_times_parts_and_members_elsewhere_are_read_and_written_to_the_byte)
+{
+    struct as_arena arena = AS_ARENA_INIT;
+    struct other other = {.bytes = 0};
+    struct event event = {.other = &other};
+    struct as_error error;
+    cr_assert_eq(event_read(full_event, &event, &arena, &error), 0, "%s", error.text);
+    cr_expect_eq(event.checks, 1);
+    cr_expect_eq(event.span.from_us, 1500000);
+    cr_expect_eq(event.items[0].size, 7);
+    cr_expect_eq(event.way, EVENT_DOWN);
+    cr_expect_eq(event.colours, 3);
+    expect_event(&event, full_event);
+    as_arena_deinit(&arena);
+}
+
+Test(rows, numbers_times_and_parts_that_are_unset_are_left_out)
+{
+    const struct event event = {.share = NAN, .ratio = NAN, .has_ratio = true};
+    expect_event(&event, "{\"at\":\"1970-01-01T00:00:00Z\",\"end\":null,\"index\":0,"
+                         "\"note\":null}");
+}
+
+Test(rows, errors_of_the_other_types_name_the_place)
+{
+    static const char *const rows[][2] = {
+        {"\"share\":-1", "share: expected a number that is not negative"},
+        {"\"ratio\":\"1\"", "ratio: expected a number"},
+        {"\"colours\":[\"red\",\"blue\"]", "colours: [1]: no such word"},
+        {"\"way\":\"none\"", "way: expected up or down"},
+        {"\"items\":[]", "items: expected 1 to 2 items"},
+        {"\"items\":[{\"name\":\"a\"},{\"name\":\"a\"},{\"name\":\"a\"}]",
+         "items: expected 1 to 2 items"},
+        {"\"items\":[{\"name\":\"a\"}],\"index\":1", "index: no such item"},
+        {"\"span\":{\"from\":2,\"to\":1}", "span: from is above to"},
+        {"\"span\":{\"from\":\"2\"}", "span.from: expected a number"},
+        {"\"span\":[]", "span: expected an object"},
+        {"\"owner\":\"o\"", "owner: unknown field"}, /* there is no other struct */
+    };
+    for (size_t i = 0; i < AS_ARRAY_SIZE(rows); i++) {
+        struct as_arena arena = AS_ARENA_INIT;
+        struct event event = {.other = NULL};
+        struct as_error error;
+        char json[256];
+        snprintf(json, sizeof(json), "{\"at\":\"2026-01-02T03:04:05Z\",%s}", rows[i][0]);
+        cr_expect_eq(event_read(json, &event, &arena, &error), -EBADMSG, "%s", json);
+        cr_expect_str_eq(error.text, rows[i][1]);
+        as_arena_deinit(&arena);
+    }
 }
